@@ -1,0 +1,83 @@
+# Each target sets up what it needs: a virtual environment in .venv from requirements.lock, made once.
+# A line that ends in "## text" is shown by plain `make`.
+
+PYTHON ?= python3
+PORT ?= 8888
+ARGS ?=
+SUBMISSIONS ?= exercises/*.ipynb
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.ready
+
+# A venv names its own folder: set it up again when the course was moved or copied.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+AGAIN := again
+endif
+
+# labconfig/ sets what a learner finds: Markdown shown as a page, no news. The learner's own settings come first.
+LAB_FLAGS := --ServerApp.root_dir=. --port=$(PORT) --LabApp.default_url=/lab/tree/README.md
+ifeq ($(shell id -u),0)
+LAB_FLAGS += --allow-root
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test grade build check lint bench lock clean again
+
+help: ## show this list
+	@echo "Attention, from pencil to kernel. Targets:"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-13s %s\n", $$1, $$2}'
+
+lab: $(STAMP) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on a server)
+	JUPYTER_CONFIG_PATH="$(CURDIR)" $(PY) -m jupyterlab $(LAB_FLAGS) $(ARGS)
+
+test: $(STAMP) ## run every test this machine can run, notebooks too; name what was skipped and why
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 \
+		--nbval --nbval-cell-timeout 120 --nbval-current-env tests notebooks solutions $(ARGS)
+
+grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS="a.ipynb b.ipynb"; exercises/ if not given)
+	$(PY) -m course_utils grade $(SUBMISSIONS) --out grades $(ARGS)
+
+build: $(STAMP) ## make notebooks/, solutions/ and exercises/ from sources/; executes what changed
+	$(PY) -m course_utils build $(ARGS)
+
+check: $(STAMP) ## verify that sources and notebooks agree; executes nothing
+	$(PY) -m course_utils check $(ARGS)
+
+lint: $(STAMP) ## check style and format of the code
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+bench: $(STAMP) ## run the benchmarks, one after the other
+	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+lock: ## resolve pyproject.toml afresh and write requirements.lock
+	@$(PYTHON) scripts/preflight.py
+	rm -rf build/lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --upgrade pip setuptools
+	build/lock/bin/python -m pip install --upgrade ".[dev]"
+	{ sed -n '/^#/p' requirements.lock; \
+	  build/lock/bin/python -m pip freeze --all \
+	  | grep -v -i -e '^pip==' -e '^course_utils' -e '^nvidia-' -e '^cuda-' -e '^#' \
+	  | sed -e 's/+[a-z0-9.]*$$//' -e "s/^triton==.*/&; sys_platform == 'linux'/"; } > build/requirements.lock
+	mv build/requirements.lock requirements.lock
+	rm -rf build/lock
+
+clean: ## remove .venv and caches; keeps notebooks, answers and grades
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+again:
+
+# The stamp is written last, so an interrupted set-up is taken up again by the next make.
+$(STAMP): requirements.lock pyproject.toml $(AGAIN)
+	@command -v $(PYTHON) >/dev/null || { echo "course: cannot set up: no $(PYTHON) on this machine; install Python 3.11 \
+	or newer, or pass one, as in: make lab PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) scripts/preflight.py
+	@rm -f $(STAMP)
+	@echo "Setting up .venv from requirements.lock; this takes a few minutes, once."
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --disable-pip-version-check --quiet -r requirements.lock
+	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	@printf '%s\n' "$(CURDIR)" > $(STAMP)

@@ -1,0 +1,5 @@
+"""`python -m course_utils` is `course`."""
+
+from course_utils.cli import main
+
+main()

@@ -1,0 +1,45 @@
+"""Do q, k, v, mask and scale fit together? Asked once, on tuples, for lists, arrays and tensors alike."""
+
+import math
+
+
+def check_shapes(q, k, v, mask=None):
+    """Raise ValueError unless q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) and mask fit; all are tuples of sizes."""
+    for name, shape, expected in (("q", q, "(…, n, d_k)"), ("k", k, "(…, m, d_k)"), ("v", v, "(…, m, d_v)")):
+        if len(shape) < 2:
+            raise ValueError(f"{name} is {shape}: it needs at least two axes, {expected}")
+    if q[-1] != k[-1]:
+        raise ValueError(f"k is {k} but q is {q}: keys and queries need the same d_k (last axis)")
+    if k[-2] != v[-2]:
+        raise ValueError(f"v is {v} but k is {k}: one value for each key (second-to-last axis)")
+    if q[-1] == 0:
+        raise ValueError(f"q is {q} and k is {k}: d_k (last axis) must be at least 1")
+    batch = _broadcast(q[:-2], k[:-2])
+    if batch is None:
+        raise ValueError(f"k is {k} but q is {q}: their leading axes must be equal, or 1, or absent")
+    if _broadcast(batch, v[:-2]) is None:
+        raise ValueError(f"v is {v} but q is {q} and k is {k}: their leading axes must be equal, or 1, or absent")
+    scores = (*batch, q[-2], k[-2])
+    if mask is not None and _broadcast(mask, scores) != scores:
+        raise ValueError(f"mask is {mask} but scores are {scores}: one row per query, one column per key")
+
+
+def check_scale(scale, d_k):
+    """The number that multiplies the scores: `scale` if it is given and finite, else 1/√d_k."""
+    if scale is None:
+        return 1 / math.sqrt(d_k)
+    if not math.isfinite(scale):
+        raise ValueError(f"scale is {scale}: it must be a finite number (leave it out for 1/√d_k)")
+    return float(scale)  # a NumPy float64 here would turn float32 scores into float64 ones
+
+
+def _broadcast(a, b):
+    """The shape that a and b broadcast to, by NumPy's rule, or None."""
+    length = max(len(a), len(b))
+    pairs = zip((1,) * (length - len(a)) + tuple(a), (1,) * (length - len(b)) + tuple(b), strict=True)
+    sizes = []
+    for x, y in pairs:
+        if x != y and 1 not in (x, y):
+            return None
+        sizes.append(y if x == 1 else x)
+    return tuple(sizes)

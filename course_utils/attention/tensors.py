@@ -1,0 +1,76 @@
+"""Scaled dot-product attention in PyTorch: any leading batch and head dimensions, differentiable."""
+
+from functools import reduce
+
+import torch
+
+from course_utils.attention.shapes import check_scale, check_shapes
+
+
+def attention(q, k, v, mask=None, scale=None):
+    """Blend the values of v for each query, by how well the query matches each key: softmax(q kᵀ · scale) v.
+
+    q is (…, n, d_k), k is (…, m, d_k), v is (…, m, d_v); the leading dimensions broadcast as in matmul. mask is boolean
+    and broadcasts to (…, n, m); True means that the query may attend to the key. scale is 1/√d_k when left out.
+    Returns (output, weights): (…, n, d_v) and (…, n, m), in the floating dtype of the input, or torch's default for
+    integers. A query that may attend to nothing gets zeros, and zero gradients. Raises ValueError for shapes that do
+    not fit or a scale that is not finite, TypeError for a mask that is not boolean.
+    Source: Vaswani et al. 2017, section 3.2.1, equation 1.
+    """
+    q, k, v = _floating(q, k, v)
+    mask = _boolean(mask)
+    check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape), None if mask is None else tuple(mask.shape))
+    scale = check_scale(scale, k.shape[-1])
+    scores = q @ k.transpose(-2, -1) * scale
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = softmax(scores)
+    output = weights @ v
+    return output, weights
+
+
+def softmax(x, dim=-1):
+    """Turn scores into shares: e^x over the sum of e^x, along `dim`.
+
+    Large entries are safe. -inf gets 0, and a row of nothing but -inf gives zeros with zero gradients: nothing to
+    attend to (torch.softmax gives NaN there). +inf and NaN give NaN. Same shape as x; default dtype for integers.
+    """
+    (x,) = _floating(x)
+    exps = torch.exp(x - _peak(x, dim))
+    total = exps.sum(dim=dim, keepdim=True)
+    return exps / total.masked_fill(total == 0, 1)
+
+
+def logsumexp(x, dim=-1):
+    """log of the sum of e^x along `dim`, which disappears. Large entries are safe; nothing but -inf gives -inf."""
+    (x,) = _floating(x)
+    peak = _peak(x, dim)
+    total = torch.exp(x - peak).sum(dim=dim, keepdim=True)
+    nothing = total == 0
+    # log(0) would be right in value but has no gradient, so it is kept out of the graph.
+    return (peak + total.masked_fill(nothing, 1).log()).masked_fill(nothing, -torch.inf).squeeze(dim)
+
+
+def _peak(x, dim):
+    """The largest entry, or 0 where every entry is -inf: the shift that keeps exp from overflowing."""
+    if x.shape[dim] == 0:
+        return x.new_zeros(())
+    largest = x.detach().amax(dim=dim, keepdim=True)
+    return largest.masked_fill(largest == -torch.inf, 0)
+
+
+def _floating(*tensors):
+    tensors = [torch.as_tensor(x) for x in tensors]
+    dtype = reduce(torch.promote_types, [x.dtype for x in tensors])
+    if not dtype.is_floating_point:
+        dtype = torch.get_default_dtype()
+    return [x.to(dtype) for x in tensors]
+
+
+def _boolean(mask):
+    if mask is None:
+        return None
+    mask = torch.as_tensor(mask)
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask is {mask.dtype}, not boolean: True means that the query may attend to the key")
+    return mask

@@ -1,0 +1,16 @@
+"""What an exercise must satisfy, and the misconceptions it recognises.
+
+A notebook writes `from course_utils.checks import checks_for` and `check = checks_for(day=1)`; then
+`check("softmax_row")` climbs the ladder of that exercise with what the notebook has defined.
+
+`inputs` and `evidence` hold no answers and are all that a grading kernel sees; `answers` and `verdict` stay with the
+learner's own notebook and with the grader.
+"""
+
+
+def __getattr__(name):
+    if name in {"checks_for", "NotYet"}:
+        from . import interactive
+
+        return getattr(interactive, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

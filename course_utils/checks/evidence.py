@@ -1,0 +1,187 @@
+"""What a learner's function does on chosen inputs, as plain numbers.
+
+This module and `inputs` are all of `course_utils` that a grading kernel can import. They hold no answers: a kernel
+sends evidence, and whoever holds the answers compares.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+MIME = "application/vnd.course.evidence+json"
+LARGEST_RESULT = 10_000
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step of a ladder of checks: a name that a person would say, the arguments, and what a failure hints at."""
+
+    name: str
+    args: tuple = ()
+    why: str = ""
+    measure: Callable | None = None
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The checks of one exercise.
+
+    names: what the answer cell must define. returns: the parts of one result, in order. rungs: makes the rungs from
+    a random generator. entries: the names are numbers worked out by hand, and each is a rung of its own.
+    """
+
+    names: tuple[str, ...]
+    returns: tuple[str, ...] = ()
+    rungs: Callable[[np.random.Generator], list[Rung]] | None = None
+    entries: bool = False
+
+
+def gather(day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False) -> dict:
+    """Run the answer to an exercise on its ladder.
+
+    namespace: where the answer's names are found. hidden: use the hidden inputs.
+    Returns {"exercise", "hidden", "outcomes"}; an outcome has "rung" and either "values", a dict from part to
+    {"shape", "numbers"}, or "error". Raises KeyError for an unknown exercise.
+    """
+    ladder = find_ladder(day, grade_id)
+    if ladder.entries:
+        outcomes = [
+            _outcome(name, lambda name=name: {name: as_numbers(_entry(name, namespace))}) for name in ladder.names
+        ]
+    else:
+        outcomes = [
+            _outcome(rung.name, lambda rung=rung: _climb(rung, ladder, namespace))
+            for rung in draw_rungs(day, grade_id, hidden=hidden)
+        ]
+    return {"exercise": grade_id, "hidden": hidden, "outcomes": outcomes}
+
+
+def checks_for(day: int) -> Callable[..., None]:
+    """The `check` of a grading kernel: it displays evidence and knows no answer."""
+    from IPython.display import display
+
+    def check(grade_id: str, *, hidden: bool = False) -> None:
+        evidence = gather(day, grade_id, sys._getframe(1).f_globals, hidden=hidden)
+        display({MIME: evidence, "text/plain": f"evidence of {grade_id}"}, raw=True)
+
+    return check
+
+
+def all_ladders(day: int) -> dict[str, Ladder]:
+    """The ladders of one day's exercises, by grade_id, in the order of the notebook."""
+    return import_module(f"course_utils.checks.inputs.day{day}").LADDERS
+
+
+def find_ladder(day: int, grade_id: str) -> Ladder:
+    """The ladder of an exercise. Raises KeyError, with the known ids, for an unknown one."""
+    ladders = all_ladders(day)
+    if grade_id not in ladders:
+        raise KeyError(f"day {day} has no exercise {grade_id!r}; it has {', '.join(ladders)}")
+    return ladders[grade_id]
+
+
+def draw_rungs(day: int, grade_id: str, *, hidden: bool = False) -> list[Rung]:
+    """The rungs of an exercise with their inputs: always the same ones, and others when hidden."""
+    seed = [day, zlib.crc32(grade_id.encode()), int(hidden)]
+    return find_ladder(day, grade_id).rungs(np.random.default_rng(seed))
+
+
+def as_numbers(value: Any) -> dict:
+    """A number, nested list, NumPy array or tensor as {"shape": [...], "numbers": [...]}.
+
+    Numbers keep eight significant digits, so that the last bits, which differ between machines, do not show.
+    Raises TypeError for what is no array of numbers.
+    """
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().double().numpy()
+    try:
+        array = np.asarray(value)
+        if value is None or array.dtype.kind not in "fiubO":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{_describe(value)} is not a number or a rectangular array of numbers") from None
+    if array.size > LARGEST_RESULT:
+        raise TypeError(f"an array of shape {array.shape} is far larger than the result should be")
+    return {"shape": list(array.shape), "numbers": [_plain(x) for x in array.ravel().tolist()]}
+
+
+def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
+    """1.0 if `function` runs clearly more Python instructions on `many` than on `few`, as a loop does; else 0.0."""
+    counts = []
+    for args in (few, many):
+        count = 0
+
+        def trace(frame, event, arg):
+            nonlocal count
+            frame.f_trace_opcodes = True
+            count += event == "opcode"
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            function(*copy.deepcopy(args))
+        finally:
+            sys.settrace(before)
+        counts.append(count)
+    return float(counts[1] > 1.5 * counts[0])
+
+
+def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict:
+    function = _lookup(ladder.names[0], namespace)
+    args = copy.deepcopy(rung.args)
+    if rung.measure:
+        return {"measure": as_numbers(rung.measure(function, *args))}
+    result = function(*args)
+    if result is None:
+        raise TypeError("the function returned None: is a return missing?")
+    if len(ladder.returns) == 1:
+        return {ladder.returns[0]: as_numbers(result)}
+    if not isinstance(result, (tuple, list)) or len(result) != len(ladder.returns):
+        raise TypeError(f"the function returned {_describe(result)}; it should return ({', '.join(ladder.returns)})")
+    return {part: as_numbers(value) for part, value in zip(ladder.returns, result, strict=True)}
+
+
+def _outcome(name: str, values: Callable[[], dict]) -> dict:
+    try:
+        return {"rung": name, "values": values()}
+    except (Exception, SystemExit) as error:
+        text = str(error).strip().splitlines()
+        return {"rung": name, "error": f"{type(error).__name__}: {text[0] if text else ''}"[:300].rstrip(": ")}
+
+
+def _lookup(name: str, namespace: Mapping[str, Any]) -> Any:
+    if name not in namespace:
+        raise NameError(f"{name} is not defined: the answer cell must define it, and be run")
+    return namespace[name]
+
+
+def _entry(name: str, namespace: Mapping[str, Any]) -> Any:
+    if _lookup(name, namespace) is None:
+        raise NotImplementedError(f"{name} is not filled in")
+    return namespace[name]
+
+
+def _plain(x: float) -> float | str:
+    if not np.isfinite(x):
+        return str(x)
+    return float(f"{x:.8g}") + 0.0 if abs(x) > 1e-12 else 0.0
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if hasattr(value, "shape"):
+        return f"{type(value).__name__} of shape {tuple(value.shape)}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "None" if value is None else f"a {type(value).__name__}"

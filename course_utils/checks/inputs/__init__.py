@@ -1,0 +1,1 @@
+"""The inputs on which exercises are checked, one module a day. No answers."""

@@ -1,0 +1,175 @@
+"""Day 1: the ladders of its ten exercises.
+
+Inputs are drawn so that every known mistake shows: d_k, d_v, n, m and d_model all differ wherever they can, no d_k is
+4 (where √d_k = d_k / 2), and large scores come in both signs.
+"""
+
+import numpy as np
+
+from ..evidence import Ladder, Rung, bytecodes_grow
+
+Q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+K = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+V = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+TRACE_Q = [[1.0, 0.5], [0.5, 1.0]]
+TRACE_K = [[0.8, 0.2], [0.3, 0.9]]
+TRACE_V = [[2.0, 1.0], [1.0, 2.0]]
+
+
+def softmax_row(rng):
+    row = draw(rng, 5)
+    return [
+        Rung("one entry takes all the weight", ([3.0],), "e^x / e^x is 1, whatever x is."),
+        Rung("equal entries share equally", ([2.0] * 4,), "Equal scores leave nothing to choose between."),
+        Rung("two entries", (draw(rng, 2).tolist(),), "Exponential of each entry, over the sum of the exponentials."),
+        Rung("a row of five, some negative", (row.tolist(),), "Exponential of each entry, over the sum of all of them."),
+        Rung("whole numbers", ([3, 1, 2],), "Entries may be ints."),
+        Rung("fifty entries", ((2 * draw(rng, 50)).tolist(),), "Any length."),
+        Rung("large entries", ([1000.0, 1001.0, 999.0],), "math.exp overflows above 709. Subtract the largest entry from all first: the ratio stays."),
+        Rung("very negative entries", ([-1000.0, -1001.0, -999.0],), "math.exp gives 0 below −745, and 0 / 0 is no weight. Subtract the largest entry first."),
+        Rung("the largest entry first", ([900.0, 899.0, -900.0],), "Subtract the largest entry, not another one."),
+        Rung("the largest entry last", ([-900.0, 899.0, 900.0],), "Subtract the largest entry, not another one."),
+        Rung("the largest entry in the middle", ([2.0, 801.0, -2000.0, 800.0, 3.0],), "Subtract the largest entry, not another one."),
+        Rung("the same row shifted by 50", ((row + 50).tolist(),), "Adding a number to all entries changes nothing in the ratio."),
+    ]  # fmt: skip
+
+
+def scores(rng):
+    return [
+        Rung("one query, one key", ([[2.0, 3.0]], [[4.0, 5.0]]), "One dot product: 2·4 + 3·5."),
+        Rung("the worked example", (Q, K), "Row i, column j holds the dot product of query i and key j."),
+        Rung("as many tokens as dimensions", (draw(rng, 3, 3).tolist(), draw(rng, 3, 3).tolist()), "With square matrices a forgotten transpose raises nothing. It is Q times K transposed."),
+        Rung("two queries, four keys", (draw(rng, 2, 3).tolist(), draw(rng, 4, 3).tolist()), "The result has a row for each query and a column for each key."),
+        Rung("four queries, two keys", (draw(rng, 4, 3).tolist(), draw(rng, 2, 3).tolist()), "The result has a row for each query and a column for each key."),
+        Rung("one dimension", (draw(rng, 2, 1).tolist(), draw(rng, 3, 1).tolist()), "d_k may be 1."),
+        Rung("seven dimensions", (draw(rng, 3, 7).tolist(), draw(rng, 5, 7).tolist()), "Sum over all d_k entries."),
+        Rung("large entries", ((100 * draw(rng, 2, 3)).tolist(), (100 * draw(rng, 3, 3)).tolist()), "Scores are not normalised."),
+    ]  # fmt: skip
+
+
+def scale_scores(rng):
+    return [
+        Rung("d_k = 1 changes nothing", (draw(rng, 2, 3).tolist(), 1), "√1 is 1."),
+        Rung("the worked example", ([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0]], 2), "Divide by √2."),
+        Rung("d_k = 3", (draw(rng, 2, 4).tolist(), 3), "Divide each score by √d_k."),
+        Rung("d_k = 64", ((10 * draw(rng, 3, 2)).tolist(), 64), "Divide each score by √64 = 8."),
+        Rung("d_k = 128, one score", ([[90.0]], 128), "The divisor is √d_k, whatever the shape of the scores."),
+        Rung("whole numbers", ([[7, -3], [2, 5], [1, 0]], 8), "Scores may be ints; the results are not."),
+    ]  # fmt: skip
+
+
+def attention_lists(rng):
+    def lists(*arrays):
+        return tuple(a.tolist() for a in arrays)
+
+    return [
+        Rung("shapes with 2 queries, 4 keys, d_k = 3, d_v = 5", lists(draw(rng, 2, 3), draw(rng, 4, 3), draw(rng, 4, 5)), "output is n × d_v and weights are n × m: the sum in the output runs over the keys."),
+        Rung("one key: the output is its value", lists(draw(rng, 2, 3), draw(rng, 1, 3), draw(rng, 1, 2)), "With one key its weight is 1."),
+        Rung("two tokens", (TRACE_Q, TRACE_K, TRACE_V), "Scores, scale, softmax over each row, blend of the values."),
+        Rung("the worked example", (Q, K, V), "The three-token example of the lesson."),
+        Rung("scaled by √d_k", lists(2 * draw(rng, 3, 9), 2 * draw(rng, 3, 9), draw(rng, 3, 2)), "Divide the scores by √d_k, the length of a key, before the softmax."),
+        Rung("large scores", lists(60 * draw(rng, 2, 3), 60 * draw(rng, 3, 3), draw(rng, 3, 2)), "Use a softmax that subtracts the largest entry."),
+        Rung("large negative scores", ([[30.0, 30.0]], [[-40.0, -40.0], [-40.0, -40.5]], [[1.0, 2.0], [3.0, 5.0]]), "All scores are far below −745 here: subtract the largest entry."),
+        Rung("five queries, three keys", lists(draw(rng, 5, 6), draw(rng, 3, 6), draw(rng, 3, 2)), "n and m may differ."),
+        Rung("one query, seven keys", lists(draw(rng, 1, 2), draw(rng, 7, 2), draw(rng, 7, 3)), "A single query is one row."),
+    ]  # fmt: skip
+
+
+def attention_batched(rng):
+    def arrays(n, m, d_k, d_v, lead=(), size=1.0):
+        return size * draw(rng, *lead, n, d_k), size * draw(rng, *lead, m, d_k), draw(rng, *lead, m, d_v)
+
+    rows_far_apart = (
+        np.array([[40.0, 0.0], [-40.0, 1.0]]),
+        np.array([[40.0, 1.0], [41.0, 0.5], [40.5, 2.0]]),
+        draw(rng, 3, 2),
+    )
+    few, many = arrays(2, 3, 3, 2, (1, 1)), arrays(2, 3, 3, 2, (16, 16))
+    return [
+        Rung("no leading dimension, 2 queries, 4 keys, d_k = 3, d_v = 5", arrays(2, 4, 3, 5), "output is (n, d_v) and weights are (n, m)."),
+        Rung("one key: the output is its value", arrays(2, 1, 3, 2), "With one key its weight is 1."),
+        Rung("the worked example", tuple(np.array(a) for a in (Q, K, V)), "The three-token example of the lesson."),
+        Rung("scaled by √d_k", arrays(3, 3, 9, 2, size=2.0), "Divide by √d_k, the last axis of q, before the softmax."),
+        Rung("a batch of 2", arrays(3, 4, 5, 2, (2,)), "Transpose the last two axes of k only: np.swapaxes(k, -1, -2). Softmax over the last axis."),
+        Rung("a batch of 3 with 3 tokens each", arrays(3, 3, 3, 3, (3,)), "With equal sizes a wrong axis raises nothing. The softmax runs over the last axis, the keys."),
+        Rung("batch and heads", arrays(3, 4, 5, 2, (2, 3)), "Count axes from the end: −1 and −2, never 0, 1 or 2."),
+        Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "Any number of leading dimensions."),
+        Rung("large scores", arrays(2, 3, 3, 2, (2,), size=60.0), "Subtract the largest score of each row before exp."),
+        Rung("rows of very different size", rows_far_apart, "Subtract the maximum of each row (axis −1, keepdims), not of the whole array."),
+        Rung("no loop over batch and heads", (few, many), "256 matrices took more Python steps than one, so something loops over them. NumPy's @ and axis=-1 treat them all at once.", lambda function, few, many: bytecodes_grow(function, few, many)),
+    ]  # fmt: skip
+
+
+def soft_lookup(rng):
+    def arrays(m, d_k, d_v):
+        return draw(rng, d_k), draw(rng, m, d_k), draw(rng, m, d_v)
+
+    usual, cold = arrays(4, 3, 2), arrays(5, 3, 2)
+    close = (np.array([1.0, 2.0]), np.array([[2.0, 1.0], [0.0, 1.9995], [1.0, 0.0]]), draw(rng, 3, 2))
+    tie = (np.array([1.0, 2.0]), np.array([[2.0, 1.0], [0.0, 2.0], [1.0, 0.0]]), draw(rng, 3, 4))
+    return [
+        Rung("one key: its value", (*arrays(1, 3, 2), 1.0), "With one key its weight is 1."),
+        Rung("temperature 1", (*usual, 1.0), "Weights are the softmax of the dot products; the result blends the values."),
+        Rung("temperature 2: softer", (*usual, 2.0), "Divide the dot products by the temperature before the softmax."),
+        Rung("temperature 0.5: harder", (*usual, 0.5), "Divide the dot products by the temperature before the softmax."),
+        Rung("very hot: the mean of the values", (*arrays(4, 3, 2), 1e6), "At a high temperature all weights are equal."),
+        Rung("cold: almost the best key's value", (*cold, 1e-3), "At a low temperature one key takes nearly all. Subtract the largest after dividing."),
+        Rung("very cold: the best key's value", (*cold, 1e-9), "exp overflows unless the largest scaled score is subtracted after the division."),
+        Rung("cold, and the second key almost as good", (*close, 1e-3), "A difference of 0.001 at temperature 0.001 is a difference of 1 in the softmax."),
+        Rung("large dot products", (np.array([30.0, 40.0]), np.array([[30.0, 1.0], [30.01, 1.0], [0.0, 16.0]]), draw(rng, 3, 2), 1.0), "exp overflows above 709, also at temperature 1: subtract the largest."),
+        Rung("very cold, two best keys", (*tie, 1e-9), "Two equal best keys share the weight: this is still a softmax."),
+        Rung("all dot products far below zero, cold", (np.array([3.0, 4.0]), np.array([[-3.0, -4.0], [-3.0, -4.1]]), np.array([[1.0], [2.0]]), 0.01), "exp gives 0 for every key unless the largest is subtracted."),
+        Rung("six keys, d_k = 2, d_v = 5", (*arrays(6, 2, 5), 0.7), "There is no √d_k here: the temperature takes its place."),
+    ]  # fmt: skip
+
+
+def self_attention(rng):
+    def tensors(tokens, d_model, d_k, d_v, size=1.0):
+        import torch
+
+        drawn = (
+            size * draw(rng, tokens, d_model),
+            draw(rng, d_model, d_k),
+            draw(rng, d_model, d_k),
+            draw(rng, d_model, d_v),
+        )
+        return tuple(torch.tensor(a, dtype=torch.float64) for a in drawn)
+
+    def square():
+        import torch
+
+        x = torch.tensor(draw(rng, 3, 3), dtype=torch.float64)
+        return (x, *(torch.tensor(draw(rng, 3, 3), dtype=torch.float64) for _ in range(3)))
+
+    return [
+        Rung("shapes with 3 tokens, d_model = 4, d_k = 2, d_v = 5", tensors(3, 4, 2, 5), "q, k and v are x @ W_q, x @ W_k and x @ W_v; output is (T, d_v), weights are (T, T)."),
+        Rung("one token: the output is its value", tensors(1, 4, 2, 3), "With one token the weight is 1 and the output is x @ W_v."),
+        Rung("two tokens", tensors(2, 3, 5, 2), "Row i of the weights belongs to query i."),
+        Rung("scaled by √d_k, not √d_model", tensors(4, 9, 2, 3), "The scale is √d_k, the width of q and k, not that of x."),
+        Rung("all sizes equal", square(), "With square matrices a wrong transpose raises nothing. It is x @ W, and q @ k transposed."),
+        Rung("large scores", tensors(3, 4, 3, 2, size=40.0), "torch.softmax is safe for large scores; exp alone is not."),
+        Rung("six tokens", tensors(6, 5, 7, 3), "Any number of tokens."),
+    ]  # fmt: skip
+
+
+def find_the_bug(rng):
+    return [rung for rung in attention_batched(rng) if not rung.measure]
+
+
+LADDERS = {
+    "softmax_row": Ladder(("softmax_row",), ("weights",), softmax_row),
+    "scores": Ladder(("scores",), ("scores",), scores),
+    "scale_scores": Ladder(("scale_scores",), ("scaled",), scale_scores),
+    "attention_lists": Ladder(("attention_lists",), ("output", "weights"), attention_lists),
+    "by_hand_three": Ladder(("score_33", "weights_3"), entries=True),
+    "by_hand_two": Ladder(("order_output", "delayed_output"), entries=True),
+    "attention_batched": Ladder(("attention_batched",), ("output", "weights"), attention_batched),
+    "soft_lookup": Ladder(("soft_lookup",), ("value",), soft_lookup),
+    "self_attention": Ladder(("self_attention",), ("output", "weights"), self_attention),
+    "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug),
+}
+
+
+def draw(rng, *shape):
+    """Standard normal entries rounded to two decimals, so that a learner can work a failing case out by hand."""
+    return rng.standard_normal(shape).round(2) + 0.0

@@ -1,0 +1,97 @@
+"""The check cell of an exercise notebook: evidence, verdict and advice at once."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import sys
+import textwrap
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+
+from .evidence import MIME, find_ladder, gather
+from .exercise import all_exercises
+from .forbidden import forbidden_call
+from .verdict import Verdict, judge
+
+
+class NotYet(Exception):
+    """An exercise that does not pass yet. Jupyter shows its message alone, without a traceback."""
+
+    def _render_traceback_(self):
+        return str(self).splitlines()
+
+
+def checks_for(day: int) -> Callable[..., None]:
+    """The `check` of a day's exercises.
+
+    check(grade_id) takes the answer from the notebook it is called in, shows the ladder and raises NotYet with advice
+    when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs. KeyError for an unknown id.
+    """
+
+    def check(grade_id: str, *, hidden: bool = False) -> None:
+        evidence, verdict = examine(day, grade_id, sys._getframe(1).f_globals, hidden=hidden)
+        text = report(day, grade_id, verdict, hidden=hidden)
+        if verdict.status != "passed":
+            raise NotYet(text)
+        from IPython.display import display
+
+        display({MIME: evidence, "text/plain": text}, raw=True, metadata={"course": {"hidden": hidden}})
+
+    return check
+
+
+def examine(
+    day: int, grade_id: str, namespace: MutableMapping[str, Any], *, hidden: bool = False
+) -> tuple[dict, Verdict]:
+    """The evidence and the verdict for the answer that stands in `namespace`.
+
+    An answer that fails gets a second try, as in grading, in which references stand in for the earlier answers that it
+    uses: a slip in one of those costs this exercise nothing.
+    """
+    exercises = all_exercises(day)
+    said = forbidden_call(_source(day, grade_id, namespace), exercises[grade_id].forbidden)
+    if said:
+        return {}, Verdict("forbidden", 0.0, said)
+    evidence = gather(day, grade_id, namespace, hidden=hidden)
+    verdict = judge(day, grade_id, evidence)
+    if verdict.status != "passed" and exercises[grade_id].uses:
+        references = {name: f for used in exercises[grade_id].uses for name, f in exercises[used].reference.items()}
+        second = _beside(references, namespace, lambda: gather(day, grade_id, namespace, hidden=hidden))
+        if judge(day, grade_id, second).share >= verdict.share:
+            return second, judge(day, grade_id, second)
+    return evidence, verdict
+
+
+def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -> str:
+    """The verdict as lines of text: the points, each rung, and what to do."""
+    points = all_exercises(day)[grade_id].points
+    where = " (hidden inputs)" if hidden else ""
+    state = "passed" if verdict.status == "passed" else "not yet"
+    lines = [f"{grade_id}{where}: {state}, {points * verdict.share:g} of {points} points"]
+    if not hidden and any(held for _, held in verdict.rungs):
+        lines += [f"  {'✓' if held else '✗'} {name}" for name, held in verdict.rungs]
+    return "\n".join([*lines, verdict.message] if verdict.message else lines)
+
+
+def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], dict]) -> dict:
+    before = dict(namespace)
+    namespace.update(references)
+    try:
+        return run()
+    finally:
+        for name in references:
+            del namespace[name]
+        namespace.update({name: before[name] for name in references if name in before})
+
+
+def _source(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
+    """The cell in which the answer was written, or its own lines where it was not written in a notebook."""
+    answer = namespace.get(find_ladder(day, grade_id).names[0])
+    filename = getattr(getattr(answer, "__code__", None), "co_filename", "")
+    if "ipykernel" in filename or "ipython-input" in filename:
+        return "".join(linecache.getlines(filename))
+    try:
+        return textwrap.dedent(inspect.getsource(answer))
+    except (OSError, TypeError):
+        return ""

@@ -1,0 +1,185 @@
+"""What evidence says about an answer: which rungs hold, the share of the points, and the likely mistake."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from .evidence import draw_rungs, find_ladder, gather
+from .exercise import Exercise, Mistake, all_exercises
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """status: passed, failed, error, missing or forbidden. share: of the points, 0 to 1. rungs: (name, held)."""
+
+    status: str
+    share: float
+    message: str = ""
+    misconception: str | None = None
+    rungs: tuple[tuple[str, bool], ...] = field(default=())
+
+
+def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None = None) -> Verdict:
+    """Compare evidence with what is expected, by default with what the reference answer gives.
+
+    Both are as `gather` returns them; anything else in `evidence` fails closed. A function earns all its points or
+    none; of hand-worked entries each earns its share.
+    """
+    exercise = all_exercises(day)[grade_id]
+    hidden = bool(evidence.get("hidden"))
+    expected = expected or reference_evidence(day, grade_id, hidden)
+    outcomes = {
+        outcome.get("rung"): outcome for outcome in evidence.get("outcomes", ()) if isinstance(outcome, Mapping)
+    }
+    pairs = [(outcomes.get(wanted["rung"], {"error": "no result"}), wanted) for wanted in expected["outcomes"]]
+    held = [_same(given, wanted, exercise) for given, wanted in pairs]
+    rungs = tuple((wanted["rung"], ok) for (_, wanted), ok in zip(pairs, held, strict=True))
+    if all(held):
+        return Verdict("passed", 1.0, rungs=rungs)
+    share = sum(held) / len(held) if find_ladder(day, grade_id).entries else 0.0
+    given, wanted = pairs[held.index(False)]
+    if all("error" in outcome for outcome, _ in pairs):
+        if all("NotImplementedError" in outcome["error"] for outcome, _ in pairs):
+            return Verdict("missing", 0.0, "Not written yet.", rungs=rungs)
+        return Verdict("error", 0.0, f"On “{wanted['rung']}” it raised {given['error']}", rungs=rungs)
+    mistake = recognise(day, grade_id, evidence, held, hidden)
+    message = mistake.message if mistake else _explain(day, grade_id, given, wanted)
+    if hidden:
+        message = f"Wrong on hidden inputs (“{wanted['rung']}”): the answer must hold for any input. "
+        message += mistake.message if mistake else _why(day, grade_id, wanted)
+    return Verdict("failed", share, message.strip(), mistake.name if mistake else None, rungs)
+
+
+def recognise(day: int, grade_id: str, evidence: Mapping, held: list[bool], hidden: bool) -> Mistake | None:
+    """The known mistake whose evidence is the same as this one, rung by rung, where it matters."""
+    exercise = all_exercises(day)[grade_id]
+    outcomes = evidence["outcomes"]
+    if find_ladder(day, grade_id).entries:
+        exercise = replace(exercise, atol=max(exercise.atol, 5.5e-3))  # a mistake worked to two decimals is still known
+    for mistake, known in mistake_evidence(day, grade_id, hidden):
+        if len(known["outcomes"]) == len(outcomes) and _explains(outcomes, known["outcomes"], held, exercise):
+            return mistake
+    return None
+
+
+@cache
+def reference_evidence(day: int, grade_id: str, hidden: bool = False) -> Mapping:
+    """The evidence that the reference answer gives."""
+    return gather(day, grade_id, all_exercises(day)[grade_id].reference, hidden=hidden)
+
+
+@cache
+def mistake_evidence(day: int, grade_id: str, hidden: bool = False) -> list[tuple[Mistake, Mapping]]:
+    """The evidence that each known mistake gives."""
+    exercise = all_exercises(day)[grade_id]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [(m, gather(day, grade_id, _namespace(exercise, m), hidden=hidden)) for m in exercise.mistakes]
+
+
+def _namespace(exercise: Exercise, mistake: Mistake) -> Mapping[str, Any]:
+    if isinstance(mistake.answer, Mapping):
+        return mistake.answer
+    (name,) = exercise.reference
+    return {name: mistake.answer}
+
+
+def _explains(outcomes: list, known: list, held: list[bool], exercise: Exercise) -> bool:
+    """Whether a mistake gives what was given, on the rungs that failed.
+
+    On a rung that raised, the mistake need only fail too: the same slip raises one error in lists, another in NumPy.
+    At least one rung must agree in its values.
+    """
+    agreed = False
+    for given, mistaken, ok in zip(outcomes, known, held, strict=True):
+        if "error" in given and "error" in mistaken:
+            continue
+        if "error" in given:
+            if _finite(mistaken):
+                return False
+            continue
+        if "error" in mistaken and not ok and not _finite(given):
+            continue
+        if not _same(given, mistaken, exercise):
+            return False
+        agreed = agreed or not ok
+    return agreed or all(
+        "error" in given or not _finite(given) for given, ok in zip(outcomes, held, strict=True) if not ok
+    )
+
+
+def _same(given: Mapping, wanted: Mapping, exercise: Exercise) -> bool:
+    """Same parts, same shapes, same numbers within the exercise's tolerance. Never true of an error."""
+    if (
+        not isinstance(given.get("values"), Mapping)
+        or "values" not in wanted
+        or set(given["values"]) != set(wanted["values"])
+    ):
+        return False
+    return all(_close(given["values"][part], array, exercise) for part, array in wanted["values"].items())
+
+
+def _close(given: Mapping, wanted: Mapping, exercise: Exercise) -> bool:
+    try:
+        if list(given["shape"]) != list(wanted["shape"]) or len(given["numbers"]) != len(wanted["numbers"]):
+            return False
+        return all(
+            _near(float(a), float(b), exercise) for a, b in zip(given["numbers"], wanted["numbers"], strict=True)
+        )
+    except (TypeError, ValueError, KeyError):
+        return False
+
+
+def _near(a: float, b: float, exercise: Exercise) -> bool:
+    return a == b or abs(a - b) <= exercise.atol + exercise.rtol * abs(b) or (math.isnan(a) and math.isnan(b))
+
+
+def _finite(outcome: Mapping) -> bool:
+    return "values" in outcome and all(
+        math.isfinite(float(x)) for array in outcome["values"].values() for x in array["numbers"]
+    )
+
+
+def _explain(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> str:
+    rung = wanted["rung"]
+    if "error" in given:
+        return f"On “{rung}” it raised {given['error']}. {_why(day, grade_id, wanted)}"
+    for part, right in wanted["values"].items():
+        got = given["values"].get(part) if isinstance(given.get("values"), Mapping) else None
+        if got is None:
+            return f"On “{rung}” there is no {part}."
+        if list(got["shape"]) != list(right["shape"]):
+            shapes = f"shape {tuple(got['shape'])}, expected {tuple(right['shape'])}"
+            return f"On “{rung}” {part} has {shapes}. {_why(day, grade_id, wanted)}"
+        exercise = all_exercises(day)[grade_id]
+        for i, (a, b) in enumerate(zip(got["numbers"], right["numbers"], strict=True)):
+            if not _near(float(a), float(b), exercise):
+                return _differ(day, grade_id, part, i, a, b, wanted)
+    return f"On “{rung}” the result differs."
+
+
+def _differ(day: int, grade_id: str, part: str, i: int, got: Any, right: Any, wanted: Mapping) -> str:
+    if find_ladder(day, grade_id).entries:
+        where = f", entry {i + 1}," if wanted["values"][part]["shape"] else ""
+        return f"{part}{where} is not right. Go through it again: score, scale, exponential, sum, division."
+    if part == "measure":
+        return _why(day, grade_id, wanted)
+    index = []
+    for size in reversed(wanted["values"][part]["shape"]):
+        i, position = divmod(i, size)
+        index.insert(0, str(position))
+    place = f"{part}[{', '.join(index)}]" if index else part
+    return (
+        f"On “{wanted['rung']}” {place} is {float(got):.5g}, expected {float(right):.5g}. {_why(day, grade_id, wanted)}"
+    )
+
+
+def _why(day: int, grade_id: str, wanted: Mapping) -> str:
+    if find_ladder(day, grade_id).entries:
+        return ""
+    return next((rung.why for rung in draw_rungs(day, grade_id) if rung.name == wanted["rung"]), "")

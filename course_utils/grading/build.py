@@ -1,0 +1,264 @@
+"""Build the notebooks from the text that people edit, and verify that the two agree.
+
+    sources/lessons/X.md   -> notebooks/X.ipynb                      executed
+    sources/exercises/X.md -> solutions/X.ipynb -> exercises/X.ipynb   executed; answers and hidden tests cut out
+
+A build of the same sources gives the same bytes, and executes only what changed. The functions take the folder that
+holds `sources/`, so that tests can build in a folder of their own.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+
+from course_utils.grading.errors import CourseError
+from course_utils.grading.execute import CellFailed, clean, execute
+from course_utils.grading.release import is_answer, release_exercise, stub_source
+from course_utils.grading.sources import Source, canonical, load_source, read_source, verify_no_leak
+
+__all__ = ["Report", "build", "check", "fix", "read_source", "release_exercise", "stub_source"]
+
+EXECUTED = {"lessons": "notebooks", "exercises": "solutions"}
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class Report:
+    """What a build did: files written, and files that were up to date."""
+
+    written: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+
+
+def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: Progress = lambda *_: None) -> Report:
+    """Build the days given (numbers or names of sources), or all; `force` executes unchanged ones too.
+
+    A day is written when all of its notebooks are right, or not at all. Raises SourceError or CourseError. A file in
+    exercises/ that somebody has solved is overwritten only with `force`. `progress` hears the name of a source, the
+    cell that runs, and how many there are.
+    """
+    root = Path(root).resolve()
+    report = Report()
+    for paths in _days(root, days):
+        built: dict[Path, str] = {}
+        for path in paths:
+            source = load_source(path, root)
+            _verify_kind(source)
+            built |= _build_source(source, root, force, progress)
+        changed = {target: text for target, text in built.items() if _text(target) != text}
+        if not force:
+            _verify_nobodys_work(root, changed)
+        _write_all(changed)
+        for target in built:
+            (report.written if target in changed else report.unchanged).append(target.relative_to(root).as_posix())
+    return report
+
+
+def check(root: Path) -> list[str]:
+    """Each disagreement between sources, notebooks, solutions and exercises, in one line; nothing is executed.
+
+    Raises SourceError where a source itself is wrong.
+    """
+    root = Path(root).resolve()
+    found: list[str] = []
+    expected: set[Path] = set()
+    for path in _sources(root):
+        source = load_source(path, root)
+        _verify_kind(source)
+        target = _target(source, root)
+        expected.add(target)
+        found += _disagreements(source, target, root)
+        if target.parent.name == "solutions":
+            exercise = root / "exercises" / target.name
+            expected.add(exercise)
+            found += _exercise_disagreements(target, exercise, root)
+    for folder in ("notebooks", "solutions", "exercises"):
+        for leftover in sorted(set((root / folder).glob("*.ipynb")) - expected):
+            found.append(f"{folder}/{leftover.name}: no source makes it; delete it, or move it elsewhere")
+    return found
+
+
+def fix(root: Path, days: Iterable[str] = ()) -> list[str]:
+    """Rewrite sources in the form in which Jupytext writes them; the names of those that changed."""
+    root = Path(root).resolve()
+    changed = []
+    for path in [path for paths in _days(root, days) for path in paths]:
+        text = path.read_text(encoding="utf-8")
+        if canonical(text) != text:
+            _write_all({path: canonical(text)})
+            changed.append(path.relative_to(root).as_posix())
+    return changed
+
+
+def _sources(root: Path) -> list[Path]:
+    found = sorted(path for kind in EXECUTED for path in (root / "sources" / kind).glob("*.md"))
+    if not found:
+        raise CourseError(
+            f"{root}: no sources in sources/lessons or sources/exercises; run this in the course's folder"
+        )
+    return found
+
+
+def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
+    """The sources of each day, lessons and exercises of one name together."""
+    days: dict[str, list[Path]] = {}
+    for path in _sources(root):
+        days.setdefault(path.stem, []).append(path)
+    if not days:
+        raise CourseError(
+            f"{root}: no sources in sources/lessons or sources/exercises; run this in the course's folder"
+        )
+    chosen = set()
+    for day in wanted:
+        matches = {name for name in days if name == day or re.match(rf"day{re.escape(day)}(_|$)", name)}
+        if not matches:
+            raise CourseError(f"no day {day!r}; give a number or a name of: {', '.join(sorted(days))}")
+        chosen |= matches
+    return [paths for name, paths in sorted(days.items()) if not chosen or name in chosen]
+
+
+def _verify_kind(source: Source) -> None:
+    """Graded cells belong to exercises."""
+    if source.path.parent.name == "lessons":
+        for index, cell in enumerate(source.notebook.cells):
+            if "nbgrader" in cell.metadata:
+                raise source.error(index, 0, "a graded cell in a lesson", "move it to sources/exercises")
+
+
+def _target(source: Source, root: Path) -> Path:
+    return root / EXECUTED[source.path.parent.name] / f"{source.path.stem}.ipynb"
+
+
+def _build_source(source: Source, root: Path, force: bool, progress: Progress) -> dict[Path, str]:
+    """The files that a source makes, as path and text."""
+    target = _target(source, root)
+    if force or _disagreements(source, target, root):
+        notebook = _execute(source, root, progress)
+    else:
+        notebook = nbformat.read(target, as_version=4)
+    built = {target: _dump(notebook)}
+    if target.parent.name == "solutions":
+        verify_no_leak(source, notebook)
+        built[root / "exercises" / target.name] = _dump(release_exercise(notebook))
+    return built
+
+
+def _execute(source: Source, root: Path, progress: Progress):
+    total = len(source.notebook.cells)
+    try:
+        return execute(source.notebook, root, lambda index: progress(source.name, index + 1, total))
+    except CellFailed as error:
+        raise source.error(error.cell, error.line, error.what, error.todo) from None
+
+
+def _disagreements(source: Source, target: Path, root: Path) -> list[str]:
+    """Where an executed notebook is not what its source says."""
+    name = target.relative_to(root).as_posix()
+    todo = "run `course build`"
+    notebook, trouble = _read(target)
+    if notebook is None:
+        return [f"{name}: {trouble}; {todo}"]
+    if notebook.metadata.get("course", {}).get("sha256") != source.sha256:
+        return [f"{name}: built from another version of {source.name}; {todo}"]
+    difference = _first_difference(source.notebook.cells, notebook.cells)
+    if difference:
+        return [f"{name}: {difference} as in {source.name}; {todo}"]
+    tidy = nbformat.from_dict(notebook)
+    clean(tidy, root)
+    if notebook.metadata != source.notebook.metadata or _dump(tidy) != _text(target):
+        return [f"{name}: not as the build writes it, so it was run or saved since; {todo} or restore it"]
+    return []
+
+
+def _exercise_disagreements(solution: Path, exercise: Path, root: Path) -> list[str]:
+    """Where a student's edition is not the solution without answers."""
+    name = exercise.relative_to(root).as_posix()
+    official, _ = _read(solution)
+    given, trouble = _read(exercise)
+    if official is None:
+        return []  # said already
+    if given is None:
+        return [f"{name}: {trouble}; run `course build`"]
+    expected = release_exercise(official)
+    if _dump(expected) == _text(exercise):
+        return []
+    difference = _first_difference(expected.cells, given.cells) or "outputs or metadata are not"
+    return [f"{name}: {difference} as cut from {solution.relative_to(root).as_posix()}; run `course build`"]
+
+
+def _first_difference(expected, given) -> str:
+    """The first cell that differs, as the start of a sentence, or an empty string."""
+    if len(expected) != len(given):
+        return f"{len(given)} cells and not {len(expected)}"
+    for number, (wanted, found) in enumerate(zip(expected, given, strict=True), start=1):
+        for part in ("id", "cell_type", "source", "metadata"):
+            if wanted.get(part) != found.get(part):
+                return f"the {part.replace('_', ' ')} of cell {number} ({wanted.id}) is not"
+    return ""
+
+
+def _verify_nobodys_work(root: Path, changed: dict[Path, str]) -> None:
+    """Refuse to overwrite answers that somebody wrote in exercises/."""
+    for target in changed:
+        if target.parent.name != "exercises":
+            continue
+        old_solution, _ = _read(root / "solutions" / target.name)
+        present, _ = _read(target)
+        if present is None:
+            continue
+        stubs = (
+            Counter(stub_source(cell) for cell in old_solution.cells if is_answer(cell)) if old_solution else Counter()
+        )
+        stubs += Counter(cell.source for cell in nbformat.reads(changed[target], as_version=4).cells if is_answer(cell))
+        own = [cell for cell in present.cells if is_answer(cell) and cell.source not in stubs]
+        if own:
+            name = target.relative_to(root).as_posix()
+            where = own[0].metadata["nbgrader"].get("grade_id", "an answer")
+            raise CourseError(f"{name}: somebody has solved {where}; save a copy elsewhere, then build with --force")
+
+
+def _read(path: Path):
+    """The notebook in a file, or None and what is wrong with it."""
+    try:
+        notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+        nbformat.validate(notebook)
+        return notebook, ""
+    except FileNotFoundError:
+        return None, "not there"
+    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError):
+        return None, "not a notebook"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _dump(notebook) -> str:
+    """The text of a notebook's file: keys sorted, indent 1, a newline at the end."""
+    return nbformat.writes(notebook) + "\n"
+
+
+def _write_all(files: dict[Path, str]) -> None:
+    """Write every file beside its place, then move all into place."""
+    waiting = []
+    try:
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+            waiting.append((beside, path))
+            beside.write_text(text, encoding="utf-8", newline="\n")
+        for beside, path in waiting:
+            beside.replace(path)
+    except OSError as error:
+        raise CourseError(f"{error.filename}: cannot be written ({error.strerror}); make room or give access") from None
+    finally:
+        for beside, _ in waiting:
+            beside.unlink(missing_ok=True)

@@ -1,0 +1,231 @@
+"""A pytest plugin that grades one notebook: nbval's collector and cells, with the verdict taken outside the kernel.
+
+The official notebook supplies every cell but the answers. A check cell prints evidence, nbval hands it over, and it is
+compared here with the evidence stored in the official notebook. After a slip, an exercise that fails gets a second try
+in a fresh kernel, where reference answers stand in for the earlier ones that failed: nobody pays twice for one slip.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+
+import nbformat
+import pytest
+from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
+
+from course_utils.checks.evidence import MIME
+from course_utils.checks.exercise import all_exercises
+from course_utils.checks.verdict import Verdict, judge
+
+from .kernel import GradingKernel, KernelLost, Limits
+
+PROPERTY = "course_result"
+UNGRADED = "ungraded"
+LOST_HELPER = " Only answer cells are graded: put helpers and imports into the answer cell."
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one exercise."""
+
+    id: str
+    status: str
+    score: float
+    max_score: float
+    message: str = ""
+    misconception: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to grade: the official one, the student's answers by grade_id, and verdicts that need no kernel."""
+
+    day: int
+    official: nbformat.NotebookNode
+    answers: dict[str, str]
+    settled: dict[str, Verdict] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    seconds: float = 300.0
+
+
+class GradePlugin:
+    """Collects the graded notebook and keeps the results, by grade_id."""
+
+    def __init__(self, job: Job, on_result=None):
+        self.job, self.on_result = job, on_result
+        self.results: dict[str, Result] = {}
+
+    def pytest_collect_file(self, file_path, parent):
+        if file_path.suffix == ".ipynb":
+            return GradedNotebook.from_parent(parent, path=file_path, job=self.job)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        report = yield
+        if call.when == "call" and getattr(item, "result", None):
+            report.user_properties.append((PROPERTY, asdict(item.result)))
+        return report
+
+    def pytest_runtest_logreport(self, report):
+        for name, value in report.user_properties:
+            if name == PROPERTY and value["id"] not in self.results:
+                self.results[value["id"]] = Result(**value)
+                if self.on_result:
+                    self.on_result(self.results[value["id"]])
+
+
+class GradedNotebook(IPyNbFile):
+    """The official notebook with a student's answers in it."""
+
+    def __init__(self, *args, job: Job, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.job = job
+        self.passed: dict[str, str] = {}
+        self.stumbled = False
+
+    def setup(self) -> None:
+        """Start the kernel. The clock of the notebook starts here."""
+        self.deadline = time.monotonic() + self.job.seconds
+        self.kernel = self.launch()
+
+    def teardown(self) -> None:
+        self.drop_kernel()
+
+    def collect(self) -> Iterator[IPyNbCell]:
+        """A given cell or an exercise each: an exercise is its answer cell and its check cell together."""
+        for number, cell in enumerate(self.given_cells()):
+            yield GivenCell.from_parent(
+                self, name=f"given {number}", cell_num=number, cell=cell, options=defaultdict(bool)
+            )
+        for number, (grade_id, cell) in enumerate(checks_of(self.job.official).items()):
+            options = defaultdict(bool, check=True)
+            yield ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
+
+    def given_cells(self) -> list:
+        """The code cells that are neither answer nor check, in order."""
+        return [
+            cell
+            for cell in self.job.official.cells
+            if cell.cell_type == "code"
+            and "nbgrader" not in cell.metadata
+            and UNGRADED not in cell.metadata.get("tags", [])
+        ]
+
+    def launch(self) -> GradingKernel:
+        kernel = GradingKernel(self.job.limits, self.deadline)
+        kernel.wait_until_ready()
+        return kernel
+
+    def drop_kernel(self) -> None:
+        """Stop the kernel, if there is one; the next exercise starts a fresh one."""
+        if self.kernel is not None:
+            self.kernel.stop()
+            self.kernel = None
+
+    def ensure_kernel(self, grade_id: str) -> None:
+        """After `drop_kernel`: start a kernel that has run the given cells and the student's answers that passed.
+
+        Where an answer that this exercise uses did not pass, the reference stands in for it. Raises KernelLost.
+        """
+        if self.kernel is not None:
+            return
+        if time.monotonic() > self.deadline:
+            raise KernelLost("timeout", "The time for the whole notebook was used up")
+        references = reference_answers(self.job.official)
+        uses = all_exercises(self.job.day)[grade_id].uses
+        answers = {used: references[used] for used in uses if used not in self.passed} | self.passed
+        self.kernel = self.launch()
+        for cell in self.given_cells():
+            self.kernel.run(cell.source, self.job.limits.start_seconds)
+        for source in answers.values():
+            self.kernel.run(source)
+
+
+class GivenCell(IPyNbCell):
+    """A cell that everybody is given. It is run and not compared: what it prints is nobody's answer."""
+
+    def runtest(self) -> None:
+        self.parent.kernel.run(self.cell.source, self.parent.job.limits.start_seconds)
+
+
+class ExerciseCell(IPyNbCell):
+    """The check of one exercise, run after the student's answer to it."""
+
+    result: Result | None = None
+
+    def runtest(self) -> None:
+        grade_id, book = self.name, self.parent
+        verdict = book.job.settled.get(grade_id) or self.attempt(grade_id)
+        points = float(self.cell.metadata.nbgrader.points)
+        score = round(points * min(max(verdict.share, 0.0), 1.0), 4)
+        self.result = Result(grade_id, verdict.status, score, points, verdict.message, verdict.misconception)
+        if verdict.status == "passed":
+            book.passed[grade_id] = book.job.answers[grade_id]
+        else:
+            book.stumbled = True
+            raise NbCellError(self.cell_num, verdict.message, self.cell.source)
+
+    def attempt(self, grade_id: str) -> Verdict:
+        """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel."""
+        verdict = self.run_once()
+        if verdict.status == "passed" or not self.parent.stumbled:
+            return verdict
+        self.parent.drop_kernel()
+        second = self.run_once()
+        return second if second.share >= verdict.share else verdict
+
+    def run_once(self) -> Verdict:
+        """Run answer and check, and judge what came out. Never raises for what the student wrote."""
+        self.verdict, raised = None, None
+        try:
+            self.parent.ensure_kernel(self.name)
+            raised = self.parent.kernel.run(self.parent.job.answers[self.name])
+            super().runtest()
+        except KernelLost as lost:
+            self.parent.drop_kernel()
+            return Verdict(lost.status, 0.0, f"{lost}.")
+        except Exception as error:  # a check that failed, or whatever a hostile kernel makes nbval stumble over
+            if self.verdict is None:
+                self.verdict = Verdict("error", 0.0, f"The check could not be run or read ({type(error).__name__}).")
+        verdict = self.verdict or Verdict("error", 0.0, "The check gave no evidence.")
+        if raised and verdict.status == "error":
+            verdict = replace(verdict, message=f"The answer cell raised {raised}")
+        return (
+            replace(verdict, message=verdict.message + LOST_HELPER) if "NameError: name" in verdict.message else verdict
+        )
+
+    def compare_outputs(self, test, ref, skip_compare=None) -> bool:
+        """nbval's comparison, of evidence only: numbers with a tolerance, and whatever else was printed left alone."""
+        given, wanted = evidence_in(test), evidence_in(ref)
+        self.comparison_traceback = []
+        labels = [[(e.get("exercise"), e.get("hidden")) for e in found] for found in (given, wanted)]
+        if labels[0] != labels[1] or not wanted:
+            self.verdict = Verdict("error", 0.0, "The check did not give the evidence that it should.")
+            return False
+        verdicts = [judge(self.parent.job.day, self.name, g, w) for g, w in zip(given, wanted, strict=True)]
+        self.verdict = min(verdicts, key=lambda verdict: verdict.share)
+        return self.verdict.status == "passed"
+
+
+def checks_of(official: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
+    """The check cells of an official notebook by the grade_id of the answer they check."""
+    return {
+        cell.metadata.nbgrader.grade_id.removeprefix("check_"): cell
+        for cell in official.cells
+        if cell.metadata.get("nbgrader", {}).get("grade")
+    }
+
+
+def reference_answers(official: nbformat.NotebookNode) -> dict[str, str]:
+    """The answer cells of an official notebook by grade_id."""
+    graded = [(cell.metadata.get("nbgrader", {}), cell.source) for cell in official.cells]
+    return {nbgrader.grade_id: source for nbgrader, source in graded if nbgrader.get("solution")}
+
+
+def evidence_in(outputs) -> list[dict]:
+    """The evidence among a cell's outputs."""
+    found = [output.get("data", {}).get(MIME) for output in outputs if output.get("output_type") == "display_data"]
+    return [evidence for evidence in found if isinstance(evidence, dict)]

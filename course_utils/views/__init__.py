@@ -1,0 +1,25 @@
+"""What a learner looks at: figures and widgets. Nothing heavy loads until a name is first used.
+
+Widgets are names of this package; `picture.picture` and `static_page.static_page` are functions in their modules.
+"""
+
+from importlib import import_module
+
+_HOMES = {
+    "AttentionHeatmap": "heatmap",
+    "AttentionStepper": "stepper",
+    "Quiz": "quiz",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

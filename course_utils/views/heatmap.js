@@ -1,0 +1,277 @@
+// Shows what heatmap.py computed. Hover and focus stay here; only a pinned row goes to Python.
+
+const HINT = "Hover a row, or Tab here and use the arrow keys. Click or Enter pins the row.";
+
+const make = (tag, name, attributes = {}, text) => {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  for (const key in attributes) node.setAttribute(key, attributes[key]);
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
+let made = 0;
+
+function render({ model, el }) {
+  const queries = model.get("_queries"), keys = model.get("_keys"), layout = model.get("_layout");
+  const n = queries.length, m = keys.length, uid = `course-heatmap-${++made}`;
+  const ramp = bytes(model.get("_ramp"));
+  const colour = (level) => `rgb(${ramp[3 * level]}, ${ramp[3 * level + 1]}, ${ramp[3 * level + 2]})`;
+
+  const root = make("div", "course-heatmap", { role: "group", "aria-labelledby": `${uid}-title` });
+  for (const [name, value] of Object.entries(model.get("_palette"))) root.style.setProperty(name, value);
+  const title = make("div", "course-heatmap-title", { id: `${uid}-title` }, model.get("title"));
+  const columns = make("div", "course-heatmap-columns"), main = make("div", "course-heatmap-main");
+  const live = make("div", "course-heatmap-live", { role: "status" });
+  columns.append(main);
+  root.append(title, columns, live);
+  el.append(root);
+
+  let frame, hover = null, column = null, focused = false, cursor = [0, 0];
+  const read = () => {
+    const { levels, thousandths, largest, short, captions } = model.get("_frame");
+    frame = { levels: bytes(levels), thousandths: words(thousandths), largest: words(largest), short, captions };
+  };
+  const number = (r, c) => (frame.thousandths[r * m + c] / 1000).toFixed(3);
+  const sentence = (r, c) => `query ${queries[r]}, key ${keys[c]}: ${number(r, c)}`;
+
+  read();
+  const grid = layout.canvas ? canvasGrid() : tableGrid();
+  const panel = sidePanel();
+  main.append(grid.node);
+  columns.append(panel.node);
+  grid.paint();
+  show();
+
+  // ---- up to 400 cells: a table that is a real ARIA grid
+  function tableGrid() {
+    const scroll = make("div", "course-heatmap-scroll");
+    const table = make("table", "course-heatmap-table",
+      { role: "grid", "aria-labelledby": `${uid}-title`, "aria-readonly": "true" });
+    scroll.append(table);
+    const head = table.createTHead().insertRow(), cells = [], rows = [];
+    head.append(make("th", "course-heatmap-corner", {}, "query ↓ key →"));
+    const heads = keys.map((key) => make("th", "", { scope: "col", title: key }, key));
+    head.append(...heads);
+    const body = table.createTBody();
+    queries.forEach((query, r) => {
+      const row = body.insertRow();
+      row.dataset.row = r;
+      rows.push(row);
+      row.append(make("th", "", { scope: "row", title: query }, query));
+      keys.forEach((_, c) => {
+        const cell = make("td", "", { role: "gridcell", tabindex: -1, "data-row": r, "data-column": c });
+        cells.push(cell);
+        row.append(cell);
+      });
+    });
+    cells[0].tabIndex = 0;
+    const place = (event) => event.target.closest("tr[data-row]");
+    table.addEventListener("pointermove", (event) => {
+      const row = place(event), cell = event.target.closest("td[data-column]");
+      point(row ? +row.dataset.row : null, cell ? +cell.dataset.column : null);
+    });
+    table.addEventListener("pointerleave", () => point(null, null));
+    table.addEventListener("click", (event) => {
+      const row = place(event), cell = event.target.closest("td[data-column]");
+      if (!row) return;
+      moveTo(+row.dataset.row, cell ? +cell.dataset.column : 0);
+      pin(+row.dataset.row);
+    });
+    table.addEventListener("focusin", (event) => {
+      if (event.target.dataset.column === undefined) return;
+      cells[cursor[0] * m + cursor[1]].tabIndex = -1;
+      cursor = [+event.target.dataset.row, +event.target.dataset.column];
+      event.target.tabIndex = 0;
+      focused = true;
+      show();
+    });
+    table.addEventListener("focusout", () => { focused = false; show(); });
+    table.addEventListener("keydown", press);
+    return {
+      node: scroll,
+      focus: (r, c) => cells[r * m + c].focus({ preventScroll: false }),
+      paint: () => cells.forEach((cell, i) => {
+        cell.style.backgroundColor = colour(frame.levels[i]);
+        cell.style.color = frame.levels[i] >= layout.light_ink_from ? "#fff" : "#000";
+        cell.textContent = frame.short[i];
+      }),
+      mark: (shown, pinned, at) => {
+        rows.forEach((row, r) => {
+          row.classList.toggle("course-heatmap-shown", r === shown);
+          row.setAttribute("aria-selected", r === pinned);
+        });
+        heads.forEach((head, c) => head.classList.toggle("course-heatmap-shown", c === at));
+      },
+    };
+  }
+
+  // ---- above 400 cells: one canvas, drawn when the weights change; highlights are boxes moved above it
+  function canvasGrid() {
+    const side = Math.max(3, Math.min(18, Math.floor(512 / Math.max(n, m)))), labelled = side >= 11;
+    const frameBox = make("div", labelled ? "course-heatmap-axes course-heatmap-labelled" : "course-heatmap-axes");
+    const wrap = make("div", "course-heatmap-canvas", { role: "grid", tabindex: 0, "aria-labelledby": `${uid}-title`,
+      "aria-readonly": "true", "aria-rowcount": n, "aria-colcount": m, "aria-activedescendant": `${uid}-cell` });
+    const canvas = make("canvas", "", { width: m, height: n, "aria-hidden": "true" });
+    canvas.style.width = wrap.style.width = `${m * side}px`;
+    canvas.style.height = wrap.style.height = `${n * side}px`;
+    const context = canvas.getContext("2d"), image = context.createImageData(m, n);
+    const pinBox = make("div", "course-heatmap-box course-heatmap-pin");
+    const showBox = make("div", "course-heatmap-box course-heatmap-show");
+    const cellBox = make("div", "course-heatmap-box course-heatmap-cell");
+    for (const box of [pinBox, showBox]) { box.style.width = `${m * side}px`; box.style.height = `${side}px`; }
+    cellBox.style.width = cellBox.style.height = `${side}px`;
+    // Assistive technology gets the current row of the grid, as in a grid that is scrolled.
+    const row = make("div", "course-heatmap-live", { role: "row" });
+    const cell = make("div", "", { role: "gridcell", id: `${uid}-cell` });
+    row.append(cell);
+    wrap.append(canvas, pinBox, showBox, cellBox, row);
+    const across = make("div", "course-heatmap-across", { "aria-hidden": "true" });
+    const down = make("div", "course-heatmap-down", { "aria-hidden": "true" });
+    if (labelled) {
+      for (const key of keys) across.append(make("span", "", { style: `width:${side}px` }, key));
+      for (const query of queries) down.append(make("span", "", { style: `height:${side}px;line-height:${side}px` }, query));
+    } else {
+      across.append(make("span", "", {}, `keys 0 to ${m - 1} →`));
+      down.append(make("span", "", {}, `queries 0 to ${n - 1} ↓`));
+    }
+    frameBox.append(make("div"), across, down, wrap);
+
+    const place = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return [clamp(Math.floor((event.clientY - box.top) / side), n), clamp(Math.floor((event.clientX - box.left) / side), m)];
+    };
+    wrap.addEventListener("pointermove", (event) => point(...place(event)));
+    wrap.addEventListener("pointerleave", () => point(null, null));
+    wrap.addEventListener("click", (event) => { moveTo(...place(event)); pin(cursor[0]); });
+    wrap.addEventListener("focus", () => { focused = true; show(); });
+    wrap.addEventListener("blur", () => { focused = false; show(); });
+    wrap.addEventListener("keydown", press);
+    return {
+      node: frameBox,
+      focus: (r, c) => { cursor = [r, c]; wrap.focus({ preventScroll: true }); live.textContent = sentence(r, c); show(); },
+      paint: () => {
+        for (let i = 0; i < n * m; i++) {
+          const at = 3 * frame.levels[i];
+          image.data[4 * i] = ramp[at];
+          image.data[4 * i + 1] = ramp[at + 1];
+          image.data[4 * i + 2] = ramp[at + 2];
+          image.data[4 * i + 3] = 255;
+        }
+        context.putImageData(image, 0, 0);
+      },
+      mark: (shown, pinned) => {
+        showBox.hidden = shown === null;
+        showBox.style.transform = `translateY(${shown * side}px)`;
+        pinBox.hidden = pinned === null;
+        pinBox.style.transform = `translateY(${pinned * side}px)`;
+        cellBox.hidden = !focused;
+        cellBox.style.transform = `translate(${cursor[1] * side}px, ${cursor[0] * side}px)`;
+        row.setAttribute("aria-rowindex", cursor[0] + 1);
+        row.setAttribute("aria-selected", cursor[0] === pinned);
+        cell.setAttribute("aria-colindex", cursor[1] + 1);
+        cell.textContent = sentence(...cursor);
+      },
+    };
+  }
+
+  // ---- one row's distribution; every line has its place from the start, so nothing moves on hover
+  function sidePanel() {
+    const node = make("div", "course-heatmap-side"), state = make("div", "course-heatmap-state");
+    const caption = [make("div", "course-heatmap-caption"), make("div", "course-heatmap-caption")];
+    const strip = layout.listed ? null : make("canvas", "course-heatmap-strip", { width: m, height: 48, "aria-hidden": "true" });
+    const table = make("table", "course-heatmap-bars", { "aria-label": "weights of the row" });
+    const bars = Array.from({ length: layout.bars }, () => {
+      const row = table.insertRow();
+      const name = make(layout.listed ? "th" : "td", "course-heatmap-name", layout.listed ? { scope: "row" } : {});
+      const track = make("td", "course-heatmap-track"), bar = make("div", "course-heatmap-bar");
+      const value = make("td", "course-heatmap-number");
+      track.append(bar);
+      row.append(name, track, value);
+      return { name, bar, value, row };
+    });
+    if (layout.listed) bars.forEach((bar, c) => { bar.name.textContent = bar.name.title = keys[c]; });
+    const reading = make("div", "course-heatmap-reading");
+    node.append(state, ...caption);
+    const scale = make("div", "course-heatmap-scale");
+    if (strip) node.append(scale, strip);
+    node.append(table, reading);
+    const pen = strip?.getContext("2d");
+    return {
+      node,
+      paint: (r, pinned, at) => {
+        state.textContent = r === null ? "no row" : `row ${r}${r === pinned ? ", pinned" : ""}`;
+        state.classList.toggle("course-heatmap-pinned", r !== null && r === pinned);
+        caption[0].textContent = r === null ? HINT : frame.captions[r][0];
+        caption[1].textContent = r === null ? "" : frame.captions[r][1] ?? "";
+        reading.textContent = r === null || at === null ? "" : sentence(r, at);
+        node.dataset.row = r === null ? "" : r;
+        const top = frame.largest.length / n;
+        if (pen) {
+          const most = r === null ? 1 : Math.max(1, frame.levels[r * m + frame.largest[r * top]]);
+          scale.textContent = r === null ? "" : `all ${m} keys; the tallest is ${number(r, frame.largest[r * top])}`;
+          pen.clearRect(0, 0, m, 48);
+          pen.fillStyle = model.get("_palette")["--course-query"];
+          for (let c = 0; r !== null && c < m; c++) {
+            const height = frame.levels[r * m + c] * 48 / most;
+            pen.fillRect(c, 48 - height, 1, height);
+          }
+        }
+        bars.forEach(({ name, bar, value, row }, i) => {
+          const c = r === null ? null : layout.listed ? i : frame.largest[r * top + i];
+          if (!layout.listed) name.textContent = c === null ? "" : keys[c];
+          bar.style.transform = `scaleX(${c === null ? 0 : frame.levels[r * m + c] / 255})`;
+          value.textContent = c === null ? "" : number(r, c);
+          row.classList.toggle("course-heatmap-largest", c !== null && c === frame.largest[r * top]);
+        });
+      },
+    };
+  }
+
+  function show() {
+    const pinned = model.get("row") ?? null;
+    const shown = hover ?? (focused ? cursor[0] : pinned);
+    const at = hover !== null ? column : focused ? cursor[1] : null;
+    grid.mark(shown, pinned, at);
+    panel.paint(shown, pinned, at);
+  }
+  function point(r, c) {
+    if (r === hover && c === column) return;
+    [hover, column] = [r, c];
+    show();
+  }
+  function pin(r) {
+    model.set("row", r === model.get("row") ? null : r);
+    model.save_changes();
+  }
+  function moveTo(r, c) { grid.focus(clamp(r, n), clamp(c, m)); }
+  function press(event) {
+    if (event.altKey || event.metaKey || event.shiftKey) return;
+    const [r, c] = cursor, page = 8;
+    const target = event.ctrlKey ? { Home: [0, 0], End: [n - 1, m - 1] }[event.key] : {
+      ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowRight: [r, c + 1], ArrowLeft: [r, c - 1],
+      Home: [r, 0], End: [r, m - 1], PageDown: [r + page, c], PageUp: [r - page, c],
+    }[event.key];
+    if (target) { hover = column = null; moveTo(...target); }
+    else if (!event.ctrlKey && (event.key === "Enter" || event.key === " ")) pin(r);
+    else if (event.key === "Escape" && model.get("row") !== null) pin(model.get("row"));
+    else return;
+    event.preventDefault();
+    event.stopPropagation(); // JupyterLab binds these keys to its cells
+  }
+
+  const redraw = () => { read(); grid.paint(); show(); };
+  const retitle = () => { title.textContent = model.get("title"); };
+  model.on("change:_frame", redraw);
+  model.on("change:row", show);
+  model.on("change:title", retitle);
+  return () => {
+    model.off("change:_frame", redraw);
+    model.off("change:row", show);
+    model.off("change:title", retitle);
+  };
+}
+
+export default { render };

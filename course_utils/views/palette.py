@@ -1,0 +1,67 @@
+"""One palette for every figure and widget, safe for the common kinds of colour blindness.
+
+Roles take their hues from Okabe and Ito (2008); weights run along ColorBrewer's Blues, whose lightness falls evenly,
+so that the order survives in grey.
+"""
+
+QUERY = "#0072B2"
+KEY = "#D55E00"
+VALUE = "#009E73"
+OUTPUT = "#CC79A7"
+INK = "#1A1A1A"
+FAINT = "#6B7280"
+LINE = "#C9CED6"
+
+ROLES = {"query": QUERY, "key": KEY, "value": VALUE, "output": OUTPUT}
+_BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
+
+
+def ramp():
+    """The 256 colours for weights 0 to 1, as (red, green, blue) tuples of 0 to 255."""
+    stops = [_rgb(colour) for colour in _BLUES]
+    colours = []
+    for level in range(256):
+        place = level / 255 * (len(stops) - 1)
+        left = min(int(place), len(stops) - 2)
+        part = place - left
+        colours.append(tuple(round(a + (b - a) * part) for a, b in zip(stops[left], stops[left + 1], strict=True)))
+    return colours
+
+
+def ramp_bytes():
+    """The ramp as 768 bytes, red green blue red …, for a canvas."""
+    return bytes(part for colour in ramp() for part in colour)
+
+
+def light_ink_from():
+    """The first level of the ramp on which white text reads better than black."""
+    return next(level for level, colour in enumerate(ramp()) if _luminance(colour) < 0.179)
+
+
+def ink(level):
+    """Text colour for a cell at a level 0 to 255: contrast at least 4.5 everywhere on the ramp."""
+    return "#FFFFFF" if level >= light_ink_from() else "#000000"
+
+
+def colormap():
+    """The ramp as a matplotlib colormap."""
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([tuple(part / 255 for part in colour) for colour in ramp()], name="weights")
+
+
+def css_variables():
+    """The role colours as CSS custom properties, set on every widget's root."""
+    return {f"--course-{name}": colour for name, colour in ROLES.items()}
+
+
+def _rgb(colour):
+    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+
+
+def _luminance(colour):
+    """Relative luminance as WCAG 2 defines it."""
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (c / 255 for c in colour)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

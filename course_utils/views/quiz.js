@@ -1,0 +1,87 @@
+// Shows the questions of quiz.py; the explanations and the score lines come from there.
+
+const make = (tag, name, attributes = {}, text) => {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  for (const key in attributes) node.setAttribute(key, attributes[key]);
+  if (text !== undefined) node.append(...rich(text));
+  return node;
+};
+const rich = (text) => text.split("`").map((part, i) => {
+  if (i % 2 === 0) return part;
+  const code = document.createElement("code");
+  code.textContent = part;
+  return code;
+});
+let made = 0;
+
+function render({ model, el }) {
+  const questions = model.get("_questions"), uid = `course-quiz-${++made}`;
+  const root = make("div", "course-quiz", { role: "group", "aria-label": "quiz" });
+  for (const [name, value] of Object.entries(model.get("_palette"))) root.style.setProperty(name, value);
+
+  const items = questions.map((question, q) => {
+    const item = make("fieldset", "course-quiz-question");
+    const legend = make("legend", "", {}, `${question.number}. ${question.question}`);
+    const feedback = make("div", "course-quiz-why");
+    const told = make("div", "course-quiz-told", { role: "status" });
+    // Every explanation takes its room from the start, unseen, so that answering moves nothing.
+    const room = make("div", "course-quiz-room", { "aria-hidden": "true" });
+    const inputs = question.choices.map((choice, c) => {
+      const label = make("label", "course-quiz-choice");
+      const input = make("input", "", { type: "radio", name: `${uid}-${q}`, value: c });
+      input.addEventListener("change", () => answer(q, c));
+      label.append(input, make("span", "", {}, choice.text));
+      room.append(make("div", "", {}, `${choice.verdict} ${choice.why}`));
+      item.append(label);
+      return input;
+    });
+    item.prepend(legend);
+    feedback.append(room, told);
+    item.append(feedback);
+    root.append(item);
+    return { inputs, feedback, told };
+  });
+  const end = make("div", "course-quiz-end");
+  const score = make("div", "course-quiz-score", { role: "status" });
+  const again = make("button", "course-quiz-again", { type: "button" }, "Start again");
+  again.addEventListener("click", () => {
+    model.set("answers", questions.map(() => null));
+    model.save_changes();
+    items[0].inputs[0].focus();
+  });
+  end.append(score, again);
+  root.append(end);
+  el.append(root);
+
+  root.addEventListener("keydown", (event) => {
+    const own = ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Enter", " "];
+    if (own.includes(event.key)) event.stopPropagation(); // JupyterLab binds these keys to its cells
+  });
+
+  function answer(q, c) {
+    model.set("answers", model.get("answers").map((old, i) => (i === q ? c : old)));
+    model.save_changes();
+  }
+  function show() {
+    const answers = model.get("answers");
+    let right = 0;
+    items.forEach(({ inputs, feedback, told }, q) => {
+      const chosen = answers[q], choice = chosen === null ? null : questions[q].choices[chosen];
+      inputs.forEach((input, c) => { input.checked = c === chosen; });
+      feedback.dataset.verdict = choice === null ? "" : choice.right ? "right" : "wrong";
+      const said = choice === null ? "" : `${choice.verdict} ${choice.why}`;
+      if (told.dataset.said !== said) { told.dataset.said = said; told.replaceChildren(...rich(said)); }
+      right += choice?.right ? 1 : 0;
+    });
+    const done = answers.every((chosen) => chosen !== null);
+    const open = answers.filter((chosen) => chosen === null).length;
+    score.textContent = done ? model.get("_scores")[right] : `${open} of ${answers.length} still to answer`;
+    score.classList.toggle("course-quiz-done", done);
+  }
+  model.on("change:answers", show);
+  show();
+  return () => model.off("change:answers", show);
+}
+
+export default { render };

@@ -1,0 +1,547 @@
+"""Attention one stage at a time: every number on the screen can be asked where it came from."""
+
+import inspect
+import math
+import pathlib
+import sys
+
+import numpy as np
+import traitlets
+
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.widget import CourseWidget, as_labels, as_matrix
+
+_HERE = pathlib.Path(__file__).parent
+_MOST = 16  # rows or columns; more do not fit a page
+
+
+class AttentionStepper(CourseWidget):
+    """X → Q, K, V → scores → scaled → masked → weights → output; click a cell to see the arithmetic that made it.
+
+    x: (n, d_model). w_q, w_k: (d_model, d_k). w_v: (d_model, d_v). tokens: n labels.
+    mask: (n, n) booleans, True means may attend; without one there is no masked stage.
+    attention: your own `attention(q, k, v, mask=None)` or `attention(q, k, v)`, returning (output, weights). The last
+        two stages show what it returns and mark where that differs from the arithmetic. It is called with the kind of
+        container that x is, then, if that fails, with arrays, lists and tensors.
+    NumPy, torch or nested lists. `.stage` (a number; a name may be set) and `.cell` (matrix, row, column) or None can
+    be read and set. `.problem` says what was wrong with your function, or is empty.
+    Raises ValueError when shapes, labels or the mask do not fit.
+    """
+
+    _esm = _HERE / "stepper.js"
+    _css = _HERE / "stepper.css"
+
+    stage = traitlets.Union([traitlets.Int(), traitlets.Unicode()], default_value=0).tag(sync=True)
+    cell = traitlets.Any(None, allow_none=True).tag(sync=True)
+    problem = traitlets.Unicode("").tag(sync=True)
+    _stages = traitlets.List().tag(sync=True)
+    _matrices = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, x, w_q, w_k, w_v, tokens, mask=None, attention=None):
+        given = {"X": as_matrix("x", x)}
+        given |= {name: as_matrix(name.lower(), w) for name, w in (("W_Q", w_q), ("W_K", w_k), ("W_V", w_v))}
+        d_model = given["X"].shape[1]
+        for name in ("W_Q", "W_K", "W_V"):
+            if given[name].shape[0] != d_model:
+                raise ValueError(
+                    f"{name.lower()} is {given[name].shape} but x is {given['X'].shape}: "
+                    f"{name.lower()} needs {d_model} rows, one per column of x"
+                )
+        q, k, v = (given["X"] @ given[name] for name in ("W_Q", "W_K", "W_V"))
+        self._open(q, k, v, tokens, tokens, mask, attention, _kind(x), given, ("w_q", "w_k"))
+
+    @classmethod
+    def from_qkv(cls, q, k, v, tokens, key_tokens=None, mask=None, attention=None):
+        """The same from queries (n, d_k), keys (m, d_k) and values (m, d_v); tokens label queries, key_tokens keys.
+
+        mask: (n, m) booleans. key_tokens is by default tokens.
+        """
+        stepper = cls.__new__(cls)
+        matrices = as_matrix("q", q), as_matrix("k", k), as_matrix("v", v)
+        stepper._open(*matrices, tokens, key_tokens, mask, attention, _kind(q), {}, ("q", "k"))
+        return stepper
+
+    def _open(self, q, k, v, tokens, key_tokens, mask, attention, kind, given, names):
+        tokens = as_labels("tokens", tokens)
+        key_tokens = tokens if key_tokens is None else as_labels("key_tokens", key_tokens)
+        mask = _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names)
+        stages, matrices, problem = _story(q, k, v, tokens, key_tokens, mask, attention, kind, given)
+        super().__init__(_stages=stages, _matrices=matrices, problem=problem)
+
+    @property
+    def stage_names(self):
+        """The names of the stages, in order."""
+        return [stage["name"] for stage in self._stages]
+
+    @traitlets.validate("stage")
+    def _stage_exists(self, proposal):
+        stage, names = proposal.value, self.stage_names
+        if isinstance(stage, str) and stage in names:
+            return names.index(stage)
+        if isinstance(stage, str) or not 0 <= stage < len(names):
+            raise ValueError(f"stage is {stage!r}: give a number from 0 to {len(names) - 1} or one of {names}")
+        return stage
+
+    @traitlets.validate("cell")
+    def _cell_exists(self, proposal):
+        if proposal.value is None:
+            return None
+        try:
+            name, row, column = proposal.value
+        except (TypeError, ValueError):
+            raise ValueError(f"cell is {proposal.value!r}: give (matrix, row, column) or None") from None
+        if name not in self._matrices:
+            raise ValueError(f"cell names the matrix {name!r}: there are {', '.join(self._matrices)}")
+        text = self._matrices[name]["text"]
+        if not (0 <= row < len(text) and 0 <= column < len(text[0])):
+            raise ValueError(f"cell is {name}[{row}, {column}] but {name} is ({len(text)}, {len(text[0])})")
+        return (name, int(row), int(column))
+
+    @traitlets.observe("cell")
+    def _go_to_cell(self, change):
+        if change.new is not None and change.new[0] not in self._shown(self.stage):
+            self.stage = next(index for index in range(len(self._stages)) if change.new[0] in self._shown(index))
+
+    @traitlets.observe("stage")
+    def _leave_cell(self, change):
+        if self.cell is not None and self.cell[0] not in self._shown(self.stage):
+            self.cell = None
+
+    def _shown(self, stage):
+        return [item["matrix"] for line in self._stages[stage]["lines"] for item in line if "matrix" in item]
+
+    def explain(self, matrix, row, column):
+        """The arithmetic behind a cell, as lines of text."""
+        return list(self._matrices[matrix]["why"][row][column])
+
+    def as_text(self):
+        lines = [f"attention, stage by stage: {' → '.join(self.stage_names)}"]
+        if self.problem:
+            lines.append(self.problem)
+        for name in self._results():
+            matrix = self._matrices[name]
+            width = max(5, *(len(text) for row in matrix["text"] for text in row), *map(len, matrix["columns"]))
+            side = max(map(len, matrix["rows"]))
+            lines.append(f"{name} ({matrix['shape']})")
+            lines.append(" " * (side + 2) + "".join(f"  {label:>{width}}" for label in matrix["columns"]))
+            for label, row, marks in zip(matrix["rows"], matrix["text"], matrix["differs"], strict=True):
+                numbers = "".join(
+                    f"{'!' if marked else ' '} {text:>{width}}" for text, marked in zip(row, marks, strict=True)
+                )
+                lines.append(f"  {label:>{side}}{numbers}")
+        if any(marked for name in self._results() for row in self._matrices[name]["differs"] for marked in row):
+            lines.append("! where your function differs from the arithmetic")
+        return "\n".join(lines)
+
+    def alt(self):
+        sizes = ", ".join(f"{name} {self._matrices[name]['shape']}" for name in self._results())
+        differs = sum(marked for m in self._matrices.values() for row in m["differs"] for marked in row)
+        told = f" {differs} numbers from your function differ from the arithmetic and are marked." if differs else ""
+        output = "; ".join(
+            f"{label}: {', '.join(row)}"
+            for label, row in zip(self._matrices["output"]["rows"], self._matrices["output"]["text"], strict=True)
+        )
+        return f"Attention stage by stage, side by side: {sizes}. Output, {output}.{told}"
+
+    def figure(self):
+        return _draw([self._matrices[name] for name in self._results()])
+
+    def _results(self):
+        return [name for stage in self._stages for name in stage["results"]]
+
+
+def number(value):
+    """A number for people: four decimals below 10 and fewer above, a true minus, never −0."""
+    value = float(value)
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size < 1e-12:
+        return "0"
+    if size < 5e-5 or size >= 1e5:
+        mantissa, exponent = f"{value:.3e}".split("e")
+        text = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    else:
+        decimals = max(1, 4 - max(0, math.floor(math.log10(size))))
+        text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+    return text.replace("-", "−")
+
+
+def _story(q, k, v, tokens, key_tokens, mask, attention, kind, given):
+    """Stages, matrices and the problem with the learner's function, all as plain data for the page."""
+    d_k = q.shape[1]
+    scores = q @ k.T
+    scaled = scores / math.sqrt(d_k)
+    masked = scaled if mask is None else np.where(mask, scaled, -np.inf)
+    weights = _softmax(masked)
+    theirs, problem = (None, "") if attention is None else _call(attention, q, k, v, mask, kind)
+    shown_output, shown_weights = (weights @ v, weights) if theirs is None else theirs
+    before = "scaled" if mask is None else "masked"
+
+    def features(matrix):
+        return [str(column) for column in range(matrix.shape[1])]
+
+    matrices = {}
+
+    def add(name, values, rows, columns, why, role="", text=None, shade=False, wanted=None):
+        matrices[name] = _matrix(name, values, rows, columns, why, role, text, shade, wanted)
+
+    for name, values in given.items():
+        rows = tokens if name == "X" else [str(row) for row in range(len(values))]
+        add(name, values, rows, features(values), _given(name, values, rows))
+    for name, values, rows, role in (
+        ("Q", q, tokens, "query"),
+        ("K", k, key_tokens, "key"),
+        ("V", v, key_tokens, "value"),
+    ):
+        if given:
+            why = _product(name, "X", given["X"], f"W_{name}", given[f"W_{name}"], values)
+        else:
+            why = _given(name, values, rows)
+        add(name, values, rows, features(values), why, role)
+    add("Kᵀ", k.T, features(k), key_tokens, _transposed(k), "key")
+    add("scores", scores, tokens, key_tokens, _product("scores", "Q", q, "Kᵀ", k.T, scores))
+    add("scaled", scaled, tokens, key_tokens, _scaling(scores, scaled, d_k))
+    if mask is not None:
+        text = [["✓" if may else "✗" for may in row] for row in mask]
+        add("mask", mask, tokens, key_tokens, _masks(mask, tokens, key_tokens), text=text)
+        add("masked", masked, tokens, key_tokens, _masking(scaled, mask))
+    why = _softmaxing(before, masked, weights, shown_weights)
+    add("weights", shown_weights, tokens, key_tokens, why, shade=True, wanted=weights)
+    why = _blending(shown_weights, v, shown_output, weights @ v)
+    add("output", shown_output, tokens, features(v), why, "output", wanted=weights @ v)
+
+    def line(*items):
+        return [{"matrix": item} if item in matrices else {"sign": item} for item in items]
+
+    def stage(name, formula, results, *lines):
+        return {"name": name, "formula": formula, "results": results, "lines": list(lines)}
+
+    stages = []
+    if given:
+        stages.append(
+            stage("X", f"X: one row per token, d_model = {given['X'].shape[1]} numbers each", ["X"], line("X"))
+        )
+        lines = [line("X", "·", f"W_{name}", "=", name) for name in "QKV"]
+        stages.append(stage("Q, K, V", "Q = X · W_Q,  K = X · W_K,  V = X · W_V", ["Q", "K", "V"], *lines))
+    else:
+        stages.append(stage("Q, K, V", "given: queries, keys and values", ["Q", "K", "V"], line("Q", "K", "V")))
+    stages.append(stage("scores", "scores = Q · Kᵀ", ["scores"], line("Q", "·", "Kᵀ", "=", "scores")))
+    root = f"/ √{d_k} ="
+    stages.append(
+        stage("scaled", f"scaled = scores / √d_k, with d_k = {d_k}", ["scaled"], line("scores", root, "scaled"))
+    )
+    if mask is not None:
+        formula = "masked = scaled where the mask is True, −∞ where it is False"
+        stages.append(stage("masked", formula, ["masked"], line("scaled", "where", "mask", "=", "masked")))
+    whose = "" if theirs is None else ", from your function"
+    formula = f"weights = softmax of {before}, along each row{whose}"
+    stages.append(stage("weights", formula, ["weights"], line(before, "softmax →", "weights")))
+    formula = f"output = weights · V{whose}"
+    stages.append(stage("output", formula, ["output"], line("weights", "·", "V", "=", "output")))
+    return stages, matrices, problem
+
+
+def _matrix(name, values, rows, columns, why, role, text, shade, wanted):
+    text = text or [[number(value) for value in row] for row in values]
+    n, m = np.shape(values)
+    differs = np.zeros((n, m), bool) if wanted is None else ~np.isclose(values, wanted, rtol=1e-4, atol=1e-5)
+    levels = np.rint(np.nan_to_num(values).clip(0, 1) * 255).astype(int).tolist() if shade else []
+    return {
+        "name": name,
+        "shape": f"{n}×{m}",
+        "role": role,
+        "rows": list(rows),
+        "columns": list(columns),
+        "text": text,
+        "why": [[why(r, c)[0] for c in range(m)] for r in range(n)],
+        "lit": [[why(r, c)[1] for c in range(m)] for r in range(n)],
+        "differs": differs.tolist(),
+        "colours": [["rgb({}, {}, {})".format(*palette.ramp()[level]) for level in row] for row in levels],
+        "inks": [[palette.ink(level) for level in row] for row in levels],
+    }
+
+
+# Each of these gives, for a cell, the lines that explain it and the parts of other matrices it came from.
+
+
+def _given(name, values, rows):
+    def why(r, c):
+        whose = f"number {c} of “{rows[r]}”" if name in ("X", "Q", "K", "V") else "a number that training would find"
+        return [f"{name}[{r}, {c}] = {number(values[r, c])}", f"given: {whose}"], []
+
+    return why
+
+
+def _transposed(k):
+    def why(r, c):
+        return [f"Kᵀ[{r}, {c}] = {number(k[c, r])}", f"the transpose: Kᵀ[{r}, {c}] is K[{c}, {r}]"], [
+            ["K", "cell", c, r]
+        ]
+
+    return why
+
+
+def _product(name, left, a, right, b, result):
+    def why(r, c):
+        lines = [
+            f"{name}[{r}, {c}]",
+            _dot(a[r], b[:, c], result[r, c]),
+            f"row {r} of {left} times column {c} of {right}",
+        ]
+        return lines, [[left, "row", r], [right, "column", c]]
+
+    return why
+
+
+def _scaling(scores, scaled, d_k):
+    root = number(math.sqrt(d_k))
+
+    def why(r, c):
+        step = "" if math.isqrt(d_k) ** 2 == d_k else f" = {number(scores[r, c])} / {root}"
+        sums = f"{number(scores[r, c])} / √{d_k}{step} = {number(scaled[r, c])}"
+        return [f"scaled[{r}, {c}]", sums, f"the score over √d_k, with d_k = {d_k}"], [["scores", "cell", r, c]]
+
+    return why
+
+
+def _masks(mask, tokens, key_tokens):
+    def why(r, c):
+        may = "may attend" if mask[r, c] else "may not attend"
+        return [f"mask[{r}, {c}] is {bool(mask[r, c])}", f"“{tokens[r]}” {may} to “{key_tokens[c]}”"], []
+
+    return why
+
+
+def _masking(scaled, mask):
+    def why(r, c):
+        if mask[r, c]:
+            lines = [f"masked[{r}, {c}] = {number(scaled[r, c])}", "the mask is True here: the scaled score stays"]
+        else:
+            lines = [f"masked[{r}, {c}] = −∞", "the mask is False here: e^(−∞) = 0, so the key gets no weight"]
+        return lines, [["scaled", "cell", r, c], ["mask", "cell", r, c]]
+
+    return why
+
+
+def _softmaxing(before, logits, weights, shown):
+    def why(r, c):
+        lit = [[before, "row", r]]
+        row, head = logits[r], f"weights[{r}, {c}]"
+        if np.isneginf(row).all():
+            lines = [head, "0", "every key is masked for this query: there is nothing to share, so its weights are 0"]
+        else:
+            largest = row.max()
+            shift = largest if abs(row[np.isfinite(row)]).max() > 20 else 0.0
+            powers = np.exp(row - shift)
+            exponents = [number(value - shift) for value in row]
+            below = " + ".join(f"e^{_bracketed(e)}" for e in exponents)
+            sums = (
+                f"e^{_bracketed(exponents[c])} / ({below}) = {number(powers[c])} / {number(powers.sum())} "
+                f"= {number(weights[r, c])}"
+            )
+            note = f"softmax along row {r} of {before}"
+            if shift:
+                note += f", with its largest number, {number(largest)}, taken off first so that no power overflows"
+            lines = [head, sums, note]
+        return lines + _difference(shown[r, c], weights[r, c]), lit
+
+    return why
+
+
+def _blending(weights, v, shown, wanted):
+    def why(r, c):
+        follows = float(weights[r] @ v[:, c])
+        lines = [f"output[{r}, {c}]", _dot(weights[r], v[:, c], follows), f"row {r} of weights times column {c} of V"]
+        if np.isclose(shown[r, c], follows, rtol=1e-4, atol=1e-5):
+            said = _difference(shown[r, c], wanted[r, c])
+            lines += [f"{said[0]}, with the right weights"] if said else []
+        else:
+            lines += _difference(shown[r, c], wanted[r, c]) or [
+                f"your function gives {number(shown[r, c])}, which is right, though its weights are not"
+            ]
+        return lines, [["weights", "row", r], ["V", "column", c]]
+
+    return why
+
+
+def _difference(shown, wanted):
+    if np.isclose(shown, wanted, rtol=1e-4, atol=1e-5):
+        return []
+    given, right = number(shown), number(wanted)
+    if given == right:
+        given, right = (f"{value:.7g}".replace("-", "−") for value in (shown, wanted))
+    return [f"your function gives {given}; the arithmetic gives {right}"]
+
+
+def _dot(a, b, result):
+    terms = " + ".join(f"{_bracketed(number(x))}·{_bracketed(number(y))}" for x, y in zip(a, b, strict=True))
+    return f"{terms} = {number(result)}"
+
+
+def _bracketed(text):
+    return f"({text})" if text.startswith("−") else text
+
+
+def _softmax(logits):
+    """Along rows; a row of −∞ gives zeros."""
+    largest = logits.max(axis=1, keepdims=True)
+    powers = np.exp(logits - np.where(np.isfinite(largest), largest, 0.0))
+    sums = powers.sum(axis=1, keepdims=True)
+    return np.divide(powers, sums, out=np.zeros_like(powers), where=sums > 0)
+
+
+def _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names):
+    n, m = len(q), len(k)
+    if q.shape[1] != k.shape[1]:
+        raise ValueError(
+            f"{names[0]} is {given.get('W_Q', q).shape} but {names[1]} is {given.get('W_K', k).shape}: "
+            "both need the same number of columns, d_k"
+        )
+    if len(v) != m:
+        raise ValueError(f"v is {v.shape} but k is {k.shape}: one row of v per row of k")
+    if len(tokens) != n:
+        raise ValueError(f"there are {len(tokens)} tokens but {'x' if given else 'q'} has {n} rows: one token per row")
+    if len(key_tokens) != m:
+        which = "key_tokens" if key_tokens is not tokens else "tokens for the keys (give key_tokens)"
+        raise ValueError(f"there are {len(key_tokens)} {which} but k has {m} rows: one per row")
+    longest = max(n, m, *(size for matrix in (q, v, *given.values()) for size in matrix.shape))
+    if longest > _MOST:
+        raise ValueError(f"a matrix has {longest} rows or columns: the stepper shows up to {_MOST}; take a slice")
+    if mask is None:
+        return None
+    mask = as_matrix("mask", mask)
+    if not np.isin(mask, (0, 1)).all():
+        raise ValueError("mask holds other numbers than 0 and 1: give booleans, True means may attend")
+    if mask.shape != (n, m):
+        which = "one row per query" if mask.shape[0] != n else "one column per key"
+        raise ValueError(f"mask is {mask.shape} but scores are ({n}, {m}): {which}")
+    return mask.astype(bool)
+
+
+def _kind(values):
+    return "tensors" if hasattr(values, "detach") else "arrays" if isinstance(values, np.ndarray) else "lists"
+
+
+def _call(attention, q, k, v, mask, kind):
+    """((output, weights), "") from the learner's function, or (None, what was wrong)."""
+    name = getattr(attention, "__name__", "attention")
+    if mask is not None and not _takes_mask(attention):
+        return None, f"{name} takes no mask, but there is one. The stages show the arithmetic instead."
+    kinds = [kind, *(other for other in ("arrays", "lists", "tensors") if other != kind)]
+    first = None
+    for kind in kinds:
+        if kind == "tensors" and "torch" not in sys.modules:
+            continue
+        try:
+            given = [_container(kind, value.copy()) for value in (q, k, v)]
+            returned = attention(*given) if mask is None else attention(*given, mask=_container(kind, mask.copy()))
+        except NotImplementedError:
+            return None, f"{name} is not written yet. The stages show the arithmetic instead."
+        except Exception as error:
+            first = first or f"{name} raised {type(error).__name__}: {error}".rstrip(": ")
+            continue
+        fitting, problem = _fitting(name, returned, (len(q), v.shape[1]), (len(q), len(k)))
+        return fitting, problem and f"{problem}. The stages show the arithmetic instead."
+    return None, f"{first}. The stages show the arithmetic instead."
+
+
+def _takes_mask(function):
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return True
+    return "mask" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def _container(kind, matrix):
+    if kind == "lists":
+        return matrix.tolist()
+    if kind == "arrays":
+        return matrix
+    torch = sys.modules["torch"]
+    return torch.from_numpy(matrix) if matrix.dtype == bool else torch.from_numpy(matrix).float()
+
+
+def _fitting(name, returned, output_shape, weights_shape):
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        return None, f"{name} returned {type(returned).__name__}: the pair (output, weights) was expected"
+    arrays = []
+    for part, value, shape in zip(("output", "weights"), returned, (output_shape, weights_shape), strict=True):
+        try:
+            array = np.array(value.tolist() if hasattr(value, "detach") else value, dtype=np.float64)
+        except (TypeError, ValueError):
+            return None, f"{name} returned {part} that are not a matrix of numbers"
+        if array.shape != shape:
+            return None, f"{name} returned {part} of shape {array.shape}: {shape} was expected"
+        arrays.append(array)
+    return tuple(arrays), ""
+
+
+def _draw(matrices):
+    """All matrices as small tables, side by side, in lines of at most 900 CSS pixels."""
+    cell_height, head, gap = 24, 44, 34
+    blocks, x, y, tallest, right = [], 16, 10, 0, 0
+    for matrix in matrices:
+        side = 7.4 * max(map(len, matrix["rows"])) + 12
+        widest = max(len(text) for row in [*matrix["text"], matrix["columns"]] for text in row)
+        cell = max(34, 7.6 * widest + 10)
+        width = side + cell * len(matrix["columns"])
+        height = head + cell_height * len(matrix["rows"])
+        if x > 16 and x + width > 900:
+            x, y, tallest = 16, y + tallest + 16, 0
+        blocks.append((matrix, x, y, side, cell))
+        right, tallest = max(right, x + width), max(tallest, height)
+        x += width + gap
+    width, height = right + 16, y + tallest + 12
+    fig = new_figure(width, height)
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, width), ylim=(height, 0))
+    ax.axis("off")
+    for matrix, x, y, side, cell in blocks:
+        _draw_matrix(ax, matrix, x, y, side, cell, cell_height, head)
+    return fig
+
+
+def _draw_matrix(ax, matrix, x, y, side, cell, cell_height, head):
+    from matplotlib.patches import Rectangle
+
+    colour = palette.ROLES.get(matrix["role"], palette.INK)
+    across = x + side
+    ax.text(across, y + 12, matrix["name"], fontsize=10, fontweight="bold", color=palette.INK, va="center")
+    shape = f"({matrix['shape']})"
+    ax.text(
+        across + cell * len(matrix["columns"]),
+        y + 12,
+        shape,
+        fontsize=7.5,
+        color=palette.FAINT,
+        va="center",
+        ha="right",
+    )
+    for c, label in enumerate(matrix["columns"]):
+        ax.text(across + (c + 0.5) * cell, y + 32, label, fontsize=7.5, color=palette.FAINT, ha="center", va="center")
+    for r, label in enumerate(matrix["rows"]):
+        middle = y + head + (r + 0.5) * cell_height
+        ax.text(across - 6, middle, label, fontsize=8, color=palette.FAINT, ha="right", va="center")
+        for c, text in enumerate(matrix["text"][r]):
+            corner = (across + c * cell, y + head + r * cell_height)
+            fill = (
+                tuple(int(part) / 255 for part in matrix["colours"][r][c][4:-1].split(","))
+                if matrix["colours"]
+                else "white"
+            )
+            ax.add_patch(Rectangle(corner, cell, cell_height, facecolor=fill, edgecolor=palette.LINE, linewidth=0.8))
+            ink = matrix["inks"][r][c] if matrix["inks"] else palette.INK
+            ax.text(corner[0] + cell / 2, middle, text, fontsize=8.5, color=ink, ha="center", va="center")
+            if matrix["differs"][r][c]:
+                box = Rectangle((corner[0] + 1.5, corner[1] + 1.5), cell - 3, cell_height - 3, fill=False)
+                box.set(edgecolor=palette.KEY, linewidth=1.6, linestyle=(0, (3, 2)))
+                ax.add_patch(box)
+    edge = y + head - 2
+    ax.plot(
+        [across, across + cell * len(matrix["columns"])], [edge, edge], color=colour, linewidth=2, solid_capstyle="butt"
+    )

@@ -1,0 +1,80 @@
+"""What every widget of the course shares: text and a picture in the same output, for pages without a kernel."""
+
+import base64
+
+import anywidget
+import numpy as np
+import traitlets
+
+from course_utils.views import palette
+from course_utils.views.picture import natural_width, small_png
+
+
+class CourseWidget(anywidget.AnyWidget):
+    """An anywidget with deterministic text and a picture of itself.
+
+    A subclass gives `as_text()`, `alt()` and `figure()`; its JavaScript sets `_palette` as CSS variables on its root.
+    """
+
+    _palette = traitlets.Dict(palette.css_variables()).tag(sync=True)
+
+    def as_text(self):
+        """The widget for a terminal: no addresses, the same on every run."""
+        raise NotImplementedError
+
+    def alt(self):
+        """What the picture shows, in words."""
+        raise NotImplementedError
+
+    def figure(self):
+        """A matplotlib Figure outside pyplot."""
+        raise NotImplementedError
+
+    def __repr__(self):
+        return self.as_text()
+
+    def _repr_mimebundle_(self, **kwargs):
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        fig = self.figure()
+        data = {**data, "text/plain": self.as_text(), "image/png": base64.b64encode(small_png(fig)).decode()}
+        return data, {**metadata, "image/png": {"alt": self.alt(), "width": natural_width(fig)}}
+
+
+def as_matrix(name, values):
+    """A float64 array (rows, columns) from NumPy, torch or nested lists.
+
+    Raises ValueError naming what was given when it is ragged, not numeric, not two-dimensional, empty or not finite.
+    """
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().double().numpy()
+    try:
+        matrix = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is not a matrix of numbers: every row needs the same number of numbers") from None
+    if matrix.ndim != 2:
+        hint = "; pick one batch and head first" if matrix.ndim > 2 else ""
+        raise ValueError(f"{name} has shape {matrix.shape}: two dimensions are needed, rows and columns{hint}")
+    if 0 in matrix.shape:
+        raise ValueError(f"{name} has shape {matrix.shape}: there is nothing to show")
+    if not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise ValueError(f"{name}[{row}, {column}] is {matrix[row, column]}: every number has to be finite")
+    return matrix
+
+
+def as_labels(name, labels):
+    """A list of strings in which white space can be seen: "\n" becomes ⏎, " " becomes ␣, "" becomes ∅.
+
+    Raises ValueError for a bare string, which is one label and not many.
+    """
+    if isinstance(labels, str):
+        raise ValueError(f"{name} is one string, {labels!r}: give a list with one label each, e.g. {labels.split()!r}")
+    try:
+        return [_visible(str(label)) for label in labels]
+    except TypeError:
+        raise ValueError(f"{name} is {labels!r}: give a list with one label each") from None
+
+
+def _visible(label):
+    label = label.replace("\n", "⏎").replace("\t", "⇥")
+    return label if label.strip() else label.replace(" ", "␣") or "∅"

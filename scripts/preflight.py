@@ -1,0 +1,36 @@
+"""Say in one line what this machine lacks to set up the course. Runs on any Python, so the syntax is old on purpose."""
+
+import os
+import sys
+
+NEEDED_GB = 3
+
+
+def missing():
+    """What is lacking and what to do, or an empty string."""
+    if sys.version_info < (3, 11):  # noqa: UP036
+        found = ".".join(map(str, sys.version_info[:2]))
+        needed = ", 3.11 or newer needed; pass one, as in: make lab PYTHON=python3.12"
+        return "Python " + found + " found at " + sys.executable + needed
+    import importlib.util
+    import shutil
+
+    for module in ("venv", "ensurepip"):
+        if importlib.util.find_spec(module) is None:
+            package = "python" + ".".join(map(str, sys.version_info[:2])) + "-venv"
+            todo = (
+                "; on Debian and Ubuntu: apt-get install " + package + ", or pass another: make lab PYTHON=python3.12"
+            )
+            return sys.executable + " has no " + module + " module" + todo
+    free = shutil.disk_usage(os.getcwd()).free / 1e9
+    if free < NEEDED_GB and not os.path.exists(".venv/lib"):
+        found = str(round(free, 1)) + " GB free on this disk"
+        return found + ", about " + str(NEEDED_GB) + " GB needed for .venv; make room and try again"
+    return ""
+
+
+if __name__ == "__main__":
+    reason = missing()
+    if reason:
+        sys.stderr.write("course: cannot set up: " + reason + "\n")
+        sys.exit(1)

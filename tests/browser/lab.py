@@ -1,0 +1,308 @@
+"""JupyterLab as a learner has it, driven from tests.
+
+def test_my_widget(lab):
+    with lab.open_cells(["from course_utils.views import MyWidget", "w = MyWidget(...)\nw"]) as notebook:
+        notebook.find(".my-widget button").click()
+        assert notebook.python("w.value") == "3"
+        notebook.check_clean()                       # cells, kernel, console, outside requests
+        notebook.check_accessible(".my-widget")      # axe-core, in both themes
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import nbformat
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+THEMES = ("JupyterLab Light", "JupyterLab Dark")
+PATIENCE = 10_000  # milliseconds that an expected change on the page may take
+
+# Console errors that are not ours. Chromium reports a kernel's websocket that closes when its notebook is shut down.
+HARMLESS = ("WebSocket connection to 'ws://127.0.0.1",)
+
+_SETTINGS = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+    "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
+}
+
+
+@contextlib.contextmanager
+def launched():
+    """Chromium without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Lab:
+    """A JupyterLab server on a folder of its own, and one page that shows it; nothing but loopback is reachable."""
+
+    def __init__(self, browser, folder):
+        self.folder = folder / "notebooks"
+        self.folder.mkdir()
+        self.log = folder / "server.log"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        self.server = self._serve(folder)
+        self.console, self.outside, self.made = [], [], 0
+        try:
+            self._wait_for_server()
+            self.context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
+            self.context.route("**/*", self._route)
+            self.page = self.context.new_page()
+            self.page.set_default_timeout(PATIENCE)
+            self.page.on("console", lambda message: self._hear(message.type, message.text))
+            self.page.on("pageerror", lambda error: self._hear("error", str(error)))
+            self.page.goto(f"{self.url}/lab?reset", wait_until="domcontentloaded")
+            self.page.wait_for_function("() => window.jupyterapp?.restored", timeout=60_000)
+            self.page.evaluate("async () => { await window.jupyterapp.restored; }")
+            self.page.evaluate(
+                "async () => { await window.jupyterapp.commands.execute('application:set-mode',"
+                " { mode: 'single-document' }).catch(() => {}); }"
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def open_cells(self, cells):
+        """A notebook of these code cells, opened and run."""
+        self.made += 1
+        name = f"widgets_{self.made}.ipynb"
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(notebook, self.folder / name)
+        return Notebook(self, name)
+
+    def open_file(self, path, timeout=300):
+        """A copy of a notebook file, opened and run; at most timeout seconds."""
+        self.made += 1
+        folder = self.folder / f"copy_{self.made}"
+        folder.mkdir()
+        shutil.copy(path, folder)
+        return Notebook(self, f"{folder.name}/{pathlib.Path(path).name}", timeout)
+
+    def theme(self, name):
+        """Switches the whole page to "JupyterLab Light" or "JupyterLab Dark"."""
+        self.page.evaluate(
+            "async (theme) => { await window.jupyterapp.commands.execute('apputils:change-theme', { theme }); }", name
+        )
+        self.page.wait_for_function("(theme) => document.body.dataset.jpThemeName === theme", arg=name)
+
+    def close(self):
+        if hasattr(self, "context"):
+            self.context.close()
+        self.server.terminate()
+        try:
+            self.server.wait(10)
+        except subprocess.TimeoutExpired:
+            self.server.kill()
+            self.server.wait()
+
+    def _serve(self, folder):
+        settings = folder / "config" / "labconfig" / "default_setting_overrides.json"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(json.dumps(_SETTINGS))
+        # The kernel is the one beside this Python: these folders are looked at before sys.prefix, not instead of it.
+        environment = dict(
+            os.environ,
+            JUPYTER_CONFIG_DIR=str(folder / "config"),
+            JUPYTER_DATA_DIR=str(folder / "data"),
+            JUPYTER_RUNTIME_DIR=str(folder / "runtime"),
+            IPYTHONDIR=str(folder / "ipython"),
+            PYTHONPATH=os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            "--no-browser",
+            "--allow-root",
+            f"--port={self.url.rpartition(':')[2]}",
+            "--ServerApp.port_retries=0",
+            "--ServerApp.ip=127.0.0.1",
+            "--IdentityProvider.token=",
+            "--ServerApp.password=",
+            f"--ServerApp.root_dir={self.folder}",
+            "--ServerApp.disable_check_xsrf=True",
+            "--ServerApp.terminals_enabled=False",
+            "--LabApp.expose_app_in_browser=True",
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            "--LabApp.news_url=None",
+        ]
+        with self.log.open("wb") as log:
+            return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+
+    def _wait_for_server(self):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                urllib.request.urlopen(f"{self.url}/api/status", timeout=2).close()
+                return
+            except (OSError, urllib.error.URLError):
+                if self.server.poll() is not None:
+                    break
+                time.sleep(0.1)
+        raise RuntimeError(f"JupyterLab did not start:\n{self.log.read_text(errors='replace')[-3000:]}")
+
+    def _route(self, route):
+        if route.request.url.startswith((self.url, "data:", "blob:")):
+            route.continue_()
+        else:
+            self.outside.append(route.request.url)
+            route.abort()
+
+    def _hear(self, kind, text):
+        if kind == "error" and not text.startswith(HARMLESS):
+            self.console.append(text)
+
+
+class Notebook:
+    """A notebook that is open in the lab and has run; close it by leaving the `with` block."""
+
+    def __init__(self, lab, path, timeout=120):
+        self.lab, self.page = lab, lab.page
+        lab.console.clear()
+        lab.outside.clear()
+        self._log_start = lab.log.stat().st_size
+        self.page.evaluate(_OPEN, path)
+        self.page.evaluate(_RUN, timeout * 1000)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.page.evaluate(_CLOSE)
+
+    def find(self, selector):
+        """Playwright's locator, within this notebook."""
+        return self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").locator(selector)
+
+    def run(self, code):
+        """Runs code in the notebook's kernel and returns what it printed. Raises AssertionError where it raised."""
+        printed, error = self.page.evaluate(_EXECUTE, code)
+        assert not error, f"{code!r} raised {error}"
+        return printed
+
+    def python(self, expression):
+        """The repr of an expression in the notebook's kernel."""
+        return self.run(f"print(repr(({expression})))").rstrip("\n")
+
+    def expect(self, expression, value, patience=PATIENCE):
+        """Waits until an expression in Python has this repr: a widget's change may be on its way."""
+        told = f"{expression} becomes {value}, it is {self.python(expression)}"
+        self.wait(lambda: self.python(expression) == value, told, patience)
+
+    def wait(self, condition, what, patience=PATIENCE):
+        """Waits until condition() holds. Raises AssertionError saying what did not happen."""
+        deadline = time.monotonic() + patience / 1000
+        while not condition():
+            assert time.monotonic() < deadline, f"within {patience / 1000:g} s it did not happen that {what}"
+            self.page.wait_for_timeout(25)
+
+    def cell_errors(self):
+        """What cells raised, one line each."""
+        return self.page.evaluate(_ERRORS)
+
+    def kernel_errors(self):
+        """Tracebacks that the kernel wrote past the notebook, as a widget's callback does."""
+        with self.lab.log.open("rb") as log:
+            log.seek(self._log_start)
+            text = log.read().decode(errors="replace")
+        return [part[:2000] for part in text.split("Traceback (most recent call last)")[1:]]
+
+    def check_clean(self):
+        """No error in a cell, the kernel or the console, and nothing asked for beyond this machine."""
+        found = {
+            "cell errors": self.cell_errors(),
+            "kernel errors": self.kernel_errors(),
+            "console errors": self.lab.console,
+            "outside requests": self.lab.outside,
+        }
+        found = {name: list(items) for name, items in found.items() if items}
+        assert not found, json.dumps(found, indent=2, ensure_ascii=False)
+
+    def check_accessible(self, selector):
+        """axe-core finds no violation under selector, in either theme."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        try:
+            for theme in THEMES:
+                self.lab.theme(theme)
+                response = Axe().run(self.page, context=selector).response
+                assert response["passes"], f"axe-core found nothing to check at {selector}"
+                told = [
+                    f"{theme}: {violation['id']}: {violation['help']}: {node['html'][:200]} {node['failureSummary']}"
+                    for violation in response["violations"]
+                    for node in violation["nodes"]
+                ]
+                assert not told, "\n".join(told)
+        finally:
+            self.lab.theme(THEMES[0])
+
+
+_OPEN = """async (path) => {
+  const app = window.jupyterapp;
+  const widget = await app.commands.execute("docmanager:open", { path, factory: "Notebook" });
+  window.courseNotebook = widget;
+  await widget.context.ready;
+  await widget.sessionContext.ready;
+  await widget.revealed;
+  await widget.sessionContext.session.kernel.info;
+}"""
+
+_RUN = """async (limit) => {
+  const late = new Promise((_, fail) => setTimeout(() => fail(new Error(`cells still run after ${limit} ms`)), limit));
+  await Promise.race([window.jupyterapp.commands.execute("notebook:run-all-cells"), late]);
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
+
+_CLOSE = """async () => {
+  const widget = window.courseNotebook;
+  const saved = widget.context.sessionContext;
+  await saved.shutdown();
+  widget.context.model.dirty = false;
+  widget.dispose();
+}"""
+
+_EXECUTE = """async (code) => {
+  const future = window.courseNotebook.sessionContext.session.kernel.requestExecute({ code });
+  let printed = "", error = "";
+  future.onIOPub = ({ header, content }) => {
+    if (header.msg_type === "stream" && content.name === "stdout") printed += content.text;
+    if (header.msg_type === "error") error = `${content.ename}: ${content.evalue}`;
+  };
+  await future.done;
+  return [printed, error];
+}"""
+
+_ERRORS = """() => window.courseNotebook.content.widgets.flatMap(({ model }, place) => {
+  if (model.type !== "code") return [];
+  return model.outputs.toJSON().filter((output) => output.output_type === "error")
+    .map((output) => `cell ${place}: ${output.ename}: ${output.evalue}`);
+})"""

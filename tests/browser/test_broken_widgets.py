@@ -1,0 +1,64 @@
+"""Broken JavaScript raises nothing in the kernel: the assertions of the other tests have to notice it."""
+
+import pytest
+
+from .checks import check_arrow_keys, check_click_pins, check_enter_pins, check_hover
+
+BREAK = """
+from course_utils.views import AttentionHeatmap
+def broken(name, old, new):
+    code = str(AttentionHeatmap._esm)
+    assert code.count(old) >= 1, old
+    broken_class = type(name, (AttentionHeatmap,), {"_esm": code.replace(old, new)})
+    return broken_class([[0.5, 0.5, 0, 0]] * 3, list("abc"), list("wxyz"))
+"""
+QUICK = 1500  # milliseconds; what is broken never comes
+
+
+def broken(lab, old, new):
+    return lab.open_cells([BREAK, f"heatmap = broken('Broken', {old!r}, {new!r})\nheatmap"])
+
+
+def test_a_syntax_error_is_noticed(lab):
+    with broken(lab, "function render(", "function render(((") as notebook:
+        notebook.page.wait_for_timeout(500)
+        with pytest.raises(AssertionError, match="console errors"):
+            notebook.check_clean()
+        with pytest.raises(AssertionError, match="drawn"):
+            check_hover(notebook, ".course-heatmap", QUICK)
+
+
+def test_a_throw_in_render_is_noticed(lab):
+    with broken(lab, "read();\n  const grid", "throw new Error('broken on purpose');\n  const grid") as notebook:
+        notebook.page.wait_for_timeout(500)
+        with pytest.raises(AssertionError, match="broken on purpose"):
+            notebook.check_clean()
+        with pytest.raises(AssertionError, match="drawn"):
+            check_hover(notebook, ".course-heatmap", QUICK)
+
+
+@pytest.mark.parametrize(
+    ("handler", "check"),
+    [("pointermove", check_hover), ("keydown", check_arrow_keys)],
+)
+def test_a_handler_removed_is_noticed(lab, handler, check):
+    with broken(lab, f'addEventListener("{handler}"', f'addEventListener("not-{handler}"') as notebook:
+        notebook.check_clean()
+        with pytest.raises(AssertionError):
+            check(notebook, ".course-heatmap", QUICK)
+
+
+def test_a_pin_that_never_reaches_python_is_noticed(lab):
+    with broken(lab, "model.save_changes()", "0") as notebook:
+        for check in (check_enter_pins, check_click_pins):
+            with pytest.raises(AssertionError, match="pins"):
+                check(notebook, ".course-heatmap", "heatmap", QUICK)
+
+
+def test_an_outside_request_is_noticed(lab):
+    with broken(
+        lab, "read();\n  const grid", "fetch('https://example.org/x').catch(() => 0); read();\n  const grid"
+    ) as notebook:
+        notebook.wait(lambda: lab.outside, "the request is seen")
+        with pytest.raises(AssertionError, match="example"):
+            notebook.check_clean()

@@ -1,0 +1,81 @@
+"""Widgets on pages of their own, from the file system: no kernel, no server, no network."""
+
+import pytest
+
+from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz
+from course_utils.views.static_page import static_page
+
+WIDGETS = {
+    "heatmap": lambda: AttentionHeatmap([[0.75, 0.25], [0.5, 0.5]], ["a", "b"]),
+    "canvas": lambda: AttentionHeatmap([[1 / 32] * 32] * 32, [f"t{i}" for i in range(32)]),
+    "stepper": lambda: AttentionStepper.from_qkv([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1], [2]], ["a", "b"]),
+    "quiz": lambda: Quiz(
+        [
+            {
+                "question": "Is </script> harmless here?",
+                "choices": [
+                    {"text": "yes", "right": True, "why": "It is escaped."},
+                    {"text": "no", "right": False, "why": "It would end the script."},
+                ],
+            }
+        ]
+    ),
+}
+
+
+@pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])
+def context(chromium, request):
+    context = chromium.new_context(java_script_enabled=request.param, offline=True)
+    context.scripts = request.param
+    yield context
+    context.close()
+
+
+@pytest.mark.parametrize("name", WIDGETS)
+def test_a_page_works_from_the_file_system(context, tmp_path, name):
+    widget = WIDGETS[name]()
+    file = tmp_path / "page.html"
+    file.write_text(static_page(widget, "A <page>"), encoding="utf-8")
+    page, heard = context.new_page(), []
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else heard.append(r.url))
+    page.goto(file.as_uri())
+    assert page.title() == "A <page>"
+    if context.scripts:
+        USES[name](page)
+        assert page.locator("#widget > img").count() == 0
+    else:
+        assert page.locator("#widget img").get_attribute("alt") == widget.alt()
+        assert page.locator("#widget img").evaluate("image => image.naturalWidth") > 100
+    assert heard == []
+
+
+def use_heatmap(page):
+    page.get_by_role("gridcell").first.click()
+    assert page.locator("tr[aria-selected=true]").count() == 1
+    assert "0.750" in page.locator(".course-heatmap-side").inner_text()
+
+
+def use_canvas(page):
+    page.get_by_role("grid").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".course-heatmap-side").get_attribute("data-row") == "1"
+    assert page.locator(".course-heatmap-pin").is_hidden()
+    page.keyboard.press("Enter")
+    assert page.locator(".course-heatmap-pin").is_visible()
+
+
+def use_stepper(page):
+    page.get_by_role("tab", name="scores").click()
+    page.locator(".course-stepper-current [data-matrix=scores] td[role=gridcell]").first.click()
+    assert "1·1 + 0·0 = 1" in page.get_by_role("status").inner_text()
+
+
+def use_quiz(page):
+    page.get_by_role("radio", name="yes").check()
+    assert "It is escaped." in page.locator(".course-quiz-told").inner_text()
+    assert "1 of 1 right" in page.locator(".course-quiz-score").inner_text()
+
+
+USES = {"heatmap": use_heatmap, "canvas": use_canvas, "stepper": use_stepper, "quiz": use_quiz}

@@ -1,0 +1,199 @@
+"""The widgets in JupyterLab, used by mouse and keyboard."""
+
+import pytest
+
+from .checks import check_arrow_keys, check_click_pins, check_enter_pins, check_hover, shown_row
+
+SET_UP = """
+import numpy as np
+from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz
+weights = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25], [0, 0.5, 0.5, 0]]
+large = np.random.default_rng(0).dirichlet(np.full(128, 0.1), 128)
+Q = K = [[1, 0], [0, 1], [1, 1]]
+V = [[1, 0], [0, 1], [0, 0]]
+def over_queries(q, k, v, mask=None):
+    scores = np.asarray(q) @ np.asarray(k).T / np.sqrt(2)
+    weights = np.exp(scores) / np.exp(scores).sum(0)
+    return weights @ np.asarray(v), weights
+"""
+CELLS = [
+    SET_UP,
+    "heatmap = AttentionHeatmap(weights, ['the', 'cat', 'sat'], ['der', 'Kater', 'saß', 'da'], title='small')\nheatmap",
+    "big = AttentionHeatmap(large, [f'q{i}' for i in range(128)], [f'k{i}' for i in range(128)], title='large')\nbig",
+    "medium = AttentionHeatmap(large[:24, :24], [f'token{i}' for i in range(24)], title='medium')\nmedium",
+    "stepper = AttentionStepper([[1, 0], [0, 1], [1, 1]], np.eye(2), np.eye(2), [[1, 0], [0, 1]], ['a', 'b', 'c'],"
+    " mask=[[1, 0, 0], [1, 1, 0], [1, 1, 1]])\nstepper",
+    "theirs = AttentionStepper.from_qkv(Q, K, V, ['x', 'y', 'z'], attention=over_queries)\ntheirs",
+    "def broken(q, k, v): return 1 / 0\nfailing = AttentionStepper.from_qkv(Q, K, V, ['x', 'y', 'z'], attention=broken)"
+    "\nfailing",
+    "quiz = Quiz([{'question': 'Over what does `softmax` run?', 'choices': ["
+    "{'text': 'the keys', 'right': True, 'why': 'Each row sums to 1.'},"
+    "{'text': 'the queries', 'right': False, 'why': 'Then the columns would sum to 1.'}]},"
+    "{'question': 'What is QKᵀ for 3 queries and 5 keys?', 'choices': ["
+    "{'text': '5×3', 'right': False, 'why': 'Rows are queries.'},"
+    "{'text': '3×5', 'right': True, 'why': 'One row per query.'}]}])\nquiz",
+]
+SMALL, BIG, MEDIUM = (f".course-heatmap >> nth={place}" for place in range(3))
+STEPPER, THEIRS, FAILING = (f".course-stepper >> nth={place}" for place in range(3))
+
+
+@pytest.fixture(scope="module")
+def notebook(lab):
+    with lab.open_cells(CELLS) as notebook:
+        yield notebook
+        notebook.check_clean()
+
+
+def box(notebook, selector):
+    return notebook.find(selector).bounding_box()
+
+
+def stepper_cell(notebook, stepper, matrix, row, column):
+    table = notebook.find(stepper).locator(f".course-stepper-current [data-matrix='{matrix}']").first
+    return table.locator("tbody tr").nth(row).locator("td").nth(column)
+
+
+@pytest.mark.parametrize(("selector", "name"), [(SMALL, "heatmap"), (BIG, "big")], ids=["table", "canvas"])
+class TestHeatmap:
+    def test_hover_shows_the_row_and_moves_nothing(self, notebook, selector, name):
+        before = box(notebook, selector)
+        check_hover(notebook, selector)
+        assert box(notebook, selector) == before
+
+    def test_arrow_keys_move_and_stay_out_of_the_notebook(self, notebook, selector, name):
+        check_arrow_keys(notebook, selector)
+
+    def test_enter_pins_and_unpins_in_python(self, notebook, selector, name):
+        check_enter_pins(notebook, selector, name)
+
+    def test_click_pins_in_python(self, notebook, selector, name):
+        check_click_pins(notebook, selector, name)
+
+    def test_a_row_pinned_in_python_shows(self, notebook, selector, name):
+        notebook.page.mouse.move(2, 2)
+        notebook.page.evaluate("document.activeElement.blur()")
+        notebook.run(f"{name}.row = 2")
+        notebook.wait(lambda: shown_row(notebook, selector) == "2", "the row pinned in Python shows")
+        notebook.run(f"{name}.row = None")
+        notebook.wait(lambda: shown_row(notebook, selector) == "", "the row is unpinned")
+
+    def test_new_weights_keep_pin_focus_and_place(self, notebook, selector, name):
+        notebook.run(f"{name}.row = 1")
+        notebook.find(selector).locator("[tabindex='0']").focus()
+        notebook.page.keyboard.press("Control+Home")
+        before, focused = box(notebook, selector), notebook.page.evaluate("document.activeElement.className")
+        number = notebook.find(selector).locator(".course-heatmap-number").first
+        old = number.inner_text()
+        notebook.run(f"old = {name}.weights; {name}.weights = old[::-1]")
+        notebook.wait(lambda: number.inner_text() != old, "new weights show")
+        assert notebook.page.evaluate("document.activeElement.className") == focused
+        assert box(notebook, selector) == before
+        notebook.expect(f"{name}.row", "1")
+        notebook.run(f"{name}.weights = old; {name}.row = None")
+
+
+def test_a_small_heatmap_is_a_grid_with_names(notebook):
+    grid = notebook.find(SMALL).get_by_role("grid", name="small")
+    assert grid.get_by_role("row").count() == 4
+    assert grid.get_by_role("gridcell").first.inner_text() == "0.70"
+
+
+def test_a_pinned_row_is_selected_for_assistive_technology(notebook):
+    notebook.run("heatmap.row = 2")
+    selected = notebook.find(SMALL).locator("[role=grid] [aria-selected=true]")
+    notebook.wait(lambda: selected.count() == 1, "one row is selected")
+    assert "sat" in selected.inner_text()
+    notebook.run("heatmap.row = None")
+
+
+def test_tabs_and_buttons_walk_the_stages(notebook):
+    stepper = notebook.find(STEPPER)
+    stepper.get_by_role("tab", name="scores").click()
+    notebook.expect("stepper.stage", "2")
+    stepper.get_by_role("button", name="next stage").click()
+    notebook.expect("stepper.stage", "3")
+    stepper.get_by_role("button", name="previous stage").click()
+    stepper.get_by_role("tab", name="scores").focus()
+    notebook.page.keyboard.press("ArrowRight")
+    notebook.expect("stepper.stage", "3")
+    assert stepper.get_by_role("tab", selected=True).inner_text() == "scaled"
+
+
+def test_a_clicked_cell_shows_its_arithmetic_and_lights_its_sources(notebook):
+    notebook.run("stepper.stage = 'scores'")
+    cell = stepper_cell(notebook, STEPPER, "scores", 2, 2)
+    cell.wait_for()
+    before = cell.bounding_box()
+    cell.click()
+    why = notebook.find(STEPPER).get_by_role("status")
+    notebook.wait(lambda: "1·1 + 1·1 = 2" in why.inner_text(), "the arithmetic shows")
+    current = notebook.find(STEPPER).locator(".course-stepper-current")
+    assert current.locator("[data-matrix=Q] .course-stepper-row").all_inner_texts() == ["1", "1"]
+    assert current.locator("[data-matrix='Kᵀ'] .course-stepper-column").all_inner_texts() == ["1", "1"]
+    notebook.expect("stepper.cell", "('scores', 2, 2)")
+    assert cell.bounding_box() == before
+
+
+def test_a_chosen_pair_stays_chosen_in_the_next_stage(notebook):
+    notebook.run("stepper.cell = ('scores', 2, 1)")
+    notebook.find(STEPPER).get_by_role("button", name="next stage").click()
+    notebook.expect("stepper.cell", "('scaled', 2, 1)")
+
+
+def test_arrow_keys_and_enter_choose_a_cell(notebook):
+    notebook.run("stepper.cell = None; stepper.stage = 'output'")
+    cell = stepper_cell(notebook, STEPPER, "weights", 0, 0)
+    cell.wait_for()
+    cell.focus()
+    for key in ("ArrowDown", "ArrowRight", "Enter"):
+        notebook.page.keyboard.press(key)
+    notebook.expect("stepper.cell", "('weights', 1, 1)")
+    assert "softmax along row 1" in notebook.find(STEPPER).get_by_role("status").inner_text()
+
+
+def test_a_cell_set_in_python_brings_its_stage(notebook):
+    notebook.run("stepper.stage = 0; stepper.cell = ('V', 1, 1)")
+    selected = notebook.find(STEPPER).get_by_role("tab", selected=True)
+    notebook.wait(lambda: selected.inner_text() == "Q, K, V", "the stage of V shows")
+
+
+def test_the_learners_numbers_are_shown_and_marked(notebook):
+    notebook.run("theirs.cell = ('weights', 2, 0)")
+    why = notebook.find(THEIRS).get_by_role("status")
+    notebook.wait(lambda: "your function gives" in why.inner_text(), "the difference is told")
+    assert notebook.find(THEIRS).locator(".course-stepper-current .course-stepper-differs").count() > 0
+
+
+def test_an_exception_in_the_learners_function_is_a_message(notebook):
+    assert "ZeroDivisionError" in notebook.find(FAILING).get_by_role("alert").inner_text()
+
+
+def test_the_quiz_by_keyboard(notebook):
+    quiz, keyboard = notebook.find(".course-quiz"), notebook.page.keyboard
+    height = quiz.bounding_box()["height"]
+    quiz.get_by_role("radio").first.focus()
+    keyboard.press("Space")
+    assert "Each row sums to 1." in quiz.locator(".course-quiz-told").first.inner_text()
+    keyboard.press("ArrowDown")
+    assert "the columns would sum to 1" in quiz.locator(".course-quiz-told").first.inner_text()
+    notebook.expect("quiz.answers", "[1, None]")
+    keyboard.press("ArrowUp")
+    keyboard.press("Tab")
+    keyboard.press("ArrowDown")
+    notebook.expect("quiz.answers, quiz.score", "([0, 1], 2)")
+    assert "2 of 2 right" in quiz.locator(".course-quiz-score").inner_text()
+    assert quiz.bounding_box()["height"] == height
+    quiz.get_by_role("button", name="Start again").press("Enter")
+    notebook.expect("quiz.answers", "[None, None]")
+
+
+@pytest.mark.parametrize("selector", [".course-heatmap", ".course-stepper", ".course-quiz"])
+def test_no_axe_violations_in_either_theme(notebook, selector):
+    notebook.run(
+        "heatmap.row = 1; stepper.cell = ('weights', 1, 0); theirs.cell = ('output', 1, 0); quiz.answers = [0, 0]"
+    )
+    notebook.check_accessible(selector)
+
+
+def test_nothing_went_wrong_on_the_way(notebook):
+    notebook.check_clean()

@@ -1,0 +1,311 @@
+"""The checks: every right answer passes, every wrong one fails, and known mistakes are named."""
+
+import math
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from variants import RIGHT, WRONG
+from variants import day1 as _day1  # noqa: F401  registers its answers
+
+from course_utils.checks import NotYet, checks_for
+from course_utils.checks.evidence import all_ladders, as_numbers, draw_rungs, find_ladder, gather
+from course_utils.checks.exercise import all_exercises, days_with_exercises
+from course_utils.checks.forbidden import forbidden_call
+from course_utils.checks.interactive import examine, report
+from course_utils.checks.verdict import judge, mistake_evidence, reference_evidence
+
+EXERCISES = [(day, grade_id) for day in days_with_exercises() for grade_id in all_exercises(day)]
+MISTAKES = [(day, grade_id, m.name) for day, grade_id in EXERCISES for m in all_exercises(day)[grade_id].mistakes]
+ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
+
+
+def answered(day, grade_id, function):
+    (name,) = find_ladder(day, grade_id).names
+    return {name: function}
+
+
+def cases(registry):
+    return [
+        pytest.param(day, grade_id, function, id=f"day{day}-{grade_id}-{function.__name__}")
+        for (day, grade_id), functions in registry.items()
+        for function in functions
+    ]
+
+
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_the_reference_passes(day, grade_id):
+    assert judge(day, grade_id, reference_evidence(day, grade_id)).status == "passed"
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
+@pytest.mark.parametrize(("day", "grade_id", "function"), cases(RIGHT))
+def test_a_right_answer_gets_all_points(day, grade_id, function, hidden):
+    verdict = judge(day, grade_id, gather(day, grade_id, answered(day, grade_id, function), hidden=hidden))
+    assert (verdict.status, verdict.share) == ("passed", 1.0), verdict
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
+@pytest.mark.parametrize(("day", "grade_id", "function"), cases(WRONG))
+def test_a_wrong_answer_gets_none(day, grade_id, function, hidden):
+    verdict = judge(day, grade_id, gather(day, grade_id, answered(day, grade_id, function), hidden=hidden))
+    assert verdict.status in {"failed", "error"}
+    assert verdict.share == 0
+    assert verdict.message
+
+
+@pytest.mark.parametrize(("day", "grade_id", "name"), MISTAKES)
+def test_a_known_mistake_is_named_and_loses_its_points(day, grade_id, name):
+    by_hand = find_ladder(day, grade_id).entries
+    for hidden in [False] if by_hand else [False, True]:
+        evidence = {m.name: e for m, e in mistake_evidence(day, grade_id, hidden)}[name]
+        verdict = judge(day, grade_id, evidence)
+        assert verdict.misconception == name
+        assert verdict.share <= 0.5 if by_hand else verdict.share == 0
+
+
+def test_every_exercise_has_right_and_wrong_answers_and_mistakes():
+    for day, grade_id in EXERCISES:
+        assert len(all_exercises(day)[grade_id].mistakes) >= 5
+        if not find_ladder(day, grade_id).entries:
+            assert len(RIGHT[day, grade_id]) >= 2
+            assert len(WRONG[day, grade_id]) >= 2
+
+
+@pytest.mark.parametrize("day", days_with_exercises())
+def test_ladders_and_answers_speak_of_the_same_exercises(day):
+    assert list(all_ladders(day)) == list(all_exercises(day))
+    for grade_id, exercise in all_exercises(day).items():
+        assert tuple(exercise.reference) == find_ladder(day, grade_id).names
+
+
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_rungs_have_names_of_their_own_and_say_why(day, grade_id):
+    if find_ladder(day, grade_id).entries:
+        return
+    rungs = draw_rungs(day, grade_id)
+    assert len({rung.name for rung in rungs}) == len(rungs)
+    assert all(rung.why.endswith(".") or rung.why.endswith("once.") for rung in rungs)
+
+
+@pytest.mark.parametrize("grade_id", sorted(ATTENTION))
+def test_the_references_agree_with_the_library(grade_id):
+    for hidden in (False, True):
+        for rung, outcome in zip(
+            draw_rungs(1, grade_id, hidden=hidden), reference_evidence(1, grade_id, hidden)["outcomes"], strict=True
+        ):
+            if rung.measure:
+                continue
+            q, k, v = (torch.as_tensor(a, dtype=torch.float64) for a in rung.args[:3])
+            if grade_id == "self_attention":
+                q, k, v = (rung.args[0] @ W for W in rung.args[1:])
+            expected = as_numbers(F.scaled_dot_product_attention(q, k, v))
+            assert outcome["values"]["output"]["shape"] == expected["shape"]
+            np.testing.assert_allclose(outcome["values"]["output"]["numbers"], expected["numbers"], atol=1e-7)
+
+
+def test_hidden_inputs_are_others_and_always_the_same():
+    visible, hidden, again = (draw_rungs(1, "scores", hidden=h) for h in (False, True, True))
+    assert visible[3].args != hidden[3].args
+    assert hidden[3].args == again[3].args
+
+
+def test_a_table_of_the_visible_answers_fails_on_hidden_inputs():
+    table = {
+        str(rung.args): outcome
+        for rung, outcome in zip(draw_rungs(1, "scores"), reference_evidence(1, "scores")["outcomes"], strict=True)
+    }
+
+    def look_up(Q, K):
+        values = table[str((Q, K))]["values"]["scores"]
+        return np.array(values["numbers"]).reshape(values["shape"])
+
+    assert judge(1, "scores", gather(1, "scores", {"scores": look_up})).status == "passed"
+    hidden = judge(1, "scores", gather(1, "scores", {"scores": look_up}, hidden=True))
+    assert hidden.status == "failed"
+    assert "hidden" in hidden.message
+
+
+# By hand ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grade_id", "entries", "share"),
+    [
+        ("by_hand_three", {"score_33": 2, "weights_3": [0.248, 0.248, 0.503]}, 1.0),
+        ("by_hand_three", {"score_33": 2.0, "weights_3": (0.248, 0.248, 0.504)}, 1.0),
+        ("by_hand_three", {"score_33": np.float64(2), "weights_3": np.array([0.24826, 0.24826, 0.50349])}, 1.0),
+        ("by_hand_three", {"score_33": 1, "weights_3": [0.248, 0.248, 0.503]}, 0.5),
+        ("by_hand_three", {"score_33": 2, "weights_3": [0.25, 0.25, 0.5]}, 0.5),
+        ("by_hand_three", {"score_33": 2, "weights_3": [0.248, 0.503]}, 0.5),
+        ("by_hand_three", {"score_33": None, "weights_3": None}, 0.0),
+        ("by_hand_three", {"score_33": "2", "weights_3": ["0.248", "0.248", "0.503"]}, 0.0),
+        ("by_hand_two", {"order_output": [1.53, 1.47], "delayed_output": [1.42, 1.58]}, 1.0),
+        ("by_hand_two", {"order_output": [1.5265, 1.4735], "delayed_output": [1.4211, 1.5789]}, 1.0),
+        ("by_hand_two", {"order_output": [1.52, 1.48], "delayed_output": [1.44, 1.56]}, 0.0),
+        ("by_hand_two", {"order_output": [1.54, 1.46], "delayed_output": [1.42, 1.58]}, 0.5),
+        ("by_hand_two", {"order_output": [1.42, 1.58], "delayed_output": [1.53, 1.47]}, 0.0),
+    ],
+)
+def test_each_entry_worked_by_hand_earns_its_share(grade_id, entries, share):
+    assert judge(1, grade_id, gather(1, grade_id, entries)).share == share
+
+
+def test_pencil_rounding_of_a_known_mistake_is_still_recognised():
+    rounded = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.21, 0.21, 0.58]})
+    assert judge(1, "by_hand_three", rounded).misconception == "no scaling"
+
+
+# Evidence that is not what it should be -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [None, "text", {"a": 1}, [[1.0], [2.0, 3.0]], (x for x in range(3)), map(float, "123"), [1j], np.zeros(20_000)],
+)
+def test_a_result_that_is_no_array_is_an_error_with_a_reason(returned):
+    verdict = judge(1, "softmax_row", gather(1, "softmax_row", {"softmax_row": lambda row: returned}))
+    assert verdict.status == "error"
+    assert "TypeError" in verdict.message
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        {},
+        {"outcomes": []},
+        {"outcomes": [1, None]},
+        {"outcomes": [{"rung": "two entries", "values": 7}]},
+        {"outcomes": [{"rung": "two entries", "values": {"weights": {"shape": [2], "numbers": ["a", None]}}}]},
+    ],
+)
+def test_forged_or_broken_evidence_fails_closed(evidence):
+    assert judge(1, "softmax_row", evidence).share == 0
+
+
+def test_evidence_of_another_exercise_earns_nothing():
+    assert judge(1, "scores", reference_evidence(1, "softmax_row")).share == 0
+
+
+# The check cell -----------------------------------------------------------------------------------------------------
+
+
+def notebook(source):
+    """A namespace in which a notebook's cells have run."""
+    namespace = {"math": math, "np": np, "torch": torch}
+    exec(textwrap.dedent(source), namespace)
+    return namespace
+
+
+def test_an_answer_not_written_yet_is_missing():
+    def softmax_row(row):
+        raise NotImplementedError("your code goes here")
+
+    _, verdict = examine(1, "softmax_row", {"softmax_row": softmax_row})
+    assert verdict.status == "missing"
+
+
+def test_an_earlier_slip_costs_a_later_exercise_nothing():
+    own = notebook("""
+        def softmax_row(row):
+            raise NotImplementedError
+        def scores(Q, K):
+            return "wrong"
+        def scale_scores(S, d_k):
+            return [[s / d_k for s in row] for row in S]
+        def attention_lists(Q, K, V):
+            weights = [softmax_row(row) for row in scale_scores(scores(Q, K), len(K[0]))]
+            return [[sum(w * v[c] for w, v in zip(row, V)) for c in range(len(V[0]))] for row in weights], weights
+    """)
+    before = dict(own)
+    assert examine(1, "attention_lists", own)[1].status == "passed"
+    assert own == before
+
+
+def test_nothing_is_lent_to_an_exercise_that_does_not_build_on_it():
+    own = notebook("""
+        def attention_batched(q, k, v):
+            raise NotImplementedError
+        def broken_attention(q, k, v):
+            return attention_batched(q, k, v)
+    """)
+    assert examine(1, "find_the_bug", own)[1].share == 0
+
+
+def test_the_check_cell_shows_the_ladder_or_raises_with_advice(capsys):
+    check = checks_for(day=1)
+    globals()["softmax_row"] = lambda row: [math.exp(x) / sum(map(math.exp, row)) for x in row]
+    try:
+        with pytest.raises(NotYet) as caught:
+            check("softmax_row")
+        assert "✗ large entries" in str(caught.value)
+        assert "✓ two entries" in str(caught.value)
+        assert "overflows" in str(caught.value)
+        assert caught.value._render_traceback_() == str(caught.value).splitlines()
+        globals()["softmax_row"] = all_exercises(1)["softmax_row"].reference["softmax_row"]
+        check("softmax_row")
+    finally:
+        del globals()["softmax_row"]
+
+
+def test_a_name_that_is_not_defined_says_what_to_do():
+    _, verdict = examine(1, "softmax_row", {})
+    assert "softmax_row is not defined" in verdict.message
+
+
+def test_an_unknown_exercise_says_which_there_are():
+    with pytest.raises(KeyError, match="softmax_row"):
+        find_ladder(1, "sofmax")
+
+
+def test_the_report_gives_the_points():
+    evidence = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.1, 0.2, 0.7]})
+    text = report(1, "by_hand_three", judge(1, "by_hand_three", evidence))
+    assert "not yet, 1 of 2 points" in text
+
+
+# Library calls ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grade_id", "source"),
+    [
+        ("self_attention", "import torch.nn.functional as F\ndef f(q): return F.scaled_dot_product_attention(q, q, q)"),
+        ("self_attention", "from torch.nn.functional import scaled_dot_product_attention as s"),
+        ("self_attention", "from torch.nn.functional import *\nf = scaled_dot_product_attention"),
+        ("self_attention", "f = getattr(torch.nn.functional, 'scaled_dot_product_attention')"),
+        ("self_attention", "torch.ops.aten._scaled_dot_product_flash_attention(q, k, v)"),
+        ("self_attention", "m = torch.nn.MultiheadAttention(4, 1)"),
+        ("attention_batched", "from course_utils.attention.arrays import attention"),
+        ("attention_lists", "import course_utils.attention.lists as L"),
+        ("attention_lists", "exec('x = 1')"),
+        ("attention_lists", "m = __import__('course_utils')"),
+        ("attention_lists", "%load_ext x\nfrom course_utils.attention.lists import attention"),
+        ("attention_lists", "!ls"),
+        ("softmax_row", "def softmax_row(row): return torch.softmax(torch.tensor(row), 0)"),
+        ("softmax_row", "def softmax_row(row): return torch.tensor(row).softmax(0)"),
+        ("softmax_row", "from scipy.special import softmax\ndef softmax_row(row): return softmax(row)"),
+        ("softmax_row", "from torch import softmax as s"),
+    ],
+)
+def test_a_call_that_does_the_whole_job_is_forbidden(grade_id, source):
+    assert "not allowed" in forbidden_call(source, all_exercises(1)[grade_id].forbidden)
+
+
+@pytest.mark.parametrize(
+    ("grade_id", "source"),
+    [
+        ("self_attention", "w = torch.softmax(q @ k.T, dim=-1)  # not scaled_dot_product_attention"),
+        ("self_attention", 'def f(x):\n    """Like F.scaled_dot_product_attention, by hand."""\n    return x'),
+        ("attention_lists", "print('scaled_dot_product_attention is the goal')\ndef f(): pass"),
+        ("softmax_row", "def softmax(row): ...\ndef softmax_row(row): return softmax(row)"),
+        ("attention_batched", "w = scipy.special.softmax(s, axis=-1)"),
+        ("attention_batched", "def attention_batched(q, k, v:"),
+        ("by_hand_three", "score_33 = 2"),
+    ],
+)
+def test_what_does_not_do_the_whole_job_is_allowed(grade_id, source):
+    assert forbidden_call(source, all_exercises(1)[grade_id].forbidden) is None

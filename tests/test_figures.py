@@ -1,0 +1,87 @@
+"""The lessons' drawings show the numbers that they are given."""
+
+import numpy as np
+import pytest
+
+from course_utils.views import figures, palette
+from course_utils.views.picture import png
+
+VALUES = [[1, 0], [0, 1], [0, 0]]
+NAMES = ["the", "parcel", "arrived"]
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_the_recurrent_path_has_one_arrow_between_neighbours_and_attention_one_to_each_other_token():
+    chain, looks = figures.path_lengths(["a", "b", "c", "d"]).axes
+    arrows = [sum(text.get_text() == "" for text in ax.texts) for ax in (chain, looks)]
+    assert arrows == [3, 3]
+    assert chain.get_title() == "recurrent: 3 steps"
+    assert looks.get_title() == "attention: 1 step"
+
+
+def test_bars_are_as_high_as_the_weights_and_say_so():
+    weights = [[0.5, 0.3, 0.2], [0.9, 0.06, 0.04]]
+    fig = figures.temperature_bars(weights, NAMES, [1, 0.5])
+    for ax, row in zip(fig.axes, weights, strict=True):
+        np.testing.assert_allclose([bar.get_height() for bar in ax.patches], row)
+        assert texts(ax) == [f"{w:.2f}" for w in row]
+    assert [ax.get_title() for ax in fig.axes] == ["temperature 1", "temperature 0.5"]
+
+
+def test_one_temperature_is_enough():
+    assert len(figures.temperature_bars([[1.0]], ["only"], [2]).axes) == 1
+
+
+def test_the_triangle_has_the_values_at_its_corners_and_every_output_as_a_dot():
+    outputs = [[0.4, 0.2], [0.2, 0.4]]
+    (ax,) = figures.triangle_of_values(VALUES, outputs, NAMES, cloud=[[0.1, 0.1]]).axes
+    np.testing.assert_allclose(ax.patches[0].get_xy()[:3], VALUES)
+    cloud, corners, dots = (collection.get_offsets() for collection in ax.collections)
+    np.testing.assert_allclose(cloud, [[0.1, 0.1]])
+    np.testing.assert_allclose(corners, VALUES)
+    np.testing.assert_allclose(dots, outputs)
+
+
+def test_the_triangle_refuses_other_than_three_values_in_the_plane():
+    with pytest.raises(ValueError, match=r"values is \(2, 2\) but a triangle needs \(3, 2\)"):
+        figures.triangle_of_values(VALUES[:2], VALUES[:2], NAMES)
+
+
+def test_no_label_is_cut_off():
+    """Everything drawn lies on the page: the tight box of each figure is inside the figure."""
+    drawn = (
+        figures.path_lengths(["the", "parcel", "that", "we", "sent", "arrived"]),
+        figures.temperature_bars([[0.5, 0.3, 0.2]] * 4, ["honey", "lemon", "orange"], [4, 1, 0.5, 0.1]),
+        figures.triangle_of_values(VALUES, [[0.4, 0.2]], NAMES),
+    )
+    for fig in drawn:
+        fig.canvas.draw()
+        box = fig.get_tightbbox()
+        width, height = fig.get_size_inches()
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= width
+        assert box.y1 <= height
+
+
+def test_a_figure_is_the_same_bytes_every_time():
+    def draw():
+        return png(figures.triangle_of_values(VALUES, [[0.4, 0.2]], NAMES))
+
+    assert draw() == draw()
+
+
+def test_figures_take_their_colours_from_the_palette():
+    (ax,) = figures.triangle_of_values(VALUES, [[0.4, 0.2]], NAMES).axes
+    corners, dots = ax.collections
+    assert palette.VALUE.lower() == _hex(corners.get_facecolor()[0])
+    assert palette.OUTPUT.lower() == _hex(dots.get_facecolor()[0])
+
+
+def _hex(colour):
+    from matplotlib.colors import to_hex
+
+    return to_hex(colour)

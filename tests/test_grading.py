@@ -1,0 +1,434 @@
+"""Grading one notebook: what counts, what does not, and what no submission can do."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+
+from course_utils.grading.grade import Graded, day_of, grade_notebook, official_notebook, questions_of
+from course_utils.grading.kernel import Limits, write_kernel_library
+from course_utils.grading.plugin import Result
+from course_utils.grading.report import as_csv, as_json, as_junit, as_markdown, write_reports
+from course_utils.grading.submission import Question, Unreadable, read_answers, same_code
+
+ROOT = Path(__file__).parents[1]
+UNFILLED = ROOT / "exercises" / "day1_attention_by_hand.ipynb"
+IDS = [question.grade_id for question in questions_of(1)]
+QUICK = Limits(cell_seconds=4)
+UNSHIFTED = "def softmax_row(row):\n    e = [math.exp(x) for x in row]\n    return [x / sum(e) for x in e]"
+
+
+def submission(folder, answers=(), change=None, name="day1_ada.ipynb"):
+    """A file with all answers right but those given; `change` may do anything else to the notebook."""
+    notebook = nbformat.from_dict(json.loads(json.dumps(official_notebook(1))))
+    for cell in notebook.cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if grade_id in dict(answers):
+            cell.source = dict(answers)[grade_id]
+    if change:
+        change(notebook)
+    path = folder / name
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    return path
+
+
+def outcome(graded):
+    """What became of the exercises that did not pass."""
+    return {each.id: each.status for each in graded.exercises if each.status != "passed"}
+
+
+# Honest work --------------------------------------------------------------------------------------------------------
+
+
+def test_an_unfilled_notebook_scores_0_of_25():
+    graded = grade_notebook(UNFILLED)
+    assert (graded.score, graded.max_score) == (0, 25)
+    assert {each.status for each in graded.exercises} == {"missing"}
+
+
+def test_the_solutions_score_full_marks_and_are_left_as_they_were():
+    path = ROOT / "solutions" / "day1_attention_by_hand.ipynb"
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    graded = grade_notebook(path)
+    assert (graded.score, graded.max_score, graded.status) == (25, 25, "passed")
+    assert [each.id for each in graded.exercises] == IDS
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_one_slip_costs_its_own_exercise_and_is_named(tmp_path):
+    graded = grade_notebook(submission(tmp_path, {"softmax_row": UNSHIFTED}))
+    assert outcome(graded) == {"softmax_row": "failed"}
+    assert graded.score == 23
+    slip = graded.exercises[0]
+    assert slip.misconception == "softmax without max-shift"
+    assert "max(row)" in slip.message
+
+
+def test_an_exercise_that_uses_a_failed_one_is_lent_a_right_one_and_only_that(tmp_path):
+    blanks = dict.fromkeys(["softmax_row", "scores", "attention_batched"], "raise ValueError('not mine')")
+    lazy = {"find_the_bug": "def broken_attention(q, k, v):\n    return attention_batched(q, k, v)"}
+    graded = grade_notebook(submission(tmp_path, blanks | lazy))
+    assert outcome(graded) == dict.fromkeys([*blanks, *lazy], "error")
+
+
+def test_of_two_entries_by_hand_each_earns_its_share(tmp_path):
+    graded = grade_notebook(submission(tmp_path, {"by_hand_three": "score_33 = 2\nweights_3 = [0.212, 0.212, 0.576]"}))
+    (result,) = (each for each in graded.exercises if each.id == "by_hand_three")
+    assert (result.score, result.misconception) == (1, "no scaling")
+
+
+def test_a_half_done_notebook_gets_what_is_done(tmp_path):
+    def unfill(notebook):
+        for cell, blank in zip(notebook.cells, nbformat.read(UNFILLED, as_version=4).cells, strict=True):
+            if cell.metadata.get("nbgrader", {}).get("grade_id") in {"softmax_row", "scores", "find_the_bug"}:
+                cell.source = blank.source
+
+    graded = grade_notebook(submission(tmp_path, change=unfill))
+    assert outcome(graded) == dict.fromkeys(["softmax_row", "scores", "find_the_bug"], "missing")
+    assert graded.score == 19
+
+
+def test_prints_and_a_failing_trial_in_the_answer_cell_cost_nothing(tmp_path):
+    source = """
+def scale_scores(S, d_k):
+    print("S is", S)
+    return [[s / d_k**0.5 for s in row] for row in S]
+scale_scores(1, 2)
+"""
+    assert grade_notebook(submission(tmp_path, {"scale_scores": source})).score == 25
+
+
+def test_a_helper_outside_the_answer_cell_is_explained(tmp_path):
+    graded = grade_notebook(submission(tmp_path, {"scores": "def scores(Q, K):\n    return my_dots(Q, K)"}))
+    assert "put helpers and imports into the answer cell" in next(
+        e.message for e in graded.exercises if e.id == "scores"
+    )
+
+
+# Where the answers are found ----------------------------------------------------------------------------------------
+
+
+def test_answers_are_found_by_name_where_the_ids_were_lost(tmp_path):
+    def lose_ids(notebook):
+        for number, cell in enumerate(notebook.cells):
+            cell.metadata, cell["id"] = {}, f"cell-{number}"
+
+    assert grade_notebook(submission(tmp_path, change=lose_ids)).score == 25
+
+
+def test_an_answer_written_in_a_new_cell_beside_the_untouched_stub_counts(tmp_path):
+    def add(notebook):
+        notebook.cells.append({"cell_type": "code", "metadata": {}, "source": UNSHIFTED, "outputs": []})
+
+    stub = next(q.stub for q in questions_of(1) if q.grade_id == "softmax_row")
+    graded = grade_notebook(submission(tmp_path, {"softmax_row": stub}, add))
+    assert outcome(graded) == {"softmax_row": "failed"}
+
+
+def test_of_a_duplicated_answer_cell_the_last_counts(tmp_path):
+    def duplicate(notebook):
+        cell = next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == "scores")
+        notebook.cells.append({**cell, "source": "def scores(Q, K):\n    return 0"})
+
+    assert outcome(grade_notebook(submission(tmp_path, change=duplicate))) == {"scores": "failed"}
+
+
+def test_comments_and_spacing_do_not_make_a_stub_an_answer():
+    assert same_code("def f():\n    raise E  # todo", "# mine\ndef f():\n\n    raise E")
+    assert not same_code("def f():\n    return 1", "def f():\n    return 2")
+
+
+# What a submission brings along is not believed ---------------------------------------------------------------------
+
+
+def test_cells_outputs_points_and_tags_of_the_submission_do_not_count(tmp_path):
+    def tamper(notebook):
+        for cell in notebook.cells:
+            grading = cell.metadata.get("nbgrader", {})
+            if grading.get("grade"):
+                grading["points"] = 1000
+                cell.source, cell.metadata["tags"] = "# NBVAL_SKIP", ["nbval-skip"]
+        notebook.cells.insert(
+            0, {"cell_type": "code", "metadata": {}, "source": "import os; os._exit(1)", "outputs": []}
+        )
+
+    graded = grade_notebook(submission(tmp_path, {"softmax_row": UNSHIFTED}, tamper))
+    assert (graded.score, graded.max_score) == (23, 25)
+
+
+def test_patching_what_the_checks_use_gains_nothing(tmp_path):
+    patches = """
+import builtins, sys, IPython.display, numpy
+builtins.all = builtins.any = lambda *a: True
+numpy.allclose = numpy.isclose = lambda *a, **k: True
+IPython.display.display = lambda *a, **k: None
+for name, module in list(sys.modules.items()):
+    if name.startswith("course_utils.checks"):
+        for attribute in list(vars(module)):
+            if callable(getattr(module, attribute)):
+                setattr(module, attribute, lambda *a, **k: True)
+check = lambda *a, **k: True
+def softmax_row(row):
+    return [1.0] * len(row)
+"""
+    graded = grade_notebook(submission(tmp_path, {"softmax_row": patches}))
+    assert outcome(graded) == {"softmax_row": "error"}
+    assert graded.score == 23
+
+
+def test_forged_evidence_gains_nothing(tmp_path):
+    forger = """
+from IPython.display import display
+mime = "application/vnd.course.evidence+json"
+for hidden in (False, True):
+    display({mime: {"exercise": "softmax_row", "hidden": hidden, "outcomes": []}}, raw=True)
+def softmax_row(row):
+    display({mime: {"exercise": "softmax_row", "hidden": False, "outcomes": [], "score": 99}}, raw=True)
+    return [1.0 / len(row)] * len(row)
+"""
+    assert outcome(grade_notebook(submission(tmp_path, {"softmax_row": forger}))) == {"softmax_row": "error"}
+
+
+def test_files_beside_the_submission_take_no_part(tmp_path, monkeypatch):
+    trap = tmp_path / "trap"
+    code = f"import pathlib; pathlib.Path({str(trap)!r}).touch()"
+    for name in ("conftest.py", "sitecustomize.py", "numpy.py", "math.py"):
+        (tmp_path / name).write_text(code)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --collect-only\n")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--collect-only")
+    monkeypatch.chdir(tmp_path)
+    assert grade_notebook(submission(tmp_path)).score == 25
+    assert not trap.exists()
+    assert os.environ["PYTEST_ADDOPTS"] == "--collect-only"
+
+
+def test_the_kernel_gets_no_answers(tmp_path):
+    write_kernel_library(tmp_path)
+    code = (
+        "from course_utils.checks import checks_for; checks_for(1); import course_utils; print(course_utils.__file__)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert found.stdout.startswith(str(tmp_path)), found.stderr
+    files = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py"))
+    assert files == [
+        "course_utils/__init__.py",
+        "course_utils/checks/__init__.py",
+        "course_utils/checks/evidence.py",
+        "course_utils/checks/inputs/__init__.py",
+        "course_utils/checks/inputs/day1.py",
+    ]
+
+
+def test_the_answer_cell_sees_no_answers_and_no_secrets(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_TEST_TOKEN", "hush")
+    spy = """
+import os
+import course_utils.checks as seen
+def scale_scores(S, d_k):
+    assert "COURSE_TEST_TOKEN" not in os.environ
+    assert not os.path.exists("solutions")
+    for name in ("verdict", "answers", "interactive"):
+        assert not hasattr(seen, name)
+    return [[s / d_k**0.5 for s in row] for row in S]
+"""
+    graded = grade_notebook(
+        submission(
+            tmp_path,
+            {
+                "scale_scores": spy.replace(
+                    "import course_utils.checks as seen", "import sys\nseen = sys.modules['course' + '_utils.checks']"
+                )
+            },
+        )
+    )
+    assert graded.score == 25, outcome(graded)
+
+
+# Cells that run for ever, exit, flood or crash ----------------------------------------------------------------------
+
+HOSTILE = {
+    "softmax_row": ("def softmax_row(row):\n    while True:\n        pass", "timeout"),
+    "scores": ("import os\nos._exit(0)", "killed"),
+    "scale_scores": ("while True:\n    print('x' * 1000)", "killed"),
+    "by_hand_three": ("raise SystemExit", "error"),
+    "attention_batched": (
+        "def attention_batched(q, k, v):\n    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)",
+        "killed",
+    ),
+    "soft_lookup": ("def soft_lookup(query, keys, values, temperature):\n    return (", "error"),
+    "self_attention": ("from torch.nn.functional import scaled_dot_product_attention", "forbidden"),
+}
+
+
+def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path):
+    heard = []
+    graded = grade_notebook(
+        submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), limits=QUICK, on_result=heard.append
+    )
+    assert outcome(graded) == {grade_id: status for grade_id, (_, status) in HOSTILE.items()}
+    assert all(each.message for each in graded.exercises if each.status != "passed")
+    assert [each.id for each in heard] == IDS
+
+
+def test_a_slow_drip_of_output_does_not_hold_the_grader(tmp_path):
+    drip = "import time\ndef find_it(): pass\nwhile True:\n    print('.', flush=True)\n    time.sleep(0.05)"
+    assert outcome(grade_notebook(submission(tmp_path, {"find_the_bug": drip}), limits=QUICK)) == {
+        "find_the_bug": "timeout"
+    }
+
+
+def test_a_memory_bomb_costs_its_own_exercise(tmp_path):
+    bomb = "def soft_lookup(query, keys, values, temperature):\n    return bytearray(2**40)"
+    graded = grade_notebook(submission(tmp_path, {"soft_lookup": bomb}))
+    assert outcome(graded) == {"soft_lookup": "error"}
+
+
+def test_when_the_time_of_the_notebook_is_up_the_rest_is_timeout_and_what_passed_stays(tmp_path):
+    sleeper = "import time\ndef find_the_bug(): pass\ntime.sleep(60)"
+    graded = grade_notebook(submission(tmp_path, {"soft_lookup": sleeper}), seconds=12, limits=Limits(cell_seconds=60))
+    assert outcome(graded) == dict.fromkeys(["soft_lookup", "self_attention", "find_the_bug"], "timeout")
+    assert graded.score == 16
+    assert graded.seconds < 30
+
+
+def test_nothing_is_left_running_or_lying_about(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    child = """
+import os, subprocess, sys
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(987)"])
+os._exit(1)
+"""
+    grade_notebook(submission(tmp_path, {"scores": child}))
+    assert list((tmp_path / "scratch").iterdir()) == []
+    running = [p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if os.access(p, os.R_OK)]
+    assert not any(b"time.sleep(987)" in line for line in running)
+
+
+# Files that are no submission ---------------------------------------------------------------------------------------
+
+BROKEN = {
+    "missing": (None, "no such file"),
+    "empty": (b"", "empty"),
+    "blank": (b" \n", "empty"),
+    "truncated": (UNFILLED.read_bytes()[:5000], "cut off"),
+    "text": (b"hello", "not JSON"),
+    "binary": (b"\x89PNG\r\n\x1a\n\xff\xfe", "UTF-8"),
+    "deep": (b"[" * 100_000, "nested"),
+    "list": (b"[1, 2]", "not a notebook"),
+    "object": (b'{"cells": []}', "not a notebook"),
+    "no cells": (b'{"nbformat": 4, "cells": "x"}', "without cells"),
+    "old": (b'{"nbformat": 3, "worksheets": []}', "format 3"),
+    "future": (b'{"nbformat": 5, "cells": []}', "format 5"),
+    "number": (b'{"nbformat": 4' + b"0" * 9000 + b"}", ""),
+    "strange cells": (b'{"nbformat": 4, "cells": [1, null, {"cell_type": "code", "source": 7}]}', "exercises"),
+    "lesson": ((ROOT / "notebooks" / "day1_attention_by_hand.ipynb").read_bytes(), "exercises"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_file_that_is_no_submission_is_unreadable_in_one_line(tmp_path, kind):
+    content, reason = BROKEN[kind]
+    path = tmp_path / "day1_x.ipynb"
+    if content is not None:
+        path.write_bytes(content)
+    graded = grade_notebook(path)
+    assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, 25)
+    assert reason in graded.message
+    assert "\n" not in graded.message
+
+
+def test_a_folder_or_a_pipe_is_unreadable(tmp_path):
+    os.mkfifo(tmp_path / "day1_pipe.ipynb")
+    (tmp_path / "day1_folder.ipynb").mkdir()
+    for name in ("pipe", "folder"):
+        assert grade_notebook(tmp_path / f"day1_{name}.ipynb").status == "unreadable"
+
+
+def test_another_days_notebook_is_unreadable(tmp_path):
+    def rename(notebook):
+        for cell in notebook.cells:
+            grading = cell.metadata.get("nbgrader")
+            if grading and "find_the_bug" not in grading["grade_id"]:
+                grading["grade_id"] = f"other_{grading['grade_id']}"
+                cell["id"] = grading["grade_id"]
+
+    assert "another day" in grade_notebook(submission(tmp_path, change=rename)).message
+
+
+def test_the_day_is_read_from_the_name_or_the_cells(tmp_path):
+    assert day_of(Path("day12_x.ipynb")) == 12
+    assert day_of(submission(tmp_path, name="ada.ipynb")) == 1
+    with pytest.raises(Unreadable, match="--day"):
+        (tmp_path / "x.ipynb").write_text('{"nbformat": 4, "cells": []}')
+        day_of(tmp_path / "x.ipynb")
+
+
+def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
+    path = tmp_path / "x.ipynb"
+    cells = [
+        None,
+        {"cell_type": "code"},
+        {"cell_type": "code", "source": ["a", 1]},
+        {"cell_type": "code", "metadata": 3, "source": "def f(): return 1"},
+    ]
+    path.write_text(json.dumps({"nbformat": 4, "cells": cells}))
+    assert read_answers(path, [Question("f", 1.0, ("f",), "def f(): pass")]) == {"f": "def f(): return 1"}
+
+
+# Reports ------------------------------------------------------------------------------------------------------------
+
+NASTY = "On “x” it raised E: <script>|`**\x00\x1b[31m=cmd()"
+RESULTS = (Result("one", "passed", 1.0, 1.0), Result("two", "failed", 0.5, 2.0, NASTY, "no scaling"))
+SAMPLE = [
+    Graded("=ada", "day1_a.ipynb", 1, "failed", 1.5, 3.0, 0.5, RESULTS),
+    Graded("bob", "day1_b.ipynb", 1, "unreadable", 0.0, 3.0, 0.0, (), "day1_b.ipynb: empty file"),
+]
+
+
+def test_grades_json_has_schema_1():
+    record = json.loads(as_json(SAMPLE))
+    assert (record["schema"], record["day"]) == (1, 1)
+    first, second = record["submissions"]
+    assert set(first) == {"student", "notebook", "status", "score", "max_score", "seconds", "exercises"}
+    assert set(first["exercises"][0]) == {"id", "status", "score", "max_score", "message", "misconception"}
+    assert second["message"] == "day1_b.ipynb: empty file"
+
+
+def test_the_gradebook_has_a_line_a_submission_and_no_formulas():
+    rows = list(csv.DictReader(io.StringIO(as_csv(SAMPLE))))
+    assert [row["student"] for row in rows] == ["'=ada", "bob"]
+    assert (rows[0]["two"], rows[1]["two"]) == ("0.5", "0")
+
+
+def test_junit_is_well_formed_whatever_a_student_raised():
+    root = ElementTree.fromstring(as_junit(SAMPLE))
+    assert [(case.get("name"), len(case)) for case in root.iter("testcase")] == [
+        ("one", 1),
+        ("two", 2),
+        ("notebook", 1),
+    ]
+    assert {p.get("name"): p.get("value") for p in root.iter("property")} == {"score": "0.5", "max_score": "2"}
+
+
+def test_the_summary_keeps_its_table_whatever_a_student_raised():
+    text = as_markdown(SAMPLE)
+    (row,) = (line for line in text.splitlines() if line.startswith("| two"))
+    assert len(re.findall(r"(?<!\\)\|", row)) == 5
+    assert "<script>" not in text
+
+
+def test_reports_are_written_whole(tmp_path):
+    write_reports(SAMPLE, tmp_path / "new" / "folder")
+    names = {"grades.json", "grades.csv", "junit.xml", "summary.md"}
+    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names

@@ -1,0 +1,355 @@
+"""Figures and widgets without a browser: what they refuse, print, draw and explain."""
+
+import base64
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz, palette
+from course_utils.views.picture import picture
+from course_utils.views.static_page import static_page
+from course_utils.views.stepper import number
+
+WEIGHTS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]
+Q = K = [[1, 0], [0, 1], [1, 1]]
+V = [[1, 0], [0, 1], [0, 0]]
+TOKENS = ["a", "b", "c"]
+ASKED = [
+    {
+        "question": "Over what does `softmax` run?",
+        "choices": [
+            {"text": "the keys", "right": True, "why": "Each row sums to 1."},
+            {"text": "the queries", "right": False, "why": "Then the columns would."},
+        ],
+    }
+]
+
+
+def heatmap():
+    return AttentionHeatmap(WEIGHTS, ["x", "y"], TOKENS)
+
+
+def stepper(**more):
+    return AttentionStepper.from_qkv(Q, K, V, TOKENS, **more)
+
+
+def right_attention(q, k, v, mask=None):
+    q, k, v = (np.asarray(matrix) for matrix in (q, k, v))
+    scores = q @ k.T / np.sqrt(q.shape[1])
+    if mask is not None:
+        scores = np.where(np.asarray(mask, bool), scores, -np.inf)
+    powers = np.exp(scores - scores.max(1, keepdims=True))
+    weights = powers / powers.sum(1, keepdims=True)
+    return weights @ v, weights
+
+
+def softmax_over_queries(q, k, v):
+    q, k, v = (np.asarray(matrix) for matrix in (q, k, v))
+    powers = np.exp(q @ k.T / np.sqrt(q.shape[1]))
+    weights = powers / powers.sum(0)
+    return weights @ v, weights
+
+
+def test_importing_views_loads_neither_matplotlib_nor_torch_nor_anywidget():
+    code = (
+        "import sys, course_utils.views; print([m for m in ('matplotlib', 'torch', 'anywidget') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_making_and_showing_widgets_leaves_pyplot_alone():
+    code = (
+        "import sys; from course_utils.views import AttentionHeatmap; "
+        "AttentionHeatmap([[1.0]], ['a'])._repr_mimebundle_(); print('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("make", [heatmap, stepper, lambda: Quiz(ASKED)], ids=["heatmap", "stepper", "quiz"])
+class TestEveryWidget:
+    def test_text_and_picture_are_the_same_on_every_run(self, make):
+        (first, seen), (second, _) = make()._repr_mimebundle_(), make()._repr_mimebundle_()
+        for mime in ("text/plain", "image/png"):
+            assert first[mime] == second[mime]
+        assert "0x" not in first["text/plain"]
+        assert set(first) == {"text/plain", "image/png", "application/vnd.jupyter.widget-view+json"}
+        assert seen["image/png"]["alt"] and 100 < seen["image/png"]["width"] <= 960
+
+    def test_the_picture_is_a_png_without_software_or_time(self, make):
+        data = base64.b64decode(make()._repr_mimebundle_()[0]["image/png"])
+        assert data.startswith(b"\x89PNG")
+        assert b"tEXt" not in data and b"tIME" not in data
+
+    def test_its_page_needs_nothing_from_elsewhere(self, make):
+        page = static_page(make(), "T & <T>")
+        assert page == static_page(make(), "T & <T>")
+        assert "<title>T &amp; &lt;T&gt;</title>" in page
+        assert "http" not in page
+
+
+class TestHeatmap:
+    @pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+    def test_lists_arrays_and_tensors_are_the_same(self, kind):
+        assert AttentionHeatmap(kind(WEIGHTS), ["x", "y"], TOKENS).as_text() == heatmap().as_text()
+
+    def test_the_text_is_the_matrix_with_labels(self):
+        assert heatmap().as_text().splitlines() == [
+            "attention weights: 2 queries (rows) × 3 keys (columns)",
+            "         a     b     c",
+            "   x  0.70  0.20  0.10",
+            "   y  0.10  0.80  0.10",
+        ]
+
+    @pytest.mark.parametrize(
+        ("weights", "queries", "keys", "message"),
+        [
+            (
+                np.ones((3, 4)) / 4,
+                TOKENS,
+                None,
+                r"weights is \(3, 4\) but there are 3 queries and 3 keys: one column per",
+            ),
+            (
+                np.ones((2, 3)) / 3,
+                TOKENS,
+                None,
+                r"weights is \(2, 3\) but there are 3 queries and 3 keys: one row per query",
+            ),
+            (
+                np.ones((1, 3, 3)) / 3,
+                TOKENS,
+                None,
+                "two dimensions are needed, rows and columns; pick one batch and head",
+            ),
+            ([0.5, 0.5], ["a"], None, r"weights has shape \(2,\): two dimensions"),
+            ([[1, 0], [1]], ["a", "b"], None, "same number of numbers"),
+            ([["a"]], ["a"], None, "not a matrix of numbers"),
+            ([[float("nan")]], ["a"], None, r"weights\[0, 0\] is nan"),
+            ([[2.0]], ["a"], None, "between 0 and 1. Are these scores"),
+            (np.ones((0, 0)), [], None, "nothing to show"),
+            ([[1.0]], "a", None, "queries is one string"),
+            ([[1.0]], ["a"], 3, "keys is 3"),
+        ],
+    )
+    def test_what_does_not_fit_is_told(self, weights, queries, keys, message):
+        with pytest.raises(ValueError, match=message):
+            AttentionHeatmap(weights, queries, keys)
+
+    def test_new_weights_must_fit_and_keep_the_pinned_row(self):
+        shown = heatmap()
+        shown.row = 1
+        shown.weights = np.array(WEIGHTS)[::-1]
+        assert shown.row == 1 and shown.weights[0, 1] == 0.8
+        with pytest.raises(ValueError, match="one row per query"):
+            shown.weights = np.ones((3, 3)) / 3
+
+    def test_a_row_that_is_not_there_cannot_be_pinned(self):
+        with pytest.raises(ValueError, match="row is 2 but there are 2 queries"):
+            heatmap().row = 2
+
+    def test_a_row_of_zeros_and_a_row_that_does_not_sum_to_one_are_named(self):
+        captions = AttentionHeatmap([[0, 0], [0.5, 0.25]], TOKENS[:2])._frame["captions"]
+        assert captions[0] == ["“a” attends to nothing: every weight is 0"]
+        assert captions[1] == ["“b”: the weights sum to 0.75, not 1", "most to a 0.50, b 0.25"]
+
+    def test_labels_of_white_space_can_be_seen(self):
+        assert AttentionHeatmap(np.eye(3), ["\n", " ", ""])._queries == ["⏎", "␣", "∅"]
+
+    def test_a_table_up_to_400_cells_and_a_canvas_above(self):
+        for n, canvas in ((20, False), (21, True)):
+            assert AttentionHeatmap(np.eye(n), range(n))._layout["canvas"] is canvas
+
+
+class TestStepper:
+    def test_the_worked_example_by_arithmetic(self):
+        shown = stepper()
+        assert shown.stage_names == ["Q, K, V", "scores", "scaled", "weights", "output"]
+        assert shown.explain("scores", 2, 2)[1] == "1·1 + 1·1 = 2"
+        assert shown.explain("scaled", 0, 0)[1] == "1 / √2 = 1 / 1.4142 = 0.7071"
+        assert shown.explain("weights", 2, 2)[1].endswith("4.1133 / 8.1695 = 0.5035")
+        assert shown.explain("output", 0, 0)[1] == "0.4011·1 + 0.1978·0 + 0.4011·0 = 0.4011"
+
+    def test_the_sources_of_a_score_are_a_row_of_q_and_a_column_of_k_transposed(self):
+        assert stepper()._matrices["scores"]["lit"][2][1] == [["Q", "row", 2], ["Kᵀ", "column", 1]]
+
+    def test_from_x_there_are_projections_and_with_a_mask_there_is_a_masked_stage(self):
+        eye = np.eye(2)
+        shown = AttentionStepper(torch.tensor(Q), eye, eye, eye, TOKENS, mask=np.tri(3, dtype=bool))
+        assert shown.stage_names == ["X", "Q, K, V", "scores", "scaled", "masked", "weights", "output"]
+        assert shown.explain("Q", 2, 0)[1] == "1·1 + 1·0 = 1"
+        assert shown._matrices["masked"]["text"][0] == ["0.7071", "−∞", "−∞"]
+
+    def test_a_fully_masked_row_gives_zeros(self):
+        shown = stepper(mask=[[0, 0, 0], [1, 1, 1], [1, 1, 1]])
+        assert shown._matrices["weights"]["text"][0] == ["0", "0", "0"]
+        assert shown._matrices["output"]["text"][0] == ["0", "0"]
+        assert "every key is masked" in shown.explain("weights", 0, 1)[2]
+
+    def test_large_scores_are_shifted_and_nothing_overflows(self):
+        shown = AttentionStepper.from_qkv([[1000.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"])
+        assert shown._matrices["weights"]["text"] == [["1", "0"]]
+        assert "taken off first" in shown.explain("weights", 0, 0)[2]
+
+    @pytest.mark.parametrize("mask", [None, np.tri(3, dtype=bool)])
+    def test_a_right_function_is_not_marked(self, mask):
+        shown = stepper(attention=right_attention, mask=mask)
+        assert not shown.problem and "!" not in shown.as_text()
+
+    def test_a_wrong_function_is_shown_marked_and_explained(self):
+        shown = stepper(attention=softmax_over_queries)
+        assert shown._matrices["weights"]["text"][2][0] == "0.4011"
+        assert shown.explain("weights", 2, 0)[-1] == "your function gives 0.4011; the arithmetic gives 0.2483"
+        assert "! where your function differs" in shown.as_text()
+
+    @pytest.mark.parametrize("like", [list, np.array, lambda matrix: torch.tensor(matrix, dtype=torch.float64)])
+    @pytest.mark.parametrize("wants", ["lists", "arrays", "tensors"])
+    def test_functions_on_lists_arrays_and_tensors_all_work(self, like, wants):
+        def on_lists(q, k, v):
+            assert isinstance(q, list)
+            output, weights = right_attention(q, k, v)
+            return output.tolist(), weights.tolist()
+
+        def on_arrays(q, k, v):
+            return right_attention(q.copy(), k, v)
+
+        def on_tensors(q, k, v):
+            weights = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1)
+            return weights @ v, weights
+
+        attention = {"lists": on_lists, "arrays": on_arrays, "tensors": on_tensors}[wants]
+        shown = AttentionStepper.from_qkv(like(Q), like(K), like(V), TOKENS, attention=attention)
+        assert shown.problem == "" and "!" not in shown.as_text()
+
+    @pytest.mark.parametrize(
+        ("returned", "message"),
+        [
+            (lambda: 1 / 0, "raised ZeroDivisionError"),
+            (lambda: np.eye(3), "the pair (output, weights) was expected"),
+            (lambda: (np.eye(3), np.eye(3)), "output of shape (3, 3): (3, 2) was expected"),
+            (lambda: (np.ones((3, 2)), None), "weights"),
+        ],
+    )
+    def test_a_function_that_fails_becomes_a_message(self, returned, message):
+        shown = stepper(attention=lambda q, k, v: returned())
+        assert message in shown.problem and shown.problem.endswith("The stages show the arithmetic instead.")
+        assert shown.problem in shown.as_text()
+
+    def test_a_function_not_written_yet_and_one_without_mask_are_named(self):
+        def unwritten(q, k, v):
+            raise NotImplementedError
+
+        assert "unwritten is not written yet" in stepper(attention=unwritten).problem
+        assert "takes no mask" in stepper(attention=softmax_over_queries, mask=np.tri(3)).problem
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"k": [[1, 0, 0]] * 3}, r"q is \(3, 2\) but k is \(3, 3\): both need the same number of columns"),
+            ({"v": [[1, 0]] * 2}, r"v is \(2, 2\) but k is \(3, 2\): one row of v per row of k"),
+            ({"tokens": ["a"]}, "there are 1 tokens but q has 3 rows"),
+            ({"key_tokens": ["a"]}, "there are 1 key_tokens but k has 3 rows"),
+            ({"mask": np.ones((3, 4))}, r"mask is \(3, 4\) but scores are \(3, 3\): one column per key"),
+            ({"mask": np.full((3, 3), 0.5)}, "mask holds other numbers"),
+            ({"q": [[float("inf"), 0]] * 3}, r"q\[0, 0\] is inf"),
+            ({"q": np.ones((17, 2)), "tokens": range(17), "key_tokens": TOKENS}, "shows up to 16"),
+        ],
+    )
+    def test_what_does_not_fit_is_told(self, change, message):
+        with pytest.raises(ValueError, match=message):
+            AttentionStepper.from_qkv(**{"q": Q, "k": K, "v": V, "tokens": TOKENS, **change})
+
+    def test_a_projection_that_does_not_fit_is_told(self):
+        with pytest.raises(ValueError, match=r"w_k is \(3, 2\) but x is \(3, 2\): w_k needs 2 rows"):
+            AttentionStepper(Q, np.eye(2), np.ones((3, 2)), np.eye(2), TOKENS)
+
+    def test_stage_and_cell_are_set_by_name_and_refuse_what_is_not_there(self):
+        shown = stepper()
+        shown.stage = "weights"
+        assert shown.stage == 3
+        shown.cell = ("output", 2, 1)
+        assert shown.stage == 4
+        shown.stage = 0
+        assert shown.cell is None
+        for name, value in (
+            ("stage", 9),
+            ("stage", "mask"),
+            ("cell", ("scores", 3, 0)),
+            ("cell", ("W", 0, 0)),
+            ("cell", 3),
+        ):
+            with pytest.raises(ValueError, match=name):
+                setattr(shown, name, value)
+
+    def test_all_it_sends_is_json(self):
+        shown = stepper(mask=np.tri(3, dtype=bool), attention=right_attention)
+        json.dumps([shown._stages, shown._matrices], allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1"), (-0.0, "0"), (-1e-17, "0"), (1 / 3, "0.3333"), (-0.5, "−0.5"), (12.34567, "12.346"), (1e-5, "1e−5"),
+     (123456.0, "1.235e5"), (float("-inf"), "−∞"), (float("nan"), "nan"), (-0.00004999, "−4.999e−5")],
+)  # fmt: skip
+def test_numbers_are_short_and_have_a_true_minus(value, text):
+    assert number(value) == text
+
+
+class TestQuiz:
+    def test_the_text_shows_questions_and_choices_but_not_which_is_right(self):
+        assert Quiz(ASKED).as_text() == "1. Over what does `softmax` run?\n   a) the keys\n   b) the queries"
+
+    def test_the_score_counts_right_answers(self):
+        quiz = Quiz(ASKED * 2)
+        quiz.answers = [0, 1]
+        assert quiz.score == 1
+        with pytest.raises(ValueError, match="answer 2 is 5"):
+            quiz.answers = [0, 5]
+
+    @pytest.mark.parametrize(
+        ("questions", "message"),
+        [
+            ([], "questions is empty"),
+            ([{"question": "?", "choices": ASKED[0]["choices"][:1]}], "question 1 has fewer than two choices"),
+            ([{"question": "?", "choices": ASKED[0]["choices"][1:] * 2}], "question 1 has no right choice"),
+            ([{"choices": ASKED[0]["choices"]}], 'question 1 has no "question"'),
+            ([{"question": "?", "choices": [{"text": "a", "right": True}] * 2}], 'question 1, choice a has no "why"'),
+            ([{"question": "?", "choices": [{"text": "a", "why": "b"}] * 2}], '"right" has to be True or False'),
+        ],
+    )
+    def test_what_is_missing_is_told(self, questions, message):
+        with pytest.raises(ValueError, match=message):
+            Quiz(questions)
+
+
+def test_a_picture_has_alt_text_and_closes_its_figure():
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    def draw():
+        fig, ax = plt.subplots(figsize=(4, 3))
+        ax.plot([0, 1])
+        return picture(fig, "a rising line")
+
+    first, second = draw(), draw()
+    assert first.data == second.data and plt.get_fignums() == []
+    data, metadata = first._repr_mimebundle_()
+    assert data["text/plain"] == repr(first) == "a rising line"
+    assert metadata == {"image/png": {"alt": "a rising line", "width": 384}}
+    with pytest.raises(ValueError, match="alt is empty"):
+        picture(plt.figure(), " ")
+    plt.close("all")
+
+
+def test_text_on_the_ramp_has_contrast_and_the_ramp_darkens_evenly():
+    light = [palette._luminance(colour) for colour in palette.ramp()]
+    assert all(a >= b for a, b in itertools.pairwise(light))
+    for level, own in enumerate(light):
+        bright, dark = (1.05, own + 0.05) if palette.ink(level) == "#FFFFFF" else (own + 0.05, 0.05)
+        assert bright / dark >= 4.5

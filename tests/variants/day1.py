@@ -1,0 +1,522 @@
+"""Day 1: answers in lists, loops, NumPy, einsum and PyTorch, and slips beyond those that the checks can name."""
+
+import math
+
+import numpy as np
+import torch
+
+from . import right, wrong
+
+# softmax_row --------------------------------------------------------------------------------------------------------
+
+
+@right(1, "softmax_row")
+def softmax_with_a_loop(row):
+    top = row[0]
+    for x in row:
+        if x > top:
+            top = x
+    exps = []
+    for x in row:
+        exps.append(math.exp(x - top))
+    total = 0.0
+    for e in exps:
+        total += e
+    return [e / total for e in exps]
+
+
+@right(1, "softmax_row")
+def softmax_in_numpy(row):
+    e = np.exp(np.array(row, dtype=float) - max(row))
+    return (e / e.sum()).tolist()
+
+
+@right(1, "softmax_row")
+def softmax_in_numpy_returned_as_array(row):
+    e = np.exp(np.array(row) - np.max(row))
+    return e / e.sum()
+
+
+@right(1, "softmax_row")
+def softmax_in_torch(row):
+    t = torch.tensor(row, dtype=torch.float64)
+    return torch.exp(t - t.max()) / torch.exp(t - t.max()).sum()
+
+
+@right(1, "softmax_row")
+def softmax_through_log_sum_exp(row):
+    top = max(row)
+    log_total = top + math.log(sum(math.exp(x - top) for x in row))
+    return tuple(math.exp(x - log_total) for x in row)
+
+
+@right(1, "softmax_row")
+def softmax_as_ratios(row):
+    top = max(row)
+    return [1 / sum(math.exp(min(y - x, 700)) for y in row) if x > top - 700 else 0.0 for x in row]
+
+
+@right(1, "softmax_row")
+def softmax_that_prints(row):
+    print("row", row)
+    e = [math.e ** (x - max(row)) for x in row]
+    return [x / math.fsum(e) for x in e]
+
+
+@wrong(1, "softmax_row")
+def softmax_to_three_decimals(row):
+    return [round(x, 3) for x in softmax_with_a_loop(row)]
+
+
+@wrong(1, "softmax_row")
+def softmax_of_the_known_row_only(row):
+    return [0.2447, 0.6652, 0.0900]
+
+
+@wrong(1, "softmax_row")
+def softmax_with_a_large_epsilon(row):
+    e = [math.exp(x - max(row)) for x in row]
+    return [x / (sum(e) + 1e-3) for x in e]
+
+
+@wrong(1, "softmax_row")
+def softmax_sorted(row):
+    return sorted(softmax_with_a_loop(row))
+
+
+@wrong(1, "softmax_row")
+def softmax_in_half_precision(row):
+    t = torch.tensor(row, dtype=torch.float16)
+    e = torch.exp(t - t.max())
+    return e / e.sum()
+
+
+@wrong(1, "softmax_row")
+def softmax_of_overflow_replaced(row):
+    with np.errstate(all="ignore"):
+        e = np.exp(np.array(row, dtype=float))
+        return np.nan_to_num(e / e.sum())
+
+
+@wrong(1, "softmax_row")
+def softmax_as_a_column(row):
+    return [[x] for x in softmax_with_a_loop(row)]
+
+
+@wrong(1, "softmax_row")
+def softmax_printed(row):
+    print(softmax_with_a_loop(row))
+
+
+# scores -------------------------------------------------------------------------------------------------------------
+
+
+@right(1, "scores")
+def scores_with_three_loops(Q, K):
+    S = [[0.0] * len(K) for _ in Q]
+    for i in range(len(Q)):
+        for j in range(len(K)):
+            for c in range(len(Q[0])):
+                S[i][j] += Q[i][c] * K[j][c]
+    return S
+
+
+@right(1, "scores")
+def scores_in_numpy(Q, K):
+    return (np.array(Q) @ np.array(K).T).tolist()
+
+
+@right(1, "scores")
+def scores_by_einsum(Q, K):
+    return np.einsum("nd,md->nm", Q, K)
+
+
+@right(1, "scores")
+def scores_in_torch(Q, K):
+    return torch.tensor(Q, dtype=torch.float64) @ torch.tensor(K, dtype=torch.float64).T
+
+
+@right(1, "scores")
+def scores_through_columns(Q, K):
+    columns = list(zip(*K, strict=True))
+    return [[sum(q[c] * columns[c][j] for c in range(len(q))) for j in range(len(K))] for q in Q]
+
+
+@wrong(1, "scores")
+def scores_flat(Q, K):
+    return [sum(a * b for a, b in zip(q, k, strict=True)) for q in Q for k in K]
+
+
+@wrong(1, "scores")
+def scores_with_one_row_aliased(Q, K):
+    S = [[0.0] * len(K)] * len(Q)
+    for i, q in enumerate(Q):
+        for j, k in enumerate(K):
+            S[i][j] = sum(a * b for a, b in zip(q, k, strict=True))
+    return S
+
+
+@wrong(1, "scores")
+def scores_of_a_square_matrix(Q, K):
+    n = len(Q)
+    return [[sum(Q[i][c] * K[j][c] for c in range(len(Q[0]))) for j in range(n)] for i in range(n)]
+
+
+@wrong(1, "scores")
+def scores_summed_over_tokens(Q, K):
+    return (np.array(Q).T @ np.array(K)[: len(Q)]).tolist() if len(Q) <= len(K) else [[0.0]]
+
+
+@wrong(1, "scores")
+def scores_without_sign(Q, K):
+    return np.abs(np.array(Q) @ np.array(K).T)
+
+
+# scale_scores -------------------------------------------------------------------------------------------------------
+
+
+@right(1, "scale_scores")
+def scale_by_power(S, d_k):
+    return [[s * d_k**-0.5 for s in row] for row in S]
+
+
+@right(1, "scale_scores")
+def scale_in_numpy(S, d_k):
+    return np.array(S) / np.sqrt(d_k)
+
+
+@right(1, "scale_scores")
+def scale_in_torch(S, d_k):
+    return torch.tensor(S, dtype=torch.float64) / math.sqrt(d_k)
+
+
+@right(1, "scale_scores")
+def scale_with_loops(S, d_k):
+    out = []
+    for row in S:
+        new = []
+        for s in row:
+            new.append(s / math.sqrt(d_k))
+        out.append(new)
+    return out
+
+
+@wrong(1, "scale_scores")
+def scale_with_integer_root(S, d_k):
+    return [[s / math.isqrt(d_k) for s in row] for row in S]
+
+
+@wrong(1, "scale_scores")
+def scale_the_first_row_only(S, d_k):
+    return [[s / math.sqrt(d_k) for s in S[0]]]
+
+
+@wrong(1, "scale_scores")
+def scale_by_logarithm(S, d_k):
+    return [[s / (math.log2(d_k) or 1.0) for s in row] for row in S]
+
+
+@wrong(1, "scale_scores")
+def scale_by_the_root_of_two(S, d_k):
+    return [[s / math.sqrt(2) for s in row] for row in S]
+
+
+# attention ----------------------------------------------------------------------------------------------------------
+
+
+@right(1, "attention_lists")
+def attention_with_loops(Q, K, V):
+    d_k, output, weights = len(K[0]), [], []
+    for q in Q:
+        row = [sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(d_k) for k in K]
+        shares = softmax_with_a_loop(row)
+        blend = [0.0] * len(V[0])
+        for w, v in zip(shares, V, strict=True):
+            for c, x in enumerate(v):
+                blend[c] += w * x
+        weights.append(shares)
+        output.append(blend)
+    return output, weights
+
+
+@right(1, "attention_lists")
+def attention_on_lists_through_numpy(Q, K, V):
+    output, weights = attention_in_numpy(np.array(Q), np.array(K), np.array(V))
+    return output.tolist(), weights.tolist()
+
+
+@right(1, "attention_lists")
+def attention_on_lists_through_torch(Q, K, V):
+    q, k, v = (torch.tensor(a, dtype=torch.float64) for a in (Q, K, V))
+    weights = torch.softmax(q @ k.T / len(K[0]) ** 0.5, dim=-1)
+    return [weights @ v, weights]
+
+
+@right(1, "attention_lists")
+def attention_with_queries_scaled_first(Q, K, V):
+    root = math.sqrt(len(Q[0]))
+    return attention_unscaled([[x / root for x in q] for q in Q], K, V)
+
+
+def attention_unscaled(Q, K, V):
+    weights = [softmax_with_a_loop([sum(a * b for a, b in zip(q, k, strict=True)) for k in K]) for q in Q]
+    return [[sum(w * v[c] for w, v in zip(row, V, strict=True)) for c in range(len(V[0]))] for row in weights], weights
+
+
+wrong(1, "attention_lists")(attention_unscaled)
+
+
+@wrong(1, "attention_lists")
+def attention_output_only(Q, K, V):
+    return attention_with_loops(Q, K, V)[0]
+
+
+@wrong(1, "attention_lists")
+def attention_that_returns_v(Q, K, V):
+    return V, attention_with_loops(Q, K, V)[1]
+
+
+@wrong(1, "attention_lists")
+def attention_that_skips_itself(Q, K, V):
+    weights = np.array(attention_with_loops(Q, K, V)[1])
+    np.fill_diagonal(weights, 0.0)
+    return weights @ np.array(V), weights
+
+
+@wrong(1, "attention_lists")
+def attention_as_a_dict(Q, K, V):
+    output, weights = attention_with_loops(Q, K, V)
+    return {"output": output, "weights": weights}
+
+
+@right(1, "attention_batched")
+@right(1, "find_the_bug")
+def attention_in_numpy(q, k, v):
+    s = np.matmul(q, k.swapaxes(-1, -2)) / np.sqrt(k.shape[-1])
+    e = np.exp(s - np.max(s, axis=-1, keepdims=True))
+    w = e / np.sum(e, axis=-1, keepdims=True)
+    return np.matmul(w, v), w
+
+
+@right(1, "attention_batched")
+@right(1, "find_the_bug")
+def attention_by_einsum(q, k, v):
+    s = np.einsum("...nd,...md->...nm", q, k) / q.shape[-1] ** 0.5
+    s -= s.max(-1)[..., None]
+    w = np.exp(s)
+    w /= w.sum(-1)[..., None]
+    return np.einsum("...nm,...me->...ne", w, v), w
+
+
+@right(1, "attention_batched")
+def attention_batched_in_torch(q, k, v):
+    q, k, v = (torch.from_numpy(np.ascontiguousarray(a)) for a in (q, k, v))
+    w = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+    return (w @ v).numpy(), w.numpy()
+
+
+@right(1, "attention_batched")
+def attention_by_broadcasting(q, k, v):
+    s = (q[..., :, None, :] * k[..., None, :, :]).sum(-1) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    w = e / e.sum(axis=-1, keepdims=True)
+    return (w[..., None] * v[..., None, :, :]).sum(-2), w
+
+
+@right(1, "attention_batched")
+def attention_with_the_last_axes_moved(q, k, v):
+    s = q @ np.moveaxis(k, -1, -2) / math.sqrt(k.shape[-1])
+    log_total = np.log(np.exp(s - s.max(-1, keepdims=True)).sum(-1, keepdims=True)) + s.max(-1, keepdims=True)
+    w = np.exp(s - log_total)
+    return w @ v, w
+
+
+@right(1, "attention_batched")
+def attention_with_a_loop_over_queries(q, k, v):
+    rows = []
+    for i in range(q.shape[-2]):
+        s = (q[..., i, None, :] * k).sum(-1) / math.sqrt(q.shape[-1])
+        e = np.exp(s - s.max(-1, keepdims=True))
+        rows.append(e / e.sum(-1, keepdims=True))
+    w = np.stack(rows, axis=-2)
+    return w @ v, w
+
+
+@wrong(1, "attention_batched")
+def attention_for_four_axes_only(q, k, v):
+    s = np.einsum("bhnd,bhmd->bhnm", q, k) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return np.einsum("bhnm,bhme->bhne", e / e.sum(-1, keepdims=True), v), e / e.sum(-1, keepdims=True)
+
+
+@wrong(1, "attention_batched")
+def attention_with_the_batch_mixed(q, k, v):
+    s = np.einsum("...nd,...md->nm", q, k) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    w = np.broadcast_to(e / e.sum(-1, keepdims=True), (*q.shape[:-2], *s.shape))
+    return w @ v, w
+
+
+@wrong(1, "attention_batched")
+def attention_flattened_over_the_batch(q, k, v):
+    flat = [a.reshape(-1, a.shape[-1]) for a in (q, k, v)]
+    output, w = attention_in_numpy(*flat)
+    return output.reshape(*q.shape[:-1], -1), w.reshape(*q.shape[:-1], -1)
+
+
+@wrong(1, "attention_batched")
+def attention_vectorised_by_a_hidden_loop(q, k, v):
+    f = np.vectorize(attention_in_numpy, signature="(n,d),(m,d),(m,e)->(n,e),(n,m)")
+    return f(q, k, v)
+
+
+@wrong(1, "attention_batched")
+def attention_over_indices(q, k, v):
+    lead = q.shape[:-2]
+    output, w = np.zeros((*q.shape[:-1], v.shape[-1])), np.zeros((*q.shape[:-1], k.shape[-2]))
+    for index in np.ndindex(*lead):
+        output[index], w[index] = attention_in_numpy(q[index], k[index], v[index])
+    return output, w
+
+
+@wrong(1, "attention_batched")
+def attention_with_nan_made_zero(q, k, v):
+    with np.errstate(all="ignore"):
+        e = np.exp(q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1]))
+        w = np.nan_to_num(e / e.sum(axis=-1, keepdims=True))
+    return w @ v, w
+
+
+@wrong(1, "find_the_bug")
+def still_broken(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    w = e / e.sum(axis=-2, keepdims=True)
+    return w @ v, w
+
+
+@wrong(1, "find_the_bug")
+def renormalised_but_not_mended(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-2, keepdims=True))
+    w = e / e.sum(axis=-2, keepdims=True)
+    w = w / w.sum(axis=-1, keepdims=True)
+    return w @ v, w
+
+
+# soft_lookup --------------------------------------------------------------------------------------------------------
+
+
+@right(1, "soft_lookup")
+def lookup_with_loops(query, keys, values, temperature):
+    scaled = [sum(float(a) * float(b) for a, b in zip(query, key, strict=True)) / temperature for key in keys]
+    weights = softmax_with_a_loop(scaled)
+    return [sum(w * v[c] for w, v in zip(weights, values, strict=True)) for c in range(values.shape[1])]
+
+
+@right(1, "soft_lookup")
+def lookup_by_einsum(query, keys, values, temperature):
+    s = np.einsum("d,md->m", query, keys) / temperature
+    e = np.exp(s - s.max())
+    return np.einsum("m,mv->v", e / e.sum(), values)
+
+
+@right(1, "soft_lookup")
+def lookup_with_the_shift_first(query, keys, values, temperature):
+    s = keys @ query
+    e = np.exp((s - s.max()) / temperature)
+    return (e[:, None] * values).sum(axis=0) / e.sum()
+
+
+@right(1, "soft_lookup")
+def lookup_in_torch(query, keys, values, temperature):
+    q, k, v = (torch.from_numpy(np.asarray(a)) for a in (query, keys, values))
+    return (torch.softmax(k @ q / temperature, dim=0) @ v).numpy()
+
+
+@wrong(1, "soft_lookup")
+def lookup_that_rounds_cold_down_to_hard(query, keys, values, temperature):
+    if temperature < 0.01:
+        return values[np.argmax(keys @ query)]
+    return lookup_by_einsum(query, keys, values, temperature)
+
+
+@wrong(1, "soft_lookup")
+def lookup_clipped(query, keys, values, temperature):
+    e = np.exp(np.clip(keys @ query / temperature, -500, 500))
+    return e / e.sum() @ values
+
+
+@wrong(1, "soft_lookup")
+def lookup_as_a_matrix(query, keys, values, temperature):
+    return lookup_by_einsum(query, keys, values, temperature)[None, :]
+
+
+# self_attention -----------------------------------------------------------------------------------------------------
+
+
+@right(1, "self_attention")
+def self_attention_with_transpose(x, W_q, W_k, W_v):
+    q, k, v = x @ W_q, x @ W_k, x @ W_v
+    weights = (q @ k.transpose(-2, -1) / k.size(-1) ** 0.5).softmax(-1)
+    return weights @ v, weights
+
+
+@right(1, "self_attention")
+def self_attention_by_einsum(x, W_q, W_k, W_v):
+    q, k, v = (torch.einsum("td,de->te", x, W) for W in (W_q, W_k, W_v))
+    weights = torch.softmax(torch.einsum("nd,md->nm", q, k) * W_k.shape[1] ** -0.5, dim=1)
+    return torch.einsum("nm,me->ne", weights, v), weights
+
+
+@right(1, "self_attention")
+def self_attention_with_a_softmax_of_its_own(x, W_q, W_k, W_v):
+    s = (x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1])
+    e = torch.exp(s - s.max(dim=-1, keepdim=True).values)
+    weights = e / e.sum(dim=-1, keepdim=True)
+    return weights @ (x @ W_v), weights
+
+
+@right(1, "self_attention")
+def self_attention_in_numpy(x, W_q, W_k, W_v):
+    x, W_q, W_k, W_v = (a.numpy() for a in (x, W_q, W_k, W_v))
+    return attention_in_numpy(x @ W_q, x @ W_k, x @ W_v)
+
+
+@right(1, "self_attention")
+def self_attention_with_parameters(x, W_q, W_k, W_v):
+    W_q, W_k, W_v = (torch.nn.Parameter(W.clone()) for W in (W_q, W_k, W_v))
+    return self_attention_with_transpose(x, W_q, W_k, W_v)
+
+
+@right(1, "self_attention")
+def self_attention_row_by_row(x, W_q, W_k, W_v):
+    q, k, v = x @ W_q, x @ W_k, x @ W_v
+    rows = [torch.softmax(k @ q[i] / math.sqrt(q.shape[1]), dim=0) for i in range(len(x))]
+    weights = torch.stack(rows)
+    return torch.stack([row @ v for row in rows]), weights
+
+
+@wrong(1, "self_attention")
+def self_attention_in_bfloat16(x, W_q, W_k, W_v):
+    output, weights = self_attention_with_transpose(*(a.bfloat16() for a in (x, W_q, W_k, W_v)))
+    return output, weights
+
+
+@wrong(1, "self_attention")
+def self_attention_with_the_residual(x, W_q, W_k, W_v):
+    output, weights = self_attention_with_transpose(x, W_q, W_k, W_v)
+    return output + x @ W_v, weights
+
+
+@wrong(1, "self_attention")
+def self_attention_with_log_softmax(x, W_q, W_k, W_v):
+    q, k, v = x @ W_q, x @ W_k, x @ W_v
+    weights = torch.log_softmax(q @ k.T / math.sqrt(q.shape[-1]), dim=-1)
+    return weights @ v, weights
+
+
+@wrong(1, "self_attention")
+def self_attention_with_dropout(x, W_q, W_k, W_v):
+    output, weights = self_attention_with_transpose(x, W_q, W_k, W_v)
+    return torch.nn.functional.dropout(output, 0.5), weights
