@@ -20,7 +20,9 @@ def build(
     days: Annotated[
         list[str] | None, typer.Argument(metavar="[DAY]...", help="A number or a name; all if none.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Execute unchanged sources, overwrite edited files.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Execute unchanged sources; replace solved exercises, keeping a copy.")
+    ] = False,
     fix: Annotated[bool, typer.Option("--fix", help="First rewrite the sources in Jupytext's form.")] = False,
     root: Root = Path(),
 ) -> None:

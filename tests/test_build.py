@@ -166,7 +166,11 @@ def test_hidden_tests_and_what_they_print_are_cut_out(built):
         assert private in solution
     assert "secret" not in exercise and "HIDDEN" not in exercise
     outputs = read(built / "exercises/day1_small.ipynb").cells[2].outputs
-    assert outputs[0].text == "8\n" and outputs[1].data == {"text/plain": "seen"} and len(outputs) == 2
+    assert (
+        outputs[0].text == "Not run yet. A right answer shows:\n8\n"
+        and outputs[1].data == {"text/plain": "seen"}
+        and len(outputs) == 2
+    )
 
 
 def test_nothing_in_an_exercise_was_counted_and_it_is_paired_with_no_text(built):
@@ -245,8 +249,21 @@ def test_answers_somebody_wrote_are_not_overwritten(copy):
     with pytest.raises(CourseError, match="somebody has solved double"):
         building.build(copy)
     assert path.read_text() == before
-    building.build(copy, force=True)
-    assert path.read_text() != before
+    for number in (1, 2):
+        path.write_text(before)
+        building.build(copy, force=True)
+        assert path.read_text() != before
+        assert (copy / f"exercises/kept/day1_small-{number}.ipynb").read_text() == before
+    assert building.check(copy) == []
+
+
+def test_other_inputs_of_the_checks_make_an_exercise_stale(copy, tmp_path, monkeypatch):
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "day1.py").write_text("# other inputs")
+    (tmp_path / "evidence.py").write_text("# the same")
+    assert building.check(copy) == []
+    monkeypatch.setattr("course_utils.grading.sources.CHECKS", tmp_path)
+    assert any("day1_small" in line and "another version" in line for line in building.check(copy))
 
 
 def test_a_changed_source_rebuilds_an_exercise_nobody_solved(copy):

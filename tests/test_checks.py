@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from variants import RIGHT, WRONG
-from variants import day1 as _day1  # noqa: F401  registers its answers
+from variants import day1 as _day1  # registers its answers
 
 from course_utils.checks import NotYet, checks_for
 from course_utils.checks.evidence import all_ladders, as_numbers, draw_rungs, find_ladder, gather
@@ -154,9 +154,51 @@ def test_each_entry_worked_by_hand_earns_its_share(grade_id, entries, share):
     assert judge(1, grade_id, gather(1, grade_id, entries)).share == share
 
 
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"score_33": "2", "weights_3": [0.248, 0.248, 0.503]}, "score_33: the text '2' is not a number"),
+        ({"score_33": 2, "weights_3": None}, "weights_3 is not filled in."),
+        ({"score_33": 2, "weights_3": [0.248, 0.248]}, "weights_3 has shape (2,), expected (3,)."),
+        ({"score_33": 2, "weights_3": [0.25, 0.25, 0.5]}, "rounded to 2 decimals: give 3."),
+    ],
+    ids=["a text", "not filled in", "too short", "two decimals"],
+)
+def test_an_entry_worked_by_hand_is_spoken_of_without_python(entries, message):
+    verdict = judge(1, "by_hand_three", gather(1, "by_hand_three", entries))
+    assert message in verdict.message
+    assert "raised" not in verdict.message
+
+
+def test_the_bug_as_it_stands_is_not_given_away():
+    (mistake,) = (m for m in all_exercises(1)["find_the_bug"].mistakes if m.name == "softmax over queries")
+    verdict = judge(1, "find_the_bug", gather(1, "find_the_bug", answered(1, "find_the_bug", mistake.answer)))
+    assert "axis" not in verdict.message
+
+
 def test_pencil_rounding_of_a_known_mistake_is_still_recognised():
     rounded = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.21, 0.21, 0.58]})
     assert judge(1, "by_hand_three", rounded).misconception == "no scaling"
+
+
+def test_an_error_that_is_no_arithmetic_is_no_misconception():
+    def softmax_row(row):
+        if max(row) > 700:
+            return stable(row)  # noqa: F821
+        e = [math.exp(x) for x in row]
+        return [x / sum(e) for x in e]
+
+    verdict = judge(1, "softmax_row", gather(1, "softmax_row", {"softmax_row": softmax_row}))
+    assert verdict.misconception is None
+    assert "NameError" in verdict.message
+
+
+def test_an_error_on_hidden_inputs_does_not_tell_them():
+    def scores(Q, K):
+        raise ValueError(f"{Q} {K}")
+
+    message = judge(1, "scores", gather(1, "scores", {"scores": scores}, hidden=True)).message
+    assert message.endswith("it raised ValueError")
 
 
 # Evidence that is not what it should be -----------------------------------------------------------------------------
@@ -237,7 +279,11 @@ def test_nothing_is_lent_to_an_exercise_that_does_not_build_on_it():
 
 def test_the_check_cell_shows_the_ladder_or_raises_with_advice(capsys):
     check = checks_for(day=1)
-    globals()["softmax_row"] = lambda row: [math.exp(x) / sum(map(math.exp, row)) for x in row]
+
+    def softmax_row(row):
+        return [math.exp(x) / sum(map(math.exp, row)) for x in row]
+
+    globals()["softmax_row"] = softmax_row
     try:
         with pytest.raises(NotYet) as caught:
             check("softmax_row")
@@ -245,7 +291,7 @@ def test_the_check_cell_shows_the_ladder_or_raises_with_advice(capsys):
         assert "✓ two entries" in str(caught.value)
         assert "overflows" in str(caught.value)
         assert caught.value._render_traceback_() == str(caught.value).splitlines()
-        globals()["softmax_row"] = all_exercises(1)["softmax_row"].reference["softmax_row"]
+        globals()["softmax_row"] = _day1.softmax_with_a_loop
         check("softmax_row")
     finally:
         del globals()["softmax_row"]
@@ -265,6 +311,12 @@ def test_the_report_gives_the_points():
     evidence = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.1, 0.2, 0.7]})
     text = report(1, "by_hand_three", judge(1, "by_hand_three", evidence))
     assert "not yet, 1 of 2 points" in text
+
+
+def test_a_forbidden_call_is_seen_in_the_cell_whatever_the_answer_is():
+    cell = "softmax_row = functools.partial(torch.softmax, dim=0)"
+    _, verdict = examine(1, "softmax_row", {"In": ["", cell, "check('softmax_row')"], "softmax_row": print})
+    assert verdict.status == "forbidden"
 
 
 # Library calls ------------------------------------------------------------------------------------------------------
@@ -289,6 +341,19 @@ def test_the_report_gives_the_points():
         ("softmax_row", "def softmax_row(row): return torch.tensor(row).softmax(0)"),
         ("softmax_row", "from scipy.special import softmax\ndef softmax_row(row): return softmax(row)"),
         ("softmax_row", "from torch import softmax as s"),
+        ("softmax_row", "from torch import *\ndef softmax_row(row): return softmax(tensor(row), 0)"),
+        ("softmax_row", "def softmax_row(row): return torch._softmax(torch.tensor(row), 0, False)"),
+        ("softmax_row", "def softmax_row(row): return torch.nn.Softmax2d()(row)"),
+        ("softmax_row", "name = 'soft' + 'max'\ndef softmax_row(row): return getattr(torch, name)(row, 0)"),
+        ("softmax_row", "def softmax_row(row): return vars(torch)['softmax'](row, 0)"),
+        ("softmax_row", "def softmax_row(row): return torch.__dict__['softmax'](row, 0)"),
+        ("softmax_row", "import operator\nf = operator.attrgetter('nn.functional.softmax')(torch)"),
+        ("softmax_row", "e = eval\nf = e('torch.softmax')"),
+        ("softmax_row", "import builtins\nf = builtins.eval('torch.softmax')"),
+        ("self_attention", "m = torch.nn.TransformerEncoderLayer(4, 1)"),
+        ("self_attention", "m = torch._native_multi_head_attention"),
+        ("self_attention", ">>> from torch.nn.functional import scaled_dot_product_attention"),
+        ("self_attention", "%a\n" * 700),
     ],
 )
 def test_a_call_that_does_the_whole_job_is_forbidden(grade_id, source):
@@ -303,6 +368,15 @@ def test_a_call_that_does_the_whole_job_is_forbidden(grade_id, source):
         ("attention_lists", "print('scaled_dot_product_attention is the goal')\ndef f(): pass"),
         ("softmax_row", "def softmax(row): ...\ndef softmax_row(row): return softmax(row)"),
         ("attention_batched", "w = scipy.special.softmax(s, axis=-1)"),
+        (
+            "softmax_row",
+            "def softmax_row(row):\n    print('softmax', row)\n    softmax = list(row)\n    return softmax",
+        ),
+        ("softmax_row", "def helper(softmax): return softmax\nsoftmax_row = lambda row: helper(row)"),
+        ("softmax_row", "class S:\n    def softmax(self): ...\n    def __call__(self, row): return self.softmax()"),
+        ("attention_lists", "def f(Q, K):\n    scaled_dot_product = scores(Q, K)\n    return scaled_dot_product"),
+        ("self_attention", "def scaled_dot_product_attention(q, k, v): ...\nf = scaled_dot_product_attention"),
+        ("self_attention", "model.eval()\nre.compile('x')"),
         ("attention_batched", "def attention_batched(q, k, v:"),
         ("by_hand_three", "score_33 = 2"),
     ],

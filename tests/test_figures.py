@@ -67,6 +67,13 @@ def test_no_label_is_cut_off():
         assert box.y1 <= height
 
 
+def test_no_label_of_the_worked_example_lies_on_another():
+    fig = figures.triangle_of_values(VALUES, [[0.4011, 0.1978], [0.1978, 0.4011], [0.2483, 0.2483]], NAMES)
+    fig.canvas.draw()
+    boxes = [text.get_window_extent() for text in fig.axes[0].texts]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
 def test_a_figure_is_the_same_bytes_every_time():
     def draw():
         return png(figures.triangle_of_values(VALUES, [[0.4, 0.2]], NAMES))

@@ -141,6 +141,20 @@ def test_of_a_duplicated_answer_cell_the_last_counts(tmp_path):
     assert outcome(grade_notebook(submission(tmp_path, change=duplicate))) == {"scores": "failed"}
 
 
+@pytest.mark.parametrize("source", ["f = lambda row: row", "class f:\n    pass", "def f(row:"])
+def test_an_answer_is_found_by_name_however_the_function_is_defined(tmp_path, source):
+    cells = [{"cell_type": "code", "source": text} for text in (source, "f = f(1)\ndef g(f): pass")]
+    (tmp_path / "x.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
+    assert read_answers(tmp_path / "x.ipynb", [Question("f", 1.0, ("f",), "def f(): pass")]) == {"f": source}
+
+
+def test_entries_by_hand_may_be_set_in_one_line(tmp_path):
+    (tmp_path / "x.ipynb").write_text(
+        json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "a, b = 1, 2"}]})
+    )
+    assert read_answers(tmp_path / "x.ipynb", [Question("f", 1.0, ("a", "b"), "a = None", entries=True)])
+
+
 def test_comments_and_spacing_do_not_make_a_stub_an_answer():
     assert same_code("def f():\n    raise E  # todo", "# mine\ndef f():\n\n    raise E")
     assert not same_code("def f():\n    return 1", "def f():\n    return 2")
@@ -166,14 +180,14 @@ def test_cells_outputs_points_and_tags_of_the_submission_do_not_count(tmp_path):
 
 def test_patching_what_the_checks_use_gains_nothing(tmp_path):
     patches = """
-import builtins, sys, IPython.display, numpy
-builtins.all = builtins.any = lambda *a: True
+import sys, IPython.display, numpy
+sys.modules["builtins"].all = sys.modules["builtins"].any = lambda *a: True
 numpy.allclose = numpy.isclose = lambda *a, **k: True
 IPython.display.display = lambda *a, **k: None
 for name, module in list(sys.modules.items()):
     if name.startswith("course_utils.checks"):
-        for attribute in list(vars(module)):
-            if callable(getattr(module, attribute)):
+        for attribute in dir(module):
+            if not attribute.startswith("__"):
                 setattr(module, attribute, lambda *a, **k: True)
 check = lambda *a, **k: True
 def softmax_row(row):
@@ -280,6 +294,69 @@ def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path):
     assert [each.id for each in heard] == IDS
 
 
+ERRORS = {
+    "softmax_row": "class E(Exception):\n    def __str__(self): raise self\ndef softmax_row(row): raise E",
+    "scores": "def scores(Q, K): raise ValueError('\\x1b[31m\\x9b[red]|\\u202e\\ufffe\\ud800\\x00' + 'x' * 10**6)",
+    "scale_scores": "def scale_scores(S, d_k): raise GeneratorExit",
+    "by_hand_three": "score_33 = 10**5000\nweights_3 = [float('inf')] * 3",
+    "by_hand_two": """
+class A:
+    def __array__(self, *rest, **named): raise KeyboardInterrupt
+order_output = delayed_output = A()
+""",
+    "attention_batched": "def attention_batched(q, k, v):\n    return attention_batched(q, k, v)",
+    "self_attention": "%a\n" * 700,
+    "find_the_bug": """
+import json, sys
+f = sys.modules['course' + '_utils.checks.evidence']
+f.gather = lambda day, name, names, hidden=False: {"exercise": name, "hidden": hidden, "outcomes": [{"rung": [1]}, 7]}
+def broken_attention(q, k, v): return 1, 2
+""",
+}
+
+
+def test_hostile_errors_and_evidence_cost_their_own_exercise_and_give_clean_messages(tmp_path):
+    graded = grade_notebook(submission(tmp_path, ERRORS), limits=QUICK)
+    assert set(outcome(graded)) == set(ERRORS)
+    assert all(each.message.isprintable() and len(each.message) < 700 for each in graded.exercises)
+    ElementTree.fromstring(as_junit([graded]))
+
+
+def test_a_cell_that_keeps_the_kernel_busy_and_drips_is_timed_as_a_cell(tmp_path):
+    busy = """
+import threading, time
+from ipykernel.kernelapp import IPKernelApp
+IPKernelApp.instance().kernel._publish_status = lambda *a, **k: None
+IPKernelApp.instance().kernel._publish_status_and_flush = lambda *a, **k: None
+def drip():
+    while True:
+        print(".", flush=True)
+        time.sleep(0.3)
+threading.Thread(target=drip).start()
+def find_the_bug(): pass
+"""
+    graded = grade_notebook(submission(tmp_path, {"find_the_bug": busy}), limits=QUICK)
+    assert outcome(graded) == {"find_the_bug": "timeout"}
+    assert graded.seconds < 60
+
+
+def test_what_an_answer_that_passes_leaves_behind_costs_no_other_exercise(tmp_path):
+    alarm = """
+import signal
+signal.signal(signal.SIGALRM, signal.SIG_DFL)
+signal.alarm(2)
+def self_attention(x, W_q, W_k, W_v):
+    q, k, v = x @ W_q, x @ W_k, x @ W_v
+    weights = torch.softmax(q @ k.T / math.sqrt(q.shape[-1]), dim=-1)
+    return weights @ v, weights
+"""
+    right = next(
+        c.source for c in official_notebook(1).cells if c.metadata.get("nbgrader", {}).get("grade_id") == IDS[-1]
+    )
+    late = "import time\ntime.sleep(2.5)\n" + right
+    assert grade_notebook(submission(tmp_path, {"self_attention": alarm, "find_the_bug": late})).score == 25
+
+
 def test_a_slow_drip_of_output_does_not_hold_the_grader(tmp_path):
     drip = "import time\ndef find_it(): pass\nwhile True:\n    print('.', flush=True)\n    time.sleep(0.05)"
     assert outcome(grade_notebook(submission(tmp_path, {"find_the_bug": drip}), limits=QUICK)) == {
@@ -306,7 +383,11 @@ def test_nothing_is_left_running_or_lying_about(tmp_path, monkeypatch):
     (tmp_path / "scratch").mkdir()
     child = """
 import os, subprocess, sys
-subprocess.Popen([sys.executable, "-c", "import time; time.sleep(987)"])
+for session in (False, True):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(987)"], start_new_session=session)
+for _ in range(2000):
+    os.mkdir("deeper")
+    os.chdir("deeper")
 os._exit(1)
 """
     grade_notebook(submission(tmp_path, {"scores": child}))
@@ -331,6 +412,10 @@ BROKEN = {
     "old": (b'{"nbformat": 3, "worksheets": []}', "format 3"),
     "future": (b'{"nbformat": 5, "cells": []}', "format 5"),
     "number": (b'{"nbformat": 4' + b"0" * 9000 + b"}", ""),
+    "too much code": (
+        json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "x" * 90_000}] * 30}).encode(),
+        "code",
+    ),
     "strange cells": (b'{"nbformat": 4, "cells": [1, null, {"cell_type": "code", "source": 7}]}', "exercises"),
     "lesson": ((ROOT / "notebooks" / "day1_attention_by_hand.ipynb").read_bytes(), "exercises"),
 }
@@ -346,6 +431,12 @@ def test_a_file_that_is_no_submission_is_unreadable_in_one_line(tmp_path, kind):
     assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, 25)
     assert reason in graded.message
     assert "\n" not in graded.message
+
+
+def test_a_hostile_file_name_stays_one_line_that_can_be_printed(tmp_path):
+    path = tmp_path / os.fsdecode(b"day1_\xff\x1b[31m\n.ipynb")
+    path.touch()
+    assert grade_notebook(path).message.isprintable()
 
 
 def test_a_folder_or_a_pipe_is_unreadable(tmp_path):

@@ -155,8 +155,16 @@ def _outcome(name: str, values: Callable[[], dict]) -> dict:
     try:
         return {"rung": name, "values": values()}
     except (Exception, SystemExit) as error:
-        text = str(error).strip().splitlines()
-        return {"rung": name, "error": f"{type(error).__name__}: {text[0] if text else ''}"[:300].rstrip(": ")}
+        return {"rung": name, "error": _say(error)}
+
+
+def _say(error: BaseException) -> str:
+    """The kind of an error and the first line of its text, as text that can be sent."""
+    try:
+        text = str(error).strip().partition("\n")[0]
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}"[:300].rstrip(": ").encode("utf-8", "replace").decode()
 
 
 def _lookup(name: str, namespace: Mapping[str, Any]) -> Any:

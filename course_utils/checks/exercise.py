@@ -21,9 +21,9 @@ class Mistake:
 class Exercise:
     """points: full marks. reference: a right answer by name. mistakes: wrong ones, the most telling first.
 
-    forbidden: library calls that would do the whole job, and why they do not count. uses: the earlier exercises that it
-    builds on; where the learner's answer to one of them fails, the reference stands in for it. A number a holds for b
-    when |a − b| ≤ atol + rtol·|b|.
+    forbidden: parts of the names of library calls that would do the whole job, and why. uses: the earlier exercises
+    that it builds on; where the learner's answer to one of them fails, the reference stands in for it. A number a
+    holds for b when |a − b| ≤ atol + rtol·|b|.
     """
 
     points: int

@@ -3,63 +3,73 @@
 import ast
 from collections.abc import Iterator, Mapping
 
+from .source import parse
+
+UNREADABLE = "code made at run time cannot be read by the check"
+INDIRECT = "write the name out, so that the check can read it"
+BUILTINS = {
+    "exec": UNREADABLE,
+    "eval": UNREADABLE,
+    "compile": UNREADABLE,
+    "__import__": "write an import statement, so that the check can read it",
+    "getattr": INDIRECT,
+    "vars": INDIRECT,
+    "globals": INDIRECT,
+    "locals": INDIRECT,
+}
 EVERYWHERE = {
     "course_utils": "it holds the answers",
-    "exec": "code made at run time cannot be read by the check",
-    "eval": "code made at run time cannot be read by the check",
-    "__import__": "write an import statement, so that the check can read it",
     "importlib": "write an import statement, so that the check can read it",
+    "runpy": UNREADABLE,
+    "builtins": INDIRECT,
+    "__builtins__": INDIRECT,
+    "__dict__": INDIRECT,
+    "__getattribute__": INDIRECT,
+    "attrgetter": INDIRECT,
+    "methodcaller": INDIRECT,
     "get_ipython": "magic and shell commands are no part of an answer",
 }
-FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention")
 
 
 def forbidden_call(source: str, forbidden: Mapping[str, str]) -> str | None:
     """What to say about the first forbidden name in an answer cell, or None.
 
-    source: the cell. forbidden: from a name to why it does not count; a name that the cell itself defines is its own.
-    Comments and docstrings do not matter. A cell that cannot be parsed has nothing forbidden.
+    source: the cell. forbidden: from a part of a name, in lower case, to why names with it do not count; a name that
+    the cell itself defines is its own. Comments and strings do not matter. A cell that cannot be parsed has nothing
+    forbidden.
     """
-    tree = _parse(source)
+    tree = parse(source)
     if tree is None:
         return None
-    reasons = {**EVERYWHERE, **forbidden}
-    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    own = set(_own(tree))
     for name, line, bare in sorted(_names(tree), key=lambda found: found[1]):
-        if name in reasons and not (bare and name in own):
-            return f"Line {line} uses {name}, which is not allowed here: {reasons[name]}."
-        if forbidden and name.isidentifier() and any(part in name for part in FUSED):
-            return f"Line {line} uses {name}, which is not allowed here: it is the whole of attention in one call."
+        if bare and name in own:
+            continue
+        why = EVERYWHERE.get(name) or (BUILTINS.get(name) if bare else None)
+        why = why or next((why for part, why in forbidden.items() if part in name.lower()), None)
+        if why:
+            return f"Line {line} uses {name}, which is not allowed here: {why}."
     return None
 
 
-def _parse(source: str) -> ast.AST | None:
-    """The cell as Python, its magics turned into the calls that they are; None if it cannot be."""
-    try:
-        return ast.parse(source)
-    except SyntaxError:
-        from IPython.core.inputtransformer2 import TransformerManager
-
-        source = TransformerManager().transform_cell(source)
-    except (ValueError, RecursionError, MemoryError):
-        return None
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
 def _names(tree: ast.AST) -> Iterator[tuple[str, int, bool]]:
-    """Every (name, line, bare) that code in the tree refers to, strings passed to calls included."""
+    """Every (name, line, bare) that code in the tree refers to; an attribute of self is as bare as a name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             yield node.id, node.lineno, True
         elif isinstance(node, ast.Attribute):
-            yield node.attr, node.lineno, False
+            yield node.attr, node.lineno, isinstance(node.value, ast.Name) and node.value.id == "self"
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             parts = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
             yield from ((name, node.lineno, False) for part in parts for name in part.split("."))
-        elif isinstance(node, ast.Call):
-            for argument in node.args:
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield argument.value, node.lineno, False
+
+
+def _own(tree: ast.AST) -> Iterator[str]:
+    """The names that the code in the tree defines: functions, classes, variables, parameters."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg

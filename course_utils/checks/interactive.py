@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, MutableMapping
@@ -12,6 +11,7 @@ from typing import Any
 from .evidence import MIME, find_ladder, gather
 from .exercise import all_exercises
 from .forbidden import forbidden_call
+from .source import defined_names
 from .verdict import Verdict, judge
 
 
@@ -68,7 +68,8 @@ def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -
     points = all_exercises(day)[grade_id].points
     where = " (hidden inputs)" if hidden else ""
     state = "passed" if verdict.status == "passed" else "not yet"
-    lines = [f"{grade_id}{where}: {state}, {points * verdict.share:g} of {points} points"]
+    of = f"{points} point" if points == 1 else f"{points} points"
+    lines = [f"{grade_id}{where}: {state}, {points * verdict.share:g} of {of}"]
     if not hidden and any(held for _, held in verdict.rungs):
         lines += [f"  {'✓' if held else '✗'} {name}" for name, held in verdict.rungs]
     return "\n".join([*lines, verdict.message] if verdict.message else lines)
@@ -86,12 +87,12 @@ def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], 
 
 
 def _source(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
-    """The cell in which the answer was written, or its own lines where it was not written in a notebook."""
-    answer = namespace.get(find_ladder(day, grade_id).names[0])
-    filename = getattr(getattr(answer, "__code__", None), "co_filename", "")
-    if "ipykernel" in filename or "ipython-input" in filename:
-        return "".join(linecache.getlines(filename))
+    """The cell in which the answer was last written, or its own lines where it was not written in a notebook."""
+    name = find_ladder(day, grade_id).names[0]
+    cells = [cell for cell in namespace.get("In", ()) if isinstance(cell, str) and name in defined_names(cell)]
+    if cells:
+        return cells[-1]
     try:
-        return textwrap.dedent(inspect.getsource(answer))
+        return textwrap.dedent(inspect.getsource(namespace.get(name)))
     except (OSError, TypeError):
         return ""

@@ -12,6 +12,15 @@ from typing import Any
 from .evidence import draw_rungs, find_ladder, gather
 from .exercise import Exercise, Mistake, all_exercises
 
+ERRORS_OF_ARITHMETIC = (
+    "OverflowError",
+    "ZeroDivisionError",
+    "FloatingPointError",
+    "ValueError",
+    "RuntimeError",
+    "IndexError",
+)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -46,7 +55,8 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
     if all("error" in outcome for outcome, _ in pairs):
         if all("NotImplementedError" in outcome["error"] for outcome, _ in pairs):
             return Verdict("missing", 0.0, "Not written yet.", rungs=rungs)
-        return Verdict("error", 0.0, f"On “{wanted['rung']}” it raised {given['error']}", rungs=rungs)
+        raised = str(given["error"]).partition(":")[0] if hidden else given["error"]  # its text may hold the input
+        return Verdict("error", 0.0, f"On “{wanted['rung']}” it raised {raised}", rungs=rungs)
     mistake = recognise(day, grade_id, evidence, held, hidden)
     message = mistake.message if mistake else _explain(day, grade_id, given, wanted)
     if hidden:
@@ -93,14 +103,13 @@ def _explains(outcomes: list, known: list, held: list[bool], exercise: Exercise)
     """Whether a mistake gives what was given, on the rungs that failed.
 
     On a rung that raised, the mistake need only fail too: the same slip raises one error in lists, another in NumPy.
-    At least one rung must agree in its values.
+    An error that no arithmetic gives, such as NameError, is no known mistake. Where any failing rung has finite values,
+    at least one must agree in them.
     """
     agreed = False
     for given, mistaken, ok in zip(outcomes, known, held, strict=True):
-        if "error" in given and "error" in mistaken:
-            continue
         if "error" in given:
-            if _finite(mistaken):
+            if _finite(mistaken) or not given["error"].startswith(ERRORS_OF_ARITHMETIC):
                 return False
             continue
         if "error" in mistaken and not ok and not _finite(given):
@@ -136,7 +145,9 @@ def _close(given: Mapping, wanted: Mapping, exercise: Exercise) -> bool:
 
 
 def _near(a: float, b: float, exercise: Exercise) -> bool:
-    return a == b or abs(a - b) <= exercise.atol + exercise.rtol * abs(b) or (math.isnan(a) and math.isnan(b))
+    if not math.isfinite(b):
+        return a == b or (math.isnan(a) and math.isnan(b))
+    return abs(a - b) <= exercise.atol + exercise.rtol * abs(b)
 
 
 def _finite(outcome: Mapping) -> bool:
@@ -147,6 +158,10 @@ def _finite(outcome: Mapping) -> bool:
 
 def _explain(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> str:
     rung = wanted["rung"]
+    entries = find_ladder(day, grade_id).entries
+    if "error" in given and entries:
+        said = given["error"].partition(": ")[2] or given["error"]
+        return f"{said}." if said.startswith(rung) else f"{rung}: {said}."
     if "error" in given:
         return f"On “{rung}” it raised {given['error']}. {_why(day, grade_id, wanted)}"
     for part, right in wanted["values"].items():
@@ -155,7 +170,8 @@ def _explain(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> str:
             return f"On “{rung}” there is no {part}."
         if list(got["shape"]) != list(right["shape"]):
             shapes = f"shape {tuple(got['shape'])}, expected {tuple(right['shape'])}"
-            return f"On “{rung}” {part} has {shapes}. {_why(day, grade_id, wanted)}"
+            where = "" if entries else f"On “{rung}” "
+            return f"{where}{part} has {shapes}. {_why(day, grade_id, wanted)}"
         exercise = all_exercises(day)[grade_id]
         for i, (a, b) in enumerate(zip(got["numbers"], right["numbers"], strict=True)):
             if not _near(float(a), float(b), exercise):

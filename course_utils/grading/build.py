@@ -9,9 +9,10 @@ holds `sources/`, so that tests can build in a folder of their own.
 
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import nbformat
@@ -39,8 +40,8 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
     """Build the days given (numbers or names of sources), or all; `force` executes unchanged ones too.
 
     A day is written when all of its notebooks are right, or not at all. Raises SourceError or CourseError. A file in
-    exercises/ that somebody has solved is overwritten only with `force`. `progress` hears the name of a source, the
-    cell that runs, and how many there are.
+    exercises/ that somebody has solved is overwritten only with `force`, and a copy goes to exercises/kept/. `progress`
+    hears the name of a source, the cell that runs, and how many there are.
     """
     root = Path(root).resolve()
     report = Report()
@@ -51,8 +52,13 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
             _verify_kind(source)
             built |= _build_source(source, root, force, progress)
         changed = {target: text for target, text in built.items() if _text(target) != text}
-        if not force:
-            _verify_nobodys_work(root, changed)
+        for target, grade_id in _answers_of_somebody(root, changed):
+            if not force:
+                name = target.relative_to(root).as_posix()
+                raise CourseError(
+                    f"{name}: somebody has solved {grade_id}; save a copy, or build with --force, which does"
+                )
+            _keep_copy(target)
         _write_all(changed)
         for target in built:
             (report.written if target in changed else report.unchanged).append(target.relative_to(root).as_posix())
@@ -109,10 +115,6 @@ def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
     days: dict[str, list[Path]] = {}
     for path in _sources(root):
         days.setdefault(path.stem, []).append(path)
-    if not days:
-        raise CourseError(
-            f"{root}: no sources in sources/lessons or sources/exercises; run this in the course's folder"
-        )
     chosen = set()
     for day in wanted:
         matches = {name for name in days if name == day or re.match(rf"day{re.escape(day)}(_|$)", name)}
@@ -202,24 +204,27 @@ def _first_difference(expected, given) -> str:
     return ""
 
 
-def _verify_nobodys_work(root: Path, changed: dict[Path, str]) -> None:
-    """Refuse to overwrite answers that somebody wrote in exercises/."""
+def _answers_of_somebody(root: Path, changed: dict[Path, str]) -> Iterator[tuple[Path, str]]:
+    """The files about to be overwritten in which somebody wrote an answer, with the grade_id of one."""
     for target in changed:
-        if target.parent.name != "exercises":
-            continue
-        old_solution, _ = _read(root / "solutions" / target.name)
         present, _ = _read(target)
-        if present is None:
+        if target.parent.name != "exercises" or present is None:
             continue
-        stubs = (
-            Counter(stub_source(cell) for cell in old_solution.cells if is_answer(cell)) if old_solution else Counter()
-        )
-        stubs += Counter(cell.source for cell in nbformat.reads(changed[target], as_version=4).cells if is_answer(cell))
+        fresh = nbformat.reads(changed[target], as_version=4)
+        old_solution, _ = _read(root / "solutions" / target.name)
+        stubs = {cell.source for cell in fresh.cells if is_answer(cell)}
+        stubs |= {stub_source(cell) for cell in (old_solution or fresh).cells if is_answer(cell)}
         own = [cell for cell in present.cells if is_answer(cell) and cell.source not in stubs]
         if own:
-            name = target.relative_to(root).as_posix()
-            where = own[0].metadata["nbgrader"].get("grade_id", "an answer")
-            raise CourseError(f"{name}: somebody has solved {where}; save a copy elsewhere, then build with --force")
+            yield target, own[0].metadata["nbgrader"].get("grade_id", "an answer")
+
+
+def _keep_copy(path: Path) -> None:
+    """Copy a notebook into the folder kept/ beside it, under the first free name."""
+    folder = path.parent / "kept"
+    folder.mkdir(exist_ok=True)
+    number = next(n for n in count(1) if not (folder / f"{path.stem}-{n}.ipynb").exists())
+    shutil.copy2(path, folder / f"{path.stem}-{number}.ipynb")
 
 
 def _read(path: Path):

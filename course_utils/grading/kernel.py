@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -68,7 +69,7 @@ class GradingKernel(RunningKernel):
         )
         self.process_group = self.km.provisioner.pid
         self.buffer: deque = deque()
-        self.heard = 0
+        self.begin_cell(limits.cell_seconds)
         self._connect()
 
     def _connect(self) -> None:
@@ -91,22 +92,29 @@ class GradingKernel(RunningKernel):
     def run(self, source: str, seconds: float | None = None) -> str | None:
         """Run a cell and return the error it raised, as "Name: text", or None. Raises KernelLost."""
         message_id = self.execute_cell_input(source, allow_stdin=False)
+        self.begin_cell(seconds or self.limits.cell_seconds)
         while True:
-            reply = self.get_message("shell", timeout=seconds or self.limits.cell_seconds)
+            reply = self.get_message("shell")
             if reply["parent_header"].get("msg_id") == message_id:
                 break
-        self.await_idle(message_id, self.limits.cell_seconds)
+        self.await_idle(message_id, None)
         content = reply["content"]
         return f"{content.get('ename')}: {content.get('evalue')}"[:300] if content.get("status") == "error" else None
 
     def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
-        self.heard = 0
+        self.begin_cell(self.limits.cell_seconds)
         return super().execute_cell_input(cell_input, allow_stdin=allow_stdin)
 
+    def begin_cell(self, seconds: float) -> None:
+        """Start the clock and the count of output for a cell."""
+        self.seconds, self.heard = seconds, 0
+        self.end = min(time.monotonic() + seconds, self.deadline)
+
     def get_message(self, stream: str, timeout: float | None = None) -> dict:
-        """The next message on "shell" or "iopub", waiting at most `timeout` seconds. Raises KernelLost."""
-        seconds = self.limits.cell_seconds if timeout is None else timeout
-        end = min(time.monotonic() + seconds, self.deadline)
+        """The next message on "shell" or "iopub". Raises KernelLost when the cell's time is up.
+
+        nbval's `timeout` for one message does not count: output that drips would put off the end for ever.
+        """
         while True:
             if stream == "iopub" and self.buffer:
                 return self.buffer.popleft()
@@ -117,8 +125,8 @@ class GradingKernel(RunningKernel):
                 return self._receive(self.kc.shell_channel)
             if not ready and not self.is_alive():
                 raise KernelLost("killed", "The cell ended the Python process")
-            if time.monotonic() > end:
-                raise KernelLost("timeout", self._overtime(seconds))
+            if time.monotonic() > self.end:
+                raise KernelLost("timeout", self._overtime())
 
     def _listen(self) -> None:
         while self.kc.iopub_channel.socket.poll(0):
@@ -136,18 +144,21 @@ class GradingKernel(RunningKernel):
                 "killed", f"The kernel sent a message that cannot be read ({type(error).__name__})"
             ) from error
 
-    def _overtime(self, seconds: float) -> str:
+    def _overtime(self) -> str:
         if time.monotonic() > self.deadline:
             return "The time for the whole notebook was used up"
-        return f"The cell ran longer than {seconds:g} s"
+        return f"The cell ran longer than {self.seconds:g} s"
 
     def stop(self) -> None:
-        """Kill the kernel and all of its process group, and delete its scratch folder."""
+        """Kill the kernel and all that it started, and delete its scratch folder."""
         with contextlib.suppress(OSError):
             os.killpg(self.process_group, signal.SIGKILL)
         self.kc.stop_channels()
         self.km.shutdown_kernel(now=True)
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        for process in processes_with(f"HOME={self.scratch / 'home'}"):
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        subprocess.run(["rm", "-rf", str(self.scratch)], stderr=subprocess.DEVNULL)  # rmtree gives up on deep folders
 
 
 def kernel_environment(library: Path, home: Path) -> dict[str, str]:
@@ -166,6 +177,16 @@ def kernel_environment(library: Path, home: Path) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
     }
+
+
+def processes_with(setting: str) -> list[int]:
+    """The processes that have a setting in their environment, where the system shows it (Linux)."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if setting.encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
 
 
 def write_kernel_library(folder: Path) -> None:

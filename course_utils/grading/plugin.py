@@ -20,6 +20,7 @@ from course_utils.checks.evidence import MIME
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.verdict import Verdict, judge
 
+from .errors import one_line
 from .kernel import GradingKernel, KernelLost, Limits
 
 PROPERTY = "course_result"
@@ -125,10 +126,11 @@ class GradedNotebook(IPyNbFile):
             self.kernel.stop()
             self.kernel = None
 
-    def ensure_kernel(self, grade_id: str) -> None:
+    def ensure_kernel(self, grade_id: str, alone: bool = False) -> None:
         """After `drop_kernel`: start a kernel that has run the given cells and the student's answers that passed.
 
-        Where an answer that this exercise uses did not pass, the reference stands in for it. Raises KernelLost.
+        Where an answer that this exercise uses did not pass, the reference stands in for it. alone: run no other
+        answers than those used. Raises KernelLost.
         """
         if self.kernel is not None:
             return
@@ -136,7 +138,9 @@ class GradedNotebook(IPyNbFile):
             raise KernelLost("timeout", "The time for the whole notebook was used up")
         references = reference_answers(self.job.official)
         uses = all_exercises(self.job.day)[grade_id].uses
-        answers = {used: references[used] for used in uses if used not in self.passed} | self.passed
+        answers = {used: self.passed.get(used, references[used]) for used in uses}
+        if not alone:
+            answers |= self.passed
         self.kernel = self.launch()
         for cell in self.given_cells():
             self.kernel.run(cell.source, self.job.limits.start_seconds)
@@ -161,27 +165,35 @@ class ExerciseCell(IPyNbCell):
         verdict = book.job.settled.get(grade_id) or self.attempt(grade_id)
         points = float(self.cell.metadata.nbgrader.points)
         score = round(points * min(max(verdict.share, 0.0), 1.0), 4)
-        self.result = Result(grade_id, verdict.status, score, points, verdict.message, verdict.misconception)
+        message = one_line(verdict.message)
+        self.result = Result(grade_id, verdict.status, score, points, message, verdict.misconception)
         if verdict.status == "passed":
             book.passed[grade_id] = book.job.answers[grade_id]
         else:
             book.stumbled = True
-            raise NbCellError(self.cell_num, verdict.message, self.cell.source)
+            raise NbCellError(self.cell_num, message, self.cell.source)
 
     def attempt(self, grade_id: str) -> Verdict:
-        """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel."""
+        """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel.
+
+        Where the kernel was lost, the fresh one has none of the answers that this one does not use: a thread or an
+        alarm that one of them left behind may have been the reason.
+        """
         verdict = self.run_once()
-        if verdict.status == "passed" or not self.parent.stumbled:
+        lost = verdict.status in ("timeout", "killed")
+        if verdict.status == "passed" or not (self.parent.stumbled or lost):
             return verdict
         self.parent.drop_kernel()
-        second = self.run_once()
+        second = self.run_once(alone=lost)
+        if lost:
+            self.parent.drop_kernel()
         return second if second.share >= verdict.share else verdict
 
-    def run_once(self) -> Verdict:
+    def run_once(self, alone: bool = False) -> Verdict:
         """Run answer and check, and judge what came out. Never raises for what the student wrote."""
         self.verdict, raised = None, None
         try:
-            self.parent.ensure_kernel(self.name)
+            self.parent.ensure_kernel(self.name, alone)
             raised = self.parent.kernel.run(self.parent.job.answers[self.name])
             super().runtest()
         except KernelLost as lost:

@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from .errors import one_line
 from .grade import Graded
-
-UNFIT_FOR_XML = {code: None for code in range(32) if code not in (9, 10, 13)}
 
 
 def write_reports(graded: list[Graded], folder: Path) -> None:
@@ -68,22 +67,22 @@ def as_junit(graded: list[Graded]) -> str:
         suite = ElementTree.SubElement(
             root,
             "testsuite",
-            name=_plain(submission.student),
+            name=one_line(submission.student),
             tests=str(len(cases) or 1),
             failures=str(failures),
             errors=str(int(submission.status == "unreadable")),
             time=str(submission.seconds),
         )
         if submission.status == "unreadable":
-            case = ElementTree.SubElement(suite, "testcase", classname=_plain(submission.student), name="notebook")
-            ElementTree.SubElement(case, "error", message=_plain(submission.message), type="unreadable")
+            case = ElementTree.SubElement(suite, "testcase", classname=one_line(submission.student), name="notebook")
+            ElementTree.SubElement(case, "error", message=one_line(submission.message), type="unreadable")
         for result in cases:
-            case = ElementTree.SubElement(suite, "testcase", classname=_plain(submission.student), name=result.id)
+            case = ElementTree.SubElement(suite, "testcase", classname=one_line(submission.student), name=result.id)
             properties = ElementTree.SubElement(case, "properties")
             for name, value in (("score", f"{result.score:g}"), ("max_score", f"{result.max_score:g}")):
                 ElementTree.SubElement(properties, "property", name=name, value=value)
             if result.status != "passed":
-                ElementTree.SubElement(case, "failure", message=_plain(result.message), type=result.status)
+                ElementTree.SubElement(case, "failure", message=one_line(result.message), type=result.status)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -107,7 +106,7 @@ def as_markdown(graded: list[Graded]) -> str:
 
 def print_table(submission: Graded, console: Console) -> None:
     """One graded submission as a table in the terminal."""
-    title = f"{escape(submission.notebook)}: {submission.score:g} of {submission.max_score:g} points"
+    title = f"{escape(one_line(submission.notebook))}: {submission.score:g} of {submission.max_score:g} points"
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("exercise", no_wrap=True)
     table.add_column("status", no_wrap=True)
@@ -116,7 +115,7 @@ def print_table(submission: Graded, console: Console) -> None:
     for result in submission.exercises:
         colour = {"passed": "green", "missing": "yellow"}.get(result.status, "red")
         points = f"{result.score:g} of {result.max_score:g}"
-        table.add_row(result.id, f"[{colour}]{result.status}[/]", points, escape(_advice(result)))
+        table.add_row(result.id, f"[{colour}]{result.status}[/]", points, escape(one_line(_advice(result))))
     console.print(table)
 
 
@@ -124,14 +123,9 @@ def _advice(result) -> str:
     return f"{result.message} [{result.misconception}]" if result.misconception else result.message
 
 
-def _plain(text: str) -> str:
-    return text.translate(UNFIT_FOR_XML).encode("utf-8", "replace").decode()
-
-
 def _cell(text: str) -> str:
     """Text that stays text in a Markdown table, whatever a student put into an error message."""
-    text = " ".join(_plain(text).split())
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("`", "'")
+    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("`", "'")
 
 
 def _no_formula(cell: str) -> str:

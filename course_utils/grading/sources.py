@@ -27,6 +27,7 @@ from course_utils.grading.release import (
     stub_source,
 )
 
+CHECKS = Path(__file__).parents[1] / "checks"
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
 # The header of a source says to leave Jupytext's version out, else every upgrade would change every source.
@@ -51,7 +52,13 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        """Of the text and, for exercises, of the inputs of their checks: the built notebook holds results on them."""
+        day = re.match(r"day\d+", self.path.name)
+        inputs = CHECKS / "inputs" / f"{day[0]}.py" if day and self.path.parent.name == "exercises" else None
+        parts = [self.text]
+        if inputs and inputs.exists():
+            parts += [part.read_text(encoding="utf-8") for part in (CHECKS / "evidence.py", inputs)]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def read_source(path: Path | str, root: Path | str | None = None) -> nbformat.NotebookNode:

@@ -10,12 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_utils.checks.source import defined_names
+
+from .errors import one_line
+
 LARGEST_FILE = 50 * 2**20
 LARGEST_CELL = 100_000
+LARGEST_CODE = 2 * 2**20
 
 
 class Unreadable(Exception):
     """A submission that is no notebook of the day it should be. Its text is one line for people."""
+
+    def __init__(self, message: str):
+        super().__init__(one_line(message))
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,8 @@ def read_answers(path: Path, questions: list[Question]) -> dict[str, str]:
     the last one counts. Raises Unreadable, also for a notebook with another day's exercises or none.
     """
     cells = _code_cells(read_notebook(path))
+    if sum(len(cell.source) for cell in cells) > LARGEST_CODE:
+        raise Unreadable(f"{path.name}: more than {LARGEST_CODE >> 20} MiB of code")
     known = {question.grade_id for question in questions}
     _verify_day(path.name, cells, questions)
     answers = {}
@@ -134,5 +144,7 @@ def _verify_day(name: str, cells: list[_CodeCell], questions: list[Question]) ->
 
 
 def _defines(source: str, question: Question) -> bool:
-    start = r"^{}\s*=(?!=)" if question.entries else r"^(?:def|class)[ \t]+{}\b"
-    return all(re.search(start.format(name), source, re.MULTILINE) for name in question.names)
+    if question.entries:
+        return defined_names(source).issuperset(question.names)
+    function = r"^(?:(?:def|class)[ \t]+{0}\b|{0}[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)"
+    return all(re.search(function.format(name), source, re.MULTILINE) for name in question.names)

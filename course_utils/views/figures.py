@@ -57,13 +57,15 @@ def triangle_of_values(values, outputs, names, cloud=None):
     ax = fig.subplots()
     ax.fill(*values.T, facecolor=palette.VALUE, alpha=0.12, edgecolor=palette.VALUE, linewidth=1.5)
     if cloud is not None:
-        ax.scatter(*np.asarray(cloud).T, s=5, color=palette.FAINT, linewidth=0, alpha=0.6, label="random queries")
+        ax.scatter(
+            *np.asarray(cloud).T, s=5, color=palette.FAINT, linewidth=0, alpha=0.6, label="outputs of random queries"
+        )
     ax.scatter(*values.T, s=70, marker="s", color=palette.VALUE, zorder=3, label="values")
-    ax.scatter(*outputs.T, s=60, color=palette.OUTPUT, edgecolor="white", zorder=4, label="outputs")
-    for point, name in zip(values, names, strict=True):
-        _label(ax, point, f"value of “{name}”", palette.INK)
-    for point, name in zip(outputs, names, strict=False):
-        _label(ax, point, f"“{name}”", palette.INK)
+    ax.scatter(*outputs.T, s=60, color=palette.OUTPUT, edgecolor="white", zorder=4, label="outputs of the tokens")
+    for point, name in zip(values, names, strict=True):  # beside the triangle, not on it
+        _label(ax, point, f"value of “{name}”", palette.INK, above=point[1] > values[:, 1].mean())
+    for point, name in zip(outputs, names, strict=False):  # away from the other outputs
+        _label(ax, point, f"“{name}”", palette.INK, left=point[0] < outputs[:, 0].mean())
     ax.set(xlabel="first coordinate", ylabel="second coordinate")
     ax.margins(x=0.3, y=0.12)
     ax.set_aspect("equal")
@@ -74,9 +76,10 @@ def triangle_of_values(values, outputs, names, cloud=None):
     return fig
 
 
-def _label(ax, point, text, colour):
+def _label(ax, point, text, colour, *, left=False, above=True):
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
-    ax.annotate(text, point, xytext=(8, 7), textcoords="offset points", fontsize=9, color=colour, bbox=box, zorder=5)
+    place = {"xytext": (-8 if left else 8, 7 if above else -16), "ha": "right" if left else "left"}
+    ax.annotate(text, point, **place, textcoords="offset points", fontsize=9, color=colour, bbox=box, zorder=5)
 
 
 def _arrow(ax, start, end, colour, bend=0.0, width=2.0):

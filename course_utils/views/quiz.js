@@ -57,6 +57,7 @@ function render({ model, el }) {
   root.addEventListener("keydown", (event) => {
     const own = ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Enter", " "];
     if (own.includes(event.key)) event.stopPropagation(); // JupyterLab binds these keys to its cells
+    if (event.key === "Enter" && event.target.type === "radio") event.target.click(); // as Space does by itself
   });
 
   function answer(q, c) {

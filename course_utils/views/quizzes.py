@@ -14,7 +14,7 @@ DAY_1 = [
                 "right": False,
                 "why": "That is the shape of V. The output has one row per query, and there are 4.",
             },
-            {"text": "(4, 3)", "right": True, "why": "One row for each of the 4 queries, d_v = 3 columns."},
+            {"text": "(4, 3)", "right": True, "why": "One row for each of the 4 queries, `d_v` = 3 columns."},
             {
                 "text": "none: n and m have to be equal",
                 "right": False,
@@ -155,15 +155,15 @@ DAY_1 = [
                 "why": "The queries, keys and values grow so. The weights have one number for each pair of tokens.",
             },
             {
-                "text": "it depends on d_k",
+                "text": "it depends on `d_k`",
                 "right": False,
-                "why": "d_k costs time, in each dot product. The weight that comes out is one number, whatever d_k.",
+                "why": "`d_k` costs time, in each dot product. The weight that comes out is one number in any case.",
             },
             {"text": "9 times", "right": True, "why": "There are n·m of them, and both n and m are 3 times as large."},
             {
                 "text": "27 times",
                 "right": False,
-                "why": "Two axes grow, n and m. d_k and d_v do not depend on the length of the text.",
+                "why": "Two axes grow, n and m. `d_k` and `d_v` do not depend on the length of the text.",
             },
         ],
     },

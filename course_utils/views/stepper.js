@@ -44,10 +44,14 @@ function render({ model, el }) {
     panel.append(make("div", "course-stepper-formula", {}, stage.formula));
     const lines = stage.lines.map((items) => {
       const line = make("div", "course-stepper-line"), grids = [];
-      for (const item of items) {
-        if (item.sign) line.append(make("div", "course-stepper-sign", {}, item.sign));
-        else { const grid = matrixGrid(matrices[item.matrix]); grids.push(grid); line.append(grid.node); }
-      }
+      const result = items.findLastIndex((item) => item.sign);
+      let part;
+      items.forEach((item, place) => {
+        // A narrow page breaks the line before the sign of the result, and nowhere else.
+        if (place === 0 || place === result) line.append(part = make("div", "course-stepper-part"));
+        if (item.sign) part.append(make("div", "course-stepper-sign", {}, item.sign));
+        else { const grid = matrixGrid(matrices[item.matrix]); grids.push(grid); part.append(grid.node); }
+      });
       panel.append(line);
       return grids;
     });

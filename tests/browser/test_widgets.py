@@ -119,6 +119,30 @@ def test_tabs_and_buttons_walk_the_stages(notebook):
     assert stepper.get_by_role("tab", selected=True).inner_text() == "scaled"
 
 
+def test_no_stage_is_much_taller_than_another(notebook):
+    """All stages share the room of the tallest, so that nothing jumps; blank room under the others is a waste."""
+    stages = notebook.find(STEPPER).locator(".course-stepper-panel")
+    heights = stages.evaluate_all(
+        "nodes => nodes.map((node) => node.lastElementChild.getBoundingClientRect().bottom - "
+        "node.getBoundingClientRect().top)"
+    )
+    assert max(heights) - min(heights) < 40
+
+
+def test_a_narrow_page_breaks_a_line_of_matrices_before_its_result(notebook):
+    notebook.run("stepper.stage = 'Q, K, V'")
+    current = notebook.find(STEPPER).locator(".course-stepper-current .course-stepper-part")
+    notebook.wait(lambda: current.count() == 2, "the stage shows in two parts")
+    assert current.nth(1).inner_text().startswith("=")
+    notebook.page.set_viewport_size({"width": 800, "height": 1000})
+    try:
+        notebook.wait(
+            lambda: current.nth(1).bounding_box()["y"] > current.nth(0).bounding_box()["y"] + 100, "the result wraps"
+        )
+    finally:
+        notebook.page.set_viewport_size({"width": 1280, "height": 1000})
+
+
 def test_a_clicked_cell_shows_its_arithmetic_and_lights_its_sources(notebook):
     notebook.run("stepper.stage = 'scores'")
     cell = stepper_cell(notebook, STEPPER, "scores", 2, 2)
@@ -172,7 +196,7 @@ def test_the_quiz_by_keyboard(notebook):
     quiz, keyboard = notebook.find(".course-quiz"), notebook.page.keyboard
     height = quiz.bounding_box()["height"]
     quiz.get_by_role("radio").first.focus()
-    keyboard.press("Space")
+    keyboard.press("Enter")
     assert "Each row sums to 1." in quiz.locator(".course-quiz-told").first.inner_text()
     keyboard.press("ArrowDown")
     assert "the columns would sum to 1" in quiz.locator(".course-quiz-told").first.inner_text()

@@ -63,6 +63,62 @@ def softmax_that_prints(row):
     return [x / math.fsum(e) for x in e]
 
 
+@right(1, "softmax_row")
+def softmax_in_single_precision(row):
+    e = torch.exp(torch.tensor(row, dtype=torch.float32) - max(row))
+    return (e / e.sum()).tolist()
+
+
+@right(1, "softmax_row")
+def softmax_in_place(row):
+    top = max(row)
+    row[:] = [math.exp(x - top) for x in row]
+    total = sum(row)
+    for i in range(len(row)):
+        row[i] /= total
+    return row
+
+
+class SoftmaxObject:
+    __name__ = "SoftmaxObject"
+
+    def __call__(self, row):
+        return tuple(map(np.float64, softmax_with_a_loop(row)))
+
+
+right(1, "softmax_row")(SoftmaxObject())
+
+
+@wrong(1, "softmax_row")
+def softmax_shifted_by_the_largest_but_the_last(row):
+    e = [math.exp(x - max(row[:-1] or row)) for x in row]
+    return [x / sum(e) for x in e]
+
+
+@wrong(1, "softmax_row")
+def softmax_shifted_by_the_largest_but_the_first(row):
+    e = [math.exp(x - max(row[1:] or row)) for x in row]
+    return [x / sum(e) for x in e]
+
+
+@wrong(1, "softmax_row")
+def softmax_shifted_by_700_at_most(row):
+    e = [math.exp(x - min(max(row), 700.0)) for x in row]
+    return [x / sum(e) for x in e]
+
+
+@wrong(1, "softmax_row")
+def softmax_shifted_by_0_at_least(row):
+    e = [math.exp(x - max(0.0, *row)) for x in row]
+    return [x / sum(e) for x in e]
+
+
+@wrong(1, "softmax_row")
+def softmax_that_forgets_to_empty_its_list(row, exps=[]):  # noqa: B006
+    exps.extend(math.exp(x - max(row)) for x in row)
+    return [e / sum(exps) for e in exps[-len(row) :]]
+
+
 @wrong(1, "softmax_row")
 def softmax_to_three_decimals(row):
     return [round(x, 3) for x in softmax_with_a_loop(row)]
@@ -140,6 +196,27 @@ def scores_in_torch(Q, K):
 def scores_through_columns(Q, K):
     columns = list(zip(*K, strict=True))
     return [[sum(q[c] * columns[c][j] for c in range(len(q))) for j in range(len(K))] for q in Q]
+
+
+@right(1, "scores")
+def scores_in_single_precision(Q, K):
+    return torch.tensor(Q) @ torch.tensor(K).T
+
+
+@wrong(1, "scores")
+def scores_with_a_total_never_reset(Q, K):
+    S, total = [], 0.0
+    for q in Q:
+        S.append([])
+        for k in K:
+            total += sum(a * b for a, b in zip(q, k, strict=True))
+            S[-1].append(total)
+    return S
+
+
+@wrong(1, "scores")
+def scores_to_two_decimals(Q, K):
+    return [[round(s, 2) for s in row] for row in scores_with_three_loops(Q, K)]
 
 
 @wrong(1, "scores")
@@ -261,6 +338,34 @@ def attention_with_queries_scaled_first(Q, K, V):
 def attention_unscaled(Q, K, V):
     weights = [softmax_with_a_loop([sum(a * b for a, b in zip(q, k, strict=True)) for k in K]) for q in Q]
     return [[sum(w * v[c] for w, v in zip(row, V, strict=True)) for c in range(len(V[0]))] for row in weights], weights
+
+
+@right(1, "attention_lists")
+def attention_on_lists_in_single_precision(Q, K, V):
+    q, k, v = (torch.tensor(a) for a in (Q, K, V))
+    weights = torch.softmax(q @ k.T / math.sqrt(k.shape[1]), dim=1)
+    return weights @ v, weights
+
+
+def attention_shifted(shift):
+    def attention(Q, K, V):
+        s = np.array(Q) @ np.array(K).T / math.sqrt(len(K[0]))
+        with np.errstate(all="ignore"):
+            e = np.exp(s - shift(s))
+            weights = e / e.sum(axis=-1, keepdims=True)
+        return weights @ np.array(V), weights
+
+    return attention
+
+
+@wrong(1, "attention_lists")
+def attention_shifted_by_the_first_score(Q, K, V):
+    return attention_shifted(lambda s: s[:, :1])(Q, K, V)
+
+
+@wrong(1, "attention_lists")
+def attention_shifted_by_the_largest_of_all(Q, K, V):
+    return attention_shifted(np.max)(Q, K, V)
 
 
 wrong(1, "attention_lists")(attention_unscaled)
@@ -387,6 +492,32 @@ def attention_with_nan_made_zero(q, k, v):
     return w @ v, w
 
 
+@wrong(1, "attention_batched")
+@wrong(1, "find_the_bug")
+def attention_without_keepdims(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1))
+    w = e / e.sum(axis=-1)
+    return w @ v, w
+
+
+@wrong(1, "attention_batched")
+def attention_with_a_loop_over_heads(q, k, v):
+    if q.ndim != 4:
+        return attention_in_numpy(q, k, v)
+    heads = [attention_in_numpy(q[:, h], k[:, h], v[:, h]) for h in range(q.shape[1])]
+    return np.stack([output for output, _ in heads], axis=1), np.stack([w for _, w in heads], axis=1)
+
+
+@right(1, "attention_batched")
+@right(1, "find_the_bug")
+def attention_by_vmap(q, k, v):
+    flat = [torch.tensor(a).reshape(-1, *a.shape[-2:]) for a in (q, k, v)]
+    weights = torch.vmap(lambda q, k: torch.softmax(q @ k.T / q.shape[-1] ** 0.5, -1))(*flat[:2])
+    output = weights @ flat[2]
+    return output.reshape(*q.shape[:-1], -1), weights.reshape(*q.shape[:-1], -1)
+
+
 @wrong(1, "find_the_bug")
 def still_broken(q, k, v):
     s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
@@ -439,6 +570,16 @@ def lookup_that_rounds_cold_down_to_hard(query, keys, values, temperature):
     if temperature < 0.01:
         return values[np.argmax(keys @ query)]
     return lookup_by_einsum(query, keys, values, temperature)
+
+
+@wrong(1, "soft_lookup")
+def lookup_with_a_floor(query, keys, values, temperature):
+    return lookup_by_einsum(query, keys, values, max(temperature, 1e-6))
+
+
+@wrong(1, "soft_lookup")
+def lookup_with_an_epsilon(query, keys, values, temperature):
+    return lookup_by_einsum(query, keys, values, temperature + 1e-8)
 
 
 @wrong(1, "soft_lookup")

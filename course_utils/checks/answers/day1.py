@@ -10,14 +10,19 @@ from ..exercise import Exercise, Mistake
 from ..inputs.day1 import TRACE_K, TRACE_Q, TRACE_V, K, Q, V
 
 WHOLE_ATTENTION = {
-    "scaled_dot_product_attention": "it is the whole of attention in one call",
-    "MultiheadAttention": "it is the whole of attention in one call",
-    "multi_head_attention_forward": "it is the whole of attention in one call",
-    "flex_attention": "it is the whole of attention in one call",
+    part: "it is the whole of attention in one call"
+    for part in (
+        "scaled_dot_product",
+        "flash_attention",
+        "efficient_attention",
+        "flex_attention",
+        "multihead",
+        "multi_head",
+        "transformer",
+    )
 }
 LIBRARY_SOFTMAX = {
-    name: "it is the softmax that you are asked to write"
-    for name in ("softmax", "log_softmax", "softmin", "Softmax", "LogSoftmax", "logsumexp")
+    part: "it is the softmax that you are asked to write" for part in ("softmax", "softmin", "logsumexp")
 }
 
 
@@ -70,6 +75,7 @@ def cosines(Q, K):
 
 SCORES_MISTAKES = (
     Mistake("K not transposed", untransposed, "These are the entries of Q times K, without the transpose. Row i, column j should be the dot product of query i and key j, two rows."),
+    Mistake("columns of K", lambda Q, K: [[sum(a * b for a, b in zip(q, column, strict=False)) for column in zip(*K, strict=True)] for q in Q], "You pair each query with the columns of K. A key is a row of K: loop over K itself."),
     Mistake("result transposed", lambda Q, K: dot_products(K, Q), "Rows and columns are exchanged: you have a row for each key. There should be a row for each query."),
     Mistake("Q against itself", lambda Q, K: dot_products(Q, Q), "These are dot products of queries with queries. The second factor is the key."),
     Mistake("K against itself", lambda Q, K: dot_products(K, K), "These are dot products of keys with keys. The first factor is the query."),
@@ -92,6 +98,7 @@ SCALE_MISTAKES = (
     Mistake("no scaling", each(lambda s, d_k: s), "The scores come back unchanged. Divide each one by math.sqrt(d_k)."),
     Mistake("multiplied by the root", each(lambda s, d_k: s * math.sqrt(d_k)), "You multiply by √d_k. Divide by it."),
     Mistake("half of d_k", each(lambda s, d_k: s / (d_k**1 / 2)), "You divide by d_k / 2. In Python d_k ** 1 / 2 is (d_k ** 1) / 2; write d_k ** 0.5 or math.sqrt(d_k)."),
+    Mistake("twice d_k", each(lambda s, d_k: s / d_k**1 / 2), "You divide by 2·d_k. In Python s / d_k ** 1 / 2 is (s / d_k) / 2; write math.sqrt(d_k)."),
     Mistake("root rounded down", each(lambda s, d_k: s / int(math.sqrt(d_k))), "The root of d_k has been cut to a whole number. Keep math.sqrt(d_k) as it is."),
     Mistake("whole-number division", each(lambda s, d_k: s // math.sqrt(d_k)), "The results are rounded down: // should be /."),
     Mistake("square of d_k", each(lambda s, d_k: s / d_k**2), "You divide by d_k². Divide by its root."),
@@ -129,6 +136,11 @@ def flawed(*, key=None, scores=None, scale=None, softmax=None, after=None, blend
 def share(s, axis=-1, peak=0.0):
     exps = np.exp(s - peak)
     return exps / exps.sum(axis=axis, keepdims=True)
+
+
+def without_keepdims(s):
+    exps = np.exp(s - s.max(axis=-1))
+    return exps / exps.sum(axis=-1)
 
 
 def hard_maximum(s):
@@ -175,6 +187,14 @@ def over_axis(axis):
     return lambda s: arrays.softmax(s, axis=min(axis, s.ndim - 1))
 
 
+def over_rows(exps):
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+def over_columns(exps):
+    return exps / exps.sum(axis=-2, keepdims=True)
+
+
 def all_axes_reversed(q, k):
     return q @ k.T
 
@@ -189,6 +209,7 @@ def one_by_one(q, k, v):
 
 BUG_MISTAKES = (
     *ATTENTION_MISTAKES,
+    Mistake("keepdims left out", flawed(softmax=without_keepdims), "Without keepdims=True the maximum and the sum lose their axis. They then meet the columns where they should meet the rows, or do not fit at all. Write max(axis=-1, keepdims=True), and the same for sum."),
     Mistake("all axes of k reversed", flawed(scores=all_axes_reversed), "Right for one matrix, but with leading dimensions k.T reverses all axes. Exchange the last two only: np.swapaxes(k, -1, -2)."),
     Mistake("softmax over axis 0", flawed(softmax=over_axis(0)), "The softmax runs over axis 0, which is the queries or, with a batch, the batch. The keys are axis −1."),
     Mistake("softmax over axis 1", flawed(softmax=over_axis(1)), "The softmax runs over axis 1. That is the keys only without a batch; axis −1 always is."),
@@ -199,6 +220,12 @@ BUG_MISTAKES = (
 BATCHED_MISTAKES = (
     *BUG_MISTAKES,
     Mistake("a loop over the batch", one_by_one, "The values are right, but a Python loop visits the matrices one at a time. @ and axis=-1 treat all leading dimensions at once."),
+)  # fmt: skip
+AS_IT_STANDS = Mistake(OVER_QUERIES.name, OVER_QUERIES.answer, "Each column of these weights sums to 1, and the rows do not. Which of the two is the attention of one query?")  # fmt: skip
+FIND_THE_BUG_MISTAKES = (
+    *(AS_IT_STANDS if mistake is OVER_QUERIES else mistake for mistake in BUG_MISTAKES),
+    Mistake("only the sum mended", flawed(softmax=lambda s: over_rows(np.exp(s - s.max(axis=-2, keepdims=True)))), "The sum now runs along the row, but the largest score is still taken from the column. It cancels only if it is the same for the whole row."),
+    Mistake("only the maximum mended", flawed(softmax=lambda s: over_columns(np.exp(s - s.max(axis=-1, keepdims=True)))), "The largest score is now that of the row, but the sum still runs down the column: the rows do not sum to 1."),
 )  # fmt: skip
 
 
@@ -304,7 +331,7 @@ THREE_MISTAKES = (
     Mistake("scores in place of weights", {"score_33": 2.0, "weights_3": [1.0, 1.0, 2.0]}, "These are the scores. Weights come after the softmax."),
     Mistake("scaled scores in place of weights", {"score_33": 2.0, "weights_3": [0.7071, 0.7071, 1.4142]}, "These are the scaled scores. Weights come after the softmax."),
     Mistake("exponentials not normalised", {"score_33": 2.0, "weights_3": [2.0281, 2.0281, 4.1133]}, "These are the exponentials. Divide each by their sum, 8.1695."),
-    Mistake("no exponential", {"score_33": 2.0, "weights_3": [0.25, 0.25, 0.5]}, "These are the scores over their sum. Take exponentials first."),
+    Mistake("no exponential", {"score_33": 2.0, "weights_3": [0.25, 0.25, 0.5]}, "0.25, 0.25 and 0.5 are the scores over their sum: take the exponentials of the scaled scores first. If you did, and rounded to 2 decimals: give 3."),
 )  # fmt: skip
 TWO_MISTAKES = (
     Mistake("no scaling", by_hand_two(scale=lambda q, k, v: 1.0), "These are the outputs without the scale: divide the scores by √2 before the softmax."),
@@ -342,5 +369,5 @@ EXERCISES = {
     "attention_batched": Exercise(4, {"attention_batched": arrays.attention}, BATCHED_MISTAKES, WHOLE_ATTENTION),
     "soft_lookup": Exercise(3, {"soft_lookup": reference_lookup}, LOOKUP_MISTAKES, WHOLE_ATTENTION, ("softmax_row",)),
     "self_attention": Exercise(4, {"self_attention": projected()}, SELF_ATTENTION_MISTAKES, WHOLE_ATTENTION),
-    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, BUG_MISTAKES, WHOLE_ATTENTION),
+    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES, WHOLE_ATTENTION),
 }

@@ -27,9 +27,9 @@ def softmax_row(rng):
         Rung("fifty entries", ((2 * draw(rng, 50)).tolist(),), "Any length."),
         Rung("large entries", ([1000.0, 1001.0, 999.0],), "math.exp overflows above 709. Subtract the largest entry from all first: the ratio stays."),
         Rung("very negative entries", ([-1000.0, -1001.0, -999.0],), "math.exp gives 0 below −745, and 0 / 0 is no weight. Subtract the largest entry first."),
-        Rung("the largest entry first", ([900.0, 899.0, -900.0],), "Subtract the largest entry, not another one."),
-        Rung("the largest entry last", ([-900.0, 899.0, 900.0],), "Subtract the largest entry, not another one."),
-        Rung("the largest entry in the middle", ([2.0, 801.0, -2000.0, 800.0, 3.0],), "Subtract the largest entry, not another one."),
+        Rung("the largest entry first", ([5000.0, 4000.0, -5000.0],), "Subtract the largest entry, not another one."),
+        Rung("the largest entry last", ([-5000.0, 4000.0, 5000.0],), "Subtract the largest entry, not another one."),
+        Rung("the largest entry in the middle", ([2.0, 801.0, -100.0, 800.0, 3.0],), "Subtract the largest entry, not another one."),
         Rung("the same row shifted by 50", ((row + 50).tolist(),), "Adding a number to all entries changes nothing in the ratio."),
     ]  # fmt: skip
 
@@ -63,12 +63,12 @@ def attention_lists(rng):
         return tuple(a.tolist() for a in arrays)
 
     return [
-        Rung("shapes with 2 queries, 4 keys, d_k = 3, d_v = 5", lists(draw(rng, 2, 3), draw(rng, 4, 3), draw(rng, 4, 5)), "output is n × d_v and weights are n × m: the sum in the output runs over the keys."),
+        Rung("shapes with 2 queries, 4 keys, d_k = 3, d_v = 5", lists(draw(rng, 2, 3), draw(rng, 4, 3), draw(rng, 4, 5)), "Return the pair (output, weights). output is n × d_v and weights are n × m: the sum in the output runs over the keys."),
         Rung("one key: the output is its value", lists(draw(rng, 2, 3), draw(rng, 1, 3), draw(rng, 1, 2)), "With one key its weight is 1."),
         Rung("two tokens", (TRACE_Q, TRACE_K, TRACE_V), "Scores, scale, softmax over each row, blend of the values."),
         Rung("the worked example", (Q, K, V), "The three-token example of the lesson."),
         Rung("scaled by √d_k", lists(2 * draw(rng, 3, 9), 2 * draw(rng, 3, 9), draw(rng, 3, 2)), "Divide the scores by √d_k, the length of a key, before the softmax."),
-        Rung("large scores", lists(60 * draw(rng, 2, 3), 60 * draw(rng, 3, 3), draw(rng, 3, 2)), "Use a softmax that subtracts the largest entry."),
+        Rung("large scores", ([[50.0, 0.0], [0.0, 50.0]], [[-30.0, -20.0], [32.0, -22.0], [31.0, -20.5], [-31.0, -21.0]], draw(rng, 4, 3).tolist()), "Use a softmax that subtracts the largest entry."),
         Rung("large negative scores", ([[30.0, 30.0]], [[-40.0, -40.0], [-40.0, -40.5]], [[1.0, 2.0], [3.0, 5.0]]), "All scores are far below −745 here: subtract the largest entry."),
         Rung("five queries, three keys", lists(draw(rng, 5, 6), draw(rng, 3, 6), draw(rng, 3, 2)), "n and m may differ."),
         Rung("one query, seven keys", lists(draw(rng, 1, 2), draw(rng, 7, 2), draw(rng, 7, 3)), "A single query is one row."),
@@ -86,11 +86,11 @@ def attention_batched(rng):
     )
     few, many = arrays(2, 3, 3, 2, (1, 1)), arrays(2, 3, 3, 2, (16, 16))
     return [
-        Rung("no leading dimension, 2 queries, 4 keys, d_k = 3, d_v = 5", arrays(2, 4, 3, 5), "output is (n, d_v) and weights are (n, m)."),
+        Rung("no leading dimension, 2 queries, 4 keys, d_k = 3, d_v = 5", arrays(2, 4, 3, 5), "Return the pair (output, weights), of shapes (n, d_v) and (n, m)."),
         Rung("one key: the output is its value", arrays(2, 1, 3, 2), "With one key its weight is 1."),
         Rung("the worked example", tuple(np.array(a) for a in (Q, K, V)), "The three-token example of the lesson."),
         Rung("scaled by √d_k", arrays(3, 3, 9, 2, size=2.0), "Divide by √d_k, the last axis of q, before the softmax."),
-        Rung("a batch of 2", arrays(3, 4, 5, 2, (2,)), "Transpose the last two axes of k only: np.swapaxes(k, -1, -2). Softmax over the last axis."),
+        Rung("a batch of 2", arrays(3, 4, 5, 2, (2,)), "Count axes from the end: transpose the last two of k, np.swapaxes(k, -1, -2), take d_k from the last of q, and the softmax along the last."),
         Rung("a batch of 3 with 3 tokens each", arrays(3, 3, 3, 3, (3,)), "With equal sizes a wrong axis raises nothing. The softmax runs over the last axis, the keys."),
         Rung("batch and heads", arrays(3, 4, 5, 2, (2, 3)), "Count axes from the end: −1 and −2, never 0, 1 or 2."),
         Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "Any number of leading dimensions."),
@@ -107,6 +107,7 @@ def soft_lookup(rng):
     usual, cold = arrays(4, 3, 2), arrays(5, 3, 2)
     close = (np.array([1.0, 2.0]), np.array([[2.0, 1.0], [0.0, 1.9995], [1.0, 0.0]]), draw(rng, 3, 2))
     tie = (np.array([1.0, 2.0]), np.array([[2.0, 1.0], [0.0, 2.0], [1.0, 0.0]]), draw(rng, 3, 4))
+    closest = (np.array([0.5, 0.25]), np.array([[0.0, 0.25], [0.5, 0.0], [0.5 - 2e-9, 0.0]]), draw(rng, 3, 2))
     return [
         Rung("one key: its value", (*arrays(1, 3, 2), 1.0), "With one key its weight is 1."),
         Rung("temperature 1", (*usual, 1.0), "Weights are the softmax of the dot products; the result blends the values."),
@@ -116,6 +117,7 @@ def soft_lookup(rng):
         Rung("cold: almost the best key's value", (*cold, 1e-3), "At a low temperature one key takes nearly all. Subtract the largest after dividing."),
         Rung("very cold: the best key's value", (*cold, 1e-9), "exp overflows unless the largest scaled score is subtracted after the division."),
         Rung("cold, and the second key almost as good", (*close, 1e-3), "A difference of 0.001 at temperature 0.001 is a difference of 1 in the softmax."),
+        Rung("very cold, and the second key almost as good", (*closest, 1e-9), "Divide by the temperature as it is: nothing is added to it and it has no floor. After the max-shift nothing overflows."),
         Rung("large dot products", (np.array([30.0, 40.0]), np.array([[30.0, 1.0], [30.01, 1.0], [0.0, 16.0]]), draw(rng, 3, 2), 1.0), "exp overflows above 709, also at temperature 1: subtract the largest."),
         Rung("very cold, two best keys", (*tie, 1e-9), "Two equal best keys share the weight: this is still a softmax."),
         Rung("all dot products far below zero, cold", (np.array([3.0, 4.0]), np.array([[-3.0, -4.0], [-3.0, -4.1]]), np.array([[1.0], [2.0]]), 0.01), "exp gives 0 for every key unless the largest is subtracted."),
