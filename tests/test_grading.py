@@ -370,6 +370,36 @@ def test_a_memory_bomb_costs_its_own_exercise(tmp_path):
     assert outcome(graded) == {"soft_lookup": "error"}
 
 
+def test_memory_that_grows_step_by_step_ends_at_the_limit(tmp_path):
+    grower = "def soft_lookup(query, keys, values, temperature):\n    return [np.empty(2**25) for _ in range(40)]"
+    graded = grade_notebook(submission(tmp_path, {"soft_lookup": grower}), limits=Limits(memory_bytes=2**32))
+    assert outcome(graded) == {"soft_lookup": "error"}
+    assert "MemoryError" in next(each.message for each in graded.exercises if each.id == "soft_lookup")
+
+
+def test_a_kernel_that_does_not_start_is_said_to_be_nobodys_fault(tmp_path):
+    graded = grade_notebook(submission(tmp_path), limits=Limits(memory_bytes=2**24))
+    assert set(outcome(graded).values()) == {"error"}
+    assert all("no kernel starts" in each.message for each in graded.exercises)
+
+
+def test_a_given_cell_that_fails_is_said_to_be_nobodys_fault(tmp_path, monkeypatch):
+    official = nbformat.from_dict(json.loads(json.dumps(official_notebook(1))))
+    official.cells[1].source = "raise OSError('no torch here')"
+    path = submission(tmp_path)
+    monkeypatch.setattr("course_utils.grading.grade.official_notebook", lambda day: official)
+    graded = grade_notebook(path)
+    assert all("OSError: no torch here" in each.message for each in graded.exercises)
+
+
+def test_an_interrupt_stops_the_grading(tmp_path):
+    def interrupt(result):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        grade_notebook(submission(tmp_path), on_result=interrupt)
+
+
 def test_when_the_time_of_the_notebook_is_up_the_rest_is_timeout_and_what_passed_stays(tmp_path):
     sleeper = "import time\ndef find_the_bug(): pass\ntime.sleep(60)"
     graded = grade_notebook(submission(tmp_path, {"soft_lookup": sleeper}), seconds=12, limits=Limits(cell_seconds=60))

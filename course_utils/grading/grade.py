@@ -114,10 +114,12 @@ def run_job(job: Job, on_result: Callable[[Result], None] | None = None) -> dict
     with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _quiet():
         book = Path(folder, f"day{job.day}.ipynb")
         book.touch()
-        pytest.main(
+        ended = pytest.main(
             [*PYTEST_OPTIONS, f"--nbval-cell-timeout={job.limits.cell_seconds}", f"--rootdir={folder}", str(book)],
             [plugin],
         )
+    if ended == pytest.ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
     return plugin.results
 
 

@@ -36,7 +36,7 @@ class KernelLost(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one kernel: seconds for a cell, seconds to start, bytes of output for a cell, bytes of address space."""
+    """Of one kernel: seconds for a cell, seconds to start, bytes of output for a cell, bytes of memory."""
 
     cell_seconds: float = 10.0
     start_seconds: float = 60.0
@@ -202,8 +202,11 @@ def write_kernel_library(folder: Path) -> None:
 
 def _set_limits(limits: Limits) -> None:
     for what, value in (
-        (resource.RLIMIT_AS, limits.memory_bytes),
+        (resource.RLIMIT_DATA, limits.memory_bytes),  # not the address space: CUDA's libraries alone map gigabytes
         (resource.RLIMIT_FSIZE, 64 * 2**20),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(what, (value, value))
+        most = resource.getrlimit(what)[1]
+        value = value if most == resource.RLIM_INFINITY else min(value, most)
+        with contextlib.suppress(ValueError, OSError):  # some systems do not know all of them
+            resource.setrlimit(what, (value, value))

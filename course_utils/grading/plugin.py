@@ -86,11 +86,15 @@ class GradedNotebook(IPyNbFile):
         self.job = job
         self.passed: dict[str, str] = {}
         self.stumbled = False
+        self.trouble = ""  # why nothing can be graded, if a cell that everybody is given fails
 
     def setup(self) -> None:
         """Start the kernel. The clock of the notebook starts here."""
         self.deadline = time.monotonic() + self.job.seconds
-        self.kernel = self.launch()
+        try:
+            self.kernel = self.launch()
+        except (RuntimeError, OSError) as error:
+            self.trouble = f"Not graded: no kernel starts on this machine. {error}"
 
     def teardown(self) -> None:
         self.drop_kernel()
@@ -152,7 +156,16 @@ class GivenCell(IPyNbCell):
     """A cell that everybody is given. It is run and not compared: what it prints is nobody's answer."""
 
     def runtest(self) -> None:
-        self.parent.kernel.run(self.cell.source, self.parent.job.limits.start_seconds)
+        book = self.parent
+        if not book.trouble:
+            try:
+                raised = book.kernel.run(self.cell.source, book.job.limits.start_seconds)
+            except KernelLost as lost:
+                raised = str(lost)
+            if raised:
+                book.trouble = f"Not graded: a cell that everybody is given fails on this machine. {raised}"
+        if book.trouble:
+            raise NbCellError(self.cell_num, book.trouble, self.cell.source)
 
 
 class ExerciseCell(IPyNbCell):
@@ -162,7 +175,9 @@ class ExerciseCell(IPyNbCell):
 
     def runtest(self) -> None:
         grade_id, book = self.name, self.parent
-        verdict = book.job.settled.get(grade_id) or self.attempt(grade_id)
+        verdict = book.job.settled.get(grade_id)
+        if verdict is None:
+            verdict = Verdict("error", 0.0, book.trouble) if book.trouble else self.attempt(grade_id)
         points = float(self.cell.metadata.nbgrader.points)
         score = round(points * min(max(verdict.share, 0.0), 1.0), 4)
         message = one_line(verdict.message)
