@@ -2,13 +2,6 @@
 
 const HINT = "Hover a row, or Tab here and use the arrow keys. Click or Enter pins the row.";
 
-const make = (tag, name, attributes = {}, text) => {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
 const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
 const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));

@@ -1,15 +1,12 @@
 """A heatmap of attention weights whose rows can be read one at a time."""
 
-import pathlib
-
 import numpy as np
 import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, as_labels, as_matrix
+from course_utils.views.widget import FOLDER, CourseWidget, as_labels, as_matrix, script
 
-_HERE = pathlib.Path(__file__).parent
 _DOM_CELLS = 400  # above this many cells one canvas is drawn instead of a table
 _LISTED_KEYS = 20  # up to this many keys each gets a bar of its own
 _LARGEST = 8
@@ -25,8 +22,8 @@ class AttentionHeatmap(CourseWidget):
     Raises ValueError when weights, queries and keys do not fit, or when weights are not weights.
     """
 
-    _esm = _HERE / "heatmap.js"
-    _css = _HERE / "heatmap.css"
+    _esm = script("heatmap.js")
+    _css = FOLDER / "heatmap.css"
 
     row = traitlets.Int(None, allow_none=True, help="the pinned row").tag(sync=True)
     title = traitlets.Unicode("attention weights").tag(sync=True)

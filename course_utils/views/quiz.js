@@ -1,9 +1,7 @@
 // Shows the questions of quiz.py; the explanations and the score lines come from there.
 
-const make = (tag, name, attributes = {}, text) => {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
+const write = (tag, name, attributes, text) => {
+  const node = make(tag, name, attributes);
   if (text !== undefined) node.append(...rich(text));
   return node;
 };
@@ -17,22 +15,22 @@ let made = 0;
 
 function render({ model, el }) {
   const questions = model.get("_questions"), uid = `course-quiz-${++made}`;
-  const root = make("div", "course-quiz", { role: "group", "aria-label": "quiz" });
+  const root = write("div", "course-quiz", { role: "group", "aria-label": "quiz" });
   for (const [name, value] of Object.entries(model.get("_palette"))) root.style.setProperty(name, value);
 
   const items = questions.map((question, q) => {
-    const item = make("fieldset", "course-quiz-question");
-    const legend = make("legend", "", {}, `${question.number}. ${question.question}`);
-    const feedback = make("div", "course-quiz-why");
-    const told = make("div", "course-quiz-told", { role: "status" });
+    const item = write("fieldset", "course-quiz-question");
+    const legend = write("legend", "", {}, `${question.number}. ${question.question}`);
+    const feedback = write("div", "course-quiz-why");
+    const told = write("div", "course-quiz-told", { role: "status" });
     // Every explanation takes its room from the start, unseen, so that answering moves nothing.
-    const room = make("div", "course-quiz-room", { "aria-hidden": "true" });
+    const room = write("div", "course-quiz-room", { "aria-hidden": "true" });
     const inputs = question.choices.map((choice, c) => {
-      const label = make("label", "course-quiz-choice");
-      const input = make("input", "", { type: "radio", name: `${uid}-${q}`, value: c });
+      const label = write("label", "course-quiz-choice");
+      const input = write("input", "", { type: "radio", name: `${uid}-${q}`, value: c });
       input.addEventListener("change", () => answer(q, c));
-      label.append(input, make("span", "", {}, choice.text));
-      room.append(make("div", "", {}, `${choice.verdict} ${choice.why}`));
+      label.append(input, write("span", "", {}, choice.text));
+      room.append(write("div", "", {}, `${choice.verdict} ${choice.why}`));
       item.append(label);
       return input;
     });
@@ -42,9 +40,9 @@ function render({ model, el }) {
     root.append(item);
     return { inputs, feedback, told };
   });
-  const end = make("div", "course-quiz-end");
-  const score = make("div", "course-quiz-score", { role: "status" });
-  const again = make("button", "course-quiz-again", { type: "button" }, "Start again");
+  const end = write("div", "course-quiz-end");
+  const score = write("div", "course-quiz-score", { role: "status" });
+  const again = write("button", "course-quiz-again", { type: "button" }, "Start again");
   again.addEventListener("click", () => {
     model.set("answers", questions.map(() => null));
     model.save_changes();

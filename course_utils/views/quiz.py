@@ -1,15 +1,12 @@
 """Questions with an explanation for every answer, right or wrong."""
 
-import pathlib
 import textwrap
 
 import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget
-
-_HERE = pathlib.Path(__file__).parent
+from course_utils.views.widget import FOLDER, CourseWidget, script
 
 
 class Quiz(CourseWidget):
@@ -21,8 +18,8 @@ class Quiz(CourseWidget):
     Raises ValueError when a question has fewer than two choices, no right one, or a choice without text or why.
     """
 
-    _esm = _HERE / "quiz.js"
-    _css = _HERE / "quiz.css"
+    _esm = script("quiz.js")
+    _css = FOLDER / "quiz.css"
 
     answers = traitlets.List().tag(sync=True)
     _questions = traitlets.List().tag(sync=True)

@@ -2,13 +2,6 @@
 
 const HINT = "Choose a cell, by click or by arrow keys and Enter, to see the arithmetic that made it.";
 
-const make = (tag, name, attributes = {}, text) => {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
 let made = 0;
 
 function render({ model, el }) {

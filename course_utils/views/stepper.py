@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import pathlib
 import sys
 
 import numpy as np
@@ -10,9 +9,8 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, as_labels, as_matrix
+from course_utils.views.widget import FOLDER, CourseWidget, as_labels, as_matrix, script
 
-_HERE = pathlib.Path(__file__).parent
 _MOST = 16  # rows or columns; more do not fit a page
 
 
@@ -29,8 +27,8 @@ class AttentionStepper(CourseWidget):
     Raises ValueError when shapes, labels or the mask do not fit.
     """
 
-    _esm = _HERE / "stepper.js"
-    _css = _HERE / "stepper.css"
+    _esm = script("stepper.js")
+    _css = FOLDER / "stepper.css"
 
     stage = traitlets.Union([traitlets.Int(), traitlets.Unicode()], default_value=0).tag(sync=True)
     cell = traitlets.Any(None, allow_none=True).tag(sync=True)

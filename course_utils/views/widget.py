@@ -1,6 +1,7 @@
 """What every widget of the course shares: text and a picture in the same output, for pages without a kernel."""
 
 import base64
+from pathlib import Path
 
 import anywidget
 import numpy as np
@@ -8,6 +9,13 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import natural_width, small_png
+
+FOLDER = Path(__file__).parent
+
+
+def script(name):
+    """The text of a widget's ES module, with what all of them share before it."""
+    return "".join((FOLDER / part).read_text(encoding="utf-8") for part in ("dom.js", name))
 
 
 class CourseWidget(anywidget.AnyWidget):
