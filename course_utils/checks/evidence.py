@@ -100,8 +100,7 @@ def as_numbers(value: Any) -> dict:
     Numbers keep eight significant digits, so that the last bits, which differ between machines, do not show.
     Raises TypeError for what is no array of numbers.
     """
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().double().numpy()
+    value = _detached(value)
     try:
         array = np.asarray(value)
         if value is None or array.dtype.kind not in "fiubO":
@@ -177,6 +176,13 @@ def _entry(name: str, namespace: Mapping[str, Any]) -> Any:
     if _lookup(name, namespace) is None:
         raise NotImplementedError(f"{name} is not filled in")
     return namespace[name]
+
+
+def _detached(value: Any) -> Any:
+    """A tensor as an array, also inside lists."""
+    if hasattr(value, "detach"):
+        return value.detach().cpu().double().numpy()
+    return [_detached(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def _plain(x: float) -> float | str:
