@@ -56,7 +56,7 @@ lock: ## resolve pyproject.toml afresh and write requirements.lock
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --upgrade pip setuptools
-	build/lock/bin/python -m pip install --upgrade ".[dev]"
+	build/lock/bin/python -m pip install --upgrade ".[dev]" "soupsieve<3" # 3 and later want Python 3.11.5
 	{ sed -n '/^#/p' requirements.lock; \
 	  build/lock/bin/python -m pip freeze --all \
 	  | grep -v -i -e '^pip==' -e '^course_utils' -e '^nvidia-' -e '^cuda-' -e '^#' \

@@ -370,6 +370,23 @@ def test_check_agrees_with_what_was_built(built):
     assert building.check(built) == []
 
 
+def test_check_of_a_used_course_allows_what_a_learner_does_and_no_more(copy):
+    for room in ("notebooks", "exercises"):
+        path = copy / f"{room}/day1_small.ipynb"
+        notebook = read(path)
+        notebook.metadata.language_info.version = "3.11.7"
+        code = next(cell for cell in notebook.cells if cell.cell_type == "code")
+        code.outputs, code.metadata.scrolled = [], True
+        if room == "exercises":
+            code.source = "answer = 42"
+        nbformat.write(notebook, path)
+    assert len(building.check(copy)) == 2
+    assert building.check(copy, used=True) == []
+    source = copy / "sources/exercises/day1_small.md"
+    source.write_text(source.read_text().replace("def double(number):", "def double(number: int):"))
+    assert any("another version" in line for line in building.check(copy, used=True))
+
+
 @pytest.mark.parametrize("room", ["notebooks", "solutions", "exercises"])
 def test_check_names_a_missing_a_changed_and_a_leftover_file(room, copy):
     path = copy / room / "day1_small.ipynb"

@@ -16,11 +16,12 @@ import pytest
 from course_utils.grading.grade import Graded, day_of, grade_notebook, official_notebook, questions_of
 from course_utils.grading.kernel import Limits, write_kernel_library
 from course_utils.grading.plugin import Result
+from course_utils.grading.release import release_exercise
 from course_utils.grading.report import as_csv, as_json, as_junit, as_markdown, write_reports
 from course_utils.grading.submission import Question, Unreadable, read_answers, same_code
 
 ROOT = Path(__file__).parents[1]
-UNFILLED = ROOT / "exercises" / "day1_attention_by_hand.ipynb"
+UNFILLED = release_exercise(official_notebook(1))  # not the file in exercises/, which a learner may have solved
 IDS = [question.grade_id for question in questions_of(1)]
 QUICK = Limits(cell_seconds=4)
 UNSHIFTED = "def softmax_row(row):\n    e = [math.exp(x) for x in row]\n    return [x / sum(e) for x in e]"
@@ -48,8 +49,9 @@ def outcome(graded):
 # Honest work --------------------------------------------------------------------------------------------------------
 
 
-def test_an_unfilled_notebook_scores_0_of_25():
-    graded = grade_notebook(UNFILLED)
+def test_an_unfilled_notebook_scores_0_of_25(tmp_path):
+    nbformat.write(UNFILLED, tmp_path / "day1_new.ipynb")
+    graded = grade_notebook(tmp_path / "day1_new.ipynb")
     assert (graded.score, graded.max_score) == (0, 25)
     assert {each.status for each in graded.exercises} == {"missing"}
 
@@ -87,7 +89,7 @@ def test_of_two_entries_by_hand_each_earns_its_share(tmp_path):
 
 def test_a_half_done_notebook_gets_what_is_done(tmp_path):
     def unfill(notebook):
-        for cell, blank in zip(notebook.cells, nbformat.read(UNFILLED, as_version=4).cells, strict=True):
+        for cell, blank in zip(notebook.cells, UNFILLED.cells, strict=True):
             if cell.metadata.get("nbgrader", {}).get("grade_id") in {"softmax_row", "scores", "find_the_bug"}:
                 cell.source = blank.source
 
@@ -432,7 +434,7 @@ BROKEN = {
     "missing": (None, "no such file"),
     "empty": (b"", "empty"),
     "blank": (b" \n", "empty"),
-    "truncated": (UNFILLED.read_bytes()[:5000], "cut off"),
+    "truncated": (nbformat.writes(UNFILLED).encode()[:5000], "cut off"),
     "text": (b"hello", "not JSON"),
     "binary": (b"\x89PNG\r\n\x1a\n\xff\xfe", "UTF-8"),
     "deep": (b"[" * 100_000, "nested"),

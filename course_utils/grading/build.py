@@ -24,6 +24,7 @@ from course_utils.grading.sources import Source, canonical, load_source, read_so
 
 __all__ = ["Report", "build", "check", "fix", "read_source", "release_exercise", "stub_source"]
 
+PARTS = ("id", "cell_type", "source", "metadata")
 EXECUTED = {"lessons": "notebooks", "exercises": "solutions"}
 Progress = Callable[[str, int, int], None]
 
@@ -65,10 +66,10 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
     return report
 
 
-def check(root: Path) -> list[str]:
+def check(root: Path, used: bool = False) -> list[str]:
     """Each disagreement between sources, notebooks, solutions and exercises, in one line; nothing is executed.
 
-    Raises SourceError where a source itself is wrong.
+    used: allow for what a learner does: run, save, solve. Raises SourceError where a source itself is wrong.
     """
     root = Path(root).resolve()
     found: list[str] = []
@@ -78,11 +79,11 @@ def check(root: Path) -> list[str]:
         _verify_kind(source)
         target = _target(source, root)
         expected.add(target)
-        found += _disagreements(source, target, root)
+        found += _disagreements(source, target, root, used)
         if target.parent.name == "solutions":
             exercise = root / "exercises" / target.name
             expected.add(exercise)
-            found += _exercise_disagreements(target, exercise, root)
+            found += _exercise_disagreements(target, exercise, root, used)
     for folder in ("notebooks", "solutions", "exercises"):
         for leftover in sorted(set((root / folder).glob("*.ipynb")) - expected):
             found.append(f"{folder}/{leftover.name}: no source makes it; delete it, or move it elsewhere")
@@ -158,7 +159,7 @@ def _execute(source: Source, root: Path, progress: Progress):
         raise source.error(error.cell, error.line, error.what, error.todo) from None
 
 
-def _disagreements(source: Source, target: Path, root: Path) -> list[str]:
+def _disagreements(source: Source, target: Path, root: Path, used: bool = False) -> list[str]:
     """Where an executed notebook is not what its source says."""
     name = target.relative_to(root).as_posix()
     todo = "run `course build`"
@@ -167,9 +168,12 @@ def _disagreements(source: Source, target: Path, root: Path) -> list[str]:
         return [f"{name}: {trouble}; {todo}"]
     if notebook.metadata.get("course", {}).get("sha256") != source.sha256:
         return [f"{name}: built from another version of {source.name}; {todo}"]
-    difference = _first_difference(source.notebook.cells, notebook.cells)
+    parts = ("id", "cell_type", "source") if used else PARTS
+    difference = _first_difference(source.notebook.cells, notebook.cells, parts)
     if difference:
         return [f"{name}: {difference} as in {source.name}; {todo}"]
+    if used:
+        return []
     tidy = nbformat.from_dict(notebook)
     clean(tidy, root)
     if notebook.metadata != source.notebook.metadata or _dump(tidy) != _text(target):
@@ -177,7 +181,7 @@ def _disagreements(source: Source, target: Path, root: Path) -> list[str]:
     return []
 
 
-def _exercise_disagreements(solution: Path, exercise: Path, root: Path) -> list[str]:
+def _exercise_disagreements(solution: Path, exercise: Path, root: Path, used: bool) -> list[str]:
     """Where a student's edition is not the solution without answers."""
     name = exercise.relative_to(root).as_posix()
     official, _ = _read(solution)
@@ -187,18 +191,18 @@ def _exercise_disagreements(solution: Path, exercise: Path, root: Path) -> list[
     if given is None:
         return [f"{name}: {trouble}; run `course build`"]
     expected = release_exercise(official)
-    if _dump(expected) == _text(exercise):
+    if _dump(expected) == _text(exercise) or (used and given.metadata.get("course") == expected.metadata.course):
         return []
     difference = _first_difference(expected.cells, given.cells) or "outputs or metadata are not"
     return [f"{name}: {difference} as cut from {solution.relative_to(root).as_posix()}; run `course build`"]
 
 
-def _first_difference(expected, given) -> str:
+def _first_difference(expected, given, parts=PARTS) -> str:
     """The first cell that differs, as the start of a sentence, or an empty string."""
     if len(expected) != len(given):
         return f"{len(given)} cells and not {len(expected)}"
     for number, (wanted, found) in enumerate(zip(expected, given, strict=True), start=1):
-        for part in ("id", "cell_type", "source", "metadata"):
+        for part in parts:
             if wanted.get(part) != found.get(part):
                 return f"the {part.replace('_', ' ')} of cell {number} ({wanted.id}) is not"
     return ""
