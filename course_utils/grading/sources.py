@@ -28,10 +28,12 @@ from course_utils.grading.release import (
 )
 
 CHECKS = Path(__file__).parents[1] / "checks"
-KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
-# The header of a source says to leave Jupytext's version out, else every upgrade would change every source.
-PAIRING = {"default_lexer": "ipython3", "notebook_metadata_filter": "-jupytext.text_representation.jupytext_version"}
+# The header of a source says to leave out Jupytext's version, which every upgrade would change, and the kernel, which
+# JupyterLab spells in its own way when a notebook is run.
+LEFT_OUT = "-kernelspec,-jupytext.text_representation.jupytext_version"
+PAIRING = {"default_lexer": "ipython3", "notebook_metadata_filter": LEFT_OUT}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NBGRADER = {"grade": bool, "grade_id": str, "locked": bool, "schema_version": int, "solution": bool, "task": bool}
 
@@ -95,7 +97,7 @@ def load_source(path: Path | str, root: Path | str | None = None) -> Source:
 def canonical(text: str) -> str:
     """A source in the form in which Jupytext writes it, with the course's header."""
     notebook = jupytext.reads(text, fmt="md:myst")
-    notebook.metadata = nbformat.from_dict({"jupytext": PAIRING, "kernelspec": KERNELSPEC})
+    notebook.metadata = nbformat.from_dict({"jupytext": PAIRING})
     return jupytext.writes(notebook, fmt="md:myst")
 
 
