@@ -62,19 +62,25 @@ def check(root: Root = Path()) -> None:
 @app.command()
 def grade(
     paths: Annotated[list[Path], typer.Argument(metavar="NOTEBOOK...", help="Notebooks to grade; they are only read.")],
-    day: Annotated[int | None, typer.Option(help="The day they belong to.", show_default="as their names say")] = None,
+    day: Annotated[
+        int | None, typer.Option(help="The day they belong to.", show_default="as their names or cells say")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for grades.json, .csv, junit.xml and summary.md.")] = None,
-    fail_under: Annotated[float | None, typer.Option(help="Exit with status 1 below this percentage.")] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds for a cell.")] = 10.0,
-    deadline: Annotated[float, typer.Option(help="Seconds for a notebook.")] = 300.0,
+    fail_under: Annotated[
+        float | None, typer.Option(help="Exit with status 1 below this percentage of all points.", min=0, max=100)
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds for a cell.", min=0.5)] = 10.0,
+    deadline: Annotated[float, typer.Option(help="Seconds for a notebook.", min=5)] = 300.0,
 ) -> None:
     """Grade notebooks with nbval: scores, and what each answer that fails should look at."""
     from rich.console import Console
 
     from course_utils.grading.grade import grade_notebook
     from course_utils.grading.kernel import Limits
-    from course_utils.grading.report import print_table, write_reports
+    from course_utils.grading.report import open_folder, print_table, write_reports
 
+    if out:
+        open_folder(out)
     console, graded = Console(), []
     with Console(stderr=True).status("reading") as status:
         for path in paths:
@@ -108,7 +114,13 @@ def main() -> None:
     from course_utils.grading.errors import CourseError
 
     try:
-        app(prog_name="course")
+        sys.exit(app(prog_name="course", standalone_mode=False))
     except (CourseError, OSError) as error:
         print(f"course: {error}", file=sys.stderr)
-        sys.exit(2)
+    except typer.Abort:
+        print("course: stopped", file=sys.stderr)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what typer says of a wrong option or argument
+            raise
+        print(f"course: {error.format_message()}", file=sys.stderr)
+    sys.exit(2)

@@ -222,6 +222,23 @@ def test_a_forced_build_gives_the_same_bytes(copy):
     assert files(copy) == before and not report.written
 
 
+def test_a_forced_build_keeps_the_timings_of_unchanged_cells(tmp_path):
+    timing = "```{code-cell} ipython3\n:tags: [nbval-ignore-output]\n\nimport time\ntime.time_ns()\n```\n"
+    root = course(tmp_path, lesson=HEADER + "# A lesson\n\n" + timing)
+    building.build(root)
+    before = files(root)
+    building.build(root, force=True)
+    assert files(root) == before
+
+
+def test_check_sees_an_edited_output(copy):
+    path = copy / "notebooks/day1_small.ipynb"
+    notebook = read(path)
+    next(cell for cell in notebook.cells if cell.get("outputs")).outputs[0].data["text/plain"] = "2"
+    path.write_text(nbformat.writes(notebook) + "\n")
+    assert any("run or saved since" in line for line in building.check(copy))
+
+
 def test_unchanged_sources_are_not_executed_again(copy, monkeypatch):
     monkeypatch.setattr(building, "execute", lambda *_: pytest.fail("executed"))
     before = {path: path.stat().st_mtime_ns for path in copy.rglob("*.ipynb")}

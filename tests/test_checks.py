@@ -176,6 +176,12 @@ def test_the_bug_as_it_stands_is_not_given_away():
     assert "axis" not in verdict.message
 
 
+@pytest.mark.parametrize("weights", [[0.249, 0.248, 0.503], [0.248, 0.248, 0.505], [0.2, 0.3, 0.5]])
+def test_a_number_that_is_nearer_to_right_than_to_a_known_mistake_is_not_called_one(weights):
+    verdict = judge(1, "by_hand_three", gather(1, "by_hand_three", {"score_33": 2, "weights_3": weights}))
+    assert (verdict.share, verdict.misconception) == (0.5, None)
+
+
 def test_pencil_rounding_of_a_known_mistake_is_still_recognised():
     rounded = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.21, 0.21, 0.58]})
     assert judge(1, "by_hand_three", rounded).misconception == "no scaling"

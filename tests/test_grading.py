@@ -74,6 +74,23 @@ def test_one_slip_costs_its_own_exercise_and_is_named(tmp_path):
     assert "max(row)" in slip.message
 
 
+def test_the_notebook_and_the_grader_take_the_same_roundings(tmp_path):
+    entries = "score_33 = 2\nweights_3 = (0.248, 0.248, 0.504)"
+    assert grade_notebook(submission(tmp_path, {"by_hand_three": entries})).score == 25
+
+
+@pytest.mark.parametrize("blank", ["", "# later", "\n\n"])
+def test_an_emptied_answer_cell_is_missing(tmp_path, blank):
+    graded = grade_notebook(submission(tmp_path, dict.fromkeys(IDS, blank)))
+    assert set(outcome(graded).values()) == {"missing"}
+
+
+def test_asking_for_input_is_an_error_and_not_an_answer_still_to_come(tmp_path):
+    asks = {"scores": "def scores(Q, K):\n    return input('?')", "soft_lookup": "raise KeyboardInterrupt"}
+    graded = grade_notebook(submission(tmp_path, asks))
+    assert outcome(graded) == dict.fromkeys(asks, "error")
+
+
 def test_an_exercise_that_uses_a_failed_one_is_lent_a_right_one_and_only_that(tmp_path):
     blanks = dict.fromkeys(["softmax_row", "scores", "attention_batched"], "raise ValueError('not mine')")
     lazy = {"find_the_bug": "def broken_attention(q, k, v):\n    return attention_batched(q, k, v)"}
@@ -507,6 +524,50 @@ def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
     ]
     path.write_text(json.dumps({"nbformat": 4, "cells": cells}))
     assert read_answers(path, [Question("f", 1.0, ("f",), "def f(): pass")]) == {"f": "def f(): return 1"}
+
+
+# The command --------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments, cwd):
+    ran = subprocess.run([sys.executable, "-m", "course_utils", *arguments], cwd=cwd, capture_output=True, text=True)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_the_command_grades_and_reports(tmp_path):
+    submission(tmp_path, {"softmax_row": UNSHIFTED})
+    code, said, _ = command("grade", "day1_ada.ipynb", "--out", "grades", "--fail-under", "92", cwd=tmp_path)
+    assert (code, "23 of 25 points" in said) == (0, True)
+    (graded,) = json.loads((tmp_path / "grades" / "grades.json").read_text())["submissions"]
+    assert (graded["student"], graded["score"]) == ("day1_ada", 23)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nope.ipynb"], "no such file"),
+        (["day1_x.ipynb", "--day", "2"], "no exercises for day 2"),
+        (["day1_x.ipynb", "--day", "0"], "no exercises for day 0"),
+        (["day1_x.ipynb", "--day", "one"], "--day"),
+        (["day1_x.ipynb", "--fail-under", "101"], "--fail-under"),
+        (["day1_x.ipynb", "--timeout", "0"], "--timeout"),
+        (["day1_x.ipynb", "--out", "day1_x.ipynb"], "no reports can be written there"),
+        (["--frobnicate"], "--frobnicate"),
+        ([], "NOTEBOOK"),
+        (["."], ".: not a file"),
+    ],
+)
+def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, said):
+    nbformat.write(UNFILLED, tmp_path / "day1_x.ipynb")
+    code, _, complaint = command("grade", *arguments, cwd=tmp_path)
+    assert code == 2
+    assert said in complaint
+    assert complaint.count("\n") == 1, complaint
+
+
+def test_too_few_points_give_status_1(tmp_path):
+    nbformat.write(UNFILLED, tmp_path / "day1_x.ipynb")
+    assert command("grade", "day1_x.ipynb", "--fail-under", "1", cwd=tmp_path)[0] == 1
 
 
 # Reports ------------------------------------------------------------------------------------------------------------

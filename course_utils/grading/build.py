@@ -7,6 +7,8 @@ A build of the same sources gives the same bytes, and executes only what changed
 holds `sources/`, so that tests can build in a folder of their own.
 """
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -142,6 +144,8 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
     target = _target(source, root)
     if force or _disagreements(source, target, root):
         notebook = _execute(source, root, progress)
+        _keep_ignored_outputs(notebook, target)
+        notebook.metadata.course.outputs = _outputs_sha256(notebook)
     else:
         notebook = nbformat.read(target, as_version=4)
     built = {target: _dump(notebook)}
@@ -176,9 +180,25 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
         return []
     tidy = nbformat.from_dict(notebook)
     clean(tidy, root)
-    if notebook.metadata != source.notebook.metadata or _dump(tidy) != _text(target):
+    metadata = nbformat.from_dict(source.notebook.metadata)
+    metadata.course.outputs = _outputs_sha256(notebook)
+    if notebook.metadata != metadata or _dump(tidy) != _text(target):
         return [f"{name}: not as the build writes it, so it was run or saved since; {todo} or restore it"]
     return []
+
+
+def _keep_ignored_outputs(notebook, target: Path) -> None:
+    """Take timings and the like from the notebook built before, so that a build of unchanged cells changes nothing."""
+    before, _ = _read(target)
+    known = {cell.id: cell.outputs for cell in before.cells if cell.cell_type == "code"} if before else {}
+    for cell in notebook.cells:
+        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            cell.outputs = known.get(cell.id, cell.outputs)
+
+
+def _outputs_sha256(notebook) -> str:
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()
 
 
 def _exercise_disagreements(solution: Path, exercise: Path, root: Path, used: bool) -> list[str]:

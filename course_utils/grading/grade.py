@@ -70,7 +70,7 @@ def grade_notebook(
     began = time.monotonic()
     about = {"student": student or path.stem, "notebook": path.name}
     try:
-        day = day or day_of(path)
+        day = day_of(path) if day is None else day
     except Unreadable as why:
         return Graded(**about, day=None, status="unreadable", score=0.0, max_score=0.0, seconds=0.0, message=str(why))
     official = official_notebook(day)

@@ -191,17 +191,20 @@ class ExerciseCell(IPyNbCell):
     def attempt(self, grade_id: str) -> Verdict:
         """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel.
 
+        There is no second run for a known mistake: it was made here, and not in an exercise that this one uses.
         Where the kernel was lost, the fresh one has none of the answers that this one does not use: a thread or an
         alarm that one of them left behind may have been the reason.
         """
+        book, uses = self.parent, all_exercises(self.parent.job.day)[grade_id].uses
         verdict = self.run_once()
         lost = verdict.status in ("timeout", "killed")
-        if verdict.status == "passed" or not (self.parent.stumbled or lost):
+        own_mistake = verdict.misconception and all(used in book.passed for used in uses)
+        if verdict.status == "passed" or own_mistake or not (book.stumbled or lost):
             return verdict
-        self.parent.drop_kernel()
+        book.drop_kernel()
         second = self.run_once(alone=lost)
         if lost:
-            self.parent.drop_kernel()
+            book.drop_kernel()
         return second if second.share >= verdict.share else verdict
 
     def run_once(self, alone: bool = False) -> Verdict:
@@ -216,7 +219,8 @@ class ExerciseCell(IPyNbCell):
             return Verdict(lost.status, 0.0, f"{lost}.")
         except Exception as error:  # a check that failed, or whatever a hostile kernel makes nbval stumble over
             if self.verdict is None:
-                self.verdict = Verdict("error", 0.0, f"The check could not be run or read ({type(error).__name__}).")
+                ended = [out.ename for out in self.test_outputs or [] if out.output_type == "error"]
+                self.verdict = Verdict("error", 0.0, f"The check ended with {(ended or [type(error).__name__])[0]}.")
         verdict = self.verdict or Verdict("error", 0.0, "The check gave no evidence.")
         if raised and verdict.status == "error":
             verdict = replace(verdict, message=f"The answer cell raised {raised}")

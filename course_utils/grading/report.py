@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,16 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .errors import one_line
+from .errors import CourseError, one_line
 from .grade import Graded
 
 
 def write_reports(graded: list[Graded], folder: Path) -> None:
-    """Write grades.json, grades.csv, junit.xml and summary.md into a folder, which is made if need be.
-
-    Raises OSError when it cannot be written.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write grades.json, grades.csv, junit.xml and summary.md into a folder. Raises as `open_folder`."""
+    open_folder(folder)
     reports = {
         "grades.json": as_json(graded),
         "grades.csv": as_csv(graded),
@@ -33,6 +31,16 @@ def write_reports(graded: list[Graded], folder: Path) -> None:
         unfinished = folder / f".{name}.part"
         unfinished.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
         os.replace(unfinished, folder / name)
+
+
+def open_folder(folder: Path) -> None:
+    """Make a folder for reports, if need be. Raises CourseError when nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CourseError(f"{folder}: no reports can be written there ({error.strerror})") from None
 
 
 def as_json(graded: list[Graded]) -> str:

@@ -53,7 +53,7 @@ def read_answers(path: Path, questions: list[Question]) -> dict[str, str]:
         marked = [cell.source for cell in cells if question.grade_id in cell.ids]
         named = [cell.source for cell in cells if not cell.ids & known and _defines(cell.source, question)]
         for candidates in (marked, named):
-            filled = [source for source in candidates if not same_code(source, question.stub)]
+            filled = [s for s in candidates if not same_code(s, question.stub) and not same_code(s, "")]
             if filled:
                 answers[question.grade_id] = filled[-1]
                 break
@@ -65,7 +65,7 @@ def read_notebook(path: Path) -> Mapping:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise Unreadable(f"{path.name}: not a file")
+            raise Unreadable(f"{path}: not a file")
         if status.st_size > LARGEST_FILE:
             raise Unreadable(
                 f"{path.name}: {status.st_size / 2**20:.0f} MiB, more than the {LARGEST_FILE >> 20} allowed"
