@@ -17,9 +17,7 @@ Root = Annotated[Path, typer.Option(help="The course's folder, which holds sourc
 
 @app.command()
 def build(
-    days: Annotated[
-        list[str] | None, typer.Argument(metavar="[DAY]...", help="A number or a name; all if none.")
-    ] = None,
+    days: Annotated[list[str] | None, typer.Argument(metavar="DAY", help="A number or a name; all if none.")] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Execute unchanged sources; replace solved exercises, keeping a copy.")
     ] = False,
@@ -61,7 +59,7 @@ def check(root: Root = Path()) -> None:
 
 @app.command()
 def grade(
-    paths: Annotated[list[Path], typer.Argument(metavar="NOTEBOOK...", help="Notebooks to grade; they are only read.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="NOTEBOOK", help="Notebooks to grade; they are only read.")],
     day: Annotated[
         int | None, typer.Option(help="The day they belong to.", show_default="as their names or cells say")
     ] = None,
@@ -105,7 +103,8 @@ def grade(
     if unreadable:
         raise typer.Exit(2)
     full = sum(submission.max_score for submission in graded)
-    if fail_under is not None and 100 * sum(submission.score for submission in graded) < fail_under * full:
+    reached = sum(submission.score for submission in graded)
+    if fail_under is not None and not 100 * reached >= fail_under * full:
         raise typer.Exit(1)
 
 

@@ -101,7 +101,7 @@ def test_the_references_agree_with_the_library(grade_id):
                 continue
             q, k, v = (torch.as_tensor(a, dtype=torch.float64) for a in rung.args[:3])
             if grade_id == "self_attention":
-                q, k, v = (rung.args[0] @ W for W in rung.args[1:])
+                q, k, v = (torch.as_tensor(rung.args[0] @ W) for W in rung.args[1:])
             expected = as_numbers(F.scaled_dot_product_attention(q, k, v))
             assert outcome["values"]["output"]["shape"] == expected["shape"]
             np.testing.assert_allclose(outcome["values"]["output"]["numbers"], expected["numbers"], atol=1e-7)

@@ -35,19 +35,24 @@ class Ladder:
     """The checks of one exercise.
 
     names: what the answer cell must define. returns: the parts of one result, in order. rungs: makes the rungs from
-    a random generator. entries: the names are numbers worked out by hand, and each is a rung of its own.
+    a random generator. tensors: the answer is given its arguments as tensors. entries: the names are numbers worked out
+    by hand, and each is a rung of its own.
     """
 
     names: tuple[str, ...]
     returns: tuple[str, ...] = ()
     rungs: Callable[[np.random.Generator], list[Rung]] | None = None
+    tensors: bool = False
     entries: bool = False
 
 
-def gather(day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False) -> dict:
+def gather(
+    day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False, arrays: bool = False
+) -> dict:
     """Run the answer to an exercise on its ladder.
 
-    namespace: where the answer's names are found. hidden: use the hidden inputs.
+    namespace: where the answer's names are found. hidden: use the hidden inputs. arrays: give NumPy arrays also where
+    the ladder says tensors; the references and mistakes take both, and a grader need not load torch.
     Returns {"exercise", "hidden", "outcomes"}; an outcome has "rung" and either "values", a dict from part to
     {"shape", "numbers"}, or "error". Raises KeyError for an unknown exercise.
     """
@@ -58,7 +63,7 @@ def gather(day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: boo
         ]
     else:
         outcomes = [
-            _outcome(rung.name, lambda rung=rung: _climb(rung, ladder, namespace))
+            _outcome(rung.name, lambda rung=rung: _climb(rung, ladder, namespace, arrays))
             for rung in draw_rungs(day, grade_id, hidden=hidden)
         ]
     return {"exercise": grade_id, "hidden": hidden, "outcomes": outcomes}
@@ -135,9 +140,13 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
     return float(counts[1] > 1.5 * counts[0])
 
 
-def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict:
+def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], arrays: bool) -> dict:
     function = _lookup(ladder.names[0], namespace)
     args = copy.deepcopy(rung.args)
+    if ladder.tensors and not arrays:
+        import torch
+
+        args = tuple(torch.from_numpy(array) for array in args)
     if rung.measure:
         return {"measure": as_numbers(rung.measure(function, *args))}
     result = function(*args)

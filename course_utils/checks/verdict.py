@@ -83,7 +83,7 @@ def recognise(day: int, grade_id: str, evidence: Mapping, held: list[bool], hidd
 @cache
 def reference_evidence(day: int, grade_id: str, hidden: bool = False) -> Mapping:
     """The evidence that the reference answer gives."""
-    return gather(day, grade_id, all_exercises(day)[grade_id].reference, hidden=hidden)
+    return gather(day, grade_id, all_exercises(day)[grade_id].reference, hidden=hidden, arrays=True)
 
 
 @cache
@@ -92,7 +92,9 @@ def mistake_evidence(day: int, grade_id: str, hidden: bool = False) -> list[tupl
     exercise = all_exercises(day)[grade_id]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [(m, gather(day, grade_id, _namespace(exercise, m), hidden=hidden)) for m in exercise.mistakes]
+        return [
+            (m, gather(day, grade_id, _namespace(exercise, m), hidden=hidden, arrays=True)) for m in exercise.mistakes
+        ]
 
 
 def _namespace(exercise: Exercise, mistake: Mistake) -> Mapping[str, Any]:

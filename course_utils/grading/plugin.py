@@ -16,7 +16,7 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
-from course_utils.checks.evidence import MIME
+from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.verdict import Verdict, judge
 
@@ -191,21 +191,27 @@ class ExerciseCell(IPyNbCell):
     def attempt(self, grade_id: str) -> Verdict:
         """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel.
 
-        There is no second run for a known mistake: it was made here, and not in an exercise that this one uses.
+        There is no second run for a slip that was clearly made here.
         Where the kernel was lost, the fresh one has none of the answers that this one does not use: a thread or an
         alarm that one of them left behind may have been the reason.
         """
-        book, uses = self.parent, all_exercises(self.parent.job.day)[grade_id].uses
-        verdict = self.run_once()
+        book, verdict = self.parent, self.run_once()
         lost = verdict.status in ("timeout", "killed")
-        own_mistake = verdict.misconception and all(used in book.passed for used in uses)
-        if verdict.status == "passed" or own_mistake or not (book.stumbled or lost):
+        if verdict.status == "passed" or self.is_own_slip(verdict) or not (book.stumbled or lost):
             return verdict
         book.drop_kernel()
         second = self.run_once(alone=lost)
         if lost:
             book.drop_kernel()
         return second if second.share >= verdict.share else verdict
+
+    def is_own_slip(self, verdict: Verdict) -> bool:
+        """Whether this is a known mistake, or wrong numbers by hand, with no call to an earlier answer that failed."""
+        book, day = self.parent, self.parent.job.day
+        failed = [used for used in all_exercises(day)[self.name].uses if used not in book.passed]
+        calls = any(name in book.job.answers[self.name] for used in failed for name in find_ladder(day, used).names)
+        by_hand = find_ladder(day, self.name).entries and verdict.status == "failed"
+        return bool(verdict.misconception or by_hand) and not calls
 
     def run_once(self, alone: bool = False) -> Verdict:
         """Run answer and check, and judge what came out. Never raises for what the student wrote."""

@@ -126,31 +126,18 @@ def soft_lookup(rng):
 
 
 def self_attention(rng):
-    def tensors(tokens, d_model, d_k, d_v, size=1.0):
-        import torch
-
-        drawn = (
-            size * draw(rng, tokens, d_model),
-            draw(rng, d_model, d_k),
-            draw(rng, d_model, d_k),
-            draw(rng, d_model, d_v),
-        )
-        return tuple(torch.tensor(a, dtype=torch.float64) for a in drawn)
-
-    def square():
-        import torch
-
-        x = torch.tensor(draw(rng, 3, 3), dtype=torch.float64)
-        return (x, *(torch.tensor(draw(rng, 3, 3), dtype=torch.float64) for _ in range(3)))
+    def arrays(tokens, d_model, d_k, d_v, size=1.0):
+        x = size * draw(rng, tokens, d_model)
+        return x, draw(rng, d_model, d_k), draw(rng, d_model, d_k), draw(rng, d_model, d_v)
 
     return [
-        Rung("shapes with 3 tokens, d_model = 4, d_k = 2, d_v = 5", tensors(3, 4, 2, 5), "q, k and v are x @ W_q, x @ W_k and x @ W_v; output is (T, d_v), weights are (T, T)."),
-        Rung("one token: the output is its value", tensors(1, 4, 2, 3), "With one token the weight is 1 and the output is x @ W_v."),
-        Rung("two tokens", tensors(2, 3, 5, 2), "Row i of the weights belongs to query i."),
-        Rung("scaled by √d_k, not √d_model", tensors(4, 9, 2, 3), "The scale is √d_k, the width of q and k, not that of x."),
-        Rung("all sizes equal", square(), "With square matrices a wrong transpose raises nothing. It is x @ W, and q @ k transposed."),
-        Rung("large scores", tensors(3, 4, 3, 2, size=40.0), "torch.softmax is safe for large scores; exp alone is not."),
-        Rung("six tokens", tensors(6, 5, 7, 3), "Any number of tokens."),
+        Rung("shapes with 3 tokens, d_model = 4, d_k = 2, d_v = 5", arrays(3, 4, 2, 5), "q, k and v are x @ W_q, x @ W_k and x @ W_v; output is (T, d_v), weights are (T, T)."),
+        Rung("one token: the output is its value", arrays(1, 4, 2, 3), "With one token the weight is 1 and the output is x @ W_v."),
+        Rung("two tokens", arrays(2, 3, 5, 2), "Row i of the weights belongs to query i."),
+        Rung("scaled by √d_k, not √d_model", arrays(4, 9, 2, 3), "The scale is √d_k, the width of q and k, not that of x."),
+        Rung("all sizes equal", arrays(3, 3, 3, 3), "With square matrices a wrong transpose raises nothing. It is x @ W, and q @ k transposed."),
+        Rung("large scores", arrays(3, 4, 3, 2, size=40.0), "torch.softmax is safe for large scores; exp alone is not."),
+        Rung("six tokens", arrays(6, 5, 7, 3), "Any number of tokens."),
     ]  # fmt: skip
 
 
@@ -167,7 +154,7 @@ LADDERS = {
     "by_hand_two": Ladder(("order_output", "delayed_output"), entries=True),
     "attention_batched": Ladder(("attention_batched",), ("output", "weights"), attention_batched),
     "soft_lookup": Ladder(("soft_lookup",), ("value",), soft_lookup),
-    "self_attention": Ladder(("self_attention",), ("output", "weights"), self_attention),
+    "self_attention": Ladder(("self_attention",), ("output", "weights"), self_attention, tensors=True),
     "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug),
 }
 
