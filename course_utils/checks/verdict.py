@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -24,13 +24,16 @@ ERRORS_OF_ARITHMETIC = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: passed, failed, error, missing or forbidden. share: of the points, 0 to 1. rungs: (name, held)."""
+    """status: passed, failed, error, missing or forbidden; from a grader also timeout or killed.
+
+    share: of the points, 0 to 1. rungs: (name, held).
+    """
 
     status: str
     share: float
     message: str = ""
     misconception: str | None = None
-    rungs: tuple[tuple[str, bool], ...] = field(default=())
+    rungs: tuple[tuple[str, bool], ...] = ()
 
 
 def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None = None) -> Verdict:
