@@ -191,9 +191,8 @@ class ExerciseCell(IPyNbCell):
     def attempt(self, grade_id: str) -> Verdict:
         """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel.
 
-        There is no second run for a slip that was clearly made here.
-        Where the kernel was lost, the fresh one has none of the answers that this one does not use: a thread or an
-        alarm that one of them left behind may have been the reason.
+        There is no second run for a slip that was clearly made here. Where the kernel was lost, the fresh one has none
+        of the answers that this one does not use: a thread or an alarm left behind by one may have been the reason.
         """
         book, verdict = self.parent, self.run_once()
         lost = verdict.status in ("timeout", "killed")

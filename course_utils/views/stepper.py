@@ -223,9 +223,8 @@ def _story(q, k, v, tokens, key_tokens, mask, attention, kind, given):
         stages.append(
             stage("X", f"X: one row per token, d_model = {given['X'].shape[1]} numbers each", ["X"], line("X"))
         )
-        products = line(
-            "X", "·", "W_Q", "W_K", "W_V", "=", "Q", "K", "V"
-        )  # X once: three lines of it would be too tall
+        # X stands once: three lines with an X each would be too tall.
+        products = line("X", "·", "W_Q", "W_K", "W_V", "=", "Q", "K", "V")
         stages.append(stage("Q, K, V", "Q = X · W_Q,  K = X · W_K,  V = X · W_V", ["Q", "K", "V"], products))
     else:
         stages.append(stage("Q, K, V", "given: queries, keys and values", ["Q", "K", "V"], line("Q", "K", "V")))
