@@ -24,6 +24,29 @@ def check_shapes(q, k, v, mask=None):
         raise ValueError(f"mask is {mask} but scores are {scores}: one row per query, one column per key")
 
 
+def check_grouped(q, k, v):
+    """Raise ValueError unless heads in groups fit; return h / h_kv, the number of query heads that share one key head.
+
+    q is (…, h, n, d_k), k (…, h_kv, m, d_k), v (…, h_kv, m, d_v), all tuples of sizes; h is a multiple of h_kv, and the
+    axes before the heads are equal. Without a head axis, (n, d_k) and so on, there is one group of one.
+    Source: Ainslie et al. 2023, section 2.2.
+    """
+    for name, shape in (("q", q), ("k", k), ("v", v)):
+        if len(shape) != len(q):
+            raise ValueError(f"{name} is {shape} but q is {q}: they need as many axes")
+    if k[:-2] != v[:-2]:
+        raise ValueError(f"v is {v} but k is {k}: one value for each key, in each head")
+    check_shapes(q[-2:], k[-2:], v[-2:])
+    if len(q) == 2:
+        return 1
+    if q[:-3] != k[:-3]:
+        raise ValueError(f"k is {k} but q is {q}: the axes before the heads must be equal")
+    heads, kv_heads = q[-3], k[-3]
+    if kv_heads == 0 or heads % kv_heads:
+        raise ValueError(f"q has {heads} heads and k has {kv_heads}: the first must be a multiple of the second")
+    return heads // kv_heads
+
+
 def check_scale(scale, d_k):
     """The number that multiplies the scores: `scale` if it is given and finite, else 1/√d_k."""
     if scale is None:

@@ -1,0 +1,84 @@
+"""Rotary position embedding: turn each pair of a query's or key's numbers by an angle that grows with its position.
+
+A query at i and a key at j are turned by i·θ and j·θ, so their dot product sees the difference (j − i)·θ only: scores
+depend on how far apart two tokens are, never on where they stand. Nothing is learned and nothing is added.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+PAIRS = {"neighbours": -1, "halves": -2}  # where the axis of size 2 goes when d_head is split into pairs
+
+
+def rotate(x, positions, base=10000.0, pairs="neighbours"):
+    """Turn pair i of x (…, T, d_head) by the angle position · θ_i, θ_i being `frequencies(d_head, base)[i]` radians.
+
+    positions are numbers, (T,) for every row alike or (B, T) for x (B, h, T, d_head). pairs says which two numbers turn
+    together: "neighbours" are 2i and 2i + 1, as in the paper; "halves" are i and i + d_head/2, as in GPT-NeoX. The two
+    differ by a fixed permutation of the d_head axis, so a new model may use either, but weights trained with one give
+    nonsense with the other. Same shape and dtype as x. Angles are computed in float64: in float32 those of positions
+    near 100,000 are off by up to 7e-3 radians at d_head 128. Raises ValueError for what does not fit.
+    Source: Su et al. 2021 (RoFormer), section 3.4.2, equation 34.
+    """
+    axis = _axis_of(pairs)
+    angles = _angles(x, positions, base)  # (T, d_head/2) or (B, 1, T, d_head/2)
+    working = torch.promote_types(x.dtype, torch.float32)  # bfloat16 is turned in float32, then rounded once
+    cos, sin = angles.cos().to(working), angles.sin().to(working)
+    sizes = (-1, 2) if axis == -1 else (2, -1)  # (d_head/2, 2) for neighbours, (2, d_head/2) for halves
+    first, second = x.to(working).unflatten(-1, sizes).unbind(axis)  # (…, T, d_head/2) each
+    turned = torch.stack([first * cos - second * sin, first * sin + second * cos], axis)
+    return turned.flatten(-2).to(x.dtype)  # (…, T, d_head)
+
+
+def frequencies(d_head, base=10000.0):
+    """θ_i = base^(−2i/d_head) for i = 0 … d_head/2 − 1: radians a position, from 1 down to nearly 1/base; float64.
+
+    Source: Su et al. 2021, section 3.2.2. Raises ValueError for an odd d_head or a base that is not positive.
+    """
+    if d_head < 2 or d_head % 2:
+        raise ValueError(f"d_head is {d_head}: it must be even, since numbers turn in pairs")
+    if not base > 0:
+        raise ValueError(f"base is {base}: it must be a positive number (10000 in the paper)")
+    return base ** -(torch.arange(0, d_head, 2, dtype=torch.float64) / d_head)
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """`rotate` with its settings filled in, for a layer to keep: Rotary(d_head)(x, positions).
+
+    Not an nn.Module, and it keeps no table of angles: `layer.to(torch.bfloat16)` would round a table to 8 bits.
+    Raises ValueError for an odd d_head, a base that is not positive, or an unknown way to pair.
+    """
+
+    d_head: int
+    base: float = 10000.0
+    pairs: str = "neighbours"
+
+    def __post_init__(self):
+        frequencies(self.d_head, self.base)
+        _axis_of(self.pairs)
+
+    def __call__(self, x, positions):
+        if x.shape[-1] != self.d_head:
+            raise ValueError(f"x is {tuple(x.shape)} but this Rotary is for d_head {self.d_head} (last axis)")
+        return rotate(x, positions, self.base, self.pairs)
+
+
+def _angles(x, positions, base):
+    """position · θ in float64, shaped to broadcast against x (…, T, d_head/2)."""
+    positions = torch.as_tensor(positions, device=x.device)
+    shape = tuple(positions.shape)
+    if x.ndim < 2:
+        raise ValueError(f"x is {tuple(x.shape)}: it needs at least two axes, (…, T, d_head)")
+    per_row = len(shape) == 2 and x.ndim == 4 and shape[0] in (1, x.shape[0])
+    if not (len(shape) == 1 or per_row) or shape[-1] != x.shape[-2]:
+        raise ValueError(f"positions is {shape} but x is {tuple(x.shape)}: give (T,), or (B, T) for (B, h, T, d_head)")
+    angles = positions.double().unsqueeze(-1) * frequencies(x.shape[-1], base).to(x.device)
+    return angles.unsqueeze(-3) if per_row else angles  # the same turn for every head
+
+
+def _axis_of(pairs):
+    if pairs not in PAIRS:
+        raise ValueError(f"pairs is {pairs!r}: choose one of {', '.join(map(repr, PAIRS))}")
+    return PAIRS[pairs]
