@@ -1,0 +1,183 @@
+"""Attention on a CPU: naive, tiled and the library's, in time and in peak memory, over the number of tokens T.
+
+One thread, float32, eight heads of 64. Times are CPU time, which on one thread is what the wall clock shows when nobody
+else uses the machine; they are taken in turns, and told as ratios to naive of the same rounds. Peak memory is what a
+fresh process grows by, inputs not counted. The result is written as JSON beside those that ship with the course.
+usage: python benchmarks/attention.py [--quick] [--out DIR | --record]
+"""
+
+import argparse
+import math
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded, here and in the fresh processes
+
+import torch
+import torch.nn.functional as F
+
+from course_utils.attention import tiled
+from course_utils.costs import records
+from course_utils.costs.measure import environment, growth_exponent, overtakes_from, peak_memory, ratio, time_together
+from course_utils.costs.memory import in_decimal_units
+
+HEADS, D_HEAD = 8, 64
+LENGTHS = {256: 9, 512: 9, 1024: 7, 2048: 5, 4096: 3, 8192: 3}  # T: rounds
+MEMORY_LENGTHS = (1024, 2048, 4096, 8192, 16384)
+NAIVE_UP_TO = 8192  # at 16,384 its scores alone would take 17 GB
+
+
+def naive(q, k, v, causal):
+    """softmax(q kᵀ/√d) v with every score stored, as the formula says; (1, h, T, d) each."""
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if causal:
+        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(ahead, -torch.inf)
+    return torch.softmax(scores, dim=-1) @ v
+
+
+def tiled_64(q, k, v, causal):
+    return tiled.forward(q, k, v, causal, block_q=64, block_k=64)[0]
+
+
+def tiled_256(q, k, v, causal):
+    return tiled.forward(q, k, v, causal, block_q=256, block_k=256)[0]
+
+
+def library(q, k, v, causal):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+IMPLEMENTATIONS = {"naive": naive, "tiled 64": tiled_64, "tiled 256": tiled_256, "library": library}
+TILED = [name for name in IMPLEMENTATIONS if name.startswith("tiled")]
+
+
+def random_inputs(T):
+    return torch.randn(3, 1, HEADS, T, D_HEAD, generator=torch.Generator().manual_seed(0)).unbind()
+
+
+def measure_times(causal, lengths):
+    """One row for each T and implementation: seconds, and how many times faster than naive."""
+    rows = []
+    for T, rounds in lengths.items():
+        q, k, v = random_inputs(T)
+        check_equal(q, k, v, causal)  # and a warm-up
+        functions = {name: partial(function, q, k, v, causal) for name, function in IMPLEMENTATIONS.items()}
+        timings = time_together(functions, repeats=rounds, warmup=0, clock=time.process_time)
+        for name, timing in timings.items():
+            faster = ratio(timings["naive"], timing)
+            row = {"causal": causal, "T": T, "implementation": name}
+            row |= {"seconds": timing.median, "seconds_low": timing.low, "seconds_high": timing.high}
+            row |= {"faster": faster.median, "faster_low": faster.low, "faster_high": faster.high, "rounds": rounds}
+            rows.append(row)
+    return rows
+
+
+def check_equal(q, k, v, causal):
+    """A benchmark of a wrong answer says nothing."""
+    expected = naive(q, k, v, causal)
+    for name, function in IMPLEMENTATIONS.items():
+        torch.testing.assert_close(function(q, k, v, causal), expected, atol=1e-4, rtol=1e-4, msg=f"{name} is wrong")
+
+
+def measure_memory(lengths, names):
+    """One row for each T and implementation: the bytes by which a fresh process grows. Causal; full takes as much."""
+    rows = []
+    for T in lengths:
+        for name in names:
+            if name == "naive" and T > NAIVE_UP_TO:
+                continue
+            grown = peak_memory(attend, name, T, prepare=with_inputs, rehearse=(name, 64))
+            rows.append({"causal": True, "T": T, "implementation": name, "peak_bytes": grown})
+    return rows
+
+
+def with_inputs(name, T):
+    return (IMPLEMENTATIONS[name], *random_inputs(T))
+
+
+def attend(function, q, k, v):
+    return function(q, k, v, causal=True)
+
+
+def time_table(rows):
+    """A line for each T: naive's milliseconds, and how many times faster each other one is."""
+    columns = {"T": "T", "naive": "naive, ms"} | {name: f"{name}, ×" for name in IMPLEMENTATIONS if name != "naive"}
+    lines = {}
+    for row in rows:
+        line = lines.setdefault(row["T"], {"T": row["T"]})
+        line[row["implementation"]] = row["seconds"] * 1e3 if row["implementation"] == "naive" else row["faster"]
+    return records.table(list(lines.values()), columns)
+
+
+def memory_table(rows):
+    lines = {}
+    for row in rows:
+        lines.setdefault(row["T"], {"T": row["T"]})[row["implementation"]] = row["peak_bytes"] / 1e6
+    return records.table(list(lines.values()), {"T": "T"} | {name: f"{name}, MB" for name in IMPLEMENTATIONS})
+
+
+def time_finding(rows, causal):
+    """One sentence, computed from the rows of one table. "Faster" means in three rounds of four."""
+    parts = []
+    for name in [*TILED, "library"]:
+        mine = [row for row in rows if row["implementation"] == name]
+        sizes, last = [row["T"] for row in mine], mine[-1]
+        start = overtakes_from(sizes, [1 / row["faster_low"] for row in mine], [1] * len(mine))
+        verdict = "is not faster than naive" if start is None else f"is faster than naive from T = {start:,} on"
+        parts.append(f"{name} {verdict} ({last['faster']:.1f}× at T = {last['T']:,})")
+    return f"{'Causal' if causal else 'Full'} attention: {'; '.join(parts)}."
+
+
+def memory_finding(rows):
+    parts = []
+    for name in dict.fromkeys(row["implementation"] for row in rows):
+        mine = [row for row in rows if row["implementation"] == name]
+        power = growth_exponent([row["T"] for row in mine], [max(1, row["peak_bytes"]) for row in mine])
+        last = mine[-1]
+        parts.append(f"T^{power:.2f} for {name} ({in_decimal_units(last['peak_bytes'])} at T = {last['T']:,})")
+    T = rows[-1]["T"]
+    output = in_decimal_units(4 * HEADS * T * D_HEAD)
+    return f"Peak memory grows as {', '.join(parts)}. The output alone is {output} at T = {T:,}."
+
+
+def main(quick=False, folder=records.LOCAL):
+    torch.set_num_threads(1)
+    lengths, memory_lengths = ({32: 2, 64: 2}, (64, 256)) if quick else (LENGTHS, MEMORY_LENGTHS)
+    where = environment()
+    print(f"{where['device']}, one thread, torch {where['torch']}, {HEADS} heads of {D_HEAD}, float32")
+    rows, findings = [], []
+    for causal in (True,) if quick else (False, True):
+        times = measure_times(causal, lengths)
+        rows += [{"measured": "time"} | row for row in times]
+        findings.append(time_finding(times, causal))
+        kind = "causal" if causal else "full"
+        print(
+            f"\n{kind} attention, × is how many times faster than naive\n{time_table(times)}\n{findings[-1]}",
+            flush=True,
+        )
+    memory = measure_memory(memory_lengths, ["naive", "tiled 64"] if quick else IMPLEMENTATIONS)
+    rows += [{"measured": "memory"} | row for row in memory]
+    findings.append(memory_finding(memory))
+    print(f"\ncausal attention, peak memory over the inputs\n{memory_table(memory)}\n{findings[-1]}")
+    settings = {
+        "batch": 1,
+        "heads": HEADS,
+        "d_head": D_HEAD,
+        "dtype": "float32",
+        "quick": quick,
+        "clock": "process time",
+        "spread": "quartiles",
+    }
+    print(f"\nwritten: {records.write('attention-cpu', where, settings, rows, findings, folder)}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    parser.add_argument("--out", type=Path, default=records.LOCAL, help="folder for the JSON")
+    parser.add_argument("--record", action="store_true", help="write where the results lie that ship with the course")
+    chosen = parser.parse_args()
+    main(chosen.quick, records.RECORDED if chosen.record else chosen.out)

@@ -1,0 +1,81 @@
+"""Bytes: what the score matrix takes for a moment, what the KV cache takes for as long as a text is written.
+
+GB is 1000³ bytes and GiB is 1024³, 7% more. Bandwidth is quoted in the first, memory is often sold as the first and
+built as the second. So say which: `in_decimal_units` and `in_binary_units` do.
+"""
+
+import math
+
+from course_utils.costs.sizes import whole
+
+BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1, "int4": 0.5}
+
+
+def value_bytes(bytes_per_value):
+    """Bytes of one value, from a number or from the name of a dtype, "bfloat16"; whole numbers stay integers."""
+    width = BYTES.get(str(bytes_per_value).removeprefix("torch."), bytes_per_value)
+    if isinstance(width, bool) or not isinstance(width, int | float) or not 0 < width < 1000:
+        raise ValueError(f"bytes_per_value is {bytes_per_value!r}: give a number, or one of {', '.join(BYTES)}")
+    return int(width) if width == int(width) else width
+
+
+def score_bytes(B, h, n, m=None, bytes_per_value=2):
+    """Bytes of the scores of one layer, (B, h, n, m), if they are ever stored; fp16 or bf16 when nothing is said.
+
+    m is n when left out. Softmax makes a second matrix of the same size, so naive attention holds twice this.
+    """
+    B, h, n, m = whole(B=B, h=h, n=n, m=n if m is None else m)
+    return B * h * n * m * value_bytes(bytes_per_value)
+
+
+def kv_cache_bytes(layers, n_kv_heads, d_head, T, B=1, bytes_per_value=2):
+    """Bytes of a KV cache: 2 · layers · n_kv_heads · d_head · T · B · bytes per value; the 2 is for keys and values.
+
+    T = 1 and B = 1 give the bytes per token. Source: Pope et al. 2022, section 3.3.
+    """
+    layers, n_kv_heads, d_head, T, B = whole(layers=layers, n_kv_heads=n_kv_heads, d_head=d_head, T=T, B=B)
+    return 2 * layers * n_kv_heads * d_head * T * B * value_bytes(bytes_per_value)
+
+
+def latent_cache_bytes(layers, d_latent, d_rope, T, B=1, bytes_per_value=2):
+    """Bytes of the cache of multi-head latent attention: a latent and a rotary key for each token and layer.
+
+    Keys and values are both read out of the latent, so there is no 2. Source: DeepSeek-AI 2024 (DeepSeek-V2),
+    section 2.1.4, table 1.
+    """
+    layers, d_latent, d_rope, T, B = whole(layers=layers, d_latent=d_latent, d_rope=d_rope, T=T, B=B)
+    return layers * (d_latent + d_rope) * T * B * value_bytes(bytes_per_value)
+
+
+def in_decimal_units(number_of_bytes, unit=None, digits=3):
+    """The bytes in words, by thousands: 34_359_738_368 is "34.4 GB". unit fixes the unit: "GB" for a column in GB.
+
+    `digits` significant digits. Raises ValueError for a unit it does not know.
+    """
+    return _in_words(number_of_bytes, 1000, ("bytes", "kB", "MB", "GB", "TB", "PB"), unit, digits)
+
+
+def in_binary_units(number_of_bytes, unit=None, digits=3):
+    """The bytes in words, by 1024s: 34_359_738_368 is "32.0 GiB". Arguments as in in_decimal_units."""
+    return _in_words(number_of_bytes, 1024, ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"), unit, digits)
+
+
+def _in_words(number_of_bytes, step, units, unit, digits):
+    if unit is not None and unit not in units:
+        raise ValueError(f"unit is {unit!r}: it must be one of {', '.join(units)}")
+    power = 0 if unit is None else units.index(unit)
+    while unit is None and power < len(units) - 1 and _rounded(number_of_bytes / step**power, digits) >= step:
+        power += 1
+    amount = _rounded(number_of_bytes / step**power, digits)
+    decimals = max(0, digits - 1 - _magnitude(amount)) if power else 0
+    return f"{amount:.{decimals}f} {units[power]}"
+
+
+def _rounded(amount, digits):
+    """To so many significant digits, but never fewer than stand before the point."""
+    return round(amount, max(0, digits - 1 - _magnitude(amount)))
+
+
+def _magnitude(amount):
+    """The power of ten of the first digit: 0 for 1 to 9, 1 for 10 to 99, -1 for 0.1 to 0.9."""
+    return math.floor(math.log10(amount)) if amount else 0

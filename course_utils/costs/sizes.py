@@ -1,0 +1,46 @@
+"""Are these sizes that something can be counted with? Asked once, for all modules of this room."""
+
+import operator
+
+
+def whole(**sizes):
+    """The sizes as Python integers, in the order given; Python's never overflow, as NumPy's and torch's do.
+
+    Raises TypeError for what is not a whole number, ValueError for one below 1.
+    """
+    numbers = []
+    for name, size in sizes.items():
+        try:
+            number = operator.index(size)
+        except TypeError:
+            raise TypeError(f"{name} is {size!r}: it must be a whole number") from None
+        if number < 1:
+            raise ValueError(f"{name} is {number}: it must be at least 1")
+        numbers.append(number)
+    return numbers
+
+
+def heads(d_model, n_heads, n_kv_heads=None, d_head=None):
+    """n_heads, n_kv_heads and d_head as integers, with n_kv_heads = n_heads and d_head = d_model / n_heads if left out.
+
+    Raises ValueError when n_heads does not divide d_model (and d_head is not given), or is no multiple of n_kv_heads.
+    """
+    d_model, n_heads = whole(d_model=d_model, n_heads=n_heads)
+    (n_kv_heads,) = whole(n_kv_heads=n_heads if n_kv_heads is None else n_kv_heads)
+    if n_heads % n_kv_heads:
+        raise ValueError(
+            f"n_heads is {n_heads} and n_kv_heads {n_kv_heads}: the first must be a multiple of the second"
+        )
+    if d_head is None:
+        if d_model % n_heads:
+            raise ValueError(
+                f"d_model is {d_model} and n_heads {n_heads}: heads of equal width need a multiple; or give d_head"
+            )
+        d_head = d_model // n_heads
+    (d_head,) = whole(d_head=d_head)
+    return n_heads, n_kv_heads, d_head
+
+
+def plain(fraction):
+    """A Fraction as an integer where it is whole, else as a float."""
+    return fraction.numerator if fraction.denominator == 1 else float(fraction)
