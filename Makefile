@@ -22,11 +22,11 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test grade build check lint bench lock clean again
+.PHONY: help lab test grade build check lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-13s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
 
 lab: $(STAMP) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on a server)
 	JUPYTER_CONFIG_PATH="$(CURDIR)" $(PY) -m jupyterlab $(LAB_FLAGS) $(ARGS)
@@ -48,8 +48,11 @@ lint: $(STAMP) ## check style and format of the code
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 
-bench: $(STAMP) ## run the benchmarks, one after the other
+bench: $(STAMP) ## run the benchmarks for a CPU, one after the other (minutes)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+bench-gpu: $(STAMP) ## run the benchmarks for a GPU (ARGS=--quick tries them without one, ARGS=--record keeps the results)
+	@for script in benchmarks/gpu/*.py; do echo "== $$script"; $(PY) "$$script" $(ARGS) || exit 1; done
 
 lock: ## resolve pyproject.toml afresh and write requirements.lock
 	@$(PYTHON) scripts/preflight.py

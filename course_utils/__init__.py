@@ -1,7 +1,7 @@
 """Attention, from pencil to kernel: the code behind the notebooks.
 
-Rooms, each importing only from those before it: `attention` (the mathematics), `views` (figures and widgets),
-`checks` (what an exercise must satisfy), `grading` (build and grade). Importing this package loads none of them.
+Rooms: `attention` (the mathematics), `costs` (counts, and what is measured), `models` (small ones), `views` (figures
+and widgets), `checks` (what an exercise must satisfy), `grading` (build and grade). Importing this package loads none.
 """
 
 __version__ = "0.1.0"

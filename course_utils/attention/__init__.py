@@ -1,5 +1,7 @@
-"""The mathematics: scaled dot-product attention three times, with one signature and the same steps in each.
+"""The mathematics: attention, from lists of numbers to a kernel for a GPU.
 
-`lists` is plain Python on 2-D lists, `arrays` is NumPy and `tensors` is PyTorch, both with any leading dimensions.
+`lists`, `arrays` and `tensors` are scaled dot-product attention with one signature and the same steps, in plain Python,
+NumPy and PyTorch. On them stand `scaling` (why 1/√d_k), `masks`, `multihead` with `rotary`, and `cache`. `tiled` is
+attention without the matrix of scores, `traffic` counts the bytes that saves, and `flash` is the same in Triton.
 Import the module you want; importing this package loads none of them.
 """

@@ -1,0 +1,248 @@
+"""Attention on a GPU: ours in Triton, naive, and each backend of F.scaled_dot_product_attention, in one run.
+
+bfloat16, 16,384 tokens and a width of 2048 in every shape, as in the FlashAttention papers: d_head 64 and 128, causal
+and not, T from 1k to 16k. First the errors against float64, then times taken in turns, forward and backward, then peak
+memory and one decoding step. FLOPs are counted as 4·B·h·T²·d_head, half of it when causal, 2.5 times that for the
+backward; TFLOP/s stand beside the rate of a large matrix product measured in the same run.
+usage: python benchmarks/gpu/attention.py [--quick] [--out DIR | --record]
+--quick runs tiny shapes, on the CPU in Triton's interpreter where there is no GPU: it shows that all of it works.
+"""
+
+import argparse
+import itertools
+import math
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from course_utils.attention.flash import flash_attention
+from course_utils.attention.multihead import grouped_attention
+from course_utils.costs import records
+from course_utils.costs.counts import attention_flops
+from course_utils.costs.measure import environment, growth_exponent, peak_memory, ratio, time_call, time_together
+
+TOKENS, WIDTH = 16384, 2048
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
+NAIVE_UP_TO = 8192  # beyond, its scores and their copies take tens of gigabytes
+BACKENDS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "cuDNN": SDPBackend.CUDNN_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+}
+
+
+def naive(q, k, v, causal):
+    """softmax(q kᵀ/√d) v with every score stored, as the formula says; (B, h, T, d_head) each."""
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if causal:
+        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        scores = scores.masked_fill(ahead, -torch.inf)
+    return torch.softmax(scores, dim=-1) @ v
+
+
+def library(backend, q, k, v, causal):
+    with sdpa_kernel(BACKENDS[backend]):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+IMPLEMENTATIONS = {"ours": flash_attention} | {name: partial(library, name) for name in BACKENDS} | {"naive": naive}
+
+
+def random_inputs(B, T, d, device, dtype, width=WIDTH):
+    """q, k, v and a gradient of the output, (B, width / d, T, d) each."""
+    made = torch.Generator(device).manual_seed(0)
+    q, k, v, do = torch.randn(4, B, width // d, T, d, generator=made, device=device, dtype=dtype).unbind()
+    return q.requires_grad_(), k.requires_grad_(), v.requires_grad_(), do
+
+
+def working(q, k, v, causal):
+    """The implementations that take such inputs here, by name."""
+    found = {}
+    for name, function in IMPLEMENTATIONS.items():
+        if name == "naive" and q.shape[2] > NAIVE_UP_TO:
+            continue
+        try:
+            function(q, k, v, causal)
+        except RuntimeError as error:
+            print(f"  {name} does not run here: {str(error).splitlines()[0][:100]}")
+            continue
+        found[name] = function
+    return found
+
+
+def measure_errors(device, dtype, T, widths):
+    """Error of output and gradients against float64 on the same rounded inputs, relative in norm; a row for each."""
+    rows = []
+    for d, causal in itertools.product(widths, (False, True)):
+        q, k, v, do = random_inputs(1, T, d, device, dtype, width=2 * d)
+        exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
+        expected = naive(*exact, causal)
+        expected = (expected, *torch.autograd.grad(expected, exact, do.double()))
+        for name, function in working(q, k, v, causal).items():
+            o = function(q, k, v, causal)
+            found = (o, *torch.autograd.grad(o, (q, k, v), do))
+            errors = {
+                f"error_{what}": ((a.double() - b).norm() / b.norm()).item()
+                for what, a, b in zip(("o", "dq", "dk", "dv"), found, expected, strict=True)
+            }
+            rows.append({"measured": "error", "dtype": str(dtype)[6:], "d": d, "causal": causal, "T": T} | errors)
+            rows[-1]["implementation"] = name
+    return rows
+
+
+def measure_times(device, dtype, d, causal, B, T, width, rounds, matmul_rate):
+    """Forward alone, and with backward: seconds, TFLOP/s, share of the matrix product's rate, speed over the others."""
+    q, k, v, do = random_inputs(B, T, d, device, dtype, width)
+    h = width // d
+    functions = working(q, k, v, causal)
+    timings = {"forward": time_together(
+        {name: no_grad(partial(function, q, k, v, causal)) for name, function in functions.items()},
+        repeats=rounds, warmup=3, device=device,
+    )}  # fmt: skip
+    timings["both"] = time_together(
+        {name: partial(forward_and_backward, function, q, k, v, do, causal) for name, function in functions.items()},
+        repeats=rounds, warmup=3, device=device,
+    )  # fmt: skip
+    rows = []
+    for direction, by_name in timings.items():
+        flops = attention_flops(B, h, T, d_k=d, causal=causal)
+        if direction == "both":
+            flops += attention_flops(B, h, T, d_k=d, causal=causal, backward=True)
+        for name, timing in by_name.items():
+            row = {"measured": "time", "direction": direction, "d": d, "causal": causal, "T": T, "implementation": name}
+            row |= {"seconds": timing.median, "seconds_low": timing.low, "seconds_high": timing.high, "rounds": rounds}
+            row |= {"tflops": flops / timing.median / 1e12, "of_matmul": flops / timing.median / matmul_rate}
+            for other in ("flash", "cuDNN", "naive"):
+                row[f"over_{other}"] = ratio(by_name[other], timing).median if other in by_name else None
+            rows.append(row)
+    return rows
+
+
+def no_grad(function):
+    def call():
+        with torch.no_grad():
+            return function()
+
+    return call
+
+
+def forward_and_backward(function, q, k, v, do, causal):
+    return torch.autograd.grad(function(q, k, v, causal), (q, k, v), do)
+
+
+def measure_memory(device, dtype, d, lengths, width):
+    """Bytes over the inputs at the peak of one causal forward and backward, for one sequence of each length."""
+    rows = []
+    for T in lengths:
+        q, k, v, do = random_inputs(1, T, d, device, dtype, width)
+        for name, function in working(q, k, v, True).items():
+            grown = peak_memory(forward_and_backward, function, q, k, v, do, True, device=device)
+            rows.append({"measured": "memory", "d": d, "T": T, "implementation": name, "peak_bytes": grown})
+    return rows
+
+
+def measure_decoding(device, dtype, B, heads, kv_heads, T, d, rounds, copy_rate):
+    """One new token in each of B sequences against T cached ones: bytes of keys and values read a second."""
+    q = torch.randn(B, heads, 1, d, device=device, dtype=dtype)
+    k, v = torch.randn(2, B, kv_heads, T, d, device=device, dtype=dtype).unbind()
+    functions = {
+        "library": lambda: F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
+        "grouped_attention": lambda: grouped_attention(q, k, v)[0],
+        "ours": lambda: flash_attention(q, k, v),
+    }
+    timings = time_together({name: no_grad(f) for name, f in functions.items()}, rounds, warmup=3, device=device)
+    rows = []
+    for name, timing in timings.items():
+        rate = (k.nbytes + v.nbytes) / timing.median
+        row = {"measured": "decoding", "B": B, "heads": heads, "kv_heads": kv_heads, "T": T, "implementation": name}
+        row |= {"seconds": timing.median, "bytes_per_second": rate, "of_copy": rate / copy_rate}
+        rows.append(row)
+    return rows
+
+
+def measure_ceilings(device, dtype, size, n_bytes, rounds):
+    """FLOPs a second of a square matrix product, and bytes a second, read and written, of a copy."""
+    a, b = torch.randn(2, size, size, device=device, dtype=dtype).unbind()
+    x = torch.empty(n_bytes, dtype=torch.uint8, device=device)
+    y = torch.empty_like(x)
+    product = time_call(lambda: a @ b, rounds, warmup=3, device=device).median
+    copy = time_call(lambda: y.copy_(x), rounds, warmup=3, device=device).median
+    return 2 * size**3 / product, 2 * n_bytes / copy
+
+
+def time_table(rows):
+    columns = {"T": "T", "implementation": "implementation", "tflops": "TFLOP/s", "of_matmul": "of matmul"}
+    columns |= {f"over_{other}": f"over {other}" for other in ("flash", "cuDNN", "naive")}
+    return records.table(rows, columns)
+
+
+def time_finding(rows, direction, d, causal):
+    """The least and the largest of ours over each other one, for T of 2k or more, as a sentence."""
+    ours = [row for row in rows if row["implementation"] == "ours"]
+    ours = [row for row in ours if row["T"] >= 2048] or ours
+    parts = []
+    for other in ("flash", "cuDNN", "naive"):
+        ratios = [row[f"over_{other}"] for row in ours if row[f"over_{other}"] is not None]
+        if ratios:
+            parts.append(f"{min(ratios):.2f} to {max(ratios):.2f} times as fast as {other}")
+    kind = "causal" if causal else "full"
+    what = "Forward" if direction == "forward" else "Forward and backward"
+    return f"{what}, d_head {d}, {kind}, T from {ours[0]['T']:,}: ours is {', '.join(parts) or 'alone'}."
+
+
+def memory_finding(rows):
+    ours = [row for row in rows if row["implementation"] == "ours"]
+    power = growth_exponent([row["T"] for row in ours], [max(1, row["peak_bytes"]) for row in ours])
+    return f"Peak memory of ours grows as T^{power:.2f}."
+
+
+def main(quick=False, folder=records.LOCAL):
+    gpu = torch.cuda.is_available()
+    if not gpu and not quick:
+        raise SystemExit("no GPU here: nothing to measure (--quick tries all of it on the CPU, in the interpreter)")
+    device, dtype = ("cuda", torch.bfloat16) if gpu else ("cpu", torch.float32)
+    lengths, tokens, rounds, widths = ((64, 128), 128, 2, (64,)) if quick else (LENGTHS, TOKENS, 15, (64, 128))
+    width = 64 if quick else WIDTH
+    where = environment(device)
+    print(f"{where['device']}, torch {where['torch']}, triton {where['triton']}, {dtype}", flush=True)
+    matmul_rate, copy_rate = measure_ceilings(device, dtype, *((128, 2**20) if quick else (8192, 2**31)), rounds)
+    print(f"matrix product {matmul_rate / 1e12:.0f} TFLOP/s, copy {copy_rate / 1e12:.2f} TB/s", flush=True)
+
+    rows, findings = [], []
+    for kind in (dtype,) if quick else (torch.bfloat16, torch.float16, torch.float32):
+        errors = measure_errors(device, kind, 100 if quick else 1000, widths)
+        rows += errors
+        print(f"\nerror against float64, {kind}\n{records.table(errors)}", flush=True)
+    for d, causal in itertools.product(widths, (False, True)):
+        times = []
+        for T in lengths:
+            times += measure_times(device, dtype, d, causal, tokens // T, T, width, rounds, matmul_rate)
+        rows += times
+        for direction in ("forward", "both"):
+            some = [row for row in times if row["direction"] == direction]
+            findings.append(time_finding(some, direction, d, causal))
+            print(f"\n{direction}, d_head {d}, causal {causal}\n{time_table(some)}\n{findings[-1]}", flush=True)
+    memory = measure_memory(device, dtype, 64, lengths, width)
+    findings.append(memory_finding(memory))
+    print(f"\npeak memory, bytes\n{records.table(memory)}\n{findings[-1]}", flush=True)
+    for kv_heads in (4,) if quick else (32, 8, 1):
+        shape = (1, 4, kv_heads, 64, 64) if quick else (16, 32, kv_heads, 8192, 128)
+        rows += measure_decoding(device, dtype, *shape, rounds, copy_rate)
+    decoding = [row for row in rows if row["measured"] == "decoding"]
+    print(f"\none decoding step\n{records.table(decoding)}")
+    settings = {"dtype": str(dtype)[6:], "tokens": tokens, "width": width, "quick": quick, "spread": "quartiles"}
+    settings |= {"matmul_flops_per_second": matmul_rate, "copy_bytes_per_second": copy_rate}
+    settings |= {"flops": "4·B·h·T²·d_head, half when causal, backward 2.5 times as many"}
+    print(f"\nwritten: {records.write('attention-gpu', where, settings, [*rows, *memory], findings, folder)}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    parser.add_argument("--out", type=Path, default=records.LOCAL, help="folder for the JSON")
+    parser.add_argument("--record", action="store_true", help="write where the results lie that ship with the course")
+    chosen = parser.parse_args()
+    main(chosen.quick, records.RECORDED if chosen.record else chosen.out)

@@ -1,0 +1,185 @@
+"""FlashAttention in Triton: exact attention that never writes the scores to memory.
+
+The forward kernel is the loop of `tiled.forward` for one block of queries, and the part to read first. Its backward is
+in `flash_backward.py`. Without a GPU the same kernels run in Triton's interpreter: the same numbers, slowly.
+
+Sources: Dao et al. 2022 (FlashAttention), algorithm 1; Dao 2023 (FlashAttention-2), algorithm 1.
+"""
+
+import torch
+
+from course_utils.attention.flash_backward import backward
+from course_utils.attention.shapes import check_grouped, check_scale
+from course_utils.attention.triton_setup import (
+    DTYPES,
+    LN_2,
+    LOG2_E,
+    config,
+    interpreted,
+    padded,
+    readable,
+    tiles,
+    tl,
+    triton,
+    tuned,
+)
+
+# Stands for "no score yet". With −inf, a row that sees no key would compute −inf − (−inf), which is NaN.
+LOWEST = tl.constexpr(-1e38)
+
+# Rows of queries, rows of keys, warps, stages, most registers: what is tried on a GPU, by head dimension.
+SMALL = config(64, 32, 4, 2)  # fits into the smaller on-chip memory of desktop cards
+FORWARD = {
+    64: [config(128, 64, 8, 3), config(128, 128, 8, 2), config(64, 64, 4, 3), config(64, 128, 4, 2), SMALL],
+    128: [
+        config(128, 64, 8, 2, registers=128),  # few enough that two programs share a processor: exps beside products
+        config(128, 64, 8, 3),
+        config(128, 128, 8, 2),
+        config(64, 64, 4, 2),
+        config(64, 128, 4, 2),
+        SMALL,
+    ],
+    256: [config(128, 64, 8, 2), config(64, 64, 4, 2), config(128, 32, 8, 2), SMALL],
+    torch.float32: [config(32, 32, 8, 1), config(16, 32, 8, 1)],
+}
+
+
+def flash_attention(q, k, v, causal=False, scale=None, return_lse=False):
+    """Attention without the (n, m) matrix in memory: softmax(q kᵀ · scale) v, tile by tile, differentiable once.
+
+    q is (B, h, n, d_head), k and v are (B, h_kv, m, d_head): float16, bfloat16 or float32, on a GPU (or on the CPU in
+    Triton's interpreter, without bfloat16). d_head is a multiple of 8 from 16 to 256; h is a multiple of h_kv, and
+    query head i reads key head i // (h / h_kv). Any strides. causal: the last query sees the last key, each one before
+    it one key less. scale is 1/√d_head when left out. Returns the output (B, h, n, d_head) in q's dtype, with
+    return_lse also the log-sum-exp of each row (B, h, n) in float32. A query that sees no key gets zeros and −inf.
+    Raises ValueError for shapes and scales that do not fit, TypeError for dtypes, RuntimeError for the wrong device.
+    Source: Dao 2023, FlashAttention-2, algorithms 1 and 2.
+    """
+    _check(q, k, v, causal)
+    scale = check_scale(scale, q.shape[-1])
+    if scale <= 0:  # the kernel takes the largest score before scaling, so its scale has to be positive
+        q, scale = q * scale, 1.0
+    output, lse = FlashAttention.apply(q, k, v, causal, scale)
+    return (output, lse) if return_lse else output
+
+
+class FlashAttention(torch.autograd.Function):
+    """The kernels as one differentiable operation. Use `flash_attention`, which checks what it is given."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, causal, scale):
+        q, k, v = readable(q), readable(k), readable(v)
+        o, lse = forward(q, k, v, causal, scale)
+        ctx.save_for_backward(q, k, v, o, lse)
+        ctx.causal, ctx.scale = causal, scale
+        return o, lse
+
+    @staticmethod
+    def backward(ctx, do, d_lse):
+        if torch.is_grad_enabled():  # create_graph=True
+            raise RuntimeError("flash_attention has a first derivative only: use tensors.attention for a second one")
+        return *backward(*ctx.saved_tensors, readable(do), d_lse.contiguous(), ctx.causal, ctx.scale), None, None
+
+
+def forward(q, k, v, causal, scale):
+    """Launch the forward kernel: output (B, h, n, d_head) and log-sum-exp (B, h, n)."""
+    B, h, n, d = q.shape
+    m = k.shape[2]
+    o = torch.empty_like(q)
+    lse = q.new_empty(B, h, n, dtype=torch.float32)
+    if 0 in (B, h, n, m):  # nothing to attend from, or nothing to attend to
+        return o.zero_(), lse.fill_(-torch.inf)
+    blocks = lambda meta: (triton.cdiv(n, meta["BLOCK_Q"]), h, B)  # noqa: E731
+    run = tuned(forward_kernel, FORWARD, q, causal, max(n, m))
+    group, scale = h // k.shape[1], scale * LOG2_E.value
+    tensors = tiles(q), tiles(k), tiles(v), tiles(o)
+    with torch.cuda.device_of(q):
+        run[blocks](*tensors, lse, n, m, group, scale, CAUSAL=causal, D=padded(d), enable_fp_fusion=True)
+    return o, lse
+
+
+@triton.jit
+def forward_kernel(
+    queries, keys, values, outputs, lse, n_queries, n_keys, group, scale,
+    CAUSAL: tl.constexpr, D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """One block of queries against all the keys it may see.
+
+    queries, keys, values, outputs are tensor descriptors: they know sizes and strides, read zeros past the end and
+    write nothing there. `group` query heads read one key head. lse (B, h, n) is a pointer. m, l, acc as in tiled.py.
+    """
+    i = tl.num_programs(0) - 1 - tl.program_id(0)  # the longest causal rows start first
+    head, batch = tl.program_id(1), tl.program_id(2)
+    rows = i * BLOCK_Q + tl.arange(0, BLOCK_Q)
+    q = queries.load([batch, head, i * BLOCK_Q, 0]).reshape(BLOCK_Q, D)  # (BLOCK_Q, D)
+
+    # Keys before `unmasked` are seen by every row of the block; those up to `stop` by some, so they need the mask.
+    if CAUSAL:
+        last = rows + n_keys - n_queries  # the last query sees the last key
+        seen = i * BLOCK_Q + n_keys - n_queries + 1  # how many keys the first row sees
+        unmasked, stop = seen, tl.minimum(seen + BLOCK_Q - 1, n_keys)
+    else:
+        last = tl.zeros_like(rows) + n_keys - 1
+        unmasked, stop = n_keys, n_keys
+    unmasked = tl.maximum(unmasked, 0) // BLOCK_K * BLOCK_K
+
+    acc = tl.zeros([BLOCK_Q, D], tl.float32)
+    l = tl.zeros([BLOCK_Q], tl.float32)
+    m = tl.full([BLOCK_Q], LOWEST, tl.float32)
+    acc, l, m = _attend(acc, l, m, q, keys, values, batch, head // group, 0, unmasked, last, scale, False, D, BLOCK_K)
+    acc, l, m = _attend(acc, l, m, q, keys, values, batch, head // group, unmasked, stop, last, scale, True, D, BLOCK_K)
+
+    nothing = l == 0  # a row that may see no key gets zeros, and log 0
+    l = tl.where(nothing, 1.0, l)
+    out = (acc * (1 / l)[:, None]).to(outputs.dtype)
+    outputs.store([batch, head, i * BLOCK_Q, 0], out.reshape(1, 1, BLOCK_Q, D))
+    row_lse = tl.where(nothing, float("-inf"), (m + tl.log2(l)) * LN_2)
+    first = (batch * tl.num_programs(1) + head).to(tl.int64) * n_queries
+    tl.store(lse + first + rows, row_lse, mask=rows < n_queries)
+
+
+@triton.jit
+def _attend(
+    acc, l, m, q, keys, values, batch, head, start, stop, last, scale,
+    MASKED: tl.constexpr, D: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Go through the keys from start to stop, a block at a time, with online softmax in powers of two.
+
+    m is in units of log 2, and scale holds log2 e: the hardware has 2^x, and e^s = 2^(s log2 e).
+    """
+    for j in tl.range(start, stop, BLOCK_K):
+        k = keys.load([batch, head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
+        s = tl.dot(q, k.T, input_precision="ieee")  # (BLOCK_Q, BLOCK_K)
+        if MASKED:
+            columns = j + tl.arange(0, BLOCK_K)
+            s = tl.where(columns[None, :] <= last[:, None], s, float("-inf"))
+        m_new = tl.maximum(m, tl.max(s, 1) * scale)
+        p = tl.exp2(s * scale - m_new[:, None])  # (BLOCK_Q, BLOCK_K), at most 1
+        rescale = tl.exp2(m - m_new)  # what has been summed so far was relative to the old m
+        l = l * rescale + tl.sum(p, 1)
+        v = values.load([batch, head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
+        acc = tl.dot(p.to(v.dtype), v, acc * rescale[:, None], input_precision="ieee")  # (BLOCK_Q, D)
+        m = m_new
+    return acc, l, m
+
+
+def _check(q, k, v, causal):
+    if not q.ndim == k.ndim == v.ndim == 4:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise ValueError(f"q, k, v are {shapes}: they need four axes, (B, heads, tokens, d_head)")
+    check_grouped(tuple(q.shape), tuple(k.shape), tuple(v.shape))
+    d = q.shape[-1]
+    if v.shape[-1] != d or d % 8 or not 16 <= d <= 256:
+        raise ValueError(f"d_head is {d} ({v.shape[-1]} in v): it must be one multiple of 8, from 16 to 256")
+    if max(q.shape[:2]) > 65535:
+        raise ValueError(f"q is {tuple(q.shape)}: a GPU's grid takes at most 65,535 sequences and as many heads")
+    if not isinstance(causal, bool):
+        raise TypeError(f"causal is {type(causal).__name__}, not a bool: for other masks use tensors.attention")
+    if not q.dtype == k.dtype == v.dtype or q.dtype not in DTYPES:
+        raise TypeError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}: all must be float16, or bfloat16, or float32")
+    if not q.device == k.device == v.device:
+        raise RuntimeError(f"q, k, v are on {q.device}, {k.device}, {v.device}: they need to be on one device")
+    if interpreted() and q.dtype == torch.bfloat16:
+        raise TypeError("q is bfloat16, which Triton's interpreter multiplies wrongly: use float16 or float32")
+    if not interpreted() and q.device.type != "cuda":
+        raise RuntimeError(f"q is on {q.device}: move it to the GPU, or start Python with TRITON_INTERPRET=1")

@@ -1,0 +1,101 @@
+"""What the Triton kernels stand on: the interpreter where there is no GPU, descriptors of tensors, tuned launches.
+
+Import `triton` and `tl` from here, so that the interpreter is chosen before Triton loads.
+"""
+
+import functools
+import math
+import os
+import sys
+
+import torch
+
+
+def _interpret_without_gpu():
+    """Choose Triton's interpreter where there is no GPU. TRITON_INTERPRET, when set to 0 or 1, decides instead."""
+    if "TRITON_INTERPRET" in os.environ or torch.cuda.is_available():
+        return
+    os.environ["TRITON_INTERPRET"] = "1"
+    # Torch's optimizers import Triton, and its own functions were then prepared for a GPU: let it load again.
+    for name in [name for name in sys.modules if name.split(".")[0] == "triton" and "._C" not in name]:
+        del sys.modules[name]
+    print("No GPU here: Triton's kernels run in its interpreter, right but slow. Keep T small.", file=sys.stderr)
+
+
+_interpret_without_gpu()
+try:
+    import triton
+    import triton.language as tl
+    from triton.tools.tensor_descriptor import TensorDescriptor
+except ImportError as missing:
+    raise ImportError(f"these kernels need Triton, which has wheels for Linux only: {missing}") from missing
+
+LOG2_E = tl.constexpr(math.log2(math.e))
+LN_2 = tl.constexpr(math.log(2))
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+# The block of each tensor that a kernel may take, by the name of its parameter there.
+TILES = dict.fromkeys(("queries", "outputs", "d_outputs", "d_queries"), "BLOCK_Q")
+TILES |= dict.fromkeys(("keys", "values", "d_keys", "d_values"), "BLOCK_K")
+
+
+def interpreted():
+    """Do the kernels run in Triton's interpreter?"""
+    return triton.knobs.runtime.interpret
+
+
+def config(block_q, block_k, warps, stages, registers=None):
+    """A way to run a kernel: rows of the two blocks, warps, stages of loads in flight, most registers per thread."""
+    blocks = {"BLOCK_Q": block_q, "BLOCK_K": block_k}
+    return triton.Config(blocks, num_warps=warps, num_stages=stages, maxnreg=registers, pre_hook=_set_blocks)
+
+
+def _set_blocks(arguments):
+    for name, block in TILES.items():
+        if name in arguments:
+            arguments[name].block_shape[2] = arguments[block]
+
+
+# In the interpreter only the number of steps counts. The two sizes differ, so that none stands in for the other.
+INTERPRETER_CONFIG = config(64, 32, 4, 1)
+
+
+def tuned(kernel, configs, x, causal, length):
+    """The kernel, to be launched with the fastest of its configurations for x (B, h, T, d_head) and that length.
+
+    configs maps 64, 128 and 256 (the head dimension, rounded up) and torch.float32 to lists of `config`. The first call
+    for a dtype, head dimension, mask and rough length measures the whole list. The interpreter has one of its own.
+    """
+    if interpreted():
+        return _tuned(kernel, (INTERPRETER_CONFIG,))
+    family = torch.float32 if x.dtype == torch.float32 else max(64, padded(x.shape[-1]))
+    rough_length = sum(length > bound for bound in (512, 2048))
+    return _tuned(kernel, tuple(configs[family]), x.device, x.dtype, padded(x.shape[-1]), causal, rough_length)
+
+
+@functools.cache
+def _tuned(kernel, configs, *situation):
+    return triton.autotune(list(configs), key=[])(kernel)
+
+
+def padded(d_head):
+    """The power of two in which a head's vector is held on the chip; descriptors fill it up with zeros."""
+    return triton.next_power_of_2(d_head)
+
+
+def tiles(x, rows=1):
+    """A descriptor of x (B, h, T, d_head): kernels read and write tiles of it, `rows` tokens of one head at a time.
+
+    Past the end of a sequence or of a head's vector it reads zeros and writes nothing. A config sets the rows anew.
+    """
+    strides = [stride if size > 1 else x.shape[-1] for size, stride in zip(x.shape, x.stride(), strict=True)]
+    return TensorDescriptor(x, list(x.shape), [*strides[:-1], 1], [1, 1, rows, padded(x.shape[-1])])
+
+
+def readable(x):
+    """x, or a copy where a descriptor cannot take it: it wants rows without gaps and strides of whole 16 bytes."""
+    strides = [stride for size, stride in zip(x.shape[:-1], x.stride(), strict=False) if size > 1]
+    whole = all(stride > 0 and stride * x.itemsize % 16 == 0 for stride in strides)
+    return (
+        x if whole and x.stride(-1) == 1 and x.data_ptr() % 16 == 0 else x.clone(memory_format=torch.contiguous_format)
+    )

@@ -1,0 +1,85 @@
+"""Compile the Triton kernels for a Hopper GPU (sm_90) on a machine without one, and print what came out as JSON.
+
+Run as a script, in a process of its own: compiling needs Triton without its interpreter.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ["TRITON_INTERPRET"] = "0"
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from course_utils.attention import flash, flash_backward
+from course_utils.attention.triton_setup import TILES
+
+CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
+TABLES = {
+    "forward": (flash.forward_kernel, flash.FORWARD),
+    "d_queries": (flash_backward.d_queries_kernel, flash_backward.D_QUERIES),
+    "d_keys_values": (flash_backward.d_keys_values_kernel, flash_backward.D_KEYS_VALUES),
+}
+
+
+def compiled(kernel, config, d, dtype, causal, ones=()):
+    """The compiled kernel for one configuration. `ones` are sizes that are 1, which Triton compiles apart."""
+    options = dict(config.all_kwargs())
+    constants = {"CAUSAL": causal, "D": d} | {name: options.pop(name) for name in ("BLOCK_Q", "BLOCK_K")}
+    constants |= dict.fromkeys(ones, 1)
+    names = [parameter.name for parameter in kernel.params]
+    signature = {}
+    for name in names:
+        if name in constants:
+            signature[name] = "constexpr"
+        elif name in TILES:
+            signature[name] = f"tensordesc<{dtype}[1, 1, {constants[TILES[name]]}, {d}]>"
+        else:
+            signature[name] = {"lse": "*fp32", "delta": "*fp32", "scale": "fp32"}.get(name, "i32")
+    aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name].startswith("*")}
+    source = ASTSource(
+        fn=kernel,
+        signature=signature,
+        constexprs={(names.index(name),): value for name, value in constants.items()},
+        attrs=aligned,
+    )
+    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+
+
+def inspected(kernel) -> dict:
+    """Registers a thread, bytes of stack, and how often some machine instructions stand in the compiled kernel."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as cubin:
+        cubin.write(kernel.asm["cubin"])
+        cubin.flush()
+        usage, code = (
+            subprocess.run([CUOBJDUMP, option, cubin.name], capture_output=True, text=True, check=True).stdout
+            for option in ("-res-usage", "-sass")
+        )
+    registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", usage).groups()
+    # Warp-group products on tensor cores, tile loads by the copy engine, stores and loads of spilled registers.
+    found = {name: len(re.findall(rf"\b{name}\b", code)) for name in ("HGMMA", "UTMALDG", "STL", "LDL")}
+    return {"registers": int(registers), "stack": int(stack), "shared": kernel.metadata.shared} | found
+
+
+def main():
+    rows = []
+    for name, (kernel, table) in TABLES.items():
+        for d in (64, 128, 256):
+            tried = table[d] if name == "forward" else table[d][:2]
+            for number, config in enumerate(tried):
+                for dtype in ("bf16", "fp16") if number == 0 else ("bf16",):
+                    row = {"kernel": name, "d": d, "config": str(config), "dtype": dtype}
+                    rows.append(row | inspected(compiled(kernel, config, d, dtype, causal=True)))
+        for ones in (("group",), ("n_queries", "group"), ("n_keys", "group")):
+            compiled(kernel, table[64][-1], 64, "bf16", causal=False, ones=ones)
+    json.dump(rows, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
