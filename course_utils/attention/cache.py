@@ -219,7 +219,8 @@ class QuantisedCache(ContiguousCache):
     returned as they were stored, and how a sequence is cut into chunks changes nothing. A NaN or an infinity makes its
     token's head NaN. Scales are float32, or float64 in a float64 cache: a slot takes d_head + 4 (or 8) bytes for its
     key and as many for its value, per head. What `update` returns is a dequantised copy; kernels made for such caches
-    dequantise while they read. Source: Dettmers et al. 2022 (LLM.int8()), section 2, absmax quantisation.
+    dequantise while they read.
+    Source: Dettmers et al. 2022 (LLM.int8()), sections 2.1 (absmax) and 3.1 (a scale for each vector).
     """
 
     def _reserve(self):

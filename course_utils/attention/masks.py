@@ -19,7 +19,7 @@ def attendable(query_positions, key_positions, window=None):
     an empty slot, which nobody sees. With a window, a query sees itself and the window - 1 positions before it.
     Returns (…, n, m), boolean. Raises TypeError for positions that are not integers, ValueError for a window below 1 or
     leading axes that do not fit. Source: Vaswani et al. 2017, section 3.2.3; for the window Jiang et al. 2023
-    (Mistral 7B), section 2.
+    (Mistral 7B), figure 1 (the paper's text, "between i - W and i", has one token more).
     """
     queries = _positions("query_positions", query_positions)[..., :, None]  # (…, n, 1)
     keys = _positions("key_positions", key_positions)[..., None, :]  # (…, 1, m)
@@ -49,7 +49,7 @@ def sliding_window(n, window, m=None, device=None):
     """Each query sees itself and the window - 1 keys before it: (n, m), boolean, aligned at the lower right.
 
     m is n when left out. Raises ValueError for negative sizes or a window below 1.
-    Source: Jiang et al. 2023 (Mistral 7B), section 2 and figure 1.
+    Source: Jiang et al. 2023 (Mistral 7B), figure 1.
     """
     n, m = _sizes(n, m)
     return attendable(torch.arange(m - n, m, device=device), torch.arange(m, device=device), window)

@@ -3,7 +3,7 @@
 Letters are those of the FlashAttention papers: m is the running maximum of a query's scores, l the running sum of
 e^(score − m), o the running blend of values (acc in `forward`), lse = m + log l. In shapes, n and m still count queries
 and keys. From the top: the running softmax, its merge rule, the tiled forward, its backward, and autograd.
-Sources: Milakov and Gimelshein 2018, algorithm 3; Dao et al. 2022, algorithms 1 to 4; Dao 2023, algorithms 1 and 2.
+Sources: Milakov and Gimelshein 2018, algorithm 3; Dao et al. 2022, algorithms 1, 2 and 4; Dao 2023, algorithms 1 and 2.
 """
 
 import math

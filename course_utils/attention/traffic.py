@@ -194,7 +194,7 @@ def naive_traffic(n, m, d_k, d_v, itemsize, block_q=None):
     """Bytes that naive attention moves, {"read": …, "written": …}; equal to what `metered_naive` counts.
 
     Read: q, S, P, and k and v for each block of queries. Written: S, P and o. With block_q left out k and v are read
-    once: the fewest bytes that three passes can move, and the count of Dao et al. 2022, section 2.2.
+    once: the fewest bytes that three passes can move, those of Dao et al. 2022, algorithm 0.
     """
     passes = 1 if block_q is None else math.ceil(n / block_q)
     read = n * d_k + passes * m * (d_k + d_v) + 2 * n * m

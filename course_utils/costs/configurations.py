@@ -144,12 +144,12 @@ _ALL = [
     Configuration(
         "DeepSeek-V2", layers=60, d_model=5120, n_heads=128, n_kv_heads=128, d_head=128, d_ff=None, gated=None,
         vocabulary=102400, context=131072, d_latent=512, d_rope=64,
-        source="DeepSeek-AI 2024a (DeepSeek-V2), section 3.1.2 and table 1; vocabulary: config.json",
+        source="DeepSeek-AI 2024a (DeepSeek-V2), sections 3.1.2 and 3.1.4 (context), table 1; vocabulary: config.json",
     ),
     Configuration(
         "DeepSeek-V3", layers=61, d_model=7168, n_heads=128, n_kv_heads=128, d_head=128, d_ff=None, gated=None,
         vocabulary=129280, context=131072, d_latent=512, d_rope=64,
-        source="DeepSeek-AI 2024b (DeepSeek-V3), section 4.2; vocabulary: config.json",
+        source="DeepSeek-AI 2024b (DeepSeek-V3), sections 4.2 and 4.3 (context); vocabulary: config.json",
     ),
 ]  # fmt: skip
 

@@ -31,7 +31,8 @@ def score_bytes(B, h, n, m=None, bytes_per_value=2):
 def kv_cache_bytes(layers, n_kv_heads, d_head, T, B=1, bytes_per_value=2):
     """Bytes of a KV cache: 2 · layers · n_kv_heads · d_head · T · B · bytes per value; the 2 is for keys and values.
 
-    T = 1 and B = 1 give the bytes per token. Source: Pope et al. 2022, section 3.3.
+    T = 1 and B = 1 give the bytes per token. Source: Kwon et al. 2023 (PagedAttention), section 3; for fewer heads
+    Pope et al. 2022, section 3.3.
     """
     layers, n_kv_heads, d_head, T, B = whole(layers=layers, n_kv_heads=n_kv_heads, d_head=d_head, T=T, B=B)
     return 2 * layers * n_kv_heads * d_head * T * B * value_bytes(bytes_per_value)

@@ -113,7 +113,7 @@ def prefill(model, T, B=1, bytes_per_value=2):
     return Task(B * flops, weights + model.cache_bytes(T, B, bytes_per_value))
 
 
-# Dense bf16 with fp32 accumulation; data sheets print twice that, for matrices half of zeros.
+# Dense bf16 with fp32 accumulation; the data sheets of H100 and H200 print twice that, for matrices half of zeros.
 MACHINES = {
     machine.name: machine
     for machine in (

@@ -60,7 +60,7 @@ class Decoder(nn.Module):
 class Block(nn.Module):
     """Attention, then a feed-forward network; each reads a normalised x and adds what it found to x ("pre-norm").
 
-    Source: Xiong et al. 2020, section 3.1 and figure 1b.
+    Source: Xiong et al. 2020, section 3.3, table 1 and figure 1b.
     """
 
     def __init__(self, d_model, n_heads, n_kv_heads, d_ff, rope_base):
