@@ -6,36 +6,24 @@ fresh process grows by, inputs not counted. The result is written as JSON beside
 usage: python benchmarks/attention.py [--quick] [--out DIR | --record]
 """
 
-import argparse
-import math
 import os
 import time
 from functools import partial
-from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded, here and in the fresh processes
 
 import torch
-import torch.nn.functional as F
 
 from course_utils.attention import tiled
 from course_utils.costs import records
+from course_utils.costs.baselines import library, naive
 from course_utils.costs.measure import environment, growth_exponent, overtakes_from, peak_memory, ratio, time_together
 from course_utils.costs.memory import in_decimal_units
 
 HEADS, D_HEAD = 8, 64
 LENGTHS = {256: 9, 512: 9, 1024: 7, 2048: 5, 4096: 3, 8192: 3}  # T: rounds
 MEMORY_LENGTHS = (1024, 2048, 4096, 8192, 16384)
-NAIVE_UP_TO = 8192  # at 16,384 its scores alone would take 17 GB
-
-
-def naive(q, k, v, causal):
-    """softmax(q kᵀ/√d) v with every score stored, as the formula says; (1, h, T, d) each."""
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    if causal:
-        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
-        scores = scores.masked_fill(ahead, -torch.inf)
-    return torch.softmax(scores, dim=-1) @ v
+NAIVE_UP_TO = 8192  # at 16,384 its scores and weights would take 17 GB
 
 
 def tiled_64(q, k, v, causal):
@@ -44,10 +32,6 @@ def tiled_64(q, k, v, causal):
 
 def tiled_256(q, k, v, causal):
     return tiled.forward(q, k, v, causal, block_q=256, block_k=256)[0]
-
-
-def library(q, k, v, causal):
-    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
 IMPLEMENTATIONS = {"naive": naive, "tiled 64": tiled_64, "tiled 256": tiled_256, "library": library}
@@ -131,16 +115,21 @@ def time_finding(rows, causal):
     return f"{'Causal' if causal else 'Full'} attention: {'; '.join(parts)}."
 
 
-def memory_finding(rows):
+def memory_findings(rows):
+    """One sentence, or none. A peak of 0 is below a page and says nothing of growth; growth needs two sizes."""
     parts = []
     for name in dict.fromkeys(row["implementation"] for row in rows):
-        mine = [row for row in rows if row["implementation"] == name]
-        power = growth_exponent([row["T"] for row in mine], [max(1, row["peak_bytes"]) for row in mine])
+        mine = [row for row in rows if row["implementation"] == name and row["peak_bytes"]]
+        if len(mine) < 2:
+            continue
+        power = growth_exponent([row["T"] for row in mine], [row["peak_bytes"] for row in mine])
         last = mine[-1]
         parts.append(f"T^{power:.2f} for {name} ({in_decimal_units(last['peak_bytes'])} at T = {last['T']:,})")
+    if not parts:
+        return []
     T = rows[-1]["T"]
     output = in_decimal_units(4 * HEADS * T * D_HEAD)
-    return f"Peak memory grows as {', '.join(parts)}. The output alone is {output} at T = {T:,}."
+    return [f"Peak memory grows as {', '.join(parts)}. The output alone is {output} at T = {T:,}."]
 
 
 def main(quick=False, folder=records.LOCAL):
@@ -160,8 +149,9 @@ def main(quick=False, folder=records.LOCAL):
         )
     memory = measure_memory(memory_lengths, ["naive", "tiled 64"] if quick else IMPLEMENTATIONS)
     rows += [{"measured": "memory"} | row for row in memory]
-    findings.append(memory_finding(memory))
-    print(f"\ncausal attention, peak memory over the inputs\n{memory_table(memory)}\n{findings[-1]}")
+    grown = memory_findings(memory)
+    findings += grown
+    print("\ncausal attention, peak memory over the inputs", memory_table(memory), *grown, sep="\n")
     settings = {
         "batch": 1,
         "heads": HEADS,
@@ -175,9 +165,4 @@ def main(quick=False, folder=records.LOCAL):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--out", type=Path, default=records.LOCAL, help="folder for the JSON")
-    parser.add_argument("--record", action="store_true", help="write where the results lie that ship with the course")
-    chosen = parser.parse_args()
-    main(chosen.quick, records.RECORDED if chosen.record else chosen.out)
+    records.command_line(main, __doc__)

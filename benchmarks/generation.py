@@ -6,11 +6,9 @@ ratios of the same rounds. The result is written as JSON beside those that ship 
 usage: python benchmarks/generation.py [--quick] [--out DIR | --record]
 """
 
-import argparse
 import os
 import time
 from functools import partial
-from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
 
@@ -152,9 +150,4 @@ def main(quick=False, folder=records.LOCAL):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--out", type=Path, default=records.LOCAL, help="folder for the JSON")
-    parser.add_argument("--record", action="store_true", help="write where the results lie that ship with the course")
-    chosen = parser.parse_args()
-    main(chosen.quick, records.RECORDED if chosen.record else chosen.out)
+    records.command_line(main, __doc__)

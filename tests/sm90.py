@@ -30,7 +30,7 @@ TABLES = {
 
 def compiled(kernel, config, d, dtype, causal, ones=()):
     """The compiled kernel for one configuration. `ones` are sizes that are 1, which Triton compiles apart."""
-    options = dict(config.all_kwargs())
+    options = config.all_kwargs() | {"enable_fp_fusion": True}
     constants = {"CAUSAL": causal, "D": d} | {name: options.pop(name) for name in ("BLOCK_Q", "BLOCK_K")}
     constants |= dict.fromkeys(ones, 1)
     names = [parameter.name for parameter in kernel.params]
@@ -41,7 +41,7 @@ def compiled(kernel, config, d, dtype, causal, ones=()):
         elif name in TILES:
             signature[name] = f"tensordesc<{dtype}[1, 1, {constants[TILES[name]]}, {d}]>"
         else:
-            signature[name] = {"lse": "*fp32", "delta": "*fp32", "scale": "fp32"}.get(name, "i32")
+            signature[name] = {"lse": "*fp32", "delta": "*fp32", "scale_log2": "fp32"}.get(name, "i32")
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name].startswith("*")}
     source = ASTSource(
         fn=kernel,

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_utils.attention import arrays, lists, tensors
+from course_utils.attention.shapes import check_causal, check_grouped, whole
 
 law = settings(deadline=None, max_examples=40, derandomize=True)
 
@@ -402,3 +403,45 @@ def test_an_axis_that_is_not_there_is_refused():
 def test_importing_the_package_loads_neither_numpy_nor_torch():
     code = "import sys, course_utils.attention.lists; print([x for x in ('numpy', 'torch') if x in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+# --- shapes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heads, kv_heads, group", [(4, 4, 1), (4, 2, 2), (6, 1, 6)])
+def test_groups_of_query_heads_are_counted(heads, kv_heads, group):
+    assert check_grouped((2, heads, 5, 8), (2, kv_heads, 7, 8), (2, kv_heads, 7, 3)) == group
+    assert check_grouped((5, 8), (7, 8), (7, 3)) == 1
+
+
+@pytest.mark.parametrize(
+    "q, k, v, said",
+    [
+        ((2, 3, 5, 8), (2, 2, 7, 8), (2, 2, 7, 8), "q has 3 heads and k has 2"),
+        ((2, 3, 5, 8), (2, 0, 7, 8), (2, 0, 7, 8), "k has 0"),
+        ((2, 2, 5, 8), (1, 2, 7, 8), (1, 2, 7, 8), "the axes before the heads must be equal"),
+        ((2, 2, 5, 8), (2, 2, 7, 8), (2, 1, 7, 8), "one value for each key, in each head"),
+        ((2, 2, 5, 8), (2, 7, 8), (2, 7, 8), "as many axes"),
+        ((2, 2, 5, 8), (2, 2, 7, 9), (2, 2, 7, 8), "same d_k"),
+    ],
+)
+def test_heads_that_do_not_group_are_named(q, k, v, said):
+    with pytest.raises(ValueError, match=said):
+        check_grouped(q, k, v)
+
+
+def test_whole_takes_integers_of_any_library_and_nothing_else():
+    assert [whole("n", n) for n in (3, np.int64(3), torch.tensor(3))] == [3, 3, 3]
+    assert type(whole("n", np.int8(3))) is int and whole("n", 0, least=0) == 0
+    for odd in (3.0, "3", None, True):
+        with pytest.raises(TypeError, match=r"n is .*: give a whole number"):
+            whole("n", odd)
+    with pytest.raises(ValueError, match="n is 0: it must be at least 1"):
+        whole("n", 0)
+
+
+def test_causal_is_yes_or_no():
+    assert check_causal(np.True_) is True and check_causal(False) is False
+    for odd in (1, "no", torch.ones(2, 2, dtype=torch.bool)):
+        with pytest.raises(TypeError, match="not a bool: for other masks use"):
+            check_causal(odd)

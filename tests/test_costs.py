@@ -1,7 +1,10 @@
 """The counts of days 4, 5 and 6, figure by figure, and the laws behind them."""
 
+import contextlib
+import dataclasses
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_utils.attention import tensors
+from course_utils.costs import baselines
 from course_utils.costs.configurations import MODELS, model
 from course_utils.costs.counts import (
     attention_flops,
@@ -20,7 +25,14 @@ from course_utils.costs.counts import (
     score_pairs,
 )
 from course_utils.costs.generation import generation_saving, generation_work, step_saving, step_work
-from course_utils.costs.memory import in_binary_units, in_decimal_units, kv_cache_bytes, latent_cache_bytes, score_bytes
+from course_utils.costs.memory import (
+    in_binary_units,
+    in_decimal_units,
+    kv_cache_bytes,
+    latent_cache_bytes,
+    score_bytes,
+    value_bytes,
+)
 from course_utils.costs.roofline import (
     MACHINES,
     Machine,
@@ -117,6 +129,15 @@ def test_pairs_are_those_a_lower_right_mask_leaves(n, m):
     assert score_pairs(n, m) == n * m
 
 
+@law
+@given(n=st.integers(1, 40), m=st.integers(1, 40), window=st.integers(1, 50))
+def test_pairs_in_a_window_are_those_its_mask_leaves(n, m, window):
+    below, beyond = np.tri(n, m, m - n, dtype=bool), np.tri(n, m, m - n - window, dtype=bool)
+    assert score_pairs(n, m, causal=True, window=window) == (below & ~beyond).sum()
+    with pytest.raises(ValueError, match=f"window is {window}: .* causal=True"):
+        score_pairs(n, m, window=window)
+
+
 def test_pairs_of_a_square_are_the_triangle_with_its_diagonal():
     assert score_pairs(512, causal=True) == 512 * 513 // 2
 
@@ -125,7 +146,15 @@ def test_pairs_of_a_square_are_the_triangle_with_its_diagonal():
 @given(n=st.integers(1, 40), m=st.integers(1, 40), d=st.integers(1, 16))
 def test_half_means_the_pairs_less_half_of_the_diagonal(n, m, d):
     exact = 2 * 2 * d * score_pairs(n, m, causal=True)  # two products, two FLOPs a multiply-add
-    assert attention_flops(1, 1, n, m, d, causal=True) == exact - 2 * 2 * d * min(n, m) / 2
+    assert attention_flops(1, 1, n, m, d_k=d, causal=True) == exact - 2 * 2 * d * min(n, m) / 2
+
+
+def test_a_width_is_never_taken_for_a_number_of_keys():
+    for count in (attention_flops, attention_core):
+        with pytest.raises(TypeError, match="required keyword-only argument"):
+            count(1, 8, 2048, 64)
+        with pytest.raises(TypeError, match="positional"):
+            count(1, 8, 2048, 2048, 64)
 
 
 def test_attention_flops_are_the_papers():
@@ -133,7 +162,7 @@ def test_attention_flops_are_the_papers():
     assert attention_flops(B, h, T, d_k=d) == 4 * B * h * T**2 * d
     assert attention_flops(B, h, T, d_k=d, causal=True) == 4 * B * h * T**2 * d // 2
     assert attention_flops(B, h, T, d_k=d, backward=True) == 4 * B * h * T**2 * d * 5 // 2
-    assert attention_flops(1, 1, 3, 5, 2, 7) == 2 * 3 * 5 * (2 + 7)
+    assert attention_flops(1, 1, 3, 5, d_k=2, d_v=7) == 2 * 3 * 5 * (2 + 7)
 
 
 @law
@@ -228,7 +257,16 @@ def test_the_width_of_a_value_may_be_a_number_or_a_dtype():
     assert kv_cache_bytes(1, 1, 8, 1, bytes_per_value=torch.bfloat16) == 32
     assert kv_cache_bytes(1, 1, 8, 1, bytes_per_value="int4") == 8
     assert score_bytes(2, 3, 4, 5, bytes_per_value=4) == 480
-    for nonsense in ("float12", 0, -2, None, True):
+    for width, names in {
+        8: ("float64", "fp64", torch.float64, np.dtype("float64"), np.int64(8)),
+        4: ("float32", "fp32", torch.float32, np.float32(4)),
+        2: ("fp16", "bf16", torch.float16, np.int64(2), 2.0),
+        1: ("fp8", "float8", "float8_e5m2", torch.float8_e4m3fn, torch.float8_e5m2, torch.int8, np.int8(1)),
+    }.items():
+        for name in names:
+            assert value_bytes(name) == width and type(value_bytes(name)) is int, name
+    assert value_bytes(np.float32(0.5)) == 0.5 and type(value_bytes(np.float32(0.5))) is float
+    for nonsense in ("float12", "fp12", "8", 0, -2, None, True, np.True_, np.int64(0), float("nan"), torch.zeros(2)):
         with pytest.raises(ValueError, match="bytes_per_value"):
             score_bytes(1, 1, 1, bytes_per_value=nonsense)
 
@@ -368,6 +406,33 @@ def test_a_window_bounds_the_decode_step_too():
     assert decode_step(mistral, 4096) == decode_step(mistral, 32_768)
 
 
+@pytest.mark.parametrize("name", ["Mistral 7B", "LLaMA 7B"])
+@pytest.mark.parametrize("T", [1, 3, 100])
+def test_a_prefill_counts_the_keys_that_each_token_sees(name, T):
+    one = dataclasses.replace(model(name), window=7 if model(name).window else None)
+    seen = [min(i, one.window or T) for i in range(1, T + 1)]  # by brute force
+    core = sum(2 * 2 * one.n_heads * one.d_head * keys for keys in seen)  # two products, two FLOPs a multiply-add
+    flops = one.layer_flops(T)
+    output_layer = 2 * one.vocabulary * one.d_model
+    assert prefill(one, T).flops == one.layers * (flops.projections + flops.feed_forward + core) + output_layer
+    steps = sum(decode_step(one, t).flops for t in range(1, T + 1))
+    assert prefill(one, T, B=3).flops == 3 * (steps - (T - 1) * output_layer)  # which every step computes
+
+
+def test_a_window_makes_a_long_prefill_cheaper():
+    mistral = model("Mistral 7B")
+    full = dataclasses.replace(mistral, window=None)
+    assert prefill(mistral, 4096).flops == prefill(full, 4096).flops
+    assert prefill(mistral, 32_768).flops < prefill(full, 32_768).flops
+
+
+def test_query_heads_share_key_heads_evenly_or_not_at_all():
+    assert attention_core(1, 8, 4, d_head=2, n_kv_heads=8) == attention_core(1, 8, 4, d_head=2)
+    for wrong in (3, 16):
+        with pytest.raises(ValueError, match=f"h is 8 and n_kv_heads {wrong}: the first must be a multiple"):
+            attention_core(1, 8, 4, d_head=2, n_kv_heads=wrong)
+
+
 def test_storing_the_scores_is_what_makes_naive_attention_wait_for_memory():
     h200 = MACHINES["NVIDIA H200 SXM"]
     flash, naive = (attention_core(1, 32, 8192, d_head=128, scores_stored=stored) for stored in (False, True))
@@ -377,6 +442,53 @@ def test_storing_the_scores_is_what_makes_naive_attention_wait_for_memory():
     assert flash.bytes == 4 * 32 * 8192 * 128 * 2  # q, k, v and o, once each
 
 
+# --- baselines ------------------------------------------------------------------------------------------------------
+
+CONTENDERS = {
+    "naive": baselines.naive,
+    "library": baselines.library,
+    "math": partial(baselines.library, backend="math"),
+    "flash": partial(baselines.library, backend="flash"),
+}
+
+
+@pytest.mark.parametrize("name", CONTENDERS)
+@pytest.mark.parametrize("n, m", [(6, 6), (3, 7), (1, 5)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_baselines_are_attention_and_so_are_their_gradients(name, n, m, causal):
+    made = torch.Generator().manual_seed(0)
+    q, k, v, do = (torch.randn(2, 3, size, 4, generator=made, dtype=torch.float64) for size in (n, m, m, n))
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+    mask = torch.ones(n, m, dtype=torch.bool).tril(m - n) if causal else None
+    expected, got = tensors.attention(*inputs, mask)[0], CONTENDERS[name](*inputs, causal)
+    torch.testing.assert_close(got, expected, atol=1e-12, rtol=0)
+    gradients = (torch.autograd.grad(output, inputs, do) for output in (got, expected))
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+
+
+def test_the_backend_that_is_named_is_the_one_that_runs(monkeypatch):
+    used = []
+    monkeypatch.setattr(baselines, "sdpa_kernel", lambda backend: used.append(backend.name) or contextlib.nullcontext())
+    for backend in ("flash", "cuDNN", "efficient", "math", None):
+        baselines.library(*torch.ones(3, 1, 1, 2, 2), backend=backend)
+    assert used == ["FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH"]
+
+
+@pytest.mark.parametrize("name", ["naive", "library"])
+def test_baselines_refuse_what_they_cannot_compare(name):
+    x, attend = torch.ones(1, 1, 3, 2), CONTENDERS[name]
+    with pytest.raises(ValueError, match="3 causal queries and 2 keys: the first 1 would see no key"):
+        attend(x, x[:, :, :2], x[:, :, :2], causal=True)
+    with pytest.raises(ValueError, match="one value for each key"):
+        attend(x, x, x[:, :, :2])
+    with pytest.raises(TypeError, match="causal is Tensor, not a bool"):
+        attend(x, x, x, torch.ones(3, 3, dtype=torch.bool))
+    for wrong in ("FLASH", "cudnn", ""):
+        with pytest.raises(ValueError, match=f"backend is '{wrong}': it must be one of flash, cuDNN, efficient, math"):
+            baselines.library(x, x, x, backend=wrong)
+
+
 # --- errors and exactness -------------------------------------------------------------------------------------------
 
 
@@ -384,7 +496,8 @@ def test_storing_the_scores_is_what_makes_naive_attention_wait_for_memory():
     "call, error, message",
     [
         (lambda: attention_parameters(0, 1), ValueError, "d_model is 0: it must be at least 1"),
-        (lambda: attention_parameters(512.0, 8), TypeError, "d_model is 512.0: it must be a whole number"),
+        (lambda: attention_parameters(512.0, 8), TypeError, "d_model is 512.0: give a whole number"),
+        (lambda: layer_flops(True, 512), TypeError, "T is True: give a whole number"),
         (lambda: attention_parameters(512, 7), ValueError, "d_model is 512 and n_heads 7"),
         (lambda: attention_parameters(512, 8, n_kv_heads=3), ValueError, "n_heads is 8 and n_kv_heads 3"),
         (lambda: layer_flops(-1, 512), ValueError, "T is -1"),

@@ -1,5 +1,6 @@
 """The decoder with caches against the decoder without: the same logits, however the tokens arrive."""
 
+import copy
 import gc
 import weakref
 from functools import cache as remember
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_utils.attention.cache import CacheFull, ContiguousCache, PagedCache, QuantisedCache, SlidingWindowCache
-from course_utils.attention.masks import future_leak
+from course_utils.attention.masks import causal, future_leak, padding, sliding_window
 from course_utils.models.decoder import Decoder, generate, new_caches
 
 law = settings(deadline=None, max_examples=25, derandomize=True)
@@ -122,6 +123,89 @@ def test_no_token_sees_a_later_one():
     x = model.embedding(words(2))
     mask = model._mask(T, x.device)
     assert future_leak(lambda x: model.blocks[1](model.blocks[0](x, mask), mask), x).amount == 0
+
+
+def test_a_mask_replaces_the_causal_one_so_a_leak_can_be_taught():
+    model, tokens = decoder(), words(2)
+    changed = tokens.clone()
+    changed[:, -1] = (changed[:, -1] + 1) % WORDS
+    leaking = torch.ones(T, T, dtype=torch.bool)
+    assert (model(tokens)[:, :-1] == model(changed)[:, :-1]).all()
+    assert ((model(tokens, mask=leaking) != model(changed, mask=leaking)).any(dim=-1)).all()
+
+
+def test_a_mask_has_the_shapes_of_a_layers_mask_and_replaces_the_window_too():
+    model, narrow, tokens = decoder(), decoder(window=WINDOW), words(2)
+    close(model(tokens, mask=causal(T)), model(tokens))
+    close(model(tokens, mask=sliding_window(T, WINDOW)), narrow(tokens))
+    close(narrow(tokens, mask=causal(T)), model(tokens))
+    by_row = causal(T) & padding([T, 5], T)  # (B, 1, T, T)
+    close(model(tokens, mask=by_row)[:, :5], model(tokens)[:, :5])
+    assert not torch.equal(model(tokens, mask=by_row)[1, 5:], model(tokens)[1, 5:])
+    with pytest.raises(ValueError, match=r"mask is \(3, 12\) but scores are \(2, 4, 12, 12\)"):
+        model(tokens, mask=causal(3, T))
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("layer, head", [(0, 1), (1, 3)])
+def test_a_head_mask_takes_out_one_head_of_one_layer(layer, head, cached):
+    model, tokens = decoder(), words(2)
+    without = copy.deepcopy(model)
+    without.blocks[layer].attention.out_proj.weight[:, head * 4 : head * 4 + 4] = 0
+    head_masks = [[1.0] * 4, [1.0] * 4]
+    head_masks[layer][head] = 0.0
+    caches = new_caches(model, ContiguousCache, 2, capacity=T) if cached else None
+    close(model(tokens, caches, head_masks=head_masks), without(tokens))
+    close(model(tokens, head_masks=torch.ones(2, 4)), model(tokens))
+    assert (model(tokens) - without(tokens)).abs().max() > 1e-3
+    for wrong in (torch.ones(4), torch.ones(4, 2), [[1.0] * 3] * 2):
+        with pytest.raises(ValueError, match=r"expected \(n_layers, h\) = \(2, 4\)"):
+            model(tokens, head_masks=wrong)
+
+
+@EXACT
+def test_the_weights_of_each_layer_come_with_the_logits(kind):
+    model, caches = pair(kind, 2)
+    tokens = words(2)
+    logits, weights = model(tokens, return_weights=True)
+    assert torch.equal(logits, model(tokens))
+    x, mask = model.embedding(tokens), model._mask(T, tokens.device)
+    for block, of_layer in zip(model.blocks, weights, strict=True):
+        _, expected = block.attention(block.attention_norm(x), mask=mask, return_weights=True)
+        assert torch.equal(of_layer, expected)
+        x = block(x, mask)
+    model(tokens[:, :-1], caches)
+    _, cached = model(tokens[:, -1:], caches, return_weights=True)
+    assert all(one.shape[:3] == (2, 4, 1) for one in cached)
+    seen = cached[1].shape[-1]
+    close(cached[1], weights[1][:, :, -1:, T - seen :])
+
+
+def test_without_feed_forward_each_block_is_attention_only():
+    torch.manual_seed(0)
+    model = Decoder(WORDS, 16, 2, 4, d_ff=0).double().requires_grad_(False)
+    assert not any("feed_forward" in name for name in model.state_dict())
+    x = model.embedding(words(2))  # (B, T, d_model)
+    for block in model.blocks:
+        x = x + block.attention(block.attention_norm(x), mask=causal(T))
+    close(model(words(2)), model.unembedding(model.norm(x)))
+    caches = new_caches(model, ContiguousCache, 2, capacity=T)
+    close(torch.cat([model(words(2)[:, :7], caches), model(words(2)[:, 7:], caches)], dim=1), model(words(2)))
+    assert Decoder(WORDS, 16, 1, 4).blocks[0].feed_forward[0].out_features == 64
+    assert Decoder(WORDS, 16, 1, 4, d_ff=5).blocks[0].feed_forward[0].out_features == 5
+
+
+def test_a_scale_reaches_every_layer():
+    models = []
+    for scale in (None, 1.0, 1 / 4):
+        torch.manual_seed(0)
+        models.append(Decoder(WORDS, 16, 2, 4, scale=scale).double())
+        assert [block.attention.scale for block in models[-1].blocks] == [scale or 1 / 2] * 2
+    plain, unscaled, _ = models
+    with torch.no_grad():
+        for block in plain.blocks:
+            block.attention.q_proj.weight *= 2  # √d_head
+    close(plain(words(2)), unscaled(words(2)))
 
 
 @law
@@ -246,8 +330,113 @@ def test_caches_that_do_not_fit_the_model_are_refused():
         model(words(2), caches[:1])
     with pytest.raises(ValueError, match="a cache has window None but the model 4"):
         decoder(window=4)(words(2), caches)
-    with pytest.raises(ValueError, match="tokens is \\(12,\\)"):
+    with pytest.raises(
+        TypeError, match=r"caches is a list, one a layer: new_caches\(model, ContiguousCache, batch, …\)"
+    ):
+        model(words(2), caches[0])
+    with pytest.raises(ValueError, match="mask together with caches"):
+        model(words(2), caches, mask=causal(T))
+    with pytest.raises(ValueError, match="one cache is given for two layers"):
+        model(words(2), [caches[0]] * 2)
+    with pytest.raises(ValueError, match=r"x is \(3, 12, 16\) but the cache has 2 rows"):
+        model(words(3), caches)
+    assert [cache.lengths.tolist() for cache in caches] == [[0, 0]] * 2
+
+
+@pytest.mark.parametrize(
+    "sizes, named",
+    [
+        ({"batch": 3}, "batch: 3 in the cache of layer 1, 2 in layer 0"),
+        ({"n_kv_heads": 4}, "n_kv_heads: 4"),
+        ({"d_head": 8}, "d_head: 8"),
+        ({"dtype": torch.float32}, r"dtype: torch\.float32"),
+        ({"device": "meta"}, "device: meta"),
+    ],
+)
+def test_a_later_cache_that_does_not_fit_is_refused_before_the_first_takes_the_tokens(sizes, named):
+    model, (first, _) = pair(ContiguousCache, 2)
+    fitting = {"batch": 2, "n_kv_heads": 2, "d_head": 4, "capacity": 24, "dtype": torch.float64}
+    with pytest.raises(ValueError, match=named):
+        model(words(2), [first, ContiguousCache(**{**fitting, **sizes})])
+    assert first.lengths.tolist() == [0, 0]
+
+
+def test_caches_that_hold_different_numbers_of_tokens_are_refused():
+    model, caches = pair(PagedCache, 2)
+    model(words(2), caches)
+    caches[1].free(0)
+    with pytest.raises(
+        ValueError, match=r"lengths: tensor\(\[ 0, 12\]\) in the cache of layer 1, tensor\(\[12, 12\]\)"
+    ):
+        model(words(2, 1), caches)
+    caches[0].free(0)
+    close(model(words(2, 1), caches)[1], model(torch.cat([words(2), words(2, 1)], dim=1))[1, -1:])
+
+
+@pytest.mark.parametrize("lengths", [None, [3, 0]])
+@pytest.mark.parametrize("small", [ContiguousCache, PagedCache, QuantisedCache])
+def test_where_only_a_later_cache_is_full_no_layer_takes_the_tokens(small, lengths):
+    model, caches = pair(PagedCache, 2)
+    tight = {"block_size": 2, "n_blocks": 5} if small is PagedCache else {"capacity": 6}
+    caches[1] = small(2, 2, 4, **tight, dtype=torch.float64)
+    model(words(2, 4), caches)
+    storage = [[store.clone() for store in cache._storage()] for cache in caches]
+    with pytest.raises(CacheFull, match="no room in the cache of layer 1, so no layer took the tokens"):
+        model(words(2, 3), caches, lengths)
+    assert [cache.lengths.tolist() for cache in caches] == [[4, 4]] * 2
+    for cache, before in zip(caches, storage, strict=True):
+        assert all(map(torch.equal, cache._storage(), before))
+    model(words(2, 3), caches, [2, 0])  # what fits goes in, since padding takes no room
+    assert [cache.lengths.tolist() for cache in caches] == [[6, 4]] * 2
+
+
+def test_a_later_cache_without_a_block_to_copy_a_shared_one_is_full_too():
+    model = decoder()
+    caches = [PagedCache(2, 2, 4, block_size=4, n_blocks=blocks, dtype=torch.float64) for blocks in (5, 2)]
+    model(words(2, 5), caches, [5, 0])
+    for cache in caches:
+        cache.fork(0, 1)
+    with pytest.raises(CacheFull, match="layer 1"):
+        model(words(2, 1), caches)
+    assert [(cache.lengths.tolist(), cache.tables) for cache in caches] == [([5, 5], [[0, 1]] * 2)] * 2
+    for cache in caches:
+        cache.free(1)
+    model(words(2, 1), caches, [1, 0])  # now nobody shares it
+
+
+def test_tokens_that_are_not_of_the_vocabulary_are_refused():
+    model, caches = pair(ContiguousCache, 2)
+    with pytest.raises(ValueError, match=r"tokens is \(12,\): expected \(B, T\)"):
         model(words(2)[0])
+    with pytest.raises(ValueError, match=r"tokens is \(12,\): expected \(B, T\)"):
+        generate(model, words(2)[0], 1)
+    for wrong in (WORDS, -1):
+        tokens = words(2)
+        tokens[1, 3] = wrong
+        with pytest.raises(ValueError, match=f"tokens holds {wrong}, but the vocabulary has 13 words, numbered from 0"):
+            model(tokens, caches)
+    with pytest.raises(TypeError, match=r"tokens is torch\.float32: each is a number in the vocabulary"):
+        model(words(2).float(), caches)
+    assert caches[0].lengths.tolist() == [0, 0]
+    assert model(words(2, 0)).shape == (2, 0, WORDS)
+    close(model(words(2).int()), model(words(2)))
+
+
+@pytest.mark.parametrize(
+    "sizes, error, message",
+    [
+        ((13, 16, 2, 16 / 4), TypeError, "n_heads is 4.0: give a whole number"),
+        ((13, 16.0, 2, 4), TypeError, "d_model is 16.0: give a whole number"),
+        ((13, 16, 2.0, 4), TypeError, "n_layers is 2.0: give a whole number"),
+        ((13, 16, 2, 4, None, -1), ValueError, "d_ff is -1: it must be at least 0"),
+        ((0, 16, 2, 4), ValueError, "vocabulary is 0: it must be at least 1"),
+        ((13, 16, 2, 3), ValueError, "d_model is 16, which is no multiple of n_heads, 3"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(sizes, error, message):
+    with pytest.raises(error) as caught:
+        Decoder(*sizes)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("kind", [ContiguousCache, PagedCache])
@@ -256,14 +445,23 @@ def test_a_full_cache_refuses_in_the_first_layer_so_no_layer_changes(kind):
     tight = {ContiguousCache: {"capacity": 5}, PagedCache: {"block_size": 2, "n_blocks": 5}}
     caches = new_caches(model, kind, 2, **tight[kind])
     model(words(2, 4), caches)
-    with pytest.raises(CacheFull):
+    with pytest.raises(CacheFull, match=r"row 0 holds 4 tokens and 3 more make 7|blocks needed: 4"):  # its own words
         model(words(2, 3), caches)
     assert [cache.lengths.tolist() for cache in caches] == [[4, 4]] * 2
 
 
-def test_generation_refuses_empty_rows_and_negative_temperatures():
+def test_generation_refuses_empty_rows_temperatures_below_zero_and_numbers_that_are_not_whole():
+    model, tokens = decoder(), words(2, 5)
     for lengths in ([0, 1], [1, 6], [1]):
         with pytest.raises(ValueError, match="expected 2 numbers from 1 to 5"):
-            generate(decoder(), words(2, 5), 1, lengths=lengths)
-    with pytest.raises(ValueError, match="temperature is -1"):
-        generate(decoder(), words(2, 5), 1, temperature=-1)
+            generate(model, tokens, 1, lengths=lengths)
+    for temperature in (-1, float("nan")):
+        with pytest.raises(ValueError, match=f"temperature is {temperature}"):
+            generate(model, tokens, 1, temperature=temperature)
+    with pytest.raises(ValueError, match="n_new is -1: it must be at least 0"):
+        generate(model, tokens, -1)
+    with pytest.raises(TypeError, match=r"n_new is 2\.0: give a whole number"):
+        generate(model, tokens, 2.0)
+    for lengths in ([2.0, 1.0], torch.tensor([True, True])):
+        with pytest.raises(TypeError, match="it counts tokens, in integers"):
+            generate(model, tokens, 1, lengths=lengths)

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -101,6 +102,30 @@ def test_padding_keeps_the_first_keys_of_each_sequence():
     assert rows(padding(torch.tensor([1, 2], dtype=torch.int32), 2).squeeze()) == [[1, 0], [1, 1]]
 
 
+def test_padding_on_the_left_keeps_the_last_keys_of_each_sequence():
+    mask = padding([3, 0, 2], 3, side="left")
+    assert mask.shape == (3, 1, 1, 3)
+    assert rows(mask.squeeze()) == [[1, 1, 1], [0, 0, 0], [0, 1, 1]]
+
+
+@law
+@given(m=SIZES, data=st.data())
+def test_both_sides_keep_as_many_keys_as_the_lengths_say(m, data):
+    lengths = data.draw(st.lists(st.integers(0, m), max_size=4))
+    right, left = padding(lengths, m), padding(lengths, m, side="left")
+    assert right.shape == left.shape == (len(lengths), 1, 1, m)
+    assert right.sum(-1).flatten().tolist() == left.sum(-1).flatten().tolist() == lengths
+    for real, length in zip(left, lengths, strict=True):
+        assert not real[..., : m - length].any()
+
+
+def test_sizes_may_be_numbers_of_numpy():
+    assert rows(causal(np.int64(2), np.int32(3))) == rows(causal(2, 3))
+    assert rows(sliding_window(3, np.int64(2))) == rows(sliding_window(3, 2))
+    assert rows(prefix_lm(np.int64(3), np.int64(2))) == rows(prefix_lm(3, 2))
+    assert rows(padding(np.array([1, 2]), np.int64(2))) == rows(padding([1, 2], 2))
+
+
 @pytest.mark.parametrize("mask", [causal(0), causal(0, 3), causal(3, 0), sliding_window(0, 2, 3), prefix_lm(0, 0)])
 def test_nothing_to_mask_gives_an_empty_mask(mask):
     assert mask.dtype == torch.bool
@@ -170,6 +195,13 @@ def test_the_order_of_masks_does_not_matter(seed):
     assert torch.equal(together, a & b & c)
 
 
+def test_masks_may_be_lists_and_arrays():
+    seen = [[True, False], [True, True]]
+    for mask in (seen, np.array(seen)):
+        assert rows(combine(mask, None)) == [[1, 0], [1, 1]]
+        assert to_additive(mask).tolist() == [[0, -math.inf], [0, 0]]
+
+
 def test_combining_leaves_the_masks_as_they_were():
     first, second = causal(3), torch.eye(3, dtype=torch.bool)
     combine(first, second)
@@ -196,6 +228,11 @@ def test_added_to_the_scores_it_does_what_the_boolean_mask_does(dtype):
         (lambda: causal(-1), ValueError, "n is -1: it must be at least 0"),
         (lambda: causal(2, -3), ValueError, "m is -3: it must be at least 0"),
         (lambda: causal(2.0), TypeError, "n is 2.0: give a whole number"),
+        (lambda: causal(True), TypeError, "n is True: give a whole number"),
+        (lambda: sliding_window(4, True), TypeError, "window is True: give a whole number"),
+        (lambda: prefix_lm(4, True), TypeError, "prefix is True: give a whole number"),
+        (lambda: padding([1], True), TypeError, "m is True: give a whole number"),
+        (lambda: padding([1], 2, side="top"), ValueError, 'side is \'top\': it must be "left" or "right"'),
         (lambda: sliding_window(4, 0), ValueError, "window is 0: it must be at least 1"),
         (lambda: sliding_window(4, -2), ValueError, "window is -2"),
         (lambda: sliding_window(0, 0), ValueError, "window is 0"),
@@ -212,7 +249,10 @@ def test_added_to_the_scores_it_does_what_the_boolean_mask_does(dtype):
         (lambda: combine(causal(4), padding([1, 2], 5)), ValueError, "masks are (4, 4) and (2, 1, 1, 5)"),
         (lambda: combine(causal(4), torch.ones(4)), TypeError, "mask is torch.float32, not boolean: True means that"),
         (lambda: to_additive(torch.ones(2, 2)), TypeError, "mask is torch.float32, not boolean: True means that"),
-        (lambda: to_additive(causal(2), torch.int64), TypeError, "dtype is torch.int64, which has no -inf"),
+        (lambda: to_additive(None), TypeError, "mask is None: where there is no mask, there is nothing to add"),
+        (lambda: to_additive(causal(2), torch.int64), TypeError, "dtype is torch.int64: give a floating dtype of PyT"),
+        (lambda: to_additive(causal(2), "float16"), TypeError, "dtype is 'float16': give a floating dtype of PyTorch"),
+        (lambda: to_additive(causal(2), np.float16), TypeError, "dtype is <class 'numpy.float16'>: give a floating"),
     ],
 )
 def test_bad_input_is_named(wrong, error, said):
@@ -392,6 +432,28 @@ def test_the_default_sizes_catch_a_fill_of_minus_ten_thousand():
     assert future_leak(additive(-1e4), tokens(dtype=torch.float32)).amount > 1
 
 
+def test_in_float16_the_sizes_have_to_be_given():
+    layer, x = additive(-1e4), tokens(dtype=torch.float16)
+    assert future_leak(layer, x) == NO_LEAK  # its steps stop at 16
+    assert future_leak(layer, x, sizes=[4000.0]).amount > 1
+    assert future_leak(masked(causal(T)), x, sizes=[4000.0]) == NO_LEAK
+
+
+@pytest.mark.parametrize("sizes", [(), (0.0,), (-1.0,), (math.nan,), (1.0, math.inf)])
+def test_sizes_that_test_nothing_are_refused(sizes):
+    with pytest.raises(ValueError, match="give at least one, each positive and finite"):
+        future_leak(masked(causal(T)), tokens(), sizes=sizes)
+
+
+def test_a_layer_that_refuses_float64_is_asked_in_its_own_dtype():
+    def picky(x):
+        if x.dtype != torch.float32:
+            raise AssertionError("float32 only")
+        return x.flip(-2)
+
+    assert jacobian_leak(picky, tokens(dtype=torch.float32)).amount == 1
+
+
 def test_a_fill_in_place_of_scores_leaks_when_the_others_fall_below_it():
     layer = masked(causal(T), fill=-1e4)
     assert future_leak(layer, tokens()) == NO_LEAK
@@ -422,11 +484,43 @@ def test_one_token_has_nothing_to_leak():
     assert jacobian_leak(lambda x: 2 * x, x) == NO_LEAK
 
 
-def test_an_output_that_does_not_depend_on_x_does_not_leak():
+NO_GRADIENT = "fn's output carries no gradient back to x (no_grad, detach, NumPy?): try future_leak, which needs none"
+
+
+def test_where_autograd_finds_no_way_to_x_the_jacobian_does_not_say_that_all_is_well():
+    weight = torch.ones(D, 2, dtype=torch.float64, requires_grad=True)  # a gradient of its own does not help
+    leaking = [
+        torch.no_grad()(LEAKING["no mask"]),
+        torch.inference_mode()(LEAKING["no mask"]),
+        lambda x: x.detach().flip(-2),
+        lambda x: x.detach().flip(-2) @ weight,
+        lambda x: torch.from_numpy(x.detach().numpy()[..., ::-1, :].copy()),
+    ]
+    for layer in leaking:
+        assert future_leak(layer, tokens()).amount > 1
+        with pytest.raises(ValueError) as caught:
+            jacobian_leak(layer, tokens())
+        assert str(caught.value) == NO_GRADIENT
+
+
+def test_an_output_that_does_not_depend_on_x_does_not_leak_and_has_no_jacobian():
     fixed, unused = torch.ones(T, 2), torch.ones(T, 2, requires_grad=True)
-    for layer in (lambda x: fixed, lambda x: 3 * unused, lambda x: x.detach()):
-        assert jacobian_leak(layer, tokens()) == NO_LEAK
+    for layer in (lambda x: fixed, lambda x: 3 * unused):
         assert future_leak(layer, tokens()) == NO_LEAK
+        with pytest.raises(ValueError, match="carries no gradient back to x"):
+            jacobian_leak(layer, tokens())
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_both_tests_work_where_gradients_are_switched_off(mode, dtype):
+    with mode():
+        x = tokens(dtype=dtype)
+        for leak_test in (future_leak, jacobian_leak):
+            assert leak_test(LEAKING["no mask"], x).amount > 1e-3
+            assert leak_test(HONEST["causal"], x) == NO_LEAK
+            assert leak_test(torch.nn.Linear(D, 2, dtype=dtype), x) == NO_LEAK
+        assert torch.is_grad_enabled() is False and torch.is_inference_mode_enabled() == (mode is torch.inference_mode)
 
 
 def test_what_autograd_cannot_follow_only_the_perturbation_sees():

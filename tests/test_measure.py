@@ -3,9 +3,11 @@
 import json
 import math
 import os
+import runpy
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +118,26 @@ def test_a_gpu_that_is_not_there_is_named():
         pytest.skip("a GPU is there")
     with pytest.raises(RuntimeError, match='use device="cpu"'):
         time_call(lambda: None, device="cuda")
+    with pytest.raises(RuntimeError, match='use device="cpu"'):
+        peak_memory(touch, 1, device="cuda:0")
+    with pytest.raises(RuntimeError, match='use device="cpu"'):
+        environment("cuda")
+
+
+@pytest.mark.parametrize("device", ["gpu", "mps", "cudagraph", ""])
+def test_a_device_that_cannot_be_measured_is_refused_everywhere_alike(device):
+    message = f'device is {device!r}: it must be "cpu" or "cuda"'
+
+    def run():
+        pytest.fail("it ran")
+
+    for measured in (time_call, peak_memory):
+        with pytest.raises(ValueError, match=message):
+            measured(run, device=device)
+    with pytest.raises(ValueError, match=message):
+        time_together({"f": run}, device=device)
+    with pytest.raises(ValueError, match=message):
+        environment(device)
 
 
 class FakeEvent:
@@ -241,12 +263,41 @@ def test_a_process_that_takes_too_long_is_ended():
 
 
 def test_functions_and_arguments_that_cannot_be_sent_are_refused():
-    with pytest.raises(ValueError, match="<lambda> cannot be sent to a fresh process: define it at the top"):
-        peak_memory(lambda: None)
+    for typed in (lambda: None, partial(lambda: None)):
+        with pytest.raises(
+            ValueError, match=r"<lambda> cannot be sent .* define it at the top .* %%writefile mine\.py"
+        ):
+            peak_memory(typed)
     with pytest.raises(ValueError, match="cannot be sent to a fresh process"):
         peak_memory(touch, 1, prepare=lambda n: (n,))
     with pytest.raises(ValueError, match="touch or its arguments cannot be sent"):
         peak_memory(touch, (x for x in ()))
+
+
+class Unsendable:
+    def __reduce__(self):
+        raise TypeError("x" * 10**6)
+
+
+def test_what_goes_wrong_is_told_without_whole_arrays():
+    million = np.zeros(10**6)
+    with np.printoptions(threshold=10**9), pytest.raises(RuntimeError, match=r"^fail failed .* ValueError: ") as caught:
+        peak_memory(partial(fail, million), device="cpu")
+    assert len(str(caught.value)) < 400
+    with pytest.raises(RuntimeError, match=r"^fail failed in its own process: ValueError: xxx") as caught:
+        peak_memory(fail, "x" * 10**6)
+    assert len(str(caught.value)) < 400
+    with pytest.raises(ValueError, match=r"^touch or its arguments cannot be sent") as caught:
+        peak_memory(partial(touch, million), Unsendable())
+    assert len(str(caught.value)) < 400
+
+
+def test_a_function_typed_in_a_notebook_is_refused_and_told_what_to_do(monkeypatch):
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
+    monkeypatch.setattr(vanish, "__module__", "__main__")
+    for typed in (vanish, partial(vanish)):
+        with pytest.raises(ValueError, match=r"^vanish cannot be sent .*%%writefile mine\.py .* import it"):
+            peak_memory(typed)
 
 
 # --- findings -------------------------------------------------------------------------------------------------------
@@ -318,17 +369,72 @@ def test_results_of_two_devices_do_not_clash_and_the_newest_comes_first(tmp_path
     assert records.recorded("nothing", tmp_path) == []
 
 
-def test_a_number_that_json_does_not_have_is_refused_and_nothing_is_written(tmp_path):
-    with pytest.raises(ValueError):
-        records.write("attention", WHERE, {}, [{"ratio": math.nan}], [], folder=tmp_path / "new")
+def test_a_quick_run_replaces_no_full_one_and_is_not_read_as_one(tmp_path):
+    full = records.write("attention", WHERE, {"quick": False}, [{"x": 1}], [], folder=tmp_path)
+    quick = records.write("attention", WHERE, {"quick": True}, [{"x": 2}], [], folder=tmp_path)
+    assert (full.name, quick.name) == ("attention-amd-epyc-2-cores.json", "attention-amd-epyc-2-cores-quick.json")
+    assert records.read(full)["rows"] == [{"x": 1}] and records.read(quick)["rows"] == [{"x": 2}]
+    assert [result["rows"] for result in records.recorded("attention", tmp_path)] == [[{"x": 1}]]
+
+
+def test_numbers_of_numpy_and_torch_are_written_as_numbers(tmp_path):
+    import torch
+
+    row = {"a": np.float32(1.25), "b": np.int64(3), "c": torch.tensor(0.5), "d": torch.tensor([7]), "e": np.True_}
+    settings = {"sizes": (np.int32(1), 2), "deep": {"third": np.float64(1 / 3)}}
+    path = records.write("attention", WHERE, settings, [row], [], folder=tmp_path)
+    result = records.read(path)
+    assert result["rows"] == [{"a": 1.25, "b": 3, "c": 0.5, "d": 7, "e": True}]
+    assert result["settings"] == {"sizes": [1, 2], "deep": {"third": 0.333333}}
+
+
+@pytest.mark.parametrize(
+    "rows, settings, error, message",
+    [
+        (
+            [{"ratio": 1.0}, {"ratio": math.nan}],
+            {},
+            ValueError,
+            r"rows\[1\]\['ratio'\] is nan, which JSON does not have",
+        ),
+        ([{"ratio": np.float32("inf")}], {}, ValueError, r"rows\[0\]\['ratio'\] is inf"),
+        ([], {"rates": [1.0, -math.inf]}, ValueError, r"settings\['rates'\]\[1\] is -inf"),
+        ([{"x": np.zeros(3)}], {}, TypeError, r"rows\[0\]\['x'\] is a ndarray: give one number"),
+        ([{"x": Path("x")}], {}, TypeError, r"rows\[0\]\['x'\] is a (Posix|Windows)Path"),
+        ([], {"dtype": np.float32}, TypeError, r"settings\['dtype'\] is a type"),
+        ([{"x": 1}, ("x", 1)], {}, ValueError, r"rows\[1\] is a tuple: each row is a dict"),
+    ],
+)
+def test_what_json_does_not_have_is_named_and_nothing_is_written(rows, settings, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        records.write("attention", WHERE, settings, rows, [], folder=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
+def test_what_ships_would_be_written_as_it_is(tmp_path):
+    for path in records.RECORDED.glob("*.json"):
+        old = records.read(path)
+        del old["schema"]
+        written = records.write(**old, folder=tmp_path)
+        assert (written.name, written.read_text(encoding="utf-8")) == (path.name, path.read_text(encoding="utf-8"))
+
+
 def test_a_file_that_is_no_result_is_named(tmp_path):
-    for text, message in (("{", "odd.json is not JSON"), ("{}", "odd.json is not a result of schema 1")):
+    for text, message in (
+        ("{", "odd.json is not JSON"),
+        ("{}", "odd.json is not a result of schema 1"),
+        ("5", "odd.json is not a result of schema 1"),
+    ):
         (tmp_path / "odd.json").write_text(text)
         with pytest.raises(ValueError, match=message):
             records.read(tmp_path / "odd.json")
+
+
+def test_threads_are_read_from_a_list_of_levels_too(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    for said, threads in (("4,2", 4), ("3", 3), ("", os.cpu_count())):
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert environment()["threads"] == threads
 
 
 def test_a_table_lines_up_numbers_on_the_right():
@@ -336,6 +442,9 @@ def test_a_table_lines_up_numbers_on_the_right():
     assert records.table(rows, {"name": "kernel", "T": "T", "s": "seconds"}) == (
         "kernel       T  seconds\nnaive      512    0.123\ntiled   16,384        –"
     )
+    for columns in (None, {"T": "T"}):
+        with pytest.raises(ValueError, match="rows is empty"):
+            records.table([], columns)
 
 
 def test_what_ships_can_be_read():
@@ -360,6 +469,50 @@ MEASURED = {
 }
 
 
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        ([], (False, records.LOCAL)),
+        (["--quick"], (True, records.LOCAL)),
+        (["--out", "there"], (False, Path("there"))),
+        (["--quick", "--out", "there"], (True, Path("there"))),
+        (["--record"], (False, records.RECORDED)),
+    ],
+)
+def test_the_command_line_says_how_and_where(words, expected, monkeypatch):
+    called = []
+    monkeypatch.setattr(sys, "argv", ["benchmark.py", *words])
+    records.command_line(lambda *given: called.append(given), "What it measures.\nAnd how.")
+    assert called == [expected]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--quick", "--record"], "--quick measures nothing worth recording"),
+        (["--out", "there", "--record"], "not allowed with argument --out"),
+    ],
+)
+def test_a_command_line_that_contradicts_itself_measures_nothing(words, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmark.py", *words])
+    with pytest.raises(SystemExit) as left:
+        records.command_line(lambda *given: pytest.fail("it ran"), "What it measures.")
+    assert left.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_a_peak_of_nothing_says_nothing_of_growth(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))  # the benchmark sets it
+    findings = runpy.run_path(str(ROOT / "benchmarks" / "attention.py"))["memory_findings"]
+
+    def rows(name, **peaks):
+        return [{"implementation": name, "T": int(T[1:]), "peak_bytes": peak} for T, peak in peaks.items()]
+
+    square = rows("naive", T64=0, T128=3 * 128**2, T256=3 * 256**2)
+    (sentence,) = findings([*rows("tiled 64", T64=0, T128=0, T256=4096), *square])
+    assert "T^2.00 for naive (197 kB at T = 256)" in sentence and "tiled" not in sentence
+    assert findings(rows("naive", T64=0, T128=100)) == findings([]) == []
+
+
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_benchmark_runs_prints_and_writes_its_result(name, tmp_path):
     command = [sys.executable, ROOT / "benchmarks" / f"{name}.py", "--quick", "--out", tmp_path]
@@ -368,6 +521,7 @@ def test_a_benchmark_runs_prints_and_writes_its_result(name, tmp_path):
     (path,) = tmp_path.iterdir()
     result = records.read(path)
     assert result["benchmark"] == f"{name}-cpu" and path.name.startswith(f"{name}-cpu-")
+    assert path.name.endswith("-quick.json")
     assert {"device", "torch", "python", "date", "threads"} <= set(result["environment"])
     assert result["environment"]["threads"] == 1 and result["settings"]["quick"] is True
     for measured, columns in MEASURED[name].items():

@@ -78,10 +78,13 @@ class ListCache:
     """The keys and values of each row in a plain list: what every cache has to equal."""
 
     def __init__(self, rows, window=None, start=0):
-        self.rows, self.window, self.start = [[] for _ in range(rows)], window, start
+        self.rows, self.window, self.start, self.batch = [[] for _ in range(rows)], window, start, rows
 
     def positions(self, t):
         return torch.tensor([[self.start + len(row) + i for i in range(t)] for row in self.rows])
+
+    def columns(self, t, lengths=None):
+        return max(len(row) + (t if lengths is None else int(lengths[b])) for b, row in enumerate(self.rows))
 
     def update(self, k, v, lengths=None):
         for b, row in enumerate(self.rows):
@@ -117,11 +120,11 @@ def problems(draw, cross=True):
 @given(problem=problems())
 def test_it_equals_a_loop_over_heads(problem):
     layer, x, source, mask = problem
-    output, weights = layer(x, source, mask, return_weights=True)
+    output, weights = layer(x, source, mask=mask, return_weights=True)
     expected_output, expected_weights = head_by_head(*problem)
     torch.testing.assert_close(output, expected_output, **close)
     torch.testing.assert_close(weights, expected_weights, **close)
-    assert torch.equal(layer(x, source, mask), output)
+    assert torch.equal(layer(x, source, mask=mask), output)
 
 
 def test_one_head_equals_plain_attention():
@@ -151,6 +154,26 @@ def test_grouped_attention_equals_the_library(h_kv, group, n, m, shape, seed):
     output, weights = grouped_attention(q, k, v, mask)
     torch.testing.assert_close(output, F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True), **close)
     assert weights.shape == (B, h, n, m)
+
+
+@pytest.mark.parametrize("scale", [None, 1.0, 1 / 3, -0.5])
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 6])
+def test_the_scale_multiplies_the_scores(n_kv_heads, scale):
+    layer, x = new_layer(18, 6, n_kv_heads, scale=scale), randoms(2, 4, 18)
+    plain = new_layer(18, 6, n_kv_heads)
+    with torch.no_grad():
+        plain.q_proj.weight *= 1 if scale is None else scale * math.sqrt(3)  # what 1/√d_head takes away
+    torch.testing.assert_close(layer(x), plain(x), **close)
+    assert to_grouped(layer, 1).scale == layer.scale == (1 / math.sqrt(3) if scale is None else scale)
+    assert scale is None or not torch.allclose(layer(x), new_layer(18, 6, n_kv_heads)(x), atol=1e-3)
+    q, k = randoms(2, 6, 4, 3), randoms(2, n_kv_heads, 5, 3, seed=1)
+    expected = F.scaled_dot_product_attention(q, k, k, scale=scale, enable_gqa=True)
+    torch.testing.assert_close(grouped_attention(q, k, k, scale=scale)[0], expected, **close)
+
+
+def test_a_scale_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="scale is nan: it must be a finite number"):
+        MultiHeadAttention(12, 6, scale=float("nan"))
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -196,7 +219,7 @@ def test_a_layer_from_torch_equals_it(bias, batch_first, crossing, masked):
     may_attend = masks.combine(
         None if ignored is None else ~ignored, None if padded is None else ~padded[:, None, None, :]
     )
-    output, weights = ours(x, source if crossing else None, may_attend, return_weights=True)
+    output, weights = ours(x, source if crossing else None, mask=may_attend, return_weights=True)
     torch.testing.assert_close(output if batch_first else output.transpose(0, 1), expected, **close)
     torch.testing.assert_close(weights, per_head, **close)
     torch.testing.assert_close(weights.mean(1), averaged, **close)
@@ -266,7 +289,7 @@ def test_a_later_token_changes_nothing_before_it(rope, changed, n_kv_heads):
 @given(problem=problems())
 def test_rows_of_weights_sum_to_one_or_to_zero_where_all_is_masked(problem):
     layer, x, source, mask = problem
-    _, weights = layer(x, source, mask, return_weights=True)
+    _, weights = layer(x, source, mask=mask, return_weights=True)
     allowed = torch.ones_like(weights, dtype=torch.bool) if mask is None else mask.expand(weights.shape)
     assert (weights[~allowed] == 0).all()
     torch.testing.assert_close(weights.sum(-1), allowed.any(-1).double(), **close)
@@ -318,7 +341,7 @@ def test_a_query_that_may_attend_to_nothing_gets_the_bias_of_the_output(n_kv_hea
 @pytest.mark.parametrize("n, m", [(0, 3), (3, 0), (1, 1)])
 def test_no_tokens_and_one_token(n, m):
     layer = new_layer(n_kv_heads=2, bias=True)
-    output, weights = layer(randoms(2, n, 12), randoms(2, m, 12), some_mask(n, m, share=1), return_weights=True)
+    output, weights = layer(randoms(2, n, 12), randoms(2, m, 12), mask=some_mask(n, m, share=1), return_weights=True)
     assert output.shape == (2, n, 12) and weights.shape == (2, 6, n, m)
     assert m or (output == layer.out_proj.bias).all()
 
@@ -377,7 +400,9 @@ def test_a_head_that_is_switched_off_leaves_the_others_as_they_were():
         without.out_proj.weight[:, rows_of(4, 2)] = 0
     on = torch.tensor([True, True, True, True, False, True])
     torch.testing.assert_close(layer(x, head_mask=on), without(x), **close)
+    torch.testing.assert_close(layer(x, head_mask=[1, 1, 1, 1, 0, 1]), without(x), **close)
     torch.testing.assert_close(layer(x, head_mask=torch.ones(6)), layer(x), **close)
+    assert copy.deepcopy(layer).float()(x.float(), head_mask=on.double()).dtype == torch.float32
     assert not torch.allclose(without(x), layer(x), atol=1e-3)
 
 
@@ -447,10 +472,12 @@ def test_pooling_keeps_the_settings_and_leaves_the_layer_as_it_was():
     assert not to_grouped(layer.eval(), 2).training
 
 
-@pytest.mark.parametrize("n_kv_heads", [0, 2, 4, 6])
+@pytest.mark.parametrize("n_kv_heads", [2, 4, 6])
 def test_pooling_into_heads_that_do_not_divide_is_refused(n_kv_heads):
     with pytest.raises(ValueError, match=f"n_kv_heads is {n_kv_heads} but the layer has 3"):
         to_grouped(new_layer(n_kv_heads=3), n_kv_heads)
+    with pytest.raises(ValueError, match="n_kv_heads is 0: it must be at least 1"):
+        to_grouped(new_layer(n_kv_heads=3), 0)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -590,7 +617,9 @@ def test_a_mask_together_with_a_cache_takes_away_more():
     torch.testing.assert_close(output, expected, **close)
     torch.testing.assert_close(weights, expected_weights, **close)
     by_head = some_mask(2, 6, 5, 5)
-    torch.testing.assert_close(layer(x, None, by_head, ListCache(2)), layer(x, mask=masks.causal(5) & by_head), **close)
+    torch.testing.assert_close(
+        layer(x, mask=by_head, cache=ListCache(2)), layer(x, mask=masks.causal(5) & by_head), **close
+    )
 
 
 def test_a_cache_is_given_what_was_turned_and_what_is_real():
@@ -614,9 +643,9 @@ def test_a_cache_is_given_what_was_turned_and_what_is_real():
     "settings, message",
     [
         ({"d_model": 10, "n_heads": 3}, "d_model is 10, which is no multiple of n_heads, 3"),
-        ({"d_model": 8, "n_heads": 0}, "d_model is 8, which is no multiple of n_heads, 0"),
+        ({"d_model": 8, "n_heads": 0}, "n_heads is 0: it must be at least 1"),
         ({"d_model": 12, "n_heads": 6, "n_kv_heads": 4}, "n_heads is 6, which is no multiple of n_kv_heads, 4"),
-        ({"d_model": 12, "n_heads": 6, "n_kv_heads": 0}, "n_heads is 6, which is no multiple of n_kv_heads, 0"),
+        ({"d_model": 12, "n_heads": 6, "n_kv_heads": 0}, "n_kv_heads is 0: it must be at least 1"),
         ({"d_model": 8, "n_heads": 2, "dropout": 1.0}, "dropout is 1.0: it must be at least 0 and less than 1"),
         ({"d_model": 8, "n_heads": 2, "rope": Rotary(8)}, "rope is for d_head 8 but d_model / n_heads is 4"),
     ],
@@ -625,6 +654,22 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
     with pytest.raises(ValueError) as caught:
         MultiHeadAttention(**settings)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ((512, 512 / 64), "n_heads is 8.0: give a whole number"),
+        ((512.0, 8), "d_model is 512.0: give a whole number"),
+        ((512, 8, 4.0), "n_kv_heads is 4.0: give a whole number"),
+    ],
+)
+def test_sizes_that_are_no_whole_numbers_are_refused(settings, message):
+    with pytest.raises(TypeError, match=message):
+        MultiHeadAttention(*settings)
+    for make in (lambda: split_heads(X, 6.0), lambda: to_grouped(new_layer(), 3.0)):
+        with pytest.raises(TypeError, match=r"heads is .*: give a whole number"):
+            make()
 
 
 X = torch.zeros(2, 4, 12, dtype=torch.float64)
@@ -641,6 +686,12 @@ X = torch.zeros(2, 4, 12, dtype=torch.float64)
         ({"x": X, "source": X, "cache": ListCache(2)}, ValueError, "cache together with source"),
         ({"x": X, "lengths": [1, 2]}, ValueError, "lengths says which new tokens a cache keeps"),
         ({"x": X, "head_mask": torch.ones(5)}, ValueError, "head_mask is (5,): expected one number a head, (6,)"),
+        ({"x": X, "head_mask": [1, 0, 1]}, ValueError, "head_mask is (3,): expected one number a head, (6,)"),
+        ({"x": X[:1], "cache": ListCache(2)}, ValueError, "x is (1, 4, 12) but the cache has 2 rows: one for each"),
+        ({"x": X.float()}, TypeError, "x is torch.float32 but the layer is torch.float64: convert one"),
+        ({"x": X.long()}, TypeError, "x is torch.int64 but the layer is torch.float64: convert one"),
+        ({"x": X, "source": X.half()}, TypeError, "source is torch.float16 but the layer is torch.float64"),
+        ({"x": X, "mask": some_mask(4, 4).to("meta")}, ValueError, "mask is on meta but x is on cpu: move one of them"),
         ({"x": X, "mask": torch.ones(4, 4)}, TypeError, "mask is torch.float32, not a boolean tensor: True means"),
         ({"x": X, "mask": [[True] * 4] * 4}, TypeError, "mask is list, not a boolean tensor: True means"),
         (
@@ -662,6 +713,17 @@ def test_inputs_that_do_not_fit_are_refused(inputs, error, message):
     assert message in str(caught.value)
 
 
+def test_queries_keys_and_values_in_a_row_are_refused_as_there_is_no_place_for_values():
+    with pytest.raises(TypeError, match="positional arguments"):
+        new_layer()(X, X, X)
+
+
+def test_under_autocast_tokens_may_have_another_dtype_than_the_weights():
+    layer, x = new_layer().float(), randoms(2, 4, 12).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+
+
 def test_a_source_in_a_layer_with_rope_is_refused():
     with pytest.raises(ValueError, match="source in a layer with rope"):
         new_layer(rope=Rotary(2))(X, X)
@@ -675,7 +737,12 @@ def test_a_source_in_a_layer_with_rope_is_refused():
         {"mask": some_mask(3, 4)},
         {"mask": some_mask(3, 1, 4, 4)},
         {"source": X},
+        {"mask": some_mask(4, 9)},
+        {"mask": some_mask(4, 4).to("meta")},
         {"head_mask": torch.ones(5)},
+        {"x": X.float()},
+        {"x": X[:1]},
+        {"x": X[:1], "mask": some_mask(4, 4)},
     ],
 )
 def test_after_a_refusal_the_cache_is_as_it_was(bad):
@@ -685,17 +752,43 @@ def test_after_a_refusal_the_cache_is_as_it_was(bad):
     assert cache.rows == [[], []]
 
 
-def test_a_mask_with_other_columns_than_the_cache_has_slots_is_refused():
-    with pytest.raises(ValueError, match=r"\(4, 9\).*\(2, 1, 4, 4\)"):
-        new_layer()(X, mask=some_mask(4, 9), cache=ListCache(2))
+@pytest.mark.parametrize(
+    "new_cache, keys",
+    [
+        (lambda: ListCache(2), 8),
+        (lambda: ContiguousCache(2, 6, 2, capacity=9, dtype=torch.float64), 8),
+        (lambda: SlidingWindowCache(2, 6, 2, window=3, dtype=torch.float64), 6),
+        (lambda: PagedCache(2, 6, 2, block_size=2, n_blocks=9, dtype=torch.float64), 8),
+    ],
+    ids=["list", "contiguous", "sliding window", "paged"],
+)
+def test_a_mask_of_other_columns_is_refused_with_its_shape_before_the_cache_takes_the_tokens(new_cache, keys):
+    layer, cache, untouched = new_layer(), new_cache(), new_cache()
+    for one in (cache, untouched):
+        layer(X, cache=one)
+    for columns in (keys - 1, keys + 1, 4):
+        with pytest.raises(ValueError) as caught:
+            layer(X, mask=some_mask(4, columns), cache=cache)
+        assert f"mask is (4, {columns}) but scores are (2, 6, 4, {keys})" in str(caught.value)
+        assert torch.equal(cache.positions(1), untouched.positions(1))
+    x, mask = randoms(2, 4, 12), some_mask(4, keys)  # the right number of columns goes through, and nothing was stored
+    assert torch.equal(layer(x, mask=mask, cache=cache), layer(x, mask=mask, cache=untouched))
+
+
+def test_of_ragged_rows_the_longest_decides_the_columns_of_the_mask():
+    layer, cache = new_layer(), ContiguousCache(2, 6, 2, capacity=9, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"mask is \(4, 4\) but scores are \(2, 6, 4, 3\)"):
+        layer(X, mask=some_mask(4, 4), cache=cache, lengths=[3, 1])
+    assert cache.lengths.tolist() == [0, 0]
+    layer(X, mask=some_mask(4, 3), cache=cache, lengths=[3, 1])
+    assert cache.lengths.tolist() == [3, 1]
 
 
 def test_heads_that_do_not_split_merge_or_group_are_refused():
     with pytest.raises(ValueError, match=r"x is \(2, 4, 12\): expected \(B, T, D\) with D a multiple of 5 heads"):
         split_heads(X, 5)
-    for x, heads in ((X, 0), (X[0], 6)):
-        with pytest.raises(ValueError, match="expected \\(B, T, D\\)"):
-            split_heads(x, heads)
+    with pytest.raises(ValueError, match="expected \\(B, T, D\\)"):
+        split_heads(X[0], 6)
     with pytest.raises(ValueError, match=r"x is \(2, 4, 12\): expected \(B, h, T, d_head\)"):
         merge_heads(X)
     q, k = randoms(2, 6, 3, 2), randoms(2, 4, 3, 2)

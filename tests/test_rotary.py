@@ -190,6 +190,12 @@ def test_an_odd_width_is_refused(make, width):
         make(width)
 
 
+def test_a_width_that_is_no_whole_number_is_refused():
+    for make in (Rotary, frequencies):
+        with pytest.raises(TypeError, match=r"d_head is 64\.0: give a whole number"):
+            make(512 / 8)
+
+
 def test_an_unknown_pairing_is_refused_with_the_known_ones():
     for make in (lambda: Rotary(4, pairs="both"), lambda: rotate(torch.zeros(1, 4), [0], pairs="both")):
         with pytest.raises(ValueError, match="pairs is 'both': choose one of 'neighbours', 'halves'"):
@@ -225,3 +231,13 @@ def test_another_width_than_it_was_made_for_is_refused():
 def test_it_holds_nothing_that_a_change_of_dtype_could_round():
     assert not [value for value in vars(Rotary(8)).values() if isinstance(value, torch.Tensor)]
     assert not isinstance(Rotary(8), torch.nn.Module)
+
+
+def test_what_cannot_be_turned_is_named():
+    x = torch.ones(1, 1, 3, 4)
+    with pytest.raises(TypeError, match=r"x is torch\.int64: queries and keys to turn are floating-point"):
+        rotate(x.long(), torch.arange(3))
+    with pytest.raises(TypeError, match=r"positions is torch\.bool"):
+        rotate(x, torch.ones(3, dtype=torch.bool))
+    with pytest.raises(ValueError, match="base is inf"):
+        Rotary(4, base=float("inf"))

@@ -63,6 +63,12 @@ def test_the_spread_of_dot_products_is_the_root_of_d_k(d_k, std):
 
 
 # The theory, worked out by hand for d_k = 10.
+def test_entries_that_never_vary_have_one_product():
+    for mean in (0.0, 0.3, 0.7, -1.1):
+        theory = dot_product_theory(4, mean=mean, std=0.0)
+        assert theory.mean == pytest.approx(4 * mean**2) and theory.std == 0
+
+
 @pytest.mark.parametrize(
     "entries, mean, variance",
     [
@@ -275,6 +281,24 @@ def test_the_three_paths_of_the_gradient_through_attention():
         torch.testing.assert_close(mine, theirs)
 
 
+def test_weights_may_be_lists_and_arrays():
+    p, g = [[0.5, 0.5], [0.25, 0.75]], [[1.0, -1.0], [2.0, 0.0]]
+    for measure in (entropy, softmax_jacobian, jacobian_trace, lambda weights: softmax_backward(weights, g)):
+        expected = measure(torch.tensor(p))
+        assert torch.equal(measure(p), expected) and expected.dtype == torch.float32
+        measured = measure(np.array(p))
+        assert measured.dtype == torch.float64
+        torch.testing.assert_close(measured.float(), expected)
+    assert torch.equal(softmax_backward(torch.tensor(p), np.array(g, dtype=np.float32)), softmax_backward(p, g))
+    assert entropy([0.5, 0.5]).item() == pytest.approx(math.log(2))
+    assert entropy([1, 0]).item() == 0  # integers too
+
+
+def test_sizes_may_be_numbers_of_numpy():
+    assert torch.equal(dot_products(np.int64(3), np.int32(5)), dot_products(3, 5))
+    assert dot_product_theory(np.int64(16)) == dot_product_theory(16)
+
+
 def test_a_row_that_sees_nothing_gets_zeros_everywhere():
     zeros = torch.zeros(2, 3)
     assert entropy(zeros).tolist() == [0, 0]
@@ -346,6 +370,8 @@ def test_the_shift_keeps_softmax_from_overflowing():
     [
         (lambda: dot_products(0, 5), ValueError, "d_k is 0: it must be at least 1"),
         (lambda: dot_products(2.5, 5), TypeError, "d_k is 2.5: give a whole number"),
+        (lambda: dot_products(True, 5), TypeError, "d_k is True: give a whole number"),
+        (lambda: saturation(4, keys=True), TypeError, "keys is True: give a whole number"),
         (lambda: dot_products(4, 0), ValueError, "samples is 0"),
         (lambda: dot_product_statistics(4, 1), ValueError, "samples is 1: it must be at least 2"),
         (lambda: dot_products(4, 5, rho=1.5), ValueError, "rho is 1.5: a correlation lies between -1 and 1"),
@@ -359,7 +385,14 @@ def test_the_shift_keeps_softmax_from_overflowing():
         (lambda: saturation(4, samples=1), ValueError, "samples is 1"),
         (lambda: mean_estimate([1.0]), ValueError, "samples is (1,): give at least 2 numbers in one row"),
         (lambda: std_estimate([[1.0, 2.0]]), ValueError, "samples is (1, 2)"),
-        (lambda: exp_limit(torch.int32), TypeError, "dtype is torch.int32: give a floating dtype"),
+        (lambda: exp_limit(torch.int32), TypeError, "dtype is torch.int32: give a floating dtype of PyTorch"),
+        (
+            lambda: exp_limit("float16"),
+            TypeError,
+            "dtype is 'float16': give a floating dtype of PyTorch",
+        ),
+        (lambda: exp_limit(np.float16), TypeError, "dtype is <class 'numpy.float16'>: give a floating dtype of PyTor"),
+        (lambda: exp_limit(np.dtype("float16")), TypeError, "dtype is dtype('float16'): give a floating dtype"),
     ],
 )
 def test_bad_input_is_named(wrong, error, said):

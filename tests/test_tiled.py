@@ -4,6 +4,7 @@ import math
 import weakref
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -346,7 +347,7 @@ def test_half_precision_sums_in_float32(dtype, allowed):
 def test_gradcheck(n, m, causal):
     q, k, v = normal(0, 1, 4, n, 3), normal(1, 1, 2, m, 3), normal(2, 1, 2, m, 2)
     inputs = [x.requires_grad_() for x in (q, k, v)]
-    assert torch.autograd.gradcheck(lambda *qkv: tiled.attention(*qkv, causal, 2, 3), inputs)
+    assert torch.autograd.gradcheck(lambda *qkv: tiled.tiled_attention(*qkv, causal, 2, 3), inputs)
 
 
 @law
@@ -354,7 +355,7 @@ def test_gradcheck(n, m, causal):
 def test_gradients_equal_those_of_attention_with_masks(problem):
     *qkv, options = problem
     ours, theirs = ([x.clone().requires_grad_() for x in qkv] for _ in range(2))
-    output = tiled.attention(*ours, **options)
+    output = tiled.tiled_attention(*ours, **options)
     expected, _ = oracle(*theirs, options["causal"], options["scale"])
     probe = normal(9, *output.shape)
     (output * probe).sum().backward()
@@ -365,7 +366,7 @@ def test_gradients_equal_those_of_attention_with_masks(problem):
 
 def test_a_second_derivative_is_refused():
     q = normal(0, 3, 2).requires_grad_()
-    (first,) = torch.autograd.grad(tiled.attention(q, q, q).square().sum(), q, create_graph=True)
+    (first,) = torch.autograd.grad(tiled.tiled_attention(q, q, q).square().sum(), q, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.sum().backward()
 
@@ -480,11 +481,83 @@ def test_causal_skipping_saves_almost_half_and_masks_one_tile_a_row():
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.0, True])
+BAD_SIZES = [
+    (0, ValueError, "0: it must be at least 1"),
+    (-1, ValueError, "-1: it must be at least 1"),
+    (2.0, TypeError, "2.0: give a whole number"),
+    (True, TypeError, "True: give a whole number"),
+]
+
+
+@pytest.mark.parametrize("size, error, message", BAD_SIZES)
 @pytest.mark.parametrize("name", ["block_q", "block_k"])
-def test_a_block_that_is_no_whole_number_of_rows_is_refused(name, size):
-    with pytest.raises(ValueError, match=f"{name} is {size!r}: a block is a whole number of rows, at least 1"):
+def test_a_block_that_is_no_whole_number_of_rows_is_refused(name, size, error, message):
+    with pytest.raises(error, match=f"{name} is {message}"):
         tiled.forward(THREE, THREE, THREE, **{name: size})
+    for running in (online_softmax(THREE, size), online_attention(THREE, THREE, size)):
+        with pytest.raises(error, match=f"block is {message}"):
+            next(running)
+
+
+def test_a_block_may_be_a_number_of_numpy_however_narrow():
+    q, k, v = normal(0, 300, 3), normal(1, 300, 3), normal(2, 300, 2)
+    same(tiled.forward(q, k, v, True, np.int8(100), np.int64(7)), tiled.forward(q, k, v, True, 100, 7))
+    same(list(online_attention(q, v[:3], np.int8(2)))[-1], list(online_attention(q, v[:3], 2))[-1])
+
+
+MASK = torch.ones(3, 3, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("causal", [MASK, 1, None, "yes"])
+def test_a_causal_that_is_no_bool_is_refused(causal):
+    o, lse = tiled.forward(THREE, THREE, THREE)
+    message = f"causal is {type(causal).__name__}, not a bool"
+    for call in (
+        lambda: tiled.forward(THREE, THREE, THREE, causal),
+        lambda: tiled.tiled_attention(THREE, THREE, THREE, causal),
+        lambda: tiled.backward(THREE, THREE, THREE, o, lse, o, causal),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()
+
+
+@pytest.mark.parametrize(
+    "scores, v, message",
+    [
+        ((3, 4), (5, 2), r"scores are \(3, 4\) and v is \(5, 2\): one value for each key"),
+        ((3, 4), (3, 2), "one value for each key"),  # three queries are not three keys
+        ((3, 5), (4, 2), "one value for each key"),  # fewer values than keys: the last block would be short
+        ((4,), (4,), r"v is \(4,\): one value for each key, so \(…, m\) and \(…, m, d_v\)"),
+        ((2, 3, 4), (5, 4, 2), "their leading axes must be equal, or 1, or absent"),
+    ],
+)
+def test_scores_and_values_that_do_not_fit_are_refused(scores, v, message):
+    with pytest.raises(ValueError, match=message):
+        next(online_attention(torch.zeros(scores), torch.zeros(v)))
+
+
+def test_part_of_the_keys_takes_masks_and_shapes_that_attention_takes():
+    q, k, v = normal(0, 4, 3), normal(1, 5, 3), normal(2, 5, 2)
+    with pytest.raises(TypeError, match=r"mask is torch.float32, not boolean"):
+        tiled.partial_attention(q, k, v, torch.ones(4, 5))
+    with pytest.raises(TypeError, match=r"mask is torch.int64, not boolean"):
+        tiled.partial_attention(q, k, v, torch.ones(4, 5, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"mask is \(5, 4\) but scores are \(4, 5\)"):
+        tiled.partial_attention(q, k, v, lower_right(5, 4))
+    with pytest.raises(ValueError, match="same d_k"):
+        tiled.partial_attention(q, k[:, :2], v)
+    with pytest.raises(ValueError, match="one value for each key"):
+        tiled.partial_attention(q, k, v[:4])
+
+
+def test_plain_tuples_merge_and_what_is_finished_does_not():
+    a, b = (tiled.partial_attention(THREE, THREE[part], THREE_VALUES[part]) for part in (slice(2), slice(2, 3)))
+    same(merge(tuple(a), tuple(b)), merge(a, b))
+    same(finish(tuple(a)), finish(a))
+    with pytest.raises(TypeError, match=r"b is a tuple of 2: give a Partial, \(m, l, o\), from before `finish`"):
+        merge(a, finish(b))
+    with pytest.raises(TypeError, match="partial is a Tensor: give a Partial"):
+        finish(a.o)
 
 
 def test_integers_and_mixed_dtypes_are_refused():
@@ -500,9 +573,19 @@ def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="q has 3 heads and k has 2"):
         tiled.forward(torch.ones(3, 4, 2), torch.ones(2, 4, 2), torch.ones(2, 4, 2))
     with pytest.raises(ValueError, match="scale is nan"):
-        tiled.attention(THREE, THREE, THREE, scale=math.nan)
+        tiled.tiled_attention(THREE, THREE, THREE, scale=math.nan)
     o, lse = tiled.forward(THREE, THREE, THREE_VALUES)
     with pytest.raises(ValueError, match=r"lse is \(2,\) but q, k and v give \(3,\)"):
         tiled.backward(THREE, THREE, THREE_VALUES, o, lse[:2], o)
     with pytest.raises(ValueError, match=r"do is \(3, 1\) but q, k and v give \(3, 2\)"):
         tiled.backward(THREE, THREE, THREE_VALUES, o, lse, o[:, :1])
+
+
+def test_inside_autocast_sums_keep_their_dtypes():
+    q, k, v, do = torch.randn(4, 1, 2, 9, 4, generator=torch.Generator().manual_seed(0)).unbind()
+    plain = tiled.forward(q, k, v, causal=True)
+    gradients = tiled.backward(q, k, v, *plain, do, causal=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = tiled.forward(q, k, v, causal=True)
+        cast_gradients = tiled.backward(q, k, v, *cast, do, causal=True)
+    assert all(torch.equal(a, b) for a, b in zip((*plain, *gradients), (*cast, *cast_gradients), strict=True))

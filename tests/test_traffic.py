@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -235,12 +236,52 @@ def test_heads_and_half_precision_are_refused():
     x = torch.ones(2, 3, 4)
     with pytest.raises(ValueError, match=r"q is \(2, 3, 4\): traffic is counted for one head"):
         metered_forward(x, x, x, FastMemory(4096))
-    with pytest.raises(TypeError, match=r"q is torch.float16 .* float32"):
-        metered_forward(x[0].half(), x[0].half(), x[0].half(), FastMemory(4096))
+    for metered in (metered_naive, metered_forward):
+        with pytest.raises(TypeError, match=r"q is torch.float16: the meter takes torch.float32 and torch.float64"):
+            metered(x[0].half(), x[0].half(), x[0].half(), FastMemory(4096))
+        with pytest.raises(TypeError, match=r"v is torch.float64 but q is torch.float32: convert them"):
+            metered(x[0], x[0], x[0].double(), FastMemory(4096))
+        with pytest.raises(TypeError, match="causal is Tensor, not a bool"):
+            metered(x[0], x[0], x[0], FastMemory(4096), causal=torch.ones(3, 3, dtype=torch.bool))
     with pytest.raises(ValueError, match="same d_k"):
         metered_naive(x[0], x[0, :, :2], x[0], FastMemory(4096))
     with pytest.raises(ValueError, match="capacity_bytes is 0"):
         FastMemory(0)
+
+
+SIZES = {"n": 9, "m": 8, "d_k": 4, "d_v": 3, "itemsize": 4, "block_q": 2}
+FORMULAS = {
+    naive_traffic: SIZES,
+    tiled_traffic: SIZES | {"block_k": 2},
+    footprint: {name: 4 for name in ("block_q", "block_k", "d_k", "d_v", "itemsize")},
+    blocks_that_fit: {"capacity_bytes": 4096, "d_k": 4, "d_v": 3, "itemsize": 4},
+}
+
+
+@pytest.mark.parametrize("formula", FORMULAS, ids=lambda formula: formula.__name__)
+def test_formulas_take_whole_numbers_of_any_kind_and_nothing_else(formula):
+    sizes = FORMULAS[formula]
+    narrow = {name: np.int8(size) if size < 128 else np.int16(size) for name, size in sizes.items()}
+    assert formula(**narrow) == formula(**sizes)
+    for name, size in sizes.items():
+        for wrong in (float(size), size + 0.5, True, "4"):
+            with pytest.raises(TypeError, match=f"{name} is {wrong!r}: give a whole number"):
+                formula(**sizes | {name: wrong})
+        with pytest.raises(ValueError, match=f"{name} is -1: it must be at least"):
+            formula(**sizes | {name: -1})
+
+
+def test_a_capacity_or_a_block_that_is_no_whole_number_is_refused():
+    q, k, v = problem(4, 4, 2, 2)
+    with pytest.raises(TypeError, match=r"capacity_bytes is 100000.0: give a whole number"):
+        FastMemory(1e5)
+    with pytest.raises(TypeError, match=r"capacity_bytes is 100000.0: give a whole number"):
+        blocks_that_fit(1e5, 64, 64, 4)
+    for metered in (metered_naive, metered_forward):
+        with pytest.raises(TypeError, match=r"block_k is 2.0: give a whole number"):
+            metered(q, k, v, FastMemory(4096), block_q=2, block_k=2.0)
+        with pytest.raises(ValueError, match="block_q is 0: it must be at least 1"):
+            metered(q, k, v, FastMemory(4096), block_q=0, block_k=2)
 
 
 @pytest.mark.parametrize("metered", [metered_naive, metered_forward])

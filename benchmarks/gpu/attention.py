@@ -1,60 +1,39 @@
 """Attention on a GPU: ours in Triton, naive, and each backend of F.scaled_dot_product_attention, in one run.
 
-bfloat16, 16,384 tokens and a width of 2048 in every shape, as in the FlashAttention papers: d_head 64 and 128, causal
-and not, T from 1k to 16k. First the errors against float64, then times taken in turns, forward and backward, then peak
-memory and one decoding step. FLOPs are counted as 4·B·h·T²·d_head, half of it when causal, 2.5 times that for the
-backward; TFLOP/s stand beside the rate of a large matrix product measured in the same run.
+What is timed is bfloat16, 16,384 tokens of width 2048 in every shape, as in the FlashAttention papers: d_head 64 and
+128, causal and not, T from 1k to 16k. First come the errors against float64, then times taken in turns, forward and
+backward, then peak memory and one decoding step. FLOPs are counted as 4·B·h·T²·d_head, half of it when causal, 2.5
+times that for the backward; TFLOP/s stand beside the rate of a large matrix product measured in the same run.
 usage: python benchmarks/gpu/attention.py [--quick] [--out DIR | --record]
 --quick runs tiny shapes, on the CPU in Triton's interpreter where there is no GPU: it shows that all of it works.
 """
 
-import argparse
 import itertools
-import math
 from functools import partial
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from course_utils.attention.flash import flash_attention
 from course_utils.attention.multihead import grouped_attention
 from course_utils.costs import records
+from course_utils.costs.baselines import library, naive
 from course_utils.costs.counts import attention_flops
 from course_utils.costs.measure import environment, growth_exponent, peak_memory, ratio, time_call, time_together
 
 TOKENS, WIDTH = 16384, 2048
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 NAIVE_UP_TO = 8192  # beyond, its scores and their copies take tens of gigabytes
-BACKENDS = {
-    "flash": SDPBackend.FLASH_ATTENTION,
-    "cuDNN": SDPBackend.CUDNN_ATTENTION,
-    "efficient": SDPBackend.EFFICIENT_ATTENTION,
-}
 
-
-def naive(q, k, v, causal):
-    """softmax(q kᵀ/√d) v with every score stored, as the formula says; (B, h, T, d_head) each."""
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    if causal:
-        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-        scores = scores.masked_fill(ahead, -torch.inf)
-    return torch.softmax(scores, dim=-1) @ v
-
-
-def library(backend, q, k, v, causal):
-    with sdpa_kernel(BACKENDS[backend]):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-
-
-IMPLEMENTATIONS = {"ours": flash_attention} | {name: partial(library, name) for name in BACKENDS} | {"naive": naive}
+IMPLEMENTATIONS = {"ours": flash_attention}
+IMPLEMENTATIONS |= {name: partial(library, backend=name) for name in ("flash", "cuDNN", "efficient")}
+IMPLEMENTATIONS["naive"] = naive
 
 
 def random_inputs(B, T, d, device, dtype, width=WIDTH):
     """q, k, v and a gradient of the output, (B, width / d, T, d) each."""
-    made = torch.Generator(device).manual_seed(0)
-    q, k, v, do = torch.randn(4, B, width // d, T, d, generator=made, device=device, dtype=dtype).unbind()
+    generator = torch.Generator(device).manual_seed(0)
+    q, k, v, do = torch.randn(4, B, width // d, T, d, generator=generator, device=device, dtype=dtype).unbind()
     return q.requires_grad_(), k.requires_grad_(), v.requires_grad_(), do
 
 
@@ -194,9 +173,12 @@ def time_finding(rows, direction, d, causal):
 
 
 def memory_finding(rows):
-    ours = [row for row in rows if row["implementation"] == "ours"]
-    power = growth_exponent([row["T"] for row in ours], [max(1, row["peak_bytes"]) for row in ours])
-    return f"Peak memory of ours grows as T^{power:.2f}."
+    """How the peak of ours grows; nothing to say where fewer than two lengths took any memory."""
+    ours = [row for row in rows if row["implementation"] == "ours" and row["peak_bytes"] > 0]
+    if len(ours) < 2:
+        return []
+    power = growth_exponent([row["T"] for row in ours], [row["peak_bytes"] for row in ours])
+    return [f"Peak memory of ours grows as T^{power:.2f}."]
 
 
 def main(quick=False, folder=records.LOCAL):
@@ -212,10 +194,10 @@ def main(quick=False, folder=records.LOCAL):
     print(f"matrix product {matmul_rate / 1e12:.0f} TFLOP/s, copy {copy_rate / 1e12:.2f} TB/s", flush=True)
 
     rows, findings = [], []
-    for kind in (dtype,) if quick else (torch.bfloat16, torch.float16, torch.float32):
-        errors = measure_errors(device, kind, 100 if quick else 1000, widths)
+    for one in (dtype,) if quick else (torch.bfloat16, torch.float16, torch.float32):
+        errors = measure_errors(device, one, 100 if quick else 1000, widths)
         rows += errors
-        print(f"\nerror against float64, {kind}\n{records.table(errors)}", flush=True)
+        print(f"\nerror against float64, {one}\n{records.table(errors)}", flush=True)
     for d, causal in itertools.product(widths, (False, True)):
         times = []
         for T in lengths:
@@ -226,8 +208,9 @@ def main(quick=False, folder=records.LOCAL):
             findings.append(time_finding(some, direction, d, causal))
             print(f"\n{direction}, d_head {d}, causal {causal}\n{time_table(some)}\n{findings[-1]}", flush=True)
     memory = measure_memory(device, dtype, 64, lengths, width)
-    findings.append(memory_finding(memory))
-    print(f"\npeak memory, bytes\n{records.table(memory)}\n{findings[-1]}", flush=True)
+    grown = memory_finding(memory)
+    findings += grown
+    print("\n".join(["\npeak memory, bytes", records.table(memory), *grown]), flush=True)
     for kv_heads in (4,) if quick else (32, 8, 1):
         shape = (1, 4, kv_heads, 64, 64) if quick else (16, 32, kv_heads, 8192, 128)
         rows += measure_decoding(device, dtype, *shape, rounds, copy_rate)
@@ -240,9 +223,4 @@ def main(quick=False, folder=records.LOCAL):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--out", type=Path, default=records.LOCAL, help="folder for the JSON")
-    parser.add_argument("--record", action="store_true", help="write where the results lie that ship with the course")
-    chosen = parser.parse_args()
-    main(chosen.quick, records.RECORDED if chosen.record else chosen.out)
+    records.command_line(main, __doc__)

@@ -1,27 +1,28 @@
 """What each trick of the forward kernel gives, measured apart: the kernel with one of them left out, over the whole.
 
-The kernel here is `flash.forward_kernel` with switches, for lengths that the blocks divide. All variants run in turns,
-in one run; a ratio of 1.2 says that without the trick the kernel takes 1.2 times as long.
+The kernel here is `flash.forward_kernel` with switches, for lengths that the blocks divide and without log-sum-exp;
+`flash_attention` itself, tuned, is measured beside it. All variants run in turns, in one run: a ratio of 1.2 says that
+without the trick the kernel takes 1.2 times as long.
 usage: python benchmarks/gpu/tricks.py [--quick] [--out DIR | --record]
 --quick runs a tiny shape, on the CPU in Triton's interpreter where there is no GPU, and checks every variant's answer.
 """
 
-import argparse
 import itertools
 import math
 from functools import partial
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
+from course_utils.attention.flash import flash_attention
 from course_utils.attention.triton_setup import LOG2_E, tiles, tl, triton
 from course_utils.costs import records
 from course_utils.costs.counts import attention_flops
 from course_utils.costs.measure import environment, ratio, time_together
 
 WHOLE = {"DESCRIPTORS": True, "EXP2": True, "SPLIT": True, "SKIP": True, "LONGEST_FIRST": True, "PERSISTENT": False}
-BLOCKS = {64: (128, 64, 8, 3), 128: (128, 64, 8, 2)}  # rows of queries, rows of keys, warps, stages
+# Rows of queries, rows of keys, warps, stages, and most registers a thread where that is limited.
+BLOCKS = {64: (128, 64, 8, 3), 128: (128, 64, 8, 2)}
 WITHOUT = {
     "the whole": {},
     "pointers instead of tensor descriptors": {"DESCRIPTORS": False},
@@ -33,7 +34,15 @@ WITHOUT = {
 }
 OTHER_BLOCKS = {
     64: [(128, 128, 8, 2), (64, 64, 4, 3), (128, 64, 4, 3), (128, 64, 8, 1), (128, 64, 8, 2), (128, 64, 8, 4)],
-    128: [(128, 128, 8, 2), (64, 64, 4, 2), (128, 64, 4, 2), (128, 64, 8, 1), (128, 64, 8, 3), (64, 128, 4, 2)],
+    128: [
+        (128, 64, 8, 2, 128),
+        (128, 128, 8, 2),
+        (64, 64, 4, 2),
+        (128, 64, 4, 2),
+        (128, 64, 8, 1),
+        (128, 64, 8, 3),
+        (64, 128, 4, 2),
+    ],
 }
 
 
@@ -104,7 +113,7 @@ def _tile(
 
 def attend(q, k, v, causal, blocks, processors, **switches):
     """softmax(q kᵀ/√d) v for (1, heads, T, d_head), by the kernel with these switches set otherwise than in WHOLE."""
-    block_q, block_k, warps, stages = blocks
+    block_q, block_k, warps, stages, *registers = blocks
     _, heads, T, d = q.shape
     o = torch.empty_like(q)
     switches = WHOLE | switches
@@ -114,7 +123,7 @@ def attend(q, k, v, causal, blocks, processors, **switches):
         tiles(q, block_q), tiles(k, block_k), tiles(v, block_k), tiles(o, block_q), q, k, v, T, heads,
         LOG2_E.value / math.sqrt(d) if switches["EXP2"] else 1 / math.sqrt(d),
         CAUSAL=causal, D=d, BLOCK_Q=block_q, BLOCK_K=block_k, **switches,
-        num_warps=warps, num_stages=stages, enable_fp_fusion=True,
+        num_warps=warps, num_stages=stages, maxnreg=registers[0] if registers else None, enable_fp_fusion=True,
     )  # fmt: skip
     return o
 
@@ -126,8 +135,12 @@ def variants(d, causal, quick):
     causal_only = {"SPLIT", "SKIP", "LONGEST_FIRST"}
     tricks = {name: switches for name, switches in WITHOUT.items() if causal or not causal_only & set(switches)}
     found = {name: (blocks, switches) for name, switches in tricks.items()}
-    named = {"{} × {}, {} warps, {} stages".format(*other): (other, {}) for other in others}
-    return found | named
+    return found | {described(*other): (other, {}) for other in others}
+
+
+def described(block_q, block_k, warps, stages, registers=None):
+    limit = "" if registers is None else f", at most {registers} registers"
+    return f"{block_q} × {block_k}, {warps} warps, {stages} stages{limit}"
 
 
 def measure(device, dtype, d, causal, heads, T, rounds, quick):
@@ -135,7 +148,7 @@ def measure(device, dtype, d, causal, heads, T, rounds, quick):
     q, k, v = torch.randn(3, 1, heads, T, d, device=device, dtype=dtype).unbind()
     expected = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     processors = 2 if quick else torch.cuda.get_device_properties(device).multi_processor_count
-    functions = {}
+    functions = {"flash_attention": partial(flash_attention, q, k, v, causal)}
     for name, (blocks, switches) in variants(d, causal, quick).items():
         function = partial(attend, q, k, v, causal, blocks, processors, **switches)
         try:
@@ -155,26 +168,29 @@ def measure(device, dtype, d, causal, heads, T, rounds, quick):
     return rows
 
 
+def finding(rows):
+    """What each trick gives, as a sentence."""
+    parts = [f"{row['slower']:.2f} with {row['variant']}" for row in rows if row["variant"] in WITHOUT][1:]
+    kind = "causal" if rows[0]["causal"] else "full"
+    return f"d_head {rows[0]['d']}, {kind}: times as long as the whole kernel, {', '.join(parts)}."
+
+
 def main(quick=False, folder=records.LOCAL):
     gpu = torch.cuda.is_available()
     if not gpu and not quick:
         raise SystemExit("no GPU here: nothing to measure (--quick tries all of it on the CPU, in the interpreter)")
     device, dtype = ("cuda", torch.bfloat16) if gpu else ("cpu", torch.float32)
     where = environment(device)
-    rows = []
+    rows, findings = [], []
     for d, causal in itertools.product((64,) if quick else (64, 128), (False, True)):
         shape = (1, 64) if quick else (2 * 2048 // d, 8192)
         some = measure(device, dtype, d, causal, *shape, 2 if quick else 15, quick)
         rows += some
-        print(f"\nd_head {d}, causal {causal}\n{records.table(some)}", flush=True)
+        findings.append(finding(some))
+        print(f"\nd_head {d}, causal {causal}\n{records.table(some)}\n{findings[-1]}", flush=True)
     settings = {"dtype": str(dtype)[6:], "quick": quick, "spread": "quartiles"}
-    print(f"\nwritten: {records.write('tricks-gpu', where, settings, rows, [], folder)}")
+    print(f"\nwritten: {records.write('tricks-gpu', where, settings, rows, findings, folder)}")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--out", type=Path, default=records.LOCAL, help="folder for the JSON")
-    parser.add_argument("--record", action="store_true", help="write where the results lie that ship with the course")
-    chosen = parser.parse_args()
-    main(chosen.quick, records.RECORDED if chosen.record else chosen.out)
+    records.command_line(main, __doc__)

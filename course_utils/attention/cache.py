@@ -14,6 +14,9 @@ from collections import Counter
 
 import torch
 
+from course_utils.attention.shapes import whole
+from course_utils.attention.tensors import check_dtype
+
 
 class CacheFull(RuntimeError):
     """There is no room for the tokens. The cache is as it was: free a row, or try fewer tokens."""
@@ -25,17 +28,19 @@ class Cache:
     Keys and values come in as (B, h_kv, t, d_head), in the dtype and on the device of the cache. They are stored
     detached: no gradient reaches the tokens of an update, neither through this call nor through later ones. An error
     leaves the whole batch as it was. NaN and infinities are stored like other numbers.
+
+    Chunks of tokens are padded on the right, because positions start at 0 in every row: the first real token of a row
+    is then its first column, whatever its neighbours hold. Padding itself is dropped and takes neither slot nor
+    position.
     """
 
     window = None  # a query sees its last `window` keys, itself included; None: all of them
 
     def __init__(self, batch, n_kv_heads, d_head, dtype=None, device=None):
-        _at_least_one(batch=batch, n_kv_heads=n_kv_heads, d_head=d_head)
-        self.batch, self.n_kv_heads, self.d_head = batch, n_kv_heads, d_head
-        one = torch.empty((), dtype=dtype, device=device)
-        if not one.dtype.is_floating_point:
-            raise TypeError(f"dtype is {one.dtype}: keys and values are floating-point numbers")
-        self.dtype, self.device = one.dtype, one.device
+        self.batch, self.n_kv_heads = whole("batch", batch), whole("n_kv_heads", n_kv_heads)
+        self.d_head = whole("d_head", d_head)
+        self.dtype = torch.get_default_dtype() if dtype is None else check_dtype(dtype)
+        self.device = torch.empty((), device=device).device  # with its number: cuda is cuda:0
         self._lengths = torch.zeros(batch, dtype=torch.int64)  # kept on the CPU: they decide shapes
 
     @property
@@ -46,6 +51,13 @@ class Cache:
     def positions(self, t):
         """(B, t) int64: the positions that the next t tokens of each row get. They start at 0."""
         return self.lengths[:, None] + torch.arange(t, device=self.device)
+
+    def columns(self, t, lengths=None):
+        """How many keys per row, m, an update of t tokens will return: the columns that its mask needs.
+
+        lengths is that of `update`, and refused alike. Nothing changes, and nobody asks yet whether there is room.
+        """
+        return self._columns(self._check_lengths(lengths, whole("t", t, least=0)))
 
     def update(self, k, v, lengths=None):
         """Append keys and values; return (keys, values, key_positions), all that the new queries may need.
@@ -101,6 +113,11 @@ class Cache:
         """Slots that hold a token."""
         raise NotImplementedError
 
+    @property
+    def slots_wasted(self):
+        """Slots that rows keep to themselves and that hold no token; here all slots are reserved from the start."""
+        return self.n_slots - self.slots_used
+
     # What each cache has to say: where its bytes are, whether there is room, and how to append.
 
     def _storage(self):
@@ -109,6 +126,9 @@ class Cache:
 
     def _make_room(self, added):
         """Raise CacheFull, with nothing changed, unless each row b has room for added[b] more tokens."""
+
+    def _columns(self, added):
+        return int((self._lengths + added).max())  # as far as the longest row reaches
 
     def _append(self, k, v, added):
         """Store the tokens, which were checked and have room; return what `update` returns."""
@@ -175,8 +195,7 @@ class ContiguousCache(Cache):
 
     def __init__(self, batch, n_kv_heads, d_head, capacity, dtype=None, device=None):
         super().__init__(batch, n_kv_heads, d_head, dtype, device)
-        _at_least_one(capacity=capacity)
-        self.capacity = capacity
+        self.capacity = whole("capacity", capacity)
         self._reserve()
 
     @property
@@ -215,11 +234,11 @@ class ContiguousCache(Cache):
 class QuantisedCache(ContiguousCache):
     """A contiguous cache in int8: each token and head has one scale, its largest |x| / 127, and 8-bit integers.
 
-    A number comes back within scale / 2 of what it was. It is rounded when it is written, so the new tokens too are
-    returned as they were stored, and how a sequence is cut into chunks changes nothing. A NaN or an infinity makes its
-    token's head NaN. Scales are float32, or float64 in a float64 cache: a slot takes d_head + 4 (or 8) bytes for its
-    key and as many for its value, per head. What `update` returns is a dequantised copy; kernels made for such caches
-    dequantise while they read.
+    A number comes back within scale / 2 of what it was, plus its rounding to the cache's dtype. It is rounded to eight
+    bits when it is written, so the new tokens too are returned as they were stored, and how a sequence is cut into
+    chunks changes nothing. A NaN or an infinity makes its token's head NaN. Scales are float32, or float64 in a float64
+    cache: a slot takes d_head + 4 (or 8) bytes for its key and as many for its value, per head. What `update` returns
+    is a dequantised copy; kernels made for such caches dequantise while they read.
     Source: Dettmers et al. 2022 (LLM.int8()), sections 2.1 (absmax) and 3.1 (a scale for each vector).
     """
 
@@ -271,13 +290,15 @@ class SlidingWindowCache(Cache):
 
     def __init__(self, batch, n_kv_heads, d_head, window, dtype=None, device=None):
         super().__init__(batch, n_kv_heads, d_head, dtype, device)
-        _at_least_one(window=window)
-        self.window = window
-        self._keys, self._values = _zeros(self, batch, window)  # (B, h_kv, window, d_head)
+        self.window = whole("window", window)
+        self._keys, self._values = _zeros(self, self.batch, self.window)  # (B, h_kv, window, d_head)
 
     @property
     def slots_used(self):
         return int(self._lengths.clamp(max=self.window).sum())
+
+    def _columns(self, added):
+        return self._n_older() + int(added.max())
 
     def _append(self, k, v, added):
         older = self._older_positions()  # (B, up to window - 1)
@@ -291,8 +312,11 @@ class SlidingWindowCache(Cache):
 
     def _older_positions(self):
         """The last positions of each row, as far back as a new query looks; negative before the row's beginning."""
-        kept = min(int(self._lengths.max()), self.window - 1)
+        kept = self._n_older()
         return self.lengths[:, None] - kept + torch.arange(kept, device=self.device)  # (B, kept)
+
+    def _n_older(self):
+        return min(int(self._lengths.max()), self.window - 1)
 
     def _look_up(self, store, positions):
         slots = (positions % self.window)[:, None, :, None]  # (B, 1, kept, 1)
@@ -313,7 +337,7 @@ class BlockPool:
     """
 
     def __init__(self, n_blocks):
-        _at_least_one(n_blocks=n_blocks)
+        n_blocks = whole("n_blocks", n_blocks)
         self._references = [0] * n_blocks
         self._free = list(reversed(range(n_blocks)))  # a stack: block 0 goes first
 
@@ -365,11 +389,10 @@ class PagedCache(Cache):
 
     def __init__(self, batch, n_kv_heads, d_head, block_size, n_blocks, dtype=None, device=None):
         super().__init__(batch, n_kv_heads, d_head, dtype, device)
-        _at_least_one(block_size=block_size)
-        self.block_size = block_size
+        self.block_size = whole("block_size", block_size)
         self.pool = BlockPool(n_blocks)
-        self._tables = [[] for _ in range(batch)]
-        self._keys, self._values = _zeros(self, n_blocks, block_size)  # (n_blocks, h_kv, block_size, d_head)
+        self._tables = [[] for _ in range(self.batch)]
+        self._keys, self._values = _zeros(self, n_blocks, self.block_size)  # (n_blocks, h_kv, block_size, d_head)
 
     @property
     def tables(self):
@@ -390,12 +413,12 @@ class PagedCache(Cache):
         filled = {}  # tokens in each block; rows that share a block agree on it, since a writer takes a copy
         for table, length in zip(self._tables, self._lengths.tolist(), strict=True):
             for i, block in enumerate(table):
-                filled[block] = min(self.block_size, length - i * self.block_size)
+                filled[block] = max(0, min(self.block_size, length - i * self.block_size))
         return sum(filled.values())
 
     @property
     def slots_wasted(self):
-        """Slots of blocks in use that hold no token: the internal fragmentation."""
+        """Slots of blocks in use that hold no token: the internal fragmentation. Free blocks are kept by nobody."""
         return self.blocks_in_use * self.block_size - self.slots_used
 
     def blocks_needed(self, lengths):
@@ -405,7 +428,8 @@ class PagedCache(Cache):
 
     def _new_blocks(self, added):
         ends = (self._lengths + added).tolist()
-        return sum(math.ceil(end / self.block_size) - len(table) for end, table in zip(ends, self._tables, strict=True))
+        missing = [math.ceil(end / self.block_size) - len(table) for end, table in zip(ends, self._tables, strict=True)]
+        return sum(max(0, blocks) for blocks in missing)  # an update that was interrupted may have left some over
 
     def _copies(self, added):
         """Each row that writes to a shared block copies it, but the last row that still holds it need not."""
@@ -494,9 +518,3 @@ def _real_tokens(cache, added):
     positions = _new_positions(cache._lengths, added).to(cache.device)  # (B, t)
     rows, columns = torch.nonzero(positions >= 0, as_tuple=True)
     return rows, columns, positions[rows, columns]
-
-
-def _at_least_one(**sizes):
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"{name} is {size!r}: it must be a whole number, at least 1")

@@ -9,13 +9,14 @@ Sources: Dao et al. 2022 (FlashAttention), algorithm 1; Dao 2023 (FlashAttention
 import torch
 
 from course_utils.attention.flash_backward import backward
-from course_utils.attention.shapes import check_grouped, check_scale
+from course_utils.attention.shapes import check_causal, check_grouped, check_scale
 from course_utils.attention.triton_setup import (
     DTYPES,
     LN_2,
     LOG2_E,
     config,
     interpreted,
+    keys_to_visit,
     padded,
     readable,
     tiles,
@@ -55,10 +56,11 @@ def flash_attention(q, k, v, causal=False, scale=None, return_lse=False):
     Raises ValueError for shapes and scales that do not fit, TypeError for dtypes, RuntimeError for the wrong device.
     Source: Dao 2023, FlashAttention-2, algorithms 1 and 2.
     """
-    _check(q, k, v, causal)
+    _check(q, k, v)
+    causal = check_causal(causal)
     scale = check_scale(scale, q.shape[-1])
     if scale <= 0:  # the kernel takes the largest score before scaling, so its scale has to be positive
-        q, scale = q * scale, 1.0
+        q, scale = (-q, -scale) if scale else (q * 0, 1.0)
     output, lse = FlashAttention.apply(q, k, v, causal, scale)
     return (output, lse) if return_lse else output
 
@@ -84,68 +86,65 @@ class FlashAttention(torch.autograd.Function):
 def forward(q, k, v, causal, scale):
     """Launch the forward kernel: output (B, h, n, d_head) and log-sum-exp (B, h, n)."""
     B, h, n, d = q.shape
-    m = k.shape[2]
+    h_kv, n_keys = k.shape[1:3]
     o = torch.empty_like(q)
     lse = q.new_empty(B, h, n, dtype=torch.float32)
-    if 0 in (B, h, n, m):  # nothing to attend from, or nothing to attend to
+    if 0 in (B, h, n, n_keys):  # nothing to attend from, or nothing to attend to
         return o.zero_(), lse.fill_(-torch.inf)
     blocks = lambda meta: (triton.cdiv(n, meta["BLOCK_Q"]), h, B)  # noqa: E731
-    run = tuned(forward_kernel, FORWARD, q, causal, max(n, m))
-    group, scale = h // k.shape[1], scale * LOG2_E.value
+    run = tuned(forward_kernel, FORWARD, q, causal, max(n, n_keys))
     tensors = tiles(q), tiles(k), tiles(v), tiles(o)
+    numbers = n, n_keys, h // h_kv, scale * LOG2_E.value
     with torch.cuda.device_of(q):
-        run[blocks](*tensors, lse, n, m, group, scale, CAUSAL=causal, D=padded(d), enable_fp_fusion=True)
+        run[blocks](*tensors, lse, *numbers, CAUSAL=causal, D=padded(d), enable_fp_fusion=True)
     return o, lse
 
 
 @triton.jit
 def forward_kernel(
-    queries, keys, values, outputs, lse, n_queries, n_keys, group, scale,
+    queries, keys, values, outputs, lse, n_queries, n_keys, group, scale_log2,
     CAUSAL: tl.constexpr, D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """One block of queries against all the keys it may see.
 
     queries, keys, values, outputs are tensor descriptors: they know sizes and strides, read zeros past the end and
-    write nothing there. `group` query heads read one key head. lse (B, h, n) is a pointer. m, l, acc as in tiled.py.
+    write nothing there. `group` query heads read one key head. lse (B, h, n) is a pointer. D is d_head, padded to a
+    power of two. m, l and acc are those of tiled.forward.
     """
-    i = tl.num_programs(0) - 1 - tl.program_id(0)  # the longest causal rows start first
+    i = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK_Q  # the first row; the longest causal rows start first
     head, batch = tl.program_id(1), tl.program_id(2)
-    rows = i * BLOCK_Q + tl.arange(0, BLOCK_Q)
-    q = queries.load([batch, head, i * BLOCK_Q, 0]).reshape(BLOCK_Q, D)  # (BLOCK_Q, D)
-
-    # Keys before `unmasked` are seen by every row of the block; those up to `stop` by some, so they need the mask.
-    if CAUSAL:
-        last = rows + n_keys - n_queries  # the last query sees the last key
-        seen = i * BLOCK_Q + n_keys - n_queries + 1  # how many keys the first row sees
-        unmasked, stop = seen, tl.minimum(seen + BLOCK_Q - 1, n_keys)
-    else:
-        last = tl.zeros_like(rows) + n_keys - 1
-        unmasked, stop = n_keys, n_keys
-    unmasked = tl.maximum(unmasked, 0) // BLOCK_K * BLOCK_K
+    q = queries.load([batch, head, i, 0]).reshape(BLOCK_Q, D)  # (BLOCK_Q, D)
+    last, unmasked, stop = keys_to_visit(i, n_queries, n_keys, CAUSAL, BLOCK_Q, BLOCK_K)
 
     acc = tl.zeros([BLOCK_Q, D], tl.float32)
     l = tl.zeros([BLOCK_Q], tl.float32)
     m = tl.full([BLOCK_Q], LOWEST, tl.float32)
-    acc, l, m = _attend(acc, l, m, q, keys, values, batch, head // group, 0, unmasked, last, scale, False, D, BLOCK_K)
-    acc, l, m = _attend(acc, l, m, q, keys, values, batch, head // group, unmasked, stop, last, scale, True, D, BLOCK_K)
+    kv_head = head // group
+    acc, l, m = attend_to_keys(
+        acc, l, m, q, keys, values, batch, kv_head, 0, unmasked, last, scale_log2, False, D, BLOCK_K
+    )
+    acc, l, m = attend_to_keys(
+        acc, l, m, q, keys, values, batch, kv_head, unmasked, stop, last, scale_log2, True, D, BLOCK_K
+    )
 
     nothing = l == 0  # a row that may see no key gets zeros, and log 0
     l = tl.where(nothing, 1.0, l)
     out = (acc * (1 / l)[:, None]).to(outputs.dtype)
-    outputs.store([batch, head, i * BLOCK_Q, 0], out.reshape(1, 1, BLOCK_Q, D))
-    row_lse = tl.where(nothing, float("-inf"), (m + tl.log2(l)) * LN_2)
-    first = (batch * tl.num_programs(1) + head).to(tl.int64) * n_queries
-    tl.store(lse + first + rows, row_lse, mask=rows < n_queries)
+    outputs.store([batch, head, i, 0], out.reshape(1, 1, BLOCK_Q, D))
+    row_lse = tl.where(nothing, float("-inf"), (m + tl.log2(l)) * LN_2)  # from powers of two to powers of e
+    rows = i + tl.arange(0, BLOCK_Q)
+    at = (batch * tl.num_programs(1) + head).to(tl.int64) * n_queries + rows
+    tl.store(lse + at, row_lse, mask=rows < n_queries)
 
 
 @triton.jit
-def _attend(
-    acc, l, m, q, keys, values, batch, head, start, stop, last, scale,
+def attend_to_keys(
+    acc, l, m, q, keys, values, batch, head, start, stop, last, scale_log2,
     MASKED: tl.constexpr, D: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Go through the keys from start to stop, a block at a time, with online softmax in powers of two.
 
-    m is in units of log 2, and scale holds log2 e: the hardware has 2^x, and e^s = 2^(s log2 e).
+    The hardware has 2^x, and e^s = 2^(s log2 e): scale_log2 is the scale times log2 e, and m counts in its units.
     """
     for j in tl.range(start, stop, BLOCK_K):
         k = keys.load([batch, head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
@@ -153,8 +152,8 @@ def _attend(
         if MASKED:
             columns = j + tl.arange(0, BLOCK_K)
             s = tl.where(columns[None, :] <= last[:, None], s, float("-inf"))
-        m_new = tl.maximum(m, tl.max(s, 1) * scale)
-        p = tl.exp2(s * scale - m_new[:, None])  # (BLOCK_Q, BLOCK_K), at most 1
+        m_new = tl.maximum(m, tl.max(s, 1) * scale_log2)
+        p = tl.exp2(s * scale_log2 - m_new[:, None])  # (BLOCK_Q, BLOCK_K), at most 1
         rescale = tl.exp2(m - m_new)  # what has been summed so far was relative to the old m
         l = l * rescale + tl.sum(p, 1)
         v = values.load([batch, head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
@@ -163,18 +162,19 @@ def _attend(
     return acc, l, m
 
 
-def _check(q, k, v, causal):
+def _check(q, k, v):
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name} is {type(x).__name__}, not a tensor: convert it with torch.as_tensor")
     if not q.ndim == k.ndim == v.ndim == 4:
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
         raise ValueError(f"q, k, v are {shapes}: they need four axes, (B, heads, tokens, d_head)")
     check_grouped(tuple(q.shape), tuple(k.shape), tuple(v.shape))
     d = q.shape[-1]
     if v.shape[-1] != d or d % 8 or not 16 <= d <= 256:
-        raise ValueError(f"d_head is {d} ({v.shape[-1]} in v): it must be one multiple of 8, from 16 to 256")
+        raise ValueError(f"d_head is {d} ({v.shape[-1]} in v): give one for all, a multiple of 8 from 16 to 256")
     if max(q.shape[:2]) > 65535:
         raise ValueError(f"q is {tuple(q.shape)}: a GPU's grid takes at most 65,535 sequences and as many heads")
-    if not isinstance(causal, bool):
-        raise TypeError(f"causal is {type(causal).__name__}, not a bool: for other masks use tensors.attention")
     if not q.dtype == k.dtype == v.dtype or q.dtype not in DTYPES:
         raise TypeError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}: all must be float16, or bfloat16, or float32")
     if not q.device == k.device == v.device:

@@ -5,11 +5,13 @@ Masks are boolean; True means that the query (row) may attend to the key (column
 
 import copy
 import math
-import operator
 from functools import reduce
 from typing import NamedTuple
 
 import torch
+
+from course_utils.attention.shapes import whole
+from course_utils.attention.tensors import boolean, check_dtype
 
 
 def attendable(query_positions, key_positions, window=None):
@@ -26,7 +28,7 @@ def attendable(query_positions, key_positions, window=None):
     _check_broadcast("query positions (…, n, 1) and key positions (…, 1, m)", queries, keys)
     mask = (keys >= 0) & (keys <= queries)  # (…, n, m)
     if window is not None:
-        mask &= keys > queries - _whole("window", window, least=1)
+        mask &= keys > queries - whole("window", window)
     return mask
 
 
@@ -61,19 +63,22 @@ def prefix_lm(n, prefix, device=None):
     prefix 0 is causal, prefix n lets all see all. Raises ValueError unless 0 <= prefix <= n.
     Source: Raffel et al. 2020 (T5), section 3.2.1 and figure 3.
     """
-    n, prefix = _whole("n", n), _whole("prefix", prefix)
+    n, prefix = whole("n", n, least=0), whole("prefix", prefix, least=0)
     if prefix > n:
         raise ValueError(f"prefix is {prefix} but there are {n} tokens: it must be at most n")
     return causal(n, device=device) | (torch.arange(n, device=device) < prefix)  # (n, n)
 
 
-def padding(lengths, m, device=None):
-    """The first lengths[b] of m keys are real, the rest is padding on the right: (B, 1, 1, m), boolean.
+def padding(lengths, m, device=None, side="right"):
+    """Of m keys lengths[b] are real, the rest is padding on one side: (B, 1, 1, m), boolean.
 
-    lengths is a list or a tensor of B integers. The two axes of size 1 broadcast over heads and queries. Raises
-    TypeError for lengths that are not integers, ValueError for lengths outside 0..m or not in one row.
+    side "right" makes the first lengths[b] keys the real ones, "left" the last. lengths is a list or a tensor of B
+    integers. The two axes of size 1 broadcast over heads and queries. Raises TypeError for lengths that are not
+    integers, ValueError for lengths outside 0..m or not in one row, or another side.
     """
-    m = _whole("m", m)
+    m = whole("m", m, least=0)
+    if side not in ("left", "right"):
+        raise ValueError(f'side is {side!r}: it must be "left" or "right"')
     lengths = _positions("lengths", lengths).to(device)
     if lengths.ndim != 1:
         raise ValueError(f"lengths is {tuple(lengths.shape)}: give one length for each sequence of the batch, (B,)")
@@ -81,6 +86,8 @@ def padding(lengths, m, device=None):
         if not 0 <= length <= m:
             raise ValueError(f"lengths has {length} but there are {m} keys: lengths go from 0 to {m}")
     real = torch.arange(m, device=lengths.device) < lengths[:, None]  # (B, m)
+    if side == "left":
+        real = real.flip(-1)  # (B, m)
     return real[:, None, None, :]  # (B, 1, 1, m)
 
 
@@ -90,7 +97,7 @@ def combine(*masks):
     Returns None where there is nothing to combine. Raises TypeError for a mask that is not boolean, ValueError (with
     the shapes) for masks that do not broadcast.
     """
-    masks = [_boolean(mask) for mask in masks if mask is not None]
+    masks = [boolean(mask) for mask in masks if mask is not None]
     if not masks:
         return None
     _check_broadcast("masks", *masks)
@@ -101,12 +108,12 @@ def to_additive(mask, dtype=torch.float32):
     """The mask as numbers to add to the scores: 0 where the query may attend, -inf where it may not. Same shape.
 
     A row of nothing but -inf stays one: torch.softmax gives NaN there, the course's softmax gives zeros. Raises
-    TypeError for a mask that is not boolean or a dtype that is not floating.
+    TypeError for a mask that is not boolean or a dtype that is not a floating one of PyTorch.
     """
-    mask = _boolean(mask)
-    if not dtype.is_floating_point:
-        raise TypeError(f"dtype is {dtype}, which has no -inf: give the floating dtype of the scores")
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -math.inf)
+    if mask is None:
+        raise TypeError("mask is None: where there is no mask, there is nothing to add")
+    mask = boolean(mask)
+    return torch.zeros(mask.shape, dtype=check_dtype(dtype), device=mask.device).masked_fill(~mask, -math.inf)
 
 
 class Leak(NamedTuple):
@@ -117,29 +124,30 @@ class Leak(NamedTuple):
     amount: float
 
 
-def future_leak(fn, x, sizes=(1.0, 1e3, 1e6), seed=0):
+def future_leak(fn, x, sizes=None, seed=0):
     """Change one token at a time and see whether an output before it moves. Returns the worst Leak(i, j, amount).
 
     fn maps (…, T, d) to (…, T, d_out); x is (…, T, d), floating. Each token j moves in a random direction, forth and
-    back, by each of the sizes: where -1e4 was added in place of -inf, the leak opens only when scores outgrow it.
+    back, by each of the sizes, which are 1, 1e3 and 1e6 when left out, but then cut to the fourth root of what the
+    dtype holds (16 in float16): beyond, an honest layer might overflow. Large steps matter: where -1e4 was added in
+    place of -inf, the leak opens only when scores outgrow it. In float16 give sizes yourself, say (100, 4000).
     (Where -1e4 replaced the scores, it opens when the others fall below that: try 1e4 * x.) amount is the largest
     change in any entry of an output i < j, in the units of the output; NaN counts as inf. A layer that keeps later
     tokens out gives 0.0; one that lets them in and cancels them leaves rounding, about 1e-7 (float32) of the largest
     number it met. With T = 1 nothing can leak: Leak(None, None, 0.0).
-    Sizes are cut so that even their fourth power fits the dtype, or an honest layer might overflow. Raises ValueError
-    when fn gives two answers to one x (dropout, a cache) or one that is not finite, or when x is empty; TypeError when
-    x is not floating or fn does not return a tensor.
+    Raises ValueError when fn gives two answers to one x (dropout, a cache) or one that is not finite, when x is empty
+    or a size is not positive and finite; TypeError when x is not floating or fn does not return a tensor.
     """
     x = _tokens(x)
     tokens = x.shape[-2]
     generator = torch.Generator().manual_seed(seed)
     direction = (2 * torch.rand(x.shape, generator=generator) - 1).to(x)  # (…, T, d), entries within ±1
-    largest = torch.finfo(x.dtype).max ** 0.25
+    steps = [sign * size for size in _step_sizes(sizes, x.dtype) for sign in (1, -1)]
     moved = torch.zeros(tokens, tokens, dtype=torch.float64)  # moved[i, j]: output i, when token j changes
     with torch.no_grad():
         before = _steady_answer(fn, x)  # (…, T, d_out)
         for j in range(1, tokens):
-            for step in [sign * min(size, largest) for size in sizes for sign in (1, -1)]:
+            for step in steps:
                 changed = x.clone()
                 changed[..., j, :] += step * direction[..., j, :]
                 change = _answer(fn, changed).double() - before.double()
@@ -148,15 +156,18 @@ def future_leak(fn, x, sizes=(1.0, 1e3, 1e6), seed=0):
     return _worst_ahead(moved)
 
 
+@torch.inference_mode(False)  # autograd works in here, wherever this is called
 def jacobian_leak(fn, x):
     """Ask autograd whether an output depends on a later token. Returns the worst Leak(i, j, amount).
 
     fn maps (…, T, d) to (…, T, d_out); x is (…, T, d), floating. amount is the largest |∂ output i / ∂ token j|, j > i,
     over their features; NaN counts as inf. Computed in float64 where fn takes that (a module is copied for it), else in
     the dtype of x. A layer that keeps later tokens out gives 0.0, one that cancels them rounding, about 1e-15 of its
-    own gradients. Leak(None, None, 0.0) for T = 1, and where the output does not depend on x.
-    It looks at x alone: a leak that opens only on large inputs, or that autograd does not follow (a detach, an argmax),
-    is for `future_leak` to find. One backward pass for each entry of the output. Raises as `future_leak` does.
+    own gradients. Leak(None, None, 0.0) for T = 1.
+    It looks at x alone: a leak that opens only on large inputs, or that takes a way autograd does not follow (a detach
+    or an argmax within fn), is for `future_leak` to find. One backward pass for each entry of the output. Raises as
+    `future_leak` does, and ValueError where autograd finds no way at all from the output to x: fn runs without
+    gradients (no_grad, detach, NumPy), or is constant.
     """
     fn, x = _in_float64(fn, _tokens(x))
     tokens = x.shape[-2]
@@ -164,9 +175,10 @@ def jacobian_leak(fn, x):
         _steady_answer(fn, x)
     slopes = torch.zeros(tokens, tokens, dtype=torch.float64)  # slopes[i, j]: output i, by token j
     with torch.enable_grad():
-        x.requires_grad_()
-        output = _answer(fn, x.clone())  # (…, T, d_out)
-        for i in range(tokens - 1) if output.requires_grad else ():
+        x = x.clone().requires_grad_()
+        output = _answer(fn, x)  # (…, T, d_out)
+        _check_gradient(output, x)
+        for i in range(tokens - 1):
             for entry in output[..., i, :].flatten():
                 (slope,) = torch.autograd.grad(entry, x, retain_graph=True, allow_unused=True)
                 if slope is not None:
@@ -208,15 +220,35 @@ def _check_same(again, output):
         raise ValueError("fn gives two answers to one x: switch dropout off (layer.eval()), or clear what it remembers")
 
 
+def _check_gradient(output, x):
+    connected = output.requires_grad  # parameters alone make this True, so ask for the gradient of x too
+    if connected:
+        connected = torch.autograd.grad(output.sum(), x, retain_graph=True, allow_unused=True)[0] is not None
+    if not connected:
+        raise ValueError(
+            "fn's output carries no gradient back to x (no_grad, detach, NumPy?): try future_leak, which needs none"
+        )
+
+
 def _in_float64(fn, x):
     """fn and x in float64 if fn can be had so, else as they were."""
     try:
         wide = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
         with torch.no_grad():
             wide(x.double())
-    except (RuntimeError, TypeError):  # weights of another dtype, or a device without float64
+    except Exception:  # weights of another dtype, a check of dtype, a device without float64: fn is anyone's code
         return fn, x
     return wide, x.double()
+
+
+def _step_sizes(sizes, dtype):
+    if sizes is None:
+        largest = torch.finfo(dtype).max ** 0.25
+        return [min(size, largest) for size in (1.0, 1e3, 1e6)]
+    sizes = [float(size) for size in sizes]
+    if not sizes or not all(0 < size < math.inf for size in sizes):
+        raise ValueError(f"sizes is {sizes}: give at least one, each positive and finite")
+    return sizes
 
 
 def _largest_by_token(change):
@@ -243,20 +275,9 @@ def _positions(name, positions):
     return positions
 
 
-def _whole(name, value, least=0):
-    """`value` as an int of at least `least`."""
-    try:
-        value = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}: give a whole number") from None
-    if value < least:
-        raise ValueError(f"{name} is {value}: it must be at least {least}")
-    return value
-
-
 def _sizes(n, m):
-    n = _whole("n", n)
-    return n, n if m is None else _whole("m", m)
+    n = whole("n", n, least=0)
+    return n, n if m is None else whole("m", m, least=0)
 
 
 def _check_broadcast(what, *tensors):
@@ -266,10 +287,3 @@ def _check_broadcast(what, *tensors):
     except RuntimeError:
         listed = " and ".join(map(str, shapes))
         raise ValueError(f"{what} are {listed}: counted from the last, axes must be equal, or 1, or absent") from None
-
-
-def _boolean(mask):
-    mask = torch.as_tensor(mask)
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask is {mask.dtype}, not boolean: True means that the query may attend to the key")
-    return mask

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_utils.attention.masks import attendable, combine
-from course_utils.attention.shapes import check_grouped, check_shapes
+from course_utils.attention.shapes import check_grouped, check_scale, check_shapes, whole
 from course_utils.attention.tensors import attention
 
 
@@ -19,22 +19,24 @@ class MultiHeadAttention(nn.Module):
     d_model is the width of a token and d_head = d_model / n_heads that of a head. n_kv_heads is n_heads for multi-head
     attention (when left out), fewer for grouped-query and 1 for multi-query attention; query head i reads key head
     i // (n_heads // n_kv_heads). bias puts one in all four maps. dropout is the share of weights set to 0 in training.
-    rope, a `rotary.Rotary`, turns queries and keys by their positions. Raises ValueError for sizes that do not divide.
-    Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023, section 2.2.
+    rope, a `rotary.Rotary`, turns queries and keys by their positions. scale multiplies the scores, 1/√d_head when left
+    out. Raises ValueError for sizes that do not divide or a scale that is not finite, TypeError for sizes that are no
+    whole numbers. Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023, section 2.2.
     """
 
-    def __init__(self, d_model, n_heads, n_kv_heads=None, bias=False, dropout=0.0, rope=None):
+    def __init__(self, d_model, n_heads, n_kv_heads=None, bias=False, dropout=0.0, rope=None, scale=None):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         _check_sizes(d_model, n_heads, n_kv_heads, dropout, rope)
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head, self.dropout, self.rope = d_model // n_heads, dropout, rope
+        self.scale = check_scale(scale, self.d_head)
         self.q_proj = nn.Linear(d_model, d_model, bias)
         self.k_proj = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
         self.v_proj = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
         self.out_proj = nn.Linear(d_model, d_model, bias)
 
-    def forward(self, x, source=None, mask=None, cache=None, return_weights=False, lengths=None, head_mask=None):
+    def forward(self, x, source=None, *, mask=None, cache=None, return_weights=False, lengths=None, head_mask=None):
         """Attend from x (B, n, d_model) to source (B, m, d_model), or to x itself: (B, n, d_model).
 
         mask is boolean, True where a query may attend to a key, and broadcasts to (B, h, n, m); one mask a sequence is
@@ -45,9 +47,10 @@ class MultiHeadAttention(nn.Module):
         generating: it holds numbers, through which no gradient flows.
         head_mask (h,) multiplies what each head found: 0 switches it off (Michel et al. 2019, section 2.3).
         return_weights gives (output, weights), the weights (B, h, n, m) as used, so after dropout in training.
-        Raises ValueError or TypeError for what does not fit, before the cache takes anything in; only a mask's number
-        of columns is checked after that, since the cache decides m.
+        Raises ValueError or TypeError for what does not fit, and CacheFull from the cache, all before the cache takes
+        anything in. `cache.columns(n, lengths)` says beforehand what m will be.
         """
+        head_mask = None if head_mask is None else torch.as_tensor(head_mask).to(x)  # (h,), in the dtype of x
         self._check_inputs(x, source, mask, cache, lengths, head_mask)
         source = x if source is None else source
         q = split_heads(self.q_proj(x), self.n_heads)  # (B, h, n, d_head)
@@ -60,9 +63,9 @@ class MultiHeadAttention(nn.Module):
             k, v, key_positions = cache.update(k, v, lengths)  # (B, h_kv, m, d_head) twice, (B, m)
             causal = attendable(positions, key_positions, cache.window)[:, None]  # (B, 1, n, m)
             mask = combine(mask, causal)  # (B, 1 or h, n, m)
-        heads, weights = grouped_attention(q, k, v, mask, self.dropout if self.training else 0.0)
+        heads, weights = grouped_attention(q, k, v, mask, self.dropout if self.training else 0.0, self.scale)
         if head_mask is not None:
-            heads = heads * head_mask[:, None, None]
+            heads = heads * head_mask[:, None, None]  # (B, h, n, d_head)
         output = self.out_proj(merge_heads(heads))  # (B, n, d_model)
         return (output, weights) if return_weights else output
 
@@ -87,37 +90,50 @@ class MultiHeadAttention(nn.Module):
         return ours
 
     def extra_repr(self):
-        return f"d_model={self.d_model}, n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}, rope={self.rope}"
+        sizes = f"d_model={self.d_model}, n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
+        return f"{sizes}, rope={self.rope}, scale={self.scale:.4g}"
 
     def _check_inputs(self, x, source, mask, cache, lengths, head_mask):
         if x.ndim != 3 or x.shape[-1] != self.d_model:
             raise ValueError(f"x is {tuple(x.shape)}: expected (B, n, d_model) with d_model {self.d_model}")
+        self._check_dtype("x", x)
         if source is not None:
             self._check_source(x, source, cache)
         if cache is None and lengths is not None:
             raise ValueError("lengths says which new tokens a cache keeps; without a cache, give a padding mask")
+        if cache is not None and cache.batch != len(x):
+            raise ValueError(f"x is {tuple(x.shape)} but the cache has {cache.batch} rows: one for each sequence")
         if head_mask is not None and tuple(head_mask.shape) != (self.n_heads,):
             raise ValueError(f"head_mask is {tuple(head_mask.shape)}: expected one number a head, ({self.n_heads},)")
         if mask is not None:
-            keys = x.shape[1] if source is None else source.shape[1]
-            _check_mask(mask, (len(x), self.n_heads, x.shape[1], None if cache is not None else keys))
+            n, keys = x.shape[1], (x if source is None else source).shape[1]
+            m = keys if cache is None else cache.columns(n, lengths)
+            _check_mask(mask, (len(x), self.n_heads, n, m))
+            if mask.device != x.device:
+                raise ValueError(f"mask is on {mask.device} but x is on {x.device}: move one of them")
 
     def _check_source(self, x, source, cache):
         if source.ndim != 3 or len(source) != len(x) or source.shape[-1] != self.d_model:
             expected = f"({len(x)}, m, {self.d_model})"
             raise ValueError(f"source is {tuple(source.shape)} but x is {tuple(x.shape)}: expected {expected}")
+        self._check_dtype("source", source)
         if cache is not None:
             raise ValueError("cache together with source: a cache holds the keys of x itself, so leave one of them out")
         if self.rope is not None:
             raise ValueError("source in a layer with rope: positions in two sequences do not compare; make it without")
 
+    def _check_dtype(self, name, tokens):
+        ours = self.q_proj.weight.dtype
+        if tokens.dtype != ours and not torch.is_autocast_enabled(tokens.device.type):  # autocast converts by itself
+            raise TypeError(f"{name} is {tokens.dtype} but the layer is {ours}: convert one, as in x.to({ours})")
 
-def grouped_attention(q, k, v, mask=None, dropout=0.0):
+
+def grouped_attention(q, k, v, mask=None, dropout=0.0, scale=None):
     """Attention of h query heads on h_kv key and value heads, each shared by a group of h / h_kv neighbours.
 
-    q is (B, h, n, d_head), k and v (B, h_kv, m, d_head); mask is boolean and broadcasts to (B, h, n, m). The queries of
-    a group are stacked into one tall matrix, so that each key is read once for all of them and never copied.
-    (A product that broadcasts k over the group gives the same numbers, but PyTorch copies k for it.)
+    q is (B, h, n, d_head), k and v (B, h_kv, m, d_head); mask is boolean and broadcasts to (B, h, n, m). scale is
+    1/√d_head when left out. The queries of a group are stacked into one tall matrix, so that no copy of k is made for
+    each query head. (A product that broadcasts k over the group gives the same numbers, but PyTorch makes them.)
     Returns (output, weights): (B, h, n, d_head) and (B, h, n, m). Raises ValueError or TypeError for what does not fit.
     Source: Ainslie et al. 2023, section 2.2.
     """
@@ -131,19 +147,20 @@ def grouped_attention(q, k, v, mask=None, dropout=0.0):
         _check_mask(mask, (B, h, n, m))
         mask = mask.expand(B, h, n, m).reshape(*tall, m)  # (B, h_kv, group · n, m)
     q = q.reshape(*tall, d_head)  # (B, h_kv, group · n, d_head)
-    output, weights = attention(q, k, v, mask)
+    output, weights = attention(q, k, v, mask, scale)  # (B, h_kv, group · n, d_head) and (B, h_kv, group · n, m)
     if dropout:
         weights = F.dropout(weights, dropout)  # the rest grows by 1/(1 - dropout), which keeps the mean
         output = weights @ v  # (B, h_kv, group · n, d_head)
-    return output.reshape(B, h, n, v.shape[-1]), weights.reshape(B, h, n, m)
+    output = output.reshape(B, h, n, v.shape[-1])  # (B, h, n, d_head)
+    return output, weights.reshape(B, h, n, m)  # (B, h, n, m)
 
 
 def split_heads(x, n_heads):
     """Give each head its part of every token: (B, T, D) -> (B, n_heads, T, D / n_heads), as a view.
 
-    Raises ValueError when D is not a multiple of n_heads.
+    Raises ValueError when D is not a multiple of n_heads, TypeError when n_heads is no whole number.
     """
-    if x.ndim != 3 or n_heads < 1 or x.shape[-1] % n_heads:
+    if x.ndim != 3 or x.shape[-1] % whole("n_heads", n_heads):
         raise ValueError(f"x is {tuple(x.shape)}: expected (B, T, D) with D a multiple of {n_heads} heads")
     B, T, D = x.shape
     x = x.view(B, T, n_heads, D // n_heads)  # (B, T, h, d_head): a token's numbers stay together
@@ -163,10 +180,11 @@ def to_grouped(layer, n_kv_heads):
     Exact when the heads of a group were equal; otherwise a start for further training. Raises ValueError unless the
     layer's n_kv_heads is a multiple of the new one. Source: Ainslie et al. 2023, section 2.1.
     """
-    if n_kv_heads < 1 or layer.n_kv_heads % n_kv_heads:
+    if layer.n_kv_heads % whole("n_kv_heads", n_kv_heads):
         raise ValueError(f"n_kv_heads is {n_kv_heads} but the layer has {layer.n_kv_heads}: give a divisor of it")
     biased = layer.k_proj.bias is not None
-    grouped = MultiHeadAttention(layer.d_model, layer.n_heads, n_kv_heads, biased, layer.dropout, layer.rope)
+    settings = (biased, layer.dropout, layer.rope, layer.scale)
+    grouped = MultiHeadAttention(layer.d_model, layer.n_heads, n_kv_heads, *settings)
     state = layer.state_dict()
     for name in state.keys() & {"k_proj.weight", "k_proj.bias", "v_proj.weight", "v_proj.bias"}:
         heads = state[name].unflatten(0, (n_kv_heads, -1, layer.d_head))  # (h_kv, group, d_head, …)
@@ -192,9 +210,11 @@ def fused_qkv(layer):
 
 
 def _check_sizes(d_model, n_heads, n_kv_heads, dropout, rope):
-    if n_heads < 1 or d_model < 1 or d_model % n_heads:
+    for name, size in (("d_model", d_model), ("n_heads", n_heads), ("n_kv_heads", n_kv_heads)):
+        whole(name, size)
+    if d_model % n_heads:
         raise ValueError(f"d_model is {d_model}, which is no multiple of n_heads, {n_heads}")
-    if n_kv_heads < 1 or n_heads % n_kv_heads:
+    if n_heads % n_kv_heads:
         raise ValueError(f"n_heads is {n_heads}, which is no multiple of n_kv_heads, {n_kv_heads}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}: it must be at least 0 and less than 1")
@@ -203,12 +223,11 @@ def _check_sizes(d_model, n_heads, n_kv_heads, dropout, rope):
 
 
 def _check_mask(mask, scores):
-    """Raise unless the mask is boolean and fits scores (B, h, n, m); m is None where a cache has yet to decide it."""
+    """Raise unless the mask is boolean and fits scores (B, h, n, m)."""
     kind = mask.dtype if isinstance(mask, torch.Tensor) else type(mask).__name__
     if kind != torch.bool:
         raise TypeError(f"mask is {kind}, not a boolean tensor: True means that the query may attend to the key")
     B, h, n, m = scores
-    m = (1, *mask.shape)[-1] if m is None else m
     check_shapes((B, h, n, 1), (B, h, m, 1), (B, h, m, 1), tuple(mask.shape))
 
 

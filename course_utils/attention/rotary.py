@@ -4,9 +4,12 @@ A query at i and a key at j are turned by i·θ and j·θ, so their dot product 
 depend on how far apart two tokens are, never on where they stand. Nothing is learned and nothing is added.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
+
+from course_utils.attention.shapes import whole
 
 PAIRS = {"neighbours": -1, "halves": -2}  # where the axis of size 2 goes when d_head is split into pairs
 
@@ -23,24 +26,28 @@ def rotate(x, positions, base=10000.0, pairs="neighbours"):
     """
     axis = _axis_of(pairs)
     angles = _angles(x, positions, base)  # (T, d_head/2) or (B, 1, T, d_head/2)
+    if not x.dtype.is_floating_point:
+        raise TypeError(f"x is {x.dtype}: queries and keys to turn are floating-point numbers")
     working = torch.promote_types(x.dtype, torch.float32)  # bfloat16 is turned in float32, then rounded once
-    cos, sin = angles.cos().to(working), angles.sin().to(working)
+    cos, sin = angles.cos().to(working), angles.sin().to(working)  # shaped like angles
     sizes = (-1, 2) if axis == -1 else (2, -1)  # (d_head/2, 2) for neighbours, (2, d_head/2) for halves
-    first, second = x.to(working).unflatten(-1, sizes).unbind(axis)  # (…, T, d_head/2) each
-    turned = torch.stack([first * cos - second * sin, first * sin + second * cos], axis)
+    split = x.to(working).unflatten(-1, sizes)  # (…, T, d_head/2, 2) or (…, T, 2, d_head/2)
+    first, second = split.unbind(axis)  # (…, T, d_head/2) each
+    turned = torch.stack([first * cos - second * sin, first * sin + second * cos], axis)  # shaped like split
     return turned.flatten(-2).to(x.dtype)  # (…, T, d_head)
 
 
 def frequencies(d_head, base=10000.0):
     """θ_i = base^(−2i/d_head) for i = 0 … d_head/2 − 1: radians a position, from 1 down to nearly 1/base; float64.
 
-    Source: Su et al. 2021, section 3.2.2. Raises ValueError for an odd d_head or a base that is not positive.
+    Raises ValueError for an odd d_head or a base that is not positive, TypeError for a d_head that is no whole number.
+    Source: Su et al. 2021, section 3.2.2.
     """
-    if d_head < 2 or d_head % 2:
+    if whole("d_head", d_head, least=0) < 2 or d_head % 2:
         raise ValueError(f"d_head is {d_head}: it must be even, since numbers turn in pairs")
-    if not base > 0:
+    if not 0 < base < math.inf:
         raise ValueError(f"base is {base}: it must be a positive number (10000 in the paper)")
-    return base ** -(torch.arange(0, d_head, 2, dtype=torch.float64) / d_head)
+    return base ** -(torch.arange(0, d_head, 2, dtype=torch.float64) / d_head)  # (d_head/2,)
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Rotary:
     """`rotate` with its settings filled in, for a layer to keep: Rotary(d_head)(x, positions).
 
     Not an nn.Module, and it keeps no table of angles: `layer.to(torch.bfloat16)` would round a table to 8 bits.
-    Raises ValueError for an odd d_head, a base that is not positive, or an unknown way to pair.
+    Raises ValueError or TypeError as `frequencies` does, and ValueError for an unknown way to pair.
     """
 
     d_head: int
@@ -68,14 +75,17 @@ class Rotary:
 def _angles(x, positions, base):
     """position · θ in float64, shaped to broadcast against x (…, T, d_head/2)."""
     positions = torch.as_tensor(positions, device=x.device)
+    if positions.dtype == torch.bool:
+        raise TypeError("positions is torch.bool: give numbers, the places of the tokens")
     shape = tuple(positions.shape)
     if x.ndim < 2:
         raise ValueError(f"x is {tuple(x.shape)}: it needs at least two axes, (…, T, d_head)")
     per_row = len(shape) == 2 and x.ndim == 4 and shape[0] in (1, x.shape[0])
     if not (len(shape) == 1 or per_row) or shape[-1] != x.shape[-2]:
         raise ValueError(f"positions is {shape} but x is {tuple(x.shape)}: give (T,), or (B, T) for (B, h, T, d_head)")
-    angles = positions.double().unsqueeze(-1) * frequencies(x.shape[-1], base).to(x.device)
-    return angles.unsqueeze(-3) if per_row else angles  # the same turn for every head
+    positions = positions.double().unsqueeze(-1)  # (T, 1) or (B, T, 1)
+    angles = positions * frequencies(x.shape[-1], base).to(x.device)  # (T, d_head/2) or (B, T, d_head/2)
+    return angles.unsqueeze(-3) if per_row else angles  # (B, 1, T, d_head/2), the same turn for every head, or (T, …)
 
 
 def _axis_of(pairs):

@@ -4,13 +4,12 @@ What is measured comes with its standard error. Everything random is drawn in fl
 """
 
 import math
-import operator
 from typing import NamedTuple
 
 import torch
 
-from course_utils.attention.shapes import check_scale
-from course_utils.attention.tensors import softmax
+from course_utils.attention.shapes import check_scale, whole
+from course_utils.attention.tensors import check_dtype, softmax
 
 
 class Estimate(NamedTuple):
@@ -46,7 +45,7 @@ def dot_products(d_k, samples, scale=1.0, rho=0.0, mean=0.0, std=1.0, draw=torch
     and variance 1, normal unless told otherwise. Raises ValueError for d_k or samples below 1, rho outside ±1, std
     below 0.
     """
-    d_k, samples = _whole("d_k", d_k), _whole("samples", samples)
+    d_k, samples = whole("d_k", d_k), whole("samples", samples)
     scale = check_scale(scale, d_k)
     _check_entries(rho, mean, std)
     generator = torch.Generator().manual_seed(seed)
@@ -64,7 +63,7 @@ def dot_product_statistics(d_k, samples=10_000, scale=1.0, rho=0.0, mean=0.0, st
 
     Arguments and errors as for `dot_products`, and at least 2 samples. The same seed gives the same figures.
     """
-    products = dot_products(d_k, _whole("samples", samples, least=2), scale, rho, mean, std, draw, seed)
+    products = dot_products(d_k, whole("samples", samples, least=2), scale, rho, mean, std, draw, seed)
     return Spread(mean_estimate(products), std_estimate(products))
 
 
@@ -73,18 +72,18 @@ def dot_product_theory(d_k, scale=1.0, rho=0.0, mean=0.0, std=1.0):
 
     With μ and σ the mean and standard deviation of an entry, each of the d_k terms q_i k_i has
         mean      μ² + ρσ²
-        variance  (σ² + μ²)² - μ⁴ + ρσ²(2μ² + ρσ²)
+        variance  (σ² + μ²)² - μ⁴ + ρσ²(2μ² + ρσ²), where the first two make σ²(σ² + 2μ²)
     and means and variances of independent terms add up. For ρ = 0 this holds whatever the distribution, since
     E[q²k²] = E[q²]E[k²]. For ρ ≠ 0 the entries have to be normal: E[q²k²] = E[q²]E[k²] + 2 cov² + 4μ² cov, with
     cov = ρσ² (Isserlis 1918, for μ = 0). q = k is ρ = 1: mean d_k and variance 2 d_k. Same arguments and errors as
     `dot_products`. Source: Vaswani et al. 2017, section 3.2.1, footnote 4, for μ = 0, σ = 1, ρ = 0.
     """
-    d_k = _whole("d_k", d_k)
+    d_k = whole("d_k", d_k)
     scale = check_scale(scale, d_k)
     _check_entries(rho, mean, std)
     covariance = rho * std**2
     term_mean = mean**2 + covariance
-    term_variance = (std**2 + mean**2) ** 2 - mean**4 + covariance * (2 * mean**2 + covariance)
+    term_variance = std**2 * (std**2 + 2 * mean**2) + covariance * (2 * mean**2 + covariance)
     return Spread(scale * d_k * term_mean, abs(scale) * math.sqrt(d_k * term_variance))
 
 
@@ -113,6 +112,7 @@ def std_estimate(samples):
 
 
 # --- softmax: how sharp, and what gradient it lets through ----------------------------------------------------------
+# Weights and gradients may be lists, NumPy arrays or tensors; what comes back is a tensor.
 
 
 def saturation(d_k, keys=8, samples=10_000, scale=1.0, seed=0):
@@ -122,7 +122,7 @@ def saturation(d_k, keys=8, samples=10_000, scale=1.0, seed=0):
     weights harden as d_k grows; with 1/√d_k they do not depend on it beyond d_k of a few dozen. Raises ValueError for
     d_k or keys below 1 and fewer than 2 samples.
     """
-    d_k, keys, samples = _whole("d_k", d_k), _whole("keys", keys), _whole("samples", samples, least=2)
+    d_k, keys, samples = whole("d_k", d_k), whole("keys", keys), whole("samples", samples, least=2)
     scale = check_scale(scale, d_k)
     generator = torch.Generator().manual_seed(seed)
     scores = []
@@ -140,6 +140,7 @@ def entropy(weights):
 
     A weight of 0 adds 0, so a row of zeros has entropy 0; gradients stay finite. Source: Shannon 1948, section 6.
     """
+    weights = torch.as_tensor(weights)
     logs = weights.masked_fill(weights == 0, 1).log()
     return 0 - (weights * logs).sum(dim=-1)  # a minus sign alone would make -0.0 of 0
 
@@ -149,11 +150,13 @@ def softmax_jacobian(weights):
 
     Entry [i, j] is ∂p_i/∂s_j. It is symmetric, and rows add up to 0: the same number on all scores changes nothing.
     """
+    weights = torch.as_tensor(weights)
     return torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]  # (…, m, m)
 
 
 def jacobian_trace(weights):
     """How much gradient softmax lets through, as one number: the trace Σ p(1 - p) of its Jacobian, (…, m) -> (…)."""
+    weights = torch.as_tensor(weights)
     return (weights * (1 - weights)).sum(dim=-1)
 
 
@@ -163,6 +166,7 @@ def softmax_backward(weights, grad_weights):
     This is the Jacobian times g, without ever building the Jacobian. A row of zero weights gets zeros.
     Source: Dao et al. 2022 (FlashAttention), appendix B.2.
     """
+    weights, grad_weights = torch.as_tensor(weights), torch.as_tensor(grad_weights)
     return weights * (grad_weights - (weights * grad_weights).sum(dim=-1, keepdim=True))
 
 
@@ -178,11 +182,10 @@ def runner_up_gradient(gap):
 def exp_limit(dtype):
     """The largest x with a finite e^x in this dtype, log of its largest number: 11.09 in float16, 88.7 in float32.
 
-    bfloat16 has the exponents of float32, so the same limit. Raises TypeError for a dtype that is not floating.
+    bfloat16 has the exponents of float32, so the same limit. Raises TypeError for a dtype that is not a floating one of
+    PyTorch.
     """
-    if not dtype.is_floating_point:
-        raise TypeError(f"dtype is {dtype}: give a floating dtype")
-    return math.log(torch.finfo(dtype).max)
+    return math.log(torch.finfo(check_dtype(dtype)).max)
 
 
 # --- below: checks, and drawing in pieces ---------------------------------------------------------------------------
@@ -208,13 +211,3 @@ def _check_entries(rho, mean, std):
         raise ValueError(f"mean is {mean}: it must be a finite number")
     if not 0 <= std < math.inf:
         raise ValueError(f"std is {std}: it must be finite and at least 0")
-
-
-def _whole(name, value, least=1):
-    try:
-        value = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}: give a whole number") from None
-    if value < least:
-        raise ValueError(f"{name} is {value}: it must be at least {least}")
-    return value

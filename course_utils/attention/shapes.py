@@ -1,6 +1,7 @@
 """Do q, k, v, mask and scale fit together? Asked once, on tuples, for lists, arrays and tensors alike."""
 
 import math
+import operator
 
 
 def check_shapes(q, k, v, mask=None):
@@ -54,6 +55,26 @@ def check_scale(scale, d_k):
     if not math.isfinite(scale):
         raise ValueError(f"scale is {scale}: it must be a finite number (leave it out for 1/√d_k)")
     return float(scale)  # a NumPy float64 here would turn float32 scores into float64 ones
+
+
+def check_causal(causal):
+    """True or False as a bool. Raises TypeError for anything else: a mask does not belong here."""
+    if type(causal).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"causal is {type(causal).__name__}, not a bool: for other masks use tensors.attention")
+    return bool(causal)
+
+
+def whole(name, value, least=1):
+    """The value as a Python integer. Raises TypeError for what is no whole number, ValueError below `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: give a whole number") from None
+    if isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}: give a whole number")
+    if number < least:
+        raise ValueError(f"{name} is {number}: it must be at least {least}")
+    return number
 
 
 def _broadcast(a, b):

@@ -18,7 +18,7 @@ def attention(q, k, v, mask=None, scale=None):
     Source: Vaswani et al. 2017, section 3.2.1, equation 1.
     """
     q, k, v = _floating(q, k, v)
-    mask = _boolean(mask)
+    mask = boolean(mask)
     check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape), None if mask is None else tuple(mask.shape))
     scale = check_scale(scale, k.shape[-1])
     scores = q @ k.transpose(-2, -1) * scale
@@ -51,6 +51,23 @@ def logsumexp(x, dim=-1):
     return (peak + total.masked_fill(nothing, 1).log()).masked_fill(nothing, -torch.inf).squeeze(dim)
 
 
+def boolean(mask):
+    """The mask as a boolean tensor, or None for None. Raises TypeError for a mask that is not boolean."""
+    if mask is None:
+        return None
+    mask = torch.as_tensor(mask)
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask is {mask.dtype}, not boolean: True means that the query may attend to the key")
+    return mask
+
+
+def check_dtype(dtype):
+    """The dtype itself, if it is a floating dtype of PyTorch. Raises TypeError for anything else, names included."""
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise TypeError(f"dtype is {dtype!r}: give a floating dtype of PyTorch, such as torch.float32")
+    return dtype
+
+
 def _peak(x, dim):
     """The largest entry, or 0 where every entry is -inf: the shift that keeps exp from overflowing."""
     if x.shape[dim] == 0:
@@ -65,12 +82,3 @@ def _floating(*tensors):
     if not dtype.is_floating_point:
         dtype = torch.get_default_dtype()
     return [x.to(dtype) for x in tensors]
-
-
-def _boolean(mask):
-    if mask is None:
-        return None
-    mask = torch.as_tensor(mask)
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask is {mask.dtype}, not boolean: True means that the query may attend to the key")
-    return mask

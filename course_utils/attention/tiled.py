@@ -6,13 +6,15 @@ and keys. From the top: the running softmax, its merge rule, the tiled forward, 
 Sources: Milakov and Gimelshein 2018, algorithm 3; Dao et al. 2022, algorithms 1, 2 and 4; Dao 2023, algorithms 1 and 2.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
 import torch
 from torch.autograd.function import once_differentiable
 
-from course_utils.attention.shapes import check_grouped, check_scale
+from course_utils.attention.shapes import check_causal, check_grouped, check_scale, check_shapes, whole
+from course_utils.attention.tensors import boolean
 
 # --- the running softmax --------------------------------------------------------------------------------------------
 
@@ -38,7 +40,8 @@ def online_softmax(scores, block=1):
     scores = _wide(torch.as_tensor(scores))
     m = scores.new_full(scores.shape[:-1], -torch.inf)
     l = torch.zeros_like(m)
-    for start in range(0, scores.shape[-1], _check_block("block", block)):
+    block = whole("block", block)
+    for start in range(0, scores.shape[-1], block):
         s = scores[..., start : start + block]
         m_new = torch.maximum(m, s.amax(dim=-1))
         l = l * _exp_below(m, m_new) + _exp_below(s, m_new[..., None]).sum(dim=-1)
@@ -50,11 +53,12 @@ def online_attention(scores, v, block=1):
     """The same with the output carried along: yield a Partial after each block of keys.
 
     scores is (…, m) and v (…, m, d_v), multiplied as by matmul. `finish` turns any Partial into the attention over the
-    keys read so far. float32, or float64 for float64.
+    keys read so far. float32, or float64 for float64. Raises ValueError when scores and v do not fit.
     """
-    scores, v = _wide(torch.as_tensor(scores)), _wide(torch.as_tensor(v))
+    scores, v, block = _wide(torch.as_tensor(scores)), _wide(torch.as_tensor(v)), whole("block", block)
+    _check_values(scores, v)
     partial = nothing(scores.shape[:-1], v.shape[-1], scores)
-    for start in range(0, scores.shape[-1], _check_block("block", block)):
+    for start in range(0, scores.shape[-1], block):
         keys = slice(start, start + block)
         partial = absorb(partial, scores[..., keys], v[..., keys, :])
         yield partial
@@ -76,7 +80,10 @@ def partial_attention(q, k, v, mask=None, scale=None):
 
     q is (…, n, d_k), k (…, m, d_k) and v (…, m, d_v): any part of the keys, with the columns of the boolean mask
     (…, n, m) that belong to it. A part may be empty, or masked whole. float32, or float64 for float64.
+    Raises ValueError for shapes or a scale that do not fit, TypeError for a mask that is not boolean.
     """
+    mask = boolean(mask)
+    check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape), None if mask is None else tuple(mask.shape))
     scale = check_scale(scale, q.shape[-1])
     scores = _wide(q) @ _wide(k).mT * scale
     if mask is not None:
@@ -86,11 +93,12 @@ def partial_attention(q, k, v, mask=None, scale=None):
 
 
 def merge(a, b):
-    """Join what was gathered from two disjoint sets of keys. Any order and any grouping give the same, but rounding.
+    """Join what was gathered from two disjoint sets of keys. Any order and any grouping give the same up to rounding.
 
     Key blocks merged one after another are tiling; parts computed side by side and then merged are split-K decoding
     (flash-decoding); parts that live on several machines are ring attention.
     """
+    a, b = _three("a", a), _three("b", b)
     m = torch.maximum(a.m, b.m)
     keep_a, keep_b = _exp_below(a.m, m), _exp_below(b.m, m)
     return Partial(m, a.l * keep_a + b.l * keep_b, a.o * keep_a[..., None] + b.o * keep_b[..., None])
@@ -103,7 +111,7 @@ def nothing(shape, d_v, like):
 
 def finish(partial):
     """Divide once, at the end: (output, lse) of shapes (…, n, d_v) and (…, n). No keys give zeros and −inf."""
-    m, l, o = partial
+    m, l, o = _three("partial", partial)
     return o / l.masked_fill(l == 0, 1)[..., None], m + l.log()
 
 
@@ -115,19 +123,33 @@ def _exp_below(x, m):
 # --- forward --------------------------------------------------------------------------------------------------------
 
 
+def _in_its_own_dtypes(function):
+    """Inside torch.autocast too: the sums stay in the dtypes that the function chose."""
+
+    @functools.wraps(function)
+    def call(q, *rest, **options):
+        with torch.autocast(q.device.type, enabled=False):
+            return function(q, *rest, **options)
+
+    return call
+
+
 @torch.no_grad()
+@_in_its_own_dtypes
 def forward(q, k, v, causal=False, block_q=64, block_k=64, scale=None):
     """Attention in memory linear in n and m: returns (o, lse), lse being the log-sum-exp of each query's scores.
 
     q is (…, h, n, d_k), k (…, h_kv, m, d_k), v (…, h_kv, m, d_v), with h a multiple of h_kv, or all without the head
     axis. causal is aligned lower-right: the last query sees the last key. scale is 1/√d_k when left out.
     o is (…, h, n, d_v) in the dtype of q; lse, (…, h, n), and all sums are float32, or float64 for float64. A query
-    that may attend to nothing gets o = 0 and lse = −inf. Autograd does not see this function: use `attention`.
-    Raises ValueError for shapes, block sizes or a scale that do not fit, TypeError for dtypes.
+    that may attend to nothing gets o = 0 and lse = −inf. Autograd does not see this function: use `tiled_attention`.
+    Raises ValueError for shapes, block sizes or a scale that do not fit, TypeError for dtypes and for a causal that is
+    not a bool.
     Source: Dao 2023, algorithm 1 (queries in the outer loop, keys in the inner one).
     """
-    group, scale = _check(q, k, v, block_q, block_k, scale)
-    q_heads, k_heads, v_heads = _by_key_head(q, group), _flat(k), _flat(v)
+    group, causal, block_q, block_k, scale = _check(q, k, v, causal, block_q, block_k, scale)
+    q_heads = _by_key_head(q, group)  # (B·h_kv, g, n, d_k)
+    k_heads, v_heads = _flat(k), _flat(v)  # (B·h_kv, m, d_k) and (B·h_kv, m, d_v)
     n_queries, n_keys = q.shape[-2], k.shape[-2]
     o = q_heads.new_zeros((*q_heads.shape[:-1], v.shape[-1]))  # (B·h_kv, g, n, d_v)
     lse = _wide(q_heads[..., :0]).new_full(q_heads.shape[:-1], -torch.inf)  # (B·h_kv, g, n)
@@ -139,14 +161,14 @@ def forward(q, k, v, causal=False, block_q=64, block_k=64, scale=None):
             if on_diagonal:
                 mask_tile(s, queries, keys, n_queries, n_keys)
             m_new = torch.maximum(m, s.amax(dim=-1))  # finite from the first block on: every query here sees key 0
-            p = s.sub_(m_new[..., None]).exp_()
+            p = s.sub_(m_new[..., None]).exp_()  # in place: the steps of `absorb`, with no new tensor for each
             rescale = m.sub_(m_new).exp_()
             l = l.mul_(rescale).add_(p.sum(dim=-1))
             acc = acc.mul_(rescale[..., None]).baddbmm_(p, _wide(v_heads[:, keys]))  # acc · rescale + p v
             m = m_new
         o[:, :, queries] = (acc / l[..., None]).unflatten(1, (group, -1)).to(o.dtype)  # (B·h_kv, g, block_q, d_v)
         lse[:, :, queries] = (m + l.log()).unflatten(1, (group, -1))  # (B·h_kv, g, block_q)
-    return o.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1])
+    return o.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1])  # (…, h, n, d_v) and (…, h, n)
 
 
 def query_blocks(n, m, block_q, causal=False):
@@ -179,6 +201,7 @@ def mask_tile(s, queries, keys, n, m):
 
 
 @torch.no_grad()
+@_in_its_own_dtypes
 def backward(q, k, v, o, lse, do, causal=False, block_q=64, block_k=64, scale=None):
     """Gradients (dq, dk, dv) from the gradient do of the output: the weights are computed again, e^(score − lse).
 
@@ -186,9 +209,10 @@ def backward(q, k, v, o, lse, do, causal=False, block_q=64, block_k=64, scale=No
     gradient has the shape and dtype of its input; sums are float32, or float64 for float64. Raises as `forward` does.
     Source: Dao et al. 2022, appendix B.2 and algorithm 4, with the loops of `forward`.
     """
-    group, scale = _check(q, k, v, block_q, block_k, scale)
+    group, causal, block_q, block_k, scale = _check(q, k, v, causal, block_q, block_k, scale)
     _check_saved(q, v, o, lse, do)
-    k_heads, v_heads = _flat(k), _flat(v)
+    k_heads, v_heads = _flat(k), _flat(v)  # (B·h_kv, m, d_k) and (B·h_kv, m, d_v)
+    # Each (B·h_kv, g, n, …): the last axis is d_k for q, d_v for o and do, 1 for lse.
     q_heads, o_heads, lse_heads, do_heads = (_by_key_head(x, group) for x in (q, o, lse[..., None], do))
     n_queries, n_keys = q.shape[-2], k.shape[-2]
     dq = torch.zeros_like(q_heads)
@@ -209,13 +233,14 @@ def backward(q, k, v, o, lse, do, causal=False, block_q=64, block_k=64, scale=No
             dq_block.baddbmm_(ds, k_block)
             dk[:, keys] += ds.mT @ q_block  # q_block is scaled already
         dq[:, :, queries] = (dq_block * scale).unflatten(1, (group, -1)).to(dq.dtype)  # (B·h_kv, g, block_q, d_k)
-    return dq.reshape(q.shape), dk.to(k.dtype).reshape(k.shape), dv.to(v.dtype).reshape(v.shape)
+    dk, dv = dk.to(k.dtype).reshape(k.shape), dv.to(v.dtype).reshape(v.shape)  # (…, h_kv, m, d_k) and (…, h_kv, m, d_v)
+    return dq.reshape(q.shape), dk, dv  # (…, h, n, d_k)
 
 
 # --- autograd -------------------------------------------------------------------------------------------------------
 
 
-def attention(q, k, v, causal=False, block_q=64, block_k=64, scale=None):
+def tiled_attention(q, k, v, causal=False, block_q=64, block_k=64, scale=None):
     """Tiled attention that autograd can differentiate (once): the output of `forward`, with `backward` behind it."""
     return TiledAttention.apply(q, k, v, causal, block_q, block_k, scale)
 
@@ -259,17 +284,16 @@ def _wide(x):
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def _check(q, k, v, block_q, block_k, scale):
-    """The number of query heads for each key head, and the scale; errors for what does not fit."""
+def _check(q, k, v, causal, block_q, block_k, scale):
+    """The number of query heads for each key head, and the options as to be used; errors for what does not fit."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not x.dtype.is_floating_point:
             raise TypeError(f"{name} is {x.dtype}: tiled attention takes floating tensors")
         if x.dtype != q.dtype:
             raise TypeError(f"{name} is {x.dtype} but q is {q.dtype}: convert them to one dtype")
     group = check_grouped(tuple(q.shape), tuple(k.shape), tuple(v.shape))
-    _check_block("block_q", block_q)
-    _check_block("block_k", block_k)
-    return group, check_scale(scale, q.shape[-1])
+    block_q, block_k = whole("block_q", block_q), whole("block_k", block_k)
+    return group, check_causal(causal), block_q, block_k, check_scale(scale, q.shape[-1])
 
 
 def _check_saved(q, v, o, lse, do):
@@ -279,7 +303,21 @@ def _check_saved(q, v, o, lse, do):
             raise ValueError(f"{name} is {tuple(x.shape)} but q, k and v give {expected}: pass what forward returned")
 
 
-def _check_block(name, size):
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ValueError(f"{name} is {size!r}: a block is a whole number of rows, at least 1")
-    return size
+def _check_values(scores, v):
+    """ValueError unless scores (…, m) and v (…, m, d_v) can be multiplied."""
+    given = f"scores are {tuple(scores.shape)} and v is {tuple(v.shape)}"
+    if scores.ndim < 1 or v.ndim < 2 or scores.shape[-1] != v.shape[-2]:
+        raise ValueError(f"{given}: one value for each key, so (…, m) and (…, m, d_v)")
+    try:
+        torch.broadcast_shapes(scores.shape[:-2], v.shape[:-2])
+    except RuntimeError:
+        raise ValueError(f"{given}: their leading axes must be equal, or 1, or absent") from None
+
+
+def _three(name, partial):
+    """A Partial, of one or of a plain (m, l, o)."""
+    if not isinstance(partial, (tuple, list)) or len(partial) != 3:
+        size = f" of {len(partial)}" if isinstance(partial, (tuple, list)) else ""
+        kind = type(partial).__name__
+        raise TypeError(f"{name} is a {kind}{size}: give a Partial, (m, l, o), from before `finish` divides")
+    return Partial(*partial)

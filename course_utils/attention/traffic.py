@@ -16,7 +16,7 @@ import math
 
 import torch
 
-from course_utils.attention.shapes import check_scale, check_shapes
+from course_utils.attention.shapes import check_causal, check_scale, check_shapes, whole
 from course_utils.attention.tensors import softmax
 from course_utils.attention.tiled import key_blocks, mask_tile, nothing, query_blocks
 
@@ -27,13 +27,11 @@ class FastMemory:
     """A small memory that counts: `read` and `written` are bytes moved from and to the slow memory since the start.
 
     `held` is how many bytes are in it now, `peak` the most there ever were. What would pass the capacity raises
-    MemoryError and changes nothing.
+    MemoryError and changes nothing. The capacity is a whole number, at least 1: else TypeError or ValueError.
     """
 
     def __init__(self, capacity_bytes):
-        if capacity_bytes < 1:
-            raise ValueError(f"capacity_bytes is {capacity_bytes}: a fast memory holds at least one byte")
-        self.capacity_bytes = capacity_bytes
+        self.capacity_bytes = whole("capacity_bytes", capacity_bytes)
         self.read = self.written = self.held = self.peak = 0
         self._inside = {}
 
@@ -100,7 +98,7 @@ def metered_naive(q, k, v, memory, causal=False, scale=None, block_q=None, block
     cannot hold one row of S and one of P.
     """
     block_q, block_k = _check(q, k, v, memory, block_q, block_k)
-    scale = check_scale(scale, q.shape[-1])
+    causal, scale = check_causal(causal), check_scale(scale, q.shape[-1])
     two_rows = 2 * q.element_size() * max(1, len(k))
     rows_at_once = _room(memory) // two_rows
     if rows_at_once == 0:
@@ -159,7 +157,7 @@ def metered_forward(q, k, v, memory, causal=False, scale=None, block_q=None, blo
     ValueError for shapes or blocks that do not fit, TypeError for other dtypes, before anything moves.
     """
     block_q, block_k = _check(q, k, v, memory, block_q, block_k)
-    n, m, scale = len(q), len(k), check_scale(scale, q.shape[-1])
+    n, m, causal, scale = len(q), len(k), check_causal(causal), check_scale(scale, q.shape[-1])
     o, lse = q.new_zeros(n, v.shape[-1]), q.new_full((n,), -torch.inf)
     for queries in query_blocks(n, m, block_q, causal):
         q_block = memory.load(q[queries]).mul_(scale)
@@ -170,7 +168,8 @@ def metered_forward(q, k, v, memory, causal=False, scale=None, block_q=None, blo
             if on_diagonal:
                 mask_tile(p, queries, keys, n, m)
             m_new = memory.hold(p.amax(dim=-1))
-            rescale = m_run.sub_(torch.maximum(m_run, m_new, out=m_new)).exp_()
+            torch.maximum(m_run, m_new, out=m_new)
+            rescale = m_run.sub_(m_new).exp_()  # written over the old m, which is not needed again
             p.sub_(m_new[:, None]).exp_()
             row_sum = memory.hold(p.sum(dim=-1))
             l.mul_(rescale).add_(row_sum)
@@ -195,7 +194,11 @@ def naive_traffic(n, m, d_k, d_v, itemsize, block_q=None):
 
     Read: q, S, P, and k and v for each block of queries. Written: S, P and o. With block_q left out k and v are read
     once: the fewest bytes that three passes can move, those of Dao et al. 2022, algorithm 0.
+    Raises TypeError for what is no whole number, ValueError for n or m below 0 or another number below 1.
     """
+    n, m, itemsize = whole("n", n, least=0), whole("m", m, least=0), whole("itemsize", itemsize)
+    d_k, d_v = whole("d_k", d_k), whole("d_v", d_v)
+    block_q = None if block_q is None else whole("block_q", block_q)
     passes = 1 if block_q is None else math.ceil(n / block_q)
     read = n * d_k + passes * m * (d_k + d_v) + 2 * n * m
     written = 2 * n * m + n * d_v
@@ -206,8 +209,11 @@ def tiled_traffic(n, m, d_k, d_v, block_q, block_k, itemsize, causal=False):
     """Bytes that tiled attention moves, {"read": …, "written": …}; equal to what `metered_forward` counts.
 
     Read: q once, and for each block of queries the keys and values that its last query sees. Written: o and lse.
-    block_k changes nothing: it is in the footprint only.
+    block_k changes nothing: it is in the footprint only. Raises as `naive_traffic` does.
     """
+    n, m, itemsize = whole("n", n, least=0), whole("m", m, least=0), whole("itemsize", itemsize)
+    d_k, d_v, block_q = whole("d_k", d_k), whole("d_v", d_v), whole("block_q", block_q)
+    whole("block_k", block_k)
     rows = min(n, m) if causal else (n if m else 0)  # queries that see a key
     passes = math.ceil(rows / block_q)
     keys_read = passes * m
@@ -223,6 +229,8 @@ def footprint(block_q, block_k, d_k, d_v, itemsize):
 
     The four are m, the new m, l, and the sum of the block's weights.
     """
+    block_q, block_k, itemsize = whole("block_q", block_q), whole("block_k", block_k), whole("itemsize", itemsize)
+    d_k, d_v = whole("d_k", d_k), whole("d_v", d_v)
     return itemsize * (block_q * d_k + block_k * (d_k + d_v) + block_q * block_k + block_q * d_v + 4 * block_q)
 
 
@@ -230,8 +238,10 @@ def blocks_that_fit(capacity_bytes, d_k, d_v, itemsize):
     """(block_q, block_k) for a fast memory: few keys and as many queries as fit, since only block_q saves traffic.
 
     With M = capacity_bytes / itemsize and d the mean of d_k and d_v: block_k = min(d, M / 8d), block_q = Θ(M/d).
-    Raises ValueError where one query and one key do not fit.
+    Raises ValueError where one query and one key do not fit, TypeError for what is no whole number.
     """
+    capacity_bytes, itemsize = whole("capacity_bytes", capacity_bytes, least=0), whole("itemsize", itemsize)
+    d_k, d_v = whole("d_k", d_k), whole("d_v", d_v)
     numbers, width = capacity_bytes // itemsize, d_k + d_v
     block_k = max(1, min(width // 2, numbers // (4 * width)))
     block_q = (numbers - block_k * width) // (width + block_k + 4)
@@ -253,14 +263,20 @@ def _check(q, k, v, memory, block_q, block_k):
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 2:
             raise ValueError(f"{name} is {tuple(x.shape)}: traffic is counted for one head, a matrix of rows")
-        if x.dtype not in (torch.float32, torch.float64) or x.dtype != q.dtype:
-            raise TypeError(f"{name} is {x.dtype} and q is {q.dtype}: give all of them in float32, or all in float64")
+        if x.dtype not in (torch.float32, torch.float64):
+            raise TypeError(
+                f"{name} is {x.dtype}: the meter takes torch.float32 and torch.float64 (for half precision, "
+                "tiled_traffic and naive_traffic with itemsize=2)"
+            )
+        if x.dtype != q.dtype:
+            raise TypeError(f"{name} is {x.dtype} but q is {q.dtype}: convert them to one dtype")
     check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape))
     d_k, d_v, itemsize = q.shape[-1], v.shape[-1], q.element_size()
     if block_q is None and block_k is None:
         return blocks_that_fit(_room(memory), d_k, d_v, itemsize)
-    if block_q is None or block_k is None or min(block_q, block_k) < 1:
-        raise ValueError(f"block_q is {block_q} and block_k is {block_k}: give both, at least 1, or neither")
+    if block_q is None or block_k is None:
+        raise ValueError(f"block_q is {block_q} and block_k is {block_k}: give both, or neither")
+    block_q, block_k = whole("block_q", block_q), whole("block_k", block_k)
     needed = footprint(block_q, block_k, d_k, d_v, itemsize)
     if needed > _room(memory):
         raise ValueError(f"blocks of {block_q} × {block_k} need {needed} bytes and {_room(memory)} are free")

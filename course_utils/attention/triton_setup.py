@@ -51,6 +51,7 @@ def config(block_q, block_k, warps, stages, registers=None):
 
 
 def _set_blocks(arguments):
+    """Before each launch: give every descriptor the rows of this configuration."""
     for name, block in TILES.items():
         if name in arguments:
             arguments[name].block_shape[2] = arguments[block]
@@ -88,6 +89,7 @@ def tiles(x, rows=1):
 
     Past the end of a sequence or of a head's vector it reads zeros and writes nothing. A config sets the rows anew.
     """
+    # An axis of size 1 may have any stride; here it gets a row's, which is a multiple of 16 bytes as it has to be.
     strides = [stride if size > 1 else x.shape[-1] for size, stride in zip(x.shape, x.stride(), strict=True)]
     return TensorDescriptor(x, list(x.shape), [*strides[:-1], 1], [1, 1, rows, padded(x.shape[-1])])
 
@@ -96,6 +98,26 @@ def readable(x):
     """x, or a copy where a descriptor cannot take it: it wants rows without gaps and strides of whole 16 bytes."""
     strides = [stride for size, stride in zip(x.shape[:-1], x.stride(), strict=False) if size > 1]
     whole = all(stride > 0 and stride * x.itemsize % 16 == 0 for stride in strides)
-    return (
-        x if whole and x.stride(-1) == 1 and x.data_ptr() % 16 == 0 else x.clone(memory_format=torch.contiguous_format)
-    )
+    fits = whole and x.stride(-1) == 1 and x.data_ptr() % 16 == 0
+    return x if fits else x.clone(memory_format=torch.contiguous_format)
+
+
+@triton.jit
+def keys_to_visit(
+    first, n_queries, n_keys,
+    CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """For the BLOCK_Q queries from `first` on: the last key that each sees, and two ends, (last, unmasked, stop).
+
+    Every query of the block sees all keys before `unmasked`, a whole number of blocks. From there up to `stop` only
+    some do, so there the mask decides.
+    """
+    rows = first + tl.arange(0, BLOCK_Q)
+    if CAUSAL:
+        last = rows + n_keys - n_queries  # the last query sees the last key
+        unmasked = first + n_keys - n_queries + 1  # as many as the block's first query sees
+        stop = tl.minimum(unmasked + BLOCK_Q - 1, n_keys)
+    else:
+        last = tl.zeros_like(rows) + n_keys - 1
+        unmasked, stop = n_keys, n_keys
+    return last, tl.maximum(unmasked, 0) // BLOCK_K * BLOCK_K, stop

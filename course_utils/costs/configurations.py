@@ -54,7 +54,10 @@ class Configuration:
         return kv_cache_bytes(self.layers, self.n_kv_heads, self.d_head, kept, B, bytes_per_value)
 
     def layer_flops(self, T, causal=False):
-        """FLOPs of one layer over T tokens; see counts.layer_flops. The core is counted over the full context."""
+        """FLOPs of one layer over T tokens, every token seeing all before it, as if there were no window.
+
+        See counts.layer_flops; roofline.prefill minds the window.
+        """
         return counts.layer_flops(T, causal=causal, **self._layer())
 
     def decode_flops(self, T):

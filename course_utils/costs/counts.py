@@ -35,19 +35,31 @@ def feed_forward_parameters(d_model, d_ff=None, gated=False, bias=False):
     return (upward + 1) * d_model * d_ff + (upward * d_ff + d_model if bias else 0)
 
 
-def score_pairs(n, m=None, causal=False):
+def score_pairs(n, m=None, causal=False, window=None):
     """How many (query, key) pairs take part: n·m, or those on and below the diagonal when causal, T(T+1)/2 if n = m.
 
-    m is n when left out. Causal is lower-right aligned: the last query sees all m keys.
+    m is n when left out. Causal is lower-right aligned: the last query sees all m keys, or the last `window` of them.
+    Raises ValueError for a window that is not causal.
     """
     n, m = whole(n=n, m=n if m is None else m)
+    if not causal and window is not None:
+        raise ValueError(f"window is {window!r}: it counts keys back from the query, so give causal=True as well")
     if not causal:
         return n * m
     rows = min(n, m)  # the first n − m queries see nothing
-    return rows * m - rows * (rows - 1) // 2
+    pairs = _descending(m, rows)
+    if window is not None:
+        (window,) = whole(window=window)
+        pairs -= _descending(m - window, min(rows, max(0, m - window)))  # keys that have left the window
+    return pairs
 
 
-def attention_flops(B, h, n, m=None, d_k=64, d_v=None, causal=False, backward=False):
+def _descending(most, terms):
+    """most + (most − 1) + …, so many terms."""
+    return terms * most - terms * (terms - 1) // 2
+
+
+def attention_flops(B, h, n, m=None, *, d_k, d_v=None, causal=False, backward=False):
     """FLOPs of softmax(QKᵀ)V as the FlashAttention papers count them: 4·B·h·T²·d, half of it when causal.
 
     "Half" is T²/2 pairs a head: the triangle with half of its diagonal, where score_pairs counts T(T+1)/2. With n ≠ m

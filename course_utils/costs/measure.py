@@ -7,6 +7,7 @@ time the work itself. Memory: a fresh process's largest resident set on a CPU, t
 
 import contextlib
 import datetime
+import functools
 import importlib.metadata
 import math
 import multiprocessing
@@ -45,7 +46,8 @@ def time_call(function, repeats=7, warmup=2, calls=1, device="cpu", flush_l2=Fal
 
     calls > 1 makes each measurement the mean of that many calls, for functions too quick for the clock. device="cuda"
     times with CUDA events and waits for the GPU. What the last call left in the L2 cache stays there, unless flush_l2
-    overwrites it before each measurement, untimed. Returns a Timing. Raises ValueError for counts below their least.
+    overwrites it before each measurement, untimed. Returns a Timing. Raises ValueError for counts below their least and
+    for other devices, RuntimeError where there is no GPU.
     """
     return time_together({"": function}, repeats, warmup, calls, device, flush_l2, clock)[""]
 
@@ -85,20 +87,28 @@ def ratio(timing, reference):
 
 def _stopwatch(device, calls, flush_l2, clock):
     """A function that measures one turn: the mean seconds of `calls` calls."""
-    kind = str(device).split(":")[0]
-    if kind == "cpu":
+    if _device_kind(device) == "cpu":
         return lambda function: _by_clock(function, calls, clock)
-    if kind != "cuda":
-        raise ValueError(f'device is {str(device)!r}: it must be "cpu" or "cuda"')
     import torch
 
-    if not torch.cuda.is_available():
-        raise RuntimeError('device is "cuda" but torch finds no GPU here: use device="cpu"')
     filler = None
     if flush_l2:
         l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
         filler = torch.empty(2 * l2_bytes, dtype=torch.uint8, device=device)
     return lambda function: _by_events(function, calls, filler)
+
+
+def _device_kind(device):
+    """ "cpu" or "cuda", of "cuda:1" too; ValueError for anything else, RuntimeError for a GPU that is not there."""
+    kind = str(device).split(":")[0]
+    if kind not in ("cpu", "cuda"):
+        raise ValueError(f'device is {str(device)!r}: it must be "cpu" or "cuda"')
+    if kind == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise RuntimeError('device is "cuda" but torch finds no GPU here: use device="cpu"')
+    return kind
 
 
 def _by_clock(function, calls, clock):
@@ -134,11 +144,13 @@ def peak_memory(function, *arguments, prepare=None, rehearse=None, device="cpu",
     function and prepare must be defined at the top of a module. The number is the growth of the peak resident set:
     VmHWM on Linux, getrusage elsewhere, in steps of a page, and blind to memory asked for but never touched. On a GPU
     it runs here, and counts what torch allocates.
-    Raises ValueError for a function that cannot be sent to a process, RuntimeError with its message when it
-    fails there, TimeoutError after `timeout` seconds.
+    In a notebook, a function of a library can be sent, and one typed in a cell cannot: put `%%writefile mine.py` on top
+    of its cell, and then `from mine import` it.
+    Raises ValueError for a function that cannot be sent to a process or another device, RuntimeError with its message
+    when it fails there and where there is no GPU, TimeoutError after `timeout` seconds.
     """
     job = (function, arguments, prepare, rehearse)
-    if str(device).startswith("cuda"):
+    if _device_kind(device) == "cuda":
         return _run(*job, _AllocatorPeak(device))
     _check_sendable(*job)
     context = multiprocessing.get_context("spawn")
@@ -181,7 +193,7 @@ def _in_fresh_process(sender, *job):
     try:
         outcome = True, _run(*job, _ResidentPeak())
     except BaseException as error:
-        outcome = False, f"{type(error).__name__}: {error}"
+        outcome = False, f"{type(error).__name__}: {_short(error)}"
     sender.send(outcome)
     sender.close()
 
@@ -243,20 +255,36 @@ def _largest_resident_set():
 def _check_sendable(function, arguments, prepare, rehearse):
     """Raise ValueError for what a fresh process could not be given, or would not find."""
     main = sys.modules["__main__"]
-    for one in filter(None, (function, prepare)):
+    for one in map(_unwrapped, filter(None, (function, prepare))):
         typed_in = getattr(one, "__module__", None) == "__main__" and not hasattr(main, "__file__")
         if typed_in or "<" in getattr(one, "__qualname__", ""):
             raise ValueError(
-                f"{_name(one)} cannot be sent to a fresh process: define it at the top of a module, in a file"
+                f"{_name(one)} cannot be sent to a fresh process: define it at the top of a module, in a file "
+                "(in a notebook: %%writefile mine.py on top of its cell, then import it from mine)"
             )
     try:
         pickle.dumps((function, arguments, prepare, rehearse))
     except Exception as error:
-        raise ValueError(f"{_name(function)} or its arguments cannot be sent to a fresh process: {error}") from None
+        reason = _short(error)
+        raise ValueError(f"{_name(function)} or its arguments cannot be sent to a fresh process: {reason}") from None
+
+
+def _unwrapped(function):
+    """The function inside any number of functools.partial, which have neither name nor module of their own."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
 
 
 def _name(function):
-    return getattr(function, "__qualname__", repr(function))
+    """Its name, without its arguments: a partial that holds tensors would print them whole."""
+    function = _unwrapped(function)
+    return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def _short(error, longest=300):
+    words = str(error)
+    return words if len(words) <= longest else f"{words[:longest]} …"
 
 
 # --- what was it measured on, and what does it say ------------------------------------------------------------------
@@ -270,10 +298,12 @@ def environment(device="cpu"):
     left out.
     """
     torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count())
+    threads = (
+        torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or os.cpu_count())
+    )
     found = {"device": _cpu_name(), "cpu": _cpu_name(), "cores": os.cpu_count(), "threads": threads}
     found["load"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-    if str(device).startswith("cuda"):
+    if _device_kind(device) == "cuda":
         import torch
 
         card = torch.cuda.get_device_properties(device)

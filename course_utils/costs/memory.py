@@ -1,22 +1,30 @@
 """Bytes: what the score matrix takes for a moment, what the KV cache takes for as long as a text is written.
 
 GB is 1000³ bytes and GiB is 1024³, 7% more. Bandwidth is quoted in the first, memory is often sold as the first and
-built as the second. So say which: `in_decimal_units` and `in_binary_units` do.
+built as the second. `in_decimal_units` and `in_binary_units` write the unit out.
 """
 
 import math
+import numbers
 
 from course_utils.costs.sizes import whole
 
 BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1, "int4": 0.5}
+SHORT = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8"}
 
 
 def value_bytes(bytes_per_value):
-    """Bytes of one value, from a number or from the name of a dtype, "bfloat16"; whole numbers stay integers."""
-    width = BYTES.get(str(bytes_per_value).removeprefix("torch."), bytes_per_value)
-    if isinstance(width, bool) or not isinstance(width, int | float) or not 0 < width < 1000:
-        raise ValueError(f"bytes_per_value is {bytes_per_value!r}: give a number, or one of {', '.join(BYTES)}")
-    return int(width) if width == int(width) else width
+    """Bytes of one value: a number as it is, or the width of a dtype: "bfloat16", "bf16" or torch.bfloat16.
+
+    Whole numbers come back as integers. Raises ValueError for other names and for numbers no value can have.
+    """
+    name = str(bytes_per_value).removeprefix("torch.")
+    name = "float8" if name.startswith("float8_") else SHORT.get(name, name)  # float8_e4m3fn, float8_e5m2 and so on
+    width = BYTES.get(name, bytes_per_value)
+    if isinstance(width, bool) or not isinstance(width, numbers.Real) or not 0 < width < 1000:
+        known = ", ".join([*BYTES, *SHORT])
+        raise ValueError(f"bytes_per_value is {bytes_per_value!r}: give a number of bytes, or one of {known}")
+    return int(width) if width == int(width) else float(width)
 
 
 def score_bytes(B, h, n, m=None, bytes_per_value=2):

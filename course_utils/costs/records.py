@@ -4,7 +4,9 @@ Results that ship with the course lie in course_utils/data/benchmarks/, one file
 another machine writes into the folder `local` beside them, which git ignores, so it neither clashes nor gets lost.
 """
 
+import argparse
 import json
+import math
 import re
 from pathlib import Path
 
@@ -16,14 +18,20 @@ LOCAL = RECORDED / "local"
 def write(benchmark, environment, settings, rows, findings, folder=LOCAL):
     """Write one result and return its path, <benchmark>-<device>.json in `folder`; an older one there is replaced.
 
-    environment is measure.environment()'s, settings say what was run (shapes, dtype, repeats), rows are dicts of plain
-    numbers and words, findings are sentences computed from them. Floats are kept to six digits. Raises ValueError, and
-    writes nothing, for a number that JSON does not have (NaN, infinity) or rows that are not dicts.
+    A quick run, settings["quick"], gets -quick in its name, and so replaces no full one. environment is
+    measure.environment()'s, settings say what was run (shapes, dtype, repeats), rows are dicts of numbers and words,
+    findings are sentences computed from them. Floats are kept to six digits; NumPy's numbers and tensors of one number
+    become Python's. Writes nothing, and names the field, where it raises ValueError for a number that JSON does not
+    have (NaN, infinity) or a row that is no dict, TypeError for what is neither number nor word.
     """
-    rows = [dict(row) for row in rows]
+    rows = list(rows)
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise ValueError(f"rows[{number}] is a {type(row).__name__}: each row is a dict, {{column: value}}")
     result = {"schema": SCHEMA, "benchmark": benchmark, "environment": dict(environment), "settings": dict(settings)}
     text = _as_json(result | {"rows": rows, "findings": list(findings)})
-    path = Path(folder) / f"{_slug(benchmark)}-{_slug(environment['device'])}.json"
+    quick = "-quick" if settings.get("quick") else ""
+    path = Path(folder) / f"{_slug(benchmark)}-{_slug(environment['device'])}{quick}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
     return path
@@ -35,24 +43,29 @@ def read(path):
         result = json.loads(Path(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{Path(path).name} is not JSON: {error}") from None
-    missing = {"schema", "benchmark", "environment", "settings", "rows", "findings"} - set(result)
-    if missing or result["schema"] != SCHEMA:
+    keys = {"schema", "benchmark", "environment", "settings", "rows", "findings"}
+    if not isinstance(result, dict) or keys - set(result) or result["schema"] != SCHEMA:
         raise ValueError(f"{Path(path).name} is not a result of schema {SCHEMA}: run the benchmark again")
     return result
 
 
 def recorded(benchmark, folder=RECORDED):
-    """The results of that benchmark which ship with the course, newest first. An empty list when there are none."""
+    """The results of that benchmark which ship with the course, newest first. An empty list when there are none.
+
+    With folder=LOCAL those of this machine. Quick runs measure nothing and are left out.
+    """
     results = [read(path) for path in sorted(Path(folder).glob(f"{_slug(benchmark)}-*.json"))]
-    found = [result for result in results if result["benchmark"] == benchmark]
+    found = [result for result in results if result["benchmark"] == benchmark and not result["settings"].get("quick")]
     return sorted(found, key=lambda result: result["environment"]["date"], reverse=True)
 
 
 def table(rows, columns=None):
     """The rows as plain text, one line each, columns aligned: numbers to the right, to three digits. None is a dash.
 
-    columns is {key: title}; all keys of the first row when left out.
+    columns is {key: title}; all keys of the first row when left out. Raises ValueError when there are no rows.
     """
+    if not rows:
+        raise ValueError("rows is empty: a table needs at least one row")
     columns = {key: key for key in rows[0]} if columns is None else columns
     lines = [list(columns.values())] + [[_cell(row.get(key)) for key in columns] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
@@ -64,6 +77,22 @@ def table(rows, columns=None):
         ).rstrip()
         for line in lines
     )
+
+
+def command_line(main, description):
+    """Run a benchmark as the command line asks: main(quick, folder), with --quick, and --out DIR or --record.
+
+    The first line of `description`, a module's __doc__, is what --help says.
+    """
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--out", type=Path, default=LOCAL, metavar="DIR", help="folder for the JSON")
+    where.add_argument("--record", action="store_true", help="write where the results lie that ship with the course")
+    chosen = parser.parse_args()
+    if chosen.quick and chosen.record:
+        parser.error("--quick measures nothing worth recording")
+    main(chosen.quick, RECORDED if chosen.record else chosen.out)
 
 
 def _cell(value):
@@ -78,17 +107,30 @@ def _as_json(result):
     """JSON with each row on a line of its own, so that people and diffs can read it."""
     lines = []
     for key, value in result.items():
-        items = value if isinstance(value, list) else [value]
-        inner = ",\n  ".join(json.dumps(_six_digits(one), ensure_ascii=False, allow_nan=False) for one in items)
-        lines.append(f' "{key}": ' + (f"[\n  {inner}\n ]" if isinstance(value, list) else inner))
+        plain = _plain(value, key)
+        items = plain if isinstance(plain, list) else [plain]
+        inner = ",\n  ".join(json.dumps(one, ensure_ascii=False, allow_nan=False) for one in items)
+        lines.append(f' "{key}": ' + (f"[\n  {inner}\n ]" if isinstance(plain, list) else inner))
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
-def _six_digits(value):
+def _plain(value, field):
+    """What JSON can hold of a value: its dicts and lists, words, whole numbers, floats to six digits."""
     if isinstance(value, dict):
-        return {key: _six_digits(one) for key, one in value.items()}
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+        return {key: _plain(one, f"{field}[{key!r}]") for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one, f"{field}[{number}]") for number, one in enumerate(value)]
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and math.prod(shape) == 1:  # a number of NumPy or torch
+        value = value.item()
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{field} is {value}, which JSON does not have: leave it out, or write None")
+        return float(f"{value:.6g}")
+    if value is None or isinstance(value, (str, int)):
+        return value
+    raise TypeError(f"{field} is a {type(value).__name__}: give one number, words, None, or lists and dicts of these")
 
 
 def _slug(words):
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "unnamed"

@@ -7,7 +7,7 @@ Source: Williams, Waterman & Patterson 2009.
 
 from typing import NamedTuple
 
-from course_utils.costs.counts import FLOPS_PER_MULTIPLY_ADD, attention_flops
+from course_utils.costs.counts import FLOPS_PER_MULTIPLY_ADD, attention_flops, score_pairs
 from course_utils.costs.memory import score_bytes, value_bytes
 from course_utils.costs.sizes import whole
 
@@ -60,7 +60,7 @@ def least_seconds(machine, task):
 
 
 def waits_for(machine, task):
-    """ "memory" when the task lies left of the machine's ridge point, else "arithmetic"."""
+    """What the task waits for: "memory" left of the ridge point, else "arithmetic"."""
     return "memory" if task.intensity < machine.ridge_point else "arithmetic"
 
 
@@ -71,20 +71,23 @@ def matrix_product(rows, d_in, d_out, bytes_per_value=2):
     return Task(FLOPS_PER_MULTIPLY_ADD * rows * d_in * d_out, values * value_bytes(bytes_per_value))
 
 
-def attention_core(B, h, n, m=None, d_head=64, n_kv_heads=None, causal=False, scores_stored=False, bytes_per_value=2):
+def attention_core(B, h, n, m=None, *, d_head, n_kv_heads=None, causal=False, scores_stored=False, bytes_per_value=2):
     """softmax(QKᵀ)V for n queries and m keys: Q, K, V and O move once, as in FlashAttention.
 
     scores_stored=True is naive attention, which besides writes the scores, reads them for the softmax, writes the
     weights and reads them for the product with V. A decode step has n = 1. FLOPs as in counts.attention_flops.
+    Raises ValueError when h is no multiple of n_kv_heads (h when left out).
     """
     n_kv_heads = h if n_kv_heads is None else n_kv_heads
     B, h, n, m = whole(B=B, h=h, n=n, m=n if m is None else m)
     d_head, n_kv_heads = whole(d_head=d_head, n_kv_heads=n_kv_heads)
+    if h % n_kv_heads:
+        raise ValueError(f"h is {h} and n_kv_heads {n_kv_heads}: the first must be a multiple of the second")
     width = value_bytes(bytes_per_value)
     moved = 2 * B * d_head * (h * n + n_kv_heads * m) * width
     if scores_stored:
         moved += 4 * score_bytes(B, h, n, m, width)
-    return Task(attention_flops(B, h, n, m, d_head, causal=causal), moved)
+    return Task(attention_flops(B, h, n, m, d_k=d_head, causal=causal), moved)
 
 
 def decode_step(model, T, B=1, bytes_per_value=2):
@@ -104,11 +107,15 @@ def decode_step(model, T, B=1, bytes_per_value=2):
 def prefill(model, T, B=1, bytes_per_value=2):
     """The pass over a prompt of T tokens: weights are read once, the cache is written; activations are not counted.
 
-    The core is causal, and the output layer is computed for the last token only.
+    The core is causal: token number i attends to i keys, or to the model's window where that is less, so it takes as
+    many FLOPs as T decode steps. The output layer is computed for the last token only.
     """
     T, B = whole(T=T, B=B)
     output_layer = model.vocabulary * model.d_model
-    flops = model.layers * model.layer_flops(T, causal=True).total + FLOPS_PER_MULTIPLY_ADD * output_layer
+    pairs = score_pairs(T, causal=True, window=model.window)
+    core = 2 * FLOPS_PER_MULTIPLY_ADD * pairs * model.n_heads * model.d_head  # 2: scores, and their product with V
+    layer = model.layer_flops(T)._replace(core=core)
+    flops = model.layers * layer.total + FLOPS_PER_MULTIPLY_ADD * output_layer
     weights = (model.layers * model.layer_parameters() + output_layer) * value_bytes(bytes_per_value)
     return Task(B * flops, weights + model.cache_bytes(T, B, bytes_per_value))
 

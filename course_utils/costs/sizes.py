@@ -1,6 +1,6 @@
 """Are these sizes that something can be counted with? Asked once, for all modules of this room."""
 
-import operator
+from course_utils.attention import shapes
 
 
 def whole(**sizes):
@@ -8,16 +8,7 @@ def whole(**sizes):
 
     Raises TypeError for what is not a whole number, ValueError for one below 1.
     """
-    numbers = []
-    for name, size in sizes.items():
-        try:
-            number = operator.index(size)
-        except TypeError:
-            raise TypeError(f"{name} is {size!r}: it must be a whole number") from None
-        if number < 1:
-            raise ValueError(f"{name} is {number}: it must be at least 1")
-        numbers.append(number)
-    return numbers
+    return [shapes.whole(name, size) for name, size in sizes.items()]
 
 
 def heads(d_model, n_heads, n_kv_heads=None, d_head=None):

@@ -1,77 +1,104 @@
 """A small causal decoder, and generation from it: recomputed at every step, or with a cache in each layer."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_utils.attention.cache import CacheFull, PagedCache
 from course_utils.attention.masks import causal, sliding_window
 from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.attention.rotary import Rotary
+from course_utils.attention.shapes import whole
 
 
 class Decoder(nn.Module):
     """Embed the tokens, pass them through n_layers blocks, and score each word of the vocabulary as the next token.
 
-    n_kv_heads is n_heads when left out, d_ff is 4 · d_model. Positions enter by RoPE only. With a window, each layer
-    sees the last `window` tokens, the token itself included.
+    n_kv_heads is n_heads when left out. d_ff is the width of the feed-forward networks, 4 · d_model when left out; 0
+    leaves them out, for a model of attention only. Positions enter by RoPE only. With a window, each layer sees the
+    last `window` tokens, the token itself included. scale multiplies the scores, 1/√d_head when left out. Raises
+    ValueError or TypeError for sizes that do not fit.
     """
 
     def __init__(
-        self, vocabulary, d_model, n_layers, n_heads, n_kv_heads=None, d_ff=None, rope_base=10000.0, window=None
+        self, vocabulary, d_model, n_layers, n_heads, n_kv_heads=None, d_ff=None, rope_base=1e4, window=None, scale=None
     ):
         super().__init__()
-        self.window = window
+        for name, size in (("vocabulary", vocabulary), ("d_model", d_model), ("n_heads", n_heads)):
+            whole(name, size)
+        self.n_heads, self.window = n_heads, window
         self.embedding = nn.Embedding(vocabulary, d_model)
-        sizes = (d_model, n_heads, n_kv_heads, d_ff or 4 * d_model, rope_base)
-        self.blocks = nn.ModuleList(Block(*sizes) for _ in range(n_layers))
+        d_ff = 4 * d_model if d_ff is None else whole("d_ff", d_ff, least=0)
+        sizes = (d_model, n_heads, n_kv_heads, d_ff, rope_base, scale)
+        self.blocks = nn.ModuleList(Block(*sizes) for _ in range(whole("n_layers", n_layers, least=0)))
         self.norm = nn.LayerNorm(d_model)
         self.unembedding = nn.Linear(d_model, vocabulary, bias=False)
 
-    def forward(self, tokens, caches=None, lengths=None):
+    def forward(self, tokens, caches=None, lengths=None, mask=None, head_masks=None, return_weights=False):
         """Logits (B, T, vocabulary) for the token after each of tokens (B, T), which holds integers.
 
-        With caches, one a layer, the tokens follow those that the caches hold, and the caches take them in. Of rows
-        with padding on the right, lengths (B,) says how many tokens are real; logits at the padding mean nothing.
-        (Without caches it changes nothing: no earlier token sees the padding.) Raises ValueError for caches that do
-        not fit the model, and what the caches raise.
+        With caches, one a layer, the tokens follow those that the caches hold. The caches take them in: all of them or,
+        where an input or a cache does not fit, none. Of rows with padding on the right, lengths (B,) says how many
+        tokens are real; logits at the padding mean nothing. (Without caches it changes nothing: no earlier token sees
+        the padding.)
+        mask is boolean, True where a token may attend, and broadcasts to (B, h, T, T). It REPLACES the causal mask and
+        the window, so that a lesson can train a model that looks ahead: whatever it allows is seen, padding too. With
+        caches it is an error. head_masks (n_layers, h) multiplies what each head found: 0 switches the head off.
+        return_weights gives (logits, weights), the weights a list with (B, h, T, m) for each layer.
+        Raises ValueError or TypeError for what does not fit, CacheFull where a cache has no room.
         """
-        if tokens.ndim != 2:
-            raise ValueError(f"tokens is {tuple(tokens.shape)}: expected (B, T), one row for each sequence")
-        mask = self._mask(tokens.shape[1], tokens.device) if caches is None else None  # a cache knows who is earlier
-        x = self.embedding(tokens)  # (B, T, d_model)
-        for block, cache in zip(self.blocks, self._one_a_block(caches), strict=True):
-            x = block(x, mask, cache, None if cache is None else lengths)
-        return self.unembedding(self.norm(x))  # (B, T, vocabulary)
+        _check_tokens(self, tokens)
+        head_masks = self._for_each_layer(head_masks)
+        if caches is None:
+            caches, lengths = [None] * len(self.blocks), None
+            mask = self._mask(tokens.shape[1], tokens.device) if mask is None else mask
+        else:
+            _check_caches(self, caches, tokens.shape[1], lengths, mask)  # a cache knows who is earlier
+        x, weights = self.embedding(tokens), []  # (B, T, d_model)
+        for block, cache, head_mask in zip(self.blocks, caches, head_masks, strict=True):
+            x, used = block(x, mask, cache, lengths, head_mask, return_weights=True)
+            if return_weights:
+                weights.append(used)  # (B, h, T, m)
+        logits = self.unembedding(self.norm(x))  # (B, T, vocabulary)
+        return (logits, weights) if return_weights else logits
 
     def _mask(self, T, device):
         return causal(T, device=device) if self.window is None else sliding_window(T, self.window, device=device)
 
-    def _one_a_block(self, caches):
-        if caches is None:
+    def _for_each_layer(self, head_masks):
+        if head_masks is None:
             return [None] * len(self.blocks)
-        if len(caches) != len(self.blocks):
-            raise ValueError(f"{len(caches)} caches for {len(self.blocks)} layers: each layer needs one of its own")
-        for cache in caches:
-            if cache.window != self.window:
-                raise ValueError(f"a cache has window {cache.window} but the model {self.window}: make them the same")
-        return caches
+        head_masks, expected = torch.as_tensor(head_masks), (len(self.blocks), self.n_heads)
+        if tuple(head_masks.shape) != expected:
+            raise ValueError(f"head_masks is {tuple(head_masks.shape)}: expected (n_layers, h) = {expected}")
+        return head_masks
 
 
 class Block(nn.Module):
     """Attention, then a feed-forward network; each reads a normalised x and adds what it found to x ("pre-norm").
 
-    Source: Xiong et al. 2020, section 3.3, table 1 and figure 1b.
+    With d_ff 0 there is attention only. Source: Xiong et al. 2020, section 3.3, table 1 and figure 1b.
     """
 
-    def __init__(self, d_model, n_heads, n_kv_heads, d_ff, rope_base):
+    def __init__(self, d_model, n_heads, n_kv_heads, d_ff, rope_base, scale):
         super().__init__()
-        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, n_heads, n_kv_heads, rope=Rotary(d_model // n_heads, rope_base))
-        self.feed_forward = nn.Sequential(nn.Linear(d_model, d_ff), nn.GELU(), nn.Linear(d_ff, d_model))
+        self.attention_norm = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, n_heads, n_kv_heads, scale=scale)
+        self.attention.rope = Rotary(self.attention.d_head, rope_base)
+        self.feed_forward = None
+        if d_ff:
+            self.feed_forward_norm = nn.LayerNorm(d_model)
+            self.feed_forward = nn.Sequential(nn.Linear(d_model, d_ff), nn.GELU(), nn.Linear(d_ff, d_model))
 
-    def forward(self, x, mask=None, cache=None, lengths=None):
-        x = x + self.attention(self.attention_norm(x), mask=mask, cache=cache, lengths=lengths)  # (B, T, d_model)
-        return x + self.feed_forward(self.feed_forward_norm(x))  # (B, T, d_model)
+    def forward(self, x, mask=None, cache=None, lengths=None, head_mask=None, return_weights=False):
+        options = {"mask": mask, "cache": cache, "lengths": lengths, "head_mask": head_mask}
+        found, weights = self.attention(self.attention_norm(x), return_weights=True, **options)
+        x = x + found  # (B, T, d_model)
+        if self.feed_forward is not None:
+            x = x + self.feed_forward(self.feed_forward_norm(x))  # (B, T, d_model)
+        return (x, weights) if return_weights else x
 
 
 def new_caches(model, kind, batch, **sizes):
@@ -88,15 +115,16 @@ def generate(model, tokens, n_new, caches=None, lengths=None, temperature=0.0, g
     Temperature 0 takes the likeliest token; above 0 it is drawn from softmax(logits / temperature). Without caches
     every step computes the whole sequence again; with them, only the newest token. The caches may hold earlier tokens,
     which these then follow; afterwards they hold all but the last new one. Rows of different lengths are padded on the
-    right, and lengths (B,) says how many tokens are real: at least 1. No autograd graph is made. Raises ValueError for
-    other lengths or a temperature below 0.
+    right, and lengths (B,) says how many tokens are real: at least 1. No autograd graph is made. Raises ValueError or
+    TypeError for other tokens or lengths, an n_new or a temperature below 0, and as the model does.
     """
-    if temperature < 0:
+    if not temperature >= 0:
         raise ValueError(f"temperature is {temperature}: 0 takes the likeliest token, above 0 draws one")
+    _check_tokens(model, tokens)
     lengths = _real_lengths(tokens, lengths)  # (B,)
     rows = torch.arange(len(tokens), device=tokens.device)
     chosen = tokens.new_empty(len(tokens), 0, dtype=torch.int64)
-    for _ in range(n_new):
+    for _ in range(whole("n_new", n_new, least=0)):
         logits = model(tokens, caches, lengths)  # (B, T, vocabulary)
         newest = _choose(logits[rows, lengths - 1], temperature, generator)  # (B,)
         chosen = torch.cat([chosen, newest[:, None]], dim=1)
@@ -119,6 +147,51 @@ def _choose(logits, temperature, generator):
 def _real_lengths(tokens, lengths):
     B, T = tokens.shape
     lengths = torch.as_tensor([T] * B if lengths is None else lengths, device=tokens.device)
+    if lengths.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"lengths is {lengths.dtype}: it counts tokens, in integers")
     if lengths.shape != (B,) or not ((lengths >= 1) & (lengths <= T)).all():
         raise ValueError(f"lengths is {lengths.tolist()}: expected {B} numbers from 1 to {T}, one for each row")
     return lengths
+
+
+def _check_tokens(model, tokens):
+    if tokens.ndim != 2:
+        raise ValueError(f"tokens is {tuple(tokens.shape)}: expected (B, T), one row for each sequence")
+    if tokens.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"tokens is {tokens.dtype}: each is a number in the vocabulary, torch.int64 or int32")
+    words = model.embedding.num_embeddings
+    unknown = tokens[(tokens < 0) | (tokens >= words)]
+    if len(unknown):
+        raise ValueError(f"tokens holds {unknown[0]}, but the vocabulary has {words} words, numbered from 0")
+
+
+def _check_caches(model, caches, T, lengths, mask):
+    """Raise unless each layer has a cache of its own, all of them alike, with as many tokens and room for T more.
+
+    Nothing has changed yet, and what is not asked here (do x and lengths fit a cache?) the first cache asks before it
+    changes. So an error leaves no layer ahead of another.
+    """
+    if mask is not None:
+        raise ValueError("mask together with caches: caches are for causal attention, so leave one of them out")
+    if not isinstance(caches, (list, tuple)):
+        raise TypeError(f"caches is a list, one a layer: new_caches(model, {type(caches).__name__}, batch, …)")
+    if len(caches) != len(model.blocks):
+        raise ValueError(f"{len(caches)} caches for {len(model.blocks)} layers: each layer needs one of its own")
+    if len(set(map(id, caches))) < len(caches):
+        raise ValueError("one cache is given for two layers: each layer needs one of its own, as new_caches makes them")
+    for layer, cache in enumerate(caches):
+        if cache.window != model.window:
+            raise ValueError(f"a cache has window {cache.window} but the model {model.window}: make them the same")
+        for name in ("batch", "n_kv_heads", "d_head", "dtype", "device", "lengths"):
+            ours, first = getattr(cache, name), getattr(caches[0], name)
+            if not (torch.equal(ours, first) if name == "lengths" else ours == first):
+                raise ValueError(f"{name}: {ours} in the cache of layer {layer}, {first} in layer 0: make them alike")
+    full = [layer for layer, cache in enumerate(caches) if not _has_room(cache, T, lengths)]
+    if full and full[0] > 0:  # a full first cache says more by itself
+        raise CacheFull(f"no room in the cache of layer {full[0]}, so no layer took the tokens: make all equally large")
+
+
+def _has_room(cache, T, lengths):
+    if isinstance(cache, PagedCache):
+        return cache.blocks_needed([T] * cache.batch if lengths is None else lengths) <= cache.free_blocks
+    return cache.columns(T, lengths) <= getattr(cache, "capacity", math.inf)
