@@ -664,3 +664,16 @@ def test_an_interrupted_update_is_forgotten_by_the_next_one(monkeypatch):
     assert cache.slots_used == 0 and cache.blocks_needed([0, 3]) == 2 and cache.blocks_needed([3, 0]) == 0
     keys, _, positions = cache.update(tokens, tokens)
     assert torch.equal(keys, tokens) and positions.tolist() == [[0, 1, 2]] * 2 and cache.free_blocks == 0
+
+
+def test_asking_for_room_changes_nothing_and_says_what_an_update_would():
+    for cache in (ContiguousCache(2, 1, 4, capacity=3), PagedCache(2, 1, 4, block_size=2, n_blocks=3)):
+        tokens = torch.ones(2, 1, 3, 4)
+        cache.check_room(3, lengths=[3, 1])
+        with pytest.raises(CacheFull) as asked:
+            cache.check_room(4, lengths=[4, 4])
+        with pytest.raises(CacheFull) as tried:
+            cache.update(torch.ones(2, 1, 4, 4), torch.ones(2, 1, 4, 4), lengths=[4, 4])
+        assert str(asked.value) == str(tried.value) and cache.slots_used == 0
+        cache.update(tokens, tokens, lengths=[3, 1])
+    SlidingWindowCache(2, 1, 4, window=2).check_room(100)

