@@ -23,6 +23,7 @@ from course_utils.attention.triton_setup import (
     tl,
     triton,
     tuned,
+    turn,
 )
 
 # Stands for "no score yet". With −inf, a row that sees no key would compute −inf − (−inf), which is NaN.
@@ -95,7 +96,7 @@ def forward(q, k, v, causal, scale):
     run = tuned(forward_kernel, FORWARD, q, causal, max(n, n_keys))
     tensors = tiles(q), tiles(k), tiles(v), tiles(o)
     numbers = n, n_keys, h // h_kv, scale * LOG2_E.value
-    with torch.cuda.device_of(q):
+    with torch.cuda.device_of(q), turn():
         run[blocks](*tensors, lse, *numbers, CAUSAL=causal, D=padded(d), enable_fp_fusion=True)
     return o, lse
 

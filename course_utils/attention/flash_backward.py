@@ -8,7 +8,18 @@ Sources: Dao et al. 2022 (FlashAttention), algorithm 4; Dao 2023 (FlashAttention
 
 import torch
 
-from course_utils.attention.triton_setup import LN_2, LOG2_E, config, keys_to_visit, padded, tiles, tl, triton, tuned
+from course_utils.attention.triton_setup import (
+    LN_2,
+    LOG2_E,
+    config,
+    keys_to_visit,
+    padded,
+    tiles,
+    tl,
+    triton,
+    tuned,
+    turn,
+)
 
 SMALL = config(32, 32, 4, 1)
 D_QUERIES = {
@@ -36,14 +47,16 @@ def backward(q, k, v, o, lse, do, d_lse, causal, scale):
     by_keys = lambda meta: (triton.cdiv(n_keys, meta["BLOCK_K"]), h_kv, B)  # noqa: E731
 
     delta = torch.empty_like(lse)
-    blocks = triton.cdiv(n, 64), h, B
-    delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D=padded(d), BLOCK_Q=64)
     given = tiles(q), tiles(k), tiles(v), tiles(do)
     rest = lse, delta, n, n_keys, h // h_kv, scale * LOG2_E.value
-    run = tuned(d_queries_kernel, D_QUERIES, q, causal, max(n, n_keys))
-    run[by_queries](*given, tiles(dq), *rest, CAUSAL=causal, D=padded(d), enable_fp_fusion=True)
-    run = tuned(d_keys_values_kernel, D_KEYS_VALUES, q, causal, max(n, n_keys))
-    run[by_keys](*given, tiles(dk), tiles(dv), *rest, CAUSAL=causal, D=padded(d), enable_fp_fusion=True)
+    options = {"CAUSAL": causal, "D": padded(d), "enable_fp_fusion": True}
+    with turn():
+        blocks = triton.cdiv(n, 64), h, B
+        delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D=padded(d), BLOCK_Q=64)
+        run = tuned(d_queries_kernel, D_QUERIES, q, causal, max(n, n_keys))
+        run[by_queries](*given, tiles(dq), *rest, **options)
+        run = tuned(d_keys_values_kernel, D_KEYS_VALUES, q, causal, max(n, n_keys))
+        run[by_keys](*given, tiles(dk), tiles(dv), *rest, **options)
     return dq, dk, dv
 
 

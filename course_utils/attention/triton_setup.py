@@ -3,10 +3,12 @@
 Import `triton` and `tl` from here, so that the interpreter is chosen before Triton loads.
 """
 
+import contextlib
 import functools
 import math
 import os
 import sys
+import threading
 
 import torch
 
@@ -42,6 +44,14 @@ TILES |= dict.fromkeys(("keys", "values", "d_keys", "d_values"), "BLOCK_K")
 def interpreted():
     """Do the kernels run in Triton's interpreter?"""
     return triton.knobs.runtime.interpret
+
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def turn():
+    """To launch within. The interpreter runs one kernel at a time: meanwhile it replaces functions of Triton itself."""
+    return _ONE_AT_A_TIME if interpreted() else contextlib.nullcontext()
 
 
 def config(block_q, block_k, warps, stages, registers=None):
