@@ -4,6 +4,7 @@ import linecache
 import math
 import sys
 import textwrap
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 
@@ -37,17 +38,23 @@ MISTAKES = [(day, grade_id, m.name) for day, grade_id in EXERCISES for m in all_
 ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
 
 
-def answered(day, grade_id, function):
+def answered(day, grade_id, answer):
+    if isinstance(answer, Mapping):
+        return answer
     (name,) = find_ladder(day, grade_id).names
-    return {name: function}
+    return {name: answer}
 
 
 def cases(registry):
     return [
-        pytest.param(day, grade_id, function, id=f"day{day}-{grade_id}-{function.__name__}")
-        for (day, grade_id), functions in registry.items()
-        for function in functions
+        pytest.param(day, grade_id, answer, id=f"day{day}-{grade_id}-{called(answer)}")
+        for (day, grade_id), answers in registry.items()
+        for answer in answers
     ]
+
+
+def called(answer):
+    return "-".join(map(called, answer.values())) if isinstance(answer, Mapping) else answer.__name__
 
 
 @pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
@@ -56,17 +63,17 @@ def test_the_reference_passes(day, grade_id):
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
-@pytest.mark.parametrize(("day", "grade_id", "function"), cases(RIGHT))
-def test_a_right_answer_gets_all_points(day, grade_id, function, hidden):
-    verdict = judge(day, grade_id, gather(day, grade_id, answered(day, grade_id, function), hidden=hidden))
+@pytest.mark.parametrize(("day", "grade_id", "answer"), cases(RIGHT))
+def test_a_right_answer_gets_all_points(day, grade_id, answer, hidden):
+    verdict = judge(day, grade_id, gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden))
     assert (verdict.status, verdict.share) == ("passed", 1.0), verdict
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
-@pytest.mark.parametrize(("day", "grade_id", "function"), cases(WRONG))
-def test_a_wrong_answer_gets_none(day, grade_id, function, hidden):
-    verdict = judge(day, grade_id, gather(day, grade_id, answered(day, grade_id, function), hidden=hidden))
+@pytest.mark.parametrize(("day", "grade_id", "answer"), cases(WRONG))
+def test_a_wrong_answer_gets_none(day, grade_id, answer, hidden):
+    verdict = judge(day, grade_id, gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden))
     assert verdict.status in {"failed", "error"}
     assert verdict.share == 0
     assert verdict.message
@@ -279,6 +286,24 @@ def test_a_measure_may_have_parts_and_a_failure_names_the_place(invented):
     day = invented(ladder, Exercise(1, {"answer": lambda x: 2 * x}, ()))
     assert judged(day, lambda x: 2 * x).status == "passed"
     assert judged(day, lambda x: x * x - x).message == "On “at 3” slope[0] is 6, expected 2. Once more."
+
+
+def test_of_several_functions_each_has_rungs_of_its_own(invented):
+    rungs = [Rung("the half of 6", (6,), "Halve."), Rung("twice 6", (6,), "Double.", of="double")]
+    ladder = Ladder(("answer", "double"), ("number",), lambda rng: rungs)
+    right = {"answer": lambda n: n / 2, "double": lambda n: 2 * n}
+    thrice = Mistake("thrice", right | {"double": lambda n: 3 * n}, "That is three times.")
+    day = invented(ladder, Exercise(1, right, (thrice,)))
+
+    def judged(**given):
+        return judge(day, "invented", gather(day, "invented", right | given))
+
+    assert judged().status == "passed"
+    assert judged(double=lambda n: 2 + n).message == "On “twice 6” number is 8, expected 12. Double."
+    assert judged(double=lambda n: 3 * n).misconception == "thrice"
+    assert (
+        "double is not defined" in judge(day, "invented", gather(day, "invented", {"answer": right["answer"]})).message
+    )
 
 
 def test_a_result_that_is_no_array_can_be_converted(invented):

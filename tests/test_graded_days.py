@@ -2,7 +2,9 @@
 
 import inspect
 import json
+import sys
 import textwrap
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 
@@ -18,7 +20,8 @@ from course_utils.grading.release import release_exercise
 DAYS = days_with_exercises()
 for day in DAYS:
     import_module(f"variants.day{day}")  # registers its answers
-AT_HAND = {"math", "np", "torch", "F"}  # what an exercise notebook imports
+AT_HAND = {"math", "np", "torch", "nn", "F"}
+IMPORTS = "import math\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn"
 
 
 def graded(day, folder, answers):
@@ -35,16 +38,33 @@ def graded(day, folder, answers):
 
 def sources(registry, day, grade_id):
     """The answers in a registry as cells: those that need nothing but themselves and what a notebook imports."""
-    (name,) = find_ladder(day, grade_id).names
-    for function in registry.get((day, grade_id), []):
-        if not inspect.isfunction(function) or not function.__name__.isidentifier() or function.__name__ == "<lambda>":
-            continue
-        elsewhere = {n for n in _names(function.__code__) if n in function.__globals__}
-        modules = {n for n in elsewhere if isinstance(function.__globals__[n], ModuleType)}
-        if elsewhere == modules and modules <= AT_HAND and not function.__closure__:
-            lines = textwrap.dedent(inspect.getsource(function)).splitlines()
-            body = "\n".join(line for line in lines if not line.startswith("@"))
-            yield f"import math\nimport numpy as np\nimport torch\n{body}\n\n{name} = {function.__name__}"
+    for answer in registry.get((day, grade_id), []):
+        named = answer if isinstance(answer, Mapping) else dict.fromkeys(find_ladder(day, grade_id).names, answer)
+        if all(map(_stands_alone, named.values())):
+            cells = [f"{_source(part)}\n\n{name} = {part.__name__}" for name, part in named.items()]
+            yield "\n\n".join([IMPORTS, *cells])
+
+
+def _stands_alone(answer):
+    if not (inspect.isfunction(answer) or inspect.isclass(answer)) or not answer.__name__.isidentifier():
+        return False
+    world = vars(sys.modules[answer.__module__])
+    codes = [part.__code__ for part in _functions(answer)]
+    elsewhere = {name for code in codes for name in _names(code) if name in world}
+    bases = {base.__module__.partition(".")[0] for base in getattr(answer, "__bases__", ())}
+    modules = {name for name in elsewhere if isinstance(world[name], ModuleType)}
+    closed = all(part.__closure__ is None or part.__code__.co_freevars == ("__class__",) for part in _functions(answer))
+    return elsewhere - {answer.__name__} == modules and modules <= AT_HAND and closed and bases <= {"builtins", "torch"}
+
+
+def _functions(answer):
+    return filter(inspect.isfunction, vars(answer).values()) if inspect.isclass(answer) else [answer]
+
+
+def _source(answer):
+    lines = textwrap.dedent(inspect.getsource(answer)).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(("def ", "class ")))
+    return "\n".join(lines[start:])
 
 
 def _names(code):

@@ -37,7 +37,8 @@ class Rung:
     """One step of a ladder of checks: a name that a person would say, the arguments, and what a failure hints at.
 
     measure(function, *args): numbers to record in place of the function's result, one array or a dict of them by part.
-    tolerance: (rtol, atol) by part, for results that are random.
+    tolerance: (rtol, atol) by part, for results that are random. of: which of the answer's names is tried, where it
+    has several; the first when left out.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Rung:
     why: str = ""
     measure: Callable | None = None
     tolerance: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
 
 
 def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], arrays: bool) -> dict:
-    function = _lookup(ladder.names[0], namespace)
+    function = _lookup(rung.of or ladder.names[0], namespace)
     args = copy.deepcopy(rung.args)
     if ladder.tensors and not arrays:
         import torch

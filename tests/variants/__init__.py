@@ -1,14 +1,17 @@
-"""Answers to the exercises, right and wrong, as people write them."""
+"""Answers to the exercises, right and wrong, as people write them.
+
+An answer is a function or a class; where an exercise asks for several, a mapping from their names.
+"""
 
 RIGHT: dict[tuple[int, str], list] = {}
 WRONG: dict[tuple[int, str], list] = {}
 
 
 def right(day, grade_id):
-    """Register a function as an answer that must get all points."""
-    return lambda function: RIGHT.setdefault((day, grade_id), []).append(function) or function
+    """Register an answer as one that must get all points."""
+    return lambda answer: RIGHT.setdefault((day, grade_id), []).append(answer) or answer
 
 
 def wrong(day, grade_id):
-    """Register a function as an answer that must get none."""
-    return lambda function: WRONG.setdefault((day, grade_id), []).append(function) or function
+    """Register an answer as one that must get none."""
+    return lambda answer: WRONG.setdefault((day, grade_id), []).append(answer) or answer
