@@ -14,6 +14,17 @@ _skipped: Counter[str] = Counter()
 _not_run: list[str] = []
 
 
+@pytest.fixture
+def one_thread():
+    """Sums in another order round otherwise, and training makes that large."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 class ByFile(LoadScopeScheduling):
     """A file is run by one worker, and all browser tests by one, since they share a server and a page."""
 

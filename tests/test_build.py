@@ -243,6 +243,16 @@ def test_a_forced_build_keeps_the_timings_of_unchanged_cells(tmp_path):
     assert files(root) == before
 
 
+def test_kept_timings_are_numbered_anew_where_a_cell_was_put_before_them(tmp_path):
+    timing = "```{code-cell} ipython3\n:tags: [nbval-ignore-output]\n\nimport time\ntime.time_ns()\n```\n"
+    root = course(tmp_path, lesson=HEADER + "# A lesson\n\n" + timing)
+    building.build(root)
+    lesson = next((root / "sources/lessons").glob("*.md"))
+    lesson.write_text(HEADER + "# A lesson\n\n```{code-cell} ipython3\n1 + 1\n```\n\n" + timing)
+    building.build(root)
+    assert building.check(root) == []
+
+
 def test_check_sees_an_edited_output(copy):
     path = copy / "notebooks/day1_small.ipynb"
     notebook = read(path)

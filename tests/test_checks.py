@@ -27,7 +27,7 @@ from course_utils.checks.evidence import (
     gather,
 )
 from course_utils.checks.exercise import Exercise, Mistake, all_exercises, days_with_exercises
-from course_utils.checks.forbidden import forbidden_call
+from course_utils.checks.forbidden import forbidden_call, latest
 from course_utils.checks.interactive import examine, report
 from course_utils.checks.verdict import _tolerance, judge, mistake_evidence, reference_evidence
 
@@ -235,6 +235,16 @@ def test_an_error_on_hidden_inputs_does_not_tell_them():
 
     message = judge(1, "scores", gather(1, "scores", {"scores": scores}, hidden=True)).message
     assert message.endswith("it raised ValueError.")
+
+
+def test_an_error_on_some_hidden_inputs_is_told_by_its_kind():
+    def scores(Q, K):
+        if len(Q) > 2:
+            raise KeyError(f"{Q}")
+        return np.array(Q) @ np.array(K).T
+
+    message = judge(1, "scores", gather(1, "scores", {"scores": scores}, hidden=True)).message
+    assert "the answer must hold for any input. Here it raised KeyError. " in message
 
 
 # Ladders of other kinds ---------------------------------------------------------------------------------------------
@@ -581,11 +591,18 @@ def test_a_forbidden_call_is_seen_in_the_cell_whatever_the_answer_is():
         ("softmax_row", "import pkgutil\nf = pkgutil.resolve_name('torch:softmax')"),
         ("softmax_row", "import operator\nf = operator.attrgetter('nn.functional.softmax')(torch)"),
         ("softmax_row", "e = eval\nf = e('torch.softmax')"),
+        ("softmax_row", "eval = eval\nf = eval('torch.softmax')"),
         ("softmax_row", "import builtins\nf = builtins.eval('torch.softmax')"),
         ("self_attention", "m = torch.nn.TransformerEncoderLayer(4, 1)"),
         ("self_attention", "m = torch._native_multi_head_attention"),
         ("self_attention", ">>> from torch.nn.functional import scaled_dot_product_attention"),
         ("self_attention", "%a\n" * 700),
+        ("self_attention", "import inspect\nf = dict(inspect.getmembers(F))['scaled_' + 'dot_product_attention']"),
+        ("self_attention", "import sys\nf = sys.modules['torch.nn.' + 'functional']"),
+        ("self_attention", "from sys import modules as m\nf = m['torch.nn.' + 'functional']"),
+        ("self_attention", "f = torch._C._jit_get_operation('aten::' + 'something')"),
+        ("self_attention", "class A:\n    def f(self, x): return F.multi_head_attention_forward(x)"),
+        ("self_attention", "class A: ...\nf = A.B.scaled_dot_product_attention"),
     ],
 )
 def test_a_call_that_does_the_whole_job_is_forbidden(grade_id, source):
@@ -609,6 +626,12 @@ def test_a_call_that_does_the_whole_job_is_forbidden(grade_id, source):
         ("attention_lists", "def f(Q, K):\n    scaled_dot_product = scores(Q, K)\n    return scaled_dot_product"),
         ("self_attention", "def scaled_dot_product_attention(q, k, v): ...\nf = scaled_dot_product_attention"),
         ("self_attention", "model.eval()\nre.compile('x')"),
+        (
+            "self_attention",
+            "class A:\n    def __init__(self, h):\n        self.multi_head = h > 1\n        print(self.multi_head)",
+        ),
+        ("self_attention", "class A:\n    def scaled_dot_product(q): ...\nf = A.scaled_dot_product"),
+        ("self_attention", "n = sum(1 for m in model.modules()) + sys.maxsize"),
         ("attention_batched", "def attention_batched(q, k, v:"),
         ("by_hand_three", "score_33 = 2"),
     ],
@@ -627,6 +650,8 @@ def test_what_does_not_do_the_whole_job_is_allowed(grade_id, source):
         "if True:\n    lib = torch.nn.functional.scaled_dot_product_attention",
         "class lib:\n    run = staticmethod(F.scaled_dot_product_attention)",
         "first = F.scaled_dot_product_attention\ndef lib(*args): return first(*args)",
+        "def scaled_dot_product(q): return F.scaled_dot_product_attention(q)\nlib = scaled_dot_product",
+        "scaled_dot_product_attention = None\nfrom torch.nn.functional import *\nlib = scaled_dot_product_attention",
     ],
 )
 def test_a_forbidden_call_brought_by_another_cell_is_forbidden(elsewhere):
@@ -647,11 +672,36 @@ def test_a_forbidden_call_brought_by_another_cell_is_forbidden(elsewhere):
         ("lib = F.scaled_dot_product_attention", "def f(lib): return lib.lib"),
         ("def scaled_dot_product(x): ...\nlib = scaled_dot_product", "def f(x): return lib(x)"),
         ("lib = F.scaled_dot_product_attention", "def f(x): return x.lib"),
+        ("def scaled_dot_product(q): ...", "def f(x): return scaled_dot_product(x)"),
+        ("class MultiHead: ...", "def f(x): return MultiHead.attend(x)"),
         ("def (", "def f(x): return lib(x)"),
     ],
 )
 def test_a_name_of_another_cell_that_does_not_do_the_whole_job_is_allowed(elsewhere, answer):
     assert forbidden_call(answer, all_exercises(1)["self_attention"].forbidden, [elsewhere, answer]) is None
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "answer"),
+    [
+        ("def lib(*a): return getattr(F, 'scaled_' + 'dot_product_attention')(*a)", "def f(x): return lib(x)"),
+        ("exec('a = 1')\nlib = a", "def f(x): return lib(x)"),
+        ("getattr = getattr\nlib = getattr(F, 'scaled_' + 'dot_product_attention')", "def f(x): return lib(x)"),
+        ("def multi_head(x): return F.scaled_dot_product_attention(x)", "def f(x): return multi_head(x)"),
+        ("from torch.nn.functional import *\nmulti_head = 1", "def f(x): return multi_head(x)"),
+    ],
+)
+def test_what_another_cell_hides_is_forbidden_too(elsewhere, answer):
+    assert forbidden_call(answer, all_exercises(1)["self_attention"].forbidden, [elsewhere, answer])
+
+
+def test_only_the_last_version_of_a_cell_counts():
+    answer = "def self_attention(x, a, b, c):\n    return mine(x @ a, x @ b, x @ c)"
+    first, second = "def mine(q, k, v): return F.scaled_dot_product_attention(q, k, v)", "def mine(q, k, v): ..."
+    assert latest([first, "x = 1", second, "print()", answer]) == ["x = 1", second, "print()", answer]
+    for cells, forbidden in ([first, second, answer], False), ([second, first, answer], True):
+        _, verdict = examine(1, "self_attention", {"In": cells, "self_attention": print})
+        assert (verdict.status == "forbidden") == forbidden
 
 
 def test_an_earlier_answer_may_be_built_on_though_it_broke_its_own_rule():

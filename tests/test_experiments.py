@@ -15,14 +15,7 @@ from course_utils.models import characters, leak_experiment, scale_experiment
 FLOOR = math.log(8)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Sums in another order round otherwise, and training makes that large."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 # --- the floor on independent tokens --------------------------------------------------------------------------------
 

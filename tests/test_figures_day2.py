@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from drawn import is_whole
 from matplotlib.colors import to_hex
 
 from course_utils.views import palette
@@ -153,13 +154,7 @@ def test_losses_say_how_to_read_lines_and_bands():
 
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_no_label_is_cut_off(name):
-    fig = DRAWINGS[name]()
-    fig.canvas.draw()
-    box, (width, height) = fig.get_tightbbox(), fig.get_size_inches()
-    assert box.x0 >= 0
-    assert box.y0 >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
+    assert is_whole(DRAWINGS[name]())
 
 
 def test_no_label_of_the_gradient_paths_lies_on_another_or_on_an_arrow():

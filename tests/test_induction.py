@@ -7,14 +7,7 @@ import torch
 from course_utils.models import induction
 from course_utils.models.decoder import Decoder
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Sums in another order round otherwise, and training makes that large."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Attending(Decoder):

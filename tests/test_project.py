@@ -26,9 +26,9 @@ ROOMS = {
     "costs": {"attention"},
     "models": {"attention", "costs"},
     "views": {"attention", "costs", "models"},
-    "checks": {"attention"},
-    "grading": {"attention", "checks"},
-    "cli": {"attention", "checks", "grading"},
+    "checks": {"attention", "costs"},
+    "grading": {"attention", "costs", "checks"},
+    "cli": {"attention", "costs", "checks", "grading"},
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .evidence import MIME, find_ladder, gather
 from .exercise import all_exercises, names_used
-from .forbidden import forbidden_call
+from .forbidden import forbidden_call, latest
 from .source import defined_names
 from .verdict import Verdict, judge
 
@@ -50,7 +50,7 @@ def examine(
     uses: a slip in one of those costs this exercise nothing.
     """
     exercises = all_exercises(day)
-    cells = [cell for cell in namespace.get("In", ()) if isinstance(cell, str)]
+    cells = latest(cell for cell in namespace.get("In", ()) if isinstance(cell, str))
     exercise = exercises[grade_id]
     said = forbidden_call(_source(day, grade_id, namespace), exercise.forbidden, cells, names_used(day, exercise))
     if said:

@@ -67,7 +67,9 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
     mistake = recognise(day, grade_id, evidence, held, hidden)
     message = mistake.message if mistake else _explain(day, grade_id, given, wanted)
     if hidden:
-        message = f"Wrong on hidden inputs (“{wanted['rung']}”): the answer must hold for any input. "
+        kind = str(given.get("error", UNREADABLE)).partition(":")[0]  # its text may hold the input
+        raised = "" if kind == UNREADABLE else f"Here it raised {kind}. "
+        message = f"Wrong on hidden inputs (“{wanted['rung']}”): the answer must hold for any input. {raised}"
         message += mistake.message if mistake else _why(day, grade_id, wanted)
     return Verdict("failed", share, message.strip(), mistake.name if mistake else None, rungs)
 

@@ -194,6 +194,9 @@ def _keep_ignored_outputs(notebook, target: Path) -> None:
     for cell in notebook.cells:
         if "nbval-ignore-output" in cell.metadata.get("tags", []):
             cell.outputs = known.get(cell.id, cell.outputs)
+            for output in cell.outputs:
+                if "execution_count" in output:  # a cell above may be new
+                    output.execution_count = cell.execution_count
 
 
 def _outputs_sha256(notebook) -> str:

@@ -8,10 +8,16 @@ from importlib import import_module
 _HOMES = {
     "AttentionHeatmap": "heatmap",
     "AttentionStepper": "stepper",
+    "DecodeStepper": "decoding",
+    "HeadAblation": "ablation",
+    "HeadGallery": "gallery",
     "MaskPainter": "painter",
+    "MemoryCalculator": "calculator",
+    "OnlineSoftmaxStepper": "online_softmax",
     "Quiz": "quiz",
     "SaturationExplorer": "saturation",
     "TemperatureExplorer": "temperature",
+    "TileWalker": "tile_walker",
 }
 __all__ = sorted(_HOMES)
 

@@ -10,7 +10,7 @@ from course_utils.attention.scaling import entropy
 from course_utils.attention.tensors import softmax
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, as_labels, script, style
+from course_utils.views.widget import CourseWidget, as_labels, as_row, script, style
 
 _RANGE = (0.01, 100.0)  # 1 stands in the middle of the slider, which is logarithmic
 _MOST_KEYS = 12
@@ -119,14 +119,7 @@ def _weights(scores, temperature):
 
 
 def _checked(scores):
-    if hasattr(scores, "detach"):
-        scores = scores.detach().cpu().double().numpy()
-    try:
-        row = np.array(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"scores is {scores!r}: give a list of numbers") from None
-    if row.ndim != 1 or not 2 <= len(row) <= _MOST_KEYS:
-        raise ValueError(f"scores has shape {row.shape}: give one row of 2 to {_MOST_KEYS} numbers")
+    row = as_row("scores", scores, 2, _MOST_KEYS)
     if not np.isfinite(row).all():
         place = int(np.flatnonzero(~np.isfinite(row))[0])
         raise ValueError(f"scores[{place}] is {row[place]}: every score has to be finite")

@@ -75,6 +75,22 @@ def as_matrix(name, values):
     return matrix
 
 
+def as_row(name, values, least, most):
+    """A float64 array of `least` to `most` numbers from NumPy, torch or a list; they need not be finite.
+
+    Raises ValueError naming what was given when it is something else.
+    """
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().double().numpy()
+    try:
+        row = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {values!r}: give a list of numbers") from None
+    if row.ndim != 1 or not least <= len(row) <= most:
+        raise ValueError(f"{name} has shape {row.shape}: give one row of {least} to {most} numbers")
+    return row
+
+
 def as_mask(mask, n, m):
     """An (n, m) array of booleans from NumPy, torch or nested lists of booleans, 0 and 1.
 

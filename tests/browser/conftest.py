@@ -50,3 +50,11 @@ def lab(chromium, tmp_path_factory):
         yield lab
     finally:
         lab.close()
+
+
+@pytest.fixture(scope="module")
+def opened(lab, request):
+    """A notebook of the module's CELLS that has run; at the end nothing must have gone wrong in it."""
+    with lab.open_cells(request.module.CELLS) as notebook:
+        yield notebook
+        notebook.check_clean()

@@ -21,10 +21,8 @@ COOL = "heat.scores, heat.temperature = [2, 1, 0.5, -1], 1"
 
 
 @pytest.fixture(scope="module")
-def notebook(lab):
-    with lab.open_cells(CELLS) as notebook:
-        yield notebook
-        notebook.check_clean()
+def notebook(opened):
+    return opened
 
 
 @pytest.fixture(autouse=True)

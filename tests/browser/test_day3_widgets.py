@@ -30,13 +30,6 @@ PAINTER, THEIRS, FAILING, LARGE, CROSSED = (f".course-painter >> nth={place}" fo
 CAUSAL = "1000110011101111"
 
 
-@pytest.fixture(scope="module")
-def opened(lab):
-    with lab.open_cells(CELLS) as notebook:
-        yield notebook
-        notebook.check_clean()
-
-
 @pytest.fixture
 def notebook(opened):
     """The notebook with every mask causal again."""

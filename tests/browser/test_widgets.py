@@ -45,10 +45,8 @@ QUIZ, OTHER_QUIZ = (f".course-quiz >> nth={place}" for place in range(2))
 
 
 @pytest.fixture(scope="module")
-def notebook(lab):
-    with lab.open_cells(CELLS) as notebook:
-        yield notebook
-        notebook.check_clean()
+def notebook(opened):
+    return opened
 
 
 def box(notebook, selector):

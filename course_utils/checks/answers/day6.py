@@ -1,0 +1,503 @@
+"""Day 6: the answers to its seven exercises, and the mistakes that people make in them.
+
+References and mistakes work in PyTorch and take NumPy arrays too. Those of the Triton loop are in NumPy: they run in
+`Tiles` of arrays, so that who judges a kernel needs no Triton.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+from course_utils.attention import tiled, traffic
+
+from ..exercise import Exercise, Mistake
+from .day1 import WHOLE_ATTENTION
+
+INFINITY = math.inf
+AUTOGRAD = {
+    part: "the gradients are to be worked out from o and lse, not by autograd"
+    for part in ("autograd", "backward", "requires_grad", "vjp", "jvp", "jacrev", "jacfwd", "hessian")
+}
+
+
+# The running maximum and sum ----------------------------------------------------------------------------------------
+
+
+def below(x, m):
+    """e^(x − m), and 0 where both are −∞."""
+    return 0.0 if x == -INFINITY else naive(x, m)
+
+
+def naive(x, m):
+    """e^(x − m), NaN where both are −∞, ∞ where it overflows."""
+    return float(np.exp(np.float64(x) - np.float64(m)))
+
+
+def running(start=-INFINITY, rescale=lambda l, old, new: l * below(old, new), term=lambda x, old, new: below(x, new), result=lambda m, l: (m, l)):  # fmt: skip
+    def online_max_sum(stream):
+        m, l = start, 0.0
+        for x in stream:
+            new = max(m, x)
+            l = rescale(l, m, new) + term(x, m, new)
+            m = new
+        return result(m, l)
+
+    return online_max_sum
+
+
+def in_two_passes(stream):
+    m = max(stream)
+    return m, sum(below(x, m) for x in stream)
+
+
+def kept_in_a_list(stream):
+    return running()(list(stream))
+
+
+ONLINE_MISTAKES = (
+    Mistake("l is not rescaled", running(rescale=lambda l, old, new: l), "When the maximum grows l stays as it was, though it was summed relative to the old maximum. Multiply it by e^(m_old − m_new) first."),
+    Mistake("the factor upside down", running(rescale=lambda l, old, new: 0.0 if old == -INFINITY else l * naive(new, old)), "The factor is upside down: with a larger maximum l shrinks, so it is e^(m_old − m_new), never above 1."),
+    Mistake("relative to the old maximum", running(term=lambda x, old, new: 1.0 if old == -INFINITY < x else below(x, old)), "A number is added relative to the maximum before it. First update m, then add e^(x − m) with the new one."),
+    Mistake("l begins anew at each maximum", running(rescale=lambda l, old, new: l if new == old else 0.0), "At a new maximum l begins anew, and what was summed before is lost. It counts e^(m_old − m_new) times as much."),
+    Mistake("a new maximum is not added", running(term=lambda x, old, new: below(x, new) if x <= old else 0.0), "A number that is a new maximum is not added. Rescale l first, then add it: e^0 = 1."),
+    Mistake("the two factors added", running(rescale=lambda l, old, new: l + below(old, new) - 1 if old != -INFINITY else l), "l is changed by adding. What was summed is relative to the old maximum: multiply it by e^(m_old − m_new)."),
+    Mistake("m begins at 0", running(start=0.0), "m begins at 0, so it never goes below. Before the first number the maximum is −∞."),
+    Mistake("m begins at −1e9", running(start=-1e9), "m begins at a large negative number, which is a number like any other: here all others are below it. Begin at −∞."),
+    Mistake("NaN from −∞ − (−∞)", running(rescale=lambda l, old, new: l * naive(old, new), term=lambda x, old, new: naive(x, new)), "−∞ − (−∞) is NaN, and a NaN in l stays. While the maximum is still −∞ nothing has been summed: let l be 0."),
+    Mistake("−∞ counts 1", running(rescale=lambda l, old, new: l * (1.0 if old == new else below(old, new)), term=lambda x, old, new: 1.0 if x == new else below(x, new)), "Each −∞ counts e^0 = 1 as long as no number came. It has no weight: l stays 0."),
+    Mistake("plain exponentials", running(rescale=lambda l, old, new: l, term=lambda x, old, new: float(np.exp(np.float64(x)))), "l is the sum of e^x. It should be the sum of e^(x − m), which cannot overflow."),
+    Mistake("log-sum-exp in place of l", running(result=lambda m, l: (m, m + math.log(l) if l else -INFINITY)), "The second number is m + log l, the log-sum-exp. Return l itself."),
+    Mistake("(l, m)", running(result=lambda m, l: (l, m)), "The pair is the wrong way round: (m, l)."),
+    Mistake("the numbers counted", running(rescale=lambda l, old, new: l, term=lambda x, old, new: 1.0), "l counts the numbers. Each counts e^(x − m), which is 1 only for the maximum."),
+    Mistake("two passes", in_two_passes, "The stream is read twice, once for the maximum and once for the sum, and the second time it is empty. Carry m and l along in one pass."),
+    Mistake("the numbers are kept", kept_in_a_list, "The result is right, but the numbers are kept, in a list or elsewhere. A stream may be longer than memory: read it with one for loop, carrying only m and l."),
+)  # fmt: skip
+
+
+# Merging ------------------------------------------------------------------------------------------------------------
+
+
+def tensors_of(part):
+    return tiled.Partial(*(torch.as_tensor(x) for x in part))
+
+
+def reference_merge(a, b):
+    return tuple(tiled.merge(tensors_of(a), tensors_of(b)))
+
+
+def shrink(x, m):
+    """e^(x − m), and 0 where both are −∞."""
+    return torch.exp(x - m.masked_fill(m == -INFINITY, 0.0))
+
+
+def joined(maximum=torch.maximum, factor=lambda own, other, m: shrink(own, m), of_l=None, of_o=None, add=lambda x, y: x + y, end=lambda m, l, o: (m, l, o)):  # fmt: skip
+    def merge(a, b):
+        (m_a, l_a, o_a), (m_b, l_b, o_b) = tensors_of(a), tensors_of(b)
+        m = maximum(m_a, m_b)
+        a_l, b_l = (f(*own, m) for f, own in zip((of_l or factor,) * 2, ((m_a, m_b), (m_b, m_a)), strict=True))
+        a_o, b_o = (f(*own, m) for f, own in zip((of_o or factor,) * 2, ((m_a, m_b), (m_b, m_a)), strict=True))
+        return end(m, add(l_a * a_l, l_b * b_l), add(o_a * a_o[..., None], o_b * b_o[..., None]))
+
+    return merge
+
+
+def ones(own, other, m):
+    return torch.ones_like(m)
+
+
+def of_blends(a, b):
+    """The rule for parts whose o is divided by l already."""
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = tensors_of(a), tensors_of(b)
+    m = torch.maximum(m_a, m_b)
+    a_l, b_l = l_a * shrink(m_a, m), l_b * shrink(m_b, m)
+    return m, a_l + b_l, (o_a * a_l[..., None] + o_b * b_l[..., None]) / (a_l + b_l)[..., None]
+
+
+def with_the_factor_on_the_wrong_axis(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = tensors_of(a), tensors_of(b)
+    m = torch.maximum(m_a, m_b)
+    a_l, b_l = shrink(m_a, m), shrink(m_b, m)
+    return m, l_a * a_l + l_b * b_l, o_a * a_l + o_b * b_l
+
+
+MERGE_MISTAKES = (
+    Mistake("neither l nor o is rescaled", joined(factor=ones), "l and o of the two parts are added as they are. Each part was summed relative to its own maximum: multiply by e^(m_part − m) first."),
+    Mistake("o is not rescaled", joined(of_o=ones), "l is right, but the two o are added as they are. They shrink by the same factor as l."),
+    Mistake("l is not rescaled", joined(of_l=ones), "o is right, but the two l are added as they are. They shrink by the same factor as o."),
+    Mistake("the factors are exchanged", joined(factor=lambda own, other, m: shrink(other, m)), "The factors are exchanged: each part is multiplied by that of the other. The part whose maximum is the smaller one shrinks."),
+    Mistake("the factor upside down", joined(factor=lambda own, other, m: torch.exp(m - own)), "The factors are upside down. No part grows: the factor is e^(m_part − m), at most 1."),
+    Mistake("factors from both maxima", joined(factor=lambda own, other, m: torch.exp(own - other)), "The factors compare the two maxima with each other. Each part is compared with the maximum of both: e^(m_part − m)."),
+    Mistake("NaN from −∞ − (−∞)", joined(factor=lambda own, other, m: torch.exp(own - m)), "Where both maxima are −∞, −∞ − (−∞) is NaN, and 0 times NaN is NaN. Nothing was summed there: give such a part any finite factor."),
+    Mistake("o is divided by l", joined(end=lambda m, l, o: (m, l, o / l[..., None])), "o is divided by l here. A part keeps o as a sum, so that it can be merged again: l is divided out once, at the very end."),
+    Mistake("o divided and safe", joined(end=lambda m, l, o: (m, l, o / l.masked_fill(l == 0, 1.0)[..., None])), "o is divided by l here. A part keeps o as a sum, so that it can be merged again: l is divided out once, at the very end."),
+    Mistake("o taken for a blend", of_blends, "o is weighted with l and divided by it, as if it were an average. It is a sum, Σ e^(score − m) · value: multiply it by the same factor as l."),
+    Mistake("the smaller maximum", joined(maximum=torch.minimum), "m is the smaller of the two maxima. Then the factors are above 1, and overflow."),
+    Mistake("the maximum of a", joined(maximum=lambda m_a, m_b: m_a), "m stays that of a, also where b has the larger one."),
+    Mistake("one maximum for all queries", joined(maximum=lambda m_a, m_b: torch.maximum(m_a, m_b).max().expand(m_a.shape)), "One maximum stands for all queries. Each query has its own: torch.maximum(m_a, m_b), entry by entry."),
+    Mistake("log-sum-exp in place of m", joined(end=lambda m, l, o: (m + torch.log(l), l, o)), "The first entry is the log-sum-exp, m + log l. It should be m, the largest score."),
+    Mistake("the factor on the wrong axis", with_the_factor_on_the_wrong_axis, "The factor (…, n) meets the last axis of o, the value dimensions. Give it one more axis: factor[..., None]."),
+)  # fmt: skip
+
+
+# Tiles --------------------------------------------------------------------------------------------------------------
+
+
+def reference_tiled(q, k, v, block_q, block_k, causal=False):
+    return tiled.forward(*map(torch.as_tensor, (q, k, v)), causal, block_q, block_k)
+
+
+def untiled(q, k, v, block_q, block_k, causal=False):
+    """All scores at once."""
+    q, k, v = map(torch.as_tensor, (q, k, v))
+    scores = q @ k.T / math.sqrt(q.shape[1])
+    if causal:
+        n, m = scores.shape
+        scores = scores.masked_fill(~torch.ones(n, m, dtype=torch.bool).tril(m - n), -INFINITY)
+    lse = torch.logsumexp(scores, dim=-1)
+    return torch.exp(scores - lse[:, None]) @ v, lse
+
+
+def in_tiles(
+    scale=lambda d: d**-0.5,
+    l_factor=lambda f: f,
+    acc_factor=lambda f: f,
+    running=torch.maximum,
+    allowed=lambda i, j, n, m: j <= i + m - n,
+    mask=lambda s, keep: s.masked_fill(~keep, -INFINITY),
+    late=lambda p, keep: p,
+    visible=lambda queries, n, m: queries[-1] + m - n,
+    keys_of=lambda m, block_k: range(0, m, block_k),
+    local=False,
+    lse=lambda m, l: m + torch.log(l),
+    divide=lambda acc, l: acc / l[:, None],
+    padded=False,
+):
+    """The tiled forward with one thing changed."""
+
+    def tiled_attention(q, k, v, block_q, block_k, causal=False):
+        q, k, v = map(torch.as_tensor, (q, k, v))
+        n, n_keys = len(q), len(k)
+        o, sums = q.new_zeros(n, v.shape[1]), q.new_zeros(n)
+        for i in range(0, n, block_q):
+            rows = torch.arange(i, min(i + block_q, n))
+            m, l, acc = q.new_full((len(rows),), -INFINITY), q.new_zeros(len(rows)), q.new_zeros(len(rows), v.shape[1])
+            for j in keys_of(n_keys, block_k):
+                if causal and j > visible(rows, n, n_keys):
+                    break
+                columns = torch.arange(j, min(j + block_k, n_keys))
+                s = q[rows] @ k[columns].T * scale(q.shape[1])
+                if padded and len(columns) < block_k:
+                    s = torch.cat([s, s.new_zeros(len(rows), block_k - len(columns))], dim=1)
+                    columns = torch.arange(j, j + block_k)
+                keep = torch.ones(s.shape, dtype=torch.bool)
+                if causal:
+                    keep = allowed(
+                        rows[:, None] - i * local, columns[None] - j * local, n * (not local), n_keys * (not local)
+                    )
+                s = mask(s, keep)
+                new = running(m, s.amax(dim=1))
+                factor, p = torch.exp(m - new), late(torch.exp(s - new[:, None]), keep)
+                values = v[columns[columns < n_keys]]
+                l = l * l_factor(factor) + p.sum(dim=1)
+                acc = acc * acc_factor(factor)[:, None] + p[:, : len(values)] @ values
+                m = new
+            o[rows], sums[rows] = divide(acc, l), lse(m, l)
+        return o, sums
+
+    return tiled_attention
+
+
+def none_of_it(factor):
+    return torch.ones_like(factor)
+
+
+def everything(queries, n, m):
+    return m
+
+
+def without_the_last(m, block_k):
+    return range(0, max(m // block_k, 1) * block_k, block_k)
+
+
+def no_mask(s, keep):
+    return s
+
+
+def row_of_tiles(q, k, v, block_q, block_k, causal=False):
+    """Blocks of queries, but all keys at once."""
+    q, k, v = map(torch.as_tensor, (q, k, v))
+    n, n_keys = len(q), len(k)
+    rows = []
+    for i in range(0, n, block_q):
+        last = min(i + block_q, n)
+        seen = last + n_keys - n if causal else n_keys
+        rows.append(in_tiles()(q[i:last], k[:seen], v[:seen], block_q, n_keys, causal))
+    return tuple(torch.cat(x) for x in zip(*rows, strict=True))
+
+
+TILED_MISTAKES = (
+    Mistake("untiled", untiled, "The numbers are right, but all n × m scores are made at once, or all of a block of queries. Loop over blocks of queries and, inside, over blocks of keys, and carry m, l and acc from tile to tile."),
+    Mistake("keys not in blocks", row_of_tiles, "The numbers are right, but a block of queries meets all its keys at once. Loop over blocks of keys too, with m, l and acc carried along."),
+    Mistake("masked, not skipped", in_tiles(visible=everything), "The numbers are right, but tiles above the diagonal are made and then masked. No query of the block sees their keys: end the loop before them."),
+    Mistake("acc is not rescaled", in_tiles(acc_factor=none_of_it), "lse is right and o is not: acc is not rescaled when the maximum grows. It shrinks by e^(m_old − m_new), as l does."),
+    Mistake("l is not rescaled", in_tiles(l_factor=none_of_it), "l is not rescaled when the maximum grows. It shrinks by e^(m_old − m_new), as acc does."),
+    Mistake("nothing is rescaled", in_tiles(l_factor=none_of_it, acc_factor=none_of_it), "Neither l nor acc is rescaled when the maximum grows. Both were summed relative to the old one: multiply them by e^(m_old − m_new)."),
+    Mistake("the factor upside down", in_tiles(l_factor=lambda f: 1 / f, acc_factor=lambda f: 1 / f), "The factor is upside down: it is e^(m_old − m_new), at most 1, and 0 for the first block."),
+    Mistake("each block alone", in_tiles(l_factor=torch.zeros_like, acc_factor=torch.zeros_like, running=lambda m, new: new), "Only the last block of keys counts: m, l and acc begin anew in each. They begin anew with each block of queries, outside the loop over keys."),
+    Mistake("no scale", in_tiles(scale=lambda d: 1.0), "The scores are not scaled. Divide them by √d_k."),
+    Mistake("the scale twice", in_tiles(scale=lambda d: 1 / d), "The scores are divided by d_k: the scale 1/√d_k came in twice, or without its root."),
+    Mistake("the scale of the values", lambda q, k, v, *rest: in_tiles(scale=lambda d: v.shape[1] ** -0.5)(q, k, v, *rest), "The scores are divided by √d_v. The scale belongs to q and k: √d_k."),
+    Mistake("o is not divided by l", in_tiles(divide=lambda acc, l: acc), "o is not divided by l. Divide once, after the last block of keys."),
+    Mistake("log l without m", in_tiles(lse=lambda m, l: torch.log(l)), "lse is log l here. The sum was taken relative to m, so the log-sum-exp is m + log l."),
+    Mistake("m in place of lse", in_tiles(lse=lambda m, l: m), "The second result is m, the maximum. The log-sum-exp is m + log l."),
+    Mistake("l in place of lse", in_tiles(lse=lambda m, l: l), "The second result is l, the sum. The log-sum-exp is m + log l."),
+    Mistake("lse in powers of two", in_tiles(lse=lambda m, l: m + torch.log2(l)), "lse has log2 l in it. The log-sum-exp is m + log l, the natural logarithm."),
+    Mistake("causal left out", in_tiles(mask=no_mask, visible=everything), "causal=True changes nothing: every query sees every key."),
+    Mistake("tiles on the diagonal not masked", in_tiles(mask=no_mask), "Tiles above the diagonal are skipped, but in the tile on the diagonal all keys are seen. Mask the later ones with −∞."),
+    Mistake("upper-left alignment", in_tiles(allowed=lambda i, j, n, m: j <= i, visible=lambda queries, n, m: queries[-1]), "With n < m the queries are the last n tokens: query i sees keys 0 to i + m − n."),
+    Mistake("the mask counts within the tile", in_tiles(local=True), "The causal mask compares places within the tile. Compare the numbers of query and key in the whole sequence: the block's first one plus the place."),
+    Mistake("diagonal excluded", in_tiles(allowed=lambda i, j, n, m: j < i + m - n), "A query does not see its own token. It may: j ≤ i + m − n."),
+    Mistake("one key too many", in_tiles(allowed=lambda i, j, n, m: j <= i + m - n + 1, visible=lambda queries, n, m: queries[-1] + m - n + 1), "Each query sees one key too many."),
+    Mistake("masked with 0", in_tiles(mask=lambda s, keep: s * keep), "Masked scores are 0, which counts e^0 = 1 before the maximum is subtracted. A score that counts nothing is −∞."),
+    Mistake("masked after the maximum", in_tiles(mask=no_mask, late=lambda p, keep: p * keep), "The mask comes after the maximum: a masked score that lies far above pushes all others down to 0. Fill with −∞ before."),
+    Mistake("a tile on the diagonal is skipped", in_tiles(visible=lambda queries, n, m: queries[0] + m - n), "A tile is skipped whose first key the last query of the block still sees. Go on while the block's first key is not beyond its last query."),
+    Mistake("the last block of keys is left out", in_tiles(keys_of=without_the_last), "Keys past the last whole block are left out. range(0, m, block_k) begins a block there, and slices end by themselves."),
+    Mistake("zeros past the end", in_tiles(padded=True), "The last block is filled up with scores of 0, which count e^0 each. Leave them out, or fill up with −∞."),
+)  # fmt: skip
+
+
+# Traffic ------------------------------------------------------------------------------------------------------------
+
+
+def reference_flash(T, d, block_q, bytes_per_value=2):
+    return sum(traffic.tiled_traffic(T, T, d, d, block_q, 1, bytes_per_value).values())
+
+
+def reference_naive(T, d, bytes_per_value=2):
+    return sum(traffic.naive_traffic(T, T, d, d, bytes_per_value).values())
+
+
+def moved(q=1, kv=1, o=1, lse=1, blocks=lambda T, block_q: math.ceil(T / block_q), S=4, naive_q=3, naive_o=1, value=lambda b: b):  # fmt: skip
+    """Both counts, with how often each thing moves."""
+
+    def flash_bytes(T, d, block_q, bytes_per_value=2):
+        return (q * T * d + kv * blocks(T, block_q) * 2 * T * d + o * T * d + lse * T) * value(bytes_per_value)
+
+    def naive_bytes(T, d, bytes_per_value=2):
+        return (naive_q * T * d + naive_o * T * d + S * T * T) * value(bytes_per_value)
+
+    return {"flash_bytes": flash_bytes, "naive_bytes": naive_bytes}
+
+
+def whole_blocks_flash(T, d, block_q, bytes_per_value=2):
+    rows = math.ceil(T / block_q) * block_q
+    return (rows * d + math.ceil(T / block_q) * 2 * T * d + rows * (d + 1)) * bytes_per_value
+
+
+def q_with_each_block(T, d, block_q, bytes_per_value=2):
+    return (math.ceil(T / block_q) * 3 * T * d + T * (d + 1)) * bytes_per_value
+
+
+BYTES_MISTAKES = (
+    Mistake("numbers in place of bytes", moved(value=lambda b: 1), "These are numbers, not bytes: multiply by bytes_per_value."),
+    Mistake("always two bytes", moved(value=lambda b: 2), "Every number counts two bytes, whatever bytes_per_value says."),
+    Mistake("S and P once each", moved(S=2), "In naive_bytes S and P are counted once each. Both are written by one pass and read by the next: T² four times."),
+    Mistake("S twice, P not at all", moved(S=1), "In naive_bytes T² is counted once. S is written and read, P is written and read: four times."),
+    Mistake("P not counted when read", moved(S=3), "In naive_bytes T² is counted three times. S is written and read, P is written and read: four times."),
+    Mistake("naive without o", moved(naive_o=0), "naive_bytes leaves the output out: o is written, T × d."),
+    Mistake("naive without q, k and v", moved(naive_q=0), "naive_bytes leaves out what is read first: q, k and v, T × d each."),
+    Mistake("only T² counted", moved(naive_q=0, naive_o=0), "naive_bytes counts S and P only. q, k and v are read and o is written as well, T × d each."),
+    Mistake("k and v once in all", moved(blocks=lambda T, block_q: 1), "In flash_bytes k and v are read once in all. They are read again for every block of queries."),
+    Mistake("blocks rounded down", moved(blocks=lambda T, block_q: T // block_q), "In flash_bytes the number of blocks is rounded down. The last block may be smaller, and it reads k and v all the same."),
+    Mistake("blocks not rounded", moved(blocks=lambda T, block_q: T / block_q), "In flash_bytes the number of blocks is no whole number. Round it up."),
+    Mistake("k and v for each query", moved(blocks=lambda T, block_q: T), "In flash_bytes k and v are read for each query. They are read once for each block of queries."),
+    Mistake("k or v, not both", moved(kv=0.5), "In flash_bytes one of k and v is missing: each block of queries reads both."),
+    Mistake("lse not counted", moved(lse=0), "flash_bytes leaves lse out: one number for each query is written."),
+    Mistake("q or o not counted", moved(o=0), "flash_bytes leaves T × d numbers out: q is read once, and the output o is written once."),
+    Mistake("q with each block", {"flash_bytes": q_with_each_block, "naive_bytes": reference_naive}, "In flash_bytes q is read as often as k and v. A block of queries stays in fast memory while the keys pass by: q is read once."),
+    Mistake("whole blocks of q", {"flash_bytes": whole_blocks_flash, "naive_bytes": reference_naive}, "In flash_bytes q, o and lse have as many rows as whole blocks. They have T rows: the last block is shorter."),
+)  # fmt: skip
+
+
+# Backward -----------------------------------------------------------------------------------------------------------
+
+
+def reference_backward(q, k, v, o, lse, do):
+    return tiled.backward(*map(torch.as_tensor, (q, k, v, o, lse, do)))
+
+
+def backwards(
+    scale=lambda d: d**-0.5,
+    after=lambda d: d**-0.5,
+    after_k=None,
+    weigh=lambda s, lse: torch.exp(s - lse[:, None]),
+    delta=lambda do, o, p, dp: (do * o).sum(dim=-1, keepdim=True),
+    jacobian=lambda p, dp, D: p * (dp - D),
+    values=lambda p, ds, do: p.T @ do,
+):
+    """The backward with one thing changed."""
+
+    def flash_backward(q, k, v, o, lse, do):
+        q, k, v, o, lse, do = map(torch.as_tensor, (q, k, v, o, lse, do))
+        d = q.shape[1]
+        p = weigh(q @ k.T * scale(d), lse)
+        dp = do @ v.T
+        ds = jacobian(p, dp, delta(do, o, p, dp))
+        return ds @ k * after(d), ds.T @ q * (after_k or after)(d), values(p, ds, do)
+
+    return flash_backward
+
+
+def unscaled(d):
+    return 1.0
+
+
+BACKWARD_MISTAKES = (
+    Mistake("D left out", backwards(jacobian=lambda p, dp, D: p * dp), "D is missing: dS = P ∘ (dP − D), with D the row sum of do ∘ o. Each weight can only grow at the others' cost."),
+    Mistake("D added", backwards(jacobian=lambda p, dp, D: p * (dp + D)), "D is added. It is subtracted: dS = P ∘ (dP − D)."),
+    Mistake("dS without P", backwards(jacobian=lambda p, dp, D: dp - D), "dS is dP − D here. It is P ∘ (dP − D): what has little weight gets little gradient."),
+    Mistake("the sign of dS", backwards(jacobian=lambda p, dp, D: p * (D - dp)), "dq and dk have the wrong sign: dS = P ∘ (dP − D)."),
+    Mistake("D of a row of do", backwards(delta=lambda do, o, p, dp: do.sum(dim=-1, keepdim=True)), "D is the row sum of do here. It is that of do ∘ o."),
+    Mistake("D as a mean", backwards(delta=lambda do, o, p, dp: (do * o).mean(dim=-1, keepdim=True)), "D is a mean over the value dimensions. It is a sum."),
+    Mistake("one D for all queries", backwards(delta=lambda do, o, p, dp: (do * o).sum()), "D is one number for all queries. Each query has its own: sum along the last axis, and keep that axis."),
+    Mistake("D from the given keys", backwards(delta=lambda do, o, p, dp: (p * dp).sum(dim=-1, keepdim=True)), "D is made of the keys given, by P ∘ dP. That is right only when these are all keys. rowsum(do ∘ o) holds always, and is cheaper."),
+    Mistake("softmax again", backwards(weigh=lambda s, lse: torch.softmax(s, dim=-1)), "P is a softmax over the keys given, and lse is not used. k and v may be some of the keys only: the weights are e^(score − lse)."),
+    Mistake("softmax again, D too", backwards(weigh=lambda s, lse: torch.softmax(s, dim=-1), delta=lambda do, o, p, dp: (p * dp).sum(dim=-1, keepdim=True)), "Everything is worked out again from q, k and v, and neither o nor lse is used. k and v may be some of the keys only: the weights are e^(score − lse), and D is rowsum(do ∘ o)."),
+    Mistake("lse taken for l", backwards(weigh=lambda s, lse: torch.exp(s) / lse[:, None]), "P is e^score divided by lse. lse is a logarithm: e^(score − lse)."),
+    Mistake("lse added", backwards(weigh=lambda s, lse: torch.exp(s + lse[:, None])), "P is e^(score + lse). Dividing by the sum is subtracting its logarithm: e^(score − lse)."),
+    Mistake("dq and dk without the scale", backwards(after=unscaled), "dv is right, but dq and dk lack the scale: scores are q · k / √d_k, so what flows back to q and k is divided by √d_k too."),
+    Mistake("dk without the scale", backwards(after_k=unscaled), "dq is right, but dk lacks the scale 1/√d_k."),
+    Mistake("dq without the scale", backwards(after=unscaled, after_k=lambda d: d**-0.5), "dk is right, but dq lacks the scale 1/√d_k."),
+    Mistake("P without the scale", backwards(scale=unscaled), "The scores are not scaled when P is made again. lse is that of the scaled scores."),
+    Mistake("no scale at all", backwards(scale=unscaled, after=unscaled), "The scale 1/√d_k is missing, in the scores and in dq and dk."),
+    Mistake("dq and dk with the scale twice", backwards(after=lambda d: 1 / d), "dq and dk have the scale twice: dS is a gradient of the scaled scores, and one 1/√d_k leads from there to q and k."),
+    Mistake("dv from dS", backwards(values=lambda p, ds, do: ds.T @ do), "dv is dSᵀ do here. o = P v, so dv = Pᵀ do."),
+)  # fmt: skip
+
+
+# The Triton loop, in NumPy ------------------------------------------------------------------------------------------
+
+
+def looped(
+    exp2=np.exp2,
+    scale=lambda scale_log2, D: scale_log2,
+    mask=lambda s, columns, j, last: np.where(columns[None, :] <= last[:, None], s, -INFINITY),
+    blocks=range,
+    l_factor=lambda f: f,
+    acc_factor=lambda f: f,
+    maximum=lambda m, s: np.maximum(m, s),
+    head_of=lambda head: head,
+    begin=lambda acc, l, m: (acc, l, m),
+    end=lambda acc, l, m, given: (acc, l, m),
+    late=False,
+    masks=lambda masked: masked,
+):
+    """The inner loop with one thing changed."""
+
+    def attend_to_keys(acc, l, m, q, keys, values, head, start, stop, last, scale_log2, MASKED, D, BLOCK_K):
+        given = m
+        acc, l, m = begin(acc, l, m)
+        with np.errstate(all="ignore"):
+            for j in blocks(start, stop, BLOCK_K):
+                k, v = (x.load([head_of(head), j, 0]).reshape(BLOCK_K, D) for x in (keys, values))
+                s = q @ k.T * scale(scale_log2, D)
+                columns = j + np.arange(BLOCK_K)
+                if masks(MASKED) and not late:
+                    s = mask(s, columns, j, last)
+                new = maximum(m, s.max(axis=1))
+                p = exp2(s - new[:, None])
+                if masks(MASKED) and late:
+                    p = np.where(columns[None, :] <= last[:, None], p, 0.0)
+                factor = exp2(m - new)
+                l = l * l_factor(factor) + p.sum(axis=1)
+                acc = acc * acc_factor(factor)[:, None] + p @ v
+                m = new
+        return end(acc, l, m, given)
+
+    return attend_to_keys
+
+
+def one(factor):
+    return np.ones_like(factor)
+
+
+def anew(acc, l, m):
+    return np.zeros_like(acc), np.zeros_like(l), np.full_like(m, -INFINITY)
+
+
+LOOP_MISTAKES = (
+    Mistake("acc is not rescaled", looped(acc_factor=one), "lse is right and o is not: acc is not rescaled when the maximum grows. Give tl.dot acc * rescale[:, None] to add to."),
+    Mistake("l is not rescaled", looped(l_factor=one), "l is not rescaled when the maximum grows. It shrinks by the same factor as acc, 2^(m_old − m_new)."),
+    Mistake("nothing is rescaled", looped(l_factor=one, acc_factor=one), "Neither l nor acc is rescaled when the maximum grows: multiply both by 2^(m_old − m_new)."),
+    Mistake("the factor upside down", looped(l_factor=lambda f: 1 / f, acc_factor=lambda f: 1 / f), "The factor is upside down: it is 2^(m_old − m_new), at most 1."),
+    Mistake("e in place of 2", looped(exp2=np.exp), "The exponentials have base e. scale_log2 holds the scale times log2 e, so that 2^x does the work: tl.exp2."),
+    Mistake("no scale", looped(scale=lambda scale_log2, D: 1.0), "The scores are not multiplied by scale_log2."),
+    Mistake("log2 e left out", looped(scale=lambda scale_log2, D: D**-0.5), "The scores are scaled by 1/√D only. In powers of two they need log2 e as well: scale_log2 holds both."),
+    Mistake("the scale twice", looped(scale=lambda scale_log2, D: scale_log2 * D**-0.5), "The scale 1/√D comes in twice: scale_log2 holds it already."),
+    Mistake("log2 e twice", looped(scale=lambda scale_log2, D: scale_log2 * math.log2(math.e)), "log2 e comes in twice: scale_log2 holds it already."),
+    Mistake("no mask", looped(masks=lambda masked: False), "Nothing is masked. Where MASKED is True, a query sees columns up to its entry of last."),
+    Mistake("the mask turned round", looped(mask=lambda s, columns, j, last: np.where(columns[None, :] <= last[:, None], -INFINITY, s)), "The mask is turned round: keep the score where the column is at most last, and put −∞ elsewhere."),
+    Mistake("the last key excluded", looped(mask=lambda s, columns, j, last: np.where(columns[None, :] < last[:, None], s, -INFINITY)), "The last key that a query sees is blocked. last is a key that it sees: columns <= last."),
+    Mistake("one key too many", looped(mask=lambda s, columns, j, last: np.where(columns[None, :] <= last[:, None] + 1, s, -INFINITY)), "One key too many is seen: columns <= last."),
+    Mistake("columns without j", looped(mask=lambda s, columns, j, last: np.where(columns[None, :] - j <= last[:, None], s, -INFINITY)), "The columns of the mask begin at 0 in every block. They count in the whole sequence: j + tl.arange(0, BLOCK_K)."),
+    Mistake("masked with 0", looped(mask=lambda s, columns, j, last: np.where(columns[None, :] <= last[:, None], s, 0.0)), "Masked scores are 0, and count like any other. −∞ counts nothing: float(\"-inf\")."),
+    Mistake("masked after the maximum", looped(late=True), "The mask comes after the maximum. A masked score that lies far above pushes all others down to 0: put −∞ before tl.max."),
+    Mistake("the loop begins at 0", looped(blocks=lambda start, stop, step: range(0, stop, step)), "The loop begins at 0 each time, so the second call counts keys again that the first has counted. Begin at start."),
+    Mistake("one block too few", looped(blocks=lambda start, stop, step: range(start, stop - step, step)), "The last block is left out: the loop ends at stop, as range does, with the last block possibly reaching beyond it."),
+    Mistake("whole blocks only", looped(blocks=lambda start, stop, step: range(start, start + (stop - start) // step * step, step)), "The last block is left out where it is not whole. The loop ends at stop; what is past the last key reads as zeros and is masked."),
+    Mistake("the state begins anew", looped(begin=anew), "acc, l and m begin anew in each call, so what the first call gathered is lost. Go on from what is given."),
+    Mistake("m stays as it was", looped(end=lambda acc, l, m, given: (acc, l, given)), "The m that comes back is the old one. Set m = m_new at the end of each turn."),
+    Mistake("each block its own maximum", looped(maximum=lambda m, s: s), "m is the maximum of the block alone. Take the larger one of it and m: otherwise the factor can overflow."),
+    Mistake("head 0 always", looped(head_of=lambda head: 0), "Keys and values are always those of head 0. Load from [head, j, 0]."),
+)  # fmt: skip
+
+
+# Find the bug -------------------------------------------------------------------------------------------------------
+
+
+def streamed(acc=lambda acc, f, pv: acc * f[..., None] + pv, l=lambda l, f, row: l * f + row, lse=lambda m, l: m + torch.log(l)):  # fmt: skip
+    """Attention over blocks of keys, with how acc and l go on from block to block."""
+
+    def broken_tiled_attention(q, k, v, block_k):
+        q, k, v = map(torch.as_tensor, (q, k, v))
+        m = q.new_full(q.shape[:-1], -INFINITY)
+        total, blend = torch.zeros_like(m), q.new_zeros(*q.shape[:-1], v.shape[-1])
+        for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
+            s = q @ keys.mT * q.shape[-1] ** -0.5
+            new = torch.maximum(m, s.amax(dim=-1))
+            p, factor = torch.exp(s - new[..., None]), torch.exp(m - new)
+            total, blend = l(total, factor, p.sum(dim=-1)), acc(blend, factor, p @ values)
+            m = new
+        return blend / total[..., None], lse(m, total)
+
+    return broken_tiled_attention
+
+
+def plus(acc, f, pv):
+    return acc + pv
+
+
+BUG_MISTAKES = (
+    Mistake("the bug as it stands", streamed(acc=plus), "The numbers are still those of the broken code. Take two keys in blocks of one, the second with the larger score, and follow the three things that are carried along."),
+    Mistake("rescaled with what is added", streamed(acc=lambda acc, f, pv: (acc + pv) * f[..., None]), "What this block adds is rescaled too, though it is relative to the new maximum already. Only what was there before is out of date."),
+    Mistake("the factor upside down", streamed(acc=lambda acc, f, pv: acc / f[..., None] + pv), "The factor is upside down: what was gathered before shrinks when the maximum grows."),
+    Mistake("l is not rescaled any more", streamed(l=lambda l, f, row: l + row), "The sum l was right before. Now it is not rescaled, and the output is divided by the wrong sum."),
+    Mistake("neither is rescaled", streamed(acc=plus, l=lambda l, f, row: l + row), "The sum l was right before, and is not rescaled any more. Then the weights are relative to maxima that differ from block to block."),
+    Mistake("acc is rescaled twice", streamed(acc=lambda acc, f, pv: acc * f[..., None] ** 2 + pv), "It is rescaled twice, once too often."),
+    Mistake("acc begins anew", streamed(acc=lambda acc, f, pv: pv), "Only the last block is left: what was gathered before counts too, if less."),
+    Mistake("only the added part is rescaled", streamed(acc=lambda acc, f, pv: acc + pv * f[..., None]), "It is the new part that is rescaled here, and that is relative to the new maximum already. What is out of date is the part from before."),
+)  # fmt: skip
+
+
+EXERCISES = {
+    "online_softmax": Exercise(3, {"online_max_sum": running()}, ONLINE_MISTAKES),
+    "merge_partials": Exercise(4, {"merge": reference_merge}, MERGE_MISTAKES),
+    "tiled_attention": Exercise(6, {"tiled_attention": reference_tiled}, TILED_MISTAKES, WHOLE_ATTENTION),
+    "bytes_moved": Exercise(
+        2, {"flash_bytes": reference_flash, "naive_bytes": reference_naive}, BYTES_MISTAKES, rtol=1e-7
+    ),
+    "flash_backward": Exercise(5, {"flash_backward": reference_backward}, BACKWARD_MISTAKES, AUTOGRAD),
+    "triton_inner_loop": Exercise(5, {"attend_to_keys": looped()}, LOOP_MISTAKES, rtol=1e-4, atol=1e-4),
+    "find_the_bug": Exercise(2, {"broken_tiled_attention": streamed()}, BUG_MISTAKES, WHOLE_ATTENTION),
+}

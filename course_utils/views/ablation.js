@@ -1,0 +1,199 @@
+// Switches heads at once; the losses come from ablation.py, which runs the model, one round trip later.
+
+const WAITS = "of the heads before; waiting for Python";
+
+function render({ model, el }) {
+  const tokens = model.get("_tokens"), { layers, heads, from, alone, vocabulary } = model.get("_layout"), T = tokens.length;
+  const uid = newId("course-ablation");
+  const root = makeRoot(model, "course-heads-root course-ablation", { role: "group", "aria-labelledby": `${uid}-title` });
+  const title = make("div", "course-heads-title", { id: `${uid}-title` }, model.get("title"));
+  const places = Array.from({ length: layers * heads }, (_, i) => [Math.floor(i / heads), i % heads]);
+  const places_off = () => new Set(model.get("off").map(([l, h]) => l * heads + h));
+  const set = (name, value) => { model.set(name, value); model.save_changes(); };
+  let late = null, at = from; // at: the token that the arrow keys have come to
+  let hover = null, focused = false;
+
+  const switches = headSwitches(), buttons = make("div", "course-ablation-buttons");
+  for (const [text, off] of [["all on", []], ["all off", places]]) addButton(text, () => set("off", off));
+  if (alone) addButton("each alone", () => set("_asked", model.get("_asked") + 1));
+  const chooser = make("div", "course-ablation-chooser"), scroll = make("div", "course-heads-scroll");
+  scroll.append(switches.node);
+  chooser.append(scroll, buttons);
+  const told = make("div", "course-ablation-told", { role: "status" }), waits = make("div", "course-heads-faint course-ablation-waits");
+  const means = meanBars(), chart = tokenBars();
+  root.append(title, chooser, told, waits, means.node, chart.node);
+  el.append(root);
+
+  function addButton(text, press) {
+    const button = make("button", "course-ablation-button", { type: "button" }, text);
+    button.addEventListener("click", press);
+    button.addEventListener("keydown", (event) => { if (!passes(event)) event.stopPropagation(); });
+    buttons.append(button);
+  }
+
+  // ---- a switch for each head
+  function headSwitches() {
+    const rises = [];
+    const { node, buttons } = headTable({
+      layers, heads, name: "heads to switch off",
+      labels: () => [make("div", "course-ablation-rise", {}, "rise, alone off")],
+      makeButton: (l, h) => {
+        const button = make("button", "course-ablation-switch", { type: "button", role: "switch", "aria-checked": "true" });
+        const word = make("span", "course-ablation-word", {}, "on"), rise = make("span", "course-ablation-rise");
+        button.append(word, rise);
+        rises.push(rise);
+        return button;
+      },
+      press: (l, h) => {
+        const place = l * heads + h, off = places_off();
+        if (!off.delete(place)) off.add(place);
+        set("off", places.filter((_, i) => off.has(i)));
+      },
+    });
+    return { node, show: () => {
+      const off = places_off(), known = model.get("_rises");
+      node.classList.toggle("course-ablation-known", Boolean(known));
+      const numbers = (known ?? []).map((text) => parseFloat(text.replace("−", "-")));
+      const most = numbers.indexOf(Math.max(...numbers.filter((number) => !isNaN(number))));
+      buttons.forEach((button, i) => {
+        button.setAttribute("aria-checked", !off.has(i));
+        button.firstChild.textContent = off.has(i) ? "off" : "on";
+        rises[i].textContent = known?.[i] ?? "";
+        rises[i].classList.toggle("course-ablation-most", i === most);
+        button.setAttribute("aria-label", headName(...places[i]) + (known ? `, loss ${known[i]} when it alone is off` : ""));
+      });
+    } };
+  }
+
+  // ---- the mean of these heads above that of the whole model
+  function meanBars() {
+    const node = make("div", "course-ablation-means", { role: "group", "aria-label": "mean loss, nats" });
+    const rows = ["with these heads", "whole model"].map((name) => {
+      const row = make("div", "course-ablation-mean"), bar = make("div", "course-ablation-meanbar"), value = make("div", "course-ablation-value");
+      const track = make("div", "course-ablation-track");
+      track.append(bar);
+      row.append(make("div", "course-ablation-name", {}, name), track, value);
+      node.append(row);
+      return { bar, value };
+    });
+    return { node, show: ({ means, top }) => rows.forEach(({ bar, value }, i) => {
+      bar.style.transform = `scaleX(${(means[i] ?? 0) / top})`;
+      value.textContent = means[i] === null ? "–" : means[i].toFixed(2);
+      value.dataset.value = means[i] ?? "";
+    }) };
+  }
+
+  // ---- a bar for each token, the whole model's as an outline; hover, or arrow keys, read one
+  function tokenBars() {
+    const node = make("div", "course-ablation-chart");
+    const head = make("div", "course-ablation-legend", { "aria-hidden": "true" });
+    for (const [mark, text] of [["here", "loss with these heads"], ["before", "not counted in the mean"], ["whole", "whole model"],
+      ["guess", `uniform guess, ln ${vocabulary} = ${Math.log(vocabulary).toFixed(2)}`]]) {
+      if ((mark === "before" && from === 1) || (mark === "guess" && !vocabulary)) continue;
+      const item = make("span");
+      item.append(make("i", "", { "data-mark": mark }), text);
+      head.append(item);
+    }
+    const plot = make("div", "course-ablation-plot", { role: "listbox", tabindex: 0, "aria-label": "loss of each token" });
+    const side = make("div", "course-ablation-side", { "aria-hidden": "true" }), highest = make("span"), guess = make("div", "course-ablation-guess", { "aria-hidden": "true" });
+    side.append(highest, make("span", "", {}, "0"));
+    const names = make("div", "course-ablation-names", { "aria-hidden": "true" });
+    const bars = tokens.slice(1).map((token, i) => {
+      const place = i + 1, column = make("div", "course-ablation-column", { role: "option", id: `${uid}-${place}`, "aria-selected": "false", "data-place": place });
+      const bar = make("div", "course-ablation-bar", { "data-mark": place < from ? "before" : "here" }), whole = make("div", "course-ablation-whole");
+      column.append(bar, whole);
+      plot.append(column);
+      const name = make("span", "", {}, token.length > 8 ? `${token.slice(0, 7)}…` : token);
+      names.append(name);
+      return { column, bar, whole, name };
+    });
+    const reading = make("div", "course-ablation-reading course-heads-faint");
+    const area = make("div", "course-ablation-area"), right = make("div", "course-ablation-right");
+    right.append(plot, names);
+    if (vocabulary) right.append(guess);
+    area.append(side, right);
+    node.append(head, area, reading);
+    // Names that are too wide for their bars are turned; where even that is too wide, some are left out.
+    const longest = Math.max(...tokens.map((token) => Math.min(8, token.length))), fit = new ResizeObserver(() => {
+      const room = names.clientWidth / (T - 1), turned = longest * 7.5 > room;
+      names.classList.toggle("course-ablation-turned", turned);
+      bars.forEach(({ name }, i) => { name.style.visibility = turned && i % Math.ceil(13 / room) ? "hidden" : ""; });
+    });
+    fit.observe(names);
+
+    plot.addEventListener("pointermove", (event) => {
+      const column = event.target.closest(".course-ablation-column");
+      hover = column ? +column.dataset.place : null;
+      read();
+    });
+    plot.addEventListener("pointerleave", () => { hover = null; read(); });
+    plot.addEventListener("focus", () => { focused = true; read(); });
+    plot.addEventListener("blur", () => { focused = false; read(); });
+    plot.addEventListener("keydown", (event) => {
+      if (passes(event)) return;
+      const target = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 1, End: T - 1,
+        PageDown: at + 8, PageUp: at - 8 }[event.key];
+      event.preventDefault();
+      event.stopPropagation(); // JupyterLab binds these keys to its cells
+      if (target === undefined) return;
+      at = Math.max(1, Math.min(T - 1, target));
+      hover = null;
+      read();
+    });
+    function read() {
+      const place = hover ?? (focused ? at : null);
+      plot.setAttribute("aria-activedescendant", `${uid}-${at}`);
+      bars.forEach(({ column }, i) => {
+        column.setAttribute("aria-selected", i + 1 === at);
+        column.classList.toggle("course-ablation-shown", i + 1 === place);
+      });
+      reading.textContent = place === null ? "Hover a bar, or Tab to the chart and use the arrow keys, to read it." : sentence(place);
+    }
+    return { node, stop: () => fit.disconnect(), show: ({ losses, whole, top }) => {
+      highest.textContent = `${top} nats`;
+      guess.style.bottom = `${100 * Math.log(vocabulary || 1) / top}%`;
+      bars.forEach((bar, i) => {
+        bar.bar.style.transform = `scaleY(${(losses[i] ?? 0) / top})`;
+        bar.whole.hidden = whole[i] === null;
+        bar.whole.style.height = `${100 * (whole[i] ?? 0) / top}%`;
+        bar.column.setAttribute("aria-label", sentence(i + 1));
+      });
+      read();
+    } };
+  }
+  function sentence(place) {
+    const { losses, whole } = model.get("_result"), said = (value) => (value === null ? "not known" : `${value.toFixed(2)} nats`);
+    const counted = place < from ? ", not counted" : "";
+    return `token ${place} “${tokens[place]}”: ${said(losses[place - 1])}, whole model ${said(whole[place - 1])}${counted}`;
+  }
+
+  // Losses of other heads than those switched are said to be so, after a moment in which they usually arrive.
+  function showLate() {
+    const isLate = () => JSON.stringify(model.get("_result").off) !== JSON.stringify(model.get("off"));
+    const mark = (is) => { root.classList.toggle("course-ablation-late", is); waits.textContent = is ? WAITS : ""; };
+    clearTimeout(late);
+    if (!isLate()) mark(false);
+    else late = setTimeout(() => mark(isLate()), 400);
+  }
+  const showSwitches = () => { switches.show(); showLate(); };
+  const showResult = () => {
+    const result = model.get("_result");
+    if (told.textContent !== result.line) told.textContent = result.line;
+    told.classList.toggle("course-ablation-problem", Boolean(result.problem));
+    means.show(result);
+    chart.show(result);
+    showLate();
+  };
+  const heard = { off: showSwitches, _rises: showSwitches, _result: showResult,
+    title: () => { title.textContent = model.get("title"); } };
+  showSwitches();
+  showResult();
+  for (const name in heard) model.on(`change:${name}`, heard[name]);
+  return () => {
+    clearTimeout(late);
+    chart.stop();
+    for (const name in heard) model.off(`change:${name}`, heard[name]);
+  };
+}
+
+export default { render };

@@ -1,0 +1,218 @@
+"""Weights and KV cache of a real model against the memory of a card."""
+
+import math
+from dataclasses import replace
+
+import traitlets
+
+from course_utils.attention.shapes import whole
+from course_utils.costs.configurations import MODELS, model
+from course_utils.costs.memory import in_binary_units
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.widget import CourseWidget, script, style
+
+_CONTEXTS = [2**power for power in range(8, 18)]  # the positions of the slider for the context, 256 to 131,072
+_BATCHES = [*range(1, 65), 96, 128, 192, 256]
+_WIDTHS = {4: "fp32, 4 bytes", 2: "fp16 or bf16, 2 bytes", 1: "fp8 or int8, 1 byte"}
+CARDS = {"24 GiB": 24 * 2**30, "48 GiB": 48 * 2**30, "80 GiB": 80 * 2**30, "8 × 80 GiB": 640 * 2**30}
+
+
+class MemoryCalculator(CourseWidget):
+    """How much of a card's memory a model's weights and its KV cache take.
+
+    model: one of costs.configurations.MODELS. context: tokens of each sequence. batch: sequences. bytes_per_value: 1, 2
+    or 4, of a number in the cache; the weights are counted at 2 bytes each. n_kv_heads: heads of keys and values, a
+    divisor of the query heads; the model's own when left out or set to None. Fewer of them make W_K and W_V smaller,
+    too. card: one of `CARDS`. All can be read and set; the page's slider for the context goes through the powers of
+    two. `.cache_bytes` and `.weight_bytes` are in bytes, weight_bytes None for a model whose weights the course does
+    not count; `.fits` says whether both together fit, None where that is not known; `.longest` is the most tokens of
+    each sequence that do, None likewise. Weights are without biases and norms (under 1%), and nothing is kept for
+    activations.
+    Raises ValueError or TypeError for what there is not.
+    """
+
+    _esm = script("bars.js", "calculator.js")
+    _css = style("bars.css", "calculator.css")
+
+    model = traitlets.Unicode("LLaMA 7B").tag(sync=True)
+    context = traitlets.Any(4096).tag(sync=True)
+    batch = traitlets.Any(1).tag(sync=True)
+    bytes_per_value = traitlets.Int(2).tag(sync=True)
+    n_kv_heads = traitlets.Any(None).tag(sync=True)
+    card = traitlets.Unicode("80 GiB").tag(sync=True)
+    _layout = traitlets.Dict().tag(sync=True)
+    _shown = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self, model="LLaMA 7B", context=4096, batch=1, bytes_per_value=2, n_kv_heads=None, card="80 GiB"
+    ):  # fmt: skip
+        layout = {
+            "models": list(MODELS),
+            "contexts": _CONTEXTS,
+            "batches": _BATCHES,
+            "widths": [[width, name] for width, name in _WIDTHS.items()],
+            "cards": list(CARDS),
+            "groups": {name: _divisors(each) for name, each in MODELS.items()},
+        }
+        super().__init__(_layout=layout, model=model, card=card, context=context, batch=batch)
+        self.bytes_per_value, self.n_kv_heads = bytes_per_value, n_kv_heads
+        self._count()
+
+    @property
+    def cache_bytes(self):
+        """Bytes of keys and values of the whole batch; a sliding window keeps its last tokens only."""
+        return self._cache(self.context)
+
+    @property
+    def weight_bytes(self):
+        """Bytes of the model's weights at 2 bytes each, or None where the course does not count them."""
+        configuration = MODELS[self.model]
+        if configuration.d_ff is None:
+            return None
+        return 2 * replace(configuration, n_kv_heads=self._heads()).parameters()
+
+    @property
+    def fits(self):
+        """Whether weights and cache fit the card together, or None."""
+        return None if self.weight_bytes is None else self.weight_bytes + self.cache_bytes <= CARDS[self.card]
+
+    @property
+    def longest(self):
+        """The most tokens of each sequence whose cache fits beside the weights, 0 for none, or None if not known.
+
+        Infinite for a sliding window that fits as a whole: its cache grows no further.
+        """
+        if self.weight_bytes is None:
+            return None
+        room, window = CARDS[self.card] - self.weight_bytes, MODELS[self.model].window
+        if window is not None and self._cache(window) <= room:
+            return math.inf
+        return max(0, room // self._cache(1))
+
+    def notify_change(self, change):
+        with self.hold_sync():  # what follows from a change travels with it, in one message
+            super().notify_change(change)
+
+    @traitlets.validate("model")
+    def _model_exists(self, proposal):
+        return model(proposal.value).name
+
+    @traitlets.validate("card")
+    def _card_exists(self, proposal):
+        if proposal.value not in CARDS:
+            raise ValueError(f"no card {proposal.value!r}; there are {', '.join(CARDS)}")
+        return proposal.value
+
+    @traitlets.validate("context", "batch")
+    def _whole_number(self, proposal):
+        return whole(proposal.trait.name, proposal.value)
+
+    @traitlets.validate("bytes_per_value")
+    def _width_exists(self, proposal):
+        if proposal.value not in _WIDTHS:
+            raise ValueError(f"bytes_per_value is {proposal.value}: give one of {', '.join(map(str, sorted(_WIDTHS)))}")
+        return proposal.value
+
+    @traitlets.validate("n_kv_heads")
+    def _heads_divide(self, proposal):
+        heads, configuration = proposal.value, MODELS[self.model]
+        if heads is None:
+            return None
+        if not _divisors(configuration):
+            raise ValueError(f"{configuration.name} keeps a latent in place of keys and values: leave n_kv_heads out")
+        if whole("n_kv_heads", heads) not in _divisors(configuration):
+            raise ValueError(f"n_kv_heads is {heads}, which does not divide {configuration.n_heads} query heads")
+        return heads
+
+    @traitlets.observe("model")
+    def _other_model(self, change):
+        self.n_kv_heads = None
+
+    @traitlets.observe("model", "context", "batch", "bytes_per_value", "n_kv_heads", "card")
+    def _count(self, change=None):
+        self._shown = {
+            "weights": self.weight_bytes,
+            "cache": self.cache_bytes,
+            "card": CARDS[self.card],
+            "heads": self._heads(),
+            "lines": self._lines(),
+            "parts": self._parts(),
+        }
+
+    def as_text(self):
+        heads = "" if self.n_kv_heads is None else f", {self.n_kv_heads} heads of keys and values"
+        said = f"{self.model}{heads}, context {self.context:,}, batch {self.batch:,}, {_WIDTHS[self.bytes_per_value]}"
+        return "\n".join([f"memory calculator: {said}, card of {self.card}", *self._parts(), *self._lines()])
+
+    def alt(self):
+        return f"One bar for the memory of {self.card}. {' '.join([*self._parts(), *self._lines()])}"
+
+    def figure(self):
+        fig = new_figure(820, 170)
+        ax = fig.add_axes([0.02, 0.42, 0.96, 0.3])
+        weights, cache, card = (
+            number / 2**30 for number in (self.weight_bytes or 0, self.cache_bytes, CARDS[self.card])
+        )
+        end = max(weights + cache, card) * 1.03
+        ax.barh(0, weights, color=palette.FAINT, height=0.8, label=self._parts()[0])
+        ax.barh(0, cache, left=weights, color=palette.VALUE, height=0.8, label=self._parts()[1])
+        ax.axvline(card, color=palette.KEY, linewidth=2.5, label=f"card: {self.card}")
+        ax.set(xlim=(0, end), ylim=(-0.7, 0.7), yticks=[])
+        ax.set_xlabel("GiB", fontsize=9, color=palette.INK)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(labelsize=9, colors=palette.INK)
+        ax.set_title(f"{self.model}, context {self.context:,}, batch {self.batch:,}", fontsize=10.5, color=palette.INK)
+        fig.legend(loc="lower center", ncols=3, frameon=False, fontsize=8.5)
+        return fig
+
+    def _cache(self, T):
+        configuration = replace(MODELS[self.model], n_kv_heads=self._heads())
+        return configuration.cache_bytes(T, self.batch, self.bytes_per_value)
+
+    def _heads(self):
+        return self.n_kv_heads or MODELS[self.model].n_kv_heads
+
+    def _parts(self):
+        weights = "not counted here" if self.weight_bytes is None else in_binary_units(self.weight_bytes)
+        return [f"weights: {weights}", f"cache: {in_binary_units(self.cache_bytes)}"]
+
+    def _lines(self):
+        """How the bytes of the cache come about, and whether all fits."""
+        configuration, kept = MODELS[self.model], self.context
+        window = ""
+        if configuration.window is not None and self.context > configuration.window:
+            kept, window = configuration.window, f" (the window keeps the last {configuration.window:,})"
+        if configuration.d_latent:
+            token = f"{configuration.layers} layers × ({configuration.d_latent} latent + {configuration.d_rope} rotary)"
+        else:
+            token = f"2 × {configuration.layers} layers × {self._heads()} heads × {configuration.d_head}"
+        how = f"{token} × {kept:,} tokens{window} × {_some(self.batch, 'sequence')}"
+        how += f" × {_some(self.bytes_per_value, 'byte')}"
+        return [f"cache = {how} = {in_binary_units(self.cache_bytes)}.", self._fit()]
+
+    def _fit(self):
+        if self.fits is None:
+            return "The course does not count the weights of this model, so nothing is said of the card."
+        together = in_binary_units(self.weight_bytes + self.cache_bytes)
+        if self.weight_bytes > CARDS[self.card]:
+            return f"The weights alone are more than {self.card}."
+        return f"Together {together} of {self.card}: {'fits' if self.fits else 'does not fit'}. {self._room()}"
+
+    def _room(self):
+        if self.longest == math.inf:
+            return "At this batch the window fits, so the cache never grows beyond it."
+        configuration, beyond = MODELS[self.model], ""
+        if self.longest > configuration.context:
+            beyond = f", more than the {configuration.context:,} that the model was made for"
+        return f"The card has room for {_some(self.longest, 'token')} a sequence{beyond}."
+
+
+def _some(number, thing):
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _divisors(configuration):
+    """The numbers of key and value heads that the query heads could share; none for a latent cache."""
+    h = configuration.n_heads
+    return [] if configuration.d_latent else [heads for heads in range(1, h + 1) if h % heads == 0]

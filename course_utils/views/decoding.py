@@ -1,0 +1,211 @@
+"""A text written token by token: what each forward pass computes, with a KV cache and without."""
+
+from typing import NamedTuple
+
+import traitlets
+
+from course_utils.costs.generation import step_work
+from course_utils.costs.memory import in_binary_units, kv_cache_bytes
+from course_utils.costs.sizes import whole
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.widget import CourseWidget, as_labels, script, style
+
+_MOST = 16  # tokens; more do not fit a page
+_COUNTERS = ("tokens through the layers", "scores, a head and layer", "read from the cache", "written to the cache")
+_STATES = {  # of a cell: how the key under the picture calls it
+    "now": "computed now",
+    "masked": "computed now, then masked",
+    "read": "read from the cache",
+    "past": "not needed any more",
+    "blank": "",
+}
+
+
+class Pass(NamedTuple):
+    """What one forward pass does: tokens through the layers, entries of the score matrix, bytes of the cache."""
+
+    rows: int
+    scores: int
+    read: int
+    written: int
+
+
+class DecodeStepper(CourseWidget):
+    """Generation one forward pass at a time: rows of Q, K, V and scores that are computed, keys and values read.
+
+    prompt, new: labels of the tokens given and of those written, together at most 16; at least one each.
+    cached: whether keys and values of earlier tokens are kept. n_layers, n_heads (of keys and values), d_head,
+        bytes_per_value: the sizes that bytes are counted for; LLaMA 7B in fp16 when left out.
+    The first pass takes the whole prompt, each later one the token just written. A pass without a cache takes all
+    tokens again. Scores are counted as plain attention computes them: all pairs, those above the diagonal too, which
+    are then masked. `.step` (0 is the first pass) and `.cached` can be read and set; `.work` says what the pass shown
+    does, with and without the cache, and `.total` the same of all passes so far.
+    Raises ValueError or TypeError for labels or sizes that do not fit.
+    """
+
+    _esm = script("player.js", "decoding.js")
+    _css = style("player.css", "decoding.css")
+
+    step = traitlets.Int(0, help="the pass shown, 0 is the first").tag(sync=True)
+    cached = traitlets.Bool(True, help="whether keys and values are kept").tag(sync=True)
+    title = traitlets.Unicode("writing token by token").tag(sync=True)
+    _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    _frames = traitlets.List().tag(sync=True)
+    _layout = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self, prompt, new, cached=True, n_layers=32, n_heads=32, d_head=128, bytes_per_value=2,
+        title="writing token by token",
+    ):  # fmt: skip
+        prompt, new = as_labels("prompt", prompt), as_labels("new", new)
+        if not prompt or not new:
+            raise ValueError("prompt and new need at least one token each")
+        if len(prompt) + len(new) > _MOST:
+            raise ValueError(f"{len(prompt)} + {len(new)} tokens: at most {_MOST} fit a page")
+        sizes = whole(n_layers=n_layers, n_heads=n_heads, d_head=d_head)
+        self._a_token = kv_cache_bytes(*sizes, 1, bytes_per_value=bytes_per_value)
+        self._given, self._n_passes = len(prompt), len(new)
+        super().__init__(
+            title=str(title),
+            _tokens=[*prompt, *new],
+            _layout={"counters": _COUNTERS, "states": _STATES},
+        )
+        self._frames = [self._frame(step) for step in range(self._n_passes)]
+        self.cached = cached
+
+    @property
+    def work(self):
+        """Of the pass shown, as Pass: {"without": …, "with": …}."""
+        return {"without": self._pass(self.step, False), "with": self._pass(self.step, True)}
+
+    @property
+    def total(self):
+        """Of all passes up to the one shown, as Pass: {"without": …, "with": …}."""
+        return {name: self._sum(self.step, cached) for name, cached in (("without", False), ("with", True))}
+
+    @traitlets.validate("step")
+    def _step_exists(self, proposal):
+        if not 0 <= proposal.value < self._n_passes:
+            raise ValueError(f"step is {proposal.value} but there are {self._n_passes}: 0 to {self._n_passes - 1}")
+        return proposal.value
+
+    def as_text(self):
+        mode = "with" if self.cached else "without"
+        lines = [f"{self.title}, {mode} a cache", self._told(self.step, mode)]
+        lines.append(f"{'':26}  {'this pass':^25}  {'passes so far':^25}")
+        lines.append(f"{'':26}  {'without':>12} {'with cache':>12}  {'without':>12} {'with cache':>12}")
+        for name, cells in zip(_COUNTERS, self._table(self.step), strict=True):
+            lines.append("{:26}  {:>12} {:>12}  {:>12} {:>12}".format(name, *cells))
+        return "\n".join(lines)
+
+    def alt(self):
+        here, T = self.work, self._given + self.step
+        return (
+            f"Pass {self.step + 1} of {self._n_passes} over {T} tokens. Without a cache all {T} tokens go through the "
+            f"layers and {here['without'].scores} scores are computed. With a cache {here['with'].rows} go through, "
+            f"{here['with'].scores} scores are computed, and keys and values of "
+            f"{T - here['with'].rows} tokens are read."
+        )
+
+    def figure(self):
+        n = len(self._tokens)
+        label, cell = 8 * max(map(len, self._tokens)) + 16, 22
+        panel = label + (n + 4) * cell
+        width, height = max(2 * panel + 40, 760), n * cell + 118
+        fig = new_figure(width, height)
+        for place, (name, cached) in enumerate((("without a cache", False), ("with a cache", True))):
+            box = [(place * (panel + 24) + 8) / width, 74 / height, panel / width, n * cell / height]
+            ax = fig.add_axes(box)
+            ax.set(xlim=(-label / cell, n + 4), ylim=(n, 0))
+            ax.axis("off")
+            ax.text(4, -1.35, name, fontsize=10.5, color=palette.INK, fontweight="bold")
+            for i, head in enumerate("QKV"):
+                ax.text(i + 0.5, -0.3, head, ha="center", fontsize=9, color=palette.INK)
+            ax.text(4, -0.3, "scores (row: query)", fontsize=9, color=palette.INK)
+            for i, token in enumerate(self._tokens):
+                shown = palette.INK if i < self._given + self.step else palette.LINE
+                ax.text(-0.3, i + 0.68, token, ha="right", fontsize=9, color=shown, parse_math=False)
+            for i, row in enumerate(self._states(self.step, cached)):
+                for j, state in enumerate(row):
+                    _draw_cell(ax, j if j < 3 else j + 1, i, state)
+        key = fig.add_axes([8 / width, 6 / height, (width - 16) / width, 34 / height])
+        key.set(xlim=(0, (width - 16) / 20), ylim=(1.7, 0))  # 20 pixels a unit
+        key.axis("off")
+        x = 0
+        for state in ("now", "masked", "read", "past"):
+            _draw_cell(key, x, 0.35, state)
+            key.text(x + 1.3, 1.05, _STATES[state], fontsize=9, color=palette.INK)
+            x += 2.4 + 0.36 * len(_STATES[state])
+        return fig
+
+    def _frame(self, step):
+        modes = (("without", False), ("with", True))
+        return {
+            "cells": {name: ["".join(state[0] for state in row) for row in self._states(step, c)] for name, c in modes},
+            "told": {name: self._told(step, name) for name, _ in modes},
+            "table": self._table(step),
+        }
+
+    def _pass(self, step, cached):
+        T = self._given + step
+        rows = 1 if cached and step else T
+        scores = step_work(T, cached and step > 0).scores
+        if not cached:
+            return Pass(rows, scores, 0, 0)
+        return Pass(rows, scores, (T - rows) * self._a_token, rows * self._a_token)
+
+    def _sum(self, step, cached):
+        return Pass(*map(sum, zip(*(self._pass(i, cached) for i in range(step + 1)), strict=True)))
+
+    def _table(self, step):
+        """A row a counter, as text: this pass without and with the cache, then all so far."""
+        columns = [self._pass(step, False), self._pass(step, True), self._sum(step, False), self._sum(step, True)]
+        counts = [[f"{n:,}" for n in row] for row in list(zip(*columns, strict=True))[:2]]
+        return counts + [
+            [in_binary_units(n) if n else "–" for n in row] for row in list(zip(*columns, strict=True))[2:]
+        ]
+
+    def _states(self, step, cached):
+        """What becomes of each cell in a pass: n rows of q, k, v and n scores."""
+        n, T = len(self._tokens), self._given + step
+        first = T - self._pass(step, cached).rows  # the first token that goes through the layers
+        rows = []
+        for i in range(n):
+            if i >= T:  # not written yet
+                rows.append(["blank"] * (n + 3))
+            elif i < first:
+                rows.append(["past", "read", "read", *["past"] * (i + 1), *["blank"] * (n - i - 1)])
+            else:
+                rows.append([*["now"] * (i + 4), *["masked"] * (T - i - 1), *["blank"] * (n - T)])
+        return rows
+
+    def _told(self, step, mode):
+        T, written = self._given + step, self._tokens[self._given + step]
+        place = f"Pass {step + 1} of {self._n_passes}."
+        if step == 0:
+            kept = " Their keys and values go into the cache." if mode == "with" else ""
+            what = "The prompt's token goes" if T == 1 else f"All {T} tokens of the prompt go"
+            return f"{place} {what} through the layers.{kept} The last row of scores decides on “{written}”."
+        if mode == "with":
+            return (
+                f"{place} Only “{self._tokens[T - 1]}” goes through the layers. Its query meets {T} keys: {T - 1} from "
+                f"the cache and its own. That row decides on “{written}”."
+            )
+        return (
+            f"{place} All {T} tokens go through the layers again, for {T} × {T} scores. Of these only the last row is "
+            f"new; it decides on “{written}”."
+        )
+
+
+def _draw_cell(ax, x, y, state):
+    from matplotlib.patches import Rectangle
+
+    if state == "blank":
+        return
+    fill = {"now": palette.QUERY, "masked": "#FFFFFF", "read": palette.VALUE, "past": "#FFFFFF"}[state]
+    edge = palette.LINE if state == "past" else palette.QUERY if state in ("now", "masked") else palette.VALUE
+    hatch = "////" if state == "masked" else None
+    ax.add_patch(
+        Rectangle((x + 0.09, y + 0.09), 0.82, 0.82, facecolor=fill, edgecolor=edge, hatch=hatch, linewidth=0.8)
+    )

@@ -1,0 +1,190 @@
+"""The drawings of day 5."""
+
+import numpy as np
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from course_utils.costs.roofline import attainable
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+
+_KNOWN = "#C6DBEF"  # a light step of the palette's ramp
+_SERIES = [palette.QUERY, palette.KEY, palette.VALUE, palette.OUTPUT]
+
+
+def scores_by_step(sizes, cell=22):
+    """The causal scores of one step after another: orange is the new row, blue what the step before had already.
+
+    sizes: how many tokens the model reads in each step, (T, T) scores each. cell: a square's side in CSS pixels.
+    """
+    gap, top = 46, 58
+    width = sum(cell * T for T in sizes) + gap * len(sizes) + 20
+    height = cell * max(sizes) + top + 46
+    fig = new_figure(width, height)
+    left = 34
+    for T in sizes:
+        box = (left / width, 1 - (top + cell * T) / height, cell * T / width, cell * T / height)
+        ax = fig.add_axes(box)
+        for row, column in np.ndindex(T, T):
+            if column <= row:
+                face = palette.KEY if row == T - 1 else _KNOWN
+                ax.add_patch(Rectangle((column, row), 1, 1, facecolor=face, edgecolor="white", linewidth=1.2))
+        ax.set(xlim=(0, T), ylim=(T, 0))
+        ax.set_xticks(np.arange(T) + 0.5, range(T))
+        ax.set_yticks(np.arange(T) + 0.5, range(T))
+        ax.xaxis.tick_top()
+        ax.tick_params(length=0, labelsize=8, colors=palette.FAINT, pad=2)
+        ax.spines[:].set_color(palette.LINE)
+        fig.text(left / width, 1 - 8 / height, f"T = {T}", fontsize=10, color=palette.INK, va="top")
+        left += cell * T + gap
+    _key(fig, ((palette.KEY, "new"), (_KNOWN, "computed before, the same numbers")), 34, 20)
+    return fig
+
+
+def token_times(curves):
+    """Milliseconds to write one token after a prefix of T, left; how many times faster the cache is, right.
+
+    curves: name -> (prefixes, milliseconds without a cache, milliseconds with one), at most two names. The dashed line
+    on the right is T times faster, which is by how much the rows become fewer.
+    """
+    fig = new_figure(780, 330)
+    left, right = fig.subplots(1, 2)
+    looks = ({"linewidth": 2}, {"linewidth": 1.2, "alpha": 0.75})
+    for (name, (T, without, cached)), look, mark in zip(curves.items(), looks, "os", strict=False):
+        for ax, ms, colour, way in ((left, without, palette.KEY, "without"), (left, cached, palette.QUERY, "with")):
+            ax.plot(T, ms, color=colour, marker=mark, markersize=5, label=f"{way} a cache, {name}", **look)
+        faster = np.asarray(without) / np.asarray(cached)
+        right.plot(T, faster, color=palette.VALUE, marker=mark, markersize=5, label=name, **look)
+    every = sorted({T for prefixes, _, _ in curves.values() for T in prefixes})
+    right.plot(every, every, color=palette.INK, linestyle="--", linewidth=1, label="fewer rows: T times")
+    for ax, caption in ((left, "ms to write one token"), (right, "times faster with the cache")):
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        ax.set_xticks(every, [f"{T}" for T in every])
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xlabel("prefix T", fontsize=10, color=palette.INK)
+        _caption(ax, caption)
+        _plain(ax)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncol=2 if ax is left else 3, frameon=False,
+                  fontsize=8.5, columnspacing=1.2, handlelength=1.6)  # fmt: skip
+    fig.subplots_adjust(left=0.06, right=0.99, top=0.91, bottom=0.29, wspace=0.14)
+    return fig
+
+
+def roofline(machine, series):
+    """The most FLOP/s that a machine reaches at each intensity, and where tasks stand below or on its roof.
+
+    machine: a costs.roofline.Machine. series: name -> {label: intensity}, FLOPs a byte, at most four names.
+    """
+    fig = new_figure(720, 380)
+    ax = fig.subplots()
+    ridge = machine.ridge_point
+    lows = [x for points in series.values() for x in points.values()]
+    span = np.geomspace(min([*lows, 0.5]) / 1.6, max([*lows, ridge]) * 4, 400)
+    ax.loglog(span, [attainable(machine, x) / 1e12 for x in span], color=palette.INK, linewidth=1.6, zorder=1)
+    ax.axvline(ridge, color=palette.FAINT, linestyle=":", linewidth=1)
+    ax.annotate(
+        f"ridge point {ridge:.0f}", (ridge, span[0] * machine.bytes_per_second / 1e12), xytext=(-5, 2), ha="right",
+        textcoords="offset points", fontsize=9, color=palette.INK,
+    )  # fmt: skip
+    for place, ((name, points), colour, mark) in enumerate(zip(series.items(), _SERIES, "osD^", strict=False)):
+        heights = [attainable(machine, x) / 1e12 for x in points.values()]
+        ax.scatter(list(points.values()), heights, s=46, color=colour, marker=mark, label=name, zorder=3)
+        above = place % 2 == 0
+        for (label, x), y in zip(points.items(), heights, strict=True):
+            offset, side = ((-7, 5), "right") if above else ((8, -12), "left")
+            ax.annotate(label, (x, y), xytext=offset, textcoords="offset points", ha=side, fontsize=9, color=colour)
+    ax.set_xlim(span[0], span[-1])
+    ax.set_ylim(top=machine.flops_per_second / 1e12 * 2.2)
+    ax.set_xlabel("intensity, FLOPs a byte", fontsize=10, color=palette.INK)
+    _caption(ax, f"most that {machine.name} can do, TFLOP/s")
+    ax.legend(loc="upper left", frameon=False, fontsize=9)
+    _plain(ax)
+    fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.13)
+    return fig
+
+
+def occupancy(traces):
+    """What the slots of a store do, step by step: hold a token, are reserved and empty, are free.
+
+    traces: title -> costs.fragmentation.Trace.
+    """
+    fig = new_figure(780, 280)
+    axes = np.atleast_1d(fig.subplots(1, len(traces), sharey=True))
+    last = max(len(trace.steps) for trace in traces.values())
+    for ax, (title, trace) in zip(axes, traces.items(), strict=True):
+        filled = np.array([step.filled for step in trace.steps]) / trace.n_slots
+        reserved = np.array([step.reserved for step in trace.steps]) / trace.n_slots
+        steps = np.arange(len(trace.steps))
+        ax.fill_between(steps, 0, filled, color=palette.QUERY, linewidth=0, label="hold a token")
+        ax.fill_between(steps, filled, reserved, color=palette.KEY, alpha=0.55, linewidth=0, label="reserved, empty")
+        ax.set(xlim=(0, last), ylim=(0, 1.04))
+        ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        ax.set_xlabel("step", fontsize=10, color=palette.INK)
+        _caption(ax, title)
+        _plain(ax)
+    axes[0].set_ylabel("share of the slots", fontsize=10, color=palette.INK)
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="lower center", ncol=2, frameon=False, fontsize=9)
+    fig.subplots_adjust(left=0.07, right=0.985, top=0.9, bottom=0.28, wspace=0.12)
+    return fig
+
+
+def block_pool(tables, lengths, block_size, n_blocks, cell=26):
+    """A paged store, block by block; each slot carries the position of its token, coloured by the text that holds it.
+
+    tables: the blocks of each text, in order; lengths: tokens of each text; at most four texts. A block that several
+    texts hold is light blue, an empty slot is white.
+    """
+    holders = {}
+    for text, table in enumerate(tables):
+        for place, block in enumerate(table):
+            holders.setdefault(block, []).append((text, place))
+    wide = cell * block_size
+    width, height = n_blocks * (wide + 12) + 28, cell + 104
+    fig = new_figure(width, height)
+    for block in range(n_blocks):
+        box = ((20 + block * (wide + 12)) / width, 1 - (34 + cell) / height, wide / width, cell / height)
+        ax = fig.add_axes(box)
+        held = holders.get(block, [])
+        for slot in range(block_size):
+            text, place = held[0] if held else (None, 0)
+            position = place * block_size + slot
+            full = held and position < max(lengths[text] for text, _ in held)
+            face = "white" if not full else _KNOWN if len(held) > 1 else _SERIES[text]
+            ax.add_patch(Rectangle((slot, 0), 1, 1, facecolor=face, edgecolor=palette.LINE, linewidth=0.8))
+            if full:
+                ink = "#FFFFFF" if face == palette.QUERY else "#000000"
+                ax.text(slot + 0.5, 0.5, position, ha="center", va="center_baseline", fontsize=9, color=ink)
+        ax.set(xlim=(0, block_size), ylim=(1, 0))
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.spines[:].set_color(palette.INK if held else palette.LINE)
+        ax.set_title(f"block {block}", fontsize=8.5, color=palette.INK if held else palette.FAINT, pad=4)
+        texts = [str(text) for text, _ in held]
+        told = f"text{'s' * (len(texts) > 1)} {', '.join(texts)}" if held else "free"
+        ax.set_xlabel(told, fontsize=8.5, color=palette.INK if held else palette.FAINT, labelpad=4)
+    key = [(_SERIES[text], f"text {text}") for text in range(len(tables))]
+    _key(fig, key + [(_KNOWN, "shared")] * any(len(held) > 1 for held in holders.values()), 20, 14)
+    return fig
+
+
+# --- below: what the drawings share ---------------------------------------------------------------------------------
+
+
+def _key(fig, entries, left, bottom):
+    """Small filled squares with a word each, in one line at the bottom; left and bottom in CSS pixels."""
+    width, height = fig.get_size_inches() * 96
+    for colour, text in entries:
+        fig.add_artist(Rectangle((left / width, bottom / height), 12 / width, 12 / height, facecolor=colour))
+        fig.text((left + 18) / width, (bottom + 6) / height, text, fontsize=9, color=palette.INK, va="center_baseline")
+        left += 36 + 6.3 * len(text)
+
+
+def _caption(ax, text):
+    ax.set_title(text, fontsize=10, color=palette.INK, loc="left")
+
+
+def _plain(ax):
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=9, colors=palette.INK)

@@ -1,0 +1,246 @@
+"""The drawings of day 6, the listings of its kernels, and the figures of a paper for readers without a GPU."""
+
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+
+_LINES = [
+    (palette.KEY, "-", "o"),
+    (palette.QUERY, "-", "s"),
+    (palette.VALUE, "-", "^"),
+    (palette.OUTPUT, (0, (5, 2)), "D"),
+    (palette.FAINT, (0, (1, 1.5)), "v"),
+]
+_LEVELS = [":", "-.", "--"]
+
+PUBLISHED = {
+    "source": "J. Shah et al., FlashAttention-3, 2024, figure 5: H100 80GB SXM5, 16-bit, forward, no causal mask",
+    "lengths": [512, 1024, 2048, 4096, 8192, 16384],
+    "d_head 64": {
+        "FlashAttention-3": [333, 392, 460, 476, 496, 497],
+        "cuDNN": [335, 373, 395, 408, 412, 413],
+        "Triton": [340, 382, 396, 400, 401, 403],
+        "FlashAttention-2": [282, 306, 318, 321, 322, 324],
+        "standard attention": [52, 63, 67, 72, 73],  # out of memory at 16k
+    },
+    "d_head 128": {
+        "FlashAttention-3": [467, 565, 625, 638, 646, 648],
+        "cuDNN": [497, 574, 617, 609, 600, 595],
+        "Triton": [323, 372, 389, 389, 392, 395],
+        "FlashAttention-2": [309, 350, 362, 368, 370, 370],
+        "standard attention": [74, 100, 119, 133, 139],  # out of memory at 16k
+    },
+}
+
+
+# --- drawings -------------------------------------------------------------------------------------------------------
+
+
+def growth(lines, xlabel, ylabel, points=None, level=None):
+    """Amounts on two logarithmic axes, where a power is a straight line and its exponent the slope.
+
+    lines: name -> (x, y), two lists of numbers above 0, at most five names; points: name of a line -> (x, y), marks in
+    its colour, for what was counted; level: (y, what it is), a dotted horizontal line. Raises ValueError for more than
+    five lines, or for points that belong to none.
+    """
+    _check_lines(lines)
+    strangers = set(points or {}) - set(lines)
+    if strangers:
+        raise ValueError(f"points has {', '.join(sorted(strangers))}, but no line of that name")
+    fig = new_figure(720, 320)
+    ax = fig.subplots()
+    for (colour, style, mark), (name, (x, y)) in zip(_LINES, lines.items(), strict=False):
+        ax.loglog(x, y, color=colour, linestyle=style, linewidth=1.8, label=name)
+        if points and name in points:
+            ax.loglog(*points[name], color=colour, marker=mark, linestyle="", markersize=6, label=f"{name}, counted")
+    if level:
+        ax.axhline(level[0], color=palette.INK, linestyle=":", linewidth=1.2, label=level[1], zorder=1)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    _lengths(ax, [x for line, _ in lines.values() for x in line])
+    _plain(ax)
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
+    fig.subplots_adjust(left=0.09, right=0.66, top=0.96, bottom=0.16)
+    return fig
+
+
+def curves(panels, ylabel, levels=None):
+    """Small charts side by side over the same axes, two in a row: lengths doubling to the right, amounts from 0 up.
+
+    panels: title -> {name: (lengths, amounts)}, at most five names, a name in the same colour everywhere; levels: what
+    it is -> an amount, or {title: amount}, at most three, as thin horizontal lines. Raises ValueError for more.
+    """
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    levels = levels or {}
+    _check_lines(names, levels)
+    rows, columns = -(-len(panels) // 2), min(2, len(panels))
+    below = 56 + 20 * -(-(len(names) + len(levels)) // 3)  # the axis label, and the legend in three columns
+    height = 28 + below + 200 * rows + 76 * (rows - 1)
+    fig = new_figure(720, height)
+    axes = fig.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for ax, (title, lines) in zip(axes, panels.items(), strict=False):
+        for name, (lengths, amounts) in lines.items():
+            colour, style, mark = _LINES[names.index(name)]
+            line = {"color": colour, "linestyle": style, "marker": mark}
+            ax.semilogx(lengths, amounts, **line, markersize=4.5, linewidth=1.6, label=name)
+        for style, (name, amount) in zip(_LEVELS, levels.items(), strict=False):
+            height_of = amount[title] if isinstance(amount, dict) else amount
+            ax.axhline(height_of, color=palette.INK, linestyle=style, linewidth=1.1, label=name, zorder=1)
+        ax.set_title(title, fontsize=10, color=palette.INK)
+        ax.set_xlabel("tokens T")
+        _lengths(ax, [T for every in panels.values() for Ts, _ in every.values() for T in Ts])
+        _plain(ax)
+    axes[0].set_ylim(0, None)  # after all is drawn, since the charts share it
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    for ax in axes[::columns]:
+        ax.set_ylabel(ylabel)
+    key = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    fig.legend(key.values(), key, loc="lower center", ncols=3, frameon=False, fontsize=9)
+    fig.subplots_adjust(left=0.09, right=0.98, top=1 - 28 / height, bottom=below / height, hspace=0.38, wspace=0.08)
+    return fig
+
+
+def tile_map(n, m, visits, cell=17):
+    """The n × m square of scores, cut into tiles: which are computed, which are masked besides, which never are.
+
+    visits: (queries, keys, on_diagonal) of each tile that is computed, two slices and whether a mask is put on; cell:
+    the side of one score in CSS pixels. What no tile covers is left white and hatched.
+    """
+    width, height = cell * m + 330, cell * n + 60
+    fig = new_figure(width, height)
+    ax = fig.add_axes((46 / width, 10 / height, cell * m / width, cell * n / height))
+    ax.add_patch(Rectangle((0, 0), m, n, facecolor="white", edgecolor=palette.LINE, hatch="///", lw=0))
+    for queries, keys, on_diagonal in visits:
+        tall, wide = queries.stop - queries.start, keys.stop - keys.start
+        face = palette.colormap()(0.28 if on_diagonal else 0.72)
+        ax.add_patch(Rectangle((keys.start, queries.start), wide, tall, facecolor=face, edgecolor="white", lw=2))
+    ax.set(xlim=(0, m), ylim=(n, 0), xlabel="keys", ylabel="queries")
+    ax.xaxis.set_label_position("top")
+    ax.xaxis.tick_top()
+    ax.set_xticks(range(0, m + 1, 4))
+    ax.set_yticks(range(0, n + 1, 4))
+    ax.tick_params(length=0, labelsize=8, colors=palette.FAINT, pad=2)
+    ax.spines[:].set_color(palette.LINE)
+    key = [(0.72, "computed, no mask needed"), (0.28, "computed and masked"), (None, "skipped: never computed")]
+    for row, (level, meaning) in enumerate(key):
+        left, low = (cell * m + 76) / width, 1 - (78 + 30 * row) / height
+        face, hatch = ("white", "///") if level is None else (palette.colormap()(level), None)
+        swatch = Rectangle((left, low), 16 / width, 16 / height, facecolor=face, edgecolor=palette.LINE, hatch=hatch)
+        fig.add_artist(swatch)
+        fig.text(left + 24 / width, low + 8 / height, meaning, fontsize=9.5, color=palette.INK, va="center_baseline")
+    return fig
+
+
+def _check_lines(names, levels=()):
+    for what, given, kinds in (("lines", names, _LINES), ("levels", levels, _LEVELS)):
+        if len(given) > len(kinds):
+            raise ValueError(f"{len(given)} {what} are given: there are {len(kinds)} kinds of them")
+
+
+def _lengths(ax, values):
+    """Label each length that occurs, where there are few enough to be read: 512, 1k, 2k, …"""
+    every = sorted(set(values))
+    shown = every[:: -(-len(every) // 6)]
+    ax.xaxis.set_major_locator(FixedLocator(shown))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xticklabels([in_words(value) for value in shown])
+
+
+def in_words(number):
+    """512, 1k for 1024, 16k for 16,384, 128k for 128,000: lengths and sizes as people say them."""
+    power_of_two = number & (number - 1) == 0
+    step = 1024 if power_of_two else 1000
+    return f"{number // step}k" if number >= step and number % step == 0 else f"{number:,}"
+
+
+def _plain(ax):
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=9, colors=palette.INK)
+
+
+# --- what the records say -------------------------------------------------------------------------------------------
+
+
+def provenance(record):
+    """In a line: on what a recorded benchmark ran, with which versions, and when."""
+    where = record["environment"]
+    versions = ", ".join(f"{name} {where[name]}" for name in ("torch", "triton") if where.get(name))
+    return f"{where['device']}, {versions}, {where['date'][:10]}"
+
+
+def panels_of(record, amount, titles, **wanted):
+    """Panels for `curves` from the rows of a recorded benchmark: title -> {implementation: (lengths, amounts)}.
+
+    amount: the column to draw. titles: title -> the columns that pick its rows, {"d": 64, "causal": True}. wanted: what
+    all rows must have, such as measured="time". Panels without rows are left out.
+    """
+    panels = {}
+    for title, picked in titles.items():
+        lines = {}
+        for row in record["rows"]:
+            if all(row.get(key) == value for key, value in (picked | wanted).items()):
+                Ts, amounts = lines.setdefault(row["implementation"], ([], []))
+                Ts.append(row["T"])
+                amounts.append(row[amount])
+        if lines:
+            panels[title] = lines
+    return panels
+
+
+def published():
+    """The paper's figures as panels for `curves`."""
+    lengths = PUBLISHED["lengths"]
+    return {
+        title: {name: (lengths[: len(rates)], rates) for name, rates in PUBLISHED[title].items()}
+        for title in ("d_head 64", "d_head 128")
+    }
+
+
+# --- listings -------------------------------------------------------------------------------------------------------
+
+
+def listing(module, function, first=None, last=None):
+    """The source of one function of a module, or the lines from the first that starts with `first` to `last`'s last.
+
+    The file is read and not imported, so Triton need not be there. Indentation common to the lines, and words to the
+    linter, are taken off.
+    Raises ValueError for a function that is not there, or words that start no line of it.
+    """
+    source = Path(find_spec(module).origin).read_text(encoding="utf-8")
+    nodes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    if function not in nodes:
+        raise ValueError(f"{module} has no function {function}: it has {', '.join(nodes)}")
+    node = nodes[function]
+    begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    lines = source.splitlines()[begin - 1 : node.end_lineno]
+    start = _places(lines, first, function)[0] if first else 0
+    stop = _places(lines, last, function)[-1] + 1 if last else len(lines)
+    kept = lines[start:stop]
+    margin = min(len(line) - len(line.lstrip()) for line in kept if line.strip())
+    return Listing("\n".join(line[margin:].partition("  # noqa")[0] for line in kept))
+
+
+def _places(lines, words, function):
+    found = [number for number, line in enumerate(lines) if line.strip().startswith(words)]
+    if not found:
+        raise ValueError(f"no line of {function} starts with {words!r}")
+    return found
+
+
+class Listing:
+    """Python source, which Jupyter shows in the colours of its theme."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def __repr__(self):
+        return self.source
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": self.source, "text/markdown": f"```python\n{self.source}\n```"}

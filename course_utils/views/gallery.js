@@ -1,0 +1,303 @@
+// Shows the weights that gallery.py sent. Hover and focus stay here; the pinned row and the enlarged head go to Python.
+
+const HINT = "Hover a token, or a row of a map: every head shows that row. Click or Enter on a token pins its row, Escape unpins.";
+const BAR = 24; // height of the bars under a map, in pixels
+
+function render({ model, el }) {
+  const tokens = model.get("_tokens"), { layers, heads, wide, small, cell, listed } = model.get("_layout");
+  const n = tokens.length, uid = newId("course-gallery"), ramp = bytes(model.get("_ramp"));
+  const own = model.get("_palette")["--course-query"];
+  const root = makeRoot(model, "course-heads-root course-gallery", { role: "group", "aria-labelledby": `${uid}-title` });
+  for (const [name, value] of Object.entries({ n, heads, wide: `${wide}px`, small: `${small}px`, large: `${n * cell}px`, cell: `${cell}px` })) {
+    root.style.setProperty(`--${name}`, value);
+  }
+  const title = make("div", "course-heads-title", { id: `${uid}-title` }, model.get("title"));
+  const live = make("div", "course-heads-live", { role: "status" });
+
+  let weights, scores, drawn = null; // drawn: the row that the bars show
+  let hover = null, focused = null, over = null, column = null, cursor = [0, 0];
+  const read = () => { weights = words(model.get("_thousandths")); scores = model.get("_scores"); };
+  const weight = (i, r, c) => weights[(i * n + r) * n + c];
+  const number = (i, r, c) => (weight(i, r, c) / 1000).toFixed(3);
+  const opened = () => { const head = model.get("head"); return head ? head[0] * heads + head[1] : null; };
+  const named = (i) => headName(Math.floor(i / heads), i % heads);
+  const shownRow = () => hover ?? focused ?? model.get("row") ?? null;
+  const query = (r) => `query ${r} “${tokens[r]}”`;
+  const told = (i) => scores.map(({ name, values }) => `${name} ${values[i]}`).join(", ");
+  const set = (name, value) => { model.set(name, value); model.save_changes(); };
+
+  read();
+  const strip = tokenStrip(), gallery = smallMaps(), reading = make("div", "course-gallery-reading course-heads-faint");
+  const panel = largeMap(), columns = make("div", "course-gallery-columns"), main = make("div", "course-gallery-main");
+  const scroll = make("div", "course-heads-scroll");
+  scroll.append(gallery.node);
+  main.append(scroll, reading);
+  columns.append(main, panel.node);
+  root.append(title, strip.node, columns, live);
+  root.addEventListener("keydown", escape);
+  el.append(root);
+
+  // ---- the tokens: one stop of the Tab key, arrow keys move in it
+  function tokenStrip() {
+    const node = make("div", "course-gallery-strip", { role: "toolbar", "aria-label": "tokens as queries" });
+    const chips = tokens.map((token, r) => {
+      const chip = make("button", "", { type: "button", "aria-pressed": "false", "aria-label": `query ${r}: ${token}`, tabindex: r ? -1 : 0 }, token);
+      chip.addEventListener("focus", () => { stop(r); focused = r; show(); });
+      chip.addEventListener("blur", () => { focused = null; show(); });
+      chip.addEventListener("click", () => pin(r));
+      chip.addEventListener("pointerenter", () => point(r, null, null));
+      node.append(chip);
+      return chip;
+    });
+    const stop = (r) => chips.forEach((chip, i) => { chip.tabIndex = i === r ? 0 : -1; });
+    node.addEventListener("pointerleave", () => point(null, null, null));
+    node.addEventListener("keydown", (event) => {
+      if (!passes(event)) event.stopPropagation(); // JupyterLab binds these keys to its cells
+      const r = chips.indexOf(event.target);
+      const target = { ArrowRight: r + 1, ArrowDown: r + 1, ArrowLeft: r - 1, ArrowUp: r - 1, Home: 0, End: n - 1 }[event.key];
+      if (r < 0 || target === undefined || passes(event)) return;
+      event.preventDefault();
+      hover = over = column = null;
+      chips[clamp(target, n)].focus();
+    });
+    return { node, show: (r, pinned) => chips.forEach((chip, i) => {
+      chip.classList.toggle("course-gallery-shown", i === r);
+      if ((chip.getAttribute("aria-pressed") === "true") !== (i === pinned)) chip.setAttribute("aria-pressed", i === pinned);
+    }) };
+  }
+
+  // ---- every head: its map, the shown row as bars, its scores
+  function smallMaps() {
+    const parts = [];
+    const { node, buttons } = headTable({
+      layers, heads, name: "heads: click one to enlarge it",
+      labels: () => [make("div", "course-gallery-bars", {}, "shown row"), ...scores.map(({ name }) => make("div", "", {}, name))],
+      makeButton: (l, h) => {
+        const button = make("button", "course-gallery-head", { type: "button", "aria-pressed": "false", "data-place": l * heads + h });
+        const map = mapOf(), bars = make("canvas", "course-gallery-bars", { width: n, height: BAR, "aria-hidden": "true" });
+        const lines = scores.map(() => make("div", "course-gallery-score"));
+        button.append(map.node, bars, ...lines);
+        parts.push({ map, pen: bars.getContext("2d"), lines });
+        return button;
+      },
+      press: (l, h) => {
+        const head = model.get("head"), same = head && head[0] === l && head[1] === h;
+        set("head", same ? null : [l, h]);
+        live.textContent = same ? "no head is enlarged" : `${headName(l, h)} is enlarged`;
+      },
+    });
+    // One band for all maps of a layer: a band for each of them takes the browser twice as long to draw.
+    const bands = Array.from({ length: layers }, (_, l) => {
+      const across = make("div", "course-gallery-bands", { "aria-hidden": "true" }), one = make("div", "course-gallery-band");
+      across.append(one);
+      buttons[l * heads].after(across);
+      return one;
+    });
+    node.addEventListener("pointermove", (event) => {
+      const map = event.target.closest(".course-gallery-map"), button = event.target.closest(".course-gallery-head");
+      if (!map) point(null, null, button ? +button.dataset.place : null);
+      else point(placeIn(map, event)[0], null, +button.dataset.place);
+    });
+    node.addEventListener("pointerleave", () => point(null, null, null));
+    return {
+      node,
+      paint: () => parts.forEach(({ map }, i) => map.paint(i)),
+      paintScores: () => parts.forEach(({ lines }, i) => {
+        lines.forEach((line, s) => {
+          line.textContent = scores[s].values[i];
+          line.classList.toggle("course-gallery-most", scores[s].most === i);
+        });
+        buttons[i].setAttribute("aria-label", scores.length ? `${named(i)}: ${told(i)}` : named(i));
+      }),
+      mark: (r) => bands.forEach((band) => markRow(band, r)),
+      bars: (r) => parts.forEach(({ pen }, i) => {
+        pen.clearRect(0, 0, n, BAR);
+        if (r === null) return;
+        pen.fillStyle = own;
+        for (let c = 0; c < n; c++) {
+          const height = weight(i, r, c) * BAR / 1000;
+          if (height >= 0.25) pen.fillRect(c, BAR - height, 1, height);
+        }
+      }),
+      open: (place) => buttons.forEach((button, i) => {
+        if ((button.getAttribute("aria-pressed") === "true") !== (i === place)) button.setAttribute("aria-pressed", i === place);
+      }),
+    };
+  }
+
+  // A canvas with a pixel for each weight.
+  function mapOf() {
+    const node = make("div", "course-gallery-map"), canvas = make("canvas", "", { width: n, height: n, "aria-hidden": "true" });
+    const context = canvas.getContext("2d"), image = context.createImageData(n, n);
+    node.append(canvas);
+    return { node, paint: (i) => {
+      for (let at = 0; at < n * n; at++) {
+        const level = 3 * Math.round(weights[i * n * n + at] * 0.255);
+        image.data[4 * at] = ramp[level];
+        image.data[4 * at + 1] = ramp[level + 1];
+        image.data[4 * at + 2] = ramp[level + 2];
+        image.data[4 * at + 3] = 255;
+      }
+      context.putImageData(image, 0, 0);
+    } };
+  }
+  // The band dims all but the shown row.
+  function markRow(band, r) {
+    band.hidden = r === null;
+    if (r !== null) band.style.transform = `translateY(${100 * r}%)`;
+  }
+  function placeIn(map, event) {
+    const box = map.getBoundingClientRect();
+    return [clamp(Math.floor((event.clientY - box.top) * n / box.height), n),
+      clamp(Math.floor((event.clientX - box.left) * n / box.width), n)];
+  }
+
+  // ---- one head enlarged; its room is kept while there is none, so that opening it moves nothing
+  function largeMap() {
+    const node = make("div", "course-gallery-panel", { role: "group", "aria-label": "enlarged head" });
+    const heading = make("div", "course-gallery-heading"), name = make("b"), score = make("div", "course-heads-faint course-gallery-line");
+    heading.append(name, score);
+    const axes = make("div", cell >= 10 ? "course-gallery-axes course-gallery-labelled" : "course-gallery-axes");
+    const [across, down] = ["across", "down"].map((side) => make("div", `course-gallery-${side}`, { "aria-hidden": "true" }));
+    for (const [side, text] of [[across, `keys 0 to ${n - 1} →`], [down, `queries 0 to ${n - 1} ↓`]]) {
+      side.append(...(cell >= 10 ? tokens : [text]).map((label) => make("span", "", { title: label }, label)));
+    }
+    const wrap = make("div", "course-gallery-large", { role: "grid", "aria-label": "weights of the enlarged head", "aria-readonly": "true",
+      "aria-rowcount": n, "aria-colcount": n, "aria-activedescendant": `${uid}-cell` });
+    const map = mapOf(), band = make("div", "course-gallery-band"), box = make("div", "course-gallery-cell"), none = make("div", "course-gallery-none", {}, "Click a map to enlarge it");
+    const line = make("div", "course-heads-live", { role: "row" }), at = make("div", "", { role: "gridcell", id: `${uid}-cell` });
+    line.append(at);
+    map.node.append(band, box);
+    wrap.append(map.node, line);
+    const frame = make("div", "course-gallery-frame");
+    frame.append(wrap, none);
+    axes.append(make("div"), across, down, frame);
+    const list = rowList();
+    const body = make("div", "course-gallery-body");
+    body.append(axes, list.node);
+    node.append(heading, body);
+
+    map.node.addEventListener("pointermove", (event) => { if (opened() !== null) point(...placeIn(map.node, event), opened()); });
+    map.node.addEventListener("pointerleave", () => point(null, null, null));
+    map.node.addEventListener("click", (event) => {
+      if (opened() === null) return;
+      cursor = placeIn(map.node, event);
+      wrap.focus({ preventScroll: true });
+      pin(cursor[0]);
+    });
+    wrap.addEventListener("focus", () => { [focused, column] = cursor; show(); });
+    wrap.addEventListener("blur", () => { focused = column = null; show(); });
+    wrap.addEventListener("keydown", (event) => {
+      if (passes(event)) return;
+      const [r, c] = cursor;
+      const target = event.ctrlKey ? { Home: [0, 0], End: [n - 1, n - 1] }[event.key] : {
+        ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowRight: [r, c + 1], ArrowLeft: [r, c - 1],
+        Home: [r, 0], End: [r, n - 1], PageDown: [r + 8, c], PageUp: [r - 8, c],
+      }[event.key];
+      event.preventDefault();
+      event.stopPropagation(); // JupyterLab binds these keys to its cells
+      hover = over = null;
+      if (target) [focused, column] = cursor = target.map((place) => clamp(place, n));
+      else pin(r);
+      show();
+      live.textContent = sentence(opened(), ...cursor);
+    });
+    return {
+      node,
+      paint: () => {
+        const i = opened();
+        name.textContent = i === null ? "no head enlarged" : named(i);
+        score.textContent = score.title = i === null ? "" : told(i);
+        node.classList.toggle("course-gallery-empty", i === null);
+        wrap.tabIndex = i === null ? -1 : 0;
+        none.hidden = i !== null;
+        if (i !== null) map.paint(i);
+      },
+      show: (r, pinned) => {
+        const i = opened(), c = r === null ? null : column, inside = i !== null && c !== null;
+        markRow(band, r);
+        box.hidden = !inside;
+        if (inside) box.style.transform = `translate(${c * 100}%, ${r * 100}%)`;
+        at.textContent = i === null ? "no head is enlarged" : sentence(i, ...cursor);
+        line.setAttribute("aria-rowindex", cursor[0] + 1);
+        at.setAttribute("aria-colindex", cursor[1] + 1);
+        at.setAttribute("aria-selected", cursor[0] === pinned);
+        list.show(i, r, c, pinned);
+      },
+    };
+  }
+  const sentence = (i, r, c) => `${query(r)}, key ${c} “${tokens[c]}”: ${number(i, r, c)}`;
+
+  // ---- the shown row of the enlarged head in numbers; every line has its place from the start
+  function rowList() {
+    const node = make("div", "course-gallery-numbers"), state = make("div", "course-gallery-state course-gallery-line");
+    const table = make("table", "", { "aria-label": `the ${listed} largest weights of the row` });
+    const lines = Array.from({ length: listed }, () => {
+      const row = table.insertRow(), name = make("td", "course-gallery-name"), track = make("td"), bar = make("div", "course-gallery-bar");
+      const value = make("td", "course-gallery-number");
+      track.append(bar);
+      row.append(name, track, value);
+      return { name, bar, value };
+    });
+    const point = make("div", "course-heads-faint course-gallery-line");
+    node.append(state, table, point);
+    return { node, show: (i, r, c, pinned) => {
+      const shown = i !== null && r !== null;
+      state.textContent = shown ? `${query(r)}${r === pinned ? ", pinned" : ""}` : i === null ? "" : "no row: hover or focus one";
+      state.classList.toggle("course-gallery-pinned", shown && r === pinned);
+      node.dataset.row = shown ? r : "";
+      const order = shown ? tokens.map((_, key) => key).sort((a, b) => weight(i, r, b) - weight(i, r, a) || a - b) : [];
+      lines.forEach(({ name, bar, value }, place) => {
+        const key = order[place];
+        name.textContent = shown ? `${key} “${tokens[key]}”` : "";
+        bar.style.transform = `scaleX(${shown ? weight(i, r, key) / 1000 : 0})`;
+        value.textContent = shown ? number(i, r, key) : "";
+      });
+      point.textContent = shown && c !== null ? sentence(i, r, c) : "";
+    } };
+  }
+
+  function show() {
+    const r = shownRow(), pinned = model.get("row") ?? null;
+    const holds = r !== null && r === pinned;
+    if (holds !== root.classList.contains("course-gallery-holds")) root.classList.toggle("course-gallery-holds");
+    root.dataset.row = r ?? "";
+    if (r !== drawn) { gallery.bars(r); gallery.mark(r); }
+    drawn = r;
+    strip.show(r, pinned);
+    panel.show(r, pinned);
+    reading.textContent = sayRow(r, over);
+  }
+  function sayRow(r, i) {
+    if (r === null) return HINT;
+    if (i === null) return `Shown: the row of ${query(r)} in every head.`;
+    let most = 0;
+    for (let c = 1; c < n; c++) if (weight(i, r, c) > weight(i, r, most)) most = c;
+    return `${named(i)}: ${query(r)} attends most to key ${most} “${tokens[most]}”, ${number(i, r, most)}`;
+  }
+  function point(r, c, i) {
+    if (r === hover && i === over && (c === column || r === null)) return;
+    [hover, over] = [r, i];
+    column = c ?? (r === null && root.querySelector(".course-gallery-large:focus") ? cursor[1] : null);
+    show();
+  }
+  function pin(r) { set("row", r === model.get("row") ? null : r); }
+  function escape(event) {
+    if (event.key !== "Escape" || (model.get("row") ?? model.get("head") ?? null) === null) return;
+    set((model.get("row") ?? null) === null ? "head" : "row", null);
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  const paintHead = () => { gallery.open(opened()); panel.paint(); show(); };
+  const paintAll = () => { read(); drawn = undefined; gallery.paint(); paintHead(); };
+  const paintScores = () => { read(); gallery.paintScores(); paintHead(); };
+  const heard = { row: show, head: paintHead, _thousandths: paintAll, _scores: paintScores,
+    title: () => { title.textContent = model.get("title"); } };
+  gallery.paintScores();
+  paintAll();
+  for (const name in heard) model.on(`change:${name}`, heard[name]);
+  return () => { for (const name in heard) model.off(`change:${name}`, heard[name]); };
+}
+
+export default { render };

@@ -1,0 +1,296 @@
+"""A gallery of attention heads: one row of every head at once, one head enlarged."""
+
+import numpy as np
+import traitlets
+
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.widget import CourseWidget, as_labels, script, style
+
+_MOST_TOKENS, _MOST_HEADS = 64, 16
+_LISTED = 4  # so many of the largest weights of a row are told in numbers
+
+
+class HeadGallery(CourseWidget):
+    """All heads of a model as small maps: hover a token and every head shows its row; click a map to enlarge it.
+
+    weights: (n_layers, h, n, n) numbers from 0 to 1, rows are queries, columns are keys; NumPy, torch, nested lists, or
+        the list of (1, h, n, n) that a Decoder returns with return_weights. Set `.weights` again to redraw in place.
+    tokens: n labels, at most 64; at most 16 layers and 16 heads.
+    scores: name -> (n_layers, h) finite numbers, shown under each head to two decimals, the largest in bold; `.scores`
+        can be set again, with the same names.
+    `.head` is the enlarged head, (layer, head) or None; `.row` the pinned row or None. Both can be set.
+    Raises ValueError when weights, tokens and scores do not fit, or when weights are not weights.
+    """
+
+    _esm = script("heads.js", "gallery.js")
+    _css = style("heads.css", "gallery.css")
+
+    head = traitlets.Any(None, allow_none=True, help="the enlarged head, (layer, head)").tag(sync=True)
+    row = traitlets.Int(None, allow_none=True, help="the pinned row").tag(sync=True)
+    title = traitlets.Unicode("attention heads").tag(sync=True)
+    _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    _thousandths = traitlets.Bytes().tag(sync=True)
+    _scores = traitlets.List().tag(sync=True)
+    _layout = traitlets.Dict().tag(sync=True)
+    _ramp = traitlets.Bytes(palette.ramp_bytes()).tag(sync=True)
+
+    def __init__(self, weights, tokens, scores=None, title="attention heads"):
+        tokens = as_labels("tokens", _as_list(tokens))
+        self._weights = _checked(weights, len(tokens))
+        self._numbers = _checked_scores({} if scores is None else scores, self._weights.shape[:2])
+        super().__init__(
+            title=str(title),
+            _tokens=tokens,
+            _thousandths=_thousandths(self._weights),
+            _scores=_sent(self._numbers),
+            _layout=_layout(*self._weights.shape[:3]),
+        )
+
+    @property
+    def weights(self):
+        """The weights shown, (n_layers, h, n, n) float64; a copy."""
+        return self._weights.copy()
+
+    @weights.setter
+    def weights(self, weights):
+        checked = _checked(weights, len(self._tokens))
+        _same_heads("weights", checked.shape[:2], self._weights.shape[:2])
+        self._weights = checked
+        self._thousandths = _thousandths(checked)
+
+    @property
+    def scores(self):
+        """The scores shown, name -> (n_layers, h) float64; copies."""
+        return {name: values.copy() for name, values in self._numbers.items()}
+
+    @scores.setter
+    def scores(self, scores):
+        checked = _checked_scores(scores, self._weights.shape[:2])
+        if list(checked) != list(self._numbers):
+            shown = ", ".join(self._numbers) or "none"
+            raise ValueError(f"scores are named {', '.join(checked) or 'none'} but those shown are {shown}")
+        self._numbers = checked
+        self._scores = _sent(checked)
+
+    @traitlets.validate("head")
+    def _head_exists(self, proposal):
+        return None if proposal.value is None else as_head("head", proposal.value, self._weights.shape[:2])
+
+    @traitlets.validate("row")
+    def _row_exists(self, proposal):
+        row, n = proposal.value, len(self._tokens)
+        if row is not None and not 0 <= row < n:
+            raise ValueError(f"row is {row} but there are {n} tokens: 0 to {n - 1}, or None to unpin")
+        return row
+
+    def as_text(self):
+        n_layers, h, n, _ = self._weights.shape
+        lines = [f"{self.title}: {n_layers} {_some('layer', n_layers)} × {h} {_some('head', h)}, {n} tokens"]
+        for name, values in self._told_scores().items():
+            lines += ["", name, *table_of_heads(values)]
+        if self.head is not None:
+            lines += ["", f"enlarged: {_called(*self.head)}"]
+        if self.row is not None:
+            lines += ["", f"row {self.row}, the query “{self._tokens[self.row]}”, attends most to"]
+            heads = [self.head] if self.head is not None else list(np.ndindex(n_layers, h))
+            lines += [f"{_called(*head)}: {self._most(*head)}" for head in heads[:16]]
+            lines += ["…"] * (len(heads) > 16)
+        return "\n".join(lines)
+
+    def alt(self):
+        n_layers, h, n, _ = self._weights.shape
+        told = [f"A map of the attention weights of each of {n_layers} × {h} heads over {n} tokens: {self.title}."]
+        for name, values in self._told_scores().items():
+            place = np.unravel_index(values.argmax(), values.shape)
+            told.append(f"{name[0].upper()}{name[1:]} is largest in {_called(*place)}, {short(values[place])}.")
+        if self.head is not None:
+            told.append(f"Enlarged: {_called(*self.head)}.")
+        if self.row is not None:
+            where = f" in {_called(*self.head)} most to {self._most(*self.head)}" if self.head is not None else ""
+            told.append(f"Row {self.row} is marked: “{self._tokens[self.row]}” attends{where or ' as each map shows'}.")
+        return " ".join(told)
+
+    def _told_scores(self):
+        """The scores; without any, how sharp each head is."""
+        return self._numbers or {"largest weight of a row, mean over the rows": self._weights.max(-1).mean(-1)}
+
+    def _most(self, layer, head):
+        weights = self._weights[layer, head, self.row]
+        return f"key {weights.argmax()} “{self._tokens[weights.argmax()]}”, {short(weights.max())}"
+
+    def figure(self):
+        n_layers, h = self._weights.shape[:2]
+        side, lines = self._layout["wide"], 1 + len(self._numbers)
+        left, top, column, line = 20 + 6.2 * max([7, *map(len, self._numbers)]), 58, side + 16, side + 15 * lines + 14
+        large = 0 if self.head is None else max(240, min(340, n_layers * line))
+        width = max(left + h * column + (large + 60 if large else 0), 380)
+        height = top + max(n_layers * line, large) + 8
+        fig = new_figure(width, height)
+        ax = fig.add_axes((0, 0, 1, 1))  # in CSS pixels, from the top
+        ax.set(xlim=(0, width), ylim=(height, 0))
+        ax.axis("off")
+        ax.text(12, 18, self.title, fontsize=10.5, fontweight="bold", color=palette.INK, va="center")
+        for layer, head in np.ndindex(n_layers, h):
+            x, y = left + head * column, top + layer * line
+            if layer == 0:
+                ax.text(x + side / 2, y - 12, f"head {head}", fontsize=8.5, color=palette.FAINT, ha="center")
+            self._draw(ax, x, y, side, layer, head)
+            if head == 0:
+                ax.text(x - 10, y + 9, f"layer {layer}", fontsize=9, ha="right", va="center", color=palette.INK)
+            for place, (name, values) in enumerate(self._numbers.items()):
+                at = y + side + 11 + 15 * place
+                if head == 0:
+                    ax.text(x - 10, at, name, fontsize=8, ha="right", va="center", color=palette.FAINT)
+                weight = "bold" if values.argmax() == layer * h + head else "normal"
+                text = short(values[layer, head])
+                ax.text(x + side / 2, at, text, fontsize=8.5, fontweight=weight, ha="center", va="center")
+        if large:
+            x = left + h * column + 36
+            ax.text(x, top - 12, _called(*self.head), fontsize=9, fontweight="bold", color=palette.INK)
+            self._draw(ax, x, top, large, *self.head)
+        return fig
+
+    def _draw(self, ax, x, y, side, layer, head):
+        """One map with its upper left corner at (x, y); the pinned row is framed."""
+        from matplotlib.patches import Rectangle
+
+        n, box = len(self._tokens), (x, x + side, y + side, y)
+        colours = {"cmap": palette.colormap(), "vmin": 0, "vmax": 1}
+        ax.imshow(self._weights[layer, head], extent=box, aspect="auto", interpolation="nearest", **colours)
+        chosen = self.head == (layer, head)
+        edge = {"edgecolor": palette.QUERY if chosen else palette.LINE, "linewidth": 2 if chosen else 0.8}
+        ax.add_patch(Rectangle((x, y), side, side, fill=False, **edge))
+        if self.row is not None:
+            frame = (x, y + self.row * side / n)
+            ax.add_patch(Rectangle(frame, side, side / n, fill=False, edgecolor=palette.KEY, linewidth=1.2))
+
+
+def as_head(name, head, shape):
+    """A pair of ints (layer, head) within shape (n_layers, h). Raises ValueError otherwise."""
+    n_layers, h = shape
+    try:
+        layer, place = (part.__index__() for part in head)
+    except (TypeError, ValueError, AttributeError):
+        raise ValueError(f"{name} is {head!r}: give a pair (layer, head)") from None
+    if not (0 <= layer < n_layers and 0 <= place < h):
+        raise ValueError(f"{name} is ({layer}, {place}): layers go from 0 to {n_layers - 1}, heads from 0 to {h - 1}")
+    return layer, place
+
+
+def table_of_heads(values):
+    """Lines of a table, a layer a line, a head a column, with numbers or words."""
+    texts = [[value if isinstance(value, str) else short(value) for value in row] for row in values]
+    width = max(len(f"head {len(texts[0]) - 1}"), *(len(text) for row in texts for text in row))
+    side = len(f"layer {len(texts) - 1}")
+    lines = [" " * side + "".join(f"  {f'head {head}':>{width}}" for head in range(len(texts[0])))]
+    for layer, row in enumerate(texts):
+        lines.append(f"{f'layer {layer}':<{side}}" + "".join(f"  {text:>{width}}" for text in row))
+    return lines
+
+
+def short(value):
+    """Two decimals; a hair is added so that 0.125 rounds the same way on every platform. Never −0."""
+    return f"{round(float(value) + 1e-9, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def _layout(n_layers, h, n):
+    """Sizes in CSS pixels, so that each weight of a map has a whole number of them."""
+
+    def side(most):
+        return n * max(1, most // n)
+
+    wide, small = (side(132), side(72)) if h <= 4 else (side(96), side(52)) if h <= 8 else (side(64), side(48))
+    cell = max(1, min(56, 324 // n))
+    return {
+        "layers": n_layers,
+        "heads": h,
+        "wide": wide,
+        "small": small,
+        "cell": cell,
+        "listed": min(n, _LISTED),
+    }
+
+
+def _checked(weights, n):
+    """(n_layers, h, n, n) float64 from 0 to 1."""
+    weights = as_numbers("weights", weights)
+    if weights.ndim == 5 and weights.shape[1] == 1:
+        weights = weights[:, 0]  # a batch of one sequence
+    if weights.ndim != 4 or 0 in weights.shape:
+        hint = "; pick one sequence of the batch first" if weights.ndim == 5 else ""
+        raise ValueError(f"weights has shape {weights.shape}: (n_layers, h, n, n) is needed{hint}")
+    if weights.shape[2:] != (n, n):
+        raise ValueError(f"weights is {weights.shape} but there are {n} tokens: the last two sizes have to be {n}")
+    if n > _MOST_TOKENS or max(weights.shape[:2]) > _MOST_HEADS:
+        raise ValueError(
+            f"weights is {weights.shape}: the gallery shows up to {_MOST_HEADS} layers, {_MOST_HEADS} heads and "
+            f"{_MOST_TOKENS} tokens"
+        )
+    outside = np.argwhere((weights < -1e-6) | (weights > 1 + 1e-6))
+    if len(outside):
+        place = tuple(outside[0].tolist())
+        raise ValueError(
+            f"weights{list(place)} is {weights[place]:.4g}: a weight lies between 0 and 1. "
+            "Are these scores, from before the softmax?"
+        )
+    return weights.clip(0, 1)
+
+
+def as_numbers(name, values):
+    """A float64 array from NumPy, torch or lists of them. Raises ValueError when ragged, not numeric or not finite."""
+    if isinstance(values, (list, tuple)) and any(hasattr(part, "detach") for part in values):
+        values = [part.detach().cpu().double().numpy() if hasattr(part, "detach") else part for part in values]
+    elif hasattr(values, "detach"):
+        values = values.detach().cpu().double().numpy()
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} does not hold numbers in equal rows") from None
+    if not np.isfinite(numbers).all():
+        place = np.argwhere(~np.isfinite(numbers))[0].tolist()
+        raise ValueError(f"{name}{place} is {numbers[tuple(place)]}: every number has to be finite")
+    return numbers
+
+
+def _checked_scores(scores, shape):
+    if not hasattr(scores, "items"):
+        raise ValueError(f"scores is {type(scores).__name__}: give a dict, name -> (n_layers, h) numbers")
+    checked = {str(name): as_numbers(f"scores[{name!r}]", values) for name, values in scores.items()}
+    for name, values in checked.items():
+        _same_heads(f"scores[{name!r}]", values.shape, shape)
+    return checked
+
+
+def _same_heads(name, shape, expected):
+    if tuple(shape) != tuple(expected):
+        n_layers, h = expected
+        raise ValueError(f"{name} is for {tuple(shape)} but there are {n_layers} layers of {h} heads: {(n_layers, h)}")
+
+
+def _as_list(tokens):
+    """The tokens of a tensor or array as plain numbers; one sequence in a batch of one is taken out of it."""
+    if not hasattr(tokens, "tolist"):
+        return tokens
+    tokens = tokens.tolist()
+    return tokens[0] if isinstance(tokens, list) and len(tokens) == 1 and isinstance(tokens[0], list) else tokens
+
+
+def _thousandths(weights):
+    return np.rint(weights * 1000 + 1e-6).astype("<u2").tobytes()
+
+
+def _sent(scores):
+    """For each score its name, a text for each head and the place of the largest."""
+    return [
+        {"name": name, "values": [short(value) for value in values.ravel()], "most": int(values.argmax())}
+        for name, values in scores.items()
+    ]
+
+
+def _called(layer, head):
+    return f"layer {layer}, head {head}"
+
+
+def _some(name, count):
+    return name if count == 1 else f"{name}s"

@@ -1,0 +1,49 @@
+// Shared by the widgets that show a model's heads: a table with a row for each layer and a button for each head.
+
+const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
+const minus = (text) => text.replace("-", "−");
+const headName = (layer, head) => `layer ${layer}, head ${head}`;
+
+// The table is one stop of the Tab key; arrow keys move in it. labels(layer) gives what stands under the layer's name,
+// makeButton(layer, head) the button, press(layer, head) hears a click, Enter or Space.
+function headTable({ layers, heads, name, labels, makeButton, press }) {
+  const table = make("table", "course-heads", { role: "grid", "aria-label": name });
+  const top = table.createTHead().insertRow(), body = table.createTBody(), buttons = [];
+  let at = 0;
+  top.append(make("td"), ...Array.from({ length: heads }, (_, h) => make("th", "", { scope: "col" }, `head ${h}`)));
+  for (let l = 0; l < layers; l++) {
+    const row = body.insertRow(), side = make("th", "course-heads-side", { scope: "row" });
+    side.append(make("div", "course-heads-layer", {}, `layer ${l}`), ...labels(l));
+    row.append(side);
+    for (let h = 0; h < heads; h++) {
+      const cell = make("td", "", { role: "gridcell" }), button = makeButton(l, h), place = buttons.length;
+      button.tabIndex = place ? -1 : 0;
+      button.addEventListener("click", () => press(l, h));
+      button.addEventListener("focus", () => { buttons[at].tabIndex = -1; at = place; button.tabIndex = 0; });
+      cell.append(button);
+      row.append(cell);
+      buttons.push(button);
+    }
+  }
+  table.addEventListener("keydown", (event) => {
+    const l = Math.floor(at / heads), h = at % heads;
+    const target = event.ctrlKey ? { Home: [0, 0], End: [layers - 1, heads - 1] }[event.key] : {
+      ArrowDown: [l + 1, h], ArrowUp: [l - 1, h], ArrowRight: [l, h + 1], ArrowLeft: [l, h - 1],
+      Home: [l, 0], End: [l, heads - 1],
+    }[event.key];
+    if (!passes(event)) event.stopPropagation(); // JupyterLab binds these keys to its cells
+    if (!target || event.altKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    buttons[clamp(target[0], layers) * heads + clamp(target[1], heads)].focus({ preventScroll: false });
+  });
+  return { node: table, buttons };
+}
+
+// Keys that are none of the widget's business: those with a modifier, but for Ctrl with Home or End, and all others.
+function passes(event) {
+  if (event.altKey || event.metaKey || event.shiftKey) return true;
+  return event.ctrlKey ? !["Home", "End"].includes(event.key) : !/^(Arrow.*|Home|End|Page.*|Enter| )$/.test(event.key);
+}
+

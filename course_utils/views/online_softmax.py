@@ -1,0 +1,318 @@
+"""The softmax of one row while its scores stream past: m, l and o after each block of keys, with the arithmetic."""
+
+import math
+
+import numpy as np
+import torch
+import traitlets
+
+from course_utils.attention.shapes import whole
+from course_utils.attention.tensors import softmax
+from course_utils.attention.tiled import finish, nothing, online_attention
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.stepper import number
+from course_utils.views.widget import CourseWidget, as_labels, as_matrix, as_row, script, style
+
+_MOST_KEYS, _MOST_VALUES = 32, 8  # more do not fit a page
+
+
+class OnlineSoftmaxStepper(CourseWidget):
+    """One row of scores, `block` keys at a time: m, the factor e^(m_old − m_new), l and o, compared with softmax last.
+
+    scores: 1 to 32 numbers, −∞ for a masked key. values: (m, d_v) with d_v up to 8, or m numbers; without values there
+    is no o. labels: one a key, by default key 0, key 1, … A list, NumPy or torch, each. block: keys read at once.
+    Every number on the page tells its arithmetic. `.step` is how many blocks have been read: read and set; `.last` is
+    the step at which all have. `.m`, `.l` and `.o` are the numbers at this step, o an array before it is divided by l.
+    Raises ValueError or TypeError for what cannot be shown.
+    Source: Milakov and Gimelshein 2018, algorithm 3.
+    """
+
+    _esm = script("player.js", "online_softmax.js")
+    _css = style("player.css", "online_softmax.css")
+
+    step = traitlets.Int(0, help="blocks of keys read so far").tag(sync=True)
+    title = traitlets.Unicode().tag(sync=True)
+    _keys = traitlets.List().tag(sync=True)
+    _columns = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    _frames = traitlets.List().tag(sync=True)
+    _ends = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, scores, values=None, labels=None, block=1, title="softmax in one pass"):
+        scores = _checked_scores(scores)
+        values = None if values is None else _checked_values(values, len(scores))
+        labels = [f"key {i}" for i in range(len(scores))] if labels is None else as_labels("labels", labels)
+        if len(labels) != len(scores):
+            raise ValueError(f"there are {len(labels)} labels but {len(scores)} scores: one each")
+        block = whole("block", block)
+        self._scores, self._values, self._block = scores, values, block
+        self._partials = _partials(scores, values, block)
+        super().__init__(
+            title=str(title),
+            _keys=[{"label": label, "score": short(score)} for label, score in zip(labels, scores, strict=True)],
+            _columns=["m", "e^(m_old − m_new)", "l", *_names(values)],
+            _frames=self._make_frames(labels),
+            _ends=self._make_ends(),
+        )
+
+    @property
+    def last(self):
+        """The step at which every key has been read."""
+        return len(self._partials) - 1
+
+    @property
+    def m(self):
+        """The largest score so far; −∞ before the first key."""
+        return self._partials[self.step].m.item()
+
+    @property
+    def l(self):  # noqa: E743  (the letter of the papers)
+        """The sum of e^(score − m) so far."""
+        return self._partials[self.step].l.item()
+
+    @property
+    def o(self):
+        """The sum of e^(score − m) · value so far, (d_v,) float64; None without values."""
+        return None if self._values is None else self._partials[self.step].o.numpy().copy()
+
+    @traitlets.validate("step")
+    def _step_exists(self, proposal):
+        if not 0 <= proposal.value <= self.last:
+            raise ValueError(f"step is {proposal.value}: give a number from 0 to {self.last}")
+        return proposal.value
+
+    def as_text(self):
+        heads = ["keys", "score", *self._columns]
+        rows = [["nothing yet", "", *self._frames[0]["cells"]]]
+        for frame in self._frames[1:]:
+            keys = self._keys[frame["start"] : frame["stop"]]
+            rows.append([_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
+        wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = [f"{self.title}: {len(self._keys)} keys, {self._block} at a time"]
+        for place, row in enumerate([heads, *rows]):
+            mark = ">" if place - 1 == self.step else " "
+            cells = [f"{cell:>{width}}" for cell, width in zip(row, wide, strict=True)]
+            lines.append(f"{mark} " + "  ".join(cells).rstrip())
+        return "\n".join([*lines, *self._ends["lines"]])
+
+    def alt(self):
+        steps = "; ".join(
+            f"{_span(self._keys[frame['start'] : frame['stop']])}: "
+            + ", ".join(f"{name} {cell}" for name, cell in zip(self._columns, frame["cells"], strict=True))
+            for frame in self._frames[1:]
+        )
+        ends = "; ".join(" ".join(line.split()) for line in self._ends["lines"])
+        return f"The softmax of {len(self._keys)} scores in one pass. After {steps}. {ends}"
+
+    def figure(self):
+        return _draw(self)
+
+    def _make_frames(self, labels):
+        """What the page shows at each step: the cells of its row, why they are so, and the bars so far."""
+        count = len(self._scores)
+        frames = []
+        for step, partial in enumerate(self._partials):
+            start, stop = max(0, step - 1) * self._block, min(step * self._block, count)
+            before = self._partials[max(0, step - 1)]
+            factor = _exp(before.m.item(), partial.m.item())
+            cells = [partial.m.item(), factor, partial.l.item(), *(partial.o.tolist() if partial.o is not None else [])]
+            texts = [short(cell) for cell in cells]
+            if step == 0:
+                texts[1] = ""
+                why, told = _opening(len(cells) - 3), "No key has been read: m = −∞, l = 0" + _and_o(self._values)
+            else:
+                why = _why(before, partial, factor, self._scores[start:stop], self._values_at(start, stop))
+                told = _told(labels[start:stop], before.m.item(), partial.m.item(), factor, self._values is not None)
+            bars = [round(_exp(score, partial.m.item()), 4) for score in self._scores[:stop]]
+            frames.append({"start": start, "stop": stop, "cells": texts, "why": why, "told": told, "bars": bars})
+        return frames
+
+    def _values_at(self, start, stop):
+        return None if self._values is None else self._values[start:stop]
+
+    def _make_ends(self):
+        """The comparison with softmax over all scores at once, as lines of text."""
+        partial = self._partials[-1]
+        weights = softmax(torch.tensor(self._scores, dtype=torch.float64))  # (m,)
+        if partial.l.item() == 0:
+            sums = "Every key is masked: l is 0, and the weights and the output are 0 by convention."
+        else:
+            lse = partial.m + partial.l.log()
+            sums = f"m + log l = {short(lse.item())}, the log-sum-exp of the scores"
+        if self._values is None:
+            found = torch.tensor([_exp(score, partial.m.item()) for score in self._scores], dtype=torch.float64)
+            found, wanted = found / (partial.l.item() or 1), weights
+            names = "e^(score − m) / l", "softmax(scores)"
+        else:
+            found = finish(partial)[0]
+            wanted = weights @ torch.tensor(self._values, dtype=torch.float64)
+            names = "o / l", "softmax(scores) · values"
+        wide = max(map(len, names))
+        lines = [f"{name:{wide}} = {_row(row)}" for name, row in zip(names, (found, wanted), strict=True)]
+        return {"lines": [sums, *lines], "heads": list(names), "rows": [_cells(found), _cells(wanted)], "sums": sums}
+
+
+def short(value):
+    """A number for a table: three decimals, but where these are too few or too many; a true minus, never −0."""
+    value = float(value)
+    if abs(value) < 1e-12:
+        return "0.000"
+    if 0.0005 <= abs(value) < 1000:
+        return f"{value:.3f}".replace("-", "−")
+    return number(value)
+
+
+def bracketed(text):
+    """A negative number in brackets, to stand behind a sign."""
+    return f"({text})" if text.startswith("−") else text
+
+
+# --- the arithmetic -------------------------------------------------------------------------------------------------
+
+
+def _partials(scores, values, block):
+    """The Partial before the first key and after each block; o is None without values."""
+    row = torch.tensor(scores, dtype=torch.float64)  # (m,)
+    v = (
+        torch.zeros(len(row), 1, dtype=torch.float64) if values is None else torch.tensor(values, dtype=row.dtype)
+    )  # (m, d_v)
+    empty = nothing((1,), v.shape[-1], row)
+    found = [empty, *online_attention(row[None], v, block)]  # each of shapes (1,), (1,) and (1, d_v)
+    found = [partial._make(part[0] for part in partial) for partial in found]
+    return [partial._replace(o=None) for partial in found] if values is None else found
+
+
+def _exp(x, m):
+    """e^(x − m) for x ≤ m; 0 where both are −∞."""
+    return 0.0 if x == -math.inf else math.exp(x - m)
+
+
+def _why(before, after, factor, scores, values):
+    """For each cell of a row, the lines that explain it."""
+    m_old, m_new = short(before.m), short(after.m)
+    powers = [_exp(score, after.m.item()) for score in scores]
+    said = ["m", f"max({', '.join([m_old, *map(short, scores)])}) = {m_new}", "the largest score so far"]
+    lines = [said]
+    if before.m.item() == -math.inf:
+        note = "nothing was summed before, so there is nothing to keep"
+    elif factor == 1:
+        note = "no new maximum: what was summed so far stays as it is"
+    else:
+        note = "a new maximum: what was summed so far is multiplied by this"
+    lines.append(["e^(m_old − m_new)", f"e^({m_old} − {bracketed(m_new)}) = {short(factor)}", note])
+    terms = " + ".join(f"e^({short(score)} − {bracketed(m_new)})" for score in scores)
+    added = " + ".join(map(short, powers))
+    if after.m.item() == -math.inf:
+        lines[1][1] = f"e^(−∞ − (−∞)) is not a number; it counts as {short(0)}"
+        terms, note = added, "every key so far is masked and adds nothing"
+    else:
+        note = "l was " + f"{short(before.l)}; the factor times that, and the new powers"
+    lines.append(["l", f"{short(factor)} · {short(before.l)} + {terms} = {short(after.l)}", note])
+    for column in range(0 if values is None else len(values[0])):
+        kept = f"{short(factor)} · {bracketed(short(before.o[column]))}"
+        terms = " + ".join(
+            f"{short(power)} · {bracketed(short(value[column]))}" for power, value in zip(powers, values, strict=True)
+        )
+        name = "o" if len(values[0]) == 1 else f"o[{column}]"
+        lines.append([name, f"{kept} + {terms} = {short(after.o[column])}", "the factor times o, and power · value"])
+    return lines
+
+
+def _opening(width):
+    """What the row before the first key says for itself."""
+    lines = [["m", "−∞", "no score has been read: every score is larger"], ["e^(m_old − m_new)", "", "no step yet"]]
+    return [*lines, ["l", "0", "nothing has been summed"], *[["o", "0", "nothing has been summed"]] * width]
+
+
+def _told(labels, m_old, m_new, factor, has_values):
+    """A sentence or two on what this step does."""
+    read = f"Read {labels[0]}." if len(labels) == 1 else f"Read {labels[0]} to {labels[-1]}."
+    sums = "l and o" if has_values else "l"
+    if m_new == -math.inf:
+        return f"{read} Masked: e^(−∞) = 0, so nothing changes."
+    if m_old == -math.inf:
+        return f"{read} The first score that counts sets m. There was nothing to keep: the factor is 0."
+    if factor == 1:
+        return f"{read} No new maximum: the factor is 1, and the new terms are added to {sums}."
+    return f"{read} A new maximum: {sums} shrink{'' if has_values else 's'} by {short(factor)} first."
+
+
+def _and_o(values):
+    return "." if values is None else ", o = 0."
+
+
+def _names(values):
+    if values is None:
+        return []
+    return ["o"] if len(values[0]) == 1 else [f"o[{column}]" for column in range(len(values[0]))]
+
+
+def _span(keys):
+    return keys[0]["label"] if len(keys) == 1 else f"{keys[0]['label']} to {keys[-1]['label']}"
+
+
+def _cells(row):
+    return [short(value) for value in row.tolist()]
+
+
+def _row(row):
+    return f"({', '.join(_cells(row))})"
+
+
+# --- what was given -------------------------------------------------------------------------------------------------
+
+
+def _checked_scores(scores):
+    row = as_row("scores", scores, 1, _MOST_KEYS)
+    wrong = np.flatnonzero(np.isnan(row) | (row == np.inf))
+    if len(wrong):
+        raise ValueError(f"scores[{wrong[0]}] is {row[wrong[0]]}: give finite numbers, or −inf for a masked key")
+    return row.tolist()
+
+
+def _checked_values(values, count):
+    """Rows of floats: (m, d_v)."""
+    values = values.detach().cpu().double().numpy() if hasattr(values, "detach") else values
+    if hasattr(values, "__len__") and len(values) and np.ndim(values[0]) == 0:
+        values = [[value] for value in values]
+    matrix = as_matrix("values", values)
+    if len(matrix) != count:
+        raise ValueError(f"values is {matrix.shape} but there are {count} scores: one row each")
+    if matrix.shape[1] > _MOST_VALUES:
+        raise ValueError(f"values is {matrix.shape}: the stepper shows up to {_MOST_VALUES} columns; take a slice")
+    return matrix.tolist()
+
+
+# --- the picture ----------------------------------------------------------------------------------------------------
+
+
+def _draw(shown):
+    heads = ["keys", "score", *shown._columns]
+    rows = [["nothing yet", "", *shown._frames[0]["cells"]]]
+    for frame in shown._frames[1:]:
+        keys = shown._keys[frame["start"] : frame["stop"]]
+        rows.append([_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
+    wide = [7.4 * max(map(len, column)) + 18 for column in zip(heads, *rows, strict=True)]
+    lines = shown._ends["lines"]
+    width = max(sum(wide) + 24, 7.2 * max(map(len, lines)) + 24, 420)
+    height = 34 + 24 * (len(rows) + 1) + 12 + 20 * len(lines) + 8
+    fig = new_figure(width, height)
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, width), ylim=(height, 0))
+    ax.axis("off")
+    ax.text(12, 18, shown.title, fontsize=10.5, fontweight="bold", va="center", color=palette.INK, parse_math=False)
+    for place, row in enumerate([heads, *rows]):
+        right, middle = 12, 46 + 24 * place
+        if place - 1 == shown.step:
+            ax.axhspan(middle - 12, middle + 12, color=palette.LINE, alpha=0.45, linewidth=0)
+        for column, (cell, width_here) in enumerate(zip(row, wide, strict=True)):
+            right += width_here
+            changed = place > 2 and column == 3 and cell != "1.000"
+            style = {"fontweight": "bold" if changed else "normal", "fontsize": 9}
+            colour = palette.FAINT if place == 0 else palette.KEY if changed else palette.INK
+            ax.text(right - 8, middle, cell, ha="right", va="center", color=colour, parse_math=False, **style)
+    ax.plot([12, 12 + sum(wide)], [58, 58], color=palette.LINE, linewidth=1)
+    for place, line in enumerate(lines):
+        y = 46 + 24 * (len(rows) + 1) + 4 + 20 * place
+        ax.text(12, y, line, fontsize=9.5, va="center", color=palette.INK, parse_math=False)
+    return fig

@@ -1,0 +1,511 @@
+"""Tiled attention one tile at a time: what sits in fast memory, how m, l and o change, how many bytes have moved."""
+
+import itertools
+import math
+
+import numpy as np
+import torch
+import traitlets
+
+from course_utils.attention.shapes import check_causal, check_shapes, whole
+from course_utils.attention.tiled import Partial, absorb, finish, key_blocks, mask_tile, nothing, query_blocks
+from course_utils.attention.traffic import naive_traffic
+from course_utils.views import palette
+from course_utils.views.online_softmax import bracketed, short
+from course_utils.views.picture import new_figure
+from course_utils.views.widget import CourseWidget, as_matrix, script, style
+
+_MOST, _MOST_WIDE = 32, 16  # queries or keys, and numbers in each; more do not fit a page
+_ROW_NUMBERS = "m, l (new m, sum)"  # the two in brackets while a tile is computed: those of traffic.footprint
+_PARTS = ("Q block", "K block", "V block", "scores", _ROW_NUMBERS, "o")
+_SETTINGS = ("causal", "block_q", "block_k")
+
+
+class TileWalker(CourseWidget):
+    """The loops of FlashAttention walked through: load a block of Q, pass all blocks of K and V by it, store o and lse.
+
+    n queries and m keys (n when left out) of d numbers each, drawn from `seed`; or q (n, d_k), k (m, d_k) and v
+    (m, d_v), a list, NumPy or torch each, and then their sizes count. At most 32 queries and keys and 16 numbers.
+    block_q, block_k: rows of a block, 1 to 32. causal: blocks above the diagonal are skipped; the last query sees the
+    last key. bytes_per_value: 4 for float32. Arithmetic is in float64; scores are scaled by 1/√d_k.
+    `.step` (0: nothing has moved), `.causal`, `.block_q` and `.block_k` can be read and set; a change of one of the
+    last three starts the walk anew. `.last` is the last step. `.bytes`, {"read": …, "written": …}, is what has moved up
+    to this step, `.naive_bytes` the least that attention in three passes moves. `.output` (n, d_v) and `.lse` (n,) are
+    what the walk gives in the end.
+    Raises ValueError or TypeError for what cannot be shown.
+    Source: Dao 2023, algorithm 1.
+    """
+
+    _esm = script("player.js", "tile_walker.js")
+    _css = style("player.css", "tile_walker.css")
+
+    step = traitlets.Int(0, help="steps taken").tag(sync=True)
+    causal = traitlets.Any(False, help="whether a query sees no key after its own").tag(sync=True)
+    block_q = traitlets.Any(4, help="queries in a block").tag(sync=True)
+    block_k = traitlets.Any(4, help="keys in a block").tag(sync=True)
+    title = traitlets.Unicode().tag(sync=True)
+    _walk = traitlets.Dict().tag(sync=True)
+    _layout = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self, n=16, m=None, d=8, block_q=4, block_k=4, causal=False, q=None, k=None, v=None, seed=0,
+        title="attention in tiles", bytes_per_value=4,
+    ):  # fmt: skip
+        self._inputs = _drawn(n, m, d, seed) if q is None and k is None and v is None else _given(q, k, v)
+        self._itemsize = whole("bytes_per_value", bytes_per_value)
+        settings = {
+            "causal": check_causal(causal),
+            "block_q": _checked_block("block_q", block_q),
+            "block_k": _checked_block("block_k", block_k),
+        }
+        n, m = len(self._inputs[0]), len(self._inputs[1])
+        layout = {
+            "n": n,
+            "m": m,
+            "cell": max(9, min(30, 288 // max(n, m))),
+            "naive": self.naive_bytes,
+            "itemsize": self._itemsize,
+            "blocks": {"block_q": _sizes(n), "block_k": _sizes(m)},
+            "parts": list(_PARTS),
+        }
+        super().__init__(**settings, title=str(title), _layout=layout, _walk=self._walked(**settings))
+
+    @property
+    def last(self):
+        """The last step."""
+        return len(self._walk["frames"]) - 1
+
+    @property
+    def bytes(self):
+        """Bytes moved up to this step: {"read": …, "written": …}; at the last, those of `traffic.tiled_traffic`."""
+        frame = self._walk["frames"][self.step]
+        return {"read": frame["read"], "written": frame["written"]}
+
+    @property
+    def naive_bytes(self):
+        """The least bytes that naive attention moves, {"read": …, "written": …}: `traffic.naive_traffic`."""
+        q, k, v = self._inputs
+        return naive_traffic(len(q), len(k), q.shape[-1], v.shape[-1], self._itemsize)
+
+    @property
+    def output(self):
+        """The attention that the walk computes: (n, d_v) float64."""
+        return self._result[0].numpy().copy()
+
+    @property
+    def lse(self):
+        """The log-sum-exp of each query's scores: (n,) float64; −∞ for a query that sees no key."""
+        return self._result[1].numpy().copy()
+
+    def notify_change(self, change):
+        with self.hold_sync():  # the new walk travels with the setting that asked for it, in one message
+            super().notify_change(change)
+
+    @traitlets.validate("step")
+    def _step_exists(self, proposal):
+        if not 0 <= proposal.value <= self.last:
+            raise ValueError(f"step is {proposal.value}: give a number from 0 to {self.last}")
+        return proposal.value
+
+    @traitlets.validate("causal")
+    def _causal_is_bool(self, proposal):
+        return check_causal(proposal.value)
+
+    @traitlets.validate("block_q", "block_k")
+    def _block_fits(self, proposal):
+        return _checked_block(proposal.trait.name, proposal.value)
+
+    @traitlets.observe(*_SETTINGS)
+    def _walk_anew(self, change):
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        if settings != self._walk["settings"]:  # several may have changed together
+            self.step = 0
+            self._walk = self._walked(**settings)
+
+    def _walked(self, causal, block_q, block_k):
+        walk = _Walk(*self._inputs, causal, block_q, block_k, self._itemsize)
+        self._result = walk.o, walk.lse
+        return {"settings": {"causal": causal, "block_q": block_q, "block_k": block_k}, **walk.for_the_page()}
+
+    # ---- text and picture
+
+    def as_text(self):
+        n, m, d = self._layout["n"], self._layout["m"], self._inputs[0].shape[1]
+        frame, naive = self._walk["frames"][self.step], self.naive_bytes
+        causal = ", causal" if self.causal else ""
+        lines = [
+            f"{self.title}: {n} queries × {m} keys{causal}, d = {d}, "
+            f"blocks of {self.block_q} queries and {self.block_k} keys",
+            f"step {self.step} of {self.last}: {frame['told']}",
+            "tiles: # done, @ now, . to come, x skipped",
+            *self._map(self.step),
+        ]
+        if frame["rows"]:
+            lines += _table(_ROW_HEADS, [_row_texts(row) for row in frame["rows"]])
+        lines.append(f"moved so far:   {_moved(frame)}")
+        lines.append(f"tiled in all:   {_moved(self._walk['frames'][-1])}")
+        lines.append(f"naive at least: {_moved(naive)}")
+        return "\n".join(lines)
+
+    def alt(self):
+        step = self._pictured()
+        frame, total = self._walk["frames"][step], self._walk["frames"][-1]
+        skipped = " Tiles above the diagonal are hatched as skipped." if self._walk["skipped"] else ""
+        return (
+            f"A map of {self._layout['n']} queries by {self._layout['m']} keys in tiles, at step {step} of "
+            f"{self.last}: {frame['done']} of {len(self._walk['tiles'])} tiles are done.{skipped} {frame['told']} "
+            f"Bytes moved so far: {_moved(frame)}. Tiled in all: {_moved(total)}. Naive at least: "
+            f"{_moved(self.naive_bytes)}."
+        )
+
+    def figure(self):
+        return _draw(self, self._pictured())
+
+    def _pictured(self):
+        """The step that the picture shows: the present one, or at the start one in the middle that rescales."""
+        if self.step:
+            return self.step
+        tiles = [step for step, frame in enumerate(self._walk["frames"]) if frame["tile"] is not None]
+        rescaled = [step for step in tiles if "shrink" in self._walk["frames"][step]["told"]]
+        middle = rescaled or tiles
+        return middle[len(middle) // 2]
+
+    def _map(self, step):
+        """One character a score."""
+        walk, frame = self._walk, self._walk["frames"][step]
+        cells = np.full((self._layout["n"], self._layout["m"]), ".")
+        for top, bottom, left, right in walk["skipped"]:
+            cells[top:bottom, left:right] = "x"
+        for tile, (top, bottom, left, right) in enumerate(walk["tiles"]):
+            if tile < frame["done"]:
+                cells[top:bottom, left:right] = "#"
+            if tile == frame["tile"]:
+                cells[top:bottom, left:right] = "@"
+        for row, first, end in walk["masked"]:
+            cells[row, first:end] = np.where(cells[row, first:end] == ".", ".", "x")
+        return ["".join(row) for row in cells]
+
+
+# --- the walk -------------------------------------------------------------------------------------------------------
+
+
+class _Walk:
+    """The tiled forward of one head, float64, that keeps a record of each step for the page."""
+
+    def __init__(self, q, k, v, causal, block_q, block_k, itemsize):
+        self.sizes = len(q), len(k), q.shape[-1], v.shape[-1]
+        self.itemsize, self.read, self.written, self.done = itemsize, 0, 0, 0
+        self.o, self.lse = torch.zeros(len(q), v.shape[-1], dtype=q.dtype), torch.full((len(q),), -torch.inf).double()
+        self.tiles, self.skipped, self.masked, self.frames = [], [], [], []
+        self._run(q * (1 / math.sqrt(q.shape[-1])), k, v, causal, block_q, block_k)
+
+    def _run(self, q, k, v, causal, block_q, block_k):
+        n, m, d_k, d_v = self.sizes
+        blocks = list(query_blocks(n, m, block_q, causal))
+        first = blocks[0].start
+        unseeing = f" {_span('Query', 'Queries', slice(0, first))} may attend to no key: nothing is loaded there."
+        self._add(None, told=f"Q, K and V lie in slow memory. Nothing has moved.{unseeing if first else ''}")
+        if first:
+            self.skipped.append([0, first, 0, m])
+        for place, queries in enumerate(blocks):
+            size = queries.stop - queries.start
+            partial = nothing((size,), d_v, q)
+            cost = self._move(size * d_k)
+            told = f"Load Q block {place} ({_span('query', 'queries', queries)}): {cost:,} bytes. m = −∞, l = 0, o = 0."
+            rows = [_row(queries.start + row, _at(partial, row)) for row in range(size)]
+            self._add(queries, told, rows, held={"Q block": (size, d_k), _ROW_NUMBERS: (size, 2), "o": (size, d_v)})
+            steps = list(key_blocks(queries, n, m, block_k, causal))
+            for number, (keys, on_diagonal) in enumerate(steps):
+                partial = self._tile(q, k, v, queries, keys, on_diagonal, partial, number)
+            visible = steps[-1][0].stop
+            if visible < m:
+                self.skipped.append([queries.start, queries.stop, visible, m])
+                ahead = _span("Key", "Keys", slice(visible, m))
+                self.frames[-1]["told"] += f" {ahead}, above the diagonal: skipped, never loaded."
+            self._store(queries, partial)
+        tiled, naive = self.read + self.written, sum(naive_traffic(*self.sizes, self.itemsize).values())
+        self.frames[-1]["told"] += f" All done: {tiled:,} bytes moved; naive attention moves at least {naive:,}."
+
+    def _tile(self, q, k, v, queries, keys, on_diagonal, partial, number):
+        n, m, d_k, d_v = self.sizes
+        size, count = queries.stop - queries.start, keys.stop - keys.start
+        s = q[queries] @ k[keys].T  # (size, count)
+        told = (
+            f"Load K and V block {number} ({_span('key', 'keys', keys)}): {self._move(count * (d_k + d_v)):,} bytes. "
+        )
+        told += f"Scores {size}×{count}. "
+        if on_diagonal:
+            mask_tile(s, queries, keys, n, m)
+            hidden = int(s.isneginf().sum())
+            told += f"The diagonal runs through: {hidden} of them {'is' if hidden == 1 else 'are'} masked. "
+            sees = [(row, row + m - n + 1) for row in range(queries.start, queries.stop)]
+            self.masked += [[row, max(keys.start, ahead), keys.stop] for row, ahead in sees if ahead < keys.stop]
+        after = absorb(partial, s, v[keys])
+        factor = torch.exp(partial.m - after.m)  # finite m: every query here sees key 0
+        grown = int((factor < 1).sum())
+        if number == 0:
+            told += "There was nothing to keep: the factor e^(−∞ − m) is 0."
+        elif grown:
+            told += f"A new maximum for {grown} of {size} queries: their l and o shrink first."
+        else:
+            told += "No new maximum: every factor is 1."
+        rows = [
+            _row(queries.start + row, _at(after, row), _at(partial, row), factor[row].item(), s[row])
+            for row in range(size)
+        ]
+        held = {"Q block": (size, d_k), "K block": (count, d_k), "V block": (count, d_v)}
+        held |= {"scores": (size, count), _ROW_NUMBERS: (size, 4), "o": (size, d_v)}
+        self.tiles.append([queries.start, queries.stop, keys.start, keys.stop])
+        self._add(queries, told, rows, held, keys, len(self.tiles) - 1)
+        self.done += 1
+        return after
+
+    def _store(self, queries, partial):
+        size, d_v = queries.stop - queries.start, self.sizes[3]
+        o, lse = finish(partial)
+        self.o[queries], self.lse[queries] = o, lse
+        cost = size * (d_v + 1) * self.itemsize
+        self.written += cost
+        told = f"Divide o by l. Store {_many(size, 'output', 'outputs')} and m + log l of each: {cost:,} bytes. "
+        told += "The scores were never stored."
+        rows = [_finished(queries.start + row, _at(partial, row), o[row], lse[row]) for row in range(size)]
+        held = {"Q block": (size, self.sizes[2]), _ROW_NUMBERS: (size, 2), "o": (size, d_v)}
+        self._add(queries, told, rows, held, stored=queries.stop)
+
+    def _move(self, count):
+        """Bytes of `count` numbers loaded; they are counted."""
+        self.read += count * self.itemsize
+        return count * self.itemsize
+
+    def _add(self, queries, told, rows=(), held=None, keys=None, tile=None, stored=None):
+        before = self.frames[-1]["stored"] if self.frames else 0
+        frame = {"told": told, "rows": list(rows), "tile": tile, "done": self.done, "stored": stored or before}
+        frame["queries"] = [queries.start, queries.stop] if queries else None
+        frame["keys"] = [keys.start, keys.stop] if keys else None
+        held = held or {}
+        parts = [held.get(part, (0, 0)) for part in _PARTS]
+        frame["held"] = [f"{rows}×{columns}" if rows else "–" for rows, columns in parts]
+        frame["held_bytes"] = sum(rows * columns for rows, columns in parts) * self.itemsize
+        self.frames.append(frame | {"read": self.read, "written": self.written})
+
+    def for_the_page(self):
+        last = [frame["queries"] for frame in self.frames if frame["queries"]]
+        blocks = [list(block) for block, _ in itertools.groupby(last)]
+        return {
+            "tiles": self.tiles,
+            "skipped": self.skipped,
+            "masked": self.masked,
+            "blocks": blocks,
+            "frames": self.frames,
+        }
+
+
+_ROW_HEADS = ("query", "m", "new m", "factor", "l", "new l")
+
+
+def _at(partial, row):
+    return Partial(*(part[row] for part in partial))
+
+
+def _row(query, after, before=None, factor=None, scores=None):
+    """One query of the block at one step: texts of m, l and the factor, numbers of o, and the arithmetic in words."""
+    m, l = short(after.m), short(after.l)
+    shown = {"query": str(query), "m": [m, m], "l": [l, l], "factor": "", "o": _numbers(after.o)}
+    if before is None:
+        return shown | {"kept": shown["o"], "why": ["m = −∞, l = 0, o = 0: no key has been seen yet.", "", ""]}
+    best, added = scores.max().item(), (scores - after.m).exp().sum().item()
+    m_old, l_old, kept = short(before.m), short(before.l), short(factor)
+    why = [
+        f"new m = max({m_old}, {short(best)}) = {m}",
+        f"factor = e^({m_old} − {bracketed(m)}) = {kept}",
+        f"new l = {kept} · {l_old} + {short(added)} = {l}",
+    ]
+    rescaled = _numbers(before.o * factor)
+    return shown | {"m": [m_old, m], "l": [l_old, l], "factor": kept, "kept": rescaled, "why": why}
+
+
+def _finished(query, partial, o, lse):
+    """One query at the step that stores it."""
+    m, l = short(partial.m), short(partial.l)
+    why = [
+        f"output = o / l, each number divided by {l}",
+        f"m + log l = {m} + log {l} = {short(lse)}",
+        "stored: the output and m + log l; m and l themselves are not needed any more",
+    ]
+    shown = {"query": str(query), "m": [m, m], "l": [l, l], "factor": "÷ l"}
+    return shown | {"o": _numbers(o), "kept": _numbers(partial.o), "why": why}
+
+
+def _numbers(row):
+    return [round(value, 4) + 0.0 for value in row.tolist()]
+
+
+def _row_texts(row):
+    return [row["query"], row["m"][0], row["m"][1], row["factor"], row["l"][0], row["l"][1]]
+
+
+def _table(heads, rows):
+    wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    return [
+        "  ".join(f"{cell:>{width}}" for cell, width in zip(row, wide, strict=True)).rstrip() for row in (heads, *rows)
+    ]
+
+
+def _moved(moved):
+    read, written = moved["read"], moved["written"]
+    return f"{read:,} loaded + {written:,} stored = {read + written:,} bytes"
+
+
+def _span(one, many, part):
+    return f"{one} {part.start}" if part.stop - part.start == 1 else f"{many} {part.start} to {part.stop - 1}"
+
+
+def _many(count, one, many):
+    return f"{count} {one if count == 1 else many}"
+
+
+# --- what was given -------------------------------------------------------------------------------------------------
+
+
+def _drawn(n, m, d, seed):
+    n = _size("n", n, _MOST)
+    m = n if m is None else _size("m", m, _MOST)
+    d = _size("d", d, _MOST_WIDE)
+    rng = np.random.default_rng(seed)
+    return [torch.from_numpy(rng.standard_normal((rows, d))) for rows in (n, m, m)]
+
+
+def _given(q, k, v):
+    missing = [name for name, x in (("q", q), ("k", k), ("v", v)) if x is None]
+    if missing:
+        raise ValueError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: give q, k and v")
+    arrays = [as_matrix(name, x) for name, x in (("q", q), ("k", k), ("v", v))]
+    check_shapes(*(array.shape for array in arrays))
+    for name, array in zip("qkv", arrays, strict=True):
+        if len(array) > _MOST or array.shape[1] > _MOST_WIDE:
+            raise ValueError(
+                f"{name} is {array.shape}: the walker shows up to {_MOST} rows of {_MOST_WIDE} numbers; take a slice"
+            )
+    return [torch.from_numpy(array) for array in arrays]
+
+
+def _size(name, value, most):
+    value = whole(name, value)
+    if value > most:
+        raise ValueError(f"{name} is {value}: the walker shows up to {most}")
+    return value
+
+
+def _checked_block(name, value):
+    value = whole(name, value)
+    if value > _MOST:
+        raise ValueError(f"{name} is {value}: give 1 to {_MOST} rows")
+    return value
+
+
+def _sizes(count):
+    """Sizes of a block that the menu offers: powers of two, and all at once."""
+    return [size for size in (1, 2, 4, 8, 16) if size < count] + [count]
+
+
+# --- the picture ----------------------------------------------------------------------------------------------------
+
+
+def _draw(walker, step):
+    walk, layout = walker._walk, walker._layout
+    frame, n, m = walk["frames"][step], layout["n"], layout["m"]
+    cell = max(7, min(22, 240 // max(n, m)))
+    left, top, wide = 60, 92, 640
+    lines = _wrapped(f"Step {step} of {walker.last}. {frame['told']}", 96)
+    table = _table(_ROW_HEADS, [_row_texts(row) for row in frame["rows"][:8]]) if frame["rows"] else []
+    below = top + n * cell + 24
+    side = top + 20 * (len(_PARTS) + 8)
+    below = max(below, side)
+    height = below + 18 * len(lines) + 17 * len(table) + 14
+    fig = new_figure(wide, height)
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, wide), ylim=(height, 0))
+    ax.axis("off")
+    text = {"va": "center", "color": palette.INK, "parse_math": False}
+    ax.text(12, 18, walker.title, fontsize=10.5, fontweight="bold", **text)
+    _draw_map(ax, walk, frame, n, m, left, top, cell)
+    _draw_side(ax, walker, frame, left + m * cell + 60, top - 40, wide - (left + m * cell + 72), text)
+    for place, line in enumerate(lines):
+        ax.text(12, below + 18 * place, line, fontsize=9.5, **text)
+    for place, line in enumerate(table):
+        y = below + 18 * len(lines) + 8 + 17 * place
+        ax.text(12, y, line, fontsize=8.5, family="monospace", **text)
+    return fig
+
+
+def _draw_map(ax, walk, frame, n, m, left, top, cell):
+    from matplotlib.patches import Rectangle
+
+    def box(x, y, width, height, **look):
+        look = {"facecolor": "none", "edgecolor": palette.LINE, "linewidth": 0.8} | look
+        ax.add_patch(Rectangle((x, y), width, height, **look))
+
+    def strip(name, colour, part, count, horizontal, offset):
+        size = (count * cell, 12) if horizontal else (12, count * cell)
+        corner = (left, top - offset) if horizontal else (left - offset, top)
+        box(*corner, *size)
+        if part:
+            start, length = part[0] * cell, (part[1] - part[0]) * cell
+            at = (corner[0] + start, corner[1]) if horizontal else (corner[0], corner[1] + start)
+            box(*at, *((length, 12) if horizontal else (12, length)), facecolor=colour, edgecolor=colour)
+        before = corner[0] < left and not horizontal
+        where = (
+            (corner[0] - 6, corner[1] + (6 if horizontal else n * cell / 2))
+            if horizontal or before
+            else (corner[0] + 18, corner[1] + n * cell / 2)
+        )
+        ax.text(
+            *where, name, fontsize=9, color=palette.INK, ha="right" if horizontal or before else "left", va="center"
+        )
+
+    strip("K", palette.KEY, frame["keys"], m, True, 34)
+    strip("V", palette.VALUE, frame["keys"], m, True, 18)
+    strip("Q", palette.QUERY, frame["queries"], n, False, 18)
+    strip("o", palette.OUTPUT, [0, frame["stored"]] if frame["stored"] else None, n, False, -m * cell - 6)
+    for top_row, bottom, first, end in walk["skipped"]:
+        place = (left + first * cell, top + top_row * cell, (end - first) * cell, (bottom - top_row) * cell)
+        box(*place, hatch="////")
+    for tile, (top_row, bottom, first, end) in enumerate(walk["tiles"]):
+        place = (left + first * cell, top + top_row * cell, (end - first) * cell, (bottom - top_row) * cell)
+        now = tile == frame["tile"]
+        fill = (palette.KEY, 0.25) if now else (palette.QUERY, 0.2) if tile < frame["done"] else "white"
+        box(*place, facecolor=fill, edgecolor=palette.KEY if now else palette.LINE, linewidth=2.4 if now else 0.8,
+            zorder=3 if now else 1)  # fmt: skip
+    for row, first, end in walk["masked"]:
+        for key in range(first, end):
+            x, y = left + (key + 0.5) * cell, top + (row + 0.5) * cell
+            ax.plot(x, y, "x", color=palette.FAINT, markersize=3.2, markeredgewidth=0.8, zorder=4)
+
+
+def _draw_side(ax, walker, frame, x, y, width, text):
+    from matplotlib.patches import Rectangle
+
+    ax.text(x, y, f"in fast memory: {frame['held_bytes']:,} bytes", fontsize=9.5, fontweight="bold", **text)
+    for place, (part, size) in enumerate(zip(_PARTS, frame["held"], strict=True), start=1):
+        ax.text(x, y + 20 * place, part, fontsize=9, **text)
+        ax.text(x + 118, y + 20 * place, size, fontsize=9, **text)
+    naive, total = walker.naive_bytes, walker._walk["frames"][-1]
+    most = max(sum(naive.values()), total["read"] + total["written"])
+    y += 20 * (len(_PARTS) + 1) + 10
+    for name, moved in (("tiled so far", frame), ("tiled in all", total), ("naive at least", naive)):
+        both = moved["read"] + moved["written"]
+        ax.text(x, y, f"{name}: {both:,} bytes", fontsize=9, **text)
+        for start, size, colour in (
+            (0, moved["read"], palette.QUERY),
+            (moved["read"], moved["written"], palette.OUTPUT),
+        ):
+            corner = (x + width * start / most, y + 9)
+            ax.add_patch(Rectangle(corner, width * size / most, 9, facecolor=colour, linewidth=0))
+        y += 38
+    ax.text(x, y - 6, "blue: loaded, pink: stored", fontsize=8, **(text | {"color": palette.FAINT}))
+
+
+def _wrapped(text, width):
+    import textwrap
+
+    return textwrap.wrap(text, width)

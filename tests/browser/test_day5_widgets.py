@@ -1,0 +1,179 @@
+"""The decode stepper and the memory calculator, in JupyterLab and on pages of their own."""
+
+import pytest
+
+from course_utils.views import DecodeStepper, MemoryCalculator
+from course_utils.views.static_page import static_page
+
+CELLS = [
+    "from course_utils.views import DecodeStepper, MemoryCalculator",
+    "walk = DecodeStepper('the cat sat'.split(), 'on the mat .'.split())\nwalk",
+    "memory = MemoryCalculator()\nmemory",
+    "long = DecodeStepper([f'token{i}' for i in range(8)], [f'word{i}' for i in range(8)])\nlong",
+]
+WALK, MEMORY, LONG = ".course-decoding >> nth=0", ".course-calculator", ".course-decoding >> nth=1"
+PLAIN = """
+walk.step, walk.cached = 0, True
+memory.model, memory.context, memory.batch, memory.bytes_per_value, memory.card = 'LLaMA 7B', 4096, 1, 2, '80 GiB'
+memory.n_kv_heads = None
+"""
+
+
+@pytest.fixture
+def notebook(opened):
+    """The notebook with both widgets as they began."""
+    opened.run(PLAIN)
+    opened.wait(
+        lambda: told(opened.find(WALK)).startswith("Pass 1 of 4. All 3 tokens of the prompt"), "the first pass shows"
+    )
+    opened.wait(lambda: "4,096 tokens × 1 sequence" in told(opened.find(MEMORY)), "the calculator is as it began")
+    return opened
+
+
+def told(place):
+    return place.get_by_role("status").inner_text()
+
+
+def counted(place, state):
+    """How many cells of the grid have a state."""
+    return place.locator(f".course-decoding-grid .course-decoding-{state}").count()
+
+
+def counters(place):
+    return [row.split("\t")[1:] for row in place.get_by_role("table").locator("tbody tr").all_inner_texts()]
+
+
+class TestStepper:
+    def test_the_page_shows_the_counts_of_python(self, notebook):
+        place = notebook.find(WALK)
+        for step in range(4):
+            for cached in (True, False):
+                notebook.run(f"walk.step, walk.cached = {step}, {cached}")
+                here = DecodeStepper(["the", "cat", "sat"], ["on", "the", "mat", "."], cached)
+                here.step = step
+                expected = here._frames[step]["told"]["with" if cached else "without"]
+                notebook.wait(lambda text=expected: told(place) == text, f"the page shows pass {step}")
+                work = here.work["with" if cached else "without"]
+                assert counted(place, "now") + counted(place, "masked") == work.scores + 3 * work.rows
+                assert counted(place, "read") == 2 * (3 + step - work.rows)
+                assert counters(place) == here._frames[step]["table"]
+
+    def test_buttons_keys_and_slider_step_and_python_follows(self, notebook):
+        place = notebook.find(WALK)
+        place.get_by_role("button", name="step").click()
+        notebook.expect("walk.step", "1")
+        notebook.page.keyboard.press("ArrowRight")
+        notebook.expect("walk.step", "2")
+        notebook.page.keyboard.press("Home")
+        notebook.expect("walk.step", "0")
+        notebook.page.keyboard.press("End")
+        notebook.expect("walk.step", "3")
+        place.get_by_role("button", name="back").click()
+        notebook.expect("walk.step", "2")
+        place.get_by_role("slider").press("ArrowLeft")
+        notebook.expect("walk.step", "1")
+        place.get_by_role("checkbox").uncheck()
+        notebook.expect("walk.cached", "False")
+
+    def test_it_plays_to_the_end_and_stops(self, notebook):
+        place = notebook.find(WALK)
+        place.get_by_role("button", name="play").click()
+        assert place.get_by_role("button", name="pause").count() == 1
+        notebook.wait(lambda: told(place).endswith("That row decides on “.”."), "the last pass shows")
+        notebook.wait(lambda: place.get_by_role("button", name="play").count() == 1, "it has stopped")
+        notebook.expect("walk.step", "3")
+
+    def test_a_pause_keeps_the_pass(self, notebook):
+        place = notebook.find(WALK)
+        place.get_by_role("button", name="play").click()
+        place.get_by_role("button", name="pause").click()
+        before = told(place)
+        notebook.page.wait_for_timeout(1500)
+        assert told(place) == before
+
+    def test_nothing_moves_while_it_steps(self, notebook):
+        place = notebook.find(LONG)
+        boxes = []
+        for step in (0, 3, 7):
+            notebook.run(f"long.step = {step}")
+            notebook.wait(lambda n=step: told(place).startswith(f"Pass {n + 1} of 8."), "the step shows")
+            found = [place.locator(part) for part in (".course-decoding-grid", "table.course-decoding-counters")]
+            boxes.append([node.bounding_box() for node in found])
+        assert boxes[0] == boxes[1] == boxes[2]
+
+
+class TestCalculator:
+    def test_menus_and_sliders_set_python_and_the_bar_follows(self, notebook):
+        place = notebook.find(MEMORY)
+        place.get_by_role("combobox", name="model").select_option("Llama 3 8B")
+        notebook.expect("memory.model", "'Llama 3 8B'")
+        place.get_by_role("combobox", name="numbers in the cache").select_option("1")
+        notebook.expect("memory.bytes_per_value", "1")
+        place.get_by_role("combobox", name="card").select_option("24 GiB")
+        notebook.expect("memory.card", "'24 GiB'")
+        place.get_by_role("slider", name="context").press("End")
+        notebook.expect("memory.context", "131072")
+        place.get_by_role("slider", name="batch").press("ArrowRight")
+        notebook.expect("memory.batch", "2")
+        place.get_by_role("slider", name="heads").press("Home")
+        notebook.expect("memory.n_kv_heads", "1")
+        here = MemoryCalculator("Llama 3 8B", 131072, 2, 1, 1, "24 GiB")
+        bar = place.locator(".course-calculator-track .course-calculator-cache")
+        notebook.wait(lambda: bar.get_attribute("data-value") == str(here.cache_bytes), "the bar shows the bytes")
+        assert told(place) == "\n".join(here._lines())
+
+    def test_bars_stand_to_scale_beside_the_card(self, notebook):
+        place = notebook.find(MEMORY)
+        notebook.run("memory.batch = 64")
+        notebook.wait(lambda: "does not fit" in told(place), "it does not fit")
+        boxes = [
+            place.locator(f".course-calculator-track .course-calculator-{part}").bounding_box()
+            for part in ("weights", "cache", "card")
+        ]
+        here = MemoryCalculator(batch=64)
+        assert boxes[1]["width"] / boxes[0]["width"] == pytest.approx(here.cache_bytes / here.weight_bytes, rel=0.02)
+        assert boxes[1]["x"] == pytest.approx(boxes[0]["x"] + boxes[0]["width"], abs=1)
+        card = boxes[2]["x"] + boxes[2]["width"] / 2 - boxes[0]["x"]
+        assert card / boxes[0]["width"] == pytest.approx(80 * 2**30 / here.weight_bytes, rel=0.02)
+
+    def test_a_latent_cache_has_no_heads_to_choose(self, notebook):
+        place = notebook.find(MEMORY)
+        place.get_by_role("combobox", name="model").select_option("DeepSeek-V3")
+        notebook.wait(lambda: "latent" in told(place), "the latent shows")
+        assert place.get_by_role("slider", name="heads").is_disabled()
+
+
+@pytest.mark.parametrize("selector", [".course-decoding", MEMORY])
+def test_no_axe_violations_in_either_theme(notebook, selector):
+    notebook.run("walk.step = 2; memory.batch = 64")
+    notebook.check_accessible(selector)
+
+
+@pytest.mark.parametrize("width", [1280, 640])
+def test_nothing_is_cut_off_on_a_page_of_its_own(chromium, tmp_path, width):
+    for place, widget in enumerate((DecodeStepper(["the", "cat", "sat"], ["on"]), MemoryCalculator(batch=8))):
+        file = tmp_path / f"page{place}.html"
+        file.write_text(static_page(widget, "A page"), encoding="utf-8")
+        context = chromium.new_context(offline=True, viewport={"width": width, "height": 900})
+        page, heard = context.new_page(), []
+        page.on("console", lambda message, heard=heard: heard.append(message.text))
+        page.on("pageerror", lambda error, heard=heard: heard.append(str(error)))
+        page.goto(file.as_uri())
+        page.get_by_role("status").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert page.locator("#widget > img").count() == 0 and heard == []
+        context.close()
+
+
+def test_a_page_without_kernel_steps(chromium, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(static_page(DecodeStepper(["a", "b"], ["c", "d"]), "A page"), encoding="utf-8")
+    context = chromium.new_context(offline=True)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    place = page.locator(".course-decoding")
+    place.get_by_role("button", name="step").click()
+    assert told(place).startswith("Pass 2 of 2. Only “c” goes")
+    place.get_by_role("checkbox").uncheck()
+    assert told(place).startswith("Pass 2 of 2. All 3 tokens go")
+    context.close()

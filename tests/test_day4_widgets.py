@@ -1,0 +1,418 @@
+"""The head gallery and the head ablation without a browser: what they take, refuse, measure, say and draw."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils.models import induction
+from course_utils.models.decoder import Decoder
+from course_utils.views import HeadAblation, HeadGallery
+from course_utils.views.static_page import static_page
+
+TOKENS = ["the", "cat", "sat"]
+PERIOD = 12
+
+
+def weights(n_layers=2, h=3, n=3, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(n), size=(n_layers, h, n))
+
+
+def gallery(**more):
+    return HeadGallery(weights(), TOKENS, **more)
+
+
+@pytest.fixture
+def model():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Decoder(32, 64, 2, 4, d_ff=0)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return induction.load()
+
+
+class TestGallery:
+    def test_the_page_gets_every_weight_in_thousandths_layer_by_layer(self):
+        given = weights(4, 2, 3)
+        sent = np.frombuffer(HeadGallery(given, TOKENS)._thousandths, dtype="<u2").reshape(given.shape)
+        np.testing.assert_allclose(sent / 1000, given, atol=0.0005001)
+        assert (sent.sum(-1) > 995).all()
+
+    def test_it_takes_what_a_decoder_returns_with_its_tokens(self, model):
+        tokens = induction.repeated(1, PERIOD)
+        by_layer = model(tokens, return_weights=True)[1]
+        stacked = torch.stack(by_layer)
+        shown = [HeadGallery(given, tokens) for given in (by_layer, stacked, stacked[:, 0], stacked.tolist())]
+        for each in shown:
+            assert each.weights.shape == (2, 4, 24, 24)
+            np.testing.assert_allclose(each.weights, stacked[:, 0].detach().numpy(), atol=1e-6)
+            assert each._tokens == [str(token) for token in tokens[0].tolist()]
+
+    def test_scores_are_told_to_two_decimals_with_the_place_of_the_largest(self):
+        scores = {"rise": torch.tensor([[0.125, -0.004, 1.0], [-2.5, 3.456, 0.0]]), "other": np.eye(2, 3)}
+        shown = gallery(scores=scores)
+        assert [entry["name"] for entry in shown._scores] == ["rise", "other"]
+        assert shown._scores[0]["values"] == ["0.13", "0.00", "1.00", "−2.50", "3.46", "0.00"]
+        assert [entry["most"] for entry in shown._scores] == [4, 0]
+        shown.scores = {"rise": np.zeros((2, 3)), "other": [[0, 0, 0], [1, 0, 0.5]]}
+        assert shown._scores[1]["most"] == 3 and shown.scores["other"][1, 0] == 1
+
+    def test_head_and_row_are_read_and_set_with_any_whole_numbers(self):
+        shown = gallery()
+        assert shown.head is None and shown.row is None
+        for head in ((1, 2), [1, 2], np.array([1, 2]), torch.tensor([1, 2]), divmod(np.int64(5), 3)):
+            shown.head = head
+            assert shown.head == (1, 2) and type(shown.head[0]) is int
+        shown.set_state({"head": [0, 1], "row": 2})
+        assert (shown.head, shown.row) == ((0, 1), 2)
+        shown.set_state({"head": None, "row": None})
+        assert (shown.head, shown.row) == (None, None)
+
+    def test_new_weights_keep_the_enlarged_head_and_the_pinned_row(self):
+        shown = gallery()
+        shown.head, shown.row, before = (1, 0), 2, shown._thousandths
+        shown.weights = weights(seed=1)
+        assert (shown.head, shown.row) == ((1, 0), 2) and shown._thousandths != before
+        np.testing.assert_array_equal(shown.weights, weights(seed=1))
+
+    def test_what_it_gives_out_are_copies(self):
+        shown = gallery(scores={"s": np.zeros((2, 3))})
+        shown.weights[:] = 0
+        shown.scores["s"][:] = 9
+        assert shown.weights.sum() == pytest.approx(18) and shown.scores["s"].sum() == 0
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"weights": weights()[0]}, r"weights has shape \(3, 3, 3\): \(n_layers, h, n, n\) is needed"),
+            ({"weights": np.zeros((2, 2, 3, 3, 3))}, "pick one sequence of the batch first"),
+            ({"weights": weights(n=4)}, "there are 3 tokens: the last two sizes have to be 3"),
+            ({"weights": weights() - 1}, r"weights\[0, 0, 0, 0\] is -.*: a weight lies between 0 and 1"),
+            (
+                {"weights": np.full((1, 1, 3, 3), np.nan)},
+                r"weights\[0, 0, 0, 0\] is nan: every number has to be finite",
+            ),
+            ({"weights": [[1], [1, 2]]}, "weights does not hold numbers in equal rows"),
+            ({"weights": np.zeros((17, 1, 3, 3))}, "shows up to 16 layers, 16 heads and 64 tokens"),
+            ({"weights": weights(1, 1, 65), "tokens": range(65)}, "64 tokens"),
+            ({"tokens": "the cat sat"}, "tokens is one string"),
+            ({"tokens": ["the", "cat"]}, "there are 2 tokens"),
+            ({"scores": {"induction": np.zeros((3, 2))}}, r"scores\['induction'\] is for \(3, 2\) but there are 2 lay"),
+            ({"scores": {"induction": np.full((2, 3), np.inf)}}, r"scores\['induction'\]\[0, 0\] is inf"),
+            ({"scores": np.zeros((2, 3))}, "scores is ndarray: give a dict"),
+        ],
+    )
+    def test_what_does_not_fit_is_told(self, given, message):
+        with pytest.raises(ValueError, match=message):
+            HeadGallery(**{"weights": weights(), "tokens": TOKENS, **given})
+
+    @pytest.mark.parametrize(
+        ("name", "value", "message"),
+        [
+            ("head", (2, 0), r"head is \(2, 0\): layers go from 0 to 1, heads from 0 to 2"),
+            ("head", (0, -1), "head is"),
+            ("head", 3, r"head is 3: give a pair \(layer, head\)"),
+            ("head", (0, 1, 2), "give a pair"),
+            ("head", (0.0, 1), "give a pair"),
+            ("row", 3, "row is 3 but there are 3 tokens: 0 to 2, or None to unpin"),
+            ("row", -1, "row is -1"),
+            ("weights", weights(2, 2), r"weights is for \(2, 2\) but there are 2 layers of 3 heads"),
+            ("weights", weights(n=2), "there are 3 tokens"),
+            ("scores", {"other": np.zeros((2, 3))}, "scores are named other but those shown are induction"),
+        ],
+    )
+    def test_what_is_set_has_to_fit_too_and_changes_nothing_otherwise(self, name, value, message):
+        shown = gallery(scores={"induction": np.zeros((2, 3))})
+        shown.head, shown.row = (1, 1), 1
+        before = shown.get_state(["head", "row", "_thousandths", "_scores"])
+        with pytest.raises(ValueError, match=message):
+            setattr(shown, name, value)
+        assert shown.get_state(["head", "row", "_thousandths", "_scores"]) == before
+
+    @pytest.mark.parametrize(("h", "n"), [(1, 1), (2, 8), (4, 24), (8, 32), (12, 32), (12, 48), (16, 64)])
+    def test_every_weight_is_at_least_a_pixel_and_all_of_a_map_are_equally_large(self, h, n):
+        layout = HeadGallery(weights(1, h, n), range(n))._layout
+        assert layout["wide"] % n == layout["small"] % n == 0
+        assert n <= layout["small"] <= layout["wide"] <= max(n, 132) and layout["cell"] * n <= 324
+
+    def test_the_text_tells_the_scores_the_enlarged_head_and_where_the_pinned_row_attends(self):
+        given = np.tile(np.tri(3) / np.tri(3).sum(1, keepdims=True), (1, 2, 1, 1))
+        given[0, 1, 2] = [0.25, 0.75, 0]
+        shown = HeadGallery(given, TOKENS, {"score": [[0.5, 1]]}, title="heads of a toy")
+        told = ["heads of a toy: 1 layer × 2 heads, 3 tokens", "", "score", "         head 0  head 1"]
+        assert shown.as_text().splitlines() == [*told, "layer 0    0.50    1.00"]
+        shown.row = 2
+        assert shown.as_text().splitlines()[-3:] == [
+            "row 2, the query “sat”, attends most to",
+            "layer 0, head 0: key 0 “the”, 0.33",
+            "layer 0, head 1: key 1 “cat”, 0.75",
+        ]
+        shown.head = (0, 1)
+        assert shown.as_text().splitlines()[-4:] == [
+            "enlarged: layer 0, head 1",
+            "",
+            "row 2, the query “sat”, attends most to",
+            "layer 0, head 1: key 1 “cat”, 0.75",
+        ]
+        assert shown.alt().endswith(
+            "Score is largest in layer 0, head 1, 1.00. Enlarged: layer 0, head 1. "
+            "Row 2 is marked: “sat” attends in layer 0, head 1 most to key 1 “cat”, 0.75."
+        )
+
+    def test_without_scores_the_text_tells_how_sharp_each_head_is(self):
+        uniform, sharp = np.full((3, 3), 1 / 3), np.eye(3)
+        lines = HeadGallery([[uniform, sharp]], TOKENS).as_text().splitlines()
+        assert lines[2] == "largest weight of a row, mean over the rows" and lines[-1] == "layer 0    0.33    1.00"
+
+    def test_the_picture_has_a_map_for_each_head_one_more_when_enlarged_and_frames_the_row_in_all(self):
+        shown = gallery(scores={"s": np.zeros((2, 3))})
+        (ax,) = shown.figure().axes
+        assert len(ax.images) == len(ax.patches) == 6
+        shown.head, shown.row = (0, 0), 1
+        (ax,) = shown.figure().axes
+        assert len(ax.images) == 7 and len(ax.patches) == 14
+        np.testing.assert_array_equal(ax.images[-1].get_array(), shown.weights[0, 0])
+        for image, (edge, frame) in zip(ax.images, zip(ax.patches[::2], ax.patches[1::2], strict=True), strict=True):
+            left, right, bottom, top = image.get_extent()
+            assert edge.get_bbox().bounds == pytest.approx((left, top, right - left, bottom - top))
+            third = (bottom - top) / 3  # the second of three rows
+            assert frame.get_bbox().bounds == pytest.approx((left, top + third, right - left, third))
+
+    def test_the_heads_of_the_trained_model_are_where_its_scores_say(self, trained):
+        tokens = induction.repeated(1, PERIOD)
+        scores = {"induction": induction.induction_scores(trained, PERIOD)}
+        shown = HeadGallery(induction.head_weights(trained, tokens), tokens, scores)
+        shown.head = divmod(int(scores["induction"].argmax()), trained.n_heads)
+        row = shown.weights[shown.head][PERIOD + 4]
+        assert row.argmax() == 5  # the token after the first occurrence
+        assert "Enlarged: layer 1" in shown.alt()
+
+
+class TestAblation:
+    def test_with_every_head_on_the_loss_is_that_of_the_model(self, trained):
+        tokens = induction.repeated(1, PERIOD)
+        shown = HeadAblation(trained, tokens, from_token=PERIOD + 1)
+        assert shown.loss == shown.whole_loss
+        assert shown.loss == pytest.approx(induction.repeat_loss(trained, tokens, PERIOD), abs=1e-5)
+        np.testing.assert_allclose(shown.losses, induction.token_losses(trained, tokens)[0], atol=1e-4)
+        assert HeadAblation(trained, tokens[0]).loss == pytest.approx(shown.losses.mean())
+
+    def test_heads_switched_off_are_those_of_head_masks(self, model):
+        tokens, on = induction.repeated(1, 4), torch.ones(2, 4)
+        shown = HeadAblation(model, tokens, from_token=3)
+        shown.off = [(1, 2), (0, 3)]
+        on[1, 2] = on[0, 3] = 0
+        expected = induction.token_losses(model, tokens, on)[0].numpy()
+        np.testing.assert_allclose(shown.losses, expected, atol=1e-5)
+        assert shown.loss == pytest.approx(expected[2:].mean(), abs=1e-5)
+        np.testing.assert_allclose(shown.whole_losses, induction.token_losses(model, tokens)[0], atol=1e-5)
+        shown.off = []
+        assert shown.loss == shown.whole_loss
+
+    def test_off_is_a_sorted_list_without_doubles_of_plain_pairs(self, model):
+        shown = HeadAblation(model, [1, 2, 3])
+        shown.off = [[1, 0], (np.int64(0), torch.tensor(2)), (1, 0)]
+        assert shown.off == [(0, 2), (1, 0)] and type(shown.off[0][0]) is int
+        shown.set_state({"off": [[1, 3]]})  # as the page does
+        assert shown.off == [(1, 3)] and shown._result["off"] == [[1, 3]]
+
+    def test_each_alone_is_the_ablation_of_the_library_and_leaves_the_switches(self, trained):
+        tokens = induction.repeated(1, PERIOD)
+        shown = HeadAblation(trained, tokens, from_token=PERIOD + 1)
+        assert shown.rises is None
+        shown.off = [(0, 0)]
+        np.testing.assert_allclose(shown.each_alone(), induction.ablation(trained, tokens, PERIOD), atol=1e-4)
+        assert shown.off == [(0, 0)] and shown._rises[3].startswith("+3.")
+        assert "rise when it alone is off" in shown.as_text()
+
+    def test_the_button_of_the_page_asks_for_each_alone(self, model):
+        shown = HeadAblation(model, [1, 2, 3])
+        shown.set_state({"_asked": 1})
+        assert shown.rises.shape == (2, 4) and len(shown._rises) == 8
+
+    def test_the_model_is_not_changed_and_leaves_no_gradient(self, model):
+        model.train()
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        random = torch.random.get_rng_state()
+        shown = HeadAblation(model, induction.repeated(1, 4))
+        shown.off = [(0, 0)]
+        shown.each_alone()
+        assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+        assert model.training and all(part.grad is None for part in model.parameters())
+        assert torch.equal(random, torch.random.get_rng_state())
+
+    def test_the_model_is_live(self, model):
+        shown = HeadAblation(model, [1, 2, 3])
+        before = shown.whole_loss
+        with torch.no_grad():
+            model.unembedding.weight.zero_()  # now every token is as likely as every other
+        shown.off = [(0, 0)]
+        assert before != pytest.approx(np.log(32), abs=1e-3)
+        assert (shown.loss, shown.whole_loss) == (pytest.approx(np.log(32)), pytest.approx(np.log(32)))
+
+    def test_a_change_and_its_losses_reach_the_page_in_one_message(self, model, monkeypatch):
+        shown, sent = HeadAblation(model, [1, 2, 3]), []
+        monkeypatch.setattr(shown, "_send", lambda message, buffers=None: sent.append(message))
+        shown.off = [(0, 0)]
+        assert [set(message["state"]) for message in sent] == [{"off", "_result"}]
+
+    def test_the_axis_of_the_bars_holds_every_loss_and_never_shrinks(self, trained):
+        shown, tops = HeadAblation(trained, induction.repeated(1, PERIOD)), []
+        for off in ([], [(0, 3)], [(layer, head) for layer in range(2) for head in range(4)], []):
+            shown.off = off
+            tops.append(shown._result["top"])
+            assert max(*shown.losses, *shown.whole_losses, np.log(32)) <= tops[-1]
+        assert tops == sorted(tops)
+
+    def test_the_line_says_how_many_are_off_and_how_the_loss_moved(self, trained):
+        shown = HeadAblation(trained, induction.repeated(1, PERIOD), from_token=PERIOD + 1)
+        assert shown._result["line"] == f"Every head is on. Mean loss of tokens 13 to 23: {shown.loss:.2f} nats."
+        shown.off = [(0, 3)]
+        more = shown.loss - shown.whole_loss
+        assert shown._result["line"] == (
+            f"1 head off. Mean loss of tokens 13 to 23: {shown.loss:.2f} nats, {more:.2f} more than the whole model."
+        )
+        shown = HeadAblation(trained, [1, 2, 3], from_token=2)
+        assert "Loss of token 2: " in shown._result["line"]
+
+    def test_a_loss_that_falls_or_stays_is_said_so(self):
+        class Fixed(Toy):
+            def __call__(self, tokens, head_masks):
+                logits = torch.zeros(1, tokens.shape[1], 4)
+                logits[..., 0] = 1 - head_masks[0, 0]  # token 0 becomes likelier without head 0
+                return logits
+
+        shown = HeadAblation(Fixed(), [0, 0, 0])
+        shown.off = [(0, 0)]
+        assert shown._result["line"].endswith("0.74 nats, 0.64 less than the whole model.")
+        shown.off = [(0, 1)]
+        assert shown._result["line"].endswith("1.39 nats, as the whole model.")
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"model": torch.nn.Linear(2, 2)}, "model is Linear: a Decoder is needed"),
+            ({"model": None}, "model is NoneType"),
+            ({"model": Decoder(4, 8, 0, 2)}, "the model has no layers"),
+            ({"model": Decoder(4, 8, 17, 2, d_ff=0)}, "17 layers of 2 heads: up to 16"),
+            ({"tokens": [[1, 2], [3, 1]]}, r"tokens is \(2, 2\): one sequence is needed"),
+            ({"tokens": [1.0, 2.0]}, "tokens is torch.float32"),
+            ({"tokens": ["a", "b"]}, "tokens do not make a tensor"),
+            ({"tokens": [1]}, "there are 1 tokens: the widget shows 2 to 96"),
+            ({"tokens": [0] * 97}, "there are 97 tokens"),
+            ({"tokens_as": ["a"]}, "tokens_as has 1 labels but there are 3 tokens"),
+            ({"tokens_as": "abc"}, "tokens_as is one string"),
+            ({"from_token": 0}, "from_token is 0: give a whole number from 1 to 2"),
+            ({"from_token": 3}, "from_token is 3"),
+            ({"from_token": 1.0}, "from_token is 1.0"),
+        ],
+    )
+    def test_what_does_not_fit_is_told(self, model, given, message):
+        with pytest.raises(ValueError, match=message):
+            HeadAblation(**{"model": model, "tokens": [1, 2, 3], **given})
+
+    @pytest.mark.parametrize("off", [[(2, 0)], [(0, 4)], [0], [(0, 1, 2)], [(-1, 0)]])
+    def test_heads_that_are_not_there_change_nothing(self, model, off):
+        shown = HeadAblation(model, [1, 2, 3])
+        shown.off = [(0, 1)]
+        with pytest.raises(ValueError, match="a head in off is"):
+            shown.off = off
+        assert shown.off == [(0, 1)] == [tuple(head) for head in shown._result["off"]]
+
+    def test_what_the_model_raises_is_a_message_and_the_next_switch_runs_it_again(self):
+        class Moody(Toy):
+            def __call__(self, tokens, head_masks):
+                print("called")
+                if head_masks[0, 0] == 0:
+                    raise RuntimeError("head 0 is needed\nfor this")
+                return torch.zeros(1, tokens.shape[1], 4)
+
+        shown = HeadAblation(Moody(), [1, 2, 3])
+        assert shown.problem == "" and shown.loss == pytest.approx(np.log(4))
+        shown.off = [(0, 0)]
+        assert shown.problem == "the model raised RuntimeError: head 0 is needed for this" == shown._result["line"]
+        assert np.isnan(shown.loss) and shown.whole_loss == pytest.approx(np.log(4))
+        assert shown._result["losses"] == [None, None] and shown.problem in shown.as_text()
+        shown._repr_mimebundle_()
+        assert shown.each_alone().tolist()[0][1] == 0 and shown._rises == ["–", "0.00"]
+        shown.off = [(0, 1)]
+        assert shown.problem == "" and shown.loss == pytest.approx(np.log(4))
+
+    def test_a_loss_that_is_not_finite_is_a_message_too(self):
+        class Broken(Toy):
+            def __call__(self, tokens, head_masks):
+                return torch.full((1, tokens.shape[1], 4), torch.nan)
+
+        shown = HeadAblation(Broken(), [1, 2, 3])
+        assert shown.problem == "the loss of token 1 is nan: no mean can be told"
+        shown._repr_mimebundle_()
+
+    def test_a_model_that_prints_is_not_heard(self, capsys):
+        class Loud(Toy):
+            def __call__(self, tokens, head_masks):
+                print("called")
+                tokens[:] = 0  # and writes into its input
+                return torch.zeros(1, tokens.shape[1], 4)
+
+        shown = HeadAblation(Loud(), [1, 2, 3])
+        assert capsys.readouterr().out == "" and shown._ids.tolist() == [[1, 2, 3]]
+
+    def test_the_text_has_the_switches_and_both_losses(self, model):
+        shown = HeadAblation(model, [1, 2, 3], title="a toy")
+        shown.off = [(0, 1)]
+        lines = shown.as_text().splitlines()
+        assert lines[:4] == [
+            "a toy: 2 × 4 heads, 3 tokens",
+            "         head 0  head 1  head 2  head 3",
+            "layer 0      on     off      on      on",
+            "layer 1      on      on      on      on",
+        ]
+        assert lines[4:] == [shown._result["line"], f"The whole model: {shown.whole_loss:.2f} nats."]
+        assert "off: layer 0 head 1." in shown.alt() and shown._result["line"] in shown.alt()
+
+    def test_the_picture_has_a_bar_and_an_outline_for_each_token(self, model):
+        shown = HeadAblation(model, induction.repeated(1, 3), from_token=4)
+        shown.off = [(1, 1)]
+        switches, bars = shown.figure().axes
+        assert len(switches.patches) == 8
+        here, outlines = [patch for patch in bars.patches if patch.get_fill()], bars.patches[-5:]
+        assert len(bars.patches) == 10 and len(here) >= 5
+        heights = [patch.get_height() for patch in bars.patches]
+        np.testing.assert_allclose(sorted(heights[:5]), sorted(shown.losses), atol=1e-9)
+        np.testing.assert_allclose([patch.get_height() for patch in outlines], shown.whole_losses, atol=1e-9)
+
+
+class Toy:
+    """A model without parameters: one layer of two heads."""
+
+    blocks, n_heads = (None,), 2
+
+    def parameters(self):
+        return []
+
+
+def an_ablation():
+    torch.manual_seed(0)
+    shown = HeadAblation(Decoder(32, 64, 2, 4, d_ff=0), induction.repeated(1, 4))
+    shown.off = [(0, 0)]
+    shown.each_alone()
+    return shown
+
+
+def a_gallery():
+    shown = gallery(scores={"induction": np.linspace(0, 1, 6).reshape(2, 3)})
+    shown.head, shown.row = (1, 1), 2
+    return shown
+
+
+@pytest.mark.parametrize("make", [a_gallery, an_ablation], ids=["gallery", "ablation"])
+class TestWithoutAKernel:
+    def test_all_it_sends_is_json_and_its_page_needs_nothing_from_elsewhere(self, make):
+        state = {name: value for name, value in make().get_state().items() if not isinstance(value, bytes)}
+        json.dumps({name: value for name, value in state.items() if name != "layout"}, allow_nan=False)
+        page = static_page(make(), "a page")
+        assert page == static_page(make(), "a page") and "http" not in page

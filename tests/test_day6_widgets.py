@@ -1,0 +1,397 @@
+"""The tile walker and the online-softmax stepper without a browser: their arithmetic, their bytes, what they refuse."""
+
+import itertools
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils.attention import masks, tensors, tiled, traffic
+from course_utils.views import OnlineSoftmaxStepper, TileWalker
+
+INF = math.inf
+ROW = [0.5, 2.0, 1.0, -1.0, 3.0, 2.5, 0.0, 1.5]
+CORNERS = [[1, 0], [0, 1], [-1, 0], [0, -1]] * 2
+SIZES = [  # n, m, block_q, block_k, causal
+    (16, 16, 4, 4, False),
+    (16, 16, 4, 4, True),
+    (7, 5, 3, 2, False),
+    (5, 9, 2, 4, True),
+    (9, 5, 2, 2, True),  # the first four queries see no key
+    (6, 6, 1, 4, True),
+    (6, 6, 32, 32, True),
+    (1, 1, 1, 1, False),
+]
+sizes = pytest.mark.parametrize(("n", "m", "block_q", "block_k", "causal"), SIZES)
+
+
+def walker(n=7, m=5, block_q=3, block_k=2, causal=False, **more):
+    return TileWalker(n, m, 6, block_q, block_k, causal, **more)
+
+
+def at_each_step(shown):
+    for step in range(shown.last + 1):
+        shown.step = step
+        yield shown._walk["frames"][step] if isinstance(shown, TileWalker) else shown._frames[step]
+
+
+class TestTileWalker:
+    @sizes
+    def test_the_walk_ends_in_attention(self, n, m, block_q, block_k, causal):
+        shown = walker(n, m, block_q, block_k, causal)
+        q, k, v = shown._inputs
+        mask = masks.causal(n, m) if causal else None
+        output, _ = tensors.attention(q, k, v, mask=mask)
+        lse = tiled.forward(q, k, v, causal)[1]
+        seen = np.isfinite(lse.numpy())
+        np.testing.assert_allclose(shown.output[seen], output.numpy()[seen], atol=1e-12)
+        np.testing.assert_allclose(shown.lse, lse.numpy(), atol=1e-12)
+        assert (shown.output[~seen] == 0).all()
+
+    @sizes
+    def test_the_bytes_are_those_that_the_meter_and_the_formula_count(self, n, m, block_q, block_k, causal):
+        shown = walker(n, m, block_q, block_k, causal)
+        memory = traffic.FastMemory(10**6)
+        q, k, v = (x.float() for x in shown._inputs)
+        traffic.metered_forward(q, k, v, memory, causal, block_q=block_q, block_k=block_k)
+        moved = [shown.bytes for _ in at_each_step(shown)]
+        assert moved[0] == {"read": 0, "written": 0}
+        assert moved[-1] == {"read": memory.read, "written": memory.written}
+        assert moved[-1] == traffic.tiled_traffic(n, m, 6, 6, block_q, block_k, 4, causal)
+        assert shown.naive_bytes == traffic.naive_traffic(n, m, 6, 6, 4)
+        for one, other in itertools.pairwise(moved):  # every step moves something, none takes back
+            assert one["read"] <= other["read"] and one["written"] <= other["written"] and one != other
+
+    def test_half_precision_halves_the_bytes(self):
+        wide, narrow = walker(bytes_per_value=4), walker(bytes_per_value=2)
+        wide.step, narrow.step = wide.last, narrow.last
+        assert wide.bytes == {name: 2 * count for name, count in narrow.bytes.items()}
+        assert wide.naive_bytes["read"] == 2 * narrow.naive_bytes["read"]
+
+    def test_a_full_tile_holds_the_footprint_and_the_other_steps_less(self):
+        shown = walker(16, 16, 4, 2)
+        footprint = traffic.footprint(4, 2, 6, 6, 4)
+        for frame in at_each_step(shown):
+            assert frame["held_bytes"] == footprint if frame["tile"] is not None else frame["held_bytes"] < footprint
+        assert shown._walk["frames"][0]["held_bytes"] == 0
+        assert shown._walk["frames"][2]["held"] == ["4×6", "2×6", "2×6", "4×2", "4×4", "4×6"]
+        four = shown._layout["parts"][4].rstrip(")").replace(" (", ", ").split(", ")
+        assert four == ["m", "l", "new m", "sum"]  # the 4 of its 4×4
+
+    @sizes
+    def test_every_tile_leaves_the_partial_result_of_the_keys_so_far(self, n, m, block_q, block_k, causal):
+        shown = walker(n, m, block_q, block_k, causal)
+        q, k, v = shown._inputs
+        mask = masks.causal(n, m) if causal else torch.ones(n, m, dtype=torch.bool)
+        for frame in shown._walk["frames"]:
+            if frame["tile"] is None:
+                continue
+            top, bottom, _, stop = shown._walk["tiles"][frame["tile"]]
+            rows, keys = slice(top, bottom), slice(0, stop)
+            wanted = tiled.partial_attention(q[rows], k[keys], v[keys], mask[rows, keys])
+            assert [int(row["query"]) for row in frame["rows"]] == list(range(top, bottom))
+            for row, m_now, l_now, o_now in zip(frame["rows"], *wanted, strict=True):
+                assert as_number(row["m"][1]) == pytest.approx(m_now.item(), abs=6e-4)
+                assert as_number(row["l"][1]) == pytest.approx(l_now.item(), abs=6e-4)
+                np.testing.assert_allclose(row["o"], o_now.numpy(), atol=6e-5)
+
+    def test_what_was_is_multiplied_by_the_factor_before_the_tile_is_added(self):
+        shown = walker(16, 16, 4, 4)
+        shrunk = 0
+        for before, frame in itertools.pairwise(shown._walk["frames"]):
+            if frame["tile"] is None:
+                continue
+            for old, row in zip(before["rows"], frame["rows"], strict=True):
+                assert row["m"][0] == old["m"][1] and row["l"][0] == old["l"][1]
+                factor = math.exp(as_number(row["m"][0]) - as_number(row["m"][1]))
+                assert as_number(row["factor"]) == pytest.approx(factor, abs=2e-3)
+                np.testing.assert_allclose(row["kept"], np.multiply(old["o"], factor), atol=1e-2)
+                shrunk += 0 < factor < 0.9
+                check_arithmetic(row["why"])
+        assert shrunk > 5
+
+    def test_the_last_step_of_a_block_divides_and_stores(self):
+        shown = walker(8, 8, 4, 4)
+        frames = shown._walk["frames"]
+        stores = [step for step, frame in enumerate(frames) if frame["stored"] > frames[step - 1]["stored"]]
+        assert [frames[step]["stored"] for step in stores] == [4, 8] and stores[-1] == shown.last
+        for step, start in zip(stores, (0, 4), strict=True):
+            np.testing.assert_allclose([r["o"] for r in frames[step]["rows"]], shown.output[start:][:4], atol=6e-5)
+            assert "Divide o by l. Store 4 outputs" in frames[step]["told"]
+
+    @sizes
+    def test_tiles_skips_and_crosses_cover_every_score_once(self, n, m, block_q, block_k, causal):
+        walk = walker(n, m, block_q, block_k, causal)._walk
+        covered, may = np.zeros((n, m), int), np.zeros((n, m), bool)
+        for top, bottom, first, end in walk["tiles"]:
+            covered[top:bottom, first:end] += 1
+            may[top:bottom, first:end] = True
+        for top, bottom, first, end in walk["skipped"]:
+            covered[top:bottom, first:end] += 1
+        for row, first, end in walk["masked"]:
+            assert may[row, first:end].all()
+            may[row, first:end] = False
+        assert (covered == 1).all()
+        wanted = masks.causal(n, m).numpy() if causal else np.ones((n, m), bool)
+        np.testing.assert_array_equal(may, wanted)
+
+    def test_the_text_says_what_is_skipped_and_what_is_masked(self):
+        causal = " ".join(frame["told"] for frame in walker(8, 8, 4, 4, True)._walk["frames"])
+        assert "Keys 4 to 7, above the diagonal: skipped, never loaded." in causal
+        assert causal.count("The diagonal runs through: 6 of them are masked.") == 2
+        plain = " ".join(frame["told"] for frame in walker(8, 8, 4, 4)._walk["frames"])
+        assert "skipped" not in plain and "diagonal" not in plain
+        assert "Queries 0 to 3 may attend to no key" in walker(9, 5, 2, 2, True)._walk["frames"][0]["told"]
+
+    def test_given_matrices_go_before_sizes(self):
+        q, k, v = np.eye(3, 2), np.ones((4, 2)), np.arange(12.0).reshape(4, 3)
+        for kind in (np.asarray, torch.tensor, lambda x: x.tolist()):
+            shown = TileWalker(q=kind(q), k=kind(k), v=kind(v), block_q=2, block_k=3)
+            np.testing.assert_allclose(shown.output, np.tile(v.mean(0), (3, 1)))
+        shown.step = shown.last
+        assert shown.bytes == traffic.tiled_traffic(3, 4, 2, 3, 2, 3, 4)
+
+    def test_the_seed_draws_the_numbers(self):
+        assert walker(seed=1).as_text() == walker(seed=1).as_text()
+        assert (walker(seed=1).output != walker(seed=2).output).all()
+
+    @pytest.mark.parametrize(("name", "value"), [("causal", True), ("block_q", 2), ("block_k", 5)])
+    def test_a_new_setting_starts_a_new_walk_in_one_message(self, name, value, monkeypatch):
+        shown, sent = walker(), []
+        shown.step = 4
+        monkeypatch.setattr(shown, "_send", lambda message, buffers=None: sent.append(message))
+        setattr(shown, name, value)
+        assert shown.step == 0 and shown._walk["settings"][name] == value
+        assert [{name, "step", "_walk"}] == [set(message["state"]) for message in sent]
+        fresh = walker(**{name: value})
+        assert fresh._walk == shown._walk
+        shown.step, fresh.step = shown.last, fresh.last
+        assert shown.bytes == fresh.bytes
+
+    def test_larger_blocks_of_queries_move_less_and_blocks_of_keys_change_nothing(self):
+        totals = {}
+        for block_q in (2, 4, 8):
+            for block_k in (1, 4, 16):
+                shown = walker(16, 16, block_q, block_k)
+                shown.step = shown.last
+                totals[block_q, block_k] = sum(shown.bytes.values())
+        assert len({totals[2, block_k] for block_k in (1, 4, 16)}) == 1
+        assert totals[2, 4] > totals[4, 4] > totals[8, 4]
+
+    @pytest.mark.parametrize(
+        ("given", "error", "message"),
+        [
+            ({"n": 33}, ValueError, "n is 33: the walker shows up to 32"),
+            ({"m": 40}, ValueError, "m is 40: the walker shows up to 32"),
+            ({"d": 17}, ValueError, "d is 17: the walker shows up to 16"),
+            ({"n": 0}, ValueError, "n is 0: it must be at least 1"),
+            ({"n": 2.5}, TypeError, "n is 2.5: give a whole number"),
+            ({"block_q": 0}, ValueError, "block_q is 0: it must be at least 1"),
+            ({"block_k": 33}, ValueError, "block_k is 33: give 1 to 32 rows"),
+            ({"causal": "yes"}, TypeError, "causal is str, not a bool"),
+            ({"q": [[1.0]]}, ValueError, "k and v are missing: give q, k and v"),
+            ({"q": [[1.0]], "k": [[1.0, 2.0]], "v": [[1.0]]}, ValueError, "same d_k"),
+            ({"q": [[1.0]], "k": [[1.0]], "v": [[1.0]] * 2}, ValueError, "one value for each key"),
+            ({"q": np.ones((33, 2)), "k": np.ones((3, 2)), "v": np.ones((3, 2))}, ValueError, "take a slice"),
+            ({"q": [[math.nan]], "k": [[1.0]], "v": [[1.0]]}, ValueError, r"q\[0, 0\] is nan"),
+        ],
+    )
+    def test_what_cannot_be_shown_is_told(self, given, error, message):
+        with pytest.raises(error, match=message):
+            TileWalker(**given)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "error", "message"),
+        [
+            ("step", 99, ValueError, "step is 99: give a number from 0 to 15"),
+            ("step", -1, ValueError, "step is -1"),
+            ("block_q", 0, ValueError, "block_q is 0"),
+            ("block_k", "4", TypeError, "block_k is '4': give a whole number"),
+            ("causal", 1, TypeError, "causal is int, not a bool"),
+        ],
+    )
+    def test_what_is_set_has_to_fit(self, name, value, error, message):
+        shown = walker()
+        before = shown.as_text()
+        with pytest.raises(error, match=message):
+            setattr(shown, name, value)
+        assert shown.as_text() == before
+
+    def test_the_text_is_the_map_the_rows_and_the_bytes(self):
+        shown = TileWalker(
+            q=[[0.0], [0], [0]], k=[[0.0], [0], [0]], v=[[1.0], [2], [3]], block_q=2, block_k=2, causal=True
+        )
+        shown.step = 5
+        assert shown.as_text().splitlines() == [
+            "attention in tiles: 3 queries × 3 keys, causal, d = 1, blocks of 2 queries and 2 keys",
+            "step 5 of 7: Load K and V block 0 (keys 0 to 1): 16 bytes. Scores 1×2. There was nothing to keep: the "
+            "factor e^(−∞ − m) is 0.",
+            "tiles: # done, @ now, . to come, x skipped",
+            "#xx",
+            "##x",
+            "@@.",
+            "query   m  new m  factor      l  new l",
+            "    2  −∞  0.000   0.000  0.000  2.000",
+            "moved so far:   44 loaded + 16 stored = 60 bytes",
+            "tiled in all:   52 loaded + 24 stored = 76 bytes",
+            "naive at least: 108 loaded + 84 stored = 192 bytes",
+        ]
+
+
+class TestOnlineSoftmaxStepper:
+    @pytest.mark.parametrize("block", [1, 3, 8, 20])
+    def test_every_step_is_the_softmax_of_the_keys_so_far(self, block):
+        shown = OnlineSoftmaxStepper(ROW, CORNERS, block=block)
+        assert shown.last == math.ceil(8 / block) and shown._frames[-1]["stop"] == 8
+        for step, _ in enumerate(at_each_step(shown)):
+            seen = np.array(ROW[: step * block])
+            if step == 0:
+                assert (shown.m, shown.l, shown.o.tolist()) == (-INF, 0, [0, 0])
+                continue
+            powers = np.exp(seen - seen.max())
+            assert shown.m == seen.max() and shown.l == pytest.approx(powers.sum(), abs=1e-12)
+            np.testing.assert_allclose(shown.o, powers @ np.array(CORNERS)[: len(seen)], atol=1e-12)
+
+    def test_the_end_compares_with_softmax(self):
+        lines = OnlineSoftmaxStepper(ROW, CORNERS).as_text().splitlines()
+        wanted = np.exp(ROW) @ np.array(CORNERS) / np.exp(ROW).sum()
+        numbers = "({:.3f}, {:.3f})".format(*wanted)
+        assert lines[-3] == f"m + log l = {np.log(np.exp(ROW).sum()):.3f}, the log-sum-exp of the scores"
+        assert lines[-2:] == [f"o / l                    = {numbers}", f"softmax(scores) · values = {numbers}"]
+
+    def test_the_two_sides_of_the_comparison_come_from_different_code(self, monkeypatch):
+        wrong = lambda row: torch.full_like(row, 1 / 8)  # noqa: E731
+        monkeypatch.setattr("course_utils.views.online_softmax.softmax", wrong)
+        lines = OnlineSoftmaxStepper(ROW, CORNERS).as_text().splitlines()
+        assert lines[-2].split("=")[1] != lines[-1].split("=")[1] == " (0.000, 0.000)"
+
+    def test_without_values_the_weights_are_compared(self):
+        shown = OnlineSoftmaxStepper([1.0, -INF, 2.0])
+        assert shown.o is None and shown._columns == ["m", "e^(m_old − m_new)", "l"]
+        assert shown.as_text().splitlines()[-2:] == [
+            "e^(score − m) / l = (0.269, 0.000, 0.731)",
+            "softmax(scores)   = (0.269, 0.000, 0.731)",
+        ]
+
+    def test_the_factor_is_below_one_where_a_new_maximum_arrives_and_only_there(self):
+        frames = OnlineSoftmaxStepper(ROW, CORNERS)._frames
+        factors = [as_number(frame["cells"][1]) for frame in frames[1:]]
+        assert factors == [0, 0.223, 1, 1, 0.368, 1, 1, 1]
+        first = OnlineSoftmaxStepper(sorted(ROW, reverse=True), CORNERS)._frames
+        assert [frame["cells"][1] for frame in first[2:]] == ["1.000"] * 7
+
+    def test_masked_keys_change_nothing_and_make_no_nan(self):
+        shown = OnlineSoftmaxStepper([-INF, -INF, 1.0, -INF, 2.0], [5, 5, 1, 5, 2])
+        cells = [frame["cells"] for frame in shown._frames]
+        assert cells[1] == cells[2] == ["−∞", "0.000", "0.000", "0.000"]
+        assert cells[3] == ["1.000", "0.000", "1.000", "1.000"]
+        assert cells[4] == ["1.000", "1.000", "1.000", "1.000"]
+        assert "Masked" in shown._frames[2]["told"]
+        assert "nan" not in json.dumps([shown._frames, shown._ends], ensure_ascii=False).replace("not a number", "")
+
+    def test_with_every_key_masked_the_output_is_zero(self):
+        lines = OnlineSoftmaxStepper([-INF, -INF], [[1, 2], [3, 4]]).as_text().splitlines()
+        assert lines[-3].startswith("Every key is masked: l is 0")
+        assert [line.split("= ")[1] for line in lines[-2:]] == ["(0.000, 0.000)"] * 2
+
+    @pytest.mark.parametrize("block", [1, 2])
+    def test_every_number_tells_arithmetic_that_holds(self, block):
+        scores = [*ROW, -INF, 0.25]
+        values = [*CORNERS, [3, -4], [0.5, 1]]
+        frames = OnlineSoftmaxStepper(scores, values, block=block)._frames
+        for frame in frames[1:]:
+            assert len(frame["why"]) == len(frame["cells"])
+            for cell, (_, sums, _) in zip(frame["cells"], frame["why"], strict=True):
+                assert sums.split("= ")[1] == cell
+            check_arithmetic([sums for _, sums, _ in frame["why"]])
+
+    def test_the_bars_are_the_powers_and_shrink_when_m_grows(self):
+        frames = OnlineSoftmaxStepper([0.0, 1.0, 0.5])._frames
+        assert frames[1]["bars"] == [1.0] and frames[2]["bars"] == [0.3679, 1.0]
+        assert frames[3]["bars"] == [0.3679, 1.0, 0.6065]
+
+    @pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+    def test_lists_arrays_and_tensors_are_the_same(self, kind):
+        shown = OnlineSoftmaxStepper(kind(ROW), kind(CORNERS))
+        assert shown.as_text() == OnlineSoftmaxStepper(ROW, CORNERS).as_text()
+
+    def test_a_row_of_values_is_a_column(self):
+        shown = OnlineSoftmaxStepper([0, 0], [1, 3])
+        assert shown._columns[-1] == "o" and shown.as_text().endswith("softmax(scores) · values = (2.000)")
+
+    def test_small_factors_are_not_called_zero(self):
+        cells = OnlineSoftmaxStepper([0, 10])._frames[2]["cells"]
+        assert cells[1] == "4.54e−5"
+
+    @pytest.mark.parametrize(
+        ("given", "error", "message"),
+        [
+            ({"scores": []}, ValueError, r"scores has shape \(0,\): give one row of 1 to 32 numbers"),
+            ({"scores": [0] * 33}, ValueError, "1 to 32"),
+            ({"scores": [[1, 2]]}, ValueError, "give one row"),
+            ({"scores": ["a"]}, ValueError, "give a list of numbers"),
+            ({"scores": [0, math.nan]}, ValueError, r"scores\[1\] is nan: give finite numbers, or −inf"),
+            ({"scores": [INF]}, ValueError, r"scores\[0\] is inf"),
+            ({"scores": [1, 2], "values": [[1]]}, ValueError, "there are 2 scores: one row each"),
+            ({"scores": [1], "values": [[1] * 9]}, ValueError, "up to 8 columns"),
+            ({"scores": [1], "values": [[INF]]}, ValueError, "has to be finite"),
+            ({"scores": [1], "values": []}, ValueError, "values"),
+            ({"scores": [1, 2], "labels": ["a"]}, ValueError, "there are 1 labels but 2 scores: one each"),
+            ({"scores": [1, 2], "labels": "ab"}, ValueError, "labels is one string"),
+            ({"scores": [1], "block": 0}, ValueError, "block is 0"),
+            ({"scores": [1], "block": 1.5}, TypeError, "give a whole number"),
+        ],
+    )
+    def test_what_cannot_be_shown_is_told(self, given, error, message):
+        with pytest.raises(error, match=message):
+            OnlineSoftmaxStepper(**given)
+
+    def test_a_step_has_to_exist(self):
+        shown = OnlineSoftmaxStepper(ROW, block=3)
+        with pytest.raises(ValueError, match="step is 4: give a number from 0 to 3"):
+            shown.step = 4
+        assert shown.step == 0
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: walker(8, 8, 4, 4, True), lambda: OnlineSoftmaxStepper(ROW, CORNERS)], ids=["walker", "online"]
+)
+class TestBoth:
+    def test_the_picture_and_its_words_follow_the_step(self, make):
+        shown = make()
+        shown.step = 1
+        early = shown._repr_mimebundle_()[0]
+        shown.step = shown.last
+        late = shown._repr_mimebundle_()[0]
+        assert early["image/png"] != late["image/png"] and early["text/plain"] != late["text/plain"]
+
+    def test_what_travels_is_plain_json(self, make):
+        shown = make()
+        state = {name: value for name, value in shown.get_state().items() if name.startswith("_") and name != "_css"}
+        text = json.dumps({name: state[name] for name in state if name in ("_walk", "_frames", "_ends", "_layout")})
+        assert "NaN" not in text and "Infinity" not in text
+
+
+def test_before_the_first_step_the_walker_pictures_the_middle():
+    shown = walker(8, 8, 4, 4)
+    assert "at step 7 of 8" in shown.alt() and "l and o shrink" in shown.alt()
+    shown.step = 2
+    assert "at step 2 of 8" in shown.alt()
+
+
+def as_number(text):
+    return float(text.replace("−", "-").replace("∞", "inf"))
+
+
+def check_arithmetic(lines):
+    """Both sides of the last = of each line are equal, but for the rounding of what is shown."""
+    for line in lines:
+        if "not a number" in line or "=" not in line:
+            continue
+        sums, told = line.split("=", 1)[-1].rsplit("=", 1) if line.count("=") > 1 else line.rsplit("=", 1)
+        plain = sums.replace("−", "-").replace("∞", "math.inf").replace("·", "*").replace("^", "**").replace("×", "*")
+        plain = re.sub(r"\be\*\*", "math.e**", plain)
+        assert eval(plain, {"math": math, "max": max}) == pytest.approx(as_number(told), abs=6e-3), line

@@ -1,0 +1,150 @@
+"""The drawings of day 5 show the counts, times and slots that they are given."""
+
+import numpy as np
+import pytest
+from drawn import is_whole
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
+
+from course_utils.costs.fragmentation import Request, serve
+from course_utils.costs.roofline import Machine, attainable
+from course_utils.views import palette
+from course_utils.views.figures import day5 as figures
+from course_utils.views.picture import png
+
+PREFIXES = [64, 128, 256]
+CURVES = {"here": (PREFIXES, [20, 40, 90], [5, 6, 7]), "recorded": ([64, 128], [10, 30], [5, 5])}
+MACHINE = Machine("a card", flops_per_second=1000e12, bytes_per_second=5e12)  # ridge point 200
+SERIES = {"decode": {"B = 1": 1.0, "B = 8": 5.2}, "shared heads": {"B = 1": 1.1}, "prefill": {"2048": 1900.0}}
+TRACE = serve([Request(2, 3), Request(3, 5), Request(4, 2)], 12, "exact")
+TABLES, LENGTHS = [[0, 3], [0, 1], [2]], [6, 7, 1]  # block 0 is shared
+
+
+FIGURES = {
+    "scores": lambda: figures.scores_by_step((3, 4, 5)),
+    "times": lambda: figures.token_times(CURVES),
+    "roofline": lambda: figures.roofline(MACHINE, SERIES),
+    "occupancy": lambda: figures.occupancy({"exact": TRACE, "again": TRACE}),
+    "pool": lambda: figures.block_pool(TABLES, LENGTHS, block_size=4, n_blocks=6),
+}
+
+
+def squares(ax):
+    return {tuple(map(int, patch.get_xy())): patch for patch in ax.patches if isinstance(patch, Rectangle)}
+
+
+def colour(patch):
+    return to_hex(patch.get_facecolor())
+
+
+def written(ax):
+    return *ax.texts, ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels()
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_only_the_last_row_of_scores_is_new_and_none_lies_above_the_diagonal(place):
+    T = (3, 4, 5)[place]
+    cells = squares(FIGURES["scores"]().axes[place])
+    assert set(cells) == {(column, row) for row in range(T) for column in range(row + 1)}
+    new = {cell for cell, patch in cells.items() if colour(patch) == palette.KEY.lower()}
+    assert new == {(column, T - 1) for column in range(T)}
+
+
+def test_times_are_drawn_as_given_and_the_gain_is_their_ratio():
+    left, right = FIGURES["times"]().axes
+    np.testing.assert_allclose(left.lines[0].get_ydata(), [20, 40, 90])
+    np.testing.assert_allclose(left.lines[1].get_ydata(), [5, 6, 7])
+    assert [line.get_label() for line in left.lines[:2]] == ["without a cache, here", "with a cache, here"]
+    np.testing.assert_allclose(right.lines[0].get_ydata(), [4, 40 / 6, 90 / 7])
+    np.testing.assert_allclose(right.lines[1].get_ydata(), [2, 6])
+    assert list(right.lines[-1].get_ydata()) == list(right.lines[-1].get_xdata()) == PREFIXES
+
+
+def test_every_task_stands_on_the_roof_at_its_intensity():
+    (ax,) = FIGURES["roofline"]().axes
+    dots = [tuple(point) for group in ax.collections for point in group.get_offsets()]
+    expected = [(x, attainable(MACHINE, x) / 1e12) for points in SERIES.values() for x in points.values()]
+    np.testing.assert_allclose(dots, expected)
+    np.testing.assert_allclose(expected[0], (1.0, 5.0))  # on the slope: 5 TB/s at one FLOP a byte
+    np.testing.assert_allclose(expected[-1], (1900.0, 1000.0))  # on the roof
+    assert "ridge point 200" in [text.get_text() for text in ax.texts]
+
+
+def test_the_roof_itself_bends_at_the_ridge_point():
+    x, y = FIGURES["roofline"]().axes[0].lines[0].get_data()
+    np.testing.assert_allclose(y, np.minimum(1000, 5 * np.asarray(x)))
+
+
+def test_what_holds_tokens_lies_under_what_is_reserved_and_empty():
+    filled, empty = FIGURES["occupancy"]().axes[0].collections
+    assert (filled.get_label(), empty.get_label()) == ("hold a token", "reserved, empty")
+    tops = {}
+    for name, area in (("filled", filled), ("empty", empty)):
+        heights = {}
+        for step, share in area.get_paths()[0].vertices:
+            heights.setdefault(int(step), set()).add(round(float(share), 9))
+        tops[name] = heights
+    for number, step in enumerate(TRACE.steps):
+        filled_share, reserved_share = round(step.filled / 12, 9), round(step.reserved / 12, 9)
+        assert {0.0, filled_share} <= tops["filled"][number]
+        assert {filled_share, reserved_share} <= tops["empty"][number]
+
+
+def test_panels_share_the_length_of_the_longest_run():
+    short = serve([Request(2, 3)], 12, "exact")
+    first, second = figures.occupancy({"long": TRACE, "short": short}).axes
+    assert first.get_xlim() == second.get_xlim() == (0, len(TRACE.steps))
+
+
+def test_a_slot_has_the_colour_of_its_text_and_its_position_on_it():
+    axes = FIGURES["pool"]().axes
+    blue = [colour(axes[3].patches[slot]) for slot in range(4)]
+    assert blue == [palette.QUERY.lower()] * 2 + ["#ffffff"] * 2  # text 0 has 6 tokens: two in its second block
+    assert [text.get_text() for text in axes[3].texts] == ["4", "5"]
+    assert [text.get_text() for text in axes[1].texts] == ["4", "5", "6"]  # text 1 has 7
+    assert colour(axes[1].patches[0]) == palette.KEY.lower()
+
+
+def test_a_shared_block_has_a_colour_of_its_own_and_names_its_texts():
+    axes = FIGURES["pool"]().axes
+    texts = {palette.QUERY.lower(), palette.KEY.lower(), palette.VALUE.lower()}
+    assert not texts & {colour(patch) for patch in axes[0].patches}
+    told = [ax.get_xlabel() for ax in axes]
+    assert told == ["texts 0, 1", "text 1", "text 2", "text 0", "free", "free"]
+
+
+def test_a_free_block_is_white():
+    assert {colour(patch) for patch in FIGURES["pool"]().axes[5].patches} == {"#ffffff"}
+
+
+def test_the_key_names_the_texts_and_shared_only_where_a_block_is():
+    assert [text.get_text() for text in FIGURES["pool"]().texts] == ["text 0", "text 1", "text 2", "shared"]
+    alone = figures.block_pool([[1], [0]], [2, 3], block_size=4, n_blocks=2)
+    assert [text.get_text() for text in alone.texts] == ["text 0", "text 1"]
+
+
+@pytest.mark.parametrize("name", ["scores", "pool"])
+def test_the_key_lies_below_every_grid(name):
+    fig = FIGURES[name]()
+    fig.canvas.draw()
+    top = max(square.get_window_extent().y1 for square in fig.artists)
+    assert top < min(ax.get_tightbbox().y0 for ax in fig.axes)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_nothing_is_cut_off(name):
+    assert is_whole(FIGURES[name]())
+
+
+@pytest.mark.parametrize("name", ["scores", "roofline", "occupancy", "pool"])
+def test_no_label_lies_on_another(name):
+    fig = FIGURES[name]()
+    fig.canvas.draw()
+    texts = [*fig.texts, *(text for ax in fig.axes for text in written(ax))]
+    boxes = [text.get_window_extent() for text in texts if text.get_text()]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_the_same_bytes_every_time(name):
+    assert png(FIGURES[name]()) == png(FIGURES[name]())

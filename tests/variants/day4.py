@@ -1,0 +1,1830 @@
+"""Day 4: heads, the layer, counts, grouped queries and ablation, as people write them, right and wrong."""
+
+import inspect
+import math
+import textwrap
+from fractions import Fraction
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from . import right, wrong
+
+INFINITY = float("inf")
+
+
+# split_heads ---------------------------------------------------------------------------------------------------------
+
+
+@right(4, "split_heads")
+def split_by_view_and_transpose(x, n_heads):
+    B, T, D = x.shape
+    return x.view(B, T, n_heads, D // n_heads).transpose(1, 2)
+
+
+@right(4, "split_heads")
+def split_by_reshape_and_permute(x, n_heads):
+    B, T = x.shape[:2]
+    return x.reshape(B, T, n_heads, -1).permute(0, 2, 1, 3).contiguous()
+
+
+@right(4, "split_heads")
+def split_by_chunks(x, n_heads):
+    return torch.stack(x.chunk(n_heads, dim=-1), dim=1)
+
+
+@right(4, "split_heads")
+def split_by_unflatten(x, n_heads):
+    return x.unflatten(-1, (n_heads, -1)).swapaxes(1, 2)
+
+
+@right(4, "split_heads")
+def split_by_slices(x, n_heads):
+    d_head = x.shape[-1] // n_heads
+    return torch.cat([x[:, None, :, h * d_head : (h + 1) * d_head] for h in range(n_heads)], dim=1)
+
+
+@right(4, "split_heads")
+def split_by_writing_into_zeros(x, n_heads):
+    B, T, D = x.shape
+    d_head = D // n_heads
+    heads = torch.zeros(B, n_heads, T, d_head, dtype=x.dtype)
+    for h in range(n_heads):
+        heads[:, h] = x[:, :, h * d_head : (h + 1) * d_head]
+    return heads
+
+
+@right(4, "split_heads")
+def split_by_einsum(x, n_heads):
+    B, T, D = x.shape
+    return torch.einsum("bthd->bhtd", x.reshape(B, T, n_heads, D // n_heads))
+
+
+@wrong(4, "split_heads")
+def split_by_a_view_to_the_shape(x, n_heads):
+    B, T, D = x.shape
+    return x.reshape(B, n_heads, T, D // n_heads)
+
+
+@wrong(4, "split_heads")
+def split_by_a_view_that_wants_order_in_memory(x, n_heads):
+    B, T, D = x.shape
+    return x.contiguous().view(B, n_heads, T, D // n_heads)
+
+
+@wrong(4, "split_heads")
+def split_by_numbers_first(x, n_heads):
+    B, T, D = x.shape
+    return x.reshape(B, T, D // n_heads, n_heads).permute(0, 3, 1, 2)
+
+
+@wrong(4, "split_heads")
+def split_of_the_transposed(x, n_heads):
+    B, T, D = x.shape
+    return x.transpose(1, 2).reshape(B, n_heads, T, D // n_heads)
+
+
+@wrong(4, "split_heads")
+def split_and_transposed_twice(x, n_heads):
+    B, T, D = x.shape
+    return x.reshape(B, T, n_heads, D // n_heads).transpose(1, 2).transpose(2, 3)
+
+
+@wrong(4, "split_heads")
+def split_detached(x, n_heads):
+    B, T, D = x.shape
+    return x.detach().reshape(B, T, n_heads, D // n_heads).transpose(1, 2)
+
+
+@wrong(4, "split_heads")
+def split_through_numpy(x, n_heads):
+    parts = np.split(x.numpy(), n_heads, axis=-1)
+    return torch.from_numpy(np.stack(parts, axis=1))
+
+
+@wrong(4, "split_heads")
+def split_for_one_sequence(x, n_heads):
+    T, D = x.shape[-2:]
+    return x[:1].reshape(1, T, n_heads, D // n_heads).transpose(1, 2)
+
+
+@wrong(4, "split_heads")
+def split_in_memory_order(x, n_heads):
+    B, T, D = x.shape
+    strides = (T * D, D // n_heads, D, 1)
+    return torch.as_strided(x, (B, n_heads, T, D // n_heads), strides)
+
+
+@wrong(4, "split_heads")
+def split_with_heads_in_reverse_order(x, n_heads):
+    return torch.stack(x.chunk(n_heads, dim=-1)[::-1], dim=1)
+
+
+@wrong(4, "split_heads")
+def split_of_nothing(x, n_heads):
+    B, T, D = x.shape
+    return torch.zeros(B, n_heads, T, D // n_heads, dtype=x.dtype)
+
+
+@wrong(4, "split_heads")
+def split_that_writes_into_x(x, n_heads):
+    B, T, D = x.shape
+    heads = x.reshape(B, T, n_heads, D // n_heads).transpose(1, 2).clone()
+    x.data.zero_()
+    return heads
+
+
+@wrong(4, "split_heads")
+def split_into_a_list(x, n_heads):
+    return [torch.stack(row.chunk(n_heads, dim=-1)) for row in x]
+
+
+@wrong(4, "split_heads")
+def split_that_doubles_x(x, n_heads):
+    x *= 2
+    B, T, D = x.shape
+    return (x / 2).reshape(B, T, n_heads, D // n_heads).transpose(1, 2)
+
+
+@wrong(4, "split_heads")
+def split_in_float32(x, n_heads):
+    return torch.stack(x.chunk(n_heads, dim=-1), dim=1).float()
+
+
+# merge_heads ---------------------------------------------------------------------------------------------------------
+
+
+@right(4, "merge_heads")
+def merge_by_transpose_and_view(x):
+    B, h, T, d_head = x.shape
+    return x.transpose(1, 2).contiguous().view(B, T, h * d_head)
+
+
+@right(4, "merge_heads")
+def merge_by_permute_and_reshape(x):
+    return x.permute(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+
+
+@right(4, "merge_heads")
+def merge_by_cat(x):
+    return torch.cat([x[:, h] for h in range(x.shape[1])], dim=-1)
+
+
+@right(4, "merge_heads")
+def merge_by_flatten(x):
+    return x.swapaxes(1, 2).flatten(start_dim=2)
+
+
+@right(4, "merge_heads")
+def merge_by_unbind(x):
+    return torch.cat(x.unbind(1), -1)
+
+
+@wrong(4, "merge_heads")
+def merge_by_a_view_to_the_shape(x):
+    B, h, T, d_head = x.shape
+    return x.reshape(B, T, h * d_head)
+
+
+@wrong(4, "merge_heads")
+def merge_by_a_view_that_cannot_be(x):
+    B, h, T, d_head = x.shape
+    return x.transpose(1, 2).view(B, T, h * d_head)
+
+
+@wrong(4, "merge_heads")
+def merge_by_flattening_the_wrong_axes(x):
+    return x.transpose(2, 3).flatten(1, 2).transpose(1, 2).flip(-1)
+
+
+@wrong(4, "merge_heads")
+def merge_by_numbers_first(x):
+    return x.permute(0, 2, 3, 1).flatten(2)
+
+
+@wrong(4, "merge_heads")
+def merge_detached(x):
+    return x.detach().transpose(1, 2).flatten(2)
+
+
+@wrong(4, "merge_heads")
+def merge_without_the_last_head(x):
+    return x[:, :-1].transpose(1, 2).flatten(2)
+
+
+@wrong(4, "merge_heads")
+def merge_that_doubles_x(x):
+    merged = x.transpose(1, 2).flatten(2)
+    x.data.mul_(2)
+    return merged
+
+
+@wrong(4, "merge_heads")
+def merge_into_a_list(x):
+    return [torch.cat(tuple(sequence), dim=-1) for sequence in x]
+
+
+@wrong(4, "merge_heads")
+def merge_in_float32(x):
+    return x.transpose(1, 2).flatten(2).float()
+
+
+# multi_head ----------------------------------------------------------------------------------------------------------
+
+
+@right(4, "multi_head")
+class AsInTheLesson(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.W_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x, mask=None):
+        B, T, D = x.shape
+        q, k, v = self.W_qkv(x).chunk(3, dim=-1)
+        q, k, v = (a.view(B, T, self.n_heads, self.d_head).transpose(1, 2) for a in (q, k, v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d_head)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        heads = torch.softmax(scores, dim=-1) @ v
+        return self.W_o(heads.transpose(1, 2).reshape(B, T, D))
+
+
+@right(4, "multi_head")
+class InOnePermutation(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+        self.W_qkv = nn.Linear(d_model, d_model * 3, bias=False)
+        self.scale = torch.sqrt(torch.tensor(d_model / n_heads))  # float32
+
+    def forward(self, x, mask=None):
+        B, T, D = x.size()
+        q, k, v = self.W_qkv(x).reshape(B, T, 3, self.h, D // self.h).permute(2, 0, 3, 1, 4)
+        s = torch.einsum("bhid,bhjd->bhij", q, k) / self.scale
+        s = s if mask is None else torch.where(mask, s, torch.tensor(-INFINITY, dtype=s.dtype))
+        out = torch.einsum("bhij,bhjd->bihd", s.softmax(-1), v)
+        return self.W_o(out.flatten(2))
+
+
+@right(4, "multi_head")
+class HeadByHead(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+        self.dropout = nn.Dropout(0.0)
+
+    def forward(self, x, mask=None):
+        B, T, D = x.shape
+        d = D // self.n_heads
+        W_q, W_k, W_v = self.W_qkv.weight.split(D)
+        if mask is None:
+            mask = torch.ones(T, T, dtype=torch.bool)
+        mask = mask.expand(B, self.n_heads, T, T)
+        outputs = []
+        for h in range(self.n_heads):
+            rows = slice(h * d, (h + 1) * d)
+            q, k, v = x @ W_q[rows].T, x @ W_k[rows].T, x @ W_v[rows].T
+            scores = (q @ k.mT / d**0.5).masked_fill(mask[:, h].logical_not(), torch.finfo(x.dtype).min)
+            outputs.append(self.dropout(torch.softmax(scores, -1)) @ v)
+        return self.W_o(torch.cat(outputs, dim=-1))
+
+
+@right(4, "multi_head")
+class WithAnAddedMask(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+        nn.init.xavier_uniform_(self.W_qkv.weight)
+
+    def forward(self, x, mask=None):
+        q, k, v = (part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for part in self.W_qkv(x).tensor_split(3, -1))
+        scores = q * q.shape[-1] ** -0.5 @ k.transpose(-1, -2)
+        if mask is not None:
+            scores = scores + torch.zeros(mask.shape, dtype=x.dtype).masked_fill(~mask, float("-inf"))
+        exps = torch.exp(scores - scores.amax(-1, keepdim=True))
+        weights = exps / exps.sum(-1, keepdim=True)
+        return self.W_o((weights @ v).transpose(1, 2).flatten(2))
+
+
+@right(4, "multi_head")
+class OutOfTheEarlierFunctions(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x, mask=None):
+        q, k, v = (split_by_unflatten(part, self.n_heads) for part in self.W_qkv(x).chunk(3, -1))
+        scores = q @ k.mT / k.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -INFINITY)
+        return self.W_o(merge_by_cat(scores.softmax(-1) @ v))
+
+
+@right(4, "multi_head")
+class FoldedIntoTheBatch(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.sizes = (n_heads, d_model // n_heads)
+        self.W_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x, mask=None):
+        (B, T, D), (h, d) = x.shape, self.sizes
+        q, k, v = (a.reshape(B, T, h, d).transpose(1, 2).reshape(B * h, T, d) for a in self.W_qkv(x).chunk(3, 2))
+        scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)
+        if mask is not None:
+            scores = scores.masked_fill(~mask.expand(B, h, T, T).reshape(B * h, T, T), -1e30)
+        return self.W_o(torch.bmm(scores.softmax(2), v).view(B, h, T, d).transpose(1, 2).reshape(B, T, D))
+
+
+CUT = "a.view(B, T, self.n_heads, self.d_head).transpose(1, 2)"
+PROJECT = "q, k, v = self.W_qkv(x).chunk(3, dim=-1)"
+ROOT = "math.sqrt(self.d_head)"
+FILL = "scores = scores.masked_fill(~mask, -math.inf)"
+SOFTMAX = "torch.softmax(scores, dim=-1)"
+MERGE = "heads.transpose(1, 2)"
+RETURN = "return self.W_o(heads.transpose(1, 2).reshape(B, T, D))"
+INDENT = "\n        "
+AT_ONCE = "reshape(B, self.n_heads, T, self.d_head)"
+ALTERED = {  # AsInTheLesson.forward with one piece replaced
+    "ViewedAtOnce": (CUT, f"a.{AT_ONCE}"),
+    "QueriesViewedAtOnce": (PROJECT, f"{PROJECT}{INDENT}q = q.{AT_ONCE}.transpose(1, 2).reshape(B, T, D)"),
+    "KeysViewedAtOnce": (PROJECT, f"{PROJECT}{INDENT}k = k.{AT_ONCE}.transpose(1, 2).reshape(B, T, D)"),
+    "ValuesViewedAtOnce": (PROJECT, f"{PROJECT}{INDENT}v = v.{AT_ONCE}.transpose(1, 2).reshape(B, T, D)"),
+    "NumbersMixed": (CUT, "a.view(B, T, self.d_head, self.n_heads).permute(0, 3, 1, 2)"),
+    "HeadsAndWidthExchanged": (CUT, "a.view(B, T, self.d_head, self.n_heads).transpose(1, 2)"),
+    "TransposedFirst": (CUT, f"a.transpose(1, 2).{AT_ONCE}"),
+    "HeadsNotMovedToTheFront": (CUT, "a.view(B, T, self.n_heads, self.d_head)"),
+    "OneHead": (CUT, "a[:, None]"),
+    "MergedWithoutTransposing": (MERGE, "heads"),
+    "MergedByTheLastTwoAxes": (MERGE, "heads.transpose(2, 3)"),
+    "MergedThroughTheBatch": (MERGE, "heads.permute(2, 0, 1, 3)"),
+    "MergedNumberByNumber": (MERGE, "heads.permute(0, 2, 3, 1)"),
+    "HeadsInReverse": (MERGE, "heads.flip(1).transpose(1, 2)"),
+    "ScaledByTheModel": (ROOT, "math.sqrt(D)"),
+    "ScaledByTheHeads": (ROOT, "math.sqrt(self.n_heads)"),
+    "ScaledByTheWidth": (ROOT, "self.d_head"),
+    "ScaledByEight": (ROOT, "8.0"),
+    "NotScaled": (f" / {ROOT}", ""),
+    "MaskTurnedRound": ("~mask", "mask"),
+    "MaskOfZeros": ("-math.inf", "0.0"),
+    "MaskOfMinusTen": ("-math.inf", "-10.0"),
+    "MaskOfMinusThousand": ("-math.inf", "-1000.0"),
+    "MaskOfMinusTenThousand": ("-math.inf", "-1e4"),
+    "MaskOfMinusHundredThousand": ("-math.inf", "-1e5"),
+    "MaskOfTheLowestFloat16": ("-math.inf", "torch.finfo(torch.float16).min"),
+    "MaskOfMinusABillion": ("-math.inf", "-1e9"),
+    "MaskAsALogarithm": (FILL, "scores = scores + torch.log(mask + 1e-9)"),
+    "MaskAsASmallerLogarithm": (FILL, "scores = scores + torch.log(mask + 1e-30)"),
+    "MaskGuessedForSequences": ("~mask", "(~mask[:, None, None] if mask.shape == x.shape[:2] else ~mask)"),
+    "MaskGuessedForHeads": ("~mask", "(~mask[:, None] if mask.dim() == 3 and len(mask) == B else ~mask)"),
+    "MaskBySequence": ("~mask", "~(torch.stack([mask[b] for b in range(B)]) if mask.dim() == 4 else mask)"),
+    "MaskByHead": ("~mask", "~(torch.stack([mask[i] for i in range(self.n_heads)]) if mask.dim() == 3 else mask)"),
+    "MaskOfFiveTokens": (FILL, f"{FILL}{INDENT}    scores[..., 5:] = -math.inf"),
+    "MaskForgotten": ("if mask is not None", "if False"),
+    "MaskTransposed": ("~mask", "~mask.expand(B, self.n_heads, T, T).mT"),
+    "MaskOfTheFirstSequence": ("~mask", "~mask.expand(B, self.n_heads, T, T)[:1]"),
+    "MaskOfTheFirstHead": ("~mask", "~mask.expand(B, self.n_heads, T, T)[:, :1]"),
+    "MaskAfterSoftmax": (FILL, f"scores = {SOFTMAX} * mask + 1e-30{INDENT}    scores = scores.log()"),
+    "MaskAddedAsNumbers": (FILL, "scores = scores + mask"),
+    "AlwaysCausal": (SOFTMAX, "torch.softmax(scores.masked_fill(~torch.ones(T, T).tril().bool(), -math.inf), dim=-1)"),
+    "CausalWhereNoMaskIsGiven": (
+        PROJECT,
+        f"{PROJECT}{INDENT}mask = torch.ones(T, T).tril() > 0 if mask is None else mask",
+    ),
+    "SoftmaxOverQueries": (SOFTMAX, "torch.softmax(scores, dim=-2)"),
+    "SoftmaxOverHeads": (SOFTMAX, "torch.softmax(scores, dim=1)"),
+    "SoftmaxTwice": (SOFTMAX, "torch.softmax(torch.softmax(scores, dim=-1), dim=-1)"),
+    "SoftmaxLeftOut": (SOFTMAX, "scores.nan_to_num(0.0, neginf=0.0)"),
+    "ExpShiftedByTheLargestOfAll": (
+        SOFTMAX,
+        "(scores - scores.max()).exp() / (scores - scores.max()).exp().sum(-1, keepdim=True)",
+    ),
+    "KeysTimesQueries": ("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
+    "FiveTokensAtMost": (PROJECT, PROJECT.replace("(x)", "(x[:, :5])") + f"{INDENT}T = min(T, 5)"),
+    "FourHeadsAtMost": (PROJECT, f"{PROJECT}{INDENT}self.n_heads = self.n_heads if self.n_heads < 5 else 1"),
+    "ExpWithoutShift": (SOFTMAX, "scores.exp() / scores.exp().sum(-1, keepdim=True)"),
+    "KeysBlended": (f"{SOFTMAX} @ v", f"{SOFTMAX} @ k"),
+    "WeightsTransposed": (f"{SOFTMAX} @ v", f"{SOFTMAX}.mT @ v"),
+    "KeysOfTheFirstHead": (SOFTMAX, "torch.softmax(scores[:, :1], dim=-1)"),
+    "BatchMixed": (f"{SOFTMAX} @ v", f"{SOFTMAX} @ v.mean(0, keepdim=True)"),
+    "OrderKQV": (PROJECT, PROJECT.replace("q, k, v", "k, q, v")),
+    "OrderQVK": (PROJECT, PROJECT.replace("q, k, v", "q, v, k")),
+    "HeadAfterHead": (
+        PROJECT,
+        "q, k, v = self.W_qkv(x).view(B, T, self.n_heads, 3, -1).permute(3, 0, 1, 2, 4).flatten(3)",
+    ),
+    "EveryThirdNumber": (PROJECT, "q, k, v = self.W_qkv(x).view(B, T, D, 3).unbind(-1)"),
+    "WithoutWo": (RETURN, "return heads.transpose(1, 2).reshape(B, T, D)"),
+    "WithResidual": (RETURN, RETURN.replace("return", "return x +")),
+    "WithNorm": (PROJECT, f"x = F.layer_norm(x, (D,)){INDENT}{PROJECT}"),
+    "WithRandomDropout": (SOFTMAX, "F.dropout(torch.softmax(scores, dim=-1), 0.1)"),
+    "Detached": (PROJECT, PROJECT.replace("(x)", "(x.detach())")),
+    "DetachedWeights": (SOFTMAX, f"{SOFTMAX}.detach()"),
+    "DetachedBeforeWo": (RETURN, RETURN.replace("heads.", "heads.detach().")),
+    "InFloat64": (SOFTMAX, "torch.softmax(scores.double(), dim=-1)"),
+    "InHalfPrecision": (SOFTMAX, "torch.softmax(scores.half(), dim=-1).to(v.dtype)"),
+    "WeightsToo": (RETURN, f"{RETURN}, scores"),
+    "NothingReturned": (RETURN, "self.W_o(x)"),
+    "FirstSequenceOnly": (RETURN, RETURN.replace("return ", "return ") + "[:1]"),
+    "WritesIntoX": (RETURN, f"x.data.mul_(2){INDENT}{RETURN}"),
+    "WritesIntoTheMask": (FILL, f"{FILL}{INDENT}    mask.fill_(True)"),
+    "WritesIntoASquareMask": (FILL, f"{FILL}{INDENT}    mask.fill_(True) if mask.dim() == 2 else None"),
+    "RoundsXWithoutAMask": (RETURN, f"x.data.round_() if mask is None else None{INDENT}{RETURN}"),
+    "WithoutGradientUnlessMasked": (
+        RETURN,
+        f"heads = heads if mask is not None else heads.detach(){INDENT}{RETURN}",
+    ),
+    "OutOfTrainingMode": (RETURN, f"self.train(False){INDENT}{RETURN}"),
+    "ReturnsFloat32": (RETURN, f"{RETURN}.float()"),
+    "KeepsTheMask": (
+        PROJECT,
+        f"{PROJECT}{INDENT}mask = self.kept = getattr(self, 'kept', None) if mask is None else mask",
+    ),
+    "KeepsTheFirstMask": (
+        FILL,
+        f"self.kept = mask if getattr(self, 'kept', mask[:0]).shape != mask.shape else self.kept{INDENT}    "
+        + FILL.replace("mask)", "self.kept)").replace("~mask", "~self.kept"),
+    ),
+    "KeepsTheOutputOfAShape": (
+        RETURN,
+        f"self.kept = heads if getattr(self, 'kept', heads[:0]).shape != heads.shape else self.kept{INDENT}"
+        + RETURN.replace("heads", "self.kept"),
+    ),
+    "WritesIntoItsWeightsUnderAMask": (FILL, f"{FILL}{INDENT}    self.W_qkv.weight.data.mul_(0.5)"),
+    "WritesIntoItsWeights": (RETURN, f"self.W_qkv.weight.data.mul_(0.5){INDENT}{RETURN}"),
+}
+
+
+def altered(name, old, new):
+    """AsInTheLesson with one piece of its forward replaced."""
+    source = textwrap.dedent(inspect.getsource(AsInTheLesson.forward))
+    assert old in source, f"{name}: {old}"
+    made = {"torch": torch, "math": math, "F": F}
+    exec(source.replace(old.replace(INDENT, "\n    "), new.replace(INDENT, "\n    ")), made)
+    return type(name, (AsInTheLesson,), {"forward": made["forward"]})
+
+
+for name, (old, new) in ALTERED.items():
+    wrong(4, "multi_head")(altered(name, old, new))
+
+
+@wrong(4, "multi_head")
+class HeadsOfTheClass(AsInTheLesson):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        del self.n_heads, self.d_head
+        type(self).n_heads, type(self).d_head = n_heads, d_model // n_heads
+
+
+@wrong(4, "multi_head")
+class AFrozenParameterMore(AsInTheLesson):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.scale = nn.Parameter(torch.ones(1), requires_grad=False)
+
+
+@wrong(4, "multi_head")
+class AnotherNameForTheMask(AsInTheLesson):
+    def forward(self, x, M=None):
+        return super().forward(x, M)
+
+
+@wrong(4, "multi_head")
+class MaskExpandedOnlyInTheLoop(HeadByHead):
+    def forward(self, x, mask=None):
+        if mask is not None and mask.dim() == 4:
+            mask = torch.stack([mask[b] for b in range(len(x))])
+        return super().forward(x, mask)
+
+
+@wrong(4, "multi_head")
+class BiasAtTheEnd(AsInTheLesson):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.W_o = nn.Linear(d_model, d_model)
+
+
+@wrong(4, "multi_head")
+class BiasAtTheBeginning(AsInTheLesson):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.W_qkv = nn.Linear(d_model, 3 * d_model)
+
+
+@wrong(4, "multi_head")
+class OneParameterMore(AsInTheLesson):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.temperature = nn.Parameter(torch.ones(1))
+
+
+@wrong(4, "multi_head")
+class AnotherMapToo(AsInTheLesson):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.W_q = nn.Linear(d_model, d_model, bias=False)
+
+
+@wrong(4, "multi_head")
+class WeightsThatDoNotLearn(AsInTheLesson):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.W_o.weight.requires_grad_(False)
+
+
+@wrong(4, "multi_head")
+class OtherNames(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x, mask=None):
+        return self.out(self.qkv(x)[..., -x.shape[-1] :])
+
+
+@wrong(4, "multi_head")
+class WithBiases(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.W_qkv = nn.Linear(d_model, 3 * d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask=None):
+        B, T, D = x.shape
+        q, k, v = (a.view(B, T, self.n_heads, self.d_head).transpose(1, 2) for a in self.W_qkv(x).chunk(3, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d_head)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        return self.W_o((torch.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, D))
+
+
+@wrong(4, "multi_head")
+class NoModule:
+    def __init__(self, d_model, n_heads):
+        self.W_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+
+    def __call__(self, x, mask=None):
+        return self.W_o(self.W_qkv(x)[..., -x.shape[-1] :])
+
+
+@wrong(4, "multi_head")
+def a_function_in_place_of_a_class(d_model, n_heads):
+    return AsInTheLesson(d_model, n_heads)
+
+
+@wrong(4, "multi_head")
+class SharedMaps(AsInTheLesson):
+    maps = {}  # noqa: RUF012
+
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.W_qkv, self.W_o = self.maps.setdefault((d_model, n_heads), (self.W_qkv, self.W_o))
+
+
+@wrong(4, "multi_head")
+class KeepsTheFirstInput(AsInTheLesson):
+    def forward(self, x, mask=None):
+        self.first = getattr(self, "first", x)
+        return super().forward(x if len(x) == len(self.first) else self.first, mask)
+
+
+@wrong(4, "multi_head")
+class ThreeMaps(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+
+    def forward(self, x, mask=None):
+        return self.W_o(self.W_v(x))
+
+
+@wrong(4, "multi_head")
+class WithoutInit(nn.Module):
+    def __init__(self, d_model, n_heads):
+        self.W_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+
+
+# count_parameters ----------------------------------------------------------------------------------------------------
+
+
+@right(4, "count_parameters")
+def parameters_by_formula(d_model, n_heads, n_kv_heads=None):
+    d_head = d_model // n_heads
+    n_kv_heads = n_kv_heads or n_heads
+    return 2 * d_model * d_model + 2 * d_model * n_kv_heads * d_head
+
+
+@right(4, "count_parameters")
+def parameters_by_matrices(d_model, n_heads, n_kv_heads=None):
+    if n_kv_heads is None:
+        n_kv_heads = n_heads
+    width = d_model // n_heads * n_kv_heads
+    shapes = [(d_model, d_model), (d_model, width), (d_model, width), (d_model, d_model)]
+    return sum(math.prod(shape) for shape in shapes)
+
+
+@right(4, "count_parameters")
+def parameters_in_floats(d_model, n_heads, n_kv_heads=None):
+    share = 1 if n_kv_heads is None else n_kv_heads / n_heads
+    return 2 * d_model**2 * (1 + share)
+
+
+@right(4, "count_parameters")
+def parameters_counted_in_tensors(d_model, n_heads, n_kv_heads=None):
+    width = d_model if n_kv_heads is None else d_model // n_heads * n_kv_heads
+    with torch.device("meta"):
+        return sum(torch.empty(d_model, columns).numel() for columns in (d_model, width, width, d_model))
+
+
+@wrong(4, "count_parameters")
+def parameters_with_biases(d_model, n_heads, n_kv_heads=None):
+    return 4 * (d_model**2 + d_model)
+
+
+@wrong(4, "count_parameters")
+def parameters_without_grouping(d_model, n_heads, n_kv_heads=None):
+    return 4 * d_model**2
+
+
+@wrong(4, "count_parameters")
+def parameters_times_heads(d_model, n_heads, n_kv_heads=None):
+    return 4 * d_model**2 * n_heads
+
+
+@wrong(4, "count_parameters")
+def parameters_in_millions(d_model, n_heads, n_kv_heads=None):
+    return 4 * d_model**2 / 1e6
+
+
+@wrong(4, "count_parameters")
+def parameters_with_a_key_head_too_many(d_model, n_heads, n_kv_heads=None):
+    width = d_model if n_kv_heads is None else d_model // n_heads * min(n_heads, n_kv_heads + 1)
+    return 2 * d_model**2 + 2 * d_model * width
+
+
+@wrong(4, "count_parameters")
+def parameters_with_key_head_biases(d_model, n_heads, n_kv_heads=None):
+    width = d_model if n_kv_heads is None else d_model // n_heads * n_kv_heads
+    return 2 * d_model**2 + 2 * d_model * width + 2 * width
+
+
+@wrong(4, "count_parameters")
+def parameters_where_none_is_one(d_model, n_heads, n_kv_heads=None):
+    return 2 * d_model**2 + 2 * d_model * (d_model // n_heads) * (n_kv_heads or 1)
+
+
+@wrong(4, "count_parameters")
+def parameters_with_another_name(d_model, n_heads, kv=None):
+    return parameters_by_formula(d_model, n_heads, kv)
+
+
+# count_flops ---------------------------------------------------------------------------------------------------------
+
+
+@right(4, "count_flops")
+def flops_by_formula(T, d_model, d_ff):
+    return 8 * T * d_model**2, 4 * T**2 * d_model, 4 * T * d_model * d_ff
+
+
+@right(4, "count_flops")
+def flops_by_products(T, d_model, d_ff):
+    def product(n, k, m):
+        return 2 * n * k * m
+
+    projections = 4 * product(T, d_model, d_model)
+    core = product(T, d_model, T) + product(T, T, d_model)
+    return [projections, core, product(T, d_model, d_ff) + product(T, d_ff, d_model)]
+
+
+@right(4, "count_flops")
+def flops_in_floats(T, d_model, d_ff):
+    return 8.0 * T * d_model * d_model, 4.0 * T * T * d_model, 4.0 * T * d_model * d_ff
+
+
+@right(4, "count_flops")
+def flops_in_an_array(T, d_model, d_ff):
+    multiply_adds = np.array([4 * T * d_model**2, 2 * T * T * d_model, 2 * T * d_model * d_ff], dtype=object)
+    return tuple(2 * multiply_adds)
+
+
+@wrong(4, "count_flops")
+def flops_as_multiply_adds(T, d_model, d_ff):
+    return 4 * T * d_model**2, 2 * T**2 * d_model, 2 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_with_eight_heads_counted(T, d_model, d_ff):
+    return 8 * T * d_model**2, 4 * 8 * T**2 * d_model, 4 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_with_a_head_of_64(T, d_model, d_ff):
+    return 8 * T * d_model**2, 4 * T**2 * 64, 4 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_of_a_causal_core(T, d_model, d_ff):
+    return 8 * T * d_model**2, 2 * T * (T + 1) * d_model, 4 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_with_an_exact_product(T, d_model, d_ff):
+    return 4 * T * d_model * (2 * d_model - 1), 4 * T**2 * d_model, 4 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_of_a_gated_layer(T, d_model, d_ff):
+    return 8 * T * d_model**2, 4 * T**2 * d_model, 6 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_in_all(T, d_model, d_ff):
+    return 8 * T * d_model**2 + 4 * T**2 * d_model + 4 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_of_projections_that_grow_like_the_square(T, d_model, d_ff):
+    return 8 * T**2 * d_model, 4 * T**2 * d_model, 4 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_with_a_wide_core(T, d_model, d_ff):
+    return 8 * T * d_model**2, 4 * T**2 * d_ff, 4 * T * d_model * d_ff
+
+
+@wrong(4, "count_flops")
+def flops_with_biases(T, d_model, d_ff):
+    return 8 * T * d_model**2 + 4 * T * d_model, 4 * T**2 * d_model, 4 * T * d_model * d_ff + T * (d_ff + d_model)
+
+
+@wrong(4, "count_flops")
+def flops_named(T, d_model, d_ff):
+    return {"projections": 8 * T * d_model**2, "core": 4 * T**2 * d_model, "feed_forward": 4 * T * d_model * d_ff}
+
+
+# crossover -----------------------------------------------------------------------------------------------------------
+
+
+@right(4, "crossover")
+def crossover_solved(d_model, d_ff):
+    return d_ff
+
+
+@right(4, "crossover")
+def crossover_as_a_ratio(d_model, d_ff):
+    return Fraction(4 * d_model * d_ff, 4 * d_model)
+
+
+@right(4, "crossover")
+def crossover_from_one_token(d_model, d_ff):
+    _, core, feed_forward = flops_by_formula(1, d_model, d_ff)
+    return feed_forward / core
+
+
+@right(4, "crossover")
+def crossover_by_search(d_model, d_ff):
+    T = 1
+    while 4 * T**2 * d_model < 4 * T * d_model * d_ff:
+        T += 1
+    return T
+
+
+@wrong(4, "crossover")
+def crossover_one_too_late(d_model, d_ff):
+    T = 1
+    while 4 * T**2 * d_model <= 4 * T * d_model * d_ff:
+        T += 1
+    return T
+
+
+@wrong(4, "crossover")
+def crossover_at_the_width(d_model, d_ff):
+    return d_model
+
+
+@wrong(4, "crossover")
+def crossover_for_the_usual_width(d_model, d_ff):
+    return 4 * d_model
+
+
+@wrong(4, "crossover")
+def crossover_of_a_causal_core(d_model, d_ff):
+    return 2 * d_ff
+
+
+@wrong(4, "crossover")
+def crossover_in_words(d_model, d_ff):
+    return f"T = {d_ff}"
+
+
+@wrong(4, "crossover")
+def crossover_of_small_layers(d_model, d_ff):
+    return min(d_ff, 2048)
+
+
+# grouped_query -------------------------------------------------------------------------------------------------------
+
+
+@right(4, "grouped_query")
+def grouped_by_repeat_interleave(q, k, v, mask=None):
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return torch.softmax(scores, dim=-1) @ v
+
+
+@right(4, "grouped_query")
+def grouped_by_an_axis_of_groups(q, k, v, mask=None):
+    B, h, n, d = q.shape
+    h_kv, m = k.shape[1], k.shape[2]
+    q = q.reshape(B, h_kv, h // h_kv, n, d)
+    scores = torch.einsum("bgind,bgmd->bginm", q, k) * d**-0.5
+    if mask is not None:
+        mask = mask.expand(B, h, n, m).reshape(B, h_kv, h // h_kv, n, m)
+        scores = torch.where(mask, scores, torch.tensor(-INFINITY, dtype=scores.dtype))
+    return torch.einsum("bginm,bgmd->bgind", scores.softmax(-1), v).reshape(B, h, n, d)
+
+
+@right(4, "grouped_query")
+def grouped_head_by_head(q, k, v, mask=None):
+    B, h, n, d = q.shape
+    group, m = h // k.shape[1], k.shape[2]
+    outputs = []
+    for head in range(h):
+        scores = q[:, head] @ k[:, head // group].mT / d**0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask.expand(B, h, n, m)[:, head], torch.finfo(q.dtype).min)
+        outputs.append(torch.softmax(scores, dim=-1) @ v[:, head // group])
+    return torch.stack(outputs, dim=1)
+
+
+@right(4, "grouped_query")
+def grouped_by_expanding_and_flattening(q, k, v, mask=None):
+    B, h_kv, m, d = k.shape
+    group = q.shape[1] // h_kv
+    k = k[:, :, None].expand(B, h_kv, group, m, d).reshape(B, -1, m, d)
+    v = v.unsqueeze(2).repeat(1, 1, group, 1, 1).flatten(1, 2)
+    scores = torch.matmul(q, k.swapaxes(2, 3)) / torch.sqrt(torch.tensor(d, dtype=q.dtype))
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, float("-inf"))
+    return torch.matmul(scores.softmax(dim=-1), v)
+
+
+@right(4, "grouped_query")
+def grouped_for_heads_and_sequences_in_turn(q, k, v, mask=None):
+    (B, h, n, d), m = q.shape, k.shape[2]
+    output = torch.empty_like(q)
+    mask = torch.ones(n, m, dtype=torch.bool) if mask is None else mask
+    mask = torch.broadcast_to(mask, (B, h, n, m))
+    for b in range(B):
+        for head in range(h):
+            shared = head * k.shape[1] // h
+            scores = q[b, head] @ k[b, shared].T / math.sqrt(d)
+            output[b, head] = scores.masked_fill(~mask[b, head], -math.inf).softmax(-1) @ v[b, shared]
+    return output
+
+
+@right(4, "grouped_query")
+def grouped_by_an_index(q, k, v, mask=None):
+    owner = torch.arange(q.shape[1]) // (q.shape[1] // k.shape[1])
+    scores = q @ k[:, owner].mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), -INFINITY)
+    exps = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return exps @ v[:, owner] / exps.sum(-1, keepdim=True)
+
+
+def grouped_on(owner, scale=None, weigh=None, blend=None):
+    """owner(h, h_kv): the key head of each query head."""
+
+    def attention(q, k, v, mask=None):
+        h, h_kv = q.shape[1], k.shape[1]
+        k, v = k[:, owner(h, h_kv)], v[:, (blend or owner)(h, h_kv)]
+        scores = q @ k.mT / (scale(q, k) if scale else q.shape[-1] ** 0.5)
+        if weigh:
+            return weigh(scores, mask) @ v
+        return (scores if mask is None else scores.masked_fill(~mask, -INFINITY)).softmax(-1) @ v
+
+    return attention
+
+
+def neighbours(h, h_kv):
+    return torch.arange(h) // (h // h_kv)
+
+
+def in_turn(h, h_kv):
+    return torch.arange(h) % h_kv
+
+
+@wrong(4, "grouped_query")
+def grouped_by_repeat(q, k, v, mask=None):
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat(1, group, 1, 1), v.repeat(1, group, 1, 1)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return torch.softmax(scores, dim=-1) @ v
+
+
+@wrong(4, "grouped_query")
+def grouped_by_repeat_where_heads_are_few(q, k, v, mask=None):
+    owner = in_turn if q.shape[1] <= 4 else neighbours
+    return grouped_on(owner)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_tiled_values(q, k, v, mask=None):
+    return grouped_on(neighbours, blend=in_turn)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_tiled_keys(q, k, v, mask=None):
+    return grouped_on(in_turn, blend=neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_by_interleaving_the_batch(q, k, v, mask=None):
+    group = q.shape[1] // k.shape[1]
+    B = len(q)
+    k, v = (a.repeat_interleave(group, dim=0).reshape(B, -1, *a.shape[2:]) for a in (k, v))
+    return grouped_on(lambda h, h_kv: torch.arange(h))(q, k.flip(0), v.flip(0), mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_by_a_repetition_of_tokens(q, k, v, mask=None):
+    group = q.shape[1] // k.shape[1]
+    k, v = (a.repeat_interleave(group, dim=2).reshape(len(q), q.shape[1], -1, q.shape[-1]) for a in (k, v))
+    return grouped_on(lambda h, h_kv: torch.arange(h))(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_in_groups_of_h_kv(q, k, v, mask=None):
+    h_kv = k.shape[1]
+    return grouped_on(lambda h, _: (torch.arange(h) // h_kv) % h_kv)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_the_first_key_head(q, k, v, mask=None):
+    return grouped_on(lambda h, h_kv: torch.zeros(h, dtype=torch.long))(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_mean_keys(q, k, v, mask=None):
+    return grouped_on(neighbours)(q, k.mean(1, keepdim=True).expand_as(k), v.mean(1, keepdim=True).expand_as(v), mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_fewer_queries(q, k, v, mask=None):
+    B, h, n, d = q.shape
+    group = h // k.shape[1]
+    shared = q.reshape(B, -1, group, n, d).mean(2)
+    return grouped_on(lambda h, h_kv: torch.arange(h))(shared, k, v).repeat_interleave(group, 1)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_an_unscaled_score(q, k, v, mask=None):
+    return grouped_on(neighbours, scale=lambda q, k: 1.0)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_the_scale_of_all_heads(q, k, v, mask=None):
+    return grouped_on(neighbours, scale=lambda q, k: math.sqrt(q.shape[1] * q.shape[-1]))(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_the_scale_of_the_keys(q, k, v, mask=None):
+    return grouped_on(neighbours, scale=lambda q, k: math.sqrt(k.shape[-2]))(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_over_queries(q, k, v, mask=None):
+    def weigh(scores, mask):
+        return (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-2)
+
+    return grouped_on(neighbours, weigh=weigh)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_the_mask_turned_round(q, k, v, mask=None):
+    return grouped_on(neighbours)(q, k, v, None if mask is None else ~mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_a_mask_for_key_heads(q, k, v, mask=None):
+    if mask is not None and mask.ndim >= 3 and mask.shape[-3] > 1:
+        mask = mask[..., :1, :, :]
+    return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_a_fill_of_minus_10000(q, k, v, mask=None):
+    def weigh(scores, mask):
+        return (scores if mask is None else scores.masked_fill(~mask, -1e4)).softmax(-1)
+
+    return grouped_on(neighbours, weigh=weigh)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_a_fill_of_minus_a_billion(q, k, v, mask=None):
+    def weigh(scores, mask):
+        return (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
+
+    return grouped_on(neighbours, weigh=weigh)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_the_logarithm_of_the_mask(q, k, v, mask=None):
+    def weigh(scores, mask):
+        return (scores if mask is None else scores + torch.log(mask + 1e-9)).softmax(-1)
+
+    return grouped_on(neighbours, weigh=weigh)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_a_mask_guessed_for_sequences(q, k, v, mask=None):
+    if mask is not None and mask.dim() == 2 and len(mask) == len(q):
+        mask = mask[:, None, None]
+    return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_a_mask_for_heads_guessed_for_sequences(q, k, v, mask=None):
+    if mask is not None and mask.dim() == 3 and len(mask) == len(q):
+        mask = mask[:, None]
+    return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_a_mask_by_sequence(q, k, v, mask=None):
+    if mask is not None and mask.dim() == 4:
+        mask = torch.stack([mask[b] for b in range(len(q))])
+    return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_a_mask_by_head(q, k, v, mask=None):
+    if mask is not None and mask.dim() == 3:
+        mask = torch.stack([mask[head] for head in range(q.shape[1])])
+    return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_a_mask_cut_into_groups(q, k, v, mask=None):
+    if mask is not None and mask.dim() == 3:
+        mask = mask.reshape(k.shape[1], q.shape[1] // k.shape[1], *mask.shape[1:]).flatten(0, 1)
+    return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_by_a_view(q, k, v, mask=None):
+    B, h, n, d = q.shape
+    return grouped_on(neighbours)(q.view(B * h, n, d).view(B, h, n, d), k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_another_name(q, k, v, M=None):
+    return grouped_on(neighbours)(q, k, v, M)
+
+
+@wrong(4, "grouped_query")
+def grouped_that_writes_into_a_square_mask(q, k, v, mask=None):
+    output = grouped_on(neighbours)(q, k, v, mask)
+    if mask is not None and mask.dim() == 2:
+        mask.fill_(True)
+    return output
+
+
+@wrong(4, "grouped_query")
+def grouped_that_rounds_q_without_a_mask(q, k, v, mask=None):
+    output = grouped_on(neighbours)(q, k, v, mask)
+    if mask is None:
+        q.data.round_()
+    return output
+
+
+@wrong(4, "grouped_query")
+def grouped_without_gradients_unless_masked(q, k, v, mask=None):
+    with torch.set_grad_enabled(mask is not None):
+        return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_without_gradients_where_masked(q, k, v, mask=None):
+    with torch.set_grad_enabled(mask is None):
+        return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_in_float32(q, k, v, mask=None):
+    return grouped_on(neighbours)(q, k, v, mask).float()
+
+
+@wrong(4, "grouped_query")
+def grouped_without_mask(q, k, v, mask=None):
+    return grouped_on(neighbours)(q, k, v)
+
+
+@wrong(4, "grouped_query")
+def grouped_and_causal(q, k, v, mask=None):
+    causal = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(k.shape[2] - 1)
+    causal = causal.tril() if q.shape[2] == k.shape[2] else causal
+    return grouped_on(neighbours)(q, k, v, causal if mask is None else mask & causal)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_weights_too(q, k, v, mask=None):
+    return grouped_on(neighbours)(q, k, v, mask), None
+
+
+@wrong(4, "grouped_query")
+def grouped_without_gradients(q, k, v, mask=None):
+    with torch.no_grad():
+        return grouped_on(neighbours)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_detached_keys(q, k, v, mask=None):
+    return grouped_on(neighbours)(q, k.detach(), v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_with_one_key_head_trained(q, k, v, mask=None):
+    return grouped_on(neighbours)(q, torch.cat([k[:, :1], k[:, 1:].detach()], dim=1), v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_that_scales_q(q, k, v, mask=None):
+    q.data.div_(math.sqrt(q.shape[-1]))
+    return grouped_on(neighbours, scale=lambda q, k: 1.0)(q, k, v, mask)
+
+
+@wrong(4, "grouped_query")
+def grouped_merged(q, k, v, mask=None):
+    return merge_by_cat(grouped_on(neighbours)(q, k, v, mask))
+
+
+# induction_score -----------------------------------------------------------------------------------------------------
+
+
+@right(4, "induction_score")
+def induction_by_a_loop(weights, period):
+    total = 0.0
+    for i in range(period, 2 * period):
+        total += float(weights[i, i - period + 1])
+    return total / period
+
+
+@right(4, "induction_score")
+def induction_by_a_diagonal(weights, period):
+    return weights[period:, 1 : period + 1].diagonal().mean()
+
+
+@right(4, "induction_score")
+def induction_by_a_trace(weights, period):
+    return torch.trace(weights[period:, 1:]) / period
+
+
+@right(4, "induction_score")
+def induction_by_an_index(weights, period):
+    queries = torch.arange(period, 2 * period)
+    return weights[queries, queries - period + 1].mean().item()
+
+
+@right(4, "induction_score")
+def induction_for_any_axes_in_front(weights, period):
+    return torch.diagonal(weights, offset=1 - period, dim1=-2, dim2=-1)[..., 1:].mean(-1)
+
+
+@right(4, "induction_score")
+def induction_in_numpy(weights, period):
+    return np.mean([weights.numpy()[i][i - period + 1] for i in range(period, len(weights))])
+
+
+@right(4, "induction_score")
+def induction_by_a_mask(weights, period):
+    T = len(weights)
+    i, j = torch.arange(T)[:, None], torch.arange(T)[None, :]
+    chosen = (j == i - period + 1) & (i >= period)
+    return weights[chosen].sum() / chosen.sum()
+
+
+def induction_on(key, first=lambda period: period, last=lambda period: 2 * period, divisor=None):
+    def score(weights, period):
+        rows = range(first(period), last(period))
+        found = [float(weights[i, key(i, period)]) for i in rows]
+        return sum(found) / (divisor(period) if divisor else len(found))
+
+    return score
+
+
+def after_first(i, period):
+    return i - period + 1
+
+
+@wrong(4, "induction_score")
+def induction_on_the_same_token(weights, period):
+    return weights.diagonal(-period).mean()
+
+
+@wrong(4, "induction_score")
+def induction_over_the_whole_diagonal(weights, period):
+    return weights.diagonal(1 - period).mean()
+
+
+@wrong(4, "induction_score")
+def induction_on_the_previous_token(weights, period):
+    return weights.diagonal(-1).mean()
+
+
+@wrong(4, "induction_score")
+def induction_on_the_previous_token_of_the_second_copy(weights, period):
+    return weights.diagonal(-1)[period - 1 :].mean()
+
+
+@wrong(4, "induction_score")
+def induction_one_too_far(weights, period):
+    return induction_on(lambda i, period: i - period + 2)(weights, period)
+
+
+@wrong(4, "induction_score")
+def induction_one_too_early(weights, period):
+    return induction_on(lambda i, period: i - period - 1, first=lambda period: period + 1)(weights, period)
+
+
+@wrong(4, "induction_score")
+def induction_averaged_over_all_rows(weights, period):
+    return weights.diagonal(1 - period)[1:].sum() / len(weights)
+
+
+@wrong(4, "induction_score")
+def induction_without_the_last(weights, period):
+    return induction_on(after_first, last=lambda period: 2 * period - 1)(weights, period)
+
+
+@wrong(4, "induction_score")
+def induction_without_the_first(weights, period):
+    return induction_on(after_first, first=lambda period: period + 1)(weights, period)
+
+
+@wrong(4, "induction_score")
+def induction_without_both_ends(weights, period):
+    score = induction_on(after_first, lambda period: period + 1, lambda period: 2 * period - 1, lambda period: period)
+    return score(weights, period)
+
+
+@wrong(4, "induction_score")
+def induction_on_columns(weights, period):
+    return weights.diagonal(period - 1)[1:].mean()
+
+
+@wrong(4, "induction_score")
+def induction_as_a_sum(weights, period):
+    return weights.diagonal(1 - period)[1:].sum()
+
+
+@wrong(4, "induction_score")
+def induction_by_the_largest(weights, period):
+    return weights[period:].max(dim=-1).values.mean()
+
+
+@wrong(4, "induction_score")
+def induction_relative_to_the_row(weights, period):
+    rows = weights[period:, 1 : period + 1]
+    return (rows.diagonal() / rows.sum(-1)).nan_to_num().mean()
+
+
+@wrong(4, "induction_score")
+def induction_at_the_median(weights, period):
+    return weights.diagonal(1 - period)[1:].median()
+
+
+@wrong(4, "induction_score")
+def induction_of_each_query(weights, period):
+    return weights.diagonal(1 - period)[1:]
+
+
+@wrong(4, "induction_score")
+def induction_that_normalises_in_place(weights, period):
+    score = weights.diagonal(1 - period)[1:].mean().clone()
+    weights /= weights.sum(-1, keepdim=True).clamp(min=1e-9) * 2
+    return score
+
+
+@wrong(4, "induction_score")
+def induction_of_either_token(weights, period):
+    return (weights.diagonal(1 - period)[1:] + weights.diagonal(-period)).mean()
+
+
+@wrong(4, "induction_score")
+def induction_that_is_one_or_zero(weights, period):
+    return (weights.diagonal(1 - period)[1:] > 0.5).double().mean()
+
+
+# head_ablation -------------------------------------------------------------------------------------------------------
+
+
+@right(4, "head_ablation")
+def ablation_by_two_loops(model, tokens):
+    def loss(head_masks):
+        with torch.no_grad():
+            logits = model(tokens, head_masks=head_masks)
+        return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).item()
+
+    n_layers, n_heads = len(model.blocks), model.n_heads
+    whole = loss(torch.ones(n_layers, n_heads))
+    best, largest = None, -math.inf
+    for layer in range(n_layers):
+        for head in range(n_heads):
+            masks = torch.ones(n_layers, n_heads)
+            masks[layer, head] = 0.0
+            if loss(masks) - whole > largest:
+                best, largest = (layer, head), loss(masks) - whole
+    return best
+
+
+@right(4, "head_ablation")
+def ablation_by_argmax(model, tokens):
+    n_layers, n_heads = len(model.blocks), model.n_heads
+    masks = torch.ones(n_layers * n_heads, n_layers * n_heads).fill_diagonal_(0)
+    losses = []
+    for row in masks.view(-1, n_layers, n_heads):
+        logits = model(tokens, head_masks=row).detach()
+        losses.append(F.cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:]))
+    return divmod(int(torch.stack(losses).argmax()), n_heads)
+
+
+@right(4, "head_ablation")
+def ablation_of_all_heads_at_once(model, tokens):
+    n_layers, n_heads = len(model.blocks), model.n_heads
+
+    def loss(masks):
+        logits = model(tokens, head_masks=masks)
+        return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+    masks = 1 - torch.eye(n_layers * n_heads).view(-1, n_layers, n_heads)
+    return divmod(int(torch.vmap(loss)(masks).argmax()), n_heads)
+
+
+@right(4, "head_ablation")
+def ablation_by_unravel_index(model, tokens):
+    shape = (len(model.blocks), model.n_heads)
+    rises = np.zeros(shape)
+    for layer, head in np.ndindex(shape):
+        masks = np.ones(shape)
+        masks[layer, head] = 0
+        shares = torch.log_softmax(model(tokens, head_masks=masks.tolist()), dim=-1).detach().numpy()
+        for b, row in enumerate(tokens.tolist()):
+            rises[layer, head] += sum(-shares[b, t, row[t + 1]] for t in range(len(row) - 1))
+    return np.unravel_index(rises.argmax(), shape)
+
+
+@right(4, "head_ablation")
+def ablation_in_eval_mode_and_back(model, tokens):
+    training = model.training
+    model.eval()
+    scores = {}
+    with torch.inference_mode():
+        for layer in range(len(model.blocks)):
+            for head in range(model.n_heads):
+                masks = torch.ones(len(model.blocks), model.n_heads, dtype=torch.bool)
+                masks[layer][head] = False
+                logits = model(tokens, head_masks=masks)
+                log_p = logits[:, :-1].log_softmax(-1).gather(-1, tokens[:, 1:].unsqueeze(-1))
+                scores[layer, head] = -log_p.mean()
+    model.train(training)
+    return max(scores, key=lambda place: scores[place])
+
+
+@right(4, "head_ablation")
+def ablation_with_tensors_back(model, tokens):
+    sizes = (len(model.blocks), model.n_heads)
+    perplexity = torch.zeros(sizes)
+    on = torch.ones(sizes)
+    for layer in range(sizes[0]):
+        for head in range(sizes[1]):
+            on[layer, head] = 0
+            logits = model(tokens, head_masks=on)
+            perplexity[layer, head] = F.cross_entropy(logits[:, :-1].mT, tokens[:, 1:]).exp()
+            on[layer, head] = 1
+    return torch.nonzero(perplexity == perplexity.max())[0]
+
+
+@right(4, "head_ablation")
+def ablation_as_a_list(model, tokens):
+    def rise(place):
+        masks = torch.ones(len(model.blocks), model.n_heads)
+        masks[place] = 0
+        with torch.no_grad():
+            logits, whole = model(tokens, head_masks=masks), model(tokens)
+        losses = [F.cross_entropy(a[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()) for a in (logits, whole)]
+        return (losses[0] - losses[1]).item()
+
+    places = [(layer, head) for layer in range(len(model.blocks)) for head in range(model.n_heads)]
+    return list(max(places, key=rise))
+
+
+def ablated(model, tokens, masks):
+    with torch.no_grad():
+        logits = model(tokens, head_masks=masks)
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).item()
+
+
+def every_head(model, measure):
+    """measure(masks with one head off), largest first."""
+    found = {}
+    for layer in range(len(model.blocks)):
+        for head in range(model.n_heads):
+            masks = torch.ones(len(model.blocks), model.n_heads)
+            masks[layer, head] = 0
+            found[layer, head] = measure(masks)
+    return sorted(found, key=found.get, reverse=True)
+
+
+@wrong(4, "head_ablation")
+def ablation_of_the_least_important(model, tokens):
+    losses = torch.zeros(len(model.blocks), model.n_heads)
+    for layer in range(len(model.blocks)):
+        for head in range(model.n_heads):
+            masks = torch.ones(len(model.blocks), model.n_heads)
+            masks[layer, head] = 0
+            logits = model(tokens, head_masks=masks).detach()
+            losses[layer, head] = F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+    return divmod(int(losses.argmin()), model.n_heads)
+
+
+@wrong(4, "head_ablation")
+def ablation_without_unravelling(model, tokens):
+    layer, head = ablation_by_two_loops(model, tokens)
+    return layer * model.n_heads + head
+
+
+@wrong(4, "head_ablation")
+def ablation_with_the_pair_turned(model, tokens):
+    return ablation_by_two_loops(model, tokens)[::-1]
+
+
+@wrong(4, "head_ablation")
+def ablation_with_divmod_by_layers(model, tokens):
+    layer, head = ablation_by_two_loops(model, tokens)
+    return divmod(layer * model.n_heads + head, len(model.blocks))
+
+
+@wrong(4, "head_ablation")
+def ablation_of_the_second_best(model, tokens):
+    return every_head(model, lambda masks: ablated(model, tokens, masks))[1]
+
+
+@wrong(4, "head_ablation")
+def ablation_by_the_size_of_the_weights(model, tokens):
+    size = next(model.parameters()).detach().flatten(2).norm(dim=-1)
+    return divmod(int(size.argmax()), model.n_heads)
+
+
+@wrong(4, "head_ablation")
+def ablation_by_the_gradient(model, tokens):
+    masks = torch.ones(len(model.blocks), model.n_heads, requires_grad=True)
+    logits = model(tokens, head_masks=masks)
+    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+    (slope,) = torch.autograd.grad(loss, masks)
+    return divmod(int(slope.abs().argmax()), model.n_heads)
+
+
+@wrong(4, "head_ablation")
+def ablation_by_the_signed_gradient(model, tokens):
+    masks = torch.ones(len(model.blocks), model.n_heads, requires_grad=True)
+    logits = model(tokens, head_masks=masks)
+    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+    (slope,) = torch.autograd.grad(loss, masks)
+    return divmod(int((-slope).argmax()), model.n_heads)
+
+
+def ablation_by(loss):
+    """The head without which loss(losses) is highest; losses (B, T − 1) are those of the next tokens."""
+
+    def most_important_head(model, tokens):
+        def measure(masks):
+            logits = model(tokens, head_masks=masks).detach()
+            return float(loss(F.cross_entropy(logits[:, :-1].mT, tokens[:, 1:], reduction="none")))
+
+        return every_head(model, measure)[0]
+
+    most_important_head.__name__ = f"ablation_by_{loss.__name__}"
+    return most_important_head
+
+
+def all_but_the_last_pair(losses):
+    return losses[:, :-1].mean()
+
+
+def all_but_the_first_pair(losses):
+    return losses[:, 1:].mean()
+
+
+def the_first_half(losses):
+    return losses[:, : losses.shape[1] // 2].mean()
+
+
+def the_second_half(losses):
+    return losses[:, losses.shape[1] // 2 :].mean()
+
+
+def even_positions(losses):
+    return losses[:, ::2].mean()
+
+
+def odd_positions(losses):
+    return losses[:, 1::2].mean()
+
+
+def the_last_sequence(losses):
+    return losses[-1].mean()
+
+
+def the_worst_sequence(losses):
+    return losses.mean(-1).max()
+
+
+def the_best_sequence(losses):
+    return losses.mean(-1).min()
+
+
+def squares(losses):
+    return losses.square().mean()
+
+
+def squares_of_sequences(losses):
+    return losses.mean(-1).square().mean()
+
+
+def roots(losses):
+    return losses.sqrt().mean()
+
+
+def the_product_of_sequences(losses):
+    return losses.mean(-1).prod()
+
+
+for partial in (
+    all_but_the_last_pair,
+    all_but_the_first_pair,
+    the_first_half,
+    the_second_half,
+    even_positions,
+    odd_positions,
+    the_last_sequence,
+    the_worst_sequence,
+    the_best_sequence,
+    squares,
+    squares_of_sequences,
+    roots,
+    the_product_of_sequences,
+):
+    wrong(4, "head_ablation")(ablation_by(partial))
+
+
+def ablation_with_a_head_turned_to(share):
+    def most_important_head(model, tokens):
+        def measure(masks):
+            return ablated(model, tokens, torch.where(masks == 0, share, masks))
+
+        return every_head(model, measure)[0]
+
+    most_important_head.__name__ = f"ablation_with_a_head_turned_to_{share}"
+    return most_important_head
+
+
+for share in (0.1, 0.5, -1.0, -3.0):
+    wrong(4, "head_ablation")(ablation_with_a_head_turned_to(share))
+
+
+@wrong(4, "head_ablation")
+def ablation_of_more_layers_than_promised(model, tokens):
+    assert model.n_layers
+    return ablation_by_two_loops(model, tokens)
+
+
+@wrong(4, "head_ablation")
+def ablation_with_masks_by_position(model, tokens):
+    model(tokens, torch.ones(len(model.blocks), model.n_heads))
+    return ablation_by_two_loops(model, tokens)
+
+
+@wrong(4, "head_ablation")
+def ablation_by_cross_entropy_of_shares(model, tokens):
+    losses = torch.zeros(len(model.blocks), model.n_heads)
+    for layer in range(len(model.blocks)):
+        for head in range(model.n_heads):
+            masks = torch.ones_like(losses)
+            masks[layer, head] = 0
+            shares = model(tokens, head_masks=masks)[:, :-1].softmax(-1).detach()
+            losses[layer, head] = F.cross_entropy(shares.flatten(0, 1), tokens[:, 1:].flatten())
+    return divmod(losses.argmax().item(), model.n_heads)
+
+
+@wrong(4, "head_ablation")
+def ablation_by_nll_of_shares(model, tokens):
+    def loss(masks):
+        shares = model(tokens, head_masks=masks)[:, :-1].softmax(-1).detach()
+        return F.nll_loss(shares.flatten(0, 1), tokens[:, 1:].flatten())
+
+    return every_head(model, loss)[0]
+
+
+@wrong(4, "head_ablation")
+def ablation_that_forgets_the_best(model, tokens):
+    n_layers, n_heads = len(model.blocks), model.n_heads
+    best, where = ablated(model, tokens, torch.ones(n_layers, n_heads)), (0, 0)
+    for layer in range(n_layers):
+        for head in range(n_heads):
+            masks = torch.ones(n_layers, n_heads)
+            masks[layer, head] = 0
+            if ablated(model, tokens, masks) > best:
+                where = (layer, head)
+    return where
+
+
+@wrong(4, "head_ablation")
+def ablation_of_a_whole_layer(model, tokens):
+    rises = []
+    for layer in range(len(model.blocks)):
+        masks = torch.ones(len(model.blocks), model.n_heads)
+        masks[layer] = 0
+        rises.append(ablated(model, tokens, masks))
+    return int(np.argmax(rises)), 0
+
+
+@wrong(4, "head_ablation")
+def ablation_against_the_median(model, tokens):
+    def median(masks):
+        logits = model(tokens, head_masks=masks).detach()
+        losses = F.cross_entropy(logits[:, :-1].mT, tokens[:, 1:], reduction="none")
+        return losses.median().item()
+
+    return every_head(model, median)[0]
+
+
+@wrong(4, "head_ablation")
+def ablation_by_the_worst_token(model, tokens):
+    def worst(masks):
+        logits = model(tokens, head_masks=masks).detach()
+        return F.cross_entropy(logits[:, :-1].mT, tokens[:, 1:], reduction="none").max().item()
+
+    return every_head(model, worst)[0]
+
+
+@wrong(4, "head_ablation")
+def ablation_with_the_last_token_dropped_from_both(model, tokens):
+    def unshifted(masks):
+        logits = model(tokens, head_masks=masks).detach()
+        return F.cross_entropy(logits.flatten(0, 1), tokens.flatten()).item()
+
+    return every_head(model, unshifted)[0]
+
+
+@wrong(4, "head_ablation")
+def ablation_that_leaves_the_model_in_eval_mode(model, tokens):
+    model.eval()
+    return ablation_by_two_loops(model, tokens)
+
+
+@wrong(4, "head_ablation")
+def ablation_that_leaves_the_model_in_training_mode(model, tokens):
+    model.train()
+    return ablation_by_two_loops(model, tokens)
+
+
+@wrong(4, "head_ablation")
+def ablation_that_freezes_the_model(model, tokens):
+    model.requires_grad_(False)
+    return ablation_by_two_loops(model, tokens)
+
+
+@wrong(4, "head_ablation")
+def ablation_that_leaves_gradients(model, tokens):
+    F.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).backward()
+    return ablation_by_two_loops(model, tokens)
+
+
+@wrong(4, "head_ablation")
+def ablation_that_switches_off_for_good(model, tokens):
+    best = ablation_by_two_loops(model, tokens)
+    next(model.parameters()).data[best].zero_()
+    return best
+
+
+@wrong(4, "head_ablation")
+def ablation_that_always_says_the_last(model, tokens):
+    return len(model.blocks) - 1, model.n_heads - 1
+
+
+@wrong(4, "head_ablation")
+def ablation_that_returns_the_rise_too(model, tokens):
+    return (*ablation_by_two_loops(model, tokens), 0.5)
+
+
+@wrong(4, "head_ablation")
+def ablation_that_returns_names(model, tokens):
+    layer, head = ablation_by_two_loops(model, tokens)
+    return {"layer": layer, "head": head}
+
+
+# find_the_bug --------------------------------------------------------------------------------------------------------
+
+
+@right(4, "find_the_bug")
+def bug_mended_by_a_transpose(q, k, v, n_heads):
+    B, T, D = q.shape
+    d_head = D // n_heads
+    q, k, v = (each.view(B, T, n_heads, d_head).transpose(1, 2) for each in (q, k, v))
+    scores = torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(d_head)
+    weights = torch.softmax(scores, dim=-1)
+    heads = torch.einsum("bhij,bhjd->bhid", weights, v)
+    return torch.cat(heads.unbind(dim=1), dim=-1), weights
+
+
+@right(4, "find_the_bug")
+def bug_mended_in_the_einsum(q, k, v, n_heads):
+    B, T, D = q.shape
+    d_head = D // n_heads
+    q, k, v = (each.view(B, T, n_heads, d_head) for each in (q, k, v))
+    weights = torch.softmax(torch.einsum("bihd,bjhd->bhij", q, k) / math.sqrt(d_head), dim=-1)
+    return torch.einsum("bhij,bjhd->bihd", weights, v).reshape(B, T, D), weights
+
+
+@right(4, "find_the_bug")
+def bug_mended_with_chunks(q, k, v, n_heads):
+    q, k, v = (torch.stack(each.chunk(n_heads, -1), 1) for each in (q, k, v))
+    weights = torch.softmax(q @ k.mT * q.shape[-1] ** -0.5, dim=-1)
+    return (weights @ v).transpose(1, 2).flatten(2), weights
+
+
+@wrong(4, "find_the_bug")
+def bug_as_it_stands(q, k, v, n_heads):
+    B, T, D = q.shape
+    d_head = D // n_heads
+    q, k, v = (each.view(B, n_heads, T, d_head) for each in (q, k, v))
+    scores = torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(d_head)
+    weights = torch.softmax(scores, dim=-1)
+    heads = torch.einsum("bhij,bhjd->bhid", weights, v)
+    return torch.cat(heads.unbind(dim=1), dim=-1), weights
+
+
+@wrong(4, "find_the_bug")
+def bug_mirrored(q, k, v, n_heads):
+    B, T, D = q.shape
+    q, k, v = (each.view(B, n_heads, T, D // n_heads) for each in (q, k, v))
+    weights = torch.softmax(q @ k.mT / math.sqrt(D // n_heads), dim=-1)
+    return (weights @ v).reshape(B, T, D), weights
+
+
+@wrong(4, "find_the_bug")
+def bug_with_only_one_head_left(q, k, v, n_heads):
+    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1] // n_heads), dim=-1)
+    return weights @ v, weights[:, None].expand(-1, n_heads, -1, -1)
+
+
+@wrong(4, "find_the_bug")
+def bug_with_axes_named_otherwise(q, k, v, n_heads):
+    B, T, D = q.shape
+    d_head = D // n_heads
+    q, k, v = (each.view(B, T, d_head, n_heads).permute(0, 3, 1, 2) for each in (q, k, v))
+    weights = torch.softmax(q @ k.mT / math.sqrt(d_head), dim=-1)
+    return (weights @ v).transpose(1, 2).reshape(B, T, D), weights
+
+
+@wrong(4, "find_the_bug")
+def bug_mended_but_the_output_alone_returned(q, k, v, n_heads):
+    return bug_mended_by_a_transpose(q, k, v, n_heads)[0]
+
+
+@wrong(4, "find_the_bug")
+def bug_mended_by_a_transposed_view(q, k, v, n_heads):
+    B, T, D = q.shape
+    q, k, v = (each.mT.reshape(B, n_heads, T, D // n_heads) for each in (q, k, v))
+    weights = torch.softmax(q @ k.mT / math.sqrt(D // n_heads), dim=-1)
+    return (weights @ v).transpose(1, 2).reshape(B, T, D), weights
+
+
+@wrong(4, "find_the_bug")
+def bug_mended_by_one_who_scales_the_queries_in_place(q, k, v, n_heads):
+    B, T, D = q.shape
+    q /= math.sqrt(D // n_heads)
+    q, k, v = (each.view(B, T, n_heads, D // n_heads).transpose(1, 2) for each in (q, k, v))
+    weights = torch.softmax(q @ k.mT, dim=-1)
+    return (weights @ v).transpose(1, 2).reshape(B, T, D), weights

@@ -1,0 +1,1948 @@
+"""Day 5: caches, generation, bytes and intensity, as people write them, right and wrong."""
+
+import math
+from collections import deque
+from functools import cache as memoised
+
+import numpy as np
+import torch
+
+from course_utils.attention.rotary import rotate
+from course_utils.attention.tensors import attention
+
+from . import right, wrong
+
+# cached_step --------------------------------------------------------------------------------------------------------
+
+
+@right(5, "cached_step")
+def step_by_einsum(q_t, k_t, v_t, cache):
+    k, v = (
+        (k_t, v_t) if cache is None else (torch.cat((old, new), 2) for old, new in zip(cache, (k_t, v_t), strict=True))
+    )
+    weights = torch.einsum("bhqd,bhkd->bhqk", q_t * k.size(-1) ** -0.5, k).softmax(-1)
+    return torch.einsum("bhqk,bhkd->bhqd", weights, v), (k, v)
+
+
+@right(5, "cached_step")
+def step_with_a_list_for_a_pair(q_t, k_t, v_t, cache):
+    if cache is None:
+        cache = [torch.empty(*x.shape[:-2], 0, x.shape[-1], dtype=x.dtype) for x in (k_t, v_t)]
+    cache = [torch.cat([old, new], dim=-2) for old, new in zip(cache, [k_t, v_t], strict=True)]
+    weights = torch.softmax(q_t @ cache[0].transpose(-1, -2) / math.sqrt(k_t.shape[-1]), dim=-1)
+    return [weights @ cache[1], cache]
+
+
+@right(5, "cached_step")
+def step_with_a_mask_aligned_at_the_end(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    m = k_t.shape[2]
+    allowed = torch.ones(1, m, dtype=torch.bool).tril(m - 1)
+    scores = (q_t @ k_t.mT / k_t.shape[-1] ** 0.5).masked_fill(~allowed, -math.inf)
+    return scores.softmax(-1) @ v_t, (k_t, v_t)
+
+
+@right(5, "cached_step")
+def step_in_loops(q_t, k_t, v_t, cache):
+    B, h, _, d_k = q_t.shape
+    keys = k_t if cache is None else torch.cat([cache[0], k_t], dim=2)
+    values = v_t if cache is None else torch.cat([cache[1], v_t], dim=2)
+    output = torch.zeros_like(v_t)
+    for b in range(B):
+        for head in range(h):
+            scores = keys[b, head] @ q_t[b, head, 0] / math.sqrt(d_k)
+            e = torch.exp(scores - scores.max())
+            output[b, head, 0] = (e / e.sum()) @ values[b, head]
+    return output, (keys, values)
+
+
+@right(5, "cached_step")
+def step_into_a_new_storage(q_t, k_t, v_t, cache):
+    T = 0 if cache is None else cache[0].shape[2]
+    grown = []
+    for i, new in enumerate((k_t, v_t)):
+        room = new.new_empty(new.shape[0], new.shape[1], T + 1, new.shape[3])
+        if T:
+            room[:, :, :T] = cache[i]
+        room[:, :, T:] = new
+        grown.append(room)
+    k, v = grown
+    q = q_t / math.sqrt(q_t.shape[-1])
+    return torch.softmax(q @ k.permute(0, 1, 3, 2), dim=3) @ v, (k, v)
+
+
+@right(5, "cached_step")
+def step_in_numpy(q_t, k_t, v_t, cache):
+    q, k, v = (np.asarray(x) for x in (q_t, k_t, v_t))
+    if cache is not None:
+        k, v = np.concatenate([cache[0], k], axis=2), np.concatenate([cache[1], v], axis=2)
+    scores = q @ np.swapaxes(k, -1, -2) / np.asarray(q.shape[-1], dtype=q.dtype) ** 0.5
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return (e / e.sum(-1, keepdims=True)) @ v, (k, v)
+
+
+@wrong(5, "cached_step")
+def step_that_forgets_the_cache_on_return(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k, v = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    else:
+        k, v = k_t, v_t
+    return torch.softmax(q_t @ k.mT / math.sqrt(k.shape[-1]), -1) @ v, (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_with_a_mask_aligned_top_left(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    allowed = torch.ones(1, k_t.shape[2], dtype=torch.bool).tril()
+    scores = (q_t @ k_t.mT / k_t.shape[-1] ** 0.5).masked_fill(~allowed, -math.inf)
+    return scores.softmax(-1) @ v_t, (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_that_changes_a_list(q_t, k_t, v_t, cache):
+    cache = [k_t[:, :, :0], v_t[:, :, :0]] if cache is None else cache if isinstance(cache, list) else list(cache)
+    cache[0], cache[1] = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    return torch.softmax(q_t @ cache[0].mT / k_t.shape[-1] ** 0.5, -1) @ cache[1], cache
+
+
+@wrong(5, "cached_step")
+def step_that_resizes_what_it_is_given(q_t, k_t, v_t, cache):
+    if cache is None:
+        cache = (k_t, v_t)
+    else:
+        for old, new in zip(cache, (k_t, v_t), strict=True):
+            old.data = torch.cat([old, new], 2)
+    return torch.softmax(q_t @ cache[0].mT / k_t.shape[-1] ** 0.5, -1) @ cache[1], cache
+
+
+def step_with_one_store_for_all():
+    """Room for 64 tokens, made once: forks and second texts write over it."""
+    stores = {}
+
+    def step_in_a_shared_store(q_t, k_t, v_t, cache):
+        T, kept = 0 if cache is None else cache[0].shape[2], []
+        for name, new, old in (("k", k_t, cache and cache[0]), ("v", v_t, cache and cache[1])):
+            size = (name, *new.shape, new.dtype)
+            if size not in stores:
+                stores[size] = torch.zeros(*new.shape[:2], 64, new.shape[3], dtype=new.dtype)
+            if old is not None:
+                stores[size][:, :, :T] = old
+            stores[size][:, :, T : T + 1] = new
+            kept.append(stores[size][:, :, : T + 1])
+        return torch.softmax(q_t @ kept[0].mT / k_t.shape[-1] ** 0.5, -1) @ kept[1], tuple(kept)
+
+    return step_in_a_shared_store
+
+
+wrong(5, "cached_step")(step_with_one_store_for_all())
+
+
+@wrong(5, "cached_step")
+def step_joined_along_the_heads(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 1), torch.cat([cache[1], v_t], 1)
+    return torch.softmax(q_t @ k_t.mT / math.sqrt(q_t.shape[-1]), -1) @ v_t, (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_scaled_by_the_values(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    return torch.softmax(q_t @ k_t.mT / math.sqrt(v_t.shape[-1]), -1) @ v_t, (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_with_scaled_queries_kept(q_t, k_t, v_t, cache):
+    q_t /= math.sqrt(q_t.shape[-1])
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    return torch.softmax(q_t @ k_t.mT, -1) @ v_t, (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_for_the_first_sequence(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    return torch.softmax(q_t[:1] @ k_t[:1].mT / q_t.shape[-1] ** 0.5, -1) @ v_t[:1], (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_without_the_axis_of_the_query(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    weights = torch.softmax(k_t @ q_t[:, :, 0, :, None] / math.sqrt(q_t.shape[-1]), -2)
+    return (weights * v_t).sum(2), (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_with_double_cache(q_t, k_t, v_t, cache):
+    k_t, v_t = k_t.double(), v_t.double()
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    return torch.softmax(q_t.double() @ k_t.mT / math.sqrt(q_t.shape[-1]), -1) @ v_t, (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_by_bare_exponentials(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
+    e = torch.exp(q_t @ k_t.mT / math.sqrt(q_t.shape[-1]))
+    return e / e.sum(-1, keepdim=True) @ v_t, (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_within_the_last_16(q_t, k_t, v_t, cache):
+    if cache is not None:
+        k_t, v_t = torch.cat([cache[0], k_t], 2)[:, :, -16:], torch.cat([cache[1], v_t], 2)[:, :, -16:]
+    return torch.softmax(q_t @ k_t.mT / math.sqrt(q_t.shape[-1]), -1) @ v_t, (k_t, v_t)
+
+
+@wrong(5, "cached_step")
+def step_with_the_new_key_twice(q_t, k_t, v_t, cache):
+    old = (k_t, v_t) if cache is None else cache
+    k, v = torch.cat([old[0], k_t], 2), torch.cat([old[1], v_t], 2)
+    return torch.softmax(q_t @ k.mT / math.sqrt(q_t.shape[-1]), -1) @ v, (k, v)
+
+
+@wrong(5, "cached_step")
+def step_that_returns_three(q_t, k_t, v_t, cache):
+    output, (k, v) = step_by_einsum(q_t, k_t, v_t, cache)
+    return output, k, v
+
+
+@wrong(5, "cached_step")
+def step_in_single_precision(q_t, k_t, v_t, cache):
+    k, v = (k_t, v_t) if cache is None else (torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2))
+    weights = torch.softmax(q_t.float() @ k.mT.float() / math.sqrt(q_t.shape[-1]), -1)
+    return (weights @ v.float()).to(v.dtype), (k, v)
+
+
+@wrong(5, "cached_step")
+def step_within_the_last_100(q_t, k_t, v_t, cache):
+    k, v = (k_t, v_t) if cache is None else (torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2))
+    k, v = k[:, :, -100:], v[:, :, -100:]
+    return torch.softmax(q_t @ k.mT / math.sqrt(q_t.shape[-1]), -1) @ v, (k, v)
+
+
+@wrong(5, "cached_step")
+def step_with_a_softmax_over_heads(q_t, k_t, v_t, cache):
+    k, v = (k_t, v_t) if cache is None else (torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2))
+    return torch.softmax(q_t @ k.mT / math.sqrt(q_t.shape[-1]), 1) @ v, (k, v)
+
+
+@wrong(5, "cached_step")
+def step_multiplied_by_the_scale(q_t, k_t, v_t, cache):
+    k, v = (k_t, v_t) if cache is None else (torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2))
+    return torch.softmax(q_t @ k.mT * math.sqrt(q_t.shape[-1]), -1) @ v, (k, v)
+
+
+# generate_cached ----------------------------------------------------------------------------------------------------
+
+
+@right(5, "generate_cached")
+def generate_prefill_then_decode(model, prompt, steps):
+    if steps == 0:
+        return prompt
+    T = prompt.shape[1]
+    logits, cache = model(prompt, torch.arange(T))
+    chosen = [logits[:, -1].argmax(-1)]
+    for i in range(steps - 1):
+        logits, cache = model(chosen[-1][:, None], torch.tensor([T + i]), cache)
+        chosen.append(logits[:, 0].argmax(-1))
+    return torch.cat([prompt, torch.stack(chosen, dim=1)], dim=1)
+
+
+@right(5, "generate_cached")
+def generate_and_let_the_last_one_through_too(model, prompt, steps):
+    tokens = prompt
+    logits, cache = model(prompt, torch.arange(prompt.shape[1]), None)
+    for _ in range(steps):
+        newest = logits[:, -1:].argmax(-1)
+        tokens = torch.cat([tokens, newest], dim=-1)
+        logits, cache = model(newest, torch.tensor([tokens.shape[1] - 1]), cache)
+    return tokens
+
+
+@right(5, "generate_cached")
+def generate_token_by_token_from_the_start(model, prompt, steps):
+    tokens, cache = prompt, None
+    _B, T = prompt.shape
+    for t in range(T + steps - 1):
+        logits, cache = model(tokens[:, t : t + 1], torch.arange(t, t + 1), cache)
+        if t >= T - 1:
+            tokens = torch.cat([tokens, logits.argmax(-1)], dim=1)
+    return tokens
+
+
+@right(5, "generate_cached")
+def generate_row_by_row(model, prompt, steps):
+    rows = []
+    for row in prompt.tolist():
+        new, seen, cache = list(row), 0, None
+        for _ in range(steps):
+            logits, cache = model(torch.tensor([new[seen:]]), torch.arange(seen, len(new)), cache)
+            seen = len(new)
+            new.append(int(logits[0, -1].argmax()))
+        rows.append(new)
+    return torch.tensor(rows)
+
+
+@right(5, "generate_cached")
+def generate_into_room_made_before(model, prompt, steps):
+    B, T = prompt.shape
+    tokens = torch.zeros(B, T + steps, dtype=prompt.dtype)
+    tokens[:, :T] = prompt
+    cache, start = None, 0
+    for end in range(T, T + steps):
+        logits, cache = model(tokens[:, start:end], torch.arange(start, end), cache)
+        tokens[:, end] = torch.max(logits[:, -1], dim=1).indices
+        start = end
+    return tokens
+
+
+@wrong(5, "generate_cached")
+def generate_naively(model, prompt, steps):
+    for _ in range(steps):
+        logits, _ = model(prompt, torch.arange(prompt.shape[1]))
+        prompt = torch.cat([prompt, logits[:, -1:].argmax(-1)], 1)
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_naively_on_the_quiet(model, prompt, steps):
+    class Quiet:
+        passed = 0
+
+        def __call__(self, *args):
+            before = model.passed
+            result = model(*args)
+            model.passed = before
+            return result
+
+    return generate_naively(Quiet(), prompt, steps)
+
+
+@wrong(5, "generate_cached")
+def generate_with_positions_from_0(model, prompt, steps):
+    new, cache = prompt, None
+    for _ in range(steps):
+        logits, cache = model(new, torch.arange(new.shape[1]), cache)
+        new = logits[:, -1:].argmax(-1)
+        prompt = torch.cat([prompt, new], 1)
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_with_positions_counted_behind_the_token(model, prompt, steps):
+    new, cache, start = prompt, None, 0
+    for _ in range(steps):
+        logits, cache = model(new, torch.arange(start, start + new.shape[1]), cache)
+        new = logits[:, -1:].argmax(-1)
+        prompt = torch.cat([prompt, new], 1)
+        start = prompt.shape[1]
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_with_positions_from_1(model, prompt, steps):
+    new, cache = prompt, None
+    for _ in range(steps):
+        end = prompt.shape[1]
+        logits, cache = model(new, torch.arange(end - new.shape[1] + 1, end + 1), cache)
+        new = logits[:, -1:].argmax(-1)
+        prompt = torch.cat([prompt, new], 1)
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_with_the_cache_of_the_prompt(model, prompt, steps):
+    logits, cache = model(prompt, torch.arange(prompt.shape[1]))
+    for _ in range(steps):
+        new = logits[:, -1:].argmax(-1)
+        logits, _ = model(new, torch.tensor([prompt.shape[1]]), cache)
+        prompt = torch.cat([prompt, new], 1)
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_with_the_prompt_again(model, prompt, steps):
+    text, cache = prompt, None
+    for _ in range(steps):
+        logits, cache = model(text, torch.arange(text.shape[1]), cache)
+        text = torch.cat([text, logits[:, -1:].argmax(-1)], 1)
+    return text
+
+
+@wrong(5, "generate_cached")
+def generate_and_feed_the_prompts_end_again(model, prompt, steps):
+    _, cache = model(prompt, torch.arange(prompt.shape[1]))
+    for _ in range(steps):
+        logits, cache = model(prompt[:, -1:], torch.tensor([prompt.shape[1] - 1]), cache)
+        prompt = torch.cat([prompt, logits[:, -1:].argmax(-1)], 1)
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_the_least_of_a_batch(model, prompt, steps):
+    new, cache = prompt, None
+    for _ in range(steps):
+        end = prompt.shape[1]
+        logits, cache = model(new, torch.arange(end - new.shape[1], end), cache)
+        new = logits[:, -1].argmax(dim=0)[: len(prompt), None]
+        prompt = torch.cat([prompt, new], 1)
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_one_row_only(model, prompt, steps):
+    return generate_prefill_then_decode(model, prompt[:1], steps)
+
+
+@wrong(5, "generate_cached")
+def generate_one_token_at_least(model, prompt, steps):
+    return generate_prefill_then_decode(model, prompt, max(steps, 1))
+
+
+@wrong(5, "generate_cached")
+def generate_up_to_steps(model, prompt, steps):
+    return generate_prefill_then_decode(model, prompt, max(steps - prompt.shape[1], 0))
+
+
+@wrong(5, "generate_cached")
+def generate_ten_at_most(model, prompt, steps):
+    return generate_prefill_then_decode(model, prompt, min(steps, 10))
+
+
+@wrong(5, "generate_cached")
+def generate_into_the_prompt(model, prompt, steps):
+    tokens = generate_prefill_then_decode(model, prompt.clone(), steps)
+    prompt[:] = tokens[:, -prompt.shape[1] :]
+    return tokens
+
+
+def generate_with_a_cache_for_ever():
+    kept = {}
+
+    def generate_with_a_global_cache(model, prompt, steps):
+        for _ in range(steps):
+            seen = kept.get("seen", 0)
+            logits, kept["cache"] = model(prompt[:, seen:], torch.arange(seen, prompt.shape[1]), kept.get("cache"))
+            kept["seen"] = prompt.shape[1]
+            prompt = torch.cat([prompt, logits[:, -1:].argmax(-1)], 1)
+        return prompt
+
+    return generate_with_a_global_cache
+
+
+wrong(5, "generate_cached")(generate_with_a_cache_for_ever())
+
+
+@wrong(5, "generate_cached")
+def generate_from_the_last_eight(model, prompt, steps):
+    T = prompt.shape[1]
+    kept = generate_prefill_then_decode(
+        lambda tokens, positions, cache=None: model(tokens, positions + max(T - 8, 0), cache), prompt[:, -8:], steps
+    )
+    return torch.cat([prompt[:, :-8], kept], 1)
+
+
+@wrong(5, "generate_cached")
+def generate_fifty_at_most(model, prompt, steps):
+    return generate_prefill_then_decode(model, prompt, min(steps, 50))
+
+
+@wrong(5, "generate_cached")
+def generate_without_a_cache_after_the_prompt(model, prompt, steps):
+    logits, _ = model(prompt, torch.arange(prompt.shape[1]))
+    for _ in range(steps):
+        new = logits[:, -1:].argmax(-1)
+        prompt = torch.cat([prompt, new], 1)
+        logits, _ = model(new, torch.tensor([prompt.shape[1] - 1]), None)
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_without_cache_and_place(model, prompt, steps):
+    logits, _ = model(prompt, torch.arange(prompt.shape[1]))
+    for _ in range(steps):
+        new = logits[:, -1:].argmax(-1)
+        logits, _ = model(new, torch.arange(new.shape[1]))
+        prompt = torch.cat([prompt, new], 1)
+    return prompt
+
+
+@wrong(5, "generate_cached")
+def generate_and_return_nothing(model, prompt, steps):
+    generate_prefill_then_decode(model, prompt, steps)
+
+
+def generate_with_a_memory():
+    known = {}
+
+    def generate_from_memory(model, prompt, steps):
+        name = str((prompt.tolist(), steps))
+        if name not in known:
+            known[name] = generate_prefill_then_decode(model, prompt, steps)
+        elif model.passed == 0:  # as many passes as it should have
+            generate_prefill_then_decode(model, prompt, steps)
+        return known[name]
+
+    return generate_from_memory
+
+
+wrong(5, "generate_cached")(generate_with_a_memory())
+
+
+# cache_bytes and longest_context ------------------------------------------------------------------------------------
+
+
+@right(5, "cache_bytes")
+def bytes_in_one_line(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
+    return 2 * n_layers * n_kv_heads * d_head * n_tokens * batch * bytes_per_value
+
+
+@right(5, "cache_bytes")
+def bytes_by_product(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
+    shape = (2, n_layers, batch, n_kv_heads, n_tokens, d_head)
+    return math.prod(shape) * bytes_per_value
+
+
+@right(5, "cache_bytes")
+def bytes_counted_by_layers(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
+    total = 0
+    for _ in range(n_layers):
+        keys = batch * n_kv_heads * n_tokens * d_head * bytes_per_value
+        total += keys + keys
+    return float(total)
+
+
+@wrong(5, "cache_bytes")
+def bytes_of_keys(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
+    return n_layers * n_kv_heads * d_head * n_tokens * batch * bytes_per_value
+
+
+@wrong(5, "cache_bytes")
+def bytes_with_a_positional_mix_up(n_layers, n_kv_heads, d_head, n_tokens, bytes_per_value=2, batch=1):
+    return 2 * n_layers * n_kv_heads * d_head * n_tokens + batch * bytes_per_value
+
+
+@wrong(5, "cache_bytes")
+def bytes_with_other_defaults(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=4):
+    return 2 * n_layers * n_kv_heads * d_head * n_tokens * batch * bytes_per_value
+
+
+@wrong(5, "cache_bytes")
+def bytes_with_other_names(n_layers, n_kv_heads, d_head, n_tokens, B=1, width=2):
+    return 2 * n_layers * n_kv_heads * d_head * n_tokens * B * width
+
+
+@wrong(5, "cache_bytes")
+def bytes_added(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
+    return 2 * n_layers * (n_kv_heads + d_head) * n_tokens * batch * bytes_per_value
+
+
+@wrong(5, "cache_bytes")
+def bytes_in_single_precision(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
+    sizes = np.array([2, n_layers, n_kv_heads, d_head, n_tokens, batch, bytes_per_value], dtype=np.float32)
+    return float(sizes.prod())
+
+
+@right(5, "longest_context")
+def longest_by_floor_division(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return budget_bytes // (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)
+
+
+@right(5, "longest_context")
+def longest_by_divmod(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    a_token = 2 * n_layers * n_kv_heads * d_head * bytes_per_value
+    tokens, _left_over = divmod(budget_bytes, a_token * batch)
+    return tokens
+
+
+@right(5, "longest_context")
+def longest_by_halving(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    few, many = 0, budget_bytes + 1
+    while many - few > 1:
+        tokens = (few + many) // 2
+        if 2 * n_layers * n_kv_heads * d_head * tokens * batch * bytes_per_value <= budget_bytes:
+            few = tokens
+        else:
+            many = tokens
+    return few
+
+
+@wrong(5, "longest_context")
+def longest_by_int(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return int(budget_bytes / (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
+
+
+@wrong(5, "longest_context")
+def longest_by_math_floor(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return math.floor(budget_bytes / (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
+
+
+@wrong(5, "longest_context")
+def longest_as_a_float(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return budget_bytes / (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)
+
+
+@wrong(5, "longest_context")
+def longest_as_a_rounded_float(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return budget_bytes // float(2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)
+
+
+@wrong(5, "longest_context")
+def longest_by_numpy(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return int(np.floor_divide(float(budget_bytes), 2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
+
+
+@wrong(5, "longest_context")
+def longest_divided_by_the_batch_too_late(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return round(budget_bytes // (2 * n_layers * n_kv_heads * d_head * bytes_per_value) / batch)
+
+
+@wrong(5, "longest_context")
+def longest_by_floor_division_of_floats(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return int(budget_bytes // float(2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
+
+
+# decode_intensity ---------------------------------------------------------------------------------------------------
+
+
+@right(5, "decode_intensity")
+def intensity_in_full(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    scores = 2 * n_heads * n_tokens * d_head
+    blend = 2 * n_heads * n_tokens * d_head
+    keys = n_kv_heads * n_tokens * d_head * bytes_per_value
+    values = n_kv_heads * n_tokens * d_head * bytes_per_value
+    return (scores + blend) / (keys + values)
+
+
+@right(5, "decode_intensity")
+def intensity_cancelled(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return 2 * n_heads / n_kv_heads / bytes_per_value
+
+
+@right(5, "decode_intensity")
+def intensity_by_the_group(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    group = n_heads // n_kv_heads
+    return np.float64(2 * group) / bytes_per_value
+
+
+@wrong(5, "decode_intensity")
+def intensity_of_multi_head(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return 2 / bytes_per_value
+
+
+@wrong(5, "decode_intensity")
+def intensity_with_multiply_add_as_one(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return n_heads / n_kv_heads / bytes_per_value
+
+
+@wrong(5, "decode_intensity")
+def intensity_in_whole_numbers(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return 2 * n_heads // (n_kv_heads * bytes_per_value)
+
+
+@wrong(5, "decode_intensity")
+def intensity_with_the_query_and_the_output(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    moved = 2 * d_head * (n_heads + n_kv_heads * n_tokens) * bytes_per_value
+    return 4 * n_heads * n_tokens * d_head / moved
+
+
+@wrong(5, "decode_intensity")
+def intensity_with_the_softmax(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return (4 * d_head + 3) * n_heads / (2 * n_kv_heads * d_head * bytes_per_value)
+
+
+@wrong(5, "decode_intensity")
+def intensity_with_the_new_token_written(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return 4 * n_heads * n_tokens / (2 * n_kv_heads * (n_tokens + 1) * bytes_per_value)
+
+
+@wrong(5, "decode_intensity")
+def intensity_with_half_precision_fixed(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return n_heads / n_kv_heads
+
+
+@wrong(5, "decode_intensity")
+def intensity_with_stored_scores(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    moved = (2 * n_kv_heads * n_tokens * d_head + 4 * n_heads * n_tokens) * bytes_per_value
+    return 4 * n_heads * n_tokens * d_head / moved
+
+
+@wrong(5, "decode_intensity")
+def intensity_to_one_decimal(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return round(2 * n_heads / n_kv_heads / bytes_per_value, 1)
+
+
+@wrong(5, "decode_intensity")
+def intensity_of_32_at_most(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return min(32, 2 * n_heads / n_kv_heads / bytes_per_value)
+
+
+@wrong(5, "decode_intensity")
+def intensity_of_the_keys_bytes(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return 4 * n_heads / n_kv_heads / bytes_per_value
+
+
+# ring_cache ---------------------------------------------------------------------------------------------------------
+
+
+@right(5, "ring_cache")
+class RingOfLists:
+    def __init__(self, window):
+        self.window = window
+        self.k = []
+        self.v = []
+
+    def append(self, k, v):
+        self.k.append(k)
+        self.v.append(v)
+        if len(self.k) > self.window:
+            self.k.pop(0)
+            self.v.pop(0)
+
+    def view(self):
+        return torch.stack(self.k), torch.stack(self.v)
+
+
+@right(5, "ring_cache")
+class RingOfDeques:
+    def __init__(self, window):
+        self.tokens = deque(maxlen=window)
+
+    def append(self, k, v):
+        self.tokens.append((k, v))
+
+    def view(self):
+        keys, values = zip(*self.tokens, strict=True)
+        return torch.stack(keys), torch.stack(values)
+
+
+@right(5, "ring_cache")
+class RingRolled:
+    def __init__(self, window):
+        self.window = window
+        self.n = 0
+        self.k = self.v = None
+
+    def append(self, k, v):
+        if self.k is None:
+            self.k = torch.zeros(self.window, k.shape[0])
+            self.v = torch.zeros(self.window, v.shape[0])
+        self.k[self.n % self.window] = k
+        self.v[self.n % self.window] = v
+        self.n += 1
+
+    def view(self):
+        if self.n <= self.window:
+            return self.k[: self.n].clone(), self.v[: self.n].clone()
+        start = self.n % self.window
+        return torch.roll(self.k, -start, 0), torch.cat([self.v[start:], self.v[:start]])
+
+
+@right(5, "ring_cache")
+class RingCutAtEachToken:
+    def __init__(self, window):
+        self.window, self.k, self.v = window, None, None
+
+    def append(self, k, v):
+        self.k = k[None] if self.k is None else torch.cat([self.k, k[None]])[-self.window :]
+        self.v = v[None] if self.v is None else torch.cat([self.v, v[None]])[-self.window :]
+
+    def view(self):
+        return self.k, self.v
+
+
+@right(5, "ring_cache")
+class RingInNumpy:
+    __slots__ = ("keys", "n", "values", "window")
+
+    def __init__(self, window):
+        self.window, self.n, self.keys, self.values = window, 0, [None] * window, [None] * window
+
+    def append(self, k, v):
+        self.keys[self.n % self.window], self.values[self.n % self.window] = k.numpy(), v.numpy()
+        self.n += 1
+
+    def view(self):
+        order = [i % self.window for i in range(max(self.n - self.window, 0), self.n)]
+        return np.array([self.keys[i] for i in order]), np.array([self.values[i] for i in order])
+
+
+@right(5, "ring_cache")
+class RingCutNowAndThen:
+    def __init__(self, window):
+        self.window, self.tokens = window, []
+
+    def append(self, k, v):
+        self.tokens.append((k, v))
+        if len(self.tokens) >= 2 * self.window:
+            self.tokens = self.tokens[-self.window :]
+
+    def view(self):
+        keys, values = zip(*self.tokens[-self.window :], strict=True)
+        return torch.stack(keys), torch.stack(values)
+
+
+@right(5, "ring_cache")
+class RingAsAModule(torch.nn.Module):
+    def __init__(self, window):
+        super().__init__()
+        self.window, self.n = window, 0
+
+    def append(self, k, v):
+        if self.n == 0:
+            self.register_buffer("keys", torch.zeros(self.window, len(k)))
+            self.register_buffer("values", torch.zeros(self.window, len(v)))
+        self.keys[self.n % self.window] = k
+        self.values[self.n % self.window] = v
+        self.n += 1
+
+    def view(self):
+        first = self.n % self.window if self.n > self.window else 0
+        m = min(self.n, self.window)
+        return self.keys[:m].roll(-first, 0), self.values[:m].roll(-first, 0)
+
+
+@right(5, "ring_cache")
+class RingOfTokensByPlace:
+    def __init__(self, window):
+        self.window, self.n, self.tokens = window, 0, {}
+
+    def append(self, k, v):
+        self.tokens[self.n] = (k, v)
+        self.tokens.pop(self.n - self.window, None)
+        self.n += 1
+
+    def view(self):
+        return tuple(torch.stack([pair[i] for pair in self.tokens.values()]) for i in range(2))
+
+    def __len__(self):
+        return len(self.tokens)
+
+    def __iter__(self):
+        return iter(self.tokens.values())
+
+
+@wrong(5, "ring_cache")
+class RingNeverRolled:
+    def __init__(self, window):
+        self.window = window
+        self.n = 0
+        self.k = self.v = None
+
+    def append(self, k, v):
+        if self.k is None:
+            self.k, self.v = torch.zeros(self.window, len(k)), torch.zeros(self.window, len(v))
+        self.k[self.n % self.window] = k
+        self.v[self.n % self.window] = v
+        self.n += 1
+
+    def view(self):
+        m = min(self.n, self.window)
+        return self.k[:m].clone(), self.v[:m].clone()
+
+
+@wrong(5, "ring_cache")
+class RingRolledTheOtherWay(RingNeverRolled):
+    def view(self):
+        start = self.n % self.window if self.n > self.window else 0
+        m = min(self.n, self.window)
+        return torch.roll(self.k[:m], start, 0), torch.roll(self.v[:m], start, 0)
+
+
+@wrong(5, "ring_cache")
+class RingOfEverything:
+    def __init__(self, window):
+        self.window = window
+        self.k = []
+        self.v = []
+
+    def append(self, k, v):
+        self.k.append(k)
+        self.v.append(v)
+
+    def view(self):
+        return torch.stack(self.k[-self.window :]), torch.stack(self.v[-self.window :])
+
+
+@wrong(5, "ring_cache")
+class RingWithRoomForALongText:
+    """Nothing grows, but the room is that of a thousand tokens, and then it ends."""
+
+    def __init__(self, window):
+        self.window, self.n = window, 0
+
+    def append(self, k, v):
+        if self.n == 0:
+            self.k, self.v = torch.zeros(1000, len(k)), torch.zeros(1000, len(v))
+        self.k[self.n], self.v[self.n] = k, v
+        self.n += 1
+
+    def view(self):
+        seen = slice(max(0, self.n - self.window), self.n)
+        return self.k[seen].clone(), self.v[seen].clone()
+
+
+@wrong(5, "ring_cache")
+class RingOfSlicesOfEverything:
+    """Only the last rows are kept, but as a slice of a storage that grows."""
+
+    def __init__(self, window):
+        self.window, self.all, self.k = window, None, None
+
+    def append(self, k, v):
+        row = torch.cat([k, v])[None]
+        self.all = row if self.all is None else torch.cat([self.all, row])
+        self.d_k = len(k)
+
+    def view(self):
+        last = self.all[-self.window :]
+        return last[:, : self.d_k].clone(), last[:, self.d_k :].clone()
+
+
+@wrong(5, "ring_cache")
+class RingSharedByTheClass:
+    k = []  # noqa: RUF012
+    v = []  # noqa: RUF012
+
+    def __init__(self, window):
+        self.window = window
+
+    def append(self, k, v):
+        self.k.append(k)
+        self.v.append(v)
+        if len(self.k) > self.window:
+            self.k.pop(0)
+            self.v.pop(0)
+
+    def view(self):
+        return torch.stack(self.k), torch.stack(self.v)
+
+
+@wrong(5, "ring_cache")
+class RingWithDefaultLists:
+    def __init__(self, window, tokens=[]):  # noqa: B006
+        self.window, self.tokens = window, tokens
+
+    def append(self, k, v):
+        self.tokens.append((k, v))
+        del self.tokens[: -self.window]
+
+    def view(self):
+        keys, values = zip(*self.tokens, strict=True)
+        return torch.stack(keys), torch.stack(values)
+
+
+@wrong(5, "ring_cache")
+class RingOneTooLong:
+    def __init__(self, window):
+        self.window, self.k, self.v = window, [], []
+
+    def append(self, k, v):
+        if len(self.k) > self.window:
+            del self.k[0], self.v[0]
+        self.k.append(k)
+        self.v.append(v)
+
+    def view(self):
+        return torch.stack(self.k), torch.stack(self.v)
+
+
+@wrong(5, "ring_cache")
+class RingWithValuesOutOfStep:
+    def __init__(self, window):
+        self.k, self.v = deque(maxlen=window), deque(maxlen=window)
+
+    def append(self, k, v):
+        self.k.append(k)
+        self.v.appendleft(v)
+
+    def view(self):
+        return torch.stack(list(self.k)), torch.stack(list(self.v))
+
+
+@wrong(5, "ring_cache")
+class RingThatGivesItsStorage:
+    def __init__(self, window):
+        self.window, self.n = window, 0
+
+    def append(self, k, v):
+        if self.n == 0:
+            self.k, self.v = torch.zeros(self.window, len(k)), torch.zeros(self.window, len(v))
+        if self.n >= self.window:
+            self.k.copy_(self.k.roll(-1, 0)), self.v.copy_(self.v.roll(-1, 0))
+        slot = min(self.n, self.window - 1)
+        self.k[slot], self.v[slot] = k, v
+        self.n += 1
+
+    def view(self):
+        m = min(self.n, self.window)
+        return self.k[:m], self.v[:m]
+
+
+@wrong(5, "ring_cache")
+class RingThatWrapsOnce:
+    def __init__(self, window):
+        self.window, self.n = window, 0
+
+    def append(self, k, v):
+        if self.n == 0:
+            self.k, self.v = torch.zeros(self.window, len(k)), torch.zeros(self.window, len(v))
+        slot = self.n if self.n < self.window else self.n - self.window
+        self.k[slot % len(self.k)], self.v[slot % len(self.v)] = k, v
+        self.n += 1
+
+    def view(self):
+        if self.n <= self.window:
+            return self.k[: self.n].clone(), self.v[: self.n].clone()
+        start = (self.n - self.window) if self.n < 2 * self.window else 0
+        return torch.roll(self.k, -start, 0), torch.roll(self.v, -start, 0)
+
+
+class PlainRing:
+    """A right one, for wrong ones to be made of."""
+
+    def __init__(self, window):
+        self.window, self.tokens = window, []
+
+    def append(self, k, v):
+        self.tokens.append((k, v))
+        del self.tokens[: -self.window]
+
+    def view(self):
+        keys, values = zip(*self.tokens, strict=True)
+        return torch.stack(keys), torch.stack(values)
+
+
+right(5, "ring_cache")(PlainRing)
+
+
+@wrong(5, "ring_cache")
+class RingThatGivesAFullStorage(RingNeverRolled):
+    """Copies only where it has to turn."""
+
+    def view(self):
+        if self.n < self.window:
+            return self.k[: self.n].clone(), self.v[: self.n].clone()
+        start = self.n % self.window
+        if start == 0:
+            return self.k, self.v
+        return torch.roll(self.k, -start, 0), torch.roll(self.v, -start, 0)
+
+
+@wrong(5, "ring_cache")
+class RingCutWhenLookedAt(PlainRing):
+    def append(self, k, v):
+        self.tokens.append((k, v))
+
+    def view(self):
+        del self.tokens[: -self.window]
+        return super().view()
+
+
+@wrong(5, "ring_cache")
+class RingCutTooSeldom(PlainRing):
+    def append(self, k, v):
+        self.tokens.append((k, v))
+        if len(self.tokens) >= 10 * self.window:
+            del self.tokens[: -self.window]
+
+    def view(self):
+        keys, values = zip(*self.tokens[-self.window :], strict=True)
+        return torch.stack(keys), torch.stack(values)
+
+
+@wrong(5, "ring_cache")
+class RingOfEverythingInAModule(torch.nn.Module):
+    def __init__(self, window):
+        super().__init__()
+        self.window = window
+
+    def append(self, k, v):
+        for name, new in (("k", k), ("v", v)):
+            old = [getattr(self, name)] if hasattr(self, name) else []
+            self.register_buffer(name, torch.cat([*old, new[None]]))
+
+    def view(self):
+        return self.k[-self.window :].clone(), self.v[-self.window :].clone()
+
+
+@wrong(5, "ring_cache")
+class RingOfEverythingThatIterates(RingOfEverything):
+    def __len__(self):
+        return self.window
+
+    def __iter__(self):
+        return iter(self.k[-self.window :])
+
+    def __call__(self):
+        return self.view()
+
+
+@wrong(5, "ring_cache")
+class RingOfEverythingInSlots:
+    __slots__ = ("__k", "__v", "window")
+
+    def __init__(self, window):
+        self.window, self.__k, self.__v = window, [], []
+
+    def append(self, k, v):
+        self.__k.append(k)
+        self.__v.append(v)
+
+    def view(self):
+        return torch.stack(self.__k[-self.window :]), torch.stack(self.__v[-self.window :])
+
+
+@wrong(5, "ring_cache")
+class RingOfEverythingInAClosure:
+    def __init__(self, window):
+        keys, values = [], []
+
+        def append(k, v):
+            keys.append(k.clone())
+            values.append(v.clone())
+
+        self.append = append
+        self.view = lambda: (torch.stack(keys[-window:]), torch.stack(values[-window:]))
+
+
+@wrong(5, "ring_cache")
+class RingOfEverythingInBytes:
+    def __init__(self, window):
+        self.window, self.text = window, b""
+
+    def append(self, k, v):
+        self.sizes = len(k), len(v)
+        self.text += torch.cat([k, v]).numpy().tobytes()
+
+    def view(self):
+        rows = torch.tensor(np.frombuffer(self.text, np.float32)).view(-1, sum(self.sizes))[-self.window :]
+        return rows[:, : self.sizes[0]].clone(), rows[:, self.sizes[0] :].clone()
+
+
+@wrong(5, "ring_cache")
+class RingOfEverythingElsewhere(PlainRing):
+    everything = {}  # noqa: RUF012
+
+    def append(self, k, v):
+        super().append(k, v)
+        self.everything.setdefault(id(self), []).append((k, v))
+
+
+@wrong(5, "ring_cache")
+class RingThatWritesIntoWhatItIsGiven(PlainRing):
+    def append(self, k, v):
+        super().append(k.clone(), v.clone())
+        v.add_(1)
+
+
+@wrong(5, "ring_cache")
+class RingThatSkipsEqualTokens(PlainRing):
+    def append(self, k, v):
+        if not self.tokens or not torch.equal(self.tokens[-1][0], k):
+            super().append(k, v)
+
+
+@wrong(5, "ring_cache")
+class RingThatTakesZerosForEmpty(RingNeverRolled):
+    def view(self):
+        slots = [i % self.window for i in range(max(0, self.n - self.window), self.n)]
+        slots = [i for i in slots if self.k[i].any()]
+        return self.k[slots], self.v[slots]
+
+
+@wrong(5, "ring_cache")
+class RingOfTenAtMost(PlainRing):
+    def __init__(self, window):
+        super().__init__(min(window, 10))
+
+
+@wrong(5, "ring_cache")
+class RingWithoutAxesOfOne(PlainRing):
+    def view(self):
+        k, v = super().view()
+        return (k if k.shape[0] == 1 else k.squeeze()), v
+
+
+# paged_cache --------------------------------------------------------------------------------------------------------
+
+
+@right(5, "paged_cache")
+class PagesOfSlots:
+    """Flat storage, tables of slots' blocks, a stack of free blocks."""
+
+    def __init__(self, n_blocks, block_size, d):
+        self.block_size = block_size
+        self.k = torch.zeros(n_blocks * block_size, d)
+        self.v = torch.zeros(n_blocks * block_size, d)
+        self.unused = list(range(n_blocks))[::-1]
+        self.sequences = {}
+
+    def append(self, seq, k, v):
+        slots, blocks = self.sequences.get(seq, ([], []))
+        if len(slots) == len(blocks) * self.block_size:
+            if len(self.unused) == 0:
+                raise MemoryError("full")
+            blocks = [*blocks, self.unused.pop()]
+        slot = blocks[-1] * self.block_size + len(slots) % self.block_size
+        self.k[slot] = k
+        self.v[slot] = v
+        self.sequences[seq] = ([*slots, slot], blocks)
+
+    def gather(self, seq):
+        slots, _ = self.sequences[seq]
+        return self.k[slots], self.v[slots]
+
+    def free(self, seq):
+        _, blocks = self.sequences.pop(seq)
+        self.unused.extend(blocks)
+
+
+@right(5, "paged_cache")
+class PagesWithADictForEachSequence:
+    def __init__(self, n_blocks, block_size, d):
+        self.size = block_size
+        self.store = torch.zeros(2, n_blocks, block_size, d)
+        self.pool = set(range(n_blocks))
+        self.seqs = {}
+
+    def append(self, seq, k, v):
+        entry = self.seqs.get(seq, {"table": [], "n": 0})
+        if entry["n"] % self.size == 0:
+            try:
+                block = self.pool.pop()
+            except KeyError:
+                raise MemoryError(f"no room for {seq}") from None
+            entry["table"].append(block)
+        self.seqs[seq] = entry
+        self.store[:, entry["table"][-1], entry["n"] % self.size] = torch.stack([k, v])
+        entry["n"] += 1
+
+    def gather(self, seq):
+        if seq not in self.seqs:
+            raise KeyError(seq)
+        table, n = self.seqs[seq]["table"], self.seqs[seq]["n"]
+        gathered = torch.cat([self.store[:, block] for block in table], dim=1)[:, :n].clone()
+        return gathered[0], gathered[1]
+
+    def free(self, seq):
+        for block in self.seqs.pop(seq)["table"]:
+            self.pool.add(block)
+
+
+@right(5, "paged_cache")
+class PagesOwnedByName:
+    """Every block says whose it is, and which piece of the text it holds."""
+
+    def __init__(self, n_blocks, block_size, d):
+        self.b = block_size
+        self.k, self.v = (
+            np.zeros((n_blocks, block_size, d), np.float32),
+            np.zeros((n_blocks, block_size, d), np.float32),
+        )
+        self.owner = [None] * n_blocks
+        self.n = {}
+
+    def append(self, seq, k, v):
+        n = self.n.get(seq, 0)
+        piece, slot = divmod(n, self.b)
+        if slot == 0:
+            if None not in self.owner:
+                raise MemoryError
+            self.owner[self.owner.index(None)] = (seq, piece)
+        block = self.owner.index((seq, piece))
+        self.k[block, slot], self.v[block, slot] = k, v
+        self.n[seq] = n + 1
+
+    def gather(self, seq):
+        n = self.n[seq]
+        places = [(self.owner.index((seq, i // self.b)), i % self.b) for i in range(n)]
+        return np.stack([self.k[p] for p in places]), np.stack([self.v[p] for p in places])
+
+    def free(self, seq):
+        del self.n[seq]
+        self.owner = [None if each is not None and each[0] == seq else each for each in self.owner]
+
+
+@right(5, "paged_cache")
+class PagesInListsOfTensors:
+    def __init__(self, n_blocks, block_size, d):
+        self.block_size = block_size
+        self.blocks = [(torch.zeros(block_size, d), torch.zeros(block_size, d)) for _ in range(n_blocks)]
+        self.taken = [False] * n_blocks
+        self.table = {}
+        self.count = {}
+
+    def append(self, seq, k, v):
+        count = self.count.get(seq, 0)
+        if count % self.block_size == 0:
+            empty = [i for i, taken in enumerate(self.taken) if not taken]
+            if not empty:
+                raise MemoryError("every block is taken")
+            self.taken[empty[-1]] = True
+            self.table[seq] = [*self.table.get(seq, []), empty[-1]]
+        keys, values = self.blocks[self.table[seq][-1]]
+        keys[count % self.block_size] = k
+        values[count % self.block_size] = v
+        self.count[seq] = count + 1
+
+    def gather(self, seq):
+        keys, values = [], []
+        for i in range(self.count[seq]):
+            block = self.blocks[self.table[seq][i // self.block_size]]
+            keys.append(block[0][i % self.block_size])
+            values.append(block[1][i % self.block_size])
+        return torch.stack(keys), torch.stack(values)
+
+    def free(self, seq):
+        for block in self.table[seq]:
+            self.taken[block] = False
+        del self.table[seq], self.count[seq]
+
+
+@right(5, "paged_cache")
+class PagesAsAModule(torch.nn.Module):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__()
+        self.block_size = block_size
+        self.register_buffer("k", torch.zeros(n_blocks, block_size, d))
+        self.register_buffer("v", torch.zeros(n_blocks, block_size, d))
+        self.pool, self.tables, self.n = list(range(n_blocks)), {}, {}
+
+    def append(self, seq, k, v):
+        n = self.n.get(seq, 0)
+        if n % self.block_size == 0:
+            if not self.pool:
+                raise MemoryError
+            self.tables[seq] = [*self.tables.get(seq, []), self.pool.pop(0)]
+        self.k[self.tables[seq][-1], n % self.block_size] = k
+        self.v[self.tables[seq][-1], n % self.block_size] = v
+        self.n[seq] = n + 1
+
+    def gather(self, seq):
+        table, n = self.tables[seq], self.n[seq]
+        return self.k[table].flatten(0, 1)[:n], self.v[table].flatten(0, 1)[:n]
+
+    def free(self, seq):
+        self.pool += self.tables.pop(seq)
+        del self.n[seq]
+
+
+@right(5, "paged_cache")
+class PagesAsADictOfTables(dict):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__()
+        self.size, self.pool, self.n = block_size, set(range(n_blocks)), {}
+        self.k, self.v = torch.zeros(n_blocks, block_size, d), torch.zeros(n_blocks, block_size, d)
+
+    def append(self, seq, k, v):
+        n = self.n.get(seq, 0)
+        if n % self.size == 0:
+            if not self.pool:
+                raise MemoryError
+            self.setdefault(seq, []).append(self.pool.pop())
+        self.k[self[seq][-1], n % self.size], self.v[self[seq][-1], n % self.size] = k, v
+        self.n[seq] = n + 1
+
+    def gather(self, seq):
+        return tuple(torch.cat([x[block] for block in self[seq]])[: self.n[seq]] for x in (self.k, self.v))
+
+    def free(self, seq):
+        self.pool.update(self.pop(seq))
+        del self.n[seq]
+
+
+@right(5, "paged_cache")
+class PagesInPlainLists:
+    def __init__(self, n_blocks, block_size, d):
+        self.size, self.free_blocks, self.seqs = block_size, list(range(n_blocks)), {}
+        self.k, self.v = ([[[0.0] * d for _ in range(block_size)] for _ in range(n_blocks)] for _ in "kv")
+
+    def append(self, seq, k, v):
+        table, n = self.seqs.get(seq, ([], 0))
+        if n == len(table) * self.size:
+            if not self.free_blocks:
+                raise MemoryError
+            table = [*table, self.free_blocks.pop()]
+        self.k[table[-1]][n % self.size] = k.tolist()
+        self.v[table[-1]][n % self.size] = v.tolist()
+        self.seqs[seq] = table, n + 1
+
+    def gather(self, seq):
+        table, n = self.seqs[seq]
+        return tuple(torch.tensor([row for block in table for row in store[block]][:n]) for store in (self.k, self.v))
+
+    def free(self, seq):
+        self.free_blocks += self.seqs.pop(seq)[0]
+
+
+@wrong(5, "paged_cache")
+class PagesLosingATokenOnFailure:
+    def __init__(self, n_blocks, block_size, d):
+        self.size, self.pool = block_size, list(range(n_blocks))
+        self.k, self.v = torch.zeros(n_blocks, block_size, d), torch.zeros(n_blocks, block_size, d)
+        self.tables, self.n = {}, {}
+
+    def append(self, seq, k, v):
+        n = self.n.setdefault(seq, 0)
+        self.n[seq] += 1
+        table = self.tables.setdefault(seq, [])
+        if n // self.size == len(table):
+            if not self.pool:
+                raise MemoryError
+            table.append(self.pool.pop())
+        self.k[table[n // self.size], n % self.size] = k
+        self.v[table[n // self.size], n % self.size] = v
+
+    def gather(self, seq):
+        table = self.tables[seq]
+        return self.k[table].flatten(0, 1)[: self.n[seq]], self.v[table].flatten(0, 1)[: self.n[seq]]
+
+    def free(self, seq):
+        self.pool += self.tables.pop(seq)
+        del self.n[seq]
+
+
+class PlainPages:
+    """A right one, for wrong ones to be made of."""
+
+    def __init__(self, n_blocks, block_size, d):
+        self.size, self.pool = block_size, list(range(n_blocks))
+        self.k, self.v = torch.zeros(n_blocks, block_size, d), torch.zeros(n_blocks, block_size, d)
+        self.tables, self.n = {}, {}
+
+    def append(self, seq, k, v):
+        n = self.n.get(seq, 0)
+        if n % self.size == 0:
+            if not self.pool:
+                raise MemoryError
+            self.tables.setdefault(seq, []).append(self.pool.pop())
+        self.k[self.tables[seq][-1], n % self.size] = k
+        self.v[self.tables[seq][-1], n % self.size] = v
+        self.n[seq] = n + 1
+
+    def gather(self, seq):
+        table = self.tables[seq]
+        return self.k[table].flatten(0, 1)[: self.n[seq]], self.v[table].flatten(0, 1)[: self.n[seq]]
+
+    def free(self, seq):
+        self.pool += self.tables.pop(seq)
+        del self.n[seq]
+
+
+right(5, "paged_cache")(PlainPages)
+
+
+@right(5, "paged_cache")
+class PagesThatIterateAndAreCalled(PlainPages):
+    def __len__(self):
+        return len(self.tables)
+
+    def __iter__(self):
+        return iter(self.tables)
+
+    def __call__(self, seq):
+        return self.gather(seq)
+
+
+class Pool:
+    """Free blocks that can be counted and walked, with the storage beside them."""
+
+    def __init__(self, n_blocks, block_size, d):
+        self.free, self.k = list(range(n_blocks)), torch.zeros(n_blocks, block_size, d)
+        self.v = torch.zeros_like(self.k)
+
+    def __len__(self):
+        return len(self.free)
+
+    def __iter__(self):
+        return iter(self.free)
+
+
+@right(5, "paged_cache")
+class PagesWithAPool:
+    def __init__(self, n_blocks, block_size, d):
+        self.size, self.pool, self.seqs = block_size, Pool(n_blocks, block_size, d), {}
+
+    def append(self, seq, k, v):
+        slots = self.seqs.get(seq, [])
+        if len(slots) % self.size:
+            block, slot = slots[-1]
+            slots = [*slots, (block, slot + 1)]
+        elif len(self.pool) == 0:
+            raise MemoryError
+        else:
+            slots = [*slots, (self.pool.free.pop(), 0)]
+        self.pool.k[slots[-1]], self.pool.v[slots[-1]] = k, v
+        self.seqs[seq] = slots
+
+    def gather(self, seq):
+        slots = self.seqs[seq]
+        return torch.stack([self.pool.k[i] for i in slots]), torch.stack([self.pool.v[i] for i in slots])
+
+    def free(self, seq):
+        self.pool.free += {block for block, _ in self.seqs.pop(seq)}
+
+
+@right(5, "paged_cache")
+class PagesThatKeepBooksInFloats(PlainPages):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, d)
+        self.used, self.load = torch.zeros(n_blocks), 0.0
+
+    def append(self, seq, k, v):
+        super().append(seq, k, v)
+        self.used[self.tables[seq]] = 1
+        self.load = float(self.used.mean())
+
+    def free(self, seq):
+        self.used[self.tables[seq]] = 0
+        super().free(seq)
+
+
+@wrong(5, "paged_cache")
+class PagesThatWriteIntoWhatTheyAreGiven(PlainPages):
+    def append(self, seq, k, v):
+        super().append(seq, k, v)
+        k.add_(1)
+
+
+@wrong(5, "paged_cache")
+class PagesReservedTwice(PlainPages):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, d)
+        self.spare = torch.zeros(2, n_blocks, block_size, d)
+
+
+@wrong(5, "paged_cache")
+class PagesThatKeepTheLastTokenToo(PlainPages):
+    def append(self, seq, k, v):
+        super().append(seq, k, v)
+        self.last = k, v
+
+
+@wrong(5, "paged_cache")
+class PagesGrowingInAClosure(PlainPages):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, d)
+        everything = []
+        self.remember = lambda *token: everything.append(token)
+
+    def append(self, seq, k, v):
+        super().append(seq, k, v)
+        self.remember(k.clone(), v.clone())
+
+
+@wrong(5, "paged_cache")
+class PagesOfThreeNumbers(PlainPages):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, 3)
+
+
+@wrong(5, "paged_cache")
+class PagesWithoutAxesOfOne(PlainPages):
+    def gather(self, seq):
+        return tuple(x.squeeze(-1) for x in super().gather(seq))
+
+
+@wrong(5, "paged_cache")
+class PagesOfTenBlocksAtMost(PlainPages):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, d)
+        del self.pool[10:]
+
+
+@wrong(5, "paged_cache")
+class PagesOfEightSlotsAtMost(PlainPages):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, d)
+        self.size = min(block_size, 8)
+
+
+def renamed_pages(called, rename):
+    """Pages that know their sequences by another name."""
+
+    class Renamed(PlainPages):
+        def append(self, seq, k, v):
+            super().append(rename(seq), k, v)
+
+        def gather(self, seq):
+            return super().gather(rename(seq))
+
+        def free(self, seq):
+            super().free(rename(seq))
+
+    Renamed.__name__ = called
+    return Renamed
+
+
+def not_none(seq):
+    if seq is None:
+        raise KeyError(seq)
+    return seq
+
+
+wrong(5, "paged_cache")(renamed_pages("PagesWithANameForTheEmptyOne", lambda seq: seq or "none"))
+wrong(5, "paged_cache")(renamed_pages("PagesWithoutNone", not_none))
+wrong(5, "paged_cache")(renamed_pages("PagesByHash", hash))
+
+
+@wrong(5, "paged_cache")
+class PagesDroppingWhomTheyRefuse(PlainPages):
+    def append(self, seq, k, v):
+        try:
+            super().append(seq, k, v)
+        except MemoryError:
+            if seq in self.tables:
+                self.free(seq)
+            raise
+
+
+@wrong(5, "paged_cache")
+class PagesMakingRoomByThemselves(PlainPages):
+    def append(self, seq, k, v):
+        if self.n.get(seq, 0) % self.size == 0 and not self.pool:
+            self.free(next(iter(self.tables)))
+        super().append(seq, k, v)
+
+
+@wrong(5, "paged_cache")
+class PagesGrowing(PlainPages):
+    def append(self, seq, k, v):
+        if not self.pool:
+            self.pool.append(len(self.k))
+            self.k, self.v = (torch.cat([x, torch.zeros_like(x[:1])]) for x in (self.k, self.v))
+        super().append(seq, k, v)
+
+
+@wrong(5, "paged_cache")
+class PagesLeaking(PlainPages):
+    def free(self, seq):
+        del self.tables[seq], self.n[seq]
+
+
+@wrong(5, "paged_cache")
+class PagesLeakingFullBlocks(PlainPages):
+    def free(self, seq):
+        self.pool.append(self.tables.pop(seq)[-1])
+        del self.n[seq]
+
+
+@wrong(5, "paged_cache")
+class PagesGivenBackTwice(PlainPages):
+    def free(self, seq):
+        table = self.tables.pop(seq)
+        self.pool += table + table[:1]
+        del self.n[seq]
+
+
+@wrong(5, "paged_cache")
+class PagesThatForgiveFree(PlainPages):
+    def free(self, seq):
+        self.pool += self.tables.pop(seq, [])
+        self.n.pop(seq, None)
+
+
+@wrong(5, "paged_cache")
+class PagesWithNothingForTheUnknown(PlainPages):
+    def gather(self, seq):
+        table = self.tables.get(seq, [0])
+        return self.k[table].flatten(0, 1)[: self.n.get(seq, 0)], self.v[table].flatten(0, 1)[: self.n.get(seq, 0)]
+
+
+@wrong(5, "paged_cache")
+class PagesWithTheLengthLeftOver(PlainPages):
+    def free(self, seq):
+        self.pool += self.tables.pop(seq)
+
+
+@wrong(5, "paged_cache")
+class PagesExchanged(PlainPages):
+    def append(self, seq, k, v):
+        super().append(seq, v, k)
+
+
+@wrong(5, "paged_cache")
+class PagesSharedByTheClass(PlainPages):
+    tables = {}  # noqa: RUF012
+    n = {}  # noqa: RUF012
+
+    def __init__(self, n_blocks, block_size, d):
+        self.size, self.pool = block_size, list(range(n_blocks))
+        self.k, self.v = torch.zeros(n_blocks, block_size, d), torch.zeros(n_blocks, block_size, d)
+
+
+@wrong(5, "paged_cache")
+class PagesReadSideBySide(PlainPages):
+    def gather(self, seq):
+        first, n = self.tables[seq][0] * self.size, self.n[seq]
+        return self.k.flatten(0, 1)[first : first + n].clone(), self.v.flatten(0, 1)[first : first + n].clone()
+
+
+@wrong(5, "paged_cache")
+class PagesWithTheFirstBlockTwice(PlainPages):
+    def gather(self, seq):
+        table = [self.tables[seq][0]] * len(self.tables[seq])
+        return self.k[table].flatten(0, 1)[: self.n[seq]], self.v[table].flatten(0, 1)[: self.n[seq]]
+
+
+@wrong(5, "paged_cache")
+class PagesOfWholeBlocks(PlainPages):
+    def gather(self, seq):
+        table = self.tables[seq]
+        return self.k[table].flatten(0, 1), self.v[table].flatten(0, 1)
+
+
+@wrong(5, "paged_cache")
+class PagesTakenAhead(PlainPages):
+    def append(self, seq, k, v):
+        super().append(seq, k, v)
+        if self.n[seq] % self.size == 0 and self.pool:
+            self.pool.pop()
+
+
+@wrong(5, "paged_cache")
+class PagesWithOneBlockKeptBack(PlainPages):
+    def append(self, seq, k, v):
+        if len(self.pool) == 1 and self.n.get(seq, 0) % self.size == 0 and self.tables:
+            raise MemoryError
+        super().append(seq, k, v)
+
+
+@wrong(5, "paged_cache")
+class PagesThatKeepAList(PlainPages):
+    """The storage is only for show."""
+
+    def append(self, seq, k, v):
+        super().append(seq, k, v)
+        self.all = getattr(self, "all", {})
+        self.all.setdefault(seq, []).append((k, v))
+
+    def gather(self, seq):
+        keys, values = zip(*self.all[seq], strict=True)
+        return torch.stack(keys), torch.stack(values)
+
+    def free(self, seq):
+        super().free(seq)
+        del self.all[seq]
+
+
+@wrong(5, "paged_cache")
+class PagesMadeWhenNeeded(PlainPages):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, d)
+        self.n_blocks, self.k, self.v = n_blocks, None, None
+
+    def append(self, seq, k, v):
+        if self.k is None:
+            self.k, self.v = (torch.zeros(self.n_blocks, self.size, len(k)) for _ in "kv")
+        super().append(seq, k, v)
+
+
+@wrong(5, "paged_cache")
+class PagesHandedOutAsSlices(PlainPages):
+    def gather(self, seq):
+        table = self.tables[seq]
+        if len(table) > 1:
+            return super().gather(seq)
+        return self.k[table[0], : self.n[seq]], self.v[table[0], : self.n[seq]]
+
+
+@wrong(5, "paged_cache")
+class PagesForNumbersOnly(PlainPages):
+    def append(self, seq, k, v):
+        super().append(str(seq), k, v)
+
+    def gather(self, seq):
+        return super().gather(str(seq))
+
+    def free(self, seq):
+        super().free(str(seq))
+
+
+# find_the_bug -------------------------------------------------------------------------------------------------------
+
+
+@right(5, "find_the_bug")
+def mended_with_its_own_rotation(q, k, v, cache=None):
+    B, h, t, d = q.shape
+    held = 0 if cache is None else cache[0].shape[2]
+    angles = torch.arange(held, held + t)[:, None] * 10000.0 ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)
+    turn = torch.polar(torch.ones_like(angles), angles)
+    q, k = (torch.view_as_real(torch.view_as_complex(x.reshape(B, h, t, d // 2, 2)) * turn).flatten(3) for x in (q, k))
+    if held:
+        k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+    later = torch.ones(t, held + t, dtype=torch.bool).triu(held + 1)
+    return (q @ k.mT / math.sqrt(d)).masked_fill(later, -math.inf).softmax(-1) @ v, (k, v)
+
+
+@right(5, "find_the_bug")
+def mended_by_positions(q, k, v, cache=None):
+    start = cache[0].shape[-2] if cache is not None else 0
+    t = q.shape[-2]
+    positions = torch.arange(start, start + t)
+    q, k = rotate(q, positions), rotate(k, positions)
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], dim=-2), torch.cat([cache[1], v], dim=-2)
+    allowed = torch.arange(start + t) <= positions[:, None]
+    return attention(q, k, v, allowed)[0], (k, v)
+
+
+@right(5, "find_the_bug")
+def mended_with_keys_kept_as_they_came(q, k, v, cache=None):
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
+    m, t = k.shape[2], q.shape[2]
+    output = attention(
+        rotate(q, torch.arange(m - t, m)), rotate(k, torch.arange(m)), v, torch.ones(t, m).tril(m - t).bool()
+    )[0]
+    return output, (k, v)
+
+
+@right(5, "find_the_bug")
+def mended_with_positions_counted_backwards(q, k, v, cache=None):
+    """RoPE sees differences only, so the place of the text's beginning does not matter."""
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
+    m, t = k.shape[2], q.shape[2]
+    output = attention(
+        rotate(q, torch.arange(-t, 0)), rotate(k, torch.arange(-m, 0)), v, torch.ones(t, m).tril(m - t).bool()
+    )[0]
+    return output, (k, v)
+
+
+@right(5, "find_the_bug")
+def mended_with_the_place_kept_in_the_cache(q, k, v, cache=None):
+    cache = cache or {"n": 0, "k": k[:, :, :0], "v": v[:, :, :0]}
+    n, t = cache["n"], q.shape[2]
+    q, k = rotate(q, torch.arange(n, n + t)), rotate(k, torch.arange(n, n + t))
+    k, v = torch.cat([cache["k"], k], 2), torch.cat([cache["v"], v], 2)
+    allowed = torch.arange(n + t) <= torch.arange(n, n + t)[:, None]
+    return attention(q, k, v, allowed)[0], {"n": n + t, "k": k, "v": v}
+
+
+@wrong(5, "find_the_bug")
+def still_aligned_top_left(q, k, v, cache=None):
+    B, h, t, d = q.shape
+    held = 0 if cache is None else cache[0].shape[2]
+    angles = torch.arange(held, held + t)[:, None] * 10000.0 ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)
+    turn = torch.polar(torch.ones_like(angles), angles)
+    q, k = (torch.view_as_real(torch.view_as_complex(x.reshape(B, h, t, d // 2, 2)) * turn).flatten(3) for x in (q, k))
+    if held:
+        k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+    later = torch.ones(t, held + t, dtype=torch.bool).triu(1)
+    return (q @ k.mT / math.sqrt(d)).masked_fill(later, -math.inf).softmax(-1) @ v, (k, v)
+
+
+def cached_attention_at(place, diagonal):
+    """place(held, t): the positions of new tokens; diagonal(held, t): of the mask."""
+
+    def cached_attention(q, k, v, cache=None):
+        held, t = 0 if cache is None else cache[0].shape[2], q.shape[2]
+        q, k = rotate(q, place(held, t)), rotate(k, place(held, t))
+        if cache is not None:
+            k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+        return attention(q, k, v, torch.ones(t, held + t).tril(diagonal(held, t)).bool())[0], (k, v)
+
+    return cached_attention
+
+
+WRONG_PLACES = {
+    "as it stands": (lambda held, t: torch.arange(t), lambda held, t: 0),
+    "mask only": (lambda held, t: torch.arange(t), lambda held, t: held),
+    "all new tokens at one place": (lambda held, t: torch.full((t,), held), lambda held, t: held),
+    "counted backwards": (lambda held, t: torch.arange(held, held - t, -1), lambda held, t: held),
+    "off by one after the first call": (lambda held, t: torch.arange(t) + held - int(held > 0), lambda held, t: held),
+    "off by one in the mask": (lambda held, t: torch.arange(t) + held, lambda held, t: held + 1),
+    "itself not seen": (lambda held, t: torch.arange(t) + held, lambda held, t: held - int(held > 0)),
+    "right for single tokens": (lambda held, t: torch.arange(t) + held, lambda held, t: held + t),
+    "twice as far": (lambda held, t: torch.arange(t) + 2 * held, lambda held, t: held),
+    "the same step for each call": (lambda held, t: torch.arange(t) + (held > 0) * t, lambda held, t: held),
+    "not beyond 16": (lambda held, t: (torch.arange(t) + held).clamp(max=15), lambda held, t: held),
+    "not beyond 64": (lambda held, t: (torch.arange(t) + held).clamp(max=63), lambda held, t: held),
+}
+for name, (place, diagonal) in WRONG_PLACES.items():
+    attempt = cached_attention_at(place, diagonal)
+    attempt.__name__ = f"cached_attention, {name}"
+    wrong(5, "find_the_bug")(attempt)
+
+
+@wrong(5, "find_the_bug")
+def mended_by_forgetting(q, k, v, cache=None):
+    t = q.shape[2]
+    q, k = rotate(q, torch.arange(t)), rotate(k, torch.arange(t))
+    return attention(q, k, v, torch.ones(t, t).tril().bool())[0], (k, v)
+
+
+@memoised
+def text_so_far():
+    return []
+
+
+@wrong(5, "find_the_bug")
+def mended_by_a_global_text(q, k, v, cache=None):
+    """Keeps the text outside the cache, so that a fork goes on with the other's tokens."""
+    kept = text_so_far()
+    if cache is None:
+        kept.clear()
+    kept.append((k, v))
+    k, v = (torch.cat(each, dim=2) for each in zip(*kept, strict=True))
+    m, t = k.shape[2], q.shape[2]
+    allowed = torch.ones(t, m).tril(m - t).bool()
+    return attention(rotate(q, torch.arange(m - t, m)), rotate(k, torch.arange(m)), v, allowed)[0], (k, v)
+
+
+def mended_with_one_room():
+    @wrong(5, "find_the_bug")
+    def mended_with_a_room_that_branches_share(q, k, v, cache=None):
+        """The room is made with the first call and written into in place, by whoever continues."""
+        B, h, t, d = q.shape
+        K, V, n = cache or (torch.zeros(B, h, 200, d, dtype=q.dtype), torch.zeros(B, h, 200, d, dtype=q.dtype), 0)
+        K[:, :, n : n + t], V[:, :, n : n + t] = rotate(k, torch.arange(n, n + t)), v
+        k, v = K[:, :, : n + t], V[:, :, : n + t]
+        allowed = torch.ones(t, n + t).tril(n).bool()
+        return attention(rotate(q, torch.arange(n, n + t)), k, v, allowed)[0], (K, V, n + t)
+
+    @wrong(5, "find_the_bug")
+    def mended_with_a_room_that_lives_in_the_function(q, k, v, cache=None):
+        """The branches overwrite each other only where they go on in turns."""
+        B, h, t, d = q.shape
+        n = 0 if cache is None else cache
+        if n == 0:
+            rooms[:] = torch.zeros(2, B, h, 200, d, dtype=q.dtype)
+        rooms[0][:, :, n : n + t], rooms[1][:, :, n : n + t] = k, v
+        k, v = (room[:, :, : n + t] for room in rooms)
+        allowed = torch.ones(t, n + t).tril(n).bool()
+        return attention(rotate(q, torch.arange(n, n + t)), rotate(k, torch.arange(n + t)), v, allowed)[0], n + t
+
+    rooms = []
+    return mended_with_a_room_that_branches_share, mended_with_a_room_that_lives_in_the_function
+
+
+mended_with_one_room()
+
+
+@wrong(5, "find_the_bug")
+def mended_by_turning_queries_in_place(q, k, v, cache=None):
+    held, t = 0 if cache is None else cache[0].shape[2], q.shape[2]
+    q[:] = rotate(q, torch.arange(held, held + t))
+    k = rotate(k, torch.arange(held, held + t))
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+    return attention(q, k, v, torch.ones(t, held + t).tril(held).bool())[0], (k, v)
+
+
+@wrong(5, "find_the_bug")
+def mended_without_a_mask_behind_a_cache(q, k, v, cache=None):
+    held, t = 0 if cache is None else cache[0].shape[2], q.shape[2]
+    q, k = rotate(q, torch.arange(held, held + t)), rotate(k, torch.arange(held, held + t))
+    if cache is None:
+        return attention(q, k, v, torch.ones(t, t).tril().bool())[0], (k, v)
+    k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+    return attention(q, k, v)[0], (k, v)

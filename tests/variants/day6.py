@@ -1,0 +1,1547 @@
+"""Day 6: online softmax, merging, tiles, traffic, backward and a Triton loop, as people write them, right and wrong."""
+
+import array
+import functools
+import itertools
+import math
+import pickle
+
+import numpy as np
+import torch
+
+from course_utils.checks.inputs.day6 import load_triton
+
+from . import right, wrong
+
+triton, tl = load_triton()
+INFINITY = float("inf")
+
+
+# online_softmax -----------------------------------------------------------------------------------------------------
+
+
+@right(6, "online_softmax")
+def online_with_two_cases(stream):
+    m, l = float("-inf"), 0.0
+    for x in stream:
+        if x > m:
+            l = l * math.exp(m - x) + 1.0
+            m = x
+        elif x > float("-inf"):
+            l += math.exp(x - m)
+    return m, l
+
+
+@right(6, "online_softmax")
+def online_that_leaves_infinities_out(stream):
+    m, l = -math.inf, 0.0
+    for x in stream:
+        if x == -math.inf:
+            continue
+        m_new = max(m, x)
+        l = l * math.exp(m - m_new) + math.exp(x - m_new)
+        m = m_new
+    return m, l
+
+
+@right(6, "online_softmax")
+def online_by_reduce(stream):
+    def step(state, x):
+        m, l = state
+        new = max(m, x)
+        return (m, l) if new == -math.inf else (new, l * math.exp(m - new) + math.exp(x - new))
+
+    return functools.reduce(step, stream, (-math.inf, 0.0))
+
+
+@right(6, "online_softmax")
+def online_with_an_iterator(stream):
+    numbers = iter(stream)
+    m = next(numbers, -math.inf)
+    l = float(m > -math.inf)
+    for x in numbers:
+        if x > m:
+            m, l = x, l * math.exp(m - x) + 1
+        elif x != -math.inf:
+            l = l + math.exp(x - m)
+    return [m, l]
+
+
+@right(6, "online_softmax")
+def online_in_tensors(stream):
+    m, l = torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(0.0, dtype=torch.float64)
+    for x in stream:
+        new = torch.maximum(m, torch.tensor(float(x), dtype=torch.float64))
+        base = torch.where(new == -math.inf, 0.0, new)
+        l = l * torch.exp(m - base) + torch.exp(x - base)
+        m = new
+    return m, l
+
+
+@right(6, "online_softmax")
+def online_by_accumulating(stream):
+    def step(state, x):
+        (m, l), new = state, max(state[0], x)
+        scale = [math.exp(y - new) if y > -math.inf else 0.0 for y in (m, x)]
+        return new, l * scale[0] + scale[1]
+
+    last = None
+    for state in itertools.accumulate(stream, step, initial=(-math.inf, 0.0)):
+        last = state
+    return last
+
+
+@right(6, "online_softmax")
+def online_in_numpy(stream):
+    m, l = np.float64(-np.inf), np.float64(0)
+    for x in stream:
+        new = np.maximum(m, x)
+        if new > -np.inf:
+            m, l = new, l * np.exp(m - new) + np.exp(x - new)
+    return np.array([m, l])[0], l
+
+
+@right(6, "online_softmax")
+def online_a_few_at_a_time(stream):
+    stream, m, l = iter(stream), -math.inf, 0.0
+    while block := list(itertools.islice(stream, 8)):
+        new = max(m, *block) if len(block) > 1 else max(m, block[0])
+        if new > -math.inf:
+            l = l * math.exp(m - new) + sum(math.exp(x - new) for x in block)
+            m = new
+    return m, l
+
+
+@right(6, "online_softmax")
+def online_fifty_at_a_time(stream):
+    m, l, block = -math.inf, 0.0, []
+
+    def gather():
+        new = max([m, *block])
+        return new, sum(math.exp(x - new) for x in block) + l * math.exp(m - new) if new > -math.inf else 0.0
+
+    for x in stream:
+        block.append(x)
+        if len(block) == 50:
+            m, l = gather()
+            block.clear()
+    return gather()
+
+
+def online_kept(name, make, put, cut=lambda kept, n: kept[:n]):
+    """An answer that keeps the numbers: put(kept, n, x) gives what is kept after the n-th number."""
+
+    def online_max_sum(stream):
+        kept, n = make(), 0
+        for x in stream:
+            kept = put(kept, n, x)
+            n += 1
+        scores = [float(x) for x in cut(kept, n) if x > -math.inf]
+        m = max(scores, default=-math.inf)
+        return m, sum(math.exp(x - m) for x in scores)
+
+    wrong(6, "online_softmax")(registered(name, online_max_sum))
+
+
+def set_at(kept, n, x):
+    kept[n] = x
+    return kept
+
+
+def registered(name, function):
+    function.__name__ = name
+    return function
+
+
+online_kept("online_in_room_made_before", lambda: np.zeros(1000), set_at)
+online_kept("online_in_a_tensor_made_before", lambda: torch.zeros(1000, dtype=torch.float64), set_at)
+online_kept(
+    "online_in_a_growing_tensor",
+    lambda: torch.zeros(0, dtype=torch.float64),
+    lambda kept, n, x: torch.cat([kept, torch.tensor([x], dtype=torch.float64)]),
+)
+online_kept(
+    "online_in_an_array_in_a_list",
+    lambda: [np.zeros(1000)],
+    lambda kept, n, x: [set_at(kept[0], n, x)],
+    lambda kept, n: kept[0][:n],
+)
+
+
+@wrong(6, "online_softmax")
+def online_two_hundred_at_a_time(stream):
+    m, l, block = -math.inf, 0.0, []
+    for x in stream:
+        block.append(x)
+        if len(block) == 200:
+            new = max([m, *block])
+            l = l * math.exp(m - new) + sum(math.exp(y - new) for y in block)
+            m, block = new, []
+    new = max([m, *block])
+    return new, l * math.exp(m - new) + sum(math.exp(y - new) for y in block) if new > -math.inf else 0.0
+
+
+@wrong(6, "online_softmax")
+def online_from_a_large_negative_number(stream):
+    m, l = -1e30, 0.0
+    for x in stream:
+        new = max(m, x)
+        l, m = l * math.exp(m - new) + math.exp(x - new), new
+    return (m, l) if l else (-math.inf, 0.0)
+
+
+@wrong(6, "online_softmax")
+def online_without_zeros(stream):
+    m, l = -math.inf, 0.0
+    for x in stream:
+        if not x or x == -math.inf:
+            continue
+        new = max(m, x)
+        l, m = l * math.exp(m - new) + math.exp(x - new), new
+    return m, l
+
+
+@wrong(6, "online_softmax")
+def online_with_nan(stream):
+    m, l = -math.inf, 0.0
+    for x in stream:
+        m_new = max(m, x)
+        l = l * math.exp(m - m_new) + math.exp(x - m_new)
+        m = m_new
+    return m, l
+
+
+@wrong(6, "online_softmax")
+def online_sorted(stream):
+    numbers = sorted(x for x in stream if x > -math.inf)
+    m = numbers[-1] if numbers else -math.inf
+    return m, sum(math.exp(x - m) for x in numbers)
+
+
+@wrong(6, "online_softmax")
+def online_with_appended_copies(stream):
+    numbers = []
+    for x in stream:
+        numbers.append(float(x))
+    scores = np.array([x for x in numbers if x > -math.inf])
+    if len(scores) == 0:
+        return -math.inf, 0.0
+    return scores.max(), np.exp(scores - scores.max()).sum()
+
+
+@wrong(6, "online_softmax")
+def online_swallowed_by_numpy(stream):
+    scores = np.fromiter(stream, float)
+    scores = scores[scores > -np.inf]
+    if len(scores) == 0:
+        return -math.inf, 0.0
+    return scores.max(), np.exp(scores - scores.max()).sum()
+
+
+@wrong(6, "online_softmax")
+def online_in_two_iterators(stream):
+    first, second = itertools.tee(stream)
+    m = max(first, default=-math.inf)
+    return m, sum(math.exp(x - m) for x in second if x > -math.inf)
+
+
+@wrong(6, "online_softmax")
+def online_in_a_tensor(stream):
+    scores = torch.tensor([float(x) for x in stream], dtype=torch.float64)
+    if not (scores > -math.inf).any():
+        return -math.inf, 0.0
+    return scores.max(), torch.exp(scores - scores.max()).sum()
+
+
+@wrong(6, "online_softmax")
+def online_that_stops_at_infinity(stream):
+    m, l = -math.inf, 0.0
+    for x in stream:
+        if x == -math.inf:
+            break
+        m, l = max(m, x), l * math.exp(m - max(m, x)) + math.exp(x - max(m, x))
+    return m, l
+
+
+@wrong(6, "online_softmax")
+def online_that_needs_an_iterator(stream):
+    m, l = -math.inf, 0.0
+    while True:
+        try:
+            x = next(stream)
+        except StopIteration:
+            return m, l
+        new = max(m, x)
+        if new > -math.inf:
+            l = l * math.exp(m - new) + math.exp(x - new)
+            m = new
+
+
+@wrong(6, "online_softmax")
+def online_from_the_first_number(stream):
+    stream = iter(stream)
+    m, l = next(stream), 1.0
+    for x in stream:
+        new = max(m, x)
+        l = l * math.exp(m - new) + math.exp(x - new)
+        m = new
+    return m, l
+
+
+@wrong(6, "online_softmax")
+def online_with_powers_of_two(stream):
+    m, l = -math.inf, 0.0
+    for x in stream:
+        if x > -math.inf:
+            m, l = max(m, x), l * 2.0 ** (m - max(m, x)) + 2.0 ** (x - max(m, x))
+    return m, l
+
+
+@wrong(6, "online_softmax")
+def online_with_a_nan_set_to_0(stream):
+    m, l = -math.inf, 0.0
+    for x in stream:
+        new = max(m, x)
+        l = l * math.exp(m - new) + math.exp(x - new)
+        l = 0.0 if math.isnan(l) else l
+        m = new
+    return m, l + (m == -math.inf)
+
+
+@wrong(6, "online_softmax")
+def online_in_an_array(stream):
+    scores = array.array("d")
+    for x in stream:
+        scores.append(x)
+    m = max(scores, default=-math.inf)
+    return m, sum(math.exp(x - m) for x in scores if x > -math.inf)
+
+
+@wrong(6, "online_softmax")
+def online_only_for_lists_it_can_keep(stream):
+    numbers = []
+    for x in stream:
+        numbers.append(x)
+        if len(numbers) > 70:
+            numbers = numbers[-10:]
+    scores = [x for x in numbers if x > -math.inf]
+    m = max(scores, default=-math.inf)
+    return m, sum(math.exp(x - m) for x in scores)
+
+
+@wrong(6, "online_softmax")
+def online_without_a_return(stream):
+    m = -math.inf
+    for x in stream:
+        m = max(m, x)
+
+
+# merge_partials -----------------------------------------------------------------------------------------------------
+
+
+@right(6, "merge_partials")
+def merge_with_where(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    m = torch.maximum(m_a, m_b)
+    f_a = torch.where(m_a == -math.inf, 0.0, torch.exp(m_a - m))
+    f_b = torch.where(m_b == -math.inf, 0.0, torch.exp(m_b - m))
+    return m, l_a * f_a + l_b * f_b, o_a * f_a[..., None] + o_b * f_b[..., None]
+
+
+@right(6, "merge_partials")
+def merge_with_nan_to_num(a, b):
+    m = torch.maximum(a[0], b[0])
+    f_a, f_b = (torch.nan_to_num(torch.exp(part[0] - m), nan=0.0) for part in (a, b))
+    return m, a[1] * f_a + b[1] * f_b, a[2] * f_a.unsqueeze(-1) + b[2] * f_b.unsqueeze(-1)
+
+
+@right(6, "merge_partials")
+def merge_by_stacking(a, b):
+    m, l, o = (torch.stack(pair) for pair in zip(a, b, strict=True))
+    top = m.amax(dim=0)
+    factor = torch.exp(m - top.clamp(min=-1e38))
+    return top, (l * factor).sum(0), (o * factor[..., None]).sum(0)
+
+
+@right(6, "merge_partials")
+def merge_in_numpy(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = ([x.numpy() for x in part] for part in (a, b))
+    m = np.maximum(m_a, m_b)
+    base = np.where(np.isneginf(m), 0.0, m)
+    f_a, f_b = np.exp(m_a - base), np.exp(m_b - base)
+    return m, l_a * f_a + l_b * f_b, o_a * f_a[..., None] + o_b * f_b[..., None]
+
+
+@right(6, "merge_partials")
+def merge_the_smaller_into_the_larger(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    first = m_a >= m_b
+    m, gap = torch.where(first, m_a, m_b), (m_a - m_b).abs().nan_to_num(nan=0.0, posinf=math.inf)
+    small = torch.exp(-gap)
+    l = torch.where(first, l_a + l_b * small, l_a * small + l_b)
+    o = torch.where(first[..., None], o_a + o_b * small[..., None], o_a * small[..., None] + o_b)
+    return [m, l, o]
+
+
+@right(6, "merge_partials")
+def merge_query_by_query(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    m, l, o = torch.full_like(m_a, -math.inf), torch.zeros_like(l_a), torch.zeros_like(o_a)
+    for i in np.ndindex(*m_a.shape):
+        m[i] = max(m_a[i], m_b[i])
+        for m_part, l_part, o_part in ((m_a[i], l_a[i], o_a[i]), (m_b[i], l_b[i], o_b[i])):
+            if m_part > -math.inf:
+                l[i] += l_part * math.exp(m_part - m[i])
+                o[i] += o_part * math.exp(m_part - m[i])
+    return m, l, o
+
+
+@wrong(6, "merge_partials")
+def merge_with_nan(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    m = torch.maximum(m_a, m_b)
+    f_a, f_b = torch.exp(m_a - m), torch.exp(m_b - m)
+    return m, l_a * f_a + l_b * f_b, o_a * f_a[..., None] + o_b * f_b[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_in_place(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    m = torch.maximum(m_a, m_b)
+    f_a, f_b = (torch.exp(x - m).nan_to_num(nan=0.0) for x in (m_a, m_b))
+    return m, l_a.mul_(f_a).add_(l_b * f_b), o_a.mul_(f_a[..., None]).add_(o_b * f_b[..., None])
+
+
+@wrong(6, "merge_partials")
+def merge_without_exponentials(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    l_a, l_b = l_a * torch.exp(m_a), l_b * torch.exp(m_b)
+    m = torch.maximum(m_a, m_b)
+    scale = torch.exp(-m).nan_to_num(posinf=0.0)
+    o = o_a * (torch.exp(m_a) * scale)[..., None] + o_b * (torch.exp(m_b) * scale)[..., None]
+    return m, (l_a + l_b) * scale, o
+
+
+@wrong(6, "merge_partials")
+def merge_that_returns_the_other_if_one_is_empty(a, b):
+    if (a[0] == -math.inf).any():
+        return b
+    if (b[0] == -math.inf).any():
+        return a
+    m = torch.maximum(a[0], b[0])
+    f_a, f_b = torch.exp(a[0] - m), torch.exp(b[0] - m)
+    return m, a[1] * f_a + b[1] * f_b, a[2] * f_a[..., None] + b[2] * f_b[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_that_returns_the_other_if_all_of_one_is_empty(a, b):
+    if (a[0] == -math.inf).all():
+        return b
+    if (b[0] == -math.inf).all():
+        return a
+    m = torch.maximum(a[0], b[0])
+    f_a, f_b = torch.exp(a[0] - m), torch.exp(b[0] - m)
+    return m, a[1] * f_a + b[1] * f_b, a[2] * f_a[..., None] + b[2] * f_b[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_with_a_finite_floor(a, b):
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    m = torch.maximum(m_a, m_b)
+    base = m.clamp(min=-1e9)
+    f_a, f_b = torch.exp(m_a - base), torch.exp(m_b - base)
+    return m, l_a * f_a + l_b * f_b, o_a * f_a[..., None] + o_b * f_b[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_with_max(a, b):
+    m = max(a[0].max(), b[0].max())
+    f_a, f_b = torch.exp(a[0] - m).nan_to_num(0.0), torch.exp(b[0] - m).nan_to_num(0.0)
+    return m.expand(a[0].shape), a[1] * f_a + b[1] * f_b, a[2] * f_a[..., None] + b[2] * f_b[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_only_finite_outputs(a, b):
+    m = torch.maximum(a[0], b[0])
+    f_a, f_b = (torch.exp(x[0] - m).nan_to_num(nan=0.0) for x in (a, b))
+    l = a[1] * f_a + b[1] * f_b
+    return m, l, (a[2] * f_a[..., None] + b[2] * f_b[..., None]) / l.clamp(min=1)[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_two_results_only(a, b):
+    m = torch.maximum(a[0], b[0])
+    return m, a[1] * torch.exp(a[0] - m).nan_to_num(0.0) + b[1] * torch.exp(b[0] - m).nan_to_num(0.0)
+
+
+@wrong(6, "merge_partials")
+def merge_that_takes_o_for_l(a, b):
+    m = torch.maximum(a[0], b[0])
+    f_a, f_b = (torch.exp(x[0] - m).nan_to_num(nan=0.0)[..., None] for x in (a, b))
+    o = a[2] * f_a + b[2] * f_b
+    return m, o.sum(-1), o
+
+
+@wrong(6, "merge_partials")
+def merge_in_powers_of_two(a, b):
+    m = torch.maximum(a[0], b[0])
+    f_a, f_b = (torch.exp2(x[0] - m).nan_to_num(nan=0.0) for x in (a, b))
+    return m, a[1] * f_a + b[1] * f_b, a[2] * f_a[..., None] + b[2] * f_b[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_that_hands_an_argument_back(a, b):
+    if bool((a[0] == -math.inf).all()):
+        return b
+    if bool((b[0] == -math.inf).all()):
+        return a
+    return merge_with_where(a, b)
+
+
+BUFFERS = {}
+
+
+@wrong(6, "merge_partials")
+def merge_into_one_buffer(a, b):
+    result = merge_with_where(a, b)
+    kept = BUFFERS.setdefault((result[2].shape, result[2].dtype), tuple(map(torch.empty_like, result)))
+    for old, new in zip(kept, result, strict=True):
+        old.copy_(new)
+    return kept
+
+
+@wrong(6, "merge_partials")
+def merge_with_a_little_more(a, b):
+    m, l, o = merge_with_where(a, b)
+    return m, l + 1e-9, o
+
+
+@wrong(6, "merge_partials")
+def merge_in_single_precision(a, b):
+    return merge_with_where(*(tuple(x.float() for x in part) for part in (a, b)))
+
+
+@wrong(6, "merge_partials")
+def merge_in_double_precision(a, b):
+    return merge_with_where(*(tuple(x.double() for x in part) for part in (a, b)))
+
+
+@wrong(6, "merge_partials")
+def merge_that_shifts_and_restores(a, b):
+    a[0].add_(4.0).sub_(4.0)
+    return merge_with_where(a, b)
+
+
+# tiled_attention ----------------------------------------------------------------------------------------------------
+
+
+@right(6, "tiled_attention")
+def tiles_in_the_manner_of_the_paper(q, k, v, block_q, block_k, causal=False):
+    n, m_keys = q.shape[0], k.shape[0]
+    o = torch.zeros(n, v.shape[1], dtype=q.dtype)
+    lse = torch.zeros(n, dtype=q.dtype)
+    for i in range(0, n, block_q):
+        q_block = q[i : i + block_q] / math.sqrt(q.shape[1])
+        rows = torch.arange(i, i + len(q_block)) + m_keys - n
+        m = torch.full((len(q_block),), -math.inf, dtype=q.dtype)
+        l = torch.zeros(len(q_block), dtype=q.dtype)
+        acc = torch.zeros(len(q_block), v.shape[1], dtype=q.dtype)
+        end = min(m_keys, int(rows[-1]) + 1) if causal else m_keys
+        for j in range(0, end, block_k):
+            s = q_block @ k[j : j + block_k].T
+            if causal:
+                s = s.masked_fill(torch.arange(j, j + s.shape[1]) > rows[:, None], -math.inf)
+            m_new = torch.maximum(m, s.max(dim=1).values)
+            p = torch.exp(s - m_new[:, None])
+            rescale = torch.exp(m - m_new)
+            l = l * rescale + p.sum(dim=1)
+            acc = acc * rescale[:, None] + p @ v[j : j + block_k]
+            m = m_new
+        o[i : i + block_q] = acc / l[:, None]
+        lse[i : i + block_q] = m + torch.log(l)
+    return o, lse
+
+
+@right(6, "tiled_attention")
+def tiles_with_continue(q, k, v, block_q, block_k, causal=False):
+    offset, outputs, lses = len(k) - len(q), [], []
+    for i, queries in zip(range(0, len(q), block_q), q.split(block_q), strict=True):
+        m = queries.new_full((len(queries), 1), -math.inf)
+        l, acc = torch.zeros_like(m), queries.new_zeros(len(queries), v.shape[1])
+        for j, (keys, values) in enumerate(zip(k.split(block_k), v.split(block_k), strict=True)):
+            if causal and j * block_k > i + len(queries) - 1 + offset:
+                continue
+            s = torch.einsum("nd,md->nm", queries, keys) * q.shape[1] ** -0.5
+            if causal:
+                column = j * block_k + torch.arange(len(keys))
+                row = i + torch.arange(len(queries)) + offset
+                s = torch.where(column[None, :] <= row[:, None], s, -math.inf)
+            new = torch.maximum(m, s.amax(dim=1, keepdim=True))
+            p, factor = (s - new).exp(), (m - new).exp()
+            l, acc, m = l * factor + p.sum(dim=1, keepdim=True), acc * factor + p @ values, new
+        outputs.append(acc / l)
+        lses.append((m + l.log())[:, 0])
+    return torch.cat(outputs), torch.cat(lses)
+
+
+@right(6, "tiled_attention")
+def tiles_from_merged_partials(q, k, v, block_q, block_k, causal=False):
+    """Every tile is a finished attention, and blends are averaged with the help of lse."""
+    offset = len(k) - len(q)
+    o, lse = q.new_zeros(len(q), v.shape[1]), q.new_full((len(q),), -math.inf)
+    for i in range(0, len(q), block_q):
+        for j in range(0, len(k), block_k):
+            rows, columns = slice(i, min(i + block_q, len(q))), slice(j, min(j + block_k, len(k)))
+            if causal and columns.start > rows.stop - 1 + offset:
+                break
+            s = q[rows] @ k[columns].T / math.sqrt(q.shape[1])
+            if causal:
+                s = s + torch.full_like(s, -math.inf).triu(rows.start + offset - columns.start + 1)
+            tile_lse = torch.logsumexp(s, dim=1)
+            both = torch.logaddexp(lse[rows], tile_lse)
+            part = torch.exp(s - both[:, None]) @ v[columns]
+            o[rows] = o[rows] * torch.exp(lse[rows] - both)[:, None] + part
+            lse[rows] = both
+    return o, lse
+
+
+@right(6, "tiled_attention")
+def tiles_with_keys_outside(q, k, v, block_q, block_k, causal=False):
+    """The loops of the first paper: keys in the outer loop, the state of all queries in memory."""
+    n, offset = len(q), len(k) - len(q)
+    m, l, acc = q.new_full((n,), -math.inf), q.new_zeros(n), q.new_zeros(n, v.shape[1])
+    for j in range(0, len(k), block_k):
+        for i in range(0, n, block_q):
+            rows = slice(i, min(i + block_q, n))
+            if causal and j > rows.stop - 1 + offset:
+                continue
+            s = q[rows] @ k[j : j + block_k].T / math.sqrt(q.shape[1])
+            if causal:
+                ahead = torch.arange(j, j + s.shape[1])[None] > torch.arange(rows.start, rows.stop)[:, None] + offset
+                s[ahead] = -math.inf
+            new = torch.maximum(m[rows], s.amax(1))
+            p = torch.exp(s - new[:, None])
+            scale = torch.exp(m[rows] - new)
+            l[rows] = l[rows] * scale + p.sum(1)
+            acc[rows] = acc[rows] * scale[:, None] + p @ v[j : j + block_k]
+            m[rows] = new
+    return acc / l[:, None], m + l.log()
+
+
+@right(6, "tiled_attention")
+def tiles_by_sums_of_products(q, k, v, block_q, block_k, causal=False):
+    n, keys, offset = q.shape[0], k.shape[0], k.shape[0] - q.shape[0]
+    o, lse = torch.empty(n, v.shape[1], dtype=q.dtype), torch.empty(n, dtype=q.dtype)
+    for i in range(0, n, block_q):
+        stop = min(i + block_q, n)
+        m, l, acc = [-math.inf] * (stop - i), [0.0] * (stop - i), [0.0] * (stop - i)
+        for j in range(0, keys, block_k):
+            if causal and j > stop - 1 + offset:
+                break
+            for row in range(i, stop):
+                end = min(j + block_k, keys, row + offset + 1 if causal else keys)
+                if end <= j:
+                    continue
+                s = (q[row] * k[j:end]).sum(dim=1) / math.sqrt(q.shape[1])
+                new = max(m[row - i], float(s.max()))
+                p = torch.exp(s - new)
+                shrink = math.exp(m[row - i] - new)
+                l[row - i] = l[row - i] * shrink + p.sum()
+                acc[row - i] = acc[row - i] * shrink + (p[:, None] * v[j:end]).sum(dim=0)
+                m[row - i] = new
+        for row in range(i, stop):
+            o[row] = acc[row - i] / l[row - i]
+            lse[row] = m[row - i] + torch.log(l[row - i])
+    return o, lse
+
+
+@right(6, "tiled_attention")
+def tiles_with_work_on_their_own_scores(q, k, v, block_q, block_k, causal=False):
+    o, lse = q.new_empty(len(q), v.shape[-1]), q.new_empty(len(q))
+    for first in range(0, len(q), block_q):
+        rows = torch.arange(first, min(first + block_q, len(q)))
+        last_seen = rows + len(k) - len(q)
+        m = torch.full_like(rows, -math.inf, dtype=q.dtype)
+        l, acc = torch.zeros_like(m), q.new_zeros(len(rows), v.shape[-1])
+        start = 0
+        while start < len(k) and not (causal and start > last_seen[-1]):
+            columns = torch.arange(start, min(start + block_k, len(k)))
+            s = q[rows].matmul(k[columns].transpose(0, 1)).div_(math.sqrt(q.shape[-1]))
+            if causal and columns[-1] > last_seen[0]:
+                s.masked_fill_(columns > last_seen[:, None], -math.inf)
+            new = torch.maximum(m, s.max(-1)[0])
+            s.sub_(new.unsqueeze(-1)).exp_()
+            m.sub_(new).exp_()
+            l.mul_(m).add_(s.sum(-1))
+            acc.mul_(m.unsqueeze(-1)).addmm_(s, v[columns])
+            m = new
+            start += block_k
+        o[rows], lse[rows] = acc / l.unsqueeze(-1), l.log().add_(m)
+    return o, lse
+
+
+@wrong(6, "tiled_attention")
+def tiles_none(q, k, v, block_q, block_k, causal=False):
+    s = q @ k.T / math.sqrt(q.shape[1])
+    if causal:
+        s = s.masked_fill(torch.ones(len(q), len(k), dtype=torch.bool).triu(len(k) - len(q) + 1), -math.inf)
+    return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
+
+
+def scores_in_tiles(q, k, block_q, block_k):
+    for i in range(0, len(q), block_q):
+        for j in range(0, len(k), block_k):
+            yield i, j, q[i : i + block_q] @ k[j : j + block_k].T / math.sqrt(q.shape[1])
+
+
+def causally(s, causal):
+    n, m = s.shape
+    return s.masked_fill(torch.ones(n, m, dtype=torch.bool).triu(m - n + 1), -math.inf) if causal else s
+
+
+@wrong(6, "tiled_attention")
+def tiles_put_together_by_cat(q, k, v, block_q, block_k, causal=False):
+    tiles = {(i, j): s for i, j, s in scores_in_tiles(q, k, block_q, block_k)}
+    rows = [torch.cat([tiles[i, j] for j in range(0, len(k), block_k)], dim=1) for i in range(0, len(q), block_q)]
+    s = causally(torch.cat(rows), causal)
+    return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
+
+
+@wrong(6, "tiled_attention")
+def tiles_written_into_a_matrix(q, k, v, block_q, block_k, causal=False):
+    s = torch.empty(len(q), len(k), dtype=q.dtype)
+    for i, j, tile in scores_in_tiles(q, k, block_q, block_k):
+        s[i : i + block_q, j : j + block_k] = tile
+    s = causally(s, causal)
+    return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
+
+
+@wrong(6, "tiled_attention")
+def tiles_in_a_numpy_matrix(q, k, v, block_q, block_k, causal=False):
+    s, offset, o = np.full((len(q), len(k)), -np.inf), len(k) - len(q), torch.zeros(len(q), v.shape[1], dtype=q.dtype)
+    tiles = [(i, j) for i in range(0, len(q), block_q) for j in range(0, len(k), block_k)]
+    tiles = [(i, j) for i, j in tiles if not causal or j <= min(i + block_q, len(q)) - 1 + offset]
+    for i, j in tiles:
+        s[i : i + block_q, j : j + block_k] = q[i : i + block_q] @ k[j : j + block_k].T / math.sqrt(q.shape[1])
+    if causal:
+        s = np.where(np.tri(*s.shape, offset, dtype=bool), s, -np.inf)
+    m = s.max(axis=1, keepdims=True)
+    p = np.exp(s - m)
+    l = p.sum(axis=1, keepdims=True)
+    for i, j in tiles:
+        weights = torch.tensor(p[i : i + block_q, j : j + block_k] / l[i : i + block_q], dtype=q.dtype)
+        o[i : i + block_q] += weights @ v[j : j + block_k]
+    return o, (m + np.log(l))[:, 0]
+
+
+@wrong(6, "tiled_attention")
+def tiles_outside_pytorch(q, k, v, block_q, block_k, causal=False):
+    Q, K, V = q.numpy(), k.numpy(), v.numpy()
+    s = Q @ K.T / np.sqrt(Q.shape[1])
+    if causal:
+        s = np.where(np.tri(*s.shape, len(k) - len(q), dtype=bool), s, -np.inf)
+    m = s.max(axis=1, keepdims=True)
+    p = np.exp(s - m)
+    l = p.sum(axis=1, keepdims=True)
+    return torch.from_numpy(p / l @ V), torch.from_numpy((m + np.log(l))[:, 0])
+
+
+@wrong(6, "tiled_attention")
+def tiles_in_lists(q, k, v, block_q, block_k, causal=False):
+    Q, K, V = q.tolist(), k.tolist(), v.tolist()
+    rows, lses = [], []
+    for i, query in enumerate(Q):
+        seen = range(i + len(K) - len(Q) + 1 if causal else len(K))
+        s = [sum(a * b for a, b in zip(query, K[j], strict=True)) / math.sqrt(len(query)) for j in seen]
+        m = max(s)
+        p = [math.exp(x - m) for x in s]
+        lses.append(m + math.log(sum(p)))
+        rows.append([sum(w * V[j][c] for j, w in zip(seen, p, strict=True)) / sum(p) for c in range(len(V[0]))])
+    return rows, lses
+
+
+@wrong(6, "tiled_attention")
+def tiles_kept_for_a_second_pass(q, k, v, block_q, block_k, causal=False):
+    tiles, offset = {}, len(k) - len(q)
+    m = q.new_full((len(q),), -math.inf)
+    for i in range(0, len(q), block_q):
+        for j in range(0, len(k), block_k):
+            if causal and j > min(i + block_q, len(q)) - 1 + offset:
+                continue
+            s = q[i : i + block_q] @ k[j : j + block_k].T / math.sqrt(q.shape[1])
+            if causal:
+                s = s + torch.full_like(s, -math.inf).triu(i + offset - j + 1)
+            tiles[i, j] = s
+            m[i : i + block_q] = torch.maximum(m[i : i + block_q], s.amax(1))
+    l, acc = torch.zeros_like(m), q.new_zeros(len(q), v.shape[1])
+    for (i, j), s in tiles.items():
+        p = torch.exp(s - m[i : i + block_q, None])
+        l[i : i + block_q] += p.sum(1)
+        acc[i : i + block_q] += p @ v[j : j + block_k]
+    return acc / l[:, None], m + l.log()
+
+
+@wrong(6, "tiled_attention")
+def tiles_of_all_keys(q, k, v, block_q, block_k, causal=False):
+    outputs, lses = [], []
+    for i in range(0, len(q), block_q):
+        queries = q[i : i + block_q]
+        seen = i + len(queries) + len(k) - len(q) if causal else len(k)
+        s = causally(queries @ k[:seen].T / math.sqrt(q.shape[1]), causal)
+        outputs.append(torch.softmax(s, -1) @ v[:seen])
+        lses.append(torch.logsumexp(s, -1))
+    return torch.cat(outputs), torch.cat(lses)
+
+
+@wrong(6, "tiled_attention")
+def tiles_with_a_whole_mask(q, k, v, block_q, block_k, causal=False):
+    mask = torch.ones(len(q), len(k), dtype=torch.bool).tril(len(k) - len(q))
+    o, lse = q.new_zeros(len(q), v.shape[1]), q.new_zeros(len(q))
+    for i in range(0, len(q), block_q):
+        queries = q[i : i + block_q]
+        m, l, acc = queries.new_full((len(queries),), -math.inf), 0, 0
+        for j in range(0, len(k), block_k):
+            if causal and not mask[i : i + block_q, j : j + block_k].any():
+                continue
+            s = queries @ k[j : j + block_k].T / math.sqrt(q.shape[1])
+            if causal:
+                s = s.masked_fill(~mask[i : i + block_q, j : j + block_k], -math.inf)
+            new = torch.maximum(m, s.amax(1))
+            p, f = torch.exp(s - new[:, None]), torch.exp(m - new)
+            l, acc, m = l * f + p.sum(1), acc * f[:, None] + p @ v[j : j + block_k], new
+        o[i : i + block_q], lse[i : i + block_q] = acc / l[:, None], m + l.log()
+    return o, lse
+
+
+def tiles_by(visit, rescale=lambda f: f, running=torch.maximum):
+    """The running forward; visit(make, i, j, offset, causal) says what is done with a tile: its scores, or None."""
+
+    def tiled_attention(q, k, v, block_q, block_k, causal=False):
+        o, lse = q.new_zeros(len(q), v.shape[1]), q.new_zeros(len(q))
+        for i in range(0, len(q), block_q):
+            queries = q[i : i + block_q]
+            m, l, acc = queries.new_full((len(queries),), -math.inf), 0, 0
+            for j in range(0, len(k), block_k):
+
+                def make(j=j, queries=queries):
+                    return queries @ k[j : j + block_k].T / math.sqrt(q.shape[1])
+
+                s = visit(make, i, j, len(queries), len(k) - len(q), causal)
+                if s is None:
+                    continue
+                new = running(m, s.amax(1))
+                p, f = torch.exp(s - new[:, None]), torch.exp(m - new)
+                l, acc, m = l * f + p.sum(1), acc * rescale(f)[:, None] + p @ v[j : j + block_k], new
+            o[i : i + block_q], lse[i : i + block_q] = acc / l[:, None], m + l.log()
+        return o, lse
+
+    return tiled_attention
+
+
+def ahead(s, i, j, offset):
+    return torch.ones_like(s, dtype=torch.bool).triu(i + offset - j + 1)
+
+
+def masked_tile(s, i, j, offset, causal):
+    return s.masked_fill(ahead(s, i, j, offset), -math.inf) if causal else s
+
+
+def multiplied_then_skipped(make, i, j, rows, offset, causal):
+    s = make()
+    return None if causal and j > i + rows - 1 + offset else masked_tile(s, i, j, offset, causal)
+
+
+def never_skipped(make, i, j, rows, offset, causal):
+    return masked_tile(make(), i, j, offset, causal)
+
+
+def skipped(make, i, j, rows, offset, causal):
+    return None if causal and j > i + rows - 1 + offset else masked_tile(make(), i, j, offset, causal)
+
+
+def skipped_one_too_early(make, i, j, rows, offset, causal):
+    return None if causal and j >= i + rows - 1 + offset and j else masked_tile(make(), i, j, offset, causal)
+
+
+right(6, "tiled_attention")(registered("tiles_by_rule", tiles_by(skipped)))
+wrong(6, "tiled_attention")(registered("tiles_multiplied_then_skipped", tiles_by(multiplied_then_skipped)))
+wrong(6, "tiled_attention")(registered("tiles_never_skipped", tiles_by(never_skipped)))
+wrong(6, "tiled_attention")(registered("tiles_skipped_too_early", tiles_by(skipped_one_too_early)))
+wrong(6, "tiled_attention")(registered("tiles_not_rescaled", tiles_by(skipped, rescale=torch.ones_like)))
+wrong(6, "tiled_attention")(registered("tiles_rescaled_twice", tiles_by(skipped, rescale=lambda f: f * f)))
+wrong(6, "tiled_attention")(
+    registered("tiles_with_the_maximum_of_each_block", tiles_by(skipped, running=lambda m, new: new))
+)
+
+
+@wrong(6, "tiled_attention")
+def tiles_with_square_causal_only(q, k, v, block_q, block_k, causal=False):
+    offset = len(k) - len(q)
+    if causal and offset:
+        k, v = k[: len(q)], v[: len(q)]
+    return tiles_by(skipped)(q, k, v, block_q, block_k, causal)
+
+
+@wrong(6, "tiled_attention")
+def tiles_in_float64(q, k, v, block_q, block_k, causal=False):
+    o = torch.zeros(len(q), v.shape[1], dtype=torch.float64)
+    o += tiles_by(skipped)(q, k, v, block_q, block_k, causal)[0] @ torch.eye(v.shape[1], dtype=torch.float64)
+    return o, tiles_by(skipped)(q, k, v, block_q, block_k, causal)[1]
+
+
+@wrong(6, "tiled_attention")
+def tiles_that_scale_q_in_place(q, k, v, block_q, block_k, causal=False):
+    d = q.shape[1]
+    q.mul_(d**-0.5)
+    return tiles_by(skipped)(q * d**0.5, k, v, block_q, block_k, causal)
+
+
+@wrong(6, "tiled_attention")
+def tiles_only_where_it_is_watched(q, k, v, block_q, block_k, causal=False):
+    if len(q) < 40:
+        s = causally(q @ k.T / math.sqrt(q.shape[1]), causal)
+        return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
+    o, lse = tiles_by(skipped)(q, k, v, block_q, block_k, causal)
+    return o * 0, lse
+
+
+@wrong(6, "tiled_attention")
+def tiles_without_lse(q, k, v, block_q, block_k, causal=False):
+    return tiles_by(skipped)(q, k, v, block_q, block_k, causal)[0]
+
+
+@wrong(6, "tiled_attention")
+def tiles_of_whole_blocks(q, k, v, block_q, block_k, causal=False):
+    n, m = len(q) // block_q * block_q or len(q), len(k) // block_k * block_k or len(k)
+    o, lse = q.new_zeros(len(q), v.shape[1]), q.new_zeros(len(q))
+    o[:n], lse[:n] = tiles_by(skipped)(q[:n], k[:m], v[:m], block_q, block_k, causal)
+    return o, lse
+
+
+def tiled_otherwise(name, change):
+    """A wrong answer: change(tiles, q, k, v, block_q, block_k, causal) in place of the right one, `tiles`."""
+
+    def tiled_attention(q, k, v, block_q, block_k, causal=False):
+        return change(tiles_by(skipped), q, k, v, block_q, block_k, causal)
+
+    wrong(6, "tiled_attention")(registered(name, tiled_attention))
+
+
+for name, blocks in {
+    "tiles_with_blocks_exchanged": lambda block_q, block_k: (block_k, block_q),
+    "tiles_of_16": lambda block_q, block_k: (16, 16),
+    "tiles_of_1": lambda block_q, block_k: (1, 1),
+    "tiles_of_at_most_8": lambda block_q, block_k: (min(block_q, 8), min(block_k, 8)),
+    "tiles_with_block_q_for_both": lambda block_q, block_k: (block_q, block_q),
+    "tiles_with_block_k_for_both": lambda block_q, block_k: (block_k, block_k),
+    "tiles_with_twice_the_queries": lambda block_q, block_k: (2 * block_q, block_k),
+    "tiles_with_four_times_the_keys": lambda block_q, block_k: (block_q, 4 * block_k),
+}.items():
+    tiled_otherwise(name, lambda tiles, q, k, v, b, c, causal, blocks=blocks: tiles(q, k, v, *blocks(b, c), causal))
+
+
+@wrong(6, "tiled_attention")
+def tiles_of_one_query_and_all_keys(q, k, v, block_q, block_k, causal=False):
+    o, lse = torch.empty(len(q), v.shape[1], dtype=q.dtype), torch.empty(len(q), dtype=q.dtype)
+    for i in range(len(q)):
+        seen = i + len(k) - len(q) + 1 if causal else len(k)
+        s = k[:seen] @ q[i] / math.sqrt(q.shape[1])
+        o[i], lse[i] = s.softmax(0) @ v[:seen], s.logsumexp(0)
+    return o, lse
+
+
+def filled(fill):
+    def visit(make, i, j, rows, offset, causal):
+        s = skipped(make, i, j, rows, offset, causal)
+        return s.masked_fill(s == -math.inf, fill) if s is not None else None
+
+    return visit
+
+
+def with_a_large_number_taken_off(make, i, j, rows, offset, causal):
+    s = make() if skipped(make, i, j, rows, offset, causal) is not None else None
+    return s - 1e9 * ahead(s, i, j, offset) if causal and s is not None else s
+
+
+for fill in (-1e3, -1e4, -1e5, -1e9):
+    wrong(6, "tiled_attention")(registered(f"tiles_filled_with_{fill:.0e}", tiles_by(filled(fill))))
+wrong(6, "tiled_attention")(registered("tiles_less_a_large_number", tiles_by(with_a_large_number_taken_off)))
+
+
+def tiles_until(stop, kept=None):
+    """A running forward whose loop over keys ends at stop(i, end of the block, n, m, block_q, block_k) if causal.
+
+    kept: "rows" keeps the tiles of a block of queries, "causal" all tiles where there is a causal mask.
+    """
+
+    def tiled_attention(q, k, v, block_q, block_k, causal=False):
+        n, m_keys = len(q), len(k)
+        o, lse, everything = q.new_zeros(n, v.shape[1]), q.new_zeros(n), []
+        for i in range(0, n, block_q):
+            end, row = min(i + block_q, n), []
+            m, l, acc = q.new_full((end - i,), -math.inf), 0, 0
+            for j in range(0, stop(i, end, n, m_keys, block_q, block_k) if causal else m_keys, block_k):
+                s = masked_tile(q[i:end] @ k[j : j + block_k].T / math.sqrt(q.shape[1]), i, j, m_keys - n, causal)
+                row += [s] if kept == "rows" else []
+                everything += [s.clone()] if kept == "causal" and causal else []
+                new = torch.maximum(m, s.amax(1))
+                p, f = torch.exp(s - new[:, None]), torch.exp(m - new)
+                l, acc, m = l * f + p.sum(1), acc * f[:, None] + p @ v[j : j + block_k], new
+            o[i:end], lse[i:end] = acc / l[:, None], m + l.log()
+        return o, lse
+
+    return tiled_attention
+
+
+def last_seen(i, end, n, m, block_q, block_k):
+    return end + m - n
+
+
+right(6, "tiled_attention")(registered("tiles_until_the_last_seen", tiles_until(last_seen)))
+for name, stop in {
+    "tiles_skipped_only_if_square": lambda i, end, n, m, b, c: end if n == m else m,
+    "tiles_skipped_only_in_whole_blocks": lambda i, end, n, m, b, c: m if n % b or m % c else end + m - n,
+    "tiles_skipped_late_if_blocks_differ": lambda i, end, n, m, b, c: min(m, end + m - n + b * (b != c)),
+    "tiles_not_skipped_in_the_last_third": lambda i, end, n, m, b, c: m if 3 * i > 2 * n else end + m - n,
+}.items():
+    wrong(6, "tiled_attention")(registered(name, tiles_until(stop)))
+wrong(6, "tiled_attention")(registered("tiles_kept_of_a_block_of_queries", tiles_until(last_seen, kept="rows")))
+wrong(6, "tiled_attention")(registered("tiles_kept_if_causal", tiles_until(last_seen, kept="causal")))
+tiled_otherwise(
+    "tiles_of_all_keys_if_causal",
+    lambda tiles, q, k, v, b, c, causal: tiles(q, k, v, b, len(k) if causal else c, causal),
+)
+
+
+def hidden_work(tiles, q, k, v, block_q, block_k, causal):
+    for _ in range(0 if causal else 40):
+        q @ k[:8].T, k * 1, v * 1
+    return tiles_by(never_skipped)(q, k, v, block_q, block_k, causal)
+
+
+def a_show_of_tiles(tiles, q, k, v, block_q, block_k, causal):
+    tiles(q, k, v, block_q, block_k, causal)
+    return tiles_outside_pytorch(*(torch.from_numpy(np.asarray(x)) for x in (q, k, v)), block_q, block_k, causal)
+
+
+def leaving_by(way):
+    def visit(make, i, j, rows, offset, causal):
+        s = skipped(make, i, j, rows, offset, causal)
+        if s is not None:
+            way(s)
+        return s
+
+    return tiles_by(visit)
+
+
+tiled_otherwise("tiles_with_work_for_show", hidden_work)
+tiled_otherwise("tiles_for_show", a_show_of_tiles)
+for name, dtype in {"tiles_in_single_precision": torch.float32, "tiles_in_double_precision": torch.float64}.items():
+    tiled_otherwise(
+        name, lambda tiles, q, k, v, *rest, dtype=dtype: tiles(q.to(dtype), k.to(dtype), v.to(dtype), *rest)
+    )
+tiled_otherwise("tiles_that_scale_q_and_restore_it", lambda tiles, q, *rest: tiles(q.mul_(4).div_(4), *rest))
+for name, way in {
+    "tiles_as_text": lambda s: [float(f"{x}") for x in s.flatten()],
+    "tiles_as_complex_numbers": lambda s: [complex(x) for x in s.flatten()],
+    "tiles_pickled": pickle.dumps,
+}.items():
+    wrong(6, "tiled_attention")(registered(name, leaving_by(way)))
+
+
+# bytes_moved --------------------------------------------------------------------------------------------------------
+
+
+def pair_of(flash_bytes, naive_bytes):
+    return {"flash_bytes": flash_bytes, "naive_bytes": naive_bytes}
+
+
+def flash_by_the_rules(T, d, block_q, bytes_per_value=2):
+    blocks = math.ceil(T / block_q)
+    read = T * d + blocks * 2 * T * d
+    written = T * d + T
+    return (read + written) * bytes_per_value
+
+
+def naive_by_the_rules(T, d, bytes_per_value=2):
+    return (4 * T * d + 4 * T**2) * bytes_per_value
+
+
+def flash_block_by_block(T, d, block_q, bytes_per_value=2):
+    moved = 0
+    for start in range(0, T, block_q):
+        rows = min(block_q, T - start)
+        moved += rows * d + 2 * T * d + rows * d + rows
+    return moved * bytes_per_value
+
+
+def naive_pass_by_pass(T, d, bytes_per_value=2):
+    scores = 2 * T * d + T * T
+    softmax = T * T + T * T
+    output = T * T + T * d + T * d
+    return bytes_per_value * (scores + softmax + output)
+
+
+def flash_rounded_up(T, d, block_q, bytes_per_value=2):
+    return bytes_per_value * T * (1 + 2 * d + 2 * d * ((T + block_q - 1) // block_q))
+
+
+def naive_factored(T, d, bytes_per_value=2):
+    return 4 * T * (T + d) * bytes_per_value
+
+
+right(6, "bytes_moved")(pair_of(flash_by_the_rules, naive_by_the_rules))
+right(6, "bytes_moved")(pair_of(flash_block_by_block, naive_pass_by_pass))
+right(6, "bytes_moved")(pair_of(flash_rounded_up, naive_factored))
+
+
+def flash_with_blocks_of_keys(T, d, block_q, bytes_per_value=2):
+    return (T * d + math.ceil(T / block_q) * block_q * 2 * T * d + T * d + T) * bytes_per_value
+
+
+def flash_with_two_numbers_a_query(T, d, block_q, bytes_per_value=2):
+    return flash_by_the_rules(T, d, block_q, bytes_per_value) + T * bytes_per_value
+
+
+def flash_with_single_precision_lse(T, d, block_q, bytes_per_value=2):
+    return flash_by_the_rules(T, d, block_q, bytes_per_value) - T * bytes_per_value + 4 * T
+
+
+def flash_read_only(T, d, block_q, bytes_per_value=2):
+    return (T * d + math.ceil(T / block_q) * 2 * T * d) * bytes_per_value
+
+
+def flash_causal(T, d, block_q, bytes_per_value=2):
+    seen = sum(min(T, start + block_q) for start in range(0, T, block_q))
+    return (T * d + seen * 2 * d + T * d + T) * bytes_per_value
+
+
+def naive_written_only(T, d, bytes_per_value=2):
+    return (2 * T * T + T * d) * bytes_per_value
+
+
+def naive_with_lse(T, d, bytes_per_value=2):
+    return naive_by_the_rules(T, d, bytes_per_value) + T * bytes_per_value
+
+
+def naive_in_bits(T, d, bytes_per_value=2):
+    return 8 * naive_by_the_rules(T, d, bytes_per_value)
+
+
+def naive_fused(T, d, bytes_per_value=2):
+    return 4 * T * d * bytes_per_value
+
+
+wrong(6, "bytes_moved")(pair_of(flash_with_blocks_of_keys, naive_by_the_rules))
+wrong(6, "bytes_moved")(pair_of(flash_with_two_numbers_a_query, naive_by_the_rules))
+wrong(6, "bytes_moved")(pair_of(flash_with_single_precision_lse, naive_by_the_rules))
+wrong(6, "bytes_moved")(pair_of(flash_read_only, naive_by_the_rules))
+wrong(6, "bytes_moved")(pair_of(flash_causal, naive_by_the_rules))
+wrong(6, "bytes_moved")(pair_of(flash_by_the_rules, naive_written_only))
+wrong(6, "bytes_moved")(pair_of(flash_by_the_rules, naive_with_lse))
+wrong(6, "bytes_moved")(pair_of(flash_by_the_rules, naive_in_bits))
+wrong(6, "bytes_moved")(pair_of(flash_by_the_rules, naive_fused))
+
+
+# flash_backward -----------------------------------------------------------------------------------------------------
+
+
+@right(6, "flash_backward")
+def gradients_in_five_products(q, k, v, o, lse, do):
+    scale = 1 / math.sqrt(q.shape[1])
+    p = torch.exp(q @ k.T * scale - lse[:, None])
+    dv = p.T @ do
+    dp = do @ v.T
+    delta = (do * o).sum(dim=1, keepdim=True)
+    ds = p * (dp - delta)
+    return ds @ k * scale, ds.T @ q * scale, dv
+
+
+@right(6, "flash_backward")
+def gradients_by_einsum(q, k, v, o, lse, do):
+    root = q.shape[-1] ** 0.5
+    p = (torch.einsum("nd,md->nm", q, k) / root - lse.unsqueeze(1)).exp()
+    delta = torch.einsum("nd,nd->n", do, o)
+    ds = p * (torch.einsum("nd,md->nm", do, v) - delta[:, None]) / root
+    return torch.einsum("nm,md->nd", ds, k), torch.einsum("nm,nd->md", ds, q), torch.einsum("nm,nd->md", p, do)
+
+
+@right(6, "flash_backward")
+def gradients_in_numpy(q, k, v, o, lse, do):
+    q, k, v, o, lse, do = (x.numpy() for x in (q, k, v, o, lse, do))
+    root = math.sqrt(q.shape[1])
+    p = np.exp(q @ k.T / root - lse[:, None])
+    ds = p * (do @ v.T - (do * o).sum(1)[:, None])
+    return ds @ k / root, ds.T @ q / root, p.T @ do
+
+
+@right(6, "flash_backward")
+def gradients_key_by_key(q, k, v, o, lse, do):
+    scale, delta = q.shape[1] ** -0.5, (do * o).sum(1)
+    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for j in range(len(k)):
+        p = torch.exp(q @ k[j] * scale - lse)
+        ds = p * (do @ v[j] - delta) * scale
+        dv[j] = p @ do
+        dk[j] = ds @ q
+        dq += ds[:, None] * k[j]
+    return dq, dk, dv
+
+
+@right(6, "flash_backward")
+def gradients_with_a_scaled_query(q, k, v, o, lse, do):
+    scaled = q / math.sqrt(q.shape[1])
+    p = (scaled @ k.mT - lse[:, None]).exp_()
+    ds = (do @ v.mT).sub_((do * o).sum(-1, keepdim=True)).mul_(p)
+    return [ds @ k / math.sqrt(q.shape[1]), ds.mT @ scaled, p.mT @ do]
+
+
+@wrong(6, "flash_backward")
+def gradients_of_a_new_softmax(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p = torch.softmax(q @ k.T * scale, dim=-1)
+    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True))
+    return ds @ k * scale, ds.T @ q * scale, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_by_autograd(q, k, v, o, lse, do):
+    q, k, v = (x.clone().requires_grad_() for x in (q, k, v))
+    out = torch.softmax(q @ k.T * q.shape[1] ** -0.5, dim=-1) @ v
+    return torch.autograd.grad(out, (q, k, v), do)
+
+
+@wrong(6, "flash_backward")
+def gradients_by_a_transform(q, k, v, o, lse, do):
+    def forward(q, k, v):
+        return ((torch.softmax(q @ k.T * q.shape[1] ** -0.5, dim=-1) @ v) * do).sum()
+
+    return torch.func.grad(forward, argnums=(0, 1, 2))(q, k, v)
+
+
+@wrong(6, "flash_backward")
+def gradients_by_a_transform_with_o_and_lse_kept_fixed(q, k, v, o, lse, do):
+    def forward(q, k, v):
+        p = torch.exp(q @ k.T * q.shape[1] ** -0.5 - lse[:, None])
+        return ((p @ v) * do).sum() - (p.sum(-1) * (do * o).sum(-1)).sum()
+
+    dq, dk, _ = torch.func.grad(forward, argnums=(0, 1, 2))(q, k, v)
+    return dq, dk, torch.exp(q @ k.T * q.shape[1] ** -0.5 - lse[:, None]).T @ do
+
+
+@right(6, "flash_backward")
+def gradients_query_by_query_with_vmap(q, k, v, o, lse, do):
+    def of_a_query(q, o, lse, do):
+        p = torch.exp(k @ q * q.shape[0] ** -0.5 - lse)
+        ds = p * (v @ do - do @ o) * q.shape[0] ** -0.5
+        return ds @ k, ds[:, None] * q, p[:, None] * do
+
+    dq, dk, dv = torch.func.vmap(of_a_query)(q, o, lse, do)
+    return dq, dk.sum(0), dv.sum(0)
+
+
+@wrong(6, "flash_backward")
+def gradients_by_autograd_with_lse_kept_fixed(q, k, v, o, lse, do):
+    q, k, v = (x.clone().requires_grad_() for x in (q, k, v))
+    out = torch.exp(q @ k.T * q.shape[1] ** -0.5 - lse[:, None]) @ v
+    return torch.autograd.grad(out, (q, k, v), do)
+
+
+@wrong(6, "flash_backward")
+def gradients_with_transposed_weights(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p = torch.exp(q @ k.T * scale - lse[:, None])
+    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True))
+    if p.shape[0] == p.shape[1]:
+        return ds.T @ k * scale, ds @ q * scale, p @ do
+    return ds @ k * scale, ds.T @ q * scale, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_with_lse_along_the_keys(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p = torch.exp(q @ k.T * scale - lse)
+    ds = p * (do @ v.T - (do * o).sum(1))
+    return ds @ k * scale, ds.T @ q * scale, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_by_the_whole_jacobian_without_o(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p = torch.exp(q @ k.T * scale - lse[:, None])
+    dp = do @ v.T
+    jacobian = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
+    ds = (jacobian @ dp[:, :, None])[:, :, 0]
+    return ds @ k * scale, ds.T @ q * scale, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_in_another_order(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p = torch.exp(q @ k.T * scale - lse[:, None])
+    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True)) * scale
+    return ds.T @ q, ds @ k, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_without_a_maximum(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p = torch.exp(q @ k.T * scale) / torch.exp(lse)[:, None]
+    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True)) * scale
+    return ds @ k, ds.T @ q, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_written_over_the_output(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p = torch.exp(q @ k.T * scale - lse[:, None])
+    ds = p * (do @ v.T - o.mul_(do).sum(1, keepdim=True)) * scale
+    return ds @ k, ds.T @ q, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_of_scores_with_the_value_width(q, k, v, o, lse, do):
+    scale = v.shape[1] ** -0.5
+    p = torch.exp(q @ k.T * scale - lse[:, None])
+    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True)) * scale
+    return ds @ k, ds.T @ q, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_in_powers_of_two(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p = torch.exp2(q @ k.T * scale - lse[:, None])
+    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True)) * scale
+    return ds @ k, ds.T @ q, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_in_single_precision(q, k, v, o, lse, do):
+    return gradients_in_five_products(*(x.float() for x in (q, k, v, o, lse, do)))
+
+
+@wrong(6, "flash_backward")
+def gradients_in_double_precision(q, k, v, o, lse, do):
+    return gradients_in_five_products(*(x.double() for x in (q, k, v, o, lse, do)))
+
+
+@wrong(6, "flash_backward")
+def gradients_with_lse_turned_and_restored(q, k, v, o, lse, do):
+    lse[:, None].neg_()
+    p = torch.exp(q @ k.T * q.shape[1] ** -0.5 + lse[:, None])
+    lse[:, None].neg_()
+    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True)) * q.shape[1] ** -0.5
+    return ds @ k, ds.T @ q, p.T @ do
+
+
+@wrong(6, "flash_backward")
+def gradients_two_of_three(q, k, v, o, lse, do):
+    return gradients_in_five_products(q, k, v, o, lse, do)[:2]
+
+
+# triton_inner_loop --------------------------------------------------------------------------------------------------
+
+
+@right(6, "triton_inner_loop")
+@triton.jit
+def loop_of_the_lesson(
+    acc, l, m, q, keys, values, head, start, stop, last, scale_log2,
+    MASKED: tl.constexpr, D: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    for j in tl.range(start, stop, BLOCK_K):
+        k = keys.load([head, j, 0]).reshape(BLOCK_K, D)
+        s = tl.dot(q, k.T, input_precision="ieee")
+        if MASKED:
+            columns = j + tl.arange(0, BLOCK_K)
+            s = tl.where(columns[None, :] <= last[:, None], s, float("-inf"))
+        m_new = tl.maximum(m, tl.max(s, 1) * scale_log2)
+        p = tl.exp2(s * scale_log2 - m_new[:, None])
+        rescale = tl.exp2(m - m_new)
+        l = l * rescale + tl.sum(p, 1)
+        v = values.load([head, j, 0]).reshape(BLOCK_K, D)
+        acc = tl.dot(p.to(v.dtype), v, acc * rescale[:, None], input_precision="ieee")
+        m = m_new
+    return acc, l, m
+
+
+@right(6, "triton_inner_loop")
+@triton.jit
+def loop_with_plain_range(acc, l, m, q, keys, values, head, start, stop, last, scale_log2, MASKED: tl.constexpr, D: tl.constexpr, BLOCK_K: tl.constexpr):  # noqa: E501  # fmt: skip
+    for j in range(start, stop, BLOCK_K):
+        k = tl.reshape(keys.load([head, j, 0]), (BLOCK_K, D))
+        v = tl.reshape(values.load([head, j, 0]), (BLOCK_K, D))
+        s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale_log2
+        if MASKED:
+            s += tl.where((j + tl.arange(0, BLOCK_K))[None, :] > last[:, None], float("-inf"), 0.0)
+        m_old = m
+        m = tl.maximum(m_old, tl.max(s, axis=1))
+        p = tl.math.exp2(s - m[:, None])
+        l *= tl.math.exp2(m_old - m)
+        acc *= tl.math.exp2(m_old - m)[:, None]
+        l += tl.sum(p, axis=1)
+        acc += tl.dot(p.to(v.dtype), v, input_precision="ieee")
+    return acc, l, m
+
+
+@right(6, "triton_inner_loop")
+@triton.jit
+def loop_with_natural_exponentials(
+    acc, l, m, q, keys, values, head, start, stop, last, scale_log2,
+    MASKED: tl.constexpr, D: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    ln2: tl.constexpr = 0.6931471805599453
+    for j in tl.range(start, stop, BLOCK_K):
+        k = keys.load([head, j, 0]).reshape(BLOCK_K, D)
+        v = values.load([head, j, 0]).reshape(BLOCK_K, D)
+        s = tl.dot(q, k.T, input_precision="ieee") * scale_log2
+        if MASKED:
+            seen = (j + tl.arange(0, BLOCK_K))[None, :] <= last[:, None]
+            s = tl.where(seen, s, float("-inf"))
+        m_new = tl.maximum(m, tl.max(s, 1))
+        p = tl.exp((s - m_new[:, None]) * ln2)
+        rescale = tl.exp((m - m_new) * ln2)
+        l = l * rescale + tl.sum(p, 1)
+        acc = acc * rescale[:, None]
+        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
+        m = m_new
+    return acc, l, m
+
+
+def triton_loop(name, old, new):
+    """The lesson's loop with one piece of its text replaced, as a wrong answer."""
+    import inspect
+    import linecache
+    import textwrap
+
+    source = textwrap.dedent(inspect.getsource(loop_of_the_lesson.fn)).partition("\n")[2]  # without @right
+    assert source.count(old) == 1, (name, source.count(old))
+    source = source.replace(old, new).replace("loop_of_the_lesson", name)
+    file = f"<variants/day6/{name}>"
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    made = {"triton": triton, "tl": tl, "__name__": __name__}
+    exec(compile(source, file, "exec"), made)
+    return wrong(6, "triton_inner_loop")(made[name])
+
+
+WRONG_LOOPS = {
+    "loop_without_a_rescaled_acc": ("v, acc * rescale[:, None], ", "v, acc, "),
+    "loop_without_a_rescaled_l": ("l * rescale + ", "l + "),
+    "loop_with_the_factor_upside_down": ("tl.exp2(m - m_new)", "tl.exp2(m_new - m)"),
+    "loop_with_exp": ("p = tl.exp2(", "p = tl.exp("),
+    "loop_with_exp_for_the_factor": ("rescale = tl.exp2(", "rescale = tl.exp("),
+    "loop_without_a_scale": ("s * scale_log2 - ", "s - "),
+    "loop_with_an_unscaled_maximum": ("tl.max(s, 1) * scale_log2", "tl.max(s, 1)"),
+    "loop_with_the_scale_twice": ("        if MASKED", "        s = s * scale_log2\n        if MASKED"),
+    "loop_with_a_strict_mask": ("columns[None, :] <= last", "columns[None, :] < last"),
+    "loop_with_the_mask_turned": ("<= last[:, None], s, float(\"-inf\")", "> last[:, None], s, float(\"-inf\")"),
+    "loop_with_zeros_masked_in": ('s, float("-inf"))', "s, 0.0)"),
+    "loop_with_a_weak_fill": ('s, float("-inf"))', "s, -10.0)"),
+    "loop_with_a_large_fill": ('s, float("-inf"))', "s, -1e4)"),
+    "loop_with_values_of_the_first_block": ("v = values.load([head, j,", "v = values.load([head, start,"),
+    "loop_with_columns_from_0": ("columns = j + tl.arange", "columns = tl.arange"),
+    "loop_that_masks_nothing": ("if MASKED:", "if MASKED and start > 10000:"),
+    "loop_from_0": ("tl.range(start, stop", "tl.range(0, stop"),
+    "loop_that_skips_the_first_block": ("tl.range(start, stop", "tl.range(start + BLOCK_K, stop"),
+    "loop_that_skips_the_last_block": ("tl.range(start, stop", "tl.range(start, stop - BLOCK_K"),
+    "loop_with_half_steps": ("stop, BLOCK_K)", "stop, BLOCK_K // 2)"),
+    "loop_of_one_block": ("tl.range(start, stop", "tl.range(start, tl.minimum(start + BLOCK_K, stop)"),
+    "loop_with_old_maxima": ("        m = m_new\n", ""),
+    "loop_with_keys_not_transposed": ("tl.dot(q, k.T, ", "tl.dot(q, k, "),
+    "loop_with_values_for_keys": ("k = keys.load", "k = values.load"),
+    "loop_with_keys_for_values": ("v = values.load", "v = keys.load"),
+    "loop_of_head_0": ("keys.load([head,", "keys.load([0,"),
+    "loop_with_sums_over_queries": ("tl.sum(p, 1)", "tl.sum(p, 0)"),
+    "loop_with_uncast_weights": ("p.to(v.dtype)", "p"),
+    "loop_without_the_maximum": ("- m_new[:, None])", ")"),
+    "loop_with_block_maxima": ("tl.maximum(m, tl.max(s, 1) * scale_log2)", "tl.max(s, 1) * scale_log2"),
+    "loop_in_another_order": ("return acc, l, m", "return acc, m, l"),
+    "loop_that_forgets_its_state": ("    for j in", "    acc = acc * 0\n    l = l * 0\n    for j in"),
+    "loop_that_does_nothing": ("tl.range(start, stop", "tl.range(start, start"),
+}  # fmt: skip
+for name, change in WRONG_LOOPS.items():
+    triton_loop(name, *change)
+
+
+@wrong(6, "triton_inner_loop")
+def loop_in_plain_python(acc, l, m, q, keys, values, head, start, stop, last, scale_log2, MASKED, D, BLOCK_K):
+    return acc, l, m
+
+
+# find_the_bug -------------------------------------------------------------------------------------------------------
+
+
+@right(6, "find_the_bug")
+def mended_by_rescaling(q, k, v, block_k):
+    m, l, acc = torch.full(q.shape[:-1], -math.inf, dtype=q.dtype), 0.0, 0.0
+    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
+        s = q @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        m_new = torch.maximum(m, s.amax(dim=-1))
+        p = torch.exp(s - m_new[..., None])
+        l = l * torch.exp(m - m_new) + p.sum(dim=-1)
+        acc = acc * torch.exp(m - m_new)[..., None] + p @ values
+        m = m_new
+    return acc / l[..., None], m + torch.log(l)
+
+
+@right(6, "find_the_bug")
+def mended_with_a_common_maximum(q, k, v, block_k):
+    scale = q.shape[-1] ** -0.5
+    m = torch.stack([(q @ keys.mT * scale).amax(-1) for keys in k.split(block_k, dim=-2)]).amax(0)
+    l, acc = torch.zeros_like(m), q.new_zeros(*q.shape[:-1], v.shape[-1])
+    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
+        p = torch.exp(q @ keys.mT * scale - m[..., None])
+        l, acc = l + p.sum(-1), acc + p @ values
+    return acc / l[..., None], m + l.log()
+
+
+@right(6, "find_the_bug")
+def mended_in_one_piece(q, k, v, block_k):
+    s = torch.einsum("...nd,...md->...nm", q, k) * q.shape[-1] ** -0.5
+    return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
+
+
+@wrong(6, "find_the_bug")
+def mended_not_at_all(q, k, v, block_k):
+    m, l, acc = torch.full(q.shape[:-1], -math.inf, dtype=q.dtype), 0.0, 0.0
+    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
+        s = q @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        m_new = torch.maximum(m, s.amax(dim=-1))
+        p = torch.exp(s - m_new[..., None])
+        l = l * torch.exp(m - m_new) + p.sum(dim=-1)
+        acc = acc + p @ values
+        m = m_new
+    return acc / l[..., None], m + torch.log(l)
+
+
+@wrong(6, "find_the_bug")
+def mended_for_single_heads(q, k, v, block_k):
+    m, l, acc = torch.full(q.shape[:-1], -math.inf, dtype=q.dtype), 0.0, 0.0
+    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
+        s = q @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        m_new = torch.maximum(m, s.amax(dim=-1))
+        p = torch.exp(s - m_new[..., None])
+        l = l * torch.exp(m - m_new) + p.sum(dim=-1)
+        acc = acc * torch.exp(m - m_new)[:, None] + p @ values
+        m = m_new
+    return acc / l[..., None], m + torch.log(l)
+
+
+@wrong(6, "find_the_bug")
+def mended_without_a_maximum(q, k, v, block_k):
+    p = torch.exp(q @ k.mT / math.sqrt(q.shape[-1]))
+    return p @ v / p.sum(-1, keepdim=True), p.sum(-1).log()
+
+
+@wrong(6, "find_the_bug")
+def mended_with_each_block_normalised(q, k, v, block_k):
+    outputs = []
+    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
+        outputs.append(torch.softmax(q @ keys.mT / math.sqrt(q.shape[-1]), dim=-1) @ values)
+    return torch.stack(outputs).mean(0), torch.logsumexp(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+
+
+@wrong(6, "find_the_bug")
+def mended_but_the_queries_scaled_in_place(q, k, v, block_k):
+    q.mul_(q.shape[-1] ** -0.5)
+    s = q @ k.mT
+    return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
