@@ -599,6 +599,7 @@ def test_a_forbidden_call_is_seen_in_the_cell_whatever_the_answer_is():
         ("self_attention", "%a\n" * 700),
         ("self_attention", "import inspect\nf = dict(inspect.getmembers(F))['scaled_' + 'dot_product_attention']"),
         ("self_attention", "import sys\nf = sys.modules['torch.nn.' + 'functional']"),
+        ("self_attention", "import sys as s\nf = s.modules['torch.nn.' + 'functional']"),
         ("self_attention", "from sys import modules as m\nf = m['torch.nn.' + 'functional']"),
         ("self_attention", "f = torch._C._jit_get_operation('aten::' + 'something')"),
         ("self_attention", "class A:\n    def f(self, x): return F.multi_head_attention_forward(x)"),

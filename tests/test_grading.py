@@ -202,12 +202,12 @@ def test_cells_outputs_points_and_tags_of_the_submission_do_not_count(tmp_path):
 
 def test_patching_what_the_checks_use_gains_nothing(tmp_path):
     patches = """
-import sys, IPython.display, numpy
-sys.modules["builtins"].all = sys.modules["builtins"].any = lambda *a: True
+import gc, sys, IPython.display, numpy
+print.__self__.all = print.__self__.any = lambda *a: True
 numpy.allclose = numpy.isclose = lambda *a, **k: True
 IPython.display.display = lambda *a, **k: None
-for name, module in list(sys.modules.items()):
-    if name.startswith("course_utils.checks"):
+for module in gc.get_objects():
+    if type(module) is type(sys) and module.__name__.startswith("course" + "_utils.checks"):
         for attribute in dir(module):
             if not attribute.startswith("__"):
                 setattr(module, attribute, lambda *a, **k: True)
@@ -268,8 +268,9 @@ def test_the_kernel_gets_no_answers(tmp_path):
 def test_the_answer_cell_sees_no_answers_and_no_secrets(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_TEST_TOKEN", "hush")
     spy = """
-import os
-import course_utils.checks as seen
+import gc, os
+modules = [found for found in gc.get_objects() if type(found) is type(os)]
+seen = next(module for module in modules if module.__name__ == "course" + "_utils.checks")
 def scale_scores(S, d_k):
     assert "COURSE_TEST_TOKEN" not in os.environ
     assert not os.path.exists("solutions")
@@ -277,16 +278,7 @@ def scale_scores(S, d_k):
         assert not hasattr(seen, name)
     return [[s / d_k**0.5 for s in row] for row in S]
 """
-    graded = grade_notebook(
-        submission(
-            tmp_path,
-            {
-                "scale_scores": spy.replace(
-                    "import course_utils.checks as seen", "import sys\nseen = sys.modules['course' + '_utils.checks']"
-                )
-            },
-        )
-    )
+    graded = grade_notebook(submission(tmp_path, {"scale_scores": spy}))
     assert graded.score == 25, outcome(graded)
 
 

@@ -126,14 +126,17 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, int, bool]]:
     An attribute of self, or of a class that the tree defines, is as bare as a name.
     """
     here = {"self", "cls", *(node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))}
+    renamed = {
+        alias.asname: alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             yield node.id, node.lineno, True
         elif isinstance(node, ast.Attribute):
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
             yield node.attr, node.lineno, owner in here
-            if f"{owner}.{node.attr}" in EVERYWHERE:
-                yield f"{owner}.{node.attr}", node.lineno, False
+            dotted = f"{renamed.get(owner, owner)}.{node.attr}"
+            yield from [(dotted, node.lineno, False)] if dotted in EVERYWHERE else []
         elif isinstance(node, ast.MatchClass):
             yield from ((name, node.lineno, False) for name in node.kwd_attrs)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
