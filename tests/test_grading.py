@@ -321,8 +321,9 @@ order_output = delayed_output = A()
     "attention_batched": "def attention_batched(q, k, v):\n    return attention_batched(q, k, v)",
     "self_attention": "%a\n" * 700,
     "find_the_bug": """
-import json, sys
-f = sys.modules['course' + '_utils.checks.evidence']
+import gc
+modules = [found for found in gc.get_objects() if type(found) is type(gc)]
+f = next(module for module in modules if module.__name__ == 'course' + '_utils.checks.evidence')
 f.gather = lambda day, name, names, hidden=False: {"exercise": name, "hidden": hidden, "outcomes": [{"rung": [1]}, 7]}
 def broken_attention(q, k, v): return 1, 2
 """,
