@@ -37,7 +37,7 @@ SLIDERS = [
     Slider("MaskPainter('the cat sat on the mat'.split(), family='padding')", "length", [0, 2, 3, 5], "real keys"),
     Slider("MaskPainter('the cat sat on the mat'.split(), family='sliding window')", "window", [1, 2, 4, 6], "window"),
     Slider("DecodeStepper(list('abcd'), list('efghijklmnop'))", "step", [0, 3, 7, 11], "pass"),
-    Slider("MemoryCalculator()", "context", [2**power for power in range(8, 18)], "context"),
+    Slider("MemoryCalculator()", "context", [2**power for power in range(8, 18)], ""),
     Slider("OnlineSoftmaxStepper(range(32))", "step", [0, 8, 20, 32], "step"),
     Slider("TileWalker(32, d=16, block_q=8, block_k=2)", "step", [0, 20, 41, 70], "step"),
     Slider("HeadAblation(induction.load(), induction.repeated(1, 12))", "off", [[], [(0, 3)], [(1, 0), (1, 1)]], ""),
