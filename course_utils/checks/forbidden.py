@@ -50,8 +50,9 @@ def forbidden_call(
     if tree is None:
         return None
     others = [cell for cell in cells if cell != source]
-    brought = _brought(forbidden, others)
-    own = set(_own(tree)) | _defined_by(others) - set(brought)
+    defined = _defined_by(others)
+    brought = _brought(forbidden, others, defined)
+    own = set(_own(tree)) | defined - set(brought)
     for name, line, bare in sorted(_names(tree), key=lambda found: found[1]):
         why = _everywhere(name, bare) or (None if bare and name in own else _why(name, forbidden))
         if why:
@@ -94,9 +95,12 @@ def _imports_all(tree: ast.AST) -> bool:
     return any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree))
 
 
-def _brought(forbidden: Mapping[str, str], cells: list[str]) -> dict[str, tuple[str, str]]:
-    """The names that cells define by means of forbidden ones, each with the forbidden name at its root and why."""
-    defined, made = _defined_by(cells), []  # (name, what it is made of: (name, bare) each)
+def _brought(forbidden: Mapping[str, str], cells: list[str], defined: set[str]) -> dict[str, tuple[str, str]]:
+    """The names that cells define by means of forbidden ones, each with the forbidden name at its root and why.
+
+    defined: see `_defined_by`.
+    """
+    made = []  # (name, what it is made of: (name, bare) each)
     for tree in filter(None, map(parse, cells)):
         own = set() if _imports_all(tree) else set(_own(tree))
         hidden = {(name, bare) for name, _, bare in _names(tree) if name in UNSEEN}

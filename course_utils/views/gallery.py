@@ -5,7 +5,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, as_labels, script, style
+from course_utils.views.widget import CourseWidget, as_array, as_labels, script, style
 
 _MOST_TOKENS, _MOST_HEADS = 64, 16
 _LISTED = 4  # so many of the largest weights of a row are told in numbers
@@ -239,12 +239,8 @@ def _checked(weights, n):
 
 def as_numbers(name, values):
     """A float64 array from NumPy, torch or lists of them. Raises ValueError when ragged, not numeric or not finite."""
-    if isinstance(values, (list, tuple)) and any(hasattr(part, "detach") for part in values):
-        values = [part.detach().cpu().double().numpy() if hasattr(part, "detach") else part for part in values]
-    elif hasattr(values, "detach"):
-        values = values.detach().cpu().double().numpy()
     try:
-        numbers = np.array(values, dtype=np.float64)
+        numbers = as_array(values)
     except (TypeError, ValueError):
         raise ValueError(f"{name} does not hold numbers in equal rows") from None
     if not np.isfinite(numbers).all():

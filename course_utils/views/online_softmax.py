@@ -12,7 +12,7 @@ from course_utils.attention.tiled import finish, nothing, online_attention
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.stepper import number
-from course_utils.views.widget import CourseWidget, as_labels, as_matrix, as_row, script, style
+from course_utils.views.widget import CourseWidget, as_labels, as_matrix, as_row, detached, script, style
 
 _MOST_KEYS, _MOST_VALUES = 32, 8  # more do not fit a page
 
@@ -272,7 +272,7 @@ def _checked_scores(scores):
 
 def _checked_values(values, count):
     """Rows of floats: (m, d_v)."""
-    values = values.detach().cpu().double().numpy() if hasattr(values, "detach") else values
+    values = detached(values)
     if hasattr(values, "__len__") and len(values) and np.ndim(values[0]) == 0:
         values = [[value] for value in values]
     matrix = as_matrix("values", values)

@@ -53,15 +53,28 @@ class CourseWidget(anywidget.AnyWidget):
         return data, {**metadata, "image/png": {"alt": self.alt(), "width": natural_width(fig)}}
 
 
+def detached(values):
+    """A tensor as a float64 array, anything else as it is."""
+    return values.detach().cpu().double().numpy() if hasattr(values, "detach") else values
+
+
+def as_array(values):
+    """A new float64 array from NumPy, a tensor, or lists of numbers or tensors.
+
+    Raises TypeError or ValueError when it is ragged or not numeric.
+    """
+    if isinstance(values, (list, tuple)):
+        values = [detached(part) for part in values]
+    return np.array(detached(values), dtype=np.float64)
+
+
 def as_matrix(name, values):
     """A float64 array (rows, columns) from NumPy, torch or nested lists.
 
     Raises ValueError naming what was given when it is ragged, not numeric, not two-dimensional, empty or not finite.
     """
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().double().numpy()
     try:
-        matrix = np.array(values, dtype=np.float64)
+        matrix = as_array(values)
     except (TypeError, ValueError):
         raise ValueError(f"{name} is not a matrix of numbers: every row needs the same number of numbers") from None
     if matrix.ndim != 2:
@@ -80,10 +93,8 @@ def as_row(name, values, least, most):
 
     Raises ValueError naming what was given when it is something else.
     """
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().double().numpy()
     try:
-        row = np.array(values, dtype=np.float64)
+        row = as_array(values)
     except (TypeError, ValueError):
         raise ValueError(f"{name} is {values!r}: give a list of numbers") from None
     if row.ndim != 1 or not least <= len(row) <= most:
