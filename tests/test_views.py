@@ -118,6 +118,9 @@ class TestEveryWidget:
         assert "<title>T &amp; &lt;T&gt;</title>" in page
         assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # the name of a namespace, never fetched
 
+    def test_it_never_calls_remove_child(self, make):
+        assert "removeChild" not in static_page(make(), "")  # browser/lab.py lets JupyterLab's own error of it pass
+
 
 class TestHeatmap:
     @pytest.mark.parametrize("kind", [list, np.array, torch.tensor])

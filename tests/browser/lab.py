@@ -78,7 +78,7 @@ class Lab:
             self.page = self.context.new_page()
             self.page.set_default_timeout(PATIENCE)
             self.page.on("console", lambda message: self._hear(message.type, message.text))
-            self.page.on("pageerror", lambda error: self._hear("error", str(error)))
+            self.page.on("pageerror", lambda error: self._hear("error", error.stack or str(error)))
             self.page.goto(f"{self.url}/lab?reset", wait_until="domcontentloaded")
             self.page.wait_for_function("() => window.jupyterapp?.restored", timeout=60_000)
             self.page.evaluate("async () => { await window.jupyterapp.restored; }")
@@ -178,7 +178,7 @@ class Lab:
             route.abort()
 
     def _hear(self, kind, text):
-        if kind == "error" and not text.startswith(HARMLESS):
+        if kind == "error" and not text.startswith(HARMLESS) and not _is_of_the_lab(text):
             self.console.append(text)
 
 
@@ -264,6 +264,12 @@ class Notebook:
                 assert not told, "\n".join(told)
         finally:
             self.lab.theme(THEMES[0])
+
+
+def _is_of_the_lab(text):
+    """JupyterLab's own panels sometimes drop a node twice when the machine is busy. No widget calls removeChild: a test
+    of views sees to that."""
+    return "Failed to execute 'removeChild' on 'Node'" in text and "blob:" not in text
 
 
 _OPEN = """async (path) => {
