@@ -73,7 +73,7 @@ def grade(
     """Grade notebooks with nbval: scores, and what each answer that fails should look at."""
     from rich.console import Console
 
-    from course_utils.grading.grade import grade_notebook
+    from course_utils.grading.grade import Settings, grade_notebook
     from course_utils.grading.kernel import Limits
     from course_utils.grading.report import open_folder, print_table, write_reports
 
@@ -87,8 +87,7 @@ def grade(
                 grade_notebook(
                     path,
                     day=day,
-                    limits=Limits(cell_seconds=timeout),
-                    seconds=deadline,
+                    settings=Settings(limits=Limits(cell_seconds=timeout), seconds=deadline),
                     on_result=lambda result, name=path.name: status.update(f"{name}: {result.id} {result.status}"),
                 )
             )

@@ -14,7 +14,8 @@ from variants import RIGHT, WRONG
 
 from course_utils.checks.evidence import find_ladder
 from course_utils.checks.exercise import all_exercises, days_with_exercises
-from course_utils.grading.grade import grade_notebook, official_notebook
+from course_utils.grading.grade import grade_notebook
+from course_utils.grading.official import COURSE
 from course_utils.grading.release import release_exercise
 
 DAYS = days_with_exercises()
@@ -26,7 +27,7 @@ IMPORTS = "import math\nimport numpy as np\nimport torch\nimport torch.nn.functi
 
 def graded(day, folder, answers):
     """The official notebook, graded with the given sources in its answer cells."""
-    notebook = nbformat.from_dict(json.loads(json.dumps(official_notebook(day))))
+    notebook = nbformat.from_dict(json.loads(json.dumps(COURSE.notebook(day))))
     for cell in notebook.cells:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
         if grade_id in answers:
@@ -77,7 +78,7 @@ def _names(code):
 @pytest.mark.parametrize("day", DAYS)
 def test_an_unfilled_notebook_scores_nothing(day, tmp_path):
     path = tmp_path / f"day{day}_new.ipynb"
-    nbformat.write(release_exercise(official_notebook(day)), path)
+    nbformat.write(release_exercise(COURSE.notebook(day)), path)
     result = grade_notebook(path)
     assert (result.score, result.max_score) == (0, sum(e.points for e in all_exercises(day).values()))
     assert {each.status for each in result.exercises} == {"missing"}

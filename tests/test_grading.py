@@ -14,23 +14,24 @@ import nbformat
 import pytest
 
 from course_utils.checks.exercise import days_with_exercises
-from course_utils.grading.grade import Graded, day_of, grade_notebook, official_notebook, questions_of
+from course_utils.grading.grade import Graded, Settings, day_in_cells, day_in_name, grade_notebook
 from course_utils.grading.kernel import Limits, write_kernel_library
+from course_utils.grading.official import COURSE
 from course_utils.grading.plugin import Result
 from course_utils.grading.release import release_exercise
 from course_utils.grading.report import as_csv, as_json, as_junit, as_markdown, write_reports
 from course_utils.grading.submission import Question, Unreadable, read_answers, same_code
 
 ROOT = Path(__file__).parents[1]
-UNFILLED = release_exercise(official_notebook(1))  # not the file in exercises/, which a learner may have solved
-IDS = [question.grade_id for question in questions_of(1)]
-QUICK = Limits(cell_seconds=4)
+UNFILLED = release_exercise(COURSE.notebook(1))  # not the file in exercises/, which a learner may have solved
+IDS = [question.grade_id for question in COURSE.questions(1)]
+QUICK = Settings(limits=Limits(cell_seconds=4))
 UNSHIFTED = "def softmax_row(row):\n    e = [math.exp(x) for x in row]\n    return [x / sum(e) for x in e]"
 
 
 def submission(folder, answers=(), change=None, name="day1_ada.ipynb"):
     """A file with all answers right but those given; `change` may do anything else to the notebook."""
-    notebook = nbformat.from_dict(json.loads(json.dumps(official_notebook(1))))
+    notebook = nbformat.from_dict(json.loads(json.dumps(COURSE.notebook(1))))
     for cell in notebook.cells:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
         if grade_id in dict(answers):
@@ -150,7 +151,7 @@ def test_an_answer_written_in_a_new_cell_beside_the_untouched_stub_counts(tmp_pa
     def add(notebook):
         notebook.cells.append({"cell_type": "code", "metadata": {}, "source": UNSHIFTED, "outputs": []})
 
-    stub = next(q.stub for q in questions_of(1) if q.grade_id == "softmax_row")
+    stub = next(q.stub for q in COURSE.questions(1) if q.grade_id == "softmax_row")
     graded = grade_notebook(submission(tmp_path, {"softmax_row": stub}, add))
     assert outcome(graded) == {"softmax_row": "failed"}
 
@@ -167,14 +168,18 @@ def test_of_a_duplicated_answer_cell_the_last_counts(tmp_path):
 def test_an_answer_is_found_by_name_however_the_function_is_defined(tmp_path, source):
     cells = [{"cell_type": "code", "source": text} for text in (source, "f = f(1)\ndef g(f): pass")]
     (tmp_path / "x.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
-    assert read_answers(tmp_path / "x.ipynb", [Question("f", 1.0, ("f",), "def f(): pass")]) == {"f": source}
+    assert read_answers(
+        (tmp_path / "x.ipynb").read_bytes(), "x.ipynb", [Question("f", 1.0, ("f",), "def f(): pass")]
+    ) == {"f": source}
 
 
 def test_entries_by_hand_may_be_set_in_one_line(tmp_path):
     (tmp_path / "x.ipynb").write_text(
         json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "a, b = 1, 2"}]})
     )
-    assert read_answers(tmp_path / "x.ipynb", [Question("f", 1.0, ("a", "b"), "a = None", entries=True)])
+    assert read_answers(
+        (tmp_path / "x.ipynb").read_bytes(), "x.ipynb", [Question("f", 1.0, ("a", "b"), "a = None", entries=True)]
+    )
 
 
 def test_comments_and_spacing_do_not_make_a_stub_an_answer():
@@ -301,7 +306,7 @@ HOSTILE = {
 def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path):
     heard = []
     graded = grade_notebook(
-        submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), limits=QUICK, on_result=heard.append
+        submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), settings=QUICK, on_result=heard.append
     )
     assert outcome(graded) == {grade_id: status for grade_id, (_, status) in HOSTILE.items()}
     assert all(each.message for each in graded.exercises if each.status != "passed")
@@ -331,7 +336,7 @@ def broken_attention(q, k, v): return 1, 2
 
 
 def test_hostile_errors_and_evidence_cost_their_own_exercise_and_give_clean_messages(tmp_path):
-    graded = grade_notebook(submission(tmp_path, ERRORS), limits=QUICK)
+    graded = grade_notebook(submission(tmp_path, ERRORS), settings=QUICK)
     assert set(outcome(graded)) == set(ERRORS)
     assert all(each.message.isprintable() and len(each.message) < 700 for each in graded.exercises)
     ElementTree.fromstring(as_junit([graded]))
@@ -350,7 +355,7 @@ def drip():
 threading.Thread(target=drip).start()
 def find_the_bug(): pass
 """
-    graded = grade_notebook(submission(tmp_path, {"find_the_bug": busy}), limits=QUICK)
+    graded = grade_notebook(submission(tmp_path, {"find_the_bug": busy}), settings=QUICK)
     assert outcome(graded) == {"find_the_bug": "timeout"}
     assert graded.seconds < 60
 
@@ -366,7 +371,7 @@ def self_attention(x, W_q, W_k, W_v):
     return weights @ v, weights
 """
     right = next(
-        c.source for c in official_notebook(1).cells if c.metadata.get("nbgrader", {}).get("grade_id") == IDS[-1]
+        c.source for c in COURSE.notebook(1).cells if c.metadata.get("nbgrader", {}).get("grade_id") == IDS[-1]
     )
     late = "import time\ntime.sleep(2.5)\n" + right
     assert grade_notebook(submission(tmp_path, {"self_attention": alarm, "find_the_bug": late})).score == 25
@@ -374,7 +379,7 @@ def self_attention(x, W_q, W_k, W_v):
 
 def test_a_slow_drip_of_output_does_not_hold_the_grader(tmp_path):
     drip = "import time\ndef find_it(): pass\nwhile True:\n    print('.', flush=True)\n    time.sleep(0.05)"
-    assert outcome(grade_notebook(submission(tmp_path, {"find_the_bug": drip}), limits=QUICK)) == {
+    assert outcome(grade_notebook(submission(tmp_path, {"find_the_bug": drip}), settings=QUICK)) == {
         "find_the_bug": "timeout"
     }
 
@@ -387,22 +392,23 @@ def test_a_memory_bomb_costs_its_own_exercise(tmp_path):
 
 def test_memory_that_grows_step_by_step_ends_at_the_limit(tmp_path):
     grower = "def soft_lookup(query, keys, values, temperature):\n    return [np.empty(2**25) for _ in range(40)]"
-    graded = grade_notebook(submission(tmp_path, {"soft_lookup": grower}), limits=Limits(memory_bytes=2**32))
+    small = Settings(limits=Limits(memory_bytes=2**32))
+    graded = grade_notebook(submission(tmp_path, {"soft_lookup": grower}), settings=small)
     assert outcome(graded) == {"soft_lookup": "error"}
     assert "MemoryError" in next(each.message for each in graded.exercises if each.id == "soft_lookup")
 
 
 def test_a_kernel_that_does_not_start_is_said_to_be_nobodys_fault(tmp_path):
-    graded = grade_notebook(submission(tmp_path), limits=Limits(memory_bytes=2**24))
+    graded = grade_notebook(submission(tmp_path), settings=Settings(limits=Limits(memory_bytes=2**24)))
     assert set(outcome(graded).values()) == {"error"}
     assert all("no kernel starts" in each.message for each in graded.exercises)
 
 
 def test_a_given_cell_that_fails_is_said_to_be_nobodys_fault(tmp_path, monkeypatch):
-    official = nbformat.from_dict(json.loads(json.dumps(official_notebook(1))))
+    official = nbformat.from_dict(json.loads(json.dumps(COURSE.notebook(1))))
     official.cells[1].source = "raise OSError('no torch here')"
     path = submission(tmp_path)
-    monkeypatch.setattr("course_utils.grading.grade.official_notebook", lambda day: official)
+    monkeypatch.setattr("course_utils.grading.official.Official.notebook", lambda self, day: official)
     graded = grade_notebook(path)
     assert all("OSError: no torch here" in each.message for each in graded.exercises)
 
@@ -417,7 +423,8 @@ def test_an_interrupt_stops_the_grading(tmp_path):
 
 def test_when_the_time_of_the_notebook_is_up_the_rest_is_timeout_and_what_passed_stays(tmp_path):
     sleeper = "import time\ndef find_the_bug(): pass\ntime.sleep(60)"
-    graded = grade_notebook(submission(tmp_path, {"soft_lookup": sleeper}), seconds=12, limits=Limits(cell_seconds=60))
+    short = Settings(seconds=12, limits=Limits(cell_seconds=60))
+    graded = grade_notebook(submission(tmp_path, {"soft_lookup": sleeper}), settings=short)
     assert outcome(graded) == dict.fromkeys(["soft_lookup", "self_attention", "find_the_bug"], "timeout")
     assert graded.score == 16
     assert graded.seconds < 30
@@ -503,11 +510,10 @@ def test_another_days_notebook_is_unreadable(tmp_path):
 
 
 def test_the_day_is_read_from_the_name_or_the_cells(tmp_path):
-    assert day_of(Path("day12_x.ipynb")) == 12
-    assert day_of(submission(tmp_path, name="ada.ipynb")) == 1
+    assert (day_in_name("day12_x.ipynb"), day_in_name("ada.ipynb")) == (12, None)
+    assert day_in_cells(submission(tmp_path).read_bytes(), "ada.ipynb") == 1
     with pytest.raises(Unreadable, match="--day"):
-        (tmp_path / "x.ipynb").write_text('{"nbformat": 4, "cells": []}')
-        day_of(tmp_path / "x.ipynb")
+        day_in_cells(b'{"nbformat": 4, "cells": []}', "x.ipynb")
 
 
 def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
@@ -519,7 +525,9 @@ def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
         {"cell_type": "code", "metadata": 3, "source": "def f(): return 1"},
     ]
     path.write_text(json.dumps({"nbformat": 4, "cells": cells}))
-    assert read_answers(path, [Question("f", 1.0, ("f",), "def f(): pass")]) == {"f": "def f(): return 1"}
+    assert read_answers(path.read_bytes(), path.name, [Question("f", 1.0, ("f",), "def f(): pass")]) == {
+        "f": "def f(): return 1"
+    }
 
 
 # The command --------------------------------------------------------------------------------------------------------

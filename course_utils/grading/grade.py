@@ -8,27 +8,21 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import cache
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import nbformat
 import pytest
 
-import course_utils
-from course_utils.checks.evidence import find_ladder
 from course_utils.checks.exercise import all_exercises, days_with_exercises, names_used
 from course_utils.checks.forbidden import forbidden_call
 from course_utils.checks.verdict import Verdict
 
-from .errors import CourseError
+from .collect import Submission
 from .kernel import Limits
-from .plugin import GradePlugin, Job, Result, checks_of
-from .release import stub_source
-from .submission import Question, Unreadable, read_answers, read_notebook
-
-ROOT = Path(course_utils.__file__).parents[1]
+from .official import COURSE, Official, checks_of
+from .plugin import GradePlugin, Job, Result
+from .submission import Question, Unreadable, parse_notebook, read_answers
 
 
 @dataclass(frozen=True)
@@ -45,12 +39,22 @@ class Graded:
     seconds: float
     exercises: tuple[Result, ...] = ()
     message: str = ""
+    answers: Mapping[str, str] = field(default_factory=dict)  # the student's code, for the page of feedback
 
     def as_record(self) -> dict:
         """The submission as `grades.json` holds it."""
-        record = asdict(self)
+        record = {key: value for key, value in asdict(self).items() if key != "answers" and (key != "message" or value)}
         record["exercises"] = [asdict(result) for result in self.exercises]
-        return {key: value for key, value in record.items() if key != "day" and (key != "message" or value)}
+        return record
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to grade. seconds: for a whole notebook."""
+
+    official: Official = COURSE
+    limits: Limits = field(default_factory=Limits)
+    seconds: float = 300.0
 
 
 def grade_notebook(
@@ -58,37 +62,47 @@ def grade_notebook(
     *,
     day: int | None = None,
     student: str | None = None,
-    limits: Limits | None = None,
-    seconds: float = 300.0,
+    settings: Settings | None = None,
     on_result: Callable[[Result], None] | None = None,
+) -> Graded:
+    """Grade one notebook file; see `grade_submission`.
+
+    day: by default the one that the file's name or cells tell. student: by default the file's name.
+    """
+    return grade_submission(Submission(student or path.stem, path, day), settings, on_result)
+
+
+def grade_submission(
+    submission: Submission, settings: Settings | None = None, on_result: Callable[[Result], None] | None = None
 ) -> Graded:
     """Grade one submission. It is only read; what it holds can fail exercises but raises nothing here.
 
-    day: by default the one that the file's name or cells tell. student: by default the file's name. seconds: for the
-    whole notebook. Raises CourseError when there are no exercises for the day.
+    Raises CourseError when there are no exercises for the day.
     """
-    began = time.monotonic()
-    about = {"student": student or path.stem, "notebook": path.name}
+    settings, began = settings or Settings(), time.monotonic()
+    official = settings.official
+    about = {"student": submission.student, "notebook": submission.name, "status": "unreadable", "score": 0.0}
+    day, questions = day_in_name(submission.name) if submission.day is None else submission.day, []
     try:
-        day = day_of(path) if day is None else day
+        if day is not None:
+            questions = official.questions(day)
+        data = submission.read()
+        day = day_in_cells(data, submission.name, official) if day is None else day
+        questions = official.questions(day)
+        answers = read_answers(data, submission.name, questions)
     except Unreadable as why:
-        return Graded(**about, day=None, status="unreadable", score=0.0, max_score=0.0, seconds=0.0, message=str(why))
-    official = official_notebook(day)
-    questions = questions_of(day)
-    full = sum(question.points for question in questions)
-    about |= {"day": day, "max_score": full}
-    try:
-        answers = read_answers(path, questions)
-    except Unreadable as why:
-        return Graded(**about, status="unreadable", score=0.0, seconds=_since(began), message=str(why))
-    job = Job(day, official, answers, settle(day, questions, answers), limits or Limits(), seconds)
+        full = sum(question.points for question in questions)
+        return Graded(**about, day=day, max_score=full, seconds=_since(began), message=str(why))
+    settled = settle(day, questions, answers)
+    job = Job(day, official.notebook(day), answers, settled, settings.limits, settings.seconds)
     found = run_job(job, on_result)
     results = tuple(
         found.get(q.grade_id) or Result(q.grade_id, "error", 0.0, q.points, "It was not graded.") for q in questions
     )
     status = "passed" if all(result.status == "passed" for result in results) else "failed"
-    score = round(sum(result.score for result in results), 4)
-    return Graded(**about, status=status, score=score, seconds=_since(began), exercises=results)
+    about |= {"status": status, "score": round(sum(result.score for result in results), 4), "day": day}
+    full = sum(question.points for question in questions)
+    return Graded(**about, max_score=full, seconds=_since(began), exercises=results, answers=answers)
 
 
 def settle(day: int, questions: list[Question], answers: dict[str, str]) -> dict[str, Verdict]:
@@ -143,41 +157,20 @@ PYTEST_OPTIONS = (
 )
 
 
-@cache
-def official_notebook(day: int) -> nbformat.NotebookNode:
-    """The solution notebook of a day. Raises CourseError when there is none."""
-    found = sorted((ROOT / "solutions").glob(f"day{day}_*.ipynb"))
-    if not found:
-        raise CourseError(f"no exercises for day {day}: there is no solutions/day{day}_*.ipynb")
-    return nbformat.read(found[0], as_version=4)
+def day_in_name(name: str) -> int | None:
+    """The day that a file's name speaks of: day1_….ipynb is 1."""
+    found = re.match(r"day(\d+)(?![0-9])", name)
+    return int(found[1]) if found else None
 
 
-@cache
-def questions_of(day: int) -> list[Question]:
-    """The exercises of a day, from its official notebook."""
-    cells = official_notebook(day).cells
-    answers = {c.metadata.nbgrader.grade_id: c for c in cells if c.metadata.get("nbgrader", {}).get("solution")}
-    questions = []
-    for grade_id, check in checks_of(official_notebook(day)).items():
-        ladder = find_ladder(day, grade_id)
-        points = float(check.metadata.nbgrader.points)
-        questions.append(Question(grade_id, points, ladder.names, stub_source(answers[grade_id]), ladder.entries))
-    return questions
-
-
-def day_of(path: Path) -> int:
-    """The day that a file's name speaks of (day1_….ipynb is 1), or else the one whose exercises are in it.
-
-    Raises Unreadable when neither tells.
-    """
-    if found := re.match(r"day(\d+)(?![0-9])", path.name):
-        return int(found[1])
-    read_notebook(path)
+def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
+    """The day whose exercises are in a notebook. Raises Unreadable when it holds none."""
+    parse_notebook(data, name)
     for day in days_with_exercises():
         with contextlib.suppress(Unreadable):
-            read_answers(path, questions_of(day))
+            read_answers(data, name, official.questions(day))
             return day
-    raise Unreadable(f"{path.name}: neither its name nor its cells say which day it is; pass --day")
+    raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")
 
 
 def _unrun(job: Job, grade_id: str, verdict: Verdict) -> Result:

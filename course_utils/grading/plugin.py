@@ -22,6 +22,7 @@ from course_utils.checks.verdict import Verdict, judge
 
 from .errors import one_line
 from .kernel import GradingKernel, KernelLost, Limits
+from .official import checks_of, reference_answers
 
 PROPERTY = "course_result"
 UNGRADED = "ungraded"
@@ -244,21 +245,6 @@ class ExerciseCell(IPyNbCell):
         verdicts = [judge(self.parent.job.day, self.name, g, w) for g, w in zip(given, wanted, strict=True)]
         self.verdict = min(verdicts, key=lambda verdict: verdict.share)
         return self.verdict.status == "passed"
-
-
-def checks_of(official: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
-    """The check cells of an official notebook by the grade_id of the answer they check."""
-    return {
-        cell.metadata.nbgrader.grade_id.removeprefix("check_"): cell
-        for cell in official.cells
-        if cell.metadata.get("nbgrader", {}).get("grade")
-    }
-
-
-def reference_answers(official: nbformat.NotebookNode) -> dict[str, str]:
-    """The answer cells of an official notebook by grade_id."""
-    graded = [(cell.metadata.get("nbgrader", {}), cell.source) for cell in official.cells]
-    return {nbgrader.grade_id: source for nbgrader, source in graded if nbgrader.get("solution")}
 
 
 def evidence_in(outputs) -> list[dict]:

@@ -44,8 +44,12 @@ def open_folder(folder: Path) -> None:
 
 
 def as_json(graded: list[Graded]) -> str:
-    """Schema 1: {"schema", "day", "submissions": [{"student", "notebook", "status", "score", …, "exercises"}]}."""
-    day = graded[0].day if graded else None
+    """Schema 1: {"schema", "day", "submissions": [{"student", "notebook", "day", "status", …, "exercises"}]}.
+
+    The day at the top is that of all submissions, null where they are of several.
+    """
+    days = {submission.day for submission in graded}
+    day = days.pop() if len(days) == 1 else None
     record = {"schema": 1, "day": day, "submissions": [submission.as_record() for submission in graded]}
     return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
 

@@ -37,17 +37,19 @@ class Question:
     entries: bool = False  # the names are numbers, not functions
 
 
-def read_answers(path: Path, questions: list[Question]) -> dict[str, str]:
+def read_answers(data: bytes, name: str, questions: list[Question]) -> dict[str, str]:
     """The answer cells of a submission by grade_id; an exercise without an answer, or with the stub, is left out.
+
+    data: the file's bytes. name: what the file is called in errors.
 
     A cell belongs to an exercise by its nbgrader grade_id or cell id; failing that, by the name it defines. Of several
     the last one counts. Raises Unreadable, also for a notebook with another day's exercises or none.
     """
-    cells = _code_cells(read_notebook(path))
+    cells = _code_cells(parse_notebook(data, name))
     if sum(len(cell.source) for cell in cells) > LARGEST_CODE:
-        raise Unreadable(f"{path.name}: more than {LARGEST_CODE >> 20} MiB of code")
+        raise Unreadable(f"{name}: more than {LARGEST_CODE >> 20} MiB of code")
     known = {question.grade_id for question in questions}
-    _verify_day(path.name, cells, questions)
+    _verify_day(name, cells, questions)
     answers = {}
     for question in questions:
         marked = [cell.source for cell in cells if question.grade_id in cell.ids]
@@ -60,32 +62,41 @@ def read_answers(path: Path, questions: list[Question]) -> dict[str, str]:
     return answers
 
 
-def read_notebook(path: Path) -> Mapping:
-    """The JSON of a notebook file in nbformat 4. Raises Unreadable, in one line, for anything else."""
+def read_file(path: Path) -> bytes:
+    """The bytes of a regular file that is not too large. Raises Unreadable."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise Unreadable(f"{path}: not a file")
-        if status.st_size > LARGEST_FILE:
-            raise Unreadable(
-                f"{path.name}: {status.st_size / 2**20:.0f} MiB, more than the {LARGEST_FILE >> 20} allowed"
-            )
-        text = path.read_bytes().decode("utf-8-sig")
+        verify_size(path.name, status.st_size)
+        return path.read_bytes()
     except FileNotFoundError:
         raise Unreadable(f"{path}: no such file") from None
-    except UnicodeDecodeError:
-        raise Unreadable(f"{path.name}: not text in UTF-8, so not a notebook") from None
     except OSError as error:
         raise Unreadable(f"{path.name}: {error.strerror}") from None
+
+
+def verify_size(name: str, size: int) -> None:
+    """Raise Unreadable for a file of more bytes than a notebook has."""
+    if size > LARGEST_FILE:
+        raise Unreadable(f"{name}: {size / 2**20:.0f} MiB, more than the {LARGEST_FILE >> 20} allowed")
+
+
+def parse_notebook(data: bytes, name: str) -> Mapping:
+    """The JSON of a notebook in nbformat 4. Raises Unreadable, in one line, for anything else."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable(f"{name}: not text in UTF-8, so not a notebook") from None
     if not text.strip():
-        raise Unreadable(f"{path.name}: empty file")
+        raise Unreadable(f"{name}: empty file")
     try:
         notebook = json.loads(text)
     except RecursionError:
-        raise Unreadable(f"{path.name}: nested too deeply for a notebook") from None
+        raise Unreadable(f"{name}: nested too deeply for a notebook") from None
     except ValueError as error:
-        raise Unreadable(f"{path.name}: not JSON, or cut off ({str(error)[:80]})") from None
-    return _checked(notebook, path.name)
+        raise Unreadable(f"{name}: not JSON, or cut off ({str(error)[:80]})") from None
+    return _checked(notebook, name)
 
 
 def same_code(a: str, b: str) -> bool:

@@ -1,0 +1,108 @@
+"""The official side of grading: the solution notebooks, what they ask and what their hidden inputs are drawn from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import nbformat
+
+import course_utils
+from course_utils.checks.evidence import find_ladder
+
+from .errors import CourseError
+from .release import stub_source
+from .submission import Question
+
+KEYS = "keys.json"
+
+
+@dataclass(frozen=True)
+class Official:
+    """A folder that holds solutions/: the course's own, or a grader's bundle, where keys.json holds a class's keys."""
+
+    folder: Path
+
+    def path(self, day: int) -> Path:
+        """The solution notebook of a day. Raises CourseError when there is none."""
+        found = sorted((self.folder / "solutions").glob(f"day{day}_*.ipynb"))
+        if not found:
+            raise CourseError(f"no exercises for day {day}: there is no {self.folder}/solutions/day{day}_*.ipynb")
+        return found[0]
+
+    def notebook(self, day: int) -> nbformat.NotebookNode:
+        """The solution notebook of a day, read once. Raises CourseError when there is none."""
+        return _notebook(self.path(day))
+
+    def questions(self, day: int) -> list[Question]:
+        """The exercises of a day."""
+        return _questions(self, day)
+
+    def keys(self, day: int) -> Mapping[str, str]:
+        """What the hidden inputs of a day's exercises are drawn from, by grade_id; empty for the public ones."""
+        return _keys(self.folder).get(str(day), {})
+
+    def digest(self, day: int) -> str:
+        """A hash of all that decides over a day's grades: the notebook, the keys and the code of checks and grading."""
+        return _digest(self, day)
+
+
+COURSE = Official(Path(course_utils.__file__).parents[1])
+
+
+def checks_of(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
+    """The check cells of an official notebook by the grade_id of the answer they check."""
+    return {
+        cell.metadata.nbgrader.grade_id.removeprefix("check_"): cell
+        for cell in notebook.cells
+        if cell.metadata.get("nbgrader", {}).get("grade")
+    }
+
+
+def reference_answers(notebook: nbformat.NotebookNode) -> dict[str, str]:
+    """The answer cells of an official notebook by grade_id."""
+    graded = [(cell.metadata.get("nbgrader", {}), cell.source) for cell in notebook.cells]
+    return {nbgrader.grade_id: source for nbgrader, source in graded if nbgrader.get("solution")}
+
+
+@cache
+def _notebook(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+@cache
+def _questions(official: Official, day: int) -> list[Question]:
+    cells = official.notebook(day).cells
+    answers = {c.metadata.nbgrader.grade_id: c for c in cells if c.metadata.get("nbgrader", {}).get("solution")}
+    questions = []
+    for grade_id, check in checks_of(official.notebook(day)).items():
+        ladder = find_ladder(day, grade_id)
+        points = float(check.metadata.nbgrader.points)
+        questions.append(Question(grade_id, points, ladder.names, stub_source(answers[grade_id]), ladder.entries))
+    return questions
+
+
+@cache
+def _keys(folder: Path) -> Mapping[str, Mapping[str, str]]:
+    path = folder / KEYS
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CourseError(f"{path}: not a file of keys ({error}); write the bundle anew with course release") from None
+
+
+@cache
+def _digest(official: Official, day: int) -> str:
+    found = hashlib.sha256(official.path(day).read_bytes())
+    found.update(json.dumps(official.keys(day), sort_keys=True).encode())
+    package = Path(course_utils.__file__).parent
+    for room in ("checks", "grading"):
+        for path in sorted((package / room).rglob("*.py")):
+            found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
