@@ -5,6 +5,7 @@ PYTHON ?= python3
 PORT ?= 8888
 ARGS ?=
 SUBMISSIONS ?= exercises/*.ipynb
+export SUBMISSIONS # the shell reads it: one name with spaces, or several names
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -22,7 +23,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test grade build check lint bench bench-gpu lock clean again
+.PHONY: help lab test grade progress reset release build check lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
@@ -35,8 +36,18 @@ test: $(STAMP) ## run every test this machine can run, notebooks too; name what 
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 \
 		--nbval --nbval-cell-timeout 120 --nbval-current-env tests notebooks solutions $(ARGS)
 
-grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS="a.ipynb b.ipynb"; exercises/ if not given)
-	$(PY) -m course_utils grade $(SUBMISSIONS) --out grades $(ARGS)
+grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder or a zip; exercises/ if not given)
+	@if [ -e "$$SUBMISSIONS" ]; then set -- "$$SUBMISSIONS"; else set -- $$SUBMISSIONS; fi; \
+	$(PY) -m course_utils grade --out grades $(ARGS) -- "$$@"
+
+progress: $(STAMP) ## show what of the exercises is done, as the last `make grade` left it
+	$(PY) -m course_utils progress $(ARGS)
+
+reset: $(STAMP) ## give fresh exercises for a day and keep the old ones (DAY=1)
+	$(PY) -m course_utils grade --reset $(or $(DAY),$(error say which day, as in: make reset DAY=1))
+
+release: $(STAMP) ## write a class's edition and the bundle that grades it into release/ (ARGS="--secret-file FILE --days 1,2")
+	$(PY) -m course_utils release --out release $(ARGS)
 
 build: $(STAMP) ## make notebooks/, solutions/ and exercises/ from sources/; executes what changed
 	$(PY) -m course_utils build $(ARGS)

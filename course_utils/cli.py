@@ -59,52 +59,151 @@ def check(root: Root = Path()) -> None:
 
 @app.command()
 def grade(
-    paths: Annotated[list[Path], typer.Argument(metavar="NOTEBOOK", help="Notebooks to grade; they are only read.")],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Notebooks, folders or zips of them; they are only read."),
+    ] = None,
     day: Annotated[
         int | None, typer.Option(help="The day they belong to.", show_default="as their names or cells say")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for grades.json, .csv, junit.xml and summary.md.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for grades, reports and feedback; a run that was stopped goes on there.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes that grade.", min=1, show_default="one a processor")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Grade on a Dask cluster: tcp://… of its scheduler.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Grade also what did not change since the last time.")] = False,
     fail_under: Annotated[
         float | None, typer.Option(help="Exit with status 1 below this percentage of all points.", min=0, max=100)
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds for a cell.", min=0.5)] = 10.0,
     deadline: Annotated[float, typer.Option(help="Seconds for a notebook.", min=5)] = 300.0,
+    bundle: Annotated[Path | None, typer.Option(help="A grader's bundle, as `course release` wrote it.")] = None,
+    gradebook: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="A gradebook that Canvas or Moodle exported, to be filled in.")
+    ] = None,
+    require_confinement: Annotated[
+        bool, typer.Option("--require-confinement", help="Grade only where student code can be confined fully.")
+    ] = False,
+    cold: Annotated[bool, typer.Option("--cold", help="Start each kernel afresh; slower, same grades.")] = False,
+    reset: Annotated[
+        int | None, typer.Option(metavar="DAY", help="Grade nothing: give fresh exercises, keep the old ones.")
+    ] = None,
 ) -> None:
     """Grade notebooks with nbval: scores, and what each answer that fails should look at."""
-    from rich.console import Console
+    if reset is not None:
+        _reset(reset, paths)
+        return
+    if not paths:
+        raise typer.BadParameter("give the notebooks to grade")
+    from course_utils.grading import progress as own_progress
+    from course_utils.grading.classroom import cores
+    from course_utils.grading.collect import collect
+    from course_utils.grading.errors import CourseError
+    from course_utils.grading.grade import Settings
+    from course_utils.grading.kernel import Limits, Start
+    from course_utils.grading.official import COURSE, Official
+    from course_utils.grading.report import open_folder, write_gradebook, write_reports
+    from course_utils.grading.watch import MOST_TABLES, watch_class
 
-    from course_utils.grading.grade import Settings, grade_notebook
-    from course_utils.grading.kernel import Limits
-    from course_utils.grading.report import open_folder, print_table, write_reports
-
+    official = Official(bundle) if bundle else COURSE
+    if gradebook and not out:
+        raise typer.BadParameter("--gradebook needs --out, the folder for the one that is filled in")
+    start = Start("full" if require_confinement else "best", warm=not cold)
+    settings = Settings(official, Limits(cell_seconds=timeout), deadline, start)
+    if day is not None:
+        official.path(day)  # raises where there is no such day
     if out:
         open_folder(out)
-    console, graded = Console(), []
-    with Console(stderr=True).status("reading") as status:
-        for path in paths:
-            status.update(f"{path.name}: starting")
-            graded.append(
-                grade_notebook(
-                    path,
-                    day=day,
-                    settings=Settings(limits=Limits(cell_seconds=timeout), seconds=deadline),
-                    on_result=lambda result, name=path.name: status.update(f"{name}: {result.id} {result.status}"),
-                )
-            )
-            if graded[-1].status != "unreadable":
-                print_table(graded[-1], console)
+    submissions = collect(paths, day)
+    own = own_progress.own_exercises([each.path for each in submissions], out) if out else {}
+    for note in submissions.notes:
+        print(f"course: {note}", file=sys.stderr)
+    if not submissions:
+        raise CourseError(f"{' '.join(map(str, paths))}: no notebooks there")
+    one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
+    tables = one_by_one and len(submissions) <= MOST_TABLES
+    try:
+        result = watch_class(submissions, settings, tables, out=out, jobs=jobs or cores(), dask=dask, again=again)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    graded = result.graded
     if out:
-        write_reports(graded, out)
-        console.print(f"reports are in {out}")
+        write_reports(graded, out, notes=result.notes, official=official)
+        print(f"reports are in {out}")
+        if gradebook:
+            _tell_filled(write_gradebook(gradebook, graded, out, official=official), out)
+        if said := own_progress.note_progress(graded, own, out):
+            print(f"course: {said}", file=sys.stderr)
     unreadable = [submission for submission in graded if submission.status == "unreadable"]
-    for submission in unreadable:
-        print(f"course: {submission.message}", file=sys.stderr)
-    if unreadable:
+    if one_by_one and unreadable:  # in a class it is a result like others
+        for submission in unreadable:
+            print(f"course: {submission.message}", file=sys.stderr)
         raise typer.Exit(2)
     full = sum(submission.max_score for submission in graded)
     reached = sum(submission.score for submission in graded)
     if fail_under is not None and not 100 * reached >= fail_under * full:
         raise typer.Exit(1)
+
+
+@app.command()
+def progress(root: Root = Path()) -> None:
+    """Show what of the exercises is done, as the last grading of each notebook in exercises/ says."""
+    from rich.console import Console
+
+    from course_utils.grading.progress import show_progress
+
+    show_progress(root, Console(highlight=False))
+
+
+@app.command()
+def release(
+    out: Annotated[Path, typer.Option(help="Folder for the student's edition and the grader's bundle.")],
+    days: Annotated[str, typer.Option(metavar="1,2,…", help="The days to release.", show_default="all")] = "",
+    secret_file: Annotated[
+        Path | None, typer.Option(help="A file with 16 bytes or more: a class's hidden inputs come from it.")
+    ] = None,
+) -> None:
+    """Write the edition that a class gets, without answers, and the bundle that grades it."""
+    from rich.console import Console
+
+    from course_utils.grading import class_release
+
+    numbers = [part.strip() for part in days.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in numbers):
+        raise typer.BadParameter(f"--days is {days!r}; give numbers, as in --days 1,2")
+    secret, warning = class_release.read_secret(secret_file) if secret_file else (None, "")
+    with Console(stderr=True).status("reading") as status:
+        done = class_release.release(out, map(int, numbers), secret, status.update)
+    print(f"days {', '.join(map(str, done.days))}: {out}/student.zip is for students, {out}/grader.zip for you alone")
+    print(f"no answer is in the student's edition; {done.shared} lines of answers are also lines of lessons")
+    if warning:
+        print(f"course: {warning}", file=sys.stderr)
+    if not done.keyed:
+        print("course: hidden inputs are those of the public course; --secret-file makes others", file=sys.stderr)
+
+
+def _tell_filled(filled, out: Path) -> None:
+    """What became of an exported gradebook."""
+    print(f"{out}/gradebook.csv: {filled.matched} students filled in")
+    for student in filled.unmatched:
+        print(f"course: {student} is not in the gradebook", file=sys.stderr)
+    for note in filled.notes:
+        print(f"course: {note}", file=sys.stderr)
+
+
+def _reset(day: int, paths: list[Path] | None) -> None:
+    """`course grade --reset DAY`."""
+    if paths:
+        raise typer.BadParameter("--reset grades nothing: leave the notebooks out")
+    from course_utils.grading.reset import reset_exercise
+
+    fresh, kept = reset_exercise(Path(), day)
+    where = f"the one you had is {kept}" if kept else "nothing of yours was in it"
+    print(f"{fresh} is fresh; {where}. If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
 
 
 def main() -> None:

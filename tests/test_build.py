@@ -277,6 +277,14 @@ def test_only_the_day_that_is_asked_for_is_built(tmp_path):
         building.build(tmp_path, ["7"])
 
 
+def test_a_page_that_belongs_to_no_day_is_built_by_its_name(tmp_path):
+    course(tmp_path, lesson=LESSON)
+    (tmp_path / "sources/lessons/course_map.md").write_text(HEADER + "A map\n")
+    assert building.build(tmp_path, ["course_map"]).written == ["notebooks/course_map.ipynb"]
+    building.build(tmp_path, ["1"])
+    assert building.check(tmp_path) == []
+
+
 def test_answers_somebody_wrote_are_not_overwritten(copy):
     path = copy / "exercises/day1_small.ipynb"
     path.write_text(path.read_text().replace("raise NotImplementedError", "return 3 #"))

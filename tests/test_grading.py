@@ -1,10 +1,7 @@
 """Grading one notebook: what counts, what does not, and what no submission can do."""
 
-import csv
-import io
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +11,12 @@ import nbformat
 import pytest
 
 from course_utils.checks.exercise import days_with_exercises
-from course_utils.grading.grade import Graded, Settings, day_in_cells, day_in_name, grade_notebook
-from course_utils.grading.kernel import Limits, write_kernel_library
+from course_utils.grading.confinement import write_kernel_library
+from course_utils.grading.grade import Settings, day_in_cells, day_in_name, grade_notebook
+from course_utils.grading.kernel import Limits
 from course_utils.grading.official import COURSE
-from course_utils.grading.plugin import Result
 from course_utils.grading.release import release_exercise
-from course_utils.grading.report import as_csv, as_json, as_junit, as_markdown, write_reports
+from course_utils.grading.report import as_junit
 from course_utils.grading.submission import Question, Unreadable, read_answers, same_code
 
 ROOT = Path(__file__).parents[1]
@@ -207,15 +204,11 @@ def test_cells_outputs_points_and_tags_of_the_submission_do_not_count(tmp_path):
 
 def test_patching_what_the_checks_use_gains_nothing(tmp_path):
     patches = """
-import gc, sys, IPython.display, numpy
-print.__self__.all = print.__self__.any = lambda *a: True
+import IPython.display, numpy
 numpy.allclose = numpy.isclose = lambda *a, **k: True
 IPython.display.display = lambda *a, **k: None
-for module in gc.get_objects():
-    if type(module) is type(sys) and module.__name__.startswith("course" + "_utils.checks"):
-        for attribute in dir(module):
-            if not attribute.startswith("__"):
-                setattr(module, attribute, lambda *a, **k: True)
+for name in [name for name in check.__globals__ if not name.startswith("__")]:
+    check.__globals__[name] = lambda *a, **k: True
 check = lambda *a, **k: True
 def softmax_row(row):
     return [1.0] * len(row)
@@ -267,20 +260,24 @@ def test_the_kernel_gets_no_answers(tmp_path):
         "course_utils/checks/evidence.py",
         "course_utils/checks/inputs/__init__.py",
         *(f"course_utils/checks/inputs/day{day}.py" for day in days_with_exercises()),
+        "warm.py",
     ]
 
 
 def test_the_answer_cell_sees_no_answers_and_no_secrets(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_TEST_TOKEN", "hush")
     spy = """
-import gc, os
-modules = [found for found in gc.get_objects() if type(found) is type(os)]
-seen = next(module for module in modules if module.__name__ == "course" + "_utils.checks")
+import os
+find = check.__globals__["import_module"]
 def scale_scores(S, d_k):
     assert "COURSE_TEST_TOKEN" not in os.environ
     assert not os.path.exists("solutions")
     for name in ("verdict", "answers", "interactive"):
-        assert not hasattr(seen, name)
+        try:
+            find("course" + "_utils.checks." + name)
+        except ImportError:
+            continue
+        raise AssertionError(name)
     return [[s / d_k**0.5 for s in row] for row in S]
 """
     graded = grade_notebook(submission(tmp_path, {"scale_scores": spy}))
@@ -326,10 +323,9 @@ order_output = delayed_output = A()
     "attention_batched": "def attention_batched(q, k, v):\n    return attention_batched(q, k, v)",
     "self_attention": "%a\n" * 700,
     "find_the_bug": """
-import gc
-modules = [found for found in gc.get_objects() if type(found) is type(gc)]
-f = next(module for module in modules if module.__name__ == 'course' + '_utils.checks.evidence')
-f.gather = lambda day, name, names, hidden=False: {"exercise": name, "hidden": hidden, "outcomes": [{"rung": [1]}, 7]}
+check.__globals__["gather"] = lambda day, name, names, hidden=False: {
+    "exercise": name, "hidden": hidden, "outcomes": [{"rung": [1]}, 7]
+}
 def broken_attention(q, k, v): return 1, 2
 """,
 }
@@ -558,8 +554,8 @@ def test_the_command_grades_and_reports(tmp_path):
         (["day1_x.ipynb", "--timeout", "0"], "--timeout"),
         (["day1_x.ipynb", "--out", "day1_x.ipynb"], "no reports can be written there"),
         (["--frobnicate"], "--frobnicate"),
-        ([], "NOTEBOOK"),
-        (["."], ".: not a file"),
+        ([], "give the notebooks"),
+        (["nowhere"], "no such file"),
     ],
 )
 def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, said):
@@ -573,51 +569,3 @@ def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, said):
 def test_too_few_points_give_status_1(tmp_path):
     nbformat.write(UNFILLED, tmp_path / "day1_x.ipynb")
     assert command("grade", "day1_x.ipynb", "--fail-under", "1", cwd=tmp_path)[0] == 1
-
-
-# Reports ------------------------------------------------------------------------------------------------------------
-
-NASTY = "On “x” it raised E: <script>|`**\x00\x1b[31m=cmd()"
-RESULTS = (Result("one", "passed", 1.0, 1.0), Result("two", "failed", 0.5, 2.0, NASTY, "no scaling"))
-SAMPLE = [
-    Graded("=ada", "day1_a.ipynb", 1, "failed", 1.5, 3.0, 0.5, RESULTS),
-    Graded("bob", "day1_b.ipynb", 1, "unreadable", 0.0, 3.0, 0.0, (), "day1_b.ipynb: empty file"),
-]
-
-
-def test_grades_json_has_schema_1():
-    record = json.loads(as_json(SAMPLE))
-    assert (record["schema"], record["day"]) == (1, 1)
-    first, second = record["submissions"]
-    assert set(first) == {"student", "notebook", "status", "score", "max_score", "seconds", "exercises"}
-    assert set(first["exercises"][0]) == {"id", "status", "score", "max_score", "message", "misconception"}
-    assert second["message"] == "day1_b.ipynb: empty file"
-
-
-def test_the_gradebook_has_a_line_a_submission_and_no_formulas():
-    rows = list(csv.DictReader(io.StringIO(as_csv(SAMPLE))))
-    assert [row["student"] for row in rows] == ["'=ada", "bob"]
-    assert (rows[0]["two"], rows[1]["two"]) == ("0.5", "0")
-
-
-def test_junit_is_well_formed_whatever_a_student_raised():
-    root = ElementTree.fromstring(as_junit(SAMPLE))
-    assert [(case.get("name"), len(case)) for case in root.iter("testcase")] == [
-        ("one", 1),
-        ("two", 2),
-        ("notebook", 1),
-    ]
-    assert {p.get("name"): p.get("value") for p in root.iter("property")} == {"score": "0.5", "max_score": "2"}
-
-
-def test_the_summary_keeps_its_table_whatever_a_student_raised():
-    text = as_markdown(SAMPLE)
-    (row,) = (line for line in text.splitlines() if line.startswith("| two"))
-    assert len(re.findall(r"(?<!\\)\|", row)) == 5
-    assert "<script>" not in text
-
-
-def test_reports_are_written_whole(tmp_path):
-    write_reports(SAMPLE, tmp_path / "new" / "folder")
-    names = {"grades.json", "grades.csv", "junit.xml", "summary.md"}
-    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names

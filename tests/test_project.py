@@ -25,10 +25,11 @@ ROOMS = {
     "attention": set(),
     "costs": {"attention"},
     "models": {"attention", "costs"},
-    "views": {"attention", "costs", "models"},
+    "progress": set(),
+    "views": {"attention", "costs", "models", "progress"},
     "checks": {"attention", "costs"},
-    "grading": {"attention", "costs", "checks"},
-    "cli": {"attention", "costs", "checks", "grading"},
+    "grading": {"attention", "costs", "checks", "progress"},
+    "cli": {"attention", "costs", "checks", "grading", "progress"},
 }
 
 

@@ -86,6 +86,7 @@ MADE = {
     "MaskPainter": lambda: views.MaskPainter(TOKENS),
     "MemoryCalculator": views.MemoryCalculator,
     "OnlineSoftmaxStepper": lambda: views.OnlineSoftmaxStepper([1.0, 3.0, 2.0], V),
+    "ProgressMap": views.ProgressMap,
     "Quiz": lambda: Quiz(ASKED),
     "SaturationExplorer": views.SaturationExplorer,
     "TemperatureExplorer": lambda: views.TemperatureExplorer([2, 1, 0.5], TOKENS),

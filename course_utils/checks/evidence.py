@@ -26,6 +26,7 @@ UNREADABLE = "unreadable"
 UNWRITTEN = "your code goes here"  # what the stub of an answer says
 NOT_FILLED_IN = "is not filled in"
 NOTHING = "the function returned None: is a return missing?"
+_KEYS: dict[int, dict[str, str]] = {}
 
 
 class Unreadable(TypeError):
@@ -117,9 +118,26 @@ def find_ladder(day: int, grade_id: str) -> Ladder:
     return ladders[grade_id]
 
 
+def use_keys(day: int, keys: Mapping[str, str]) -> None:
+    """From now on draw the hidden inputs of a day from these keys, hex text by grade_id; from no key, the public ones.
+
+    Raises ValueError for a key that is not hex text.
+    """
+    for key in keys.values():
+        bytes.fromhex(key)
+    _KEYS[day] = dict(keys)
+
+
+def key_of(day: int, grade_id: str) -> str:
+    """What the hidden inputs of an exercise are drawn from; empty for the public ones."""
+    return _KEYS.get(day, {}).get(grade_id, "")
+
+
 def draw_rungs(day: int, grade_id: str, *, hidden: bool = False) -> list[Rung]:
-    """The rungs of an exercise with their inputs: always the same ones, and others when hidden."""
+    """The rungs of an exercise with their inputs: always the same ones, and others when hidden (see `use_keys`)."""
     seed = [day, zlib.crc32(grade_id.encode()), int(hidden)]
+    if hidden and key_of(day, grade_id):
+        seed.append(int(f"1{key_of(day, grade_id)}", 16))  # a seed that ends in 0 is the one without it
     return find_ladder(day, grade_id).rungs(np.random.default_rng(seed))
 
 

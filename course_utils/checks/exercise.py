@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import Any
+
+from .expected import has_answers, stored, stored_days
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong answer that people give: a function, or the values of hand-worked entries, and what to say to them."""
+    """A wrong answer that people give: a function, or the values of hand-worked entries, and what to say to them.
+
+    answer: None in a student's edition, where only what it gives is stored.
+    """
 
     name: str
-    answer: Callable | Mapping[str, Any]
+    answer: Callable | Mapping[str, Any] | None
     message: str
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """points: full marks. reference: a right answer by name. mistakes: wrong ones, the most telling first.
+    """points: full marks. reference: a right answer by name, None each in a student's edition. mistakes: wrong ones,
+    the most telling first.
 
     forbidden: parts of the names of library calls that would do the whole job, and why. uses: the earlier exercises
     that it builds on; where the learner's answer to one of them fails, the reference stands in for it. A number a
@@ -42,12 +49,32 @@ def names_used(day: int, exercise: Exercise) -> set[str]:
 
 def all_exercises(day: int) -> dict[str, Exercise]:
     """The exercises of a day by grade_id, in the order of the notebook."""
+    if not has_answers():
+        return _stored_exercises(day)
     return import_module(f"course_utils.checks.answers.day{day}").EXERCISES
 
 
 def days_with_exercises() -> list[int]:
     """The days that have exercises."""
+    if not has_answers():
+        return stored_days()
     from pkgutil import iter_modules
 
     answers = import_module("course_utils.checks.answers")
     return sorted(int(module.name.removeprefix("day")) for module in iter_modules(answers.__path__))
+
+
+@cache
+def _stored_exercises(day: int) -> dict[str, Exercise]:
+    return {
+        grade_id: Exercise(
+            kept["points"],
+            dict.fromkeys(kept["names"]),
+            tuple(Mistake(known["name"], None, known["message"]) for known in kept["mistakes"]),
+            kept["forbidden"],
+            tuple(kept["uses"]),
+            kept["rtol"],
+            kept["atol"],
+        )
+        for grade_id, kept in stored(day).items()
+    }

@@ -26,12 +26,16 @@ EVERYWHERE = {
     "__builtins__": INDIRECT,
     "__dict__": INDIRECT,
     "__getattribute__": INDIRECT,
+    "__self__": INDIRECT,  # of print it is the builtins
     "attrgetter": INDIRECT,
     "methodcaller": INDIRECT,
     "resolve_name": INDIRECT,
     "inspect": INDIRECT,
     "sys.modules": INDIRECT,
     "_C": "write the public name, so that the check can read it",
+    "settrace": "the check counts steps with it",
+    "setprofile": "the check counts steps with it",
+    "sys.monitoring": "the check counts steps with it",
     "get_ipython": "magic and shell commands are no part of an answer",
 }
 

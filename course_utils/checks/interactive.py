@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import replace
 from typing import Any
 
 from .evidence import MIME, find_ladder, gather
 from .exercise import all_exercises, names_used
+from .expected import has_answers
 from .forbidden import forbidden_call, latest
 from .source import defined_names
 from .verdict import Verdict, judge
@@ -26,10 +28,13 @@ def checks_for(day: int) -> Callable[..., None]:
     """The `check` of a day's exercises.
 
     check(grade_id) takes the answer from the notebook it is called in, shows the ladder and raises NotYet with advice
-    when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs. KeyError for an unknown id.
+    when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs, where there are answers.
+    KeyError for an unknown id.
     """
 
     def check(grade_id: str, *, hidden: bool = False) -> None:
+        if hidden and not has_answers():
+            raise NotYet("Hidden inputs are tried when the notebook is graded.")
         evidence, verdict = examine(day, grade_id, sys._getframe(1).f_globals, hidden=hidden)
         text = report(day, grade_id, verdict, hidden=hidden)
         if verdict.status != "passed":
@@ -47,7 +52,8 @@ def examine(
     """The evidence and the verdict for the answer that stands in `namespace`.
 
     An answer that fails gets a second try, as in grading, in which references stand in for the earlier answers that it
-    uses: a slip in one of those costs this exercise nothing.
+    uses: a slip in one of those costs this exercise nothing. A student's edition has no references: there the message
+    says which earlier answer to mend first.
     """
     exercises = all_exercises(day)
     cells = latest(cell for cell in namespace.get("In", ()) if isinstance(cell, str))
@@ -57,8 +63,10 @@ def examine(
         return {}, Verdict("forbidden", 0.0, said)
     evidence = gather(day, grade_id, namespace, hidden=hidden)
     verdict = judge(day, grade_id, evidence)
-    if verdict.status != "passed" and exercises[grade_id].uses:
-        references = {name: f for used in exercises[grade_id].uses for name, f in exercises[used].reference.items()}
+    if verdict.status != "passed" and exercise.uses:
+        if not has_answers():
+            return evidence, _with_the_slips_before(day, exercise.uses, namespace, verdict)
+        references = {name: f for used in exercise.uses for name, f in exercises[used].reference.items()}
         second = _beside(references, namespace, lambda: gather(day, grade_id, namespace, hidden=hidden))
         if judge(day, grade_id, second).share >= verdict.share:
             return second, judge(day, grade_id, second)
@@ -77,6 +85,15 @@ def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -
     if not hidden and any(held for _, held in verdict.rungs):
         parts.append("\n".join(f"  {'✓' if held else '✗'} {name}" for name, held in verdict.rungs))
     return "\n\n".join(parts)
+
+
+def _with_the_slips_before(day: int, uses: Iterable[str], namespace: Mapping[str, Any], verdict: Verdict) -> Verdict:
+    """The verdict with a word on the earlier answers that fail, which a grader would lend."""
+    failing = [used for used in uses if judge(day, used, gather(day, used, namespace)).status != "passed"]
+    if not failing or verdict.status == "missing":
+        return verdict
+    said = f"It may build on {' and '.join(failing)}, not passed yet: mend that first. Grading lends it a right one."
+    return replace(verdict, message=f"{verdict.message} {said}".strip())
 
 
 def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], dict]) -> dict:

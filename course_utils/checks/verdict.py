@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, wraps
 from itertools import compress
 from typing import Any
 
-from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, draw_rungs, find_ladder, gather
+from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, draw_rungs, find_ladder, gather, key_of
 from .exercise import Exercise, Mistake, all_exercises
+from .expected import Sealed, has_answers, stored
 
 ERRORS_OF_ARITHMETIC = (
     "OverflowError",
@@ -21,6 +22,7 @@ ERRORS_OF_ARITHMETIC = (
     "RuntimeError",
     "IndexError",
 )
+PENCIL = 5.5e-3  # how near numbers worked to two decimals come
 
 
 @dataclass(frozen=True)
@@ -77,38 +79,70 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
 def recognise(day: int, grade_id: str, evidence: Mapping, held: list[bool], hidden: bool) -> Mistake | None:
     """The known mistake whose evidence is the same as this one, rung by rung, where it matters."""
     outcomes, by_hand = evidence["outcomes"], find_ladder(day, grade_id).entries
-    tolerances = [_tolerance(day, grade_id, outcome["rung"]) for outcome in outcomes]
+    expected = reference_evidence(day, grade_id, hidden)["outcomes"]
+    rungs = [outcome["rung"] for outcome in expected]
+    if [outcome.get("rung") for outcome in outcomes if isinstance(outcome, Mapping)] != rungs:
+        return None  # no work on rungs that somebody made up
+    tolerances = [_tolerance(day, grade_id, rung) for rung in rungs]
     speaks = [True] * len(outcomes)
     if by_hand:  # a mistake worked to two decimals is still known, and also while other entries are empty
-        tolerances = [replace(tolerance, atol=max(tolerance.atol, 5.5e-3)) for tolerance in tolerances]
+        tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
         speaks = [not _is_unwritten(str(outcome.get("error", ""))) for outcome in outcomes]
     given, held, tolerances = (list(compress(each, speaks)) for each in (outcomes, held, tolerances))
-    right = list(compress(reference_evidence(day, grade_id, hidden)["outcomes"], speaks))
+    right = list(compress(expected, speaks))
     for mistake, known in mistake_evidence(day, grade_id, hidden):
         if len(known["outcomes"]) != len(outcomes):
             continue
         mistaken = list(compress(known["outcomes"], speaks))
-        nearer = not by_hand or _gap(given, mistaken, held) < _gap(given, right, held) / 2
+        # of sealed numbers each knows itself how near is near enough
+        nearer = not by_hand or not has_answers() or _gap(given, mistaken, held) < _gap(given, right, held) / 2
         if nearer and _explains(given, mistaken, held, tolerances):
             return mistake
     return None
 
 
-@cache
+def _once_for_each_key(find: Callable) -> Callable:
+    """Remember what was found, for each key that hidden inputs were drawn from."""
+
+    @cache
+    def remembered(day, grade_id, hidden, key):
+        return find(day, grade_id, hidden)
+
+    @wraps(find)
+    def found(day, grade_id, hidden=False):
+        return remembered(day, grade_id, hidden, key_of(day, grade_id) if hidden else "")
+
+    found.cache_clear = remembered.cache_clear
+    return found
+
+
+@_once_for_each_key
 def reference_evidence(day: int, grade_id: str, hidden: bool = False) -> Mapping:
     """The evidence that the reference answer gives."""
+    if not has_answers():
+        return _stored(day, grade_id, hidden)["right"]
     return gather(day, grade_id, all_exercises(day)[grade_id].reference, hidden=hidden, arrays=True)
 
 
-@cache
+@_once_for_each_key
 def mistake_evidence(day: int, grade_id: str, hidden: bool = False) -> list[tuple[Mistake, Mapping]]:
     """The evidence that each known mistake gives."""
     exercise = all_exercises(day)[grade_id]
+    if not has_answers():
+        kept = _stored(day, grade_id, hidden)["mistakes"]
+        return [(m, known["evidence"]) for m, known in zip(exercise.mistakes, kept, strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [
             (m, gather(day, grade_id, _namespace(exercise, m), hidden=hidden, arrays=True)) for m in exercise.mistakes
         ]
+
+
+def _stored(day: int, grade_id: str, hidden: bool) -> Mapping:
+    """What a student's edition knows of an exercise. Raises LookupError for hidden inputs: nothing is known of them."""
+    if hidden and not find_ladder(day, grade_id).entries:
+        raise LookupError("hidden inputs are tried where the notebook is graded")
+    return stored(day)[grade_id]
 
 
 @dataclass(frozen=True)
@@ -122,7 +156,9 @@ class _Tolerance:
     def of(self, part: str) -> _Tolerance:
         return _Tolerance(*self.parts.get(part, (self.rtol, self.atol)))
 
-    def near(self, a: float, b: float) -> bool:
+    def near(self, a: float, b: float | Sealed) -> bool:
+        if isinstance(b, Sealed):
+            return b.opens(a)
         if not math.isfinite(b):
             return a == b or (math.isnan(a) and math.isnan(b))
         return abs(a - b) <= self.atol + self.rtol * abs(b)
@@ -194,15 +230,19 @@ def _close(given: Mapping, wanted: Mapping, tolerance: _Tolerance) -> bool:
     try:
         if list(given["shape"]) != list(wanted["shape"]) or len(given["numbers"]) != len(wanted["numbers"]):
             return False
-        return all(tolerance.near(float(a), float(b)) for a, b in zip(given["numbers"], wanted["numbers"], strict=True))
+        pairs = zip(given["numbers"], wanted["numbers"], strict=True)
+        return all(tolerance.near(float(a), _number(b)) for a, b in pairs)
     except (TypeError, ValueError, KeyError):
         return False
 
 
 def _finite(outcome: Mapping) -> bool:
-    return "values" in outcome and all(
-        math.isfinite(float(x)) for array in outcome["values"].values() for x in array["numbers"]
-    )
+    numbers = [x for array in outcome.get("values", {}).values() for x in array["numbers"]]
+    return "values" in outcome and all(isinstance(x, Sealed) or math.isfinite(float(x)) for x in numbers)
+
+
+def _number(x: Any) -> float | Sealed:
+    return x if isinstance(x, Sealed) else float(x)
 
 
 def _explain(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> str:
@@ -223,7 +263,7 @@ def _explain(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> str:
             return f"{where}{part} has {shapes}. {_why(day, grade_id, wanted)}"
         tolerance = _tolerance(day, grade_id, rung).of(part)
         for i, (a, b) in enumerate(zip(got["numbers"], right["numbers"], strict=True)):
-            if not tolerance.near(float(a), float(b)):
+            if not tolerance.near(float(a), _number(b)):
                 return _differ(day, grade_id, part, i, a, b, wanted)
     return f"On “{rung}” the result differs."
 

@@ -7,11 +7,11 @@ A build of the same sources gives the same bytes, and executes only what changed
 holds `sources/`, so that tests can build in a folder of their own.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -61,8 +61,8 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
                 raise CourseError(
                     f"{name}: somebody has solved {grade_id}; save a copy, or build with --force, which does"
                 )
-            _keep_copy(target)
-        _write_all(changed)
+            keep_copy(target)
+        write_all(changed)
         for target in built:
             (report.written if target in changed else report.unchanged).append(target.relative_to(root).as_posix())
     return report
@@ -99,7 +99,7 @@ def fix(root: Path, days: Iterable[str] = ()) -> list[str]:
     for path in [path for paths in _days(root, days) for path in paths]:
         text = path.read_text(encoding="utf-8")
         if canonical(text) != text:
-            _write_all({path: canonical(text)})
+            write_all({path: canonical(text)})
             changed.append(path.relative_to(root).as_posix())
     return changed
 
@@ -148,10 +148,10 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
         notebook.metadata.course.outputs = _outputs_sha256(notebook)
     else:
         notebook = nbformat.read(target, as_version=4)
-    built = {target: _dump(notebook)}
+    built = {target: dump(notebook)}
     if target.parent.name == "solutions":
         verify_no_leak(source, notebook)
-        built[root / "exercises" / target.name] = _dump(release_exercise(notebook))
+        built[root / "exercises" / target.name] = dump(release_exercise(notebook))
     return built
 
 
@@ -167,7 +167,7 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
     """Where an executed notebook is not what its source says."""
     name = target.relative_to(root).as_posix()
     todo = "run `course build`"
-    notebook, trouble = _read(target)
+    notebook, trouble = read_notebook(target)
     if notebook is None:
         return [f"{name}: {trouble}; {todo}"]
     if notebook.metadata.get("course", {}).get("sha256") != source.sha256:
@@ -182,14 +182,14 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
     clean(tidy, root)
     metadata = nbformat.from_dict(source.notebook.metadata)
     metadata.course.outputs = _outputs_sha256(notebook)
-    if notebook.metadata != metadata or _dump(tidy) != _text(target):
+    if notebook.metadata != metadata or dump(tidy) != _text(target):
         return [f"{name}: not as the build writes it, so it was run or saved since; {todo} or restore it"]
     return []
 
 
 def _keep_ignored_outputs(notebook, target: Path) -> None:
     """Take timings and the like from the notebook built before, so that a build of unchanged cells changes nothing."""
-    before, _ = _read(target)
+    before, _ = read_notebook(target)
     known = {cell.id: cell.outputs for cell in before.cells if cell.cell_type == "code"} if before else {}
     for cell in notebook.cells:
         if "nbval-ignore-output" in cell.metadata.get("tags", []):
@@ -207,14 +207,14 @@ def _outputs_sha256(notebook) -> str:
 def _exercise_disagreements(solution: Path, exercise: Path, root: Path, used: bool) -> list[str]:
     """Where a student's edition is not the solution without answers."""
     name = exercise.relative_to(root).as_posix()
-    official, _ = _read(solution)
-    given, trouble = _read(exercise)
+    official, _ = read_notebook(solution)
+    given, trouble = read_notebook(exercise)
     if official is None:
         return []  # said already
     if given is None:
         return [f"{name}: {trouble}; run `course build`"]
     expected = release_exercise(official)
-    if _dump(expected) == _text(exercise) or (used and given.metadata.get("course") == expected.metadata.course):
+    if dump(expected) == _text(exercise) or (used and given.metadata.get("course") == expected.metadata.course):
         return []
     difference = _first_difference(expected.cells, given.cells) or "outputs or metadata are not"
     return [f"{name}: {difference} as cut from {solution.relative_to(root).as_posix()}; run `course build`"]
@@ -234,11 +234,11 @@ def _first_difference(expected, given, parts=PARTS) -> str:
 def _answers_of_somebody(root: Path, changed: dict[Path, str]) -> Iterator[tuple[Path, str]]:
     """The files about to be overwritten in which somebody wrote an answer, with the grade_id of one."""
     for target in changed:
-        present, _ = _read(target)
+        present, _ = read_notebook(target)
         if target.parent.name != "exercises" or present is None:
             continue
         fresh = nbformat.reads(changed[target], as_version=4)
-        old_solution, _ = _read(root / "solutions" / target.name)
+        old_solution, _ = read_notebook(root / "solutions" / target.name)
         stubs = {cell.source for cell in fresh.cells if is_answer(cell)}
         stubs |= {stub_source(cell) for cell in (old_solution or fresh).cells if is_answer(cell)}
         own = [cell for cell in present.cells if is_answer(cell) and cell.source not in stubs]
@@ -246,15 +246,25 @@ def _answers_of_somebody(root: Path, changed: dict[Path, str]) -> Iterator[tuple
             yield target, own[0].metadata["nbgrader"].get("grade_id", "an answer")
 
 
-def _keep_copy(path: Path) -> None:
-    """Copy a notebook into the folder kept/ beside it, under the first free name."""
+def keep_copy(path: Path) -> Path:
+    """Copy a notebook into the folder kept/ beside it, under the first free name; the place of the copy.
+
+    Raises CourseError when nothing can be written there.
+    """
     folder = path.parent / "kept"
-    folder.mkdir(exist_ok=True)
-    number = next(n for n in count(1) if not (folder / f"{path.stem}-{n}.ipynb").exists())
-    shutil.copy2(path, folder / f"{path.stem}-{number}.ipynb")
+    try:
+        content = path.read_bytes()
+        folder.mkdir(exist_ok=True)
+        for number in count(1):
+            copy = folder / f"{path.stem}-{number}.ipynb"
+            with contextlib.suppress(FileExistsError), copy.open("xb") as file:
+                file.write(content)
+                return copy
+    except OSError as error:
+        raise _cannot_write(error) from None
 
 
-def _read(path: Path):
+def read_notebook(path: Path) -> tuple[nbformat.NotebookNode | None, str]:
     """The notebook in a file, or None and what is wrong with it."""
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
@@ -273,12 +283,12 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _dump(notebook) -> str:
+def dump(notebook) -> str:
     """The text of a notebook's file: keys sorted, indent 1, a newline at the end."""
     return nbformat.writes(notebook) + "\n"
 
 
-def _write_all(files: dict[Path, str]) -> None:
+def write_all(files: dict[Path, str]) -> None:
     """Write every file beside its place, then move all into place."""
     waiting = []
     try:
@@ -290,7 +300,11 @@ def _write_all(files: dict[Path, str]) -> None:
         for beside, path in waiting:
             beside.replace(path)
     except OSError as error:
-        raise CourseError(f"{error.filename}: cannot be written ({error.strerror}); make room or give access") from None
+        raise _cannot_write(error) from None
     finally:
         for beside, _ in waiting:
             beside.unlink(missing_ok=True)
+
+
+def _cannot_write(error: OSError) -> CourseError:
+    return CourseError(f"{error.filename}: cannot be written ({error.strerror}); make room or give access")

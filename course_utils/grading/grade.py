@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.checks.evidence import use_keys
 from course_utils.checks.exercise import all_exercises, days_with_exercises, names_used
 from course_utils.checks.forbidden import forbidden_call
 from course_utils.checks.verdict import Verdict
 
 from .collect import Submission
-from .kernel import Limits
+from .kernel import Limits, Start
 from .official import COURSE, Official, checks_of
 from .plugin import GradePlugin, Job, Result
 from .submission import Question, Unreadable, parse_notebook, read_answers
@@ -40,21 +41,24 @@ class Graded:
     exercises: tuple[Result, ...] = ()
     message: str = ""
     answers: Mapping[str, str] = field(default_factory=dict)  # the student's code, for the page of feedback
+    lms_id: str = ""  # Moodle's or Canvas's number, for the gradebook
 
     def as_record(self) -> dict:
         """The submission as `grades.json` holds it."""
-        record = {key: value for key, value in asdict(self).items() if key != "answers" and (key != "message" or value)}
+        optional = {"message", "lms_id"}
+        record = {k: v for k, v in asdict(self).items() if k != "answers" and (v or k not in optional)}
         record["exercises"] = [asdict(result) for result in self.exercises]
         return record
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to grade. seconds: for a whole notebook."""
+    """How to grade. seconds: for a whole notebook. start: how kernels start, and how far they are confined."""
 
     official: Official = COURSE
     limits: Limits = field(default_factory=Limits)
     seconds: float = 300.0
+    start: Start = field(default_factory=Start)
 
 
 def grade_notebook(
@@ -82,7 +86,10 @@ def grade_submission(
     settings, began = settings or Settings(), time.monotonic()
     official = settings.official
     about = {"student": submission.student, "notebook": submission.name, "status": "unreadable", "score": 0.0}
-    day, questions = day_in_name(submission.name) if submission.day is None else submission.day, []
+    about["lms_id"] = submission.lms_id
+    day, questions = submission.day, []
+    if day is None and (told := day_in_name(submission.name)) in days_with_exercises():
+        day = told
     try:
         if day is not None:
             questions = official.questions(day)
@@ -94,8 +101,21 @@ def grade_submission(
         full = sum(question.points for question in questions)
         return Graded(**about, day=day, max_score=full, seconds=_since(began), message=str(why))
     settled = settle(day, questions, answers)
-    job = Job(day, official.notebook(day), answers, settled, settings.limits, settings.seconds)
-    found = run_job(job, on_result)
+    job = Job(
+        day,
+        official.notebook(day),
+        answers,
+        settled,
+        settings.limits,
+        settings.seconds,
+        settings.start,
+        official.keys(day),
+    )
+    use_keys(day, official.keys(day))  # what is compared here must be drawn as in the kernel
+    try:
+        found = run_job(job, on_result)
+    finally:
+        use_keys(day, {})
     results = tuple(
         found.get(q.grade_id) or Result(q.grade_id, "error", 0.0, q.points, "It was not graded.") for q in questions
     )
@@ -157,9 +177,12 @@ PYTEST_OPTIONS = (
 )
 
 
+DAY_IN_NAME = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
+
+
 def day_in_name(name: str) -> int | None:
-    """The day that a file's name speaks of: day1_….ipynb is 1."""
-    found = re.match(r"day(\d+)(?![0-9])", name)
+    """The day that a file's name speaks of: day1_….ipynb is 1, and so are ada_day1.ipynb and Day 01.ipynb."""
+    found = DAY_IN_NAME.search(name)
     return int(found[1]) if found else None
 
 

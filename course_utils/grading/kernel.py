@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 import zmq
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import KernelManager
-from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager, RunningKernel
+from jupyter_client.provisioning import KernelProvisionerFactory
+from jupyter_core.utils import run_sync
+from nbval.kernel import RunningKernel
 
-CHECKS = Path(__file__).parents[1] / "checks"
+from .confinement import open_kernels
+
 LARGEST_MESSAGE = 64 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line and the cell times out
-KERNEL_CHECKS = (
-    '"""The checks as a grading kernel sees them: evidence, no answers."""\n\nfrom .evidence import checks_for\n'
-)
+PROVISIONER = "course-confined"
+NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
 class KernelLost(Exception):
@@ -36,38 +38,53 @@ class KernelLost(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one kernel: seconds for a cell, seconds to start, bytes of output for a cell, bytes of memory."""
+    """Of one kernel: seconds for a cell, seconds to start, bytes of output for a cell, bytes of memory, seconds of
+    processor time in all, bytes of files."""
 
     cell_seconds: float = 10.0
     start_seconds: float = 60.0
     output_bytes: int = 2**20
-    memory_bytes: int = 8 * 2**30
+    memory_bytes: int = 4 * 2**30
+    cpu_seconds: float = 600.0
+    scratch_bytes: int = 2**28
+
+
+@dataclass(frozen=True)
+class Start:
+    """How kernels start. confinement: as for `open_kernels`. warm: forked from a process that has imported. server:
+    the folder of one that runs; without it, this process starts its own."""
+
+    confinement: str = "best"
+    warm: bool = True
+    server: str = ""
 
 
 class GradingKernel(RunningKernel):
-    """nbval's kernel, started in a private scratch folder where `course_utils` holds no answers.
+    """nbval's kernel, confined, in a scratch folder of its own, where `course_utils` holds no answers.
 
-    Its `get_message` reads output while the cell still runs, and raises KernelLost when the cell's time is up, when it
-    prints too much, or when the process is gone.
+    server: the folder of a `KernelServer`; without one a cold server is started for this kernel alone. Its
+    `get_message` reads output while the cell still runs, and raises KernelLost when the cell's time is up, when it
+    prints too much, or when the process is gone. Raises OSError when the server is gone, NotConfined as open_kernels.
     """
 
-    def __init__(self, limits: Limits, deadline: float):
+    def __init__(self, limits: Limits, deadline: float, start: Start, day: int = 0, keys: Mapping[str, str] = NO_KEYS):
         self.limits, self.deadline = limits, deadline
-        self.scratch = Path(tempfile.mkdtemp(prefix="course_grade_"))
-        library, home = self.scratch / "lib", self.scratch / "home"
-        write_kernel_library(library)
-        home.mkdir()
-        self.km = KernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
-        self.km.connection_file = str(self.scratch / "connection.json")
-        self.km.start_kernel(
-            cwd=str(home),
-            env=kernel_environment(library, home),
-            stdout=open(os.devnull, "wb"),  # noqa: SIM115  the kernel process keeps it
-            stderr=open(os.devnull, "wb"),  # noqa: SIM115
-            preexec_fn=lambda: _set_limits(limits),
-            extra_arguments=["--HistoryManager.enabled=False", "--IPKernelApp.quiet=True"],
-        )
-        self.process_group = self.km.provisioner.pid
+        self.own = None if start.warm else open_kernels(start.confinement, warm=False)
+        config = {
+            "server": str(self.own.folder) if self.own else start.server,
+            "confinement": start.confinement,
+            "memory_bytes": limits.memory_bytes,
+            "cpu_seconds": limits.cpu_seconds,
+            "day": day,
+            "keys": dict(keys),
+        }
+        _register_provisioner()
+        self.km = KernelManager(kernel_name="course", kernel_spec_manager=CourseKernelspecs(config))
+        try:
+            self.km.start_kernel(extra_arguments=["--HistoryManager.enabled=False", "--IPKernelApp.quiet=True"])
+        except BaseException:
+            self._close_own()
+            raise
         self.buffer: deque = deque()
         self.begin_cell(limits.cell_seconds)
         self._connect()
@@ -81,13 +98,29 @@ class GradingKernel(RunningKernel):
         self.poller.register(self.kc.iopub_channel.socket, zmq.POLLIN)
 
     def wait_until_ready(self) -> None:
-        """Block until the kernel answers. Raises RuntimeError when it does not start."""
+        """Block until the kernel answers and is heard. Raises RuntimeError when it does not start."""
+        self.begin_cell(self.limits.start_seconds)
         try:
-            self.kc.wait_for_ready(timeout=self.limits.start_seconds)
-        except RuntimeError:
+            while not self._answers():
+                pass
+        except KernelLost as lost:
             self.stop()
-            raise
+            raise RuntimeError(f"The kernel does not start: {lost}") from None
         self.buffer.clear()
+
+    def _answers(self) -> bool:
+        """Ask a question; whether its end was heard: a subscriber misses what was said before it joined."""
+        asked = self.kc.kernel_info()
+        while self.get_message("shell")["parent_header"].get("msg_id") != asked:
+            pass
+        patience = time.monotonic() + 0.1
+        while time.monotonic() < patience:
+            if self.kc.iopub_channel.socket.poll(10):
+                self._listen()
+            said = (message for message in self.buffer if message["parent_header"].get("msg_id") == asked)
+            if any(message["content"].get("execution_state") == "idle" for message in said):
+                return True
+        return False
 
     def run(self, source: str, seconds: float | None = None) -> str | None:
         """Run a cell and return the error it raised, as "Name: text", or None. Raises KernelLost."""
@@ -107,7 +140,7 @@ class GradingKernel(RunningKernel):
 
     def begin_cell(self, seconds: float) -> None:
         """Start the clock and the count of output for a cell."""
-        self.seconds, self.heard = seconds, 0
+        self.seconds, self.heard, self.weighed = seconds, 0, time.monotonic()
         self.end = min(time.monotonic() + seconds, self.deadline)
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict:
@@ -123,6 +156,7 @@ class GradingKernel(RunningKernel):
                 self._listen()
             if stream == "shell" and self.kc.shell_channel.socket in ready:
                 return self._receive(self.kc.shell_channel)
+            self._verify_scratch()
             if not ready and not self.is_alive():
                 raise KernelLost("killed", "The cell ended the Python process")
             if time.monotonic() > self.end:
@@ -131,12 +165,23 @@ class GradingKernel(RunningKernel):
     def _listen(self) -> None:
         while self.kc.iopub_channel.socket.poll(0):
             self.buffer.append(self._receive(self.kc.iopub_channel))
-            if self.heard > self.limits.output_bytes:
-                raise KernelLost("killed", f"The cell printed more than {self.limits.output_bytes >> 10} KiB")
+
+    def _verify_volume(self) -> None:
+        if self.heard > self.limits.output_bytes:
+            raise KernelLost("killed", f"The cell printed more than {self.limits.output_bytes >> 10} KiB")
+
+    def _verify_scratch(self) -> None:
+        """Once a second: what the kernel wrote must stay small where no file system of its own holds it."""
+        if time.monotonic() < self.weighed + 1:
+            return
+        self.weighed = time.monotonic()
+        if weigh(self.km.provisioner.box) > self.limits.scratch_bytes:
+            raise KernelLost("killed", f"The cell wrote more than {self.limits.scratch_bytes >> 20} MiB of files")
 
     def _receive(self, channel) -> dict:
         frames = channel.socket.recv_multipart()
         self.heard += sum(len(frame) for frame in frames)
+        self._verify_volume()  # before it is parsed: a few bytes of JSON can become a hundred in memory
         try:
             return channel.session.deserialize(channel.session.feed_identities(frames)[1])
         except Exception as error:
@@ -151,62 +196,50 @@ class GradingKernel(RunningKernel):
 
     def stop(self) -> None:
         """Kill the kernel and all that it started, and delete its scratch folder."""
-        with contextlib.suppress(OSError):
-            os.killpg(self.process_group, signal.SIGKILL)
         self.kc.stop_channels()
-        self.km.shutdown_kernel(now=True)
-        for process in processes_with(f"HOME={self.scratch / 'home'}"):
+        run_sync(self._end)()
+        self.km.cleanup_resources()
+        self._close_own()
+
+    async def _end(self) -> None:
+        await self.km.provisioner.kill()
+        await self.km.provisioner.wait()
+
+    def _close_own(self) -> None:
+        if self.own:
+            self.own.close()
+
+
+class CourseKernelspecs(KernelSpecManager):
+    """Knows one kernelspec, "course": this Python's kernel, started by our provisioner with a given configuration."""
+
+    def __init__(self, provisioner: dict):
+        super().__init__()
+        self.provisioner = provisioner
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        stanza = {"provisioner_name": PROVISIONER, "config": self.provisioner}
+        return KernelSpec(
+            argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+            display_name="Course, confined",
+            language="python",
+            interrupt_mode="message",
+            metadata={"kernel_provisioner": stanza},
+        )
+
+
+def _register_provisioner() -> None:
+    """Make the provisioner known where the package is used without being installed, or with old entry points."""
+    known = KernelProvisionerFactory.instance().provisioners
+    value = "course_utils.grading.provisioner:ConfinedProvisioner"
+    known.setdefault(PROVISIONER, EntryPoint(PROVISIONER, value, KernelProvisionerFactory.GROUP_NAME))
+
+
+def weigh(folder: Path, most: int = 10_000) -> int:
+    """Bytes of the files in a folder and below, of the first `most` entries; a folder that cannot be read weighs 0."""
+    weight = 0
+    for place, _, names in islice(os.walk(folder), most):
+        for name in islice(names, most):
             with contextlib.suppress(OSError):
-                os.kill(process, signal.SIGKILL)
-        subprocess.run(["rm", "-rf", str(self.scratch)], stderr=subprocess.DEVNULL)  # rmtree gives up on deep folders
-
-
-def kernel_environment(library: Path, home: Path) -> dict[str, str]:
-    """The environment of student code: nothing of the grader's own but the path to programs."""
-    return {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        "PYTHONPATH": str(library),
-        "HOME": str(home),
-        "IPYTHONDIR": str(home / ".ipython"),
-        "MPLCONFIGDIR": str(home / ".matplotlib"),
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "LANG": "C.UTF-8",
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-    }
-
-
-def processes_with(setting: str) -> list[int]:
-    """The processes that have a setting in their environment, where the system shows it (Linux)."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if setting.encode() in (process / "environ").read_bytes().split(b"\0"):
-                found.append(int(process.name))
-    return found
-
-
-def write_kernel_library(folder: Path) -> None:
-    """Write a `course_utils` that holds the inputs of the checks and no answers."""
-    package = folder / "course_utils"
-    checks = package / "checks"
-    checks.mkdir(parents=True)
-    (package / "__init__.py").write_text('"""The part of the course that a grading kernel needs."""\n')
-    (checks / "__init__.py").write_text(KERNEL_CHECKS)
-    shutil.copy(CHECKS / "evidence.py", checks)
-    shutil.copytree(CHECKS / "inputs", checks / "inputs", ignore=shutil.ignore_patterns("__pycache__"))
-
-
-def _set_limits(limits: Limits) -> None:
-    for what, value in (
-        (resource.RLIMIT_DATA, limits.memory_bytes),  # not the address space: CUDA's libraries alone map gigabytes
-        (resource.RLIMIT_FSIZE, 64 * 2**20),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        most = resource.getrlimit(what)[1]
-        value = value if most == resource.RLIM_INFINITY else min(value, most)
-        with contextlib.suppress(ValueError, OSError):  # some systems do not know all of them
-            resource.setrlimit(what, (value, value))
+                weight += os.lstat(os.path.join(place, name)).st_blocks * 512
+    return weight

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 import nbformat
@@ -20,8 +20,8 @@ from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.verdict import Verdict, judge
 
-from .errors import one_line
-from .kernel import GradingKernel, KernelLost, Limits
+from .errors import CourseError, one_line
+from .kernel import GradingKernel, KernelLost, Limits, Start
 from .official import checks_of, reference_answers
 
 PROPERTY = "course_result"
@@ -51,6 +51,8 @@ class Job:
     settled: dict[str, Verdict] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     seconds: float = 300.0
+    start: Start = field(default_factory=Start)
+    keys: Mapping[str, str] = field(default_factory=dict)
 
 
 class GradePlugin:
@@ -94,7 +96,7 @@ class GradedNotebook(IPyNbFile):
         self.deadline = time.monotonic() + self.job.seconds
         try:
             self.kernel = self.launch()
-        except (RuntimeError, OSError) as error:
+        except (RuntimeError, OSError, CourseError) as error:
             self.trouble = f"Not graded: no kernel starts on this machine. {error}"
 
     def teardown(self) -> None:
@@ -121,7 +123,12 @@ class GradedNotebook(IPyNbFile):
         ]
 
     def launch(self) -> GradingKernel:
-        kernel = GradingKernel(self.job.limits, self.deadline)
+        """A kernel that is ready; a cold one where the process that forks warm ones is gone."""
+        job = self.job
+        try:
+            kernel = GradingKernel(job.limits, self.deadline, job.start, job.day, job.keys)
+        except OSError:
+            kernel = GradingKernel(job.limits, self.deadline, replace(job.start, warm=False), job.day, job.keys)
         kernel.wait_until_ready()
         return kernel
 

@@ -6,6 +6,7 @@ one between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` in a check cell 
 
 import copy
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from course_utils.checks.evidence import UNWRITTEN
@@ -46,7 +47,7 @@ def stub_source(cell) -> str:
     """
     lines = cell.source.split("\n")
     for region in reversed(find_regions(cell.source)):
-        stands_in = [region.indent + STUB] if region.kind == SOLUTION and not _is_given(cell) else []
+        stands_in = [region.indent + STUB] if region.kind == SOLUTION and not is_given(cell) else []
         lines[region.begin : region.end + 1] = stands_in
     return "\n".join(lines).rstrip("\n")
 
@@ -61,7 +62,8 @@ def is_check(cell) -> bool:
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
 
 
-def _is_given(cell) -> bool:
+def is_given(cell) -> bool:
+    """Whether the code above this cell's region is what a student starts from."""
     return cell.metadata.get("course", {}).get("stub") == "given"
 
 
@@ -124,26 +126,34 @@ def find_leaks(solution) -> list[Leak]:
     Left out are lines too common to give anything away (see `_tells`), lines that the same cell gives anyway, and the
     code of cells marked `stub: given`: code to mend resembles an answer on purpose.
     """
-    visible = [(_squeeze(cell.source), _squeeze(_text_of(cell))) for cell in release_exercise(solution).cells]
+    visible = [(squeeze(cell.source), squeeze(_text_of(cell))) for cell in release_exercise(solution).cells]
     shown = [
-        ("" if _is_given(cell) else source, output)
+        ("" if is_given(cell) else source, output)
         for cell, (source, output) in zip(solution.cells, visible, strict=True)
     ]
     leaks = []
+    for index, number, line in telling_lines(solution):
+        needle = squeeze(line)
+        for where, (source, output) in enumerate(shown):
+            if needle in source or needle in output:
+                text = solution.cells[index].source.split("\n")[number].strip()
+                leaks.append(Leak(index, number, text, where, needle not in source))
+                break
+    return leaks
+
+
+def telling_lines(solution) -> Iterator[tuple[int, int, str]]:
+    """The lines of solution regions that say something about the answer and that their own cell does not give anyway:
+    the index of the cell, that of the line in it, and the line without its comment."""
     for index, cell in enumerate(solution.cells):
         if cell.cell_type != "code" or not is_answer(cell):
             continue
-        lines = cell.source.split("\n")
+        given, lines = squeeze(stub_source(cell)), cell.source.split("\n")
         for region in find_regions(cell.source):
             for number in range(region.begin + 1, region.end):
-                needle = _squeeze(lines[number].split("  #")[0])
-                if not _tells(lines[number], needle) or needle in visible[index][0]:
-                    continue
-                for where, (source, output) in enumerate(shown):
-                    if needle in source or needle in output:
-                        leaks.append(Leak(index, number, lines[number].strip(), where, needle not in source))
-                        break
-    return leaks
+                line = lines[number].split("  #")[0].strip()
+                if _tells(lines[number], squeeze(line)) and squeeze(line) not in given:
+                    yield index, number, line
 
 
 def _tells(line: str, squeezed: str) -> bool:
@@ -154,7 +164,8 @@ def _tells(line: str, squeezed: str) -> bool:
     return not head and not bare_return and len(squeezed) >= 12
 
 
-def _squeeze(text: str) -> str:
+def squeeze(text: str) -> str:
+    """Text without spaces, so that its lines are found however they are laid out."""
     return re.sub(r"\s+", "", text)
 
 

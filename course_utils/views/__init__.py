@@ -14,6 +14,7 @@ _HOMES = {
     "MaskPainter": "painter",
     "MemoryCalculator": "calculator",
     "OnlineSoftmaxStepper": "online_softmax",
+    "ProgressMap": "progress_map",
     "Quiz": "quiz",
     "SaturationExplorer": "saturation",
     "TemperatureExplorer": "temperature",

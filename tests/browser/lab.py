@@ -128,6 +128,7 @@ class Lab:
         settings = folder / "config" / "labconfig" / "default_setting_overrides.json"
         settings.parent.mkdir(parents=True)
         settings.write_text(json.dumps(_SETTINGS))
+        shutil.copy(REPOSITORY / "labconfig" / "page_config.json", settings.parent)
         # The kernel is the one beside this Python: these folders are looked at before sys.prefix, not instead of it.
         environment = dict(
             os.environ,

@@ -726,7 +726,7 @@ def triton_inner_loop(rng):
         rung("two heads", (2, 6, 32, 16), blocks, "A descriptor holds all heads: load from [head, j, 0]."),
         rung("5 keys past the last whole block", (1, 8, 37, 16), blocks, "The first call has MASKED False and goes through the whole blocks. The second has MASKED True, starts where the first ended, and finds acc, l and m as the first left them."),
         rung("causal, 34 tokens", (1, 34, 34, 16), blocks, "Where MASKED is True, columns beyond last are −∞ before the maximum is taken. Blocks from stop on are not visited.", causal=True),
-        rung("causal, 18 queries, 45 keys", (1, 18, 45, 16), blocks, "The columns count from j: columns = j + tl.arange(0, BLOCK_K). last has one number for each query, so it is last[:, None].", causal=True),
+        rung("causal, 18 queries, 45 keys", (1, 18, 45, 16), blocks, "The columns count from j, not from 0, and there are BLOCK_K of them. last has one number for each query, so it is last[:, None].", causal=True),
         rung("causal, D = 32, blocks of 16 queries and 32 keys", (1, 10, 40, 32), (16, 32), "A tile is BLOCK_Q × BLOCK_K, and acc is BLOCK_Q × D. Rows are queries.", causal=True),
         rung("scores of some hundreds", (1, 8, 40, 16), blocks, "2^s overflows for s of some hundreds: subtract the running maximum first, in the same units. m counts in powers of two, so it is the maximum of the scores times scale_log2.", size=12.0),
         Rung("causal, a later score far above the others", (*leap, True, *blocks), "The first queries do not see the last key, whose score is in the thousands. Put −∞ into s before tl.max.", through_the_kernel),

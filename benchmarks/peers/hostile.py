@@ -1,0 +1,208 @@
+"""What hostile submissions do to nbgrader, to otter and to our grader: the test corpus through all three, as a page.
+
+Each entry of tests/hostile is handed in beside a blameless solution, alone with a grader in a throwaway sandbox. What
+was found is kept in hostile.json as it comes, so that a run that was stopped goes on; docs/peers.md is written when
+every entry has met every grader.
+usage: python benchmarks/peers/hostile.py [--venv DIR] [--jobs N] [--seconds S] [--names TEXT …] [--again] [--out DIR]
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from hostile.corpus import CORPUS, MARKER
+from hostile.entries import Entry
+
+from course_utils.grading.official import COURSE, reference_answers
+from peers.graders import DAY, GRADERS, NOTEBOOK, Grader, Otter, Ours, make_graders
+from peers.outcome import NOT_APPLICABLE, Row, judge, page
+from peers.sandbox import run_confined
+from peers.students import filled
+from peers.venvs import ROOT
+
+PAGE = ROOT / "docs" / "peers.md"
+HOSTILE, BLAMELESS = "ada", "zoe"
+LARGEST = 50 * 2**20  # of a file that is converted for otter
+KINDS = {  # by the module of the corpus
+    "files": "files, notebooks and archives",
+    "runaways": "what runs away",
+    "patches": "patched tools and lying objects",
+    "messages": "forged messages",
+    "thieves": "reading, writing and calling out",
+}
+INTRO = """\
+# The same hostile work under three graders
+
+`python benchmarks/peers/hostile.py` wrote this page on {date}: {count} submissions from `tests/hostile/`, each handed
+in beside a blameless one and graded by {versions}, Python {python}.
+
+Each grader met each submission alone, in a throwaway sandbox without network, with a private `/tmp`, 6 GiB of address
+space a process and 200 processes in all, and was stopped after {seconds} s. The limits help the peers, which set none
+themselves.
+
+- nbgrader has `solutions/` as its source, unchanged. Its check cells are ours, and run in the student's kernel
+  together with the answers that they compare with.
+- otter has a test file for each exercise, with the same inputs, and `np.allclose` against stored numbers. Each
+  submission's check cells call `grader.check`. An exercise that builds on one that failed is lent a right answer, as
+  ours does. The blameless submission is graded after the hostile one, by a command of its own, where the hostile one
+  tries to leave something. `otter grade`, which starts a Docker container a submission, was not tried.
+- What a submission deserves follows our rule: the answer cells count, and nothing else that came with them. The peers
+  run the whole notebook, so a student's own cell can cost points there that it does not cost here.
+- The corpus was written against our grader. An attack on a peer would be written otherwise, so a peer that was not
+  moved by one of these need not be safe from its kind.
+- Archives, and what calls a server, were not given to the peers: neither of the two commands unpacks an archive, and
+  the sandbox has no network. File names are what each grader asks for.
+
+Each cell says what went wrong: points too many or too few against what the submission deserves, of 25; a grader that
+hung, was killed or gave no grade; another student's grade that changed, or a batch that ended before it; a process or
+a file left behind.
+"""
+
+
+def main() -> None:
+    """Run what is not there yet, then write the page if all is."""
+    asked = arguments()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    store = asked.out / "hostile.json"
+    found = json.loads(store.read_text(encoding="utf-8")) if store.exists() and not asked.again else {}
+    graders = make_graders(asked.only or GRADERS, asked.venv, jobs=1)
+    entries = [entry for entry in CORPUS.values() if not asked.names or any(n in entry.name for n in asked.names)]
+    with tempfile.TemporaryDirectory(prefix="course_peers_") as folder, ThreadPoolExecutor(asked.jobs) as pool:
+        prepared = prepare(graders, Path(folder))
+        waiting = {
+            pool.submit(meet, graders[name], prepared[name], entry, asked.seconds): (entry.name, name)
+            for entry in entries
+            for name in graders
+            if name not in found.get(entry.name, {})
+        }
+        for number, done in enumerate(as_completed(waiting), start=1):
+            entry, name = waiting[done]
+            found.setdefault(entry, {})[name] = done.result()
+            store.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            print(f"{number}/{len(waiting)} {entry} | {name}: {', '.join(done.result()) or 'as deserved'}", flush=True)
+    write_page(found, asked.seconds)
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line asks for."""
+    build = ROOT / "build" / "peers"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--venv", type=Path, default=build, help="folder of the peers' environments")
+    parser.add_argument("--jobs", type=int, default=1, help="sandboxes at a time")
+    parser.add_argument("--seconds", type=float, default=120, help="after which a grader is stopped")
+    parser.add_argument("--names", nargs="*", default=[], help="only entries with one of these in their names")
+    parser.add_argument("--only", nargs="*", choices=list(GRADERS), help="only these graders")
+    parser.add_argument("--again", action="store_true", help="forget what was found before")
+    parser.add_argument("--out", type=Path, default=build, help="folder for hostile.json")
+    return parser.parse_args()
+
+
+def prepare(graders: dict[str, Grader], folder: Path) -> dict[str, Path]:
+    """A place for each grader, as it is before submissions come."""
+    places = {}
+    for name, grader in graders.items():
+        places[name] = folder / name
+        places[name].mkdir()
+        grader.prepare(places[name])
+        (places[name] / "home").mkdir(exist_ok=True)
+        grader.run([str(grader.python), "-c", "import matplotlib.font_manager"], places[name])  # fills its cache
+    return places
+
+
+def meet(grader: Grader, prepared: Path, entry: Entry, seconds: float) -> list[str]:
+    """What went wrong when a grader met an entry."""
+    with tempfile.TemporaryDirectory(prefix="course_peers_") as folder:
+        place, written = Path(folder, "place"), Path(folder, "written")
+        written.mkdir()
+        shutil.copytree(prepared, place)
+        os.chmod(folder, 0o755)
+        if entry.needs == "network" and not isinstance(grader, Ours):
+            return [NOT_APPLICABLE]
+        commands = hand_in(grader, place, entry.write(written))
+        if commands is None:
+            return [NOT_APPLICABLE]
+        alone = isinstance(grader, Otter) and not entry.needs
+        run = run_confined(grader, commands[:1] if alone else commands, place, seconds)
+    scores = grader.scores(run.results, [] if isinstance(grader, Ours) else [HOSTILE, BLAMELESS])
+    blameless = scores.pop(BLAMELESS, None)
+    score = next((score for score in scores.values()), None)
+    return judge(run, score, entry.score, full_marks() if alone else blameless, full_marks(), MARKER)
+
+
+def hand_in(grader: Grader, place: Path, written: Path) -> list[list[str]] | None:
+    """Put a hostile and a blameless submission into the place; the commands that grade them, None if it cannot be."""
+    blameless = filled(reference_answers(COURSE.notebook(DAY)))
+    if isinstance(grader, Ours):
+        (place / "given").mkdir()
+        shutil.move(written, place / "given" / written.name)
+        beside = place / "beside" / BLAMELESS / "day1" / f"{NOTEBOOK}.ipynb"
+        beside.parent.mkdir(parents=True)
+        beside.write_bytes(blameless)
+        return grader.grade(f"given/{written.name}", "beside")
+    (written, *more) = written.iterdir() if written.is_dir() else [written]
+    if more or written.suffix != ".ipynb":
+        return None
+    grader.lay_out(place, {HOSTILE: b"", BLAMELESS: blameless})
+    target = place / grader.path_of(HOSTILE)
+    target.unlink()
+    if written.is_symlink() or written.stat().st_size > LARGEST:
+        shutil.move(written, target)
+    else:
+        inside = Path("/tmp/place", grader.path_of(HOSTILE)).parent
+        data = written.read_bytes().replace(str(written.parent).encode(), str(inside).encode())
+        target.write_bytes(grader.convert(data))
+    return grader.commands([HOSTILE, BLAMELESS])
+
+
+def full_marks() -> float:
+    """The points of the day."""
+    return sum(question.points for question in COURSE.questions(DAY))
+
+
+def by_title(found: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What was found for an entry, by the names that a reader knows the graders by."""
+    return {grader.name: found[name] for name, grader in GRADERS.items()}
+
+
+def write_page(found: dict, seconds: float) -> None:
+    """Write docs/peers.md, if every entry has met every grader."""
+    missing = [name for name in CORPUS if found.get(name, {}).keys() != GRADERS.keys()]
+    if missing:
+        print(f"{len(missing)} of {len(CORPUS)} entries have not met all graders yet; the page is not written")
+        return
+    rows = [
+        Row(
+            KINDS[kind],
+            entry.name,
+            entry.tries,
+            entry.score,
+            {g.name: found[entry.name][n] for n, g in GRADERS.items()},
+        )
+        for kind in KINDS
+        for entry in import_module(f"hostile.{kind}").ENTRIES
+    ]
+    intro = INTRO.format(
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
+        count=len(rows),
+        versions=", ".join(f"{made.name} ({made.version})" for made in GRADERS.values()),
+        python=platform.python_version(),
+        seconds=f"{seconds:g}",
+    )
+    PAGE.write_text(page(rows, intro), encoding="utf-8")
+    print(f"written to {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

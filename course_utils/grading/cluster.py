@@ -1,0 +1,195 @@
+"""A class graded on a Dask cluster: its workers need the installed course, and get everything else with the work."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import tempfile
+import threading
+import time
+import warnings
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from course_utils.checks.exercise import days_with_exercises
+
+from .errors import CourseError, one_line
+from .grade import Graded, Settings
+from .official import KEYS, Official
+from .workers import FATAL, Paper, grade_paper, unreadable
+
+TRIES = 3  # of a paper whose workers die
+SECONDS_TO_CONNECT = 20
+SECONDS_WITHOUT_WORKERS = 60
+
+
+@dataclass(frozen=True)
+class OfficialParcel:
+    """The official side of some days as bytes by file name. digests: what Official.digest says of each day here."""
+
+    files: Mapping[str, bytes]
+    digests: Mapping[int, str]
+    package: str
+
+
+def grade_there(papers: Iterator[Paper], settings: Settings, address: str) -> Iterator[tuple[Paper, Graded]]:
+    """Grade on the cluster whose scheduler has an address; yields each paper with its result, as they finish.
+
+    A worker process has one paper at a time, whatever its threads; workers may come and go. When one dies, its paper is
+    tried on others, twice; what still ends its worker is unreadable. Raises CourseError where dask is not installed, no
+    scheduler or no worker is there, or a worker has another course.
+    """
+    first = next(papers, None)
+    if first is None:
+        return
+    parcel_of = cache(lambda day: official_parcel(settings.official, day))
+    plain = replace(settings, official=Official(Path()))
+    with _connected(address) as cluster:
+        waiting, deaths = deque([first]), Counter()
+        while True:
+            for worker in cluster.idle():
+                paper = waiting.popleft() if waiting else next(papers, None)
+                if paper is None:
+                    break
+                cluster.give(worker, paper, parcel_of(paper.day), plain)
+            if not cluster.running and not waiting:
+                return
+            for paper, graded in cluster.finished():
+                if graded is None:
+                    deaths[paper.place] += 1
+                    if deaths[paper.place] < TRIES:
+                        waiting.append(paper)
+                        continue
+                    graded = unreadable(paper, settings, f"{paper.name}: {FATAL}")
+                yield paper, graded
+
+
+class Cluster:
+    """The workers behind a scheduler, and the paper that each of them has. Its methods raise CourseError."""
+
+    def __init__(self, client, address: str):
+        self.client, self.address = client, address
+        self.running: dict = {}  # future -> (worker's address, paper)
+        self.seen = time.monotonic()
+
+    def idle(self) -> list[str]:
+        """The workers without a paper. There may be none for a while, but not for long."""
+        with self._talking():
+            workers = set(self.client.nthreads())
+        if workers:
+            self.seen = time.monotonic()
+        elif time.monotonic() > self.seen + SECONDS_WITHOUT_WORKERS:
+            raise CourseError(f"{self.address}: the scheduler has no workers; start one: dask worker {self.address}")
+        return sorted(workers - {worker for worker, _ in self.running.values()})
+
+    def give(self, worker: str, paper: Paper, parcel: OfficialParcel, settings: Settings) -> None:
+        """Start a paper on a worker."""
+        with self._talking(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its size
+            future = self.client.submit(grade_parcel, paper, parcel, settings, workers=[worker], pure=False)
+        self.running[future] = worker, paper
+
+    def finished(self) -> list[tuple[Paper, Graded | None]]:
+        """Wait a second at most for papers that are finished; None stands for the result where a worker died."""
+        from distributed import wait
+
+        with self._talking():
+            try:
+                ended = wait(list(self.running), timeout=1, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
+                alive = self.client.nthreads()
+                ended = [future for future, (worker, _) in self.running.items() if worker not in alive]
+            return [(self.running.pop(future)[1], self._result(future)) for future in ended]
+
+    def _result(self, future) -> Graded | None:
+        from distributed import KilledWorker
+
+        try:
+            return future.result() if future.done() else None
+        except KilledWorker:
+            return None
+        except CourseError as error:
+            raise CourseError(f"{self.address}: {error}") from None
+        except Exception as error:
+            why = one_line(f"{type(error).__name__}: {error}")
+            raise CourseError(f"{self.address}: a worker cannot grade ({why}); install the same course there") from None
+        finally:
+            future.cancel()
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, CancelledError) as error:
+            why = one_line(str(error)) or type(error).__name__
+            raise CourseError(f"{self.address}: the Dask scheduler went away ({why})") from None
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Cluster]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise CourseError('--dask needs packages that are missing: pip install "course_utils[cluster]"') from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
+    try:
+        client = Client(address, timeout=SECONDS_TO_CONNECT)
+    except (OSError, ValueError) as error:
+        raise CourseError(f"{address}: no Dask scheduler answers there ({one_line(str(error), 200)})") from None
+    cluster = Cluster(client, address)
+    try:
+        yield cluster
+    finally:
+        with contextlib.suppress(OSError, CancelledError):
+            client.cancel(list(cluster.running))
+        client.close(timeout=5)
+
+
+def official_parcel(official: Official, day: int | None) -> OfficialParcel:
+    """The official side of a day, or of every day when it is not known, for a machine that has only the package."""
+    days = days_with_exercises() if day is None else [day]
+    files = {official.path(each).name: official.path(each).read_bytes() for each in days}
+    keys = {str(each): dict(official.keys(each)) for each in days}
+    digests = {each: official.digest(each) for each in days}
+    return OfficialParcel(files | {KEYS: json.dumps(keys).encode()}, digests, version("course_utils"))
+
+
+def grade_parcel(paper: Paper, parcel: OfficialParcel, settings: Settings) -> Graded:
+    """Grade a paper. This is what a Dask worker runs. Raises CourseError when its course is not the sender's."""
+    with _AT_WORK:
+        official = _unpack(parcel)
+        return grade_paper(paper, replace(settings, official=official))
+
+
+_AT_WORK = threading.Lock()  # grading takes over sys.stdout
+_UNPACKED: dict[tuple, tempfile.TemporaryDirectory] = {}
+
+
+def _unpack(parcel: OfficialParcel) -> Official:
+    """The official side in a folder of this process, written once."""
+    if parcel.package != version("course_utils"):
+        raise CourseError(_other_course(f"course_utils {version('course_utils')}, not {parcel.package}"))
+    known = tuple(parcel.digests.items())
+    if known not in _UNPACKED:
+        folder = tempfile.TemporaryDirectory(prefix="course_official_")
+        Path(folder.name, "solutions").mkdir()
+        for name, data in parcel.files.items():
+            Path(folder.name, name if name == KEYS else f"solutions/{name}").write_bytes(data)
+        official = Official(Path(folder.name))
+        if any(official.digest(day) != digest for day, digest in parcel.digests.items()):
+            raise CourseError(_other_course("other checks or another grader"))
+        _UNPACKED[known] = folder
+    return Official(Path(_UNPACKED[known].name))
+
+
+def _other_course(what: str) -> str:
+    from distributed import get_worker
+
+    return f"the worker {get_worker().address} has {what}; install the same course there as here"

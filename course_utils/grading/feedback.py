@@ -1,0 +1,124 @@
+"""A page of feedback for a student: verdicts, messages, hints and the student's own code, in one file of HTML."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from .collect import safe_name
+from .grade import Graded
+from .official import Official
+from .plugin import Result
+from .tasks import Task, day_title, tasks
+
+LONGEST_CODE = 20_000  # characters of an answer that are shown
+MOST_LINES = 500
+SIGNS = {
+    "passed": ("✓", "passed"),
+    "failed": ("✗", "not right yet"),
+    "error": ("!", "error"),
+    "missing": ("–", "not answered"),
+    "forbidden": ("⊘", "not allowed"),
+    "timeout": ("…", "out of time"),
+    "killed": ("■", "stopped"),
+}
+
+
+def write_feedback(graded: Graded, official: Official, out: Path) -> Path:
+    """Write `out/feedback/<student>/<day>.html` and return its path; a notebook of no known day is `notebook.html`."""
+    folder = out / "feedback" / safe_name(graded.student)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = "notebook.html" if graded.day is None else f"day{graded.day}.html"
+    unfinished = folder / f".{name}.part"
+    unfinished.write_text(feedback_page(graded, official), encoding="utf-8")
+    os.replace(unfinished, folder / name)
+    return folder / name
+
+
+def feedback_page(graded: Graded, official: Official) -> str:
+    """The page of one graded submission. It needs no script, and a browser fetches nothing for it.
+
+    What is a student's is escaped, and characters that cannot be seen or that turn the text round are spelt out.
+    """
+    known = {} if graded.day is None else tasks(official, graded.day)
+    return _template().render(
+        css=Markup(_beside("feedback.css")),
+        day="Your notebook" if graded.day is None else day_title(official, graded.day),
+        student=spell_out(graded.student)[:200],
+        notebook=spell_out(graded.notebook)[:200],
+        message=spell_out(graded.message),
+        score=f"{graded.score:g} of {graded.max_score:g} points",
+        exercises=[_Exercise.of(each, known, graded.answers.get(each.id)) for each in graded.exercises],
+    )
+
+
+def spell_out(text: str) -> str:
+    """Text in which every character that does not print, also one that turns the direction round, shows its code."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"⟦U+{ord(c):04X}⟧" for c in text.replace("\r\n", "\n"))
+
+
+@dataclass(frozen=True)
+class _Exercise:
+    """What the page says of an exercise."""
+
+    id: str
+    title: str
+    points: str
+    status: str
+    sign: str
+    verdict: str
+    message: str
+    misconception: str
+    hints: tuple[Markup, ...]
+    code: Markup
+    cut: str
+
+    @classmethod
+    def of(cls, result: Result, known: dict[str, Task], answer: str | None) -> _Exercise:
+        task = known.get(result.id, Task(result.id, ()))
+        sign, verdict = SIGNS.get(result.status, ("?", result.status))
+        code, cut = _code(answer or "")
+        return cls(
+            id=result.id,
+            title=task.title,
+            points=f"{result.score:g} of {result.max_score:g}",
+            status=result.status,
+            sign=sign,
+            verdict=verdict,
+            message=spell_out(result.message),
+            misconception=result.misconception or "",
+            hints=() if result.status == "passed" else tuple(map(Markup, task.hints)),
+            code=code,
+            cut=cut,
+        )
+
+
+def _code(source: str) -> tuple[Markup, str]:
+    """An answer as coloured lines with numbers, and a note where it had to be cut."""
+    spelt = spell_out(source[:LONGEST_CODE])
+    shown = "\n".join(spelt[:LONGEST_CODE].split("\n")[:MOST_LINES])
+    cut = ""
+    if len(source) > LONGEST_CODE or len(shown) < len(spelt):
+        cut = f"Cut here: the answer has {len(source):,} characters, and only its beginning is shown."
+    if not shown.strip():
+        return Markup(""), cut
+    formatter = HtmlFormatter(linenos="inline", nowrap=False, cssclass="code", wrapcode=True)
+    return Markup(highlight(shown, PythonLexer(stripnl=False), formatter)), cut
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_beside("feedback.html"))
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

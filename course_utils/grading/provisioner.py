@@ -1,0 +1,127 @@
+"""The provisioner of confined kernels: to Jupyter and nbval they are kernels like any other.
+
+A kernelspec whose metadata say `"kernel_provisioner": {"provisioner_name": "course-confined", "config": {...}}` is
+started by it. Without a "server" in the config, the server of this process is asked, and started if need be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import select
+import signal
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.provisioning import LocalProvisioner
+from traitlets import Dict, Float, Int, Unicode
+
+from .confinement import INSIDE, kernel_environment, remove, shared_kernels
+
+GIB = 2**30
+
+
+class ConfinedProvisioner(LocalProvisioner):
+    """Asks a `KernelServer` for kernels. It listens on sockets in the file system, since there is no network."""
+
+    server = Unicode(help="The folder of a server; by default that of this process is used.").tag(config=True)
+    confinement = Unicode("best", help="How to confine where this process has to start the server.").tag(config=True)
+    memory_bytes = Int(4 * GIB, help="Of data, for the kernel.").tag(config=True)
+    cpu_seconds = Float(600.0, help="Of processor time, for the kernel.").tag(config=True)
+    day = Int(0, help="The day that `keys` belong to.").tag(config=True)
+    keys = Dict(help="What the hidden inputs are drawn from, by grade_id.").tag(config=True)
+
+    box: Path | None = None
+    wire: socket.socket | None = None
+    heard = b""
+    status: int | None = None
+
+    @property
+    def has_process(self) -> bool:
+        return self.wire is not None
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        if not self.server:
+            self.server = str(shared_kernels(self.confinement).folder)
+        self.settings = json.loads((Path(self.server) / "settings.json").read_text(encoding="utf-8"))
+        if self.box is None:
+            self.box = Path(tempfile.mkdtemp(dir=Path(self.server) / "boxes", prefix=""))
+            manager = self.parent
+            manager.transport, manager.ip, manager.cache_ports = "ipc", str(self.box / "k"), False
+            manager.connection_file = str(self.box / "c")
+        return await super().pre_launch(**kwargs)
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+        library = INSIDE if self.settings["level"] == "bubblewrap" else str(Path(self.server) / "lib")
+        request = {
+            "box": str(self.box),
+            "argv": cmd[cmd.index("-m") + 1 :],
+            "env": kernel_environment(library, "~"),
+            "limits": {"memory": self.memory_bytes, "seconds": self.cpu_seconds},
+            "read": self.settings["read"],
+            "day": self.day,
+            "keys": self.keys,
+        }
+        self.status, self.heard = None, b""
+        self.wire = socket.socket(socket.AF_UNIX)
+        try:
+            self.wire.settimeout(60)
+            self.wire.connect(str(Path(self.server) / "server.sock"))
+            self.wire.sendall(json.dumps(request).encode() + b"\n")
+            self._hear()
+        except OSError:
+            self._hang_up()
+            raise
+        self.wire.setblocking(False)
+        return self.connection_info
+
+    async def poll(self) -> int | None:
+        """None while the kernel runs, else the status with which it ended."""
+        if self.wire is None:
+            return 0 if self.status is None else self.status
+        while self.status is None and select.select([self.wire], [], [], 0)[0]:
+            self._hear()
+        return self.status
+
+    async def wait(self) -> int | None:
+        """Until the kernel and all that it started have ended."""
+        while (status := await self.poll()) is None:
+            await asyncio.sleep(0.005)
+        self._hang_up()
+        return status
+
+    async def send_signal(self, signum: int) -> None:
+        if self.wire is not None:
+            with contextlib.suppress(OSError):
+                self.wire.sendall(json.dumps({"signal": int(signum)}).encode() + b"\n")
+
+    async def kill(self, restart: bool = False) -> None:
+        await self.send_signal(signal.SIGKILL)
+
+    async def terminate(self, restart: bool = False) -> None:
+        await self.send_signal(signal.SIGKILL)
+
+    async def cleanup(self, restart: bool = False) -> None:
+        if not restart and self.box is not None:
+            self._hang_up()
+            remove(self.box)
+
+    def _hear(self) -> None:
+        """Take what the server says. Raises ConnectionError when it hangs up before the kernel started."""
+        part = self.wire.recv(4096)
+        self.heard += part
+        for line in self.heard.splitlines():
+            with contextlib.suppress(ValueError):
+                self.status = json.loads(line).get("exit", self.status)
+        if not part and self.status is None:
+            self.status = -1  # the server is gone, and the kernel with it
+            if not self.heard:
+                raise ConnectionError("the process that starts kernels hung up")
+
+    def _hang_up(self) -> None:
+        if self.wire is not None:
+            self.wire.close()
+            self.wire = None

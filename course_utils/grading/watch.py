@@ -1,0 +1,100 @@
+"""What a teacher sees while submissions are graded: a bar with the time left, and each result as it comes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from .classroom import ClassResult, grade_class
+from .collect import Submission
+from .errors import one_line
+from .grade import Graded, Settings
+from .plugin import Result
+from .report import print_table
+
+MOST_TABLES = 10
+
+
+def watch_class(submissions: Sequence[Submission], settings: Settings, tables: bool, **options) -> ClassResult:
+    """`grade_class`, shown: a table each for a few submissions, a line each and a summary for a class.
+
+    options: of `grade_class`. A KeyboardInterrupt is passed on after it was said how far the grading came.
+    """
+    with Watch(len(submissions), tables) as watch:
+        try:
+            result = grade_class(submissions, settings, on_graded=watch.on_graded, on_result=watch.on_result, **options)
+        except KeyboardInterrupt:
+            watch.stopped(kept=options.get("out") is not None)
+            raise
+    if not tables:
+        print(summary(result))
+    return result
+
+
+class Watch:
+    """Shows results: a table each for a few, a line each for a class; the bar only where there is a terminal."""
+
+    def __init__(self, total: int, tables: bool):
+        self.total, self.done = total, 0
+        self.console = Console(highlight=False)
+        self.show: Callable[[Graded], None] = self._table if tables else self._line
+        on = self.console if self.console.is_terminal else Console(stderr=True, highlight=False)
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
+        columns += [MofNCompleteColumn(), TimeRemainingColumn()]
+        self.bar = Progress(*columns, console=on, disable=not on.is_terminal, transient=True)
+        self.task = self.bar.add_task("grading", total=total)
+
+    def __enter__(self) -> Watch:
+        self.bar.start()
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.bar.stop()
+
+    def on_graded(self, graded: Graded) -> None:
+        """Show a submission that is finished."""
+        self.done += 1
+        self.show(graded)
+        self.bar.advance(self.task)
+
+    def on_result(self, result: Result) -> None:
+        """Show how far the only submission is."""
+        self.bar.update(self.task, description=f"{result.id} {result.status}")
+
+    def stopped(self, kept: bool) -> None:
+        """Say how far it came, and how to go on."""
+        self.bar.stop()
+        how = "the same command takes up from there" if kept else "with --out DIR they would have been kept"
+        print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
+
+    def _table(self, graded: Graded) -> None:
+        if graded.status != "unreadable":
+            print_table(graded, self.console)
+
+    def _line(self, graded: Graded) -> None:
+        day = "day ?" if graded.day is None else f"day {graded.day}"
+        points = f"{graded.score:g} of {graded.max_score:g}"
+        said = f"unreadable: {graded.message}" if graded.status == "unreadable" else f"{points} points"
+        line = f"{one_line(graded.student, 60)}, {day}: {one_line(said, 300)}"
+        self.console.print(line, markup=False, emoji=False, soft_wrap=True)
+
+
+def summary(result: ClassResult) -> str:
+    """A class in one line: how many submissions, and how they did."""
+    graded = result.graded
+    parts = [f"{len(graded)} submissions", f"{_count(graded, 'passed')} with all points"]
+    if full := sum(each.max_score for each in graded):
+        parts.append(f"{100 * sum(each.score for each in graded) / full:.0f} % of the points on average")
+    if unreadable := _count(graded, "unreadable"):
+        parts.append(f"{unreadable} unreadable")
+    if result.reused:
+        parts.append(f"{result.reused} not run again, since they did not change or equal another")
+    return "; ".join(parts)
+
+
+def _count(graded: Sequence[Graded], status: str) -> int:
+    return sum(each.status == status for each in graded)

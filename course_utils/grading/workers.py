@@ -1,0 +1,225 @@
+"""Worker processes of this machine: each grades one submission at a time, and one that dies costs no result."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+import course_utils
+
+from .confinement import open_kernels
+from .errors import CourseError, one_line
+from .grade import Graded, Settings, grade_submission
+from .plugin import Result
+
+PACKAGES = str(Path(course_utils.__file__).parents[1])
+LONE_TRIES = 2
+FATAL = "it ends the process that grades it, each time that it is tried"
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A submission that was read; `grade_submission` takes it as it takes a Submission.
+
+    place: its number in the class. key: what its result is kept under.
+    """
+
+    place: int
+    student: str
+    name: str
+    day: int | None
+    data: bytes = b""
+    key: str = ""
+    lms_id: str = ""
+
+    def read(self) -> bytes:
+        """The bytes of the notebook."""
+        return self.data
+
+
+def grade_paper(paper: Paper, settings: Settings, on_result: Callable[[Result], None] | None = None) -> Graded:
+    """Grade one submission; whatever goes wrong with it is its result."""
+    try:
+        return grade_submission(paper, settings, on_result)
+    except CourseError as error:
+        return unreadable(paper, settings, f"{paper.name}: {error}")
+    except Exception as error:
+        return unreadable(paper, settings, f"{paper.name}: the grader fails on it ({type(error).__name__}: {error})")
+
+
+def unreadable(paper: Paper, settings: Settings, why: str) -> Graded:
+    """The result of a submission that cannot be graded; its day is None where there are no exercises for it."""
+    day, full = paper.day, 0.0
+    try:
+        full = sum(question.points for question in settings.official.questions(day)) if day is not None else 0.0
+    except CourseError:
+        day = None
+    about = {"student": paper.student, "notebook": paper.name, "day": day, "lms_id": paper.lms_id}
+    return Graded(**about, status="unreadable", score=0.0, max_score=full, seconds=0.0, message=one_line(why))
+
+
+class Kernels:
+    """Where the kernels of all workers come from: one process of this machine, started when it is first needed, and
+    again for the next paper when it has ended. Without warm kernels there is none."""
+
+    def __init__(self, settings: Settings):
+        self.plain, self.server = settings, None
+
+    def settings(self) -> Settings:
+        """How to grade, with a server that is alive. Raises NotConfined."""
+        start = self.plain.start
+        if not start.warm:
+            return self.plain
+        if not self.alive:
+            self.close()
+            self.server = open_kernels(start.confinement, start.warm)
+        return replace(self.plain, start=replace(start, server=str(self.server.folder)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How far they were confined, once one was started."""
+        return (str(self.server.confinement),) if self.server else ()
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is one that runs."""
+        return self.server is not None and self.server.alive
+
+    def close(self) -> None:
+        """End it, if it was started."""
+        if self.server is not None:
+            self.server.close()
+
+
+def grade_here(papers: Iterator[Paper], kernels: Kernels, jobs: int) -> Iterator[tuple[Paper, Graded]]:
+    """Grade in `jobs` worker processes; yields each paper with its result, as they finish.
+
+    One is taken when a worker is free, so no more than `jobs` are held. When a worker dies, those at work finish, and
+    then its paper is tried again with nothing beside it, twice; what still ends its worker is unreadable.
+    """
+    first = next(papers, None)
+    if first is None:
+        return
+    papers = chain([first], papers)
+    with tempfile.TemporaryDirectory(prefix="class_") as folder, contextlib.ExitStack() as stack:
+        idle = [Worker(Path(folder, str(number))) for number in range(jobs)]
+        for worker in idle:
+            stack.callback(worker.stop)
+            worker.start()
+        busy: dict[Connection, Worker] = {}
+        doubtful: deque[Paper] = deque()
+        while True:
+            while idle and not doubtful and (paper := next(papers, None)):
+                worker = idle.pop()
+                busy[worker.give(paper, kernels.settings())] = worker
+            if busy:
+                for connection in wait(list(busy)):
+                    worker = busy.pop(connection)
+                    idle.append(worker)
+                    graded = worker.take()
+                    if graded is None:
+                        doubtful.append(worker.paper)
+                    else:
+                        yield worker.paper, graded
+            elif doubtful:
+                paper = doubtful.popleft()
+                yield paper, _grade_alone(paper, idle[0], kernels)
+            else:
+                return
+
+
+def _grade_alone(paper: Paper, worker: Worker, kernels: Kernels) -> Graded:
+    for _ in range(LONE_TRIES):
+        worker.give(paper, kernels.settings())
+        if graded := worker.take():
+            return graded
+    return unreadable(paper, kernels.plain, f"{paper.name}: {FATAL}")
+
+
+class Worker:
+    """A process that grades, with a temporary folder of its own; another takes its place when it dies.
+
+    It has none of this process's open files, is in a session of its own, so that Ctrl-C does not reach it, and looks
+    for modules in no folder of submissions. It ends when this process does.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def start(self) -> None:
+        """Start the process."""
+        self.folder.mkdir()
+        self.connection, theirs = Pipe()
+        command = f"from course_utils.grading.workers import work; work({theirs.fileno()}, {str(self.folder)!r})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", command],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [PACKAGES, os.environ.get("PYTHONPATH")]))},
+            start_new_session=True,
+        )
+        theirs.close()
+
+    def stop(self) -> None:
+        """Kill the process and what it started, and delete its folder."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.connection.close()
+        _sweep(self.folder)
+
+    def give(self, paper: Paper, settings: Settings) -> Connection:
+        """Hand over a paper; what is returned can be waited for."""
+        self.paper = paper
+        with contextlib.suppress(OSError):  # it just died, as `take` will see
+            self.connection.send((paper, settings))
+        return self.connection
+
+    def take(self) -> Graded | None:
+        """The result, once it is there; None when the process died, and then another stands by."""
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            self.stop()
+            self.start()
+            return None
+
+
+def work(descriptor: int, folder: str) -> None:
+    """Grade what comes through a connection, until it is closed. This is what a worker process runs."""
+    connection, tempfile.tempdir = Connection(descriptor), folder
+    threading.Thread(target=_end_with_parent, args=[Path(folder)], daemon=True).start()
+    with contextlib.suppress(EOFError):
+        while True:
+            connection.send(grade_paper(*connection.recv()))
+
+
+def _end_with_parent(folder: Path) -> None:
+    """Its end of our standard input closes when it ends, however it ends."""
+    os.read(sys.stdin.fileno(), 1)
+    _sweep(folder)
+    with contextlib.suppress(OSError):
+        folder.parent.rmdir()  # unless other workers have theirs there
+    os._exit(1)
+
+
+def _sweep(folder: Path) -> None:
+    """Kill the kernels that have their files in a folder, and delete it."""
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"={folder}/".encode() in environment.read_bytes():
+                os.kill(int(environment.parent.name), signal.SIGKILL)
+    subprocess.run(["rm", "-rf", str(folder)], stderr=subprocess.DEVNULL)  # rmtree gives up on deep folders

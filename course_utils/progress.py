@@ -1,0 +1,227 @@
+"""How far a learner has come: the days, their exercises, and what the last grading of each notebook said.
+
+The command line and the course map show it, and it is read from files alone: what is asked from the notebooks, what
+is done from `grades/progress.json`, which `course grade` keeps. Nothing heavy loads here.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+COURSE = Path(__file__).parents[1]
+RECORD = "progress.json"
+TITLES = {
+    1: "Attention by hand",
+    2: "Why √d_k",
+    3: "Causal masking",
+    4: "Multi-head",
+    5: "The KV cache",
+    6: "FlashAttention on GPU",
+    7: "Serving",
+    8: "Positions and variants",
+    9: "Capstone",
+}
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise, and how its last grading went. minutes: what the notebook allows for it."""
+
+    id: str
+    title: str
+    points: float
+    minutes: int
+    status: str = ""
+    score: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether it passed when it was last graded."""
+        return self.status == "passed"
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day of the course. name: that of its notebooks, empty while it is planned. graded: when, None if never.
+    changed: whether an answer in exercises/ is another than the one that was graded."""
+
+    number: int
+    title: str
+    name: str = ""
+    exercises: tuple[Exercise, ...] = ()
+    graded: datetime | None = None
+    changed: bool = False
+
+    @property
+    def done(self) -> int:
+        """How many exercises passed."""
+        return sum(exercise.done for exercise in self.exercises)
+
+    @property
+    def score(self) -> float:
+        """Points reached."""
+        return round(sum(exercise.score for exercise in self.exercises), 4)
+
+    @property
+    def points(self) -> float:
+        """Points of all exercises."""
+        return sum(exercise.points for exercise in self.exercises)
+
+    @property
+    def minutes(self) -> int:
+        """Minutes that all exercises take."""
+        return sum(exercise.minutes for exercise in self.exercises)
+
+    @property
+    def minutes_left(self) -> int:
+        """Minutes of the exercises that have not passed."""
+        return sum(exercise.minutes for exercise in self.exercises if not exercise.done)
+
+    @property
+    def next(self) -> Exercise | None:
+        """The first exercise that has not passed."""
+        return next((exercise for exercise in self.exercises if not exercise.done), None)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """All nine days. trouble: why the record of grades could not be read; remark: what to do where nothing counts."""
+
+    days: tuple[Day, ...]
+    trouble: str = ""
+    remark: str = ""
+
+    @property
+    def next(self) -> tuple[Day, Exercise] | None:
+        """The first exercise of the course that has not passed."""
+        return next(((day, day.next) for day in self.days if day.next), None)
+
+
+def read_progress(root: Path = COURSE) -> Progress:
+    """The progress of the learner whose course lies in a folder. What is missing or damaged there raises nothing."""
+    graded, trouble = {}, ""
+    try:
+        graded = read_record(root / "grades" / RECORD)
+    except ValueError as error:
+        trouble = f"grades/{RECORD} {error}; run make grade, which puts it aside and starts a new one"
+    days = tuple(_day(root, number, graded.get(str(number), {})) for number in TITLES)
+    return Progress(days, trouble, "" if graded or trouble else _remark(root))
+
+
+def read_record(path: Path) -> dict[str, dict]:
+    """The days in a record of grades: {"1": {"notebook", "answers", "graded", "exercises": {id: {"status", "score",
+    "max_score"}}}}; empty when there is no file.
+
+    Raises ValueError, with the end of a sentence that begins with the file's name, when it is something else.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ValueError(f"cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        raise ValueError("is not a record of grades") from None
+    try:
+        if record["schema"] != 1 or not all(_is_day(day) for day in record["days"].values()):
+            raise ValueError
+        return record["days"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("is not a record of grades as this course writes it") from None
+
+
+def digest(notebook: Path) -> str:
+    """A hash of what is written in the answer cells of a notebook; empty when it cannot be read."""
+    answers = {grading["grade_id"]: source for _, source, grading in _cells(notebook) if grading.get("solution")}
+    return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest() if answers else ""
+
+
+def notebook_name(root: Path, number: int) -> str:
+    """What the exercises of a day are called, without the ending; empty when the day has none in this folder."""
+    return _first(root, number, "solutions", "exercises").stem
+
+
+def _day(root: Path, number: int, graded: dict) -> Day:
+    name = notebook_name(root, number) or _first(root, number, "notebooks").stem
+    exercises = _exercises(root, name) if name else ()
+    if not graded:
+        return Day(number, TITLES[number], name, exercises)
+    results = graded["exercises"]
+    exercises = tuple(
+        Exercise(each.id, each.title, each.points, each.minutes, results[each.id]["status"], results[each.id]["score"])
+        if each.id in results
+        else each
+        for each in exercises
+    )
+    changed = digest(root / "exercises" / f"{name}.ipynb") != graded["answers"]
+    return Day(number, TITLES[number], name, exercises, datetime.fromisoformat(graded["graded"]), changed)
+
+
+def _exercises(root: Path, name: str) -> tuple[Exercise, ...]:
+    """What a day asks, from the first edition of its notebook that can be read."""
+    for folder in ("solutions", "exercises"):
+        if found := tuple(_asked(root / folder / f"{name}.ipynb")):
+            return found
+    return ()
+
+
+_HEAD = re.compile(r"^## (?:\d+\. )?(.+)\n+.*difficulty \d of 5 · (\d+) minutes?", re.MULTILINE)
+
+
+def _asked(notebook: Path) -> Iterator[Exercise]:
+    """The exercises of a notebook: title and minutes stand in the text above an answer, points in its check."""
+    cells = list(_cells(notebook))
+    points = {g["grade_id"].removeprefix("check_"): g.get("points", 0) for _, _, g in cells if g.get("grade")}
+    title, minutes = "", 0
+    for kind, source, grading in cells:
+        if kind == "markdown" and (head := _HEAD.search(source)):
+            title, minutes = head[1], int(head[2])
+        elif grading.get("solution"):
+            name = grading["grade_id"]
+            yield Exercise(name, title or name, points.get(name, 0), minutes)
+            title, minutes = "", 0
+
+
+def _cells(notebook: Path) -> list[tuple[str, str, dict]]:
+    """Kind, text and nbgrader metadata of each cell; nothing when the file is no notebook."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        found = [(cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("nbgrader") or {}) for cell in cells]
+        return found if all("grade_id" in grading for _, _, grading in found if grading) else []
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def _first(root: Path, number: int, *folders: str) -> Path:
+    """A day's notebook in the first of these folders that has one; an empty path when none has."""
+    for folder in folders:
+        if found := list((root / folder).glob(f"day{number}_*.ipynb")):
+            return min(found, key=lambda path: (len(path.name), path.name))  # a copy has the longer name
+    return Path()
+
+
+def _is_day(day: dict) -> bool:
+    datetime.fromisoformat(day["graded"])
+    known = isinstance(day["answers"], str)
+    for result in day["exercises"].values():
+        known &= isinstance(result["status"], str) and 0 <= result["score"] <= result["max_score"] < math.inf
+    return known
+
+
+def _remark(root: Path) -> str:
+    """What to say where nothing was graded yet, or where the grades there are those of somebody else."""
+    todo = "Nothing of yours is graded yet. Solve an exercise, save the notebook, and run make grade."
+    try:
+        record = json.loads((root / "grades" / "grades.json").read_text(encoding="utf-8"))
+        count = len(record["submissions"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return todo
+    held = f"{count} submissions" if count != 1 else "one submission"
+    return (
+        f"grades/grades.json holds {held}, and no notebook of exercises/ among them: that is not your progress. {todo}"
+    )

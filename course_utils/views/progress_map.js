@@ -1,0 +1,65 @@
+// Draws the cards of progress_map.py: all words come from there, this draws bars and opens notebooks.
+
+function render({ model, el }) {
+  const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
+  const told = make("div", "course-map-told", { role: "status" }), list = make("ol", "course-map-days");
+  const again = make("button", "course-map-again", { type: "button" }, "Read the grades again");
+  const head = make("div", "course-map-head");
+  again.addEventListener("click", () => {
+    model.set("_asked", model.get("_asked") + 1);
+    model.save_changes();
+  });
+  root.addEventListener("keydown", (event) => {
+    if (["Enter", " "].includes(event.key)) event.stopPropagation(); // JupyterLab binds these keys to its cells
+  });
+  head.append(told, again);
+  root.append(head, list);
+  el.append(root);
+
+  function show() {
+    const { told: lines, cards, home } = model.get("_shown");
+    if (told.textContent !== lines.join("")) told.replaceChildren(...lines.map((line) => make("div", "", {}, line)));
+    const focused = [...list.querySelectorAll("a")].indexOf(document.activeElement);
+    list.replaceChildren(...cards.map((each) => card(each, home)));
+    if (focused >= 0) list.querySelectorAll("a")[focused]?.focus();
+  }
+  model.on("change:_shown", show);
+  show();
+  return () => model.off("change:_shown", show);
+}
+
+function card({ name, title, planned, part, lines, next, links }, home) {
+  const item = make("li", planned ? "course-map-day course-map-planned" : "course-map-day");
+  const heading = make("div", "course-map-title");
+  heading.append(make("span", "course-map-number", {}, name), make("span", "", {}, title));
+  item.append(heading);
+  if (part !== null) {
+    const bar = make("div", "course-map-bar", { "aria-hidden": "true" });
+    bar.append(make("div", "", { style: `width:${100 * part}%` }));
+    item.append(bar);
+  }
+  for (const line of lines) item.append(make("div", "course-map-line", {}, line));
+  if (next) item.append(make("div", "course-map-next", {}, next));
+  const row = make("div", "course-map-links");
+  for (const [kind, file] of links) row.append(link(kind, name, inLab(file, home)));
+  if (links.length) item.append(row);
+  return item;
+}
+
+// JupyterLab opens the notebook in place, by these attributes; the address is for another tab. Elsewhere it is a name.
+function link(kind, name, path) {
+  if (path === null) return make("span", "", {}, kind);
+  const href = `${labConfig().baseUrl}lab/tree/${path.split("/").map(encodeURIComponent).join("/")}`;
+  return make("a", "", { href, "aria-label": `${kind} of ${name}`, "data-commandlinker-command": "docmanager:open",
+    "data-commandlinker-args": JSON.stringify({ path }) }, kind);
+}
+
+// A file's path as JupyterLab counts it, from the folder that it serves, or null.
+function inLab(file, home) {
+  const root = labConfig().serverRoot?.replace(/^~/, home).replace(/\/$/, "");
+  return root !== undefined && file.startsWith(`${root}/`) ? file.slice(root.length + 1) : null;
+}
+
+const labConfig = () => JSON.parse(document.getElementById("jupyter-config-data")?.textContent ?? "{}");
+
+export default { render };

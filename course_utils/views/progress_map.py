@@ -1,0 +1,131 @@
+"""The course map: a card a day, with what of its exercises is done."""
+
+from pathlib import Path
+
+import traitlets
+
+from course_utils import progress
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.widget import FOLDER, CourseWidget, script
+
+
+class ProgressMap(CourseWidget):
+    """The nine days as cards: exercises done, points, minutes left, the next exercise, links to the notebooks.
+
+    root: the course's folder. Grades are those that `make grade` left in its folder grades/; a button reads them again.
+    `.progress` is what was read, a `progress.Progress`. Text and picture show the course alone, so that a notebook
+    with this widget holds nobody's grades.
+    """
+
+    _esm = script("progress_map.js")
+    _css = FOLDER / "progress_map.css"
+
+    _shown = traitlets.Dict().tag(sync=True)
+    _asked = traitlets.Int(0).tag(sync=True)
+
+    def __init__(self, root=progress.COURSE):
+        self._root = Path(root)
+        super().__init__()
+        self.read()
+
+    def read(self):
+        """Read the notebooks and the grades again."""
+        self.progress = progress.read_progress(self._root)
+        self._shown = {
+            "told": _told(self.progress),
+            "cards": [self._card(day) for day in self.progress.days],
+            "home": Path.home().as_posix(),
+        }
+
+    @traitlets.observe("_asked")
+    def _read_again(self, change):
+        self.read()
+
+    def as_text(self):
+        rows = [(f"day {day.number}", day.title, *_size(day)) for day in self.progress.days]
+        width = max(len(title) for _, title, *_ in rows)
+        return "\n".join(
+            f"{name}  {title:{width}}  {'   '.join(f'{part:>12}' for part in size)}" for name, title, *size in rows
+        )
+
+    def alt(self):
+        days = "; ".join(f"day {day.number}, {day.title}: {', '.join(_size(day))}" for day in self.progress.days)
+        return f"Course map. {days}."
+
+    def figure(self):
+        width, step, columns = 820, 84, 3
+        rows = -(-len(self.progress.days) // columns)
+        height = step * rows + 8
+        fig = new_figure(width, height)
+        ax = fig.add_axes([0, 0, 1, 1])
+        ax.set(xlim=(0, width), ylim=(height, 0))
+        ax.axis("off")
+        for place, day in enumerate(self.progress.days):
+            x, y = 8 + place % columns * 271, 8 + place // columns * step
+            ink = palette.INK if day.name else palette.FAINT
+            edge = palette.QUERY if day.name else palette.LINE
+            ax.plot([x, x], [y, y + step - 14], color=edge, linewidth=3, solid_capstyle="butt")
+            ax.text(x + 14, y + 14, f"Day {day.number}", fontsize=8.5, color=palette.FAINT)
+            ax.text(x + 14, y + 36, day.title, fontsize=11, fontweight="bold", color=ink)
+            ax.text(x + 14, y + 58, " · ".join(_size(day)), fontsize=8.5, color=ink)
+        return fig
+
+    def _card(self, day):
+        done = day.exercises and day.done == len(day.exercises)
+        return {
+            "name": f"Day {day.number}",
+            "title": day.title,
+            "planned": not day.name,
+            "part": day.done / len(day.exercises) if day.exercises else None,
+            "lines": _lines(day),
+            "next": "" if not day.exercises else "All done." if done else f"Next: {_named(day.next)}",
+            "links": self._links(day),
+        }
+
+    def _links(self, day):
+        """Kind and place of the day's notebooks; the page finds them below the folder that JupyterLab serves."""
+        links = []
+        for folder, name in (("notebooks", "lesson"), ("exercises", "exercises")):
+            path = self._root / folder / f"{day.name}.ipynb"
+            if day.name and path.exists():
+                links.append([name, path.absolute().as_posix()])
+        return links
+
+
+def _size(day):
+    """How much a day holds, whoever looks at it."""
+    if not day.exercises:
+        return ["no exercises here" if day.name else "planned"]
+    return [_some(len(day.exercises), "exercise"), _some(day.points, "point"), _some(day.minutes, "minute")]
+
+
+def _lines(day):
+    """How far a day is, in words."""
+    if not day.exercises:
+        return _size(day)
+    count, left = len(day.exercises), _some(day.minutes_left, "minute")
+    lines = [f"{day.done} of {count} exercises", f"{day.score:g} of {day.points:g} points · {left} left"]
+    return [*lines, "changed since it was graded"] if day.changed else lines
+
+
+def _told(found):
+    days = [day for day in found.days if day.exercises]
+    done, count = sum(day.done for day in days), sum(len(day.exercises) for day in days)
+    score, points = sum(day.score for day in days), sum(day.points for day in days)
+    minutes = sum(day.minutes_left for day in days)
+    left = f"about {minutes / 60:.0f} hours" if minutes >= 180 else _some(minutes, "minute")
+    lines = [f"{done} of {count} exercises, {score:g} of {points:g} points, {left} left."]
+    lines += [line for line in (found.trouble, found.remark) if line]
+    if found.next and not found.trouble:
+        day, exercise = found.next
+        lines.append(f"Next: day {day.number}, {_named(exercise)}.")
+    return lines
+
+
+def _named(exercise):
+    return f"{exercise.title} ({_some(exercise.minutes, 'minute')})"
+
+
+def _some(number, thing):
+    return f"{number:g} {thing}{'' if number == 1 else 's'}"

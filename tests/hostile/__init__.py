@@ -1,0 +1,1 @@
+"""Hostile submissions, each with the grade that it deserves."""

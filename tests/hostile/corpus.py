@@ -1,0 +1,130 @@
+"""The whole corpus, and how it is graded: an entry at a time, with a look at what each left behind."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from course_utils.grading.collect import Submission, collect
+from course_utils.grading.grade import Graded, Settings, grade_submission
+
+from . import files, messages, patches, runaways, thieves
+from .entries import MARKER, UNREADABLE, Entry
+
+CORPUS: dict[str, Entry] = {
+    entry.name: entry for theme in (files, runaways, patches, messages, thieves) for entry in theme.ENTRIES
+}
+BESIDE = "day1_zoe.ipynb"  # lies beside each submission, and must stay as it is
+PATIENCE = 5.0  # seconds in which a killed process must be gone
+
+
+def grade_corpus(settings: Settings, folder: Path, names: Iterable[str] | None = None) -> dict[str, dict]:
+    """The records of the named entries, or of all, without their seconds. folder: an empty one to write them in."""
+    submissions = write_corpus(folder, names)
+    return {name: record_of(grade_submission(each, settings)) for name, each in submissions.items()}
+
+
+def write_corpus(folder: Path, names: Iterable[str] | None = None, port: int = 9) -> dict[str, Submission]:
+    """The named entries, or all, as submissions of a student each. port: where an attack may call."""
+    return {name: write_entry(CORPUS[name], folder, port) for name in (CORPUS if names is None else names)}
+
+
+def write_entry(entry: Entry, folder: Path, port: int = 9) -> Submission:
+    """An entry as a submission in a folder of its own, in which another student's notebook lies beside it."""
+    student = f"mallory{list(CORPUS).index(entry.name)}"
+    place = folder / student
+    place.mkdir(parents=True)
+    (place / ".port").write_text(str(port))
+    (place / BESIDE).write_text(BESIDE)
+    (submission,) = collect([entry.write(place)])
+    return replace(submission, student=student)
+
+
+def record_of(graded: Graded) -> dict:
+    """A submission as grades.json holds it, without its seconds."""
+    record = json.loads(json.dumps(graded.as_record()))
+    del record["seconds"]
+    return record
+
+
+def verdicts(record: dict) -> dict[str, str] | str:
+    """What a record says in the terms of `Entry.deserves`."""
+    if record["status"] == UNREADABLE:
+        return UNREADABLE
+    return {each["id"]: each["status"] for each in record["exercises"] if each["status"] != "passed"}
+
+
+def harmed(folder: Path) -> list[Path]:
+    """The files beside the entries graded in this folder that are not as they were."""
+    beside = [place / BESIDE for place in folder.iterdir() if place.is_dir()]
+    return [path for path in beside if not path.is_file() or path.read_text() != BESIDE]
+
+
+def left_running() -> list[int]:
+    """The processes that bear the marker in their name, command line or environment, after some patience."""
+    end = time.monotonic() + PATIENCE
+    while (found := list(_marked_processes())) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+def left_lying(*folders: Path) -> list[Path]:
+    """The files that bear the marker in these folders or in those where an attack writes."""
+    usual = [Path(place) for place in ("/", "/tmp", "/var/tmp", "/dev/shm", "/etc", Path.home())]
+    course = Path(__file__).parents[2]
+    found = {path for place in (*usual, course, *folders) for path in _entries(place) if MARKER in path.name}
+    return sorted(found)
+
+
+@contextmanager
+def listener() -> Iterator[tuple[int, list[bytes]]]:
+    """A server on this machine that gives everybody the right softmax_row: (port, what it was sent)."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as line, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind(line.getsockname())
+        for serve in (_answer_calls, _hear):
+            threading.Thread(
+                target=serve, args=(line if serve is _answer_calls else datagrams, heard), daemon=True
+            ).start()
+        yield line.getsockname()[1], heard
+        for end in (line, datagrams):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def _answer_calls(line: socket.socket, heard: list[bytes]) -> None:
+    with suppress(OSError):
+        while True:
+            call, _ = line.accept()
+            with call:
+                heard.append(call.recv(1000))
+                call.sendall(
+                    b"def softmax_row(row):\n    e = [math.exp(x - max(row)) for x in row]\n"
+                    b"    return [x / sum(e) for x in e]\n"
+                )
+
+
+def _hear(line: socket.socket, heard: list[bytes]) -> None:
+    with suppress(OSError):
+        while data := line.recv(2**16):
+            heard.append(data)
+
+
+def _marked_processes() -> Iterator[int]:
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                continue
+            if any(MARKER.encode() in (process / name).read_bytes() for name in ("comm", "cmdline", "environ")):
+                yield int(process.name)
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from folder.iterdir()

@@ -1,0 +1,138 @@
+"""What an entry of the corpus is, and the makers of submissions that most entries share."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_utils.checks.exercise import all_exercises
+from course_utils.grading.official import COURSE
+
+MARKER = f"hx{uuid.uuid4().hex[:10]}"  # in the name of every process and file that an attack tries to leave
+UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A hostile submission and the grade that it deserves.
+
+    write(folder): puts the submission there and returns its path; a source may hold @MARKER@, @FOLDER@ and @PORT@.
+    deserves: the exercises that do not pass and their statuses, or "unreadable". partial: the points that such an
+    exercise still earns. needs: what must be shut off for it to gain and leave nothing: files, network or processes.
+    """
+
+    name: str
+    tries: str
+    write: Callable[[Path], Path]
+    deserves: Mapping[str, str] | str
+    day: int = 1
+    needs: str = ""
+
+    @property
+    def score(self) -> float:
+        """The points that the submission deserves."""
+        if self.deserves == UNREADABLE:
+            return 0.0
+        points = {grade_id: exercise.points for grade_id, exercise in all_exercises(self.day).items()}
+        return sum(points.values()) - sum(points[grade_id] for grade_id in self.deserves)
+
+
+def in_answers(sources: Mapping[str, str], day: int = 1) -> Callable[[Path], Path]:
+    """A writer of a notebook with all answers right but the given ones."""
+
+    def write(folder: Path) -> Path:
+        return save(official(day, fill(sources, folder)), folder / f"day{day}_ada.ipynb")
+
+    return write
+
+
+def in_notebook(change: Callable[[dict], object], sources: Mapping[str, str] = {}) -> Callable[[Path], Path]:
+    """A writer of day 1's notebook after `change` was at work on it."""
+
+    def write(folder: Path) -> Path:
+        notebook = official(1, fill(sources, folder))
+        change(notebook)
+        return save(notebook, folder / "day1_ada.ipynb")
+
+    return write
+
+
+def in_file(content: bytes | Callable[[], bytes], name: str = "day1_ada.ipynb") -> Callable[[Path], Path]:
+    """A writer of a file with the given bytes."""
+
+    def write(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(content() if callable(content) else content)
+        return path
+
+    return write
+
+
+def official(day: int, sources: Mapping[str, str] = {}) -> dict:
+    """A copy of the official notebook as plain JSON, with the given sources in its answer cells."""
+    notebook = json.loads(json.dumps(COURSE.notebook(day)))
+    for cell in notebook["cells"]:
+        if grade_id(cell) in sources:
+            cell["source"] = sources[grade_id(cell)]
+    return notebook
+
+
+def save(notebook: Mapping, path: Path) -> Path:
+    """Write a notebook as it is, valid or not."""
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    return path
+
+
+def grade_id(cell: Mapping) -> str | None:
+    """The nbgrader grade_id of a cell, None where there is none."""
+    return cell["metadata"].get("nbgrader", {}).get("grade_id")
+
+
+def fill(sources: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The sources with the marker, the submission's folder and the listener's port in their places."""
+    port = (folder / ".port").read_text() if (folder / ".port").exists() else "9"
+    places = {"@MARKER@": MARKER, "@FOLDER@": str(folder), "@PORT@": port}
+    filled = dict(sources)
+    for name, source in filled.items():
+        for place, value in places.items():
+            source = source.replace(place, value)
+        filled[name] = source
+    return filled
+
+
+# What goes into the answers -----------------------------------------------------------------------------------------
+
+UNSHIFTED = """
+def softmax_row(row):
+    e = [math.exp(x) for x in row]
+    return [x / sum(e) for x in e]
+"""
+UNSCALED = """
+def self_attention(x, W_q, W_k, W_v):
+    q, k, v = x @ W_q, x @ W_k, x @ W_v
+    weights = torch.softmax(q @ k.T, dim=-1)
+    return weights @ v, weights
+"""
+RIGHT_SCALE = "def scale_scores(S, d_k):\n    return [[s / math.sqrt(d_k) for s in row] for row in S]\n"
+SLIPS = {"softmax_row": UNSHIFTED, "self_attention": UNSCALED}
+FAILED = dict.fromkeys(SLIPS, "failed")
+
+SHELL = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+"""
+CHECKS = """
+evidence = check.__globals__
+"""
+KERNEL = """
+from IPython.core.interactiveshell import InteractiveShell
+kernel = InteractiveShell.instance().kernel
+"""
+
+
+def cheat(attack: str, **also: str) -> Callable[[Path], Path]:
+    """A writer of a notebook with two slips, whose first answer also runs the attack."""
+    return in_answers(SLIPS | {"softmax_row": attack + UNSHIFTED} | also)

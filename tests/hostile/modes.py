@@ -1,0 +1,84 @@
+"""The same grades in every mode: confined warm and cold, by Landlock, by limits alone, and on a Dask cluster.
+
+usage: PYTHONPATH=tests python -m hostile.modes [--jobs 2] [MODE...]    grades the whole corpus in each and compares
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from course_utils.grading.classroom import grade_class
+from course_utils.grading.collect import Submission
+from course_utils.grading.grade import Settings
+from course_utils.grading.kernel import Limits, Start
+from course_utils.grading.report import write_reports
+
+from .corpus import CORPUS, write_corpus
+
+LIMITS = Limits(cell_seconds=5, memory_bytes=2**31)
+MODES = {
+    "warm": Start("bubblewrap"),
+    "cold": Start("bubblewrap", warm=False),
+    "landlock": Start("landlock"),
+    "limits": Start("limits"),
+    "dask": Start("bubblewrap"),
+}
+
+
+def open_to(mode: str) -> list[str]:
+    """The entries of the corpus that a mode can hold: limits alone shut no files away."""
+    return [name for name, entry in CORPUS.items() if mode != "limits" or entry.needs != "files"]
+
+
+def grades(mode: str, submissions: list[Submission], jobs: int = 2) -> list[dict]:
+    """The submissions in grades.json as a mode writes it, without the seconds."""
+    settings = Settings(limits=LIMITS, start=MODES[mode])
+    with ExitStack() as stack:
+        out = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        address = None
+        if mode == "dask":
+            from distributed import LocalCluster
+
+            cluster = stack.enter_context(LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None))
+            address = cluster.scheduler_address
+        result = grade_class(submissions, settings, out=out, jobs=jobs, dask=address)
+        write_reports(result.graded, out, notes=result.notes)
+        written = json.loads((out / "grades.json").read_text(encoding="utf-8"))["submissions"]
+    return [{**each, "seconds": 0} for each in written]
+
+
+def differences(one: list[dict], other: list[dict]) -> list[str]:
+    """The students of both whose records differ in a single byte."""
+    ours = {each["student"]: json.dumps(each) for each in one}
+    theirs = {each["student"]: json.dumps(each) for each in other}
+    return [student for student in ours.keys() & theirs.keys() if ours[student] != theirs[student]]
+
+
+def main(modes: list[str], jobs: int) -> None:
+    """Grade the corpus in each mode, and print where the grades are not those of the first."""
+    first = None
+    with tempfile.TemporaryDirectory() as folder:
+        for mode in modes:
+            names, place = open_to(mode), Path(folder, mode)
+            place.mkdir()
+            began = time.monotonic()
+            found = grades(mode, list(write_corpus(place, names).values()), jobs)
+            told = f"{mode}: {len(found)} submissions in {time.monotonic() - began:.0f} s"
+            first = first or found
+            print(f"{told}; {len(differences(first, found))} differ from {modes[0]}", flush=True)
+            for student in sorted(differences(first, found)):
+                for grade in (first, found):
+                    print("   ", json.dumps(next(each for each in grade if each["student"] == student))[:2000])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("modes", nargs="*", default=list(MODES), metavar="MODE")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    main(arguments.modes, arguments.jobs)
