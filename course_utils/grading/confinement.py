@@ -198,7 +198,8 @@ def bubblewrap(folder: Path) -> list[str]:
     It sees the system's programs and libraries, this Python with its packages but for the course itself, the library of
     the kernels at INSIDE, and `folder`; no network, no processes, no variables and no other files.
     """
-    words = "bwrap --unshare-all --unshare-user --uid 1000 --gid 1000 --new-session --cap-drop ALL".split()
+    nobody = ["--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
+    words = ["bwrap", "--unshare-all", *nobody, "--new-session"]
     for path in SYSTEM:
         if os.path.islink(path):
             words += ["--symlink", os.readlink(path), path]
