@@ -102,6 +102,7 @@ def grade(
     from course_utils.grading import progress as own_progress
     from course_utils.grading.classroom import cores
     from course_utils.grading.collect import collect
+    from course_utils.grading.confinement import open_kernels
     from course_utils.grading.errors import CourseError
     from course_utils.grading.grade import Settings
     from course_utils.grading.kernel import Limits, Start
@@ -110,9 +111,16 @@ def grade(
     from course_utils.grading.watch import MOST_TABLES, watch_class
 
     official = Official(bundle) if bundle else COURSE
+    if bundle and not official.days():
+        raise CourseError(f"{bundle}: not a grader's bundle; give the folder `grader` that `course release` wrote")
     if gradebook and not out:
         raise typer.BadParameter("--gradebook needs --out, the folder for the one that is filled in")
+    for path in [*(path for path in paths if path.suffix.lower() == ".zip"), *([gradebook] if gradebook else [])]:
+        if not path.exists():
+            raise CourseError(f"{path}: no such file")
     start = Start("full" if require_confinement else "best", warm=not cold)
+    if require_confinement and cold and not dask:
+        open_kernels("full", warm=False).close()  # raises here, not for each kernel
     settings = Settings(official, Limits(cell_seconds=timeout), deadline, start)
     if day is not None:
         official.path(day)  # raises where there is no such day
@@ -131,6 +139,8 @@ def grade(
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     graded = result.graded
+    if result.confinement and not result.confinement.full:
+        print(f"course: {result.confinement}", file=sys.stderr)
     if out:
         write_reports(graded, out, notes=result.notes, official=official)
         print(f"reports are in {out}")
@@ -146,6 +156,7 @@ def grade(
     full = sum(submission.max_score for submission in graded)
     reached = sum(submission.score for submission in graded)
     if fail_under is not None and not 100 * reached >= fail_under * full:
+        print(f"course: {reached:g} of {full:g} points, below {fail_under:g} %", file=sys.stderr)
         raise typer.Exit(1)
 
 

@@ -200,7 +200,7 @@ def test_canvass_download_keeps_names_and_numbers(tmp_path):
         ("lovelaceada", "12345", 1),
         ("ñandúzoë", "12346", 2),
     ]
-    assert "no notebook" in reason(found[1])
+    assert reason(found[1]) == "boolegeorge_12347_67893_essay.pdf: not a notebook"
     assert found[2].name == "lovelaceada_12345_67890_day1_attention_by_hand-1.ipynb"
 
 

@@ -1,7 +1,6 @@
 """Kernels of student code: what holds them at each level, that a fork is as good as a start, and that nothing stays."""
 
 import contextlib
-import json
 import os
 import re
 import signal
@@ -15,7 +14,6 @@ from jupyter_client.manager import KernelManager
 
 from course_utils.grading import confinement
 from course_utils.grading.confinement import (
-    LEVELS,
     KernelServer,
     NotConfined,
     answers,
@@ -347,41 +345,6 @@ def test_the_provisioner_is_one_of_jupyters_entry_points():
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert PROVISIONER in project["entry-points"]["jupyter_client.kernel_provisioners"]
-
-
-# Grades -------------------------------------------------------------------------------------------------------------
-
-
-def mixed(folder):
-    """A notebook of day 1 with slips, an error, a killed and an endless answer."""
-    notebook = json.loads((ROOT / "solutions" / "day1_attention_by_hand.ipynb").read_text())
-    slips = {
-        "softmax_row": "def softmax_row(row):\n    e = [math.exp(x) for x in row]\n    return [x / sum(e) for x in e]",
-        "scores": "def scores(Q, K):\n    raise ValueError('no')",
-        "scale_scores": "def scale_scores(S, d_k):\n    while True:\n        pass",
-        "attention_batched": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-        "soft_lookup": "import os\nos._exit(3)",
-    }
-    for cell in notebook["cells"]:
-        cell["source"] = slips.get(cell["metadata"].get("nbgrader", {}).get("grade_id"), cell["source"])
-    path = folder / "day1_mixed.ipynb"
-    path.write_text(json.dumps(notebook))
-    return path
-
-
-def test_cold_warm_confined_and_limited_give_the_same_grades(tmp_path):
-    path, records = mixed(tmp_path), {}
-    for level in LEVELS:
-        for warm in (True, False):
-            settings = Settings(limits=Limits(cell_seconds=4), start=Start(level, warm))
-            record = grade_notebook(path, settings=settings).as_record()
-            records[level, warm] = json.dumps({**record, "seconds": 0})
-    assert len(set(records.values())) == 1
-    statuses = {each["id"]: each["status"] for each in record["exercises"] if each["status"] != "passed"}
-    assert statuses == {
-        "softmax_row": "failed", "scores": "error", "scale_scores": "timeout", "attention_batched": "killed",
-        "soft_lookup": "killed",
-    }  # fmt: skip
 
 
 def test_where_the_warm_process_is_gone_a_cold_kernel_grades(tmp_path):

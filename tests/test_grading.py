@@ -9,8 +9,11 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from typer.testing import CliRunner
 
 from course_utils.checks.exercise import days_with_exercises
+from course_utils.cli import app
+from course_utils.grading import confinement
 from course_utils.grading.confinement import write_kernel_library
 from course_utils.grading.grade import Settings, day_in_cells, day_in_name, grade_notebook
 from course_utils.grading.kernel import Limits
@@ -556,6 +559,9 @@ def test_the_command_grades_and_reports(tmp_path):
         (["--frobnicate"], "--frobnicate"),
         ([], "give the notebooks"),
         (["nowhere"], "no such file"),
+        (["nowhere.zip"], "no such file"),
+        (["day1_x.ipynb", "--bundle", "."], "not a grader's bundle"),
+        (["day1_x.ipynb", "--out", "o", "--gradebook", "nope.csv"], "nope.csv: no such file"),
     ],
 )
 def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, said):
@@ -566,6 +572,16 @@ def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, said):
     assert complaint.count("\n") == 1, complaint
 
 
+@pytest.mark.parametrize("start", ["warm", "cold"])
+def test_confinement_that_is_asked_for_and_cannot_be_had_is_an_error(tmp_path, monkeypatch, start):
+    monkeypatch.setattr(confinement, "_lacking", lambda level: "bubblewrap is not installed")
+    path = submission(tmp_path, {})
+    arguments = ["grade", str(path), "--require-confinement", *(["--cold"] if start == "cold" else [])]
+    ended = CliRunner().invoke(app, arguments)
+    assert isinstance(ended.exception, confinement.NotConfined) and "is not installed" in str(ended.exception)
+
+
 def test_too_few_points_give_status_1(tmp_path):
     nbformat.write(UNFILLED, tmp_path / "day1_x.ipynb")
-    assert command("grade", "day1_x.ipynb", "--fail-under", "1", cwd=tmp_path)[0] == 1
+    code, _, said = command("grade", "day1_x.ipynb", "--fail-under", "1", cwd=tmp_path)
+    assert (code, said) == (1, "course: 0 of 25 points, below 1 %\n")

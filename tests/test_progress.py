@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -164,6 +165,13 @@ def test_the_last_result_counts_a_later_failure_too(course):
 def test_a_notebook_that_could_not_be_read_changes_nothing_that_is_known(course):
     grade(course, graded(2, three="passed"))
     grade(course, graded(2, status="unreadable"))
+    assert day(course, 2).done == 1
+
+
+def test_a_machine_that_failed_changes_nothing_that_is_known(course):
+    grade(course, graded(2, three="passed"))
+    failed = Result("three", "error", 0.0, 2.0, "Not graded: no kernel starts on this machine.")
+    grade(course, replace(graded(2), exercises=(failed,)))
     assert day(course, 2).done == 1
 
 
@@ -390,6 +398,13 @@ def test_the_map_shows_the_grades_but_its_text_and_picture_hold_none(course):
     assert fresh._shown["cards"][0]["part"] == 0
     fresh._asked += 1  # as the button does
     assert fresh._shown == shown._shown
+
+
+def test_a_day_whose_answers_changed_is_not_called_done(course):
+    grade(course, graded(1, one="passed", two="passed"))
+    exercise(course, 1).write_text(asked(["one", "two"], {"two": "def two(): return 2"}))
+    card = ProgressMap(course)._shown["cards"][0]
+    assert (card["lines"][2], card["next"]) == ("changed since it was graded", "Run make grade again.")
 
 
 def test_the_map_tells_of_a_damaged_record(course):

@@ -26,6 +26,8 @@ from course_utils.checks.verdict import judge, mistake_evidence, reference_evide
 from course_utils.cli import app
 from course_utils.grading import class_release, grade, student_edition
 from course_utils.grading.class_release import class_keys, hidden_outputs, read_secret, release
+from course_utils.grading.classroom import grade_class
+from course_utils.grading.collect import collect
 from course_utils.grading.errors import CourseError
 from course_utils.grading.grade import Settings, grade_notebook
 from course_utils.grading.official import COURSE, Official
@@ -206,6 +208,7 @@ def test_no_hidden_test_and_no_result_of_one_is_in_the_exercises(out):
     assert "hidden=True" not in text
     assert MIME not in text
     assert "solutions" not in text
+    assert "sources/" not in text
     assert "make grade" not in text
     assert "day 2" in text and "day2_" not in text  # the link is gone, its words are there
 
@@ -416,12 +419,16 @@ def test_its_makefile_opens_the_lab_and_sends_to_the_teacher_for_points(out):
     graded = make("grade")
     assert graded.returncode != 0
     assert "points come from your teacher" in graded.stderr
+    text = (out / "student" / "Makefile").read_text(encoding="utf-8")
+    assert "SUBMISSIONS" not in text and "grades" not in text
 
 
 def test_its_project_file_has_no_grader_and_ships_the_stored_results(out):
     project = tomllib.loads((out / "student" / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["dependencies"] == full_project()["project"]["dependencies"]
     assert not {"scripts", "entry-points"} & set(project["project"])
+    assert set(project["project"]["optional-dependencies"]) == {"mlx"}
+    assert "grade" not in (out / "student" / "pyproject.toml").read_text(encoding="utf-8")
     assert list(project["tool"]) == ["setuptools"]
     assert "data/**/*.gz" in project["tool"]["setuptools"]["package-data"]["course_utils"]
 
@@ -466,6 +473,14 @@ def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
     (unkeyed / "keys.json").unlink()
     by_hand = sum(all_exercises(1)[g].points for g in all_exercises(1) if find_ladder(1, g).entries)
     assert grade_notebook(COURSE.path(1), settings=Settings(Official(unkeyed))).score == by_hand
+
+
+def test_a_bundle_of_one_day_grades_a_notebook_whose_name_tells_none(out, tmp_path):
+    path = tmp_path / "ada.ipynb"
+    shutil.copy(out / "student" / "exercises" / LESSON, path)
+    bundle = Official(out / "grader")
+    (graded,) = grade_class(collect([path]), Settings(bundle)).graded
+    assert (bundle.days(), graded.day, graded.status, graded.max_score) == ([1], 1, "failed", 25)
 
 
 def test_the_bundle_is_for_its_owner_only_and_does_not_hold_the_secret(out):

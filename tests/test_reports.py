@@ -401,6 +401,33 @@ def test_the_page_shows_verdict_message_misconception_hints_and_code():
     assert "zip(query, key)" not in shown  # no hints where the exercise is passed
 
 
+def test_the_page_says_where_to_begin():
+    half = feedback_page(graded("ada", wrong=("scores", "soft_lookup")), COURSE)
+    assert 'Begin with <a href="#scores">2. The score matrix</a>' in half
+    whole = feedback_page(graded("ada"), COURSE)
+    assert "Every exercise passed." in whole and "Begin with" not in whole
+
+
+def test_the_page_does_not_blame_a_student_for_the_machine():
+    failed = Result("scores", "error", 0.0, 2.0, "Not graded: no kernel starts on this machine.")
+    right = Result("softmax_row", "passed", 2.0, 2.0)
+    text = " ".join(Elements(feedback_page(graded("ada", exercises=(right, failed)), COURSE)).text.split())
+    assert "No grade yet" in text and "– not graded" in text
+    assert "error" not in text and "0 of 2" not in text and "Begin with" not in text
+
+
+def test_a_page_of_ones_own_notebook_calls_nobody_by_its_name():
+    assert "Feedback on day1_x.ipynb" in Elements(feedback_page(graded("day1_x"), COURSE)).text
+    assert "Feedback for ada on day1_x.ipynb" in Elements(feedback_page(graded("ada"), COURSE)).text
+
+
+def test_what_is_not_answered_is_said_once_and_a_single_point_is_one():
+    one = Result("scale_scores", "missing", 0.0, 1.0, "Not answered.")
+    text = Elements(feedback_page(graded("ada", exercises=(one,)), COURSE)).text
+    assert text.lower().count("not answered") == 2  # in the table, and at the exercise
+    assert "not answered, 0 of 1 point\n" in text
+
+
 def test_nothing_of_a_students_is_html_in_the_page():
     evil = (Result("scores", "failed", 0.0, 2.0, HOSTILE),)
     page = feedback_page(graded(HOSTILE, exercises=evil, answers={"scores": HOSTILE}), COURSE)

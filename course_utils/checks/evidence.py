@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 import sys
+import threading
 import traceback
 import warnings
 import zlib
@@ -191,12 +192,14 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
 
         before = sys.gettrace()
         sys.settrace(trace)
+        threading.settrace(trace)  # a loop may run in a thread
         try:
             function(*copy.deepcopy(args))
         finally:
             sys.settrace(before)
+            threading.settrace(None)
         counts.append(count)
-    return float(counts[1] > 1.5 * counts[0])
+    return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # whatever else it runs besides
 
 
 def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], arrays: bool) -> dict:

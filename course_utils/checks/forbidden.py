@@ -1,7 +1,10 @@
 """Which library calls an answer makes that do the exercise's whole job."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
 from .source import defined_names, parse
 
@@ -19,7 +22,7 @@ BUILTINS = {
 }
 UNSEEN = {name for name, why in BUILTINS.items() if why == UNREADABLE}  # what they define, no one can read
 EVERYWHERE = {
-    "course_utils": "it holds the answers",
+    "course_utils": "it holds attention ready-made",
     "importlib": "write an import statement, so that the check can read it",
     "runpy": UNREADABLE,
     "builtins": INDIRECT,
@@ -50,22 +53,28 @@ def forbidden_call(
     another one makes of a forbidden name, under whatever name, is forbidden too, except the names in lent, the answers
     that this one may build on. Comments and strings do not matter. A cell that cannot be parsed has nothing forbidden.
     """
-    tree = parse(source)
-    if tree is None:
+    cell = _read(source)
+    if cell is None:
         return None
-    others = [cell for cell in cells if cell != source]
+    others = [other for other in cells if other != source]
     defined = _defined_by(others)
     brought = _brought(forbidden, others, defined)
-    own = set(_own(tree)) | defined - set(brought)
-    for name, line, bare in sorted(_names(tree), key=lambda found: found[1]):
+    own = cell.own | defined - set(brought)
+    for name, line, bare in cell.names:
         why = _everywhere(name, bare) or (None if bare and name in own else _why(name, forbidden))
         if why:
             return f"Line {line} uses {name}, which is not allowed here: {why}."
-    for name, line, bare in sorted(_names(tree), key=lambda found: found[1]):
+    for name, line, bare in cell.names:
         if bare and name in brought and name not in own and name not in lent:
             root, why = brought[name]
             return f"Line {line} uses {name}, which is not allowed here: another cell makes it of {root}, and {why}."
     return None
+
+
+def forget_cells() -> None:
+    """Let go of the cells that were read: those of one notebook are asked about many times, and then never again."""
+    _read.cache_clear()
+    _defined.cache_clear()
 
 
 def latest(cells: Iterable[str]) -> list[str]:
@@ -88,15 +97,47 @@ def _everywhere(name: str, bare: bool) -> str | None:
     return EVERYWHERE.get(name) or (BUILTINS.get(name) if bare else None)
 
 
+@dataclass(frozen=True)
+class _Cell:
+    """What a cell says. names: what it refers to, by line. own: what it defines at any depth. made: for each import and
+    statement the names that it defines, whether it is an import, and the (name, bare) of all that it refers to."""
+
+    names: tuple[tuple[str, int, bool], ...]
+    own: frozenset[str]
+    imports_all: bool
+    made: tuple[tuple[frozenset[str], bool, frozenset[tuple[str, bool]]], ...]
+
+
+@lru_cache(maxsize=64)
+def _read(source: str) -> _Cell | None:
+    tree = parse(source)
+    if tree is None:
+        return None
+    names = tuple(sorted(_names(tree), key=lambda found: found[1]))
+    unseen = {(name, bare) for name, _, bare in names if name in UNSEEN}
+    made = [
+        (frozenset([alias.asname or alias.name]), True, frozenset([(alias.name.rpartition(".")[2], False)]))
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    ]
+    for node in tree.body:
+        used = {(name, bare) for name, _, bare in _names(node)} | unseen
+        made.append((frozenset(_bound(node)), False, frozenset(used)))
+    imports_all = any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree))
+    return _Cell(names, frozenset(_own(tree)), imports_all, tuple(made))
+
+
+@lru_cache(maxsize=64)
+def _defined(source: str) -> frozenset[str]:
+    return frozenset(defined_names(source))
+
+
 def _defined_by(cells: Iterable[str]) -> set[str]:
     """The names that cells define, or none where a cell imports a whole module's names: they may stand for others."""
-    if any(map(_imports_all, filter(None, map(parse, cells)))):
+    if any(cell.imports_all for cell in filter(None, map(_read, cells))):
         return set()
-    return {name for cell in cells for name in defined_names(cell)}
-
-
-def _imports_all(tree: ast.AST) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree))
+    return {name for cell in cells for name in _defined(cell)}
 
 
 def _brought(forbidden: Mapping[str, str], cells: list[str], defined: set[str]) -> dict[str, tuple[str, str]]:
@@ -104,28 +145,47 @@ def _brought(forbidden: Mapping[str, str], cells: list[str], defined: set[str]) 
 
     defined: see `_defined_by`.
     """
-    made = []  # (name, what it is made of: (name, bare) each)
-    for tree in filter(None, map(parse, cells)):
-        own = set() if _imports_all(tree) else set(_own(tree))
-        hidden = {(name, bare) for name, _, bare in _names(tree) if name in UNSEEN}
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                made += [(alias.asname or alias.name, {(alias.name.rpartition(".")[2], False)}) for alias in node.names]
-        for node in tree.body:
-            used = {(name, bare) for name, _, bare in _names(node) if not (bare and name in own - defined)} | hidden
-            made += [(name, used) for name in defined_names(ast.unparse(node))]
     brought: dict[str, tuple[str, str]] = {}
-    while True:
-        before = len(brought)
-        for name, used in made:
-            roots = [brought[use] for use, _ in used if use in brought]
+    made_of = defaultdict(list)  # name -> the names of statements that refer to it
+    for cell in filter(None, map(_read, cells)):
+        private = set() if cell.imports_all else cell.own - defined
+        for names, imported, used in cell.made:
+            roots = []
             for use, bare in used:
+                if bare and use in private and not imported and use not in UNSEEN:
+                    continue
+                made_of[use].append(names)
                 why = _everywhere(use, bare) or (None if bare and use in defined else _why(use, forbidden))
                 roots += [(use, why)] if why else []
             if roots:
-                brought.setdefault(name, min(roots))
-        if len(brought) == before:
-            return brought
+                brought |= {name: min(roots) for name in names if name not in brought}
+    reached = list(brought)
+    while reached:
+        root = reached.pop()
+        for name in {name for names in made_of.pop(root, ()) for name in names if name not in brought}:
+            brought[name] = brought[root]
+            reached.append(name)
+    return brought
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """The names that a statement defines where it stands, not inside a function, class or lambda of its own."""
+    inner = [node]
+    while inner:
+        node = inner.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+            inner += node.decorator_list
+        elif isinstance(node, ast.Lambda):
+            continue
+        elif isinstance(node, ast.comprehension):
+            inner += [node.iter, *node.ifs]
+        else:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+            if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+                yield node.name
+            inner += ast.iter_child_nodes(node)
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, int, bool]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from course_utils.checks.exercise import days_with_exercises
 
 from .collect import Submission
+from .confinement import Confinement
 from .errors import CourseError
 from .feedback import write_feedback
 from .grade import Graded, Settings, day_in_name
@@ -29,13 +30,18 @@ KEPT = ".results"
 class ClassResult:
     """Results in the order of the submissions, without the students' code.
 
-    reused: how many were kept from an earlier run, or are those of an identical submission. notes: how student code was
-    confined, where this is known here; for people, and no part of a grade.
+    reused: how many were kept from an earlier run, or are those of an identical submission. confinement: how student
+    code was held, where it ran and this process knows; no part of a grade.
     """
 
     graded: list[Graded]
     reused: int
-    notes: tuple[str, ...] = ()
+    confinement: Confinement | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What a report says of the run, a line each."""
+        return [str(self.confinement)] if self.confinement else []
 
 
 def grade_class(
@@ -78,7 +84,7 @@ def grade_class(
             with closing(run(papers)) as finished:
                 for paper, graded in finished:
                     room.finish(paper, graded)
-    return ClassResult([room.graded[place] for place in range(len(submissions))], room.reused, kernels.notes)
+    return ClassResult([room.graded[place] for place in range(len(submissions))], room.reused, kernels.confinement)
 
 
 class KeptResults:
@@ -120,7 +126,7 @@ def result_key(data: bytes, day: int | None, settings: Settings) -> str:
     day: None when only the cells tell it; then every day's official side counts. Raises CourseError when there are no
     exercises for the day.
     """
-    days = days_with_exercises() if day is None else [day]
+    days = settings.official.days() if day is None else [day]
     official = {each: settings.official.digest(each) for each in days}
     decisive = [hashlib.sha256(data).hexdigest(), day, official, asdict(settings.limits), settings.seconds]
     return hashlib.sha256(json.dumps(decisive).encode()).hexdigest()

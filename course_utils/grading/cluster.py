@@ -18,8 +18,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from course_utils.checks.exercise import days_with_exercises
-
 from .errors import CourseError, one_line
 from .grade import Graded, Settings
 from .official import KEYS, Official
@@ -137,7 +135,7 @@ def _connected(address: str) -> Iterator[Cluster]:
     try:
         from distributed import Client
     except ImportError:
-        raise CourseError('--dask needs packages that are missing: pip install "course_utils[cluster]"') from None
+        raise CourseError("--dask needs packages that are missing: pip install dask distributed") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
     try:
         client = Client(address, timeout=SECONDS_TO_CONNECT)
@@ -154,7 +152,7 @@ def _connected(address: str) -> Iterator[Cluster]:
 
 def official_parcel(official: Official, day: int | None) -> OfficialParcel:
     """The official side of a day, or of every day when it is not known, for a machine that has only the package."""
-    days = days_with_exercises() if day is None else [day]
+    days = official.days() if day is None else [day]
     files = {official.path(each).name: official.path(each).read_bytes() for each in days}
     keys = {str(each): dict(official.keys(each)) for each in days}
     digests = {each: official.digest(each) for each in days}

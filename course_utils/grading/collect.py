@@ -310,6 +310,8 @@ def _notebooks_in(place: Place) -> list[tuple[Place, tuple[str, ...]]]:
             others.append(file.name)
         if number >= MOST_FILES or len(found) > MOST_NOTEBOOKS:
             raise Unreadable(f"{place.name}: more than {MOST_NOTEBOOKS} notebooks, or {MOST_FILES} files")
+    if not found and others == [place.name]:
+        raise Unreadable(f"{place.name}: not a notebook")
     if not found:
         raise Unreadable(f"{place.name}: no notebook in it{', only ' if others else ''}{_few(others)}")
     named = [_read_name(name) for file, folders in found for name in (*folders, file.name)]

@@ -227,10 +227,16 @@ def readable(folder: Path) -> list[str]:
 
 
 def pythons() -> list[Path]:
-    """The folders of this Python and its packages."""
+    """The folders of this Python and its packages, wherever they were installed, but none that holds the course."""
     folders = {Path(path).resolve() for path in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)}
     folders |= {Path(sys.executable).parent.parent, Path(sys.prefix)}
-    return sorted(path for path in folders if path != Path("/usr") and path != Path("/"))
+    folders |= {path for path in packages() if not any(path.is_relative_to(folder) for folder in folders)}
+    return sorted(path for path in folders if path not in (Path("/usr"), Path("/")))
+
+
+def packages() -> list[Path]:
+    """The folders of packages that this process imports from: its own, and those that it was pointed to."""
+    return [Path(path).resolve() for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
 
 
 def answers() -> list[Path]:
@@ -244,7 +250,7 @@ def kernel_environment(library: str, home: str) -> dict[str, str]:
     """The environment of student code: nothing of the grader's own but the path to programs."""
     return {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
-        "PYTHONPATH": library,
+        "PYTHONPATH": os.pathsep.join([library, *map(str, packages())]),
         "HOME": home,
         "USER": "student",
         "IPYTHONDIR": os.path.join(home, ".ipython"),

@@ -15,6 +15,7 @@ from pygments.lexers import PythonLexer
 
 from .collect import safe_name
 from .grade import Graded
+from .gradebook import machine_failed, ungraded
 from .official import Official
 from .plugin import Result
 from .tasks import Task, day_title, tasks
@@ -29,6 +30,7 @@ SIGNS = {
     "forbidden": ("⊘", "not allowed"),
     "timeout": ("…", "out of time"),
     "killed": ("■", "stopped"),
+    "ungraded": ("–", "not graded"),
 }
 
 
@@ -49,14 +51,16 @@ def feedback_page(graded: Graded, official: Official) -> str:
     What is a student's is escaped, and characters that cannot be seen or that turn the text round are spelt out.
     """
     known = {} if graded.day is None else tasks(official, graded.day)
+    exercises = [_Exercise.of(each, known, graded.answers.get(each.id)) for each in graded.exercises]
     return _template().render(
         css=Markup(_beside("feedback.css")),
         day="Your notebook" if graded.day is None else day_title(official, graded.day),
-        student=spell_out(graded.student)[:200],
+        student="" if graded.student == Path(graded.notebook).stem else spell_out(graded.student)[:200],
         notebook=spell_out(graded.notebook)[:200],
         message=spell_out(graded.message),
-        score=f"{graded.score:g} of {graded.max_score:g} points",
-        exercises=[_Exercise.of(each, known, graded.answers.get(each.id)) for each in graded.exercises],
+        score="" if ungraded(graded) else f"{graded.score:g} of {graded.max_score:g} points",
+        exercises=exercises,
+        next=next((each for each in exercises if each.status != "passed"), None),
     )
 
 
@@ -72,6 +76,7 @@ class _Exercise:
     id: str
     title: str
     points: str
+    unit: str
     status: str
     sign: str
     verdict: str
@@ -84,16 +89,18 @@ class _Exercise:
     @classmethod
     def of(cls, result: Result, known: dict[str, Task], answer: str | None) -> _Exercise:
         task = known.get(result.id, Task(result.id, ()))
-        sign, verdict = SIGNS.get(result.status, ("?", result.status))
+        status = "ungraded" if machine_failed(result) else result.status
+        sign, verdict = SIGNS.get(status, ("?", status))
         code, cut = _code(answer or "")
         return cls(
             id=result.id,
             title=task.title,
             points=f"{result.score:g} of {result.max_score:g}",
-            status=result.status,
+            unit="point" if result.max_score == 1 else "points",
+            status=status,
             sign=sign,
             verdict=verdict,
-            message=spell_out(result.message),
+            message="" if result.status == "missing" else spell_out(result.message),
             misconception=result.misconception or "",
             hints=() if result.status == "passed" else tuple(map(Markup, task.hints)),
             code=code,

@@ -16,7 +16,7 @@ import pytest
 
 from course_utils.checks.evidence import use_keys
 from course_utils.checks.exercise import all_exercises, days_with_exercises, names_used
-from course_utils.checks.forbidden import forbidden_call
+from course_utils.checks.forbidden import forbidden_call, forget_cells
 from course_utils.checks.verdict import Verdict
 
 from .collect import Submission
@@ -137,6 +137,7 @@ def settle(day: int, questions: list[Question], answers: dict[str, str]) -> dict
         said = forbidden_call(answers[grade_id], exercise.forbidden, answers.values(), names_used(day, exercise))
         if said:
             settled[grade_id] = Verdict("forbidden", 0.0, said)
+    forget_cells()
     return settled
 
 
@@ -151,8 +152,9 @@ def run_job(job: Job, on_result: Callable[[Result], None] | None = None) -> dict
     with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _quiet():
         book = Path(folder, f"day{job.day}.ipynb")
         book.touch()
+        own = [f"--rootdir={folder}", f"--confcutdir={folder}"]  # nothing is looked for above it
         ended = pytest.main(
-            [*PYTEST_OPTIONS, f"--nbval-cell-timeout={job.limits.cell_seconds}", f"--rootdir={folder}", str(book)],
+            [*PYTEST_OPTIONS, *own, f"--nbval-cell-timeout={job.limits.cell_seconds}", str(book)],
             [plugin],
         )
     if ended == pytest.ExitCode.INTERRUPTED:
@@ -171,7 +173,7 @@ PYTEST_OPTIONS = (
     "nbval.plugin",
     *(
         part
-        for name in ("cacheprovider", "faulthandler", "logging", "doctest", "junitxml")
+        for name in ("cacheprovider", "faulthandler", "logging", "doctest", "junitxml", "unraisableexception")
         for part in ("-p", f"no:{name}")
     ),
 )
@@ -189,7 +191,7 @@ def day_in_name(name: str) -> int | None:
 def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
     """The day whose exercises are in a notebook. Raises Unreadable when it holds none."""
     parse_notebook(data, name)
-    for day in days_with_exercises():
+    for day in official.days():
         with contextlib.suppress(Unreadable):
             read_answers(data, name, official.questions(day))
             return day

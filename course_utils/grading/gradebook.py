@@ -30,6 +30,7 @@ from pathlib import Path
 from .errors import CourseError, one_line
 from .grade import Graded
 from .official import COURSE, Official
+from .plugin import Result
 from .tasks import day_title, tasks
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -186,10 +187,12 @@ def comment(graded: Graded, official: Official = COURSE) -> str:
 
 def ungraded(graded: Graded) -> bool:
     """Whether nothing can be said of an answer: the file could not be read, or the machine failed, not the student."""
-    return graded.status == "unreadable" or any(
-        each.status == "error" and each.message.startswith(("Not graded:", "It was not graded."))
-        for each in graded.exercises
-    )
+    return graded.status == "unreadable" or any(map(machine_failed, graded.exercises))
+
+
+def machine_failed(result: Result) -> bool:
+    """Whether an exercise has no verdict because the grading machine failed."""
+    return result.status == "error" and result.message.startswith(("Not graded:", "It was not graded."))
 
 
 def text_cell(text: str) -> str:

@@ -23,7 +23,8 @@ from nbval.kernel import RunningKernel
 
 from .confinement import open_kernels
 
-LARGEST_MESSAGE = 64 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line and the cell times out
+LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line and the cell times out
+WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
 PROVISIONER = "course-confined"
 NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
@@ -92,10 +93,17 @@ class GradingKernel(RunningKernel):
     def _connect(self) -> None:
         self.kc = self.km.client()
         self.kc.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
-        self.kc.start_channels(stdin=False, hb=False)
+        self.kc.context.setsockopt(zmq.RCVHWM, WAITING_MESSAGES)
+        self.kc.start_channels(stdin=False, hb=False, control=False)  # what nobody reads is not opened
         self.poller = zmq.Poller()
         self.poller.register(self.kc.shell_channel.socket, zmq.POLLIN)
         self.poller.register(self.kc.iopub_channel.socket, zmq.POLLIN)
+        self.monitors = [
+            channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+            for channel in (self.kc.shell_channel, self.kc.iopub_channel)
+        ]
+        for monitor in self.monitors:
+            self.poller.register(monitor, zmq.POLLIN)
 
     def wait_until_ready(self) -> None:
         """Block until the kernel answers and is heard. Raises RuntimeError when it does not start."""
@@ -152,15 +160,26 @@ class GradingKernel(RunningKernel):
             if stream == "iopub" and self.buffer:
                 return self.buffer.popleft()
             ready = dict(self.poller.poll(100))
+            if any(monitor in ready for monitor in self.monitors):
+                raise KernelLost("killed", self._why_cut())
             if self.kc.iopub_channel.socket in ready:
                 self._listen()
             if stream == "shell" and self.kc.shell_channel.socket in ready:
                 return self._receive(self.kc.shell_channel)
             self._verify_scratch()
             if not ready and not self.is_alive():
-                raise KernelLost("killed", "The cell ended the Python process")
+                raise KernelLost("killed", self._why_cut())
             if time.monotonic() > self.end:
                 raise KernelLost("timeout", self._overtime())
+
+    def _why_cut(self) -> str:
+        """A line ends with its process, or by a message that is too large to be let in."""
+        patience = time.monotonic() + 0.5
+        while self.is_alive():
+            if time.monotonic() > patience:
+                return f"The cell printed or returned more than {LARGEST_MESSAGE >> 20} MiB at once"
+            time.sleep(0.01)
+        return "The cell ended the Python process"
 
     def _listen(self) -> None:
         while self.kc.iopub_channel.socket.poll(0):
@@ -196,6 +215,8 @@ class GradingKernel(RunningKernel):
 
     def stop(self) -> None:
         """Kill the kernel and all that it started, and delete its scratch folder."""
+        for channel in (self.kc.shell_channel, self.kc.iopub_channel):
+            channel.socket.disable_monitor()
         self.kc.stop_channels()
         run_sync(self._end)()
         self.km.cleanup_resources()

@@ -13,6 +13,7 @@ import nbformat
 
 import course_utils
 from course_utils.checks.evidence import find_ladder
+from course_utils.checks.exercise import days_with_exercises
 
 from .errors import CourseError
 from .release import stub_source
@@ -26,6 +27,10 @@ class Official:
     """A folder that holds solutions/: the course's own, or a grader's bundle, where keys.json holds a class's keys."""
 
     folder: Path
+
+    def days(self) -> list[int]:
+        """The days whose exercises are here: a bundle may hold some only."""
+        return [day for day in days_with_exercises() if any((self.folder / "solutions").glob(f"day{day}_*.ipynb"))]
 
     def path(self, day: int) -> Path:
         """The solution notebook of a day. Raises CourseError when there is none."""

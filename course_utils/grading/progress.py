@@ -19,6 +19,7 @@ from course_utils.progress import RECORD, TITLES, Day, Progress, digest, noteboo
 
 from .errors import CourseError
 from .grade import Graded
+from .gradebook import ungraded
 
 
 def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
@@ -38,8 +39,9 @@ def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
 def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path) -> str:
     """Put the results of the learner's own exercises into the folder's progress.json; other days stay as they are.
 
-    own: from `own_exercises`. Of an exercise the last result counts. A notebook that could not be read changes
-    nothing. Gives a sentence for the learner when the file there was damaged and was put aside, else an empty string.
+    own: from `own_exercises`. Of an exercise the last result counts. A notebook that could not be read, or
+    that the machine failed to grade, changes nothing. Gives a sentence for the learner when the file there was damaged
+    and was put aside, else an empty string.
     """
     new = {str(each.day): _record(each, own[each.notebook]) for each in graded if _counts(each, own)}
     if not new:
@@ -77,7 +79,7 @@ def show_progress(root: Path, console: Console) -> None:
 
 
 def _counts(graded: Graded, own: Mapping[str, str]) -> bool:
-    return graded.notebook in own and graded.status != "unreadable" and graded.day in TITLES
+    return graded.notebook in own and graded.day in TITLES and not ungraded(graded)
 
 
 def _record(graded: Graded, answers: str) -> dict:

@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from traitlets import Dict, Float, Int, Unicode
 from .confinement import INSIDE, kernel_environment, remove, shared_kernels
 
 GIB = 2**30
+PATIENCE = 30.0
 
 
 class ConfinedProvisioner(LocalProvisioner):
@@ -87,8 +89,9 @@ class ConfinedProvisioner(LocalProvisioner):
         return self.status
 
     async def wait(self) -> int | None:
-        """Until the kernel and all that it started have ended."""
-        while (status := await self.poll()) is None:
+        """Until the kernel and all that it started have ended, or the server did not answer for PATIENCE seconds."""
+        end = time.monotonic() + PATIENCE
+        while (status := await self.poll()) is None and time.monotonic() < end:
             await asyncio.sleep(0.005)
         self._hang_up()
         return status

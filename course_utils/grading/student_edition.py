@@ -37,6 +37,7 @@ AS_THEY_ARE = ("LICENSE", "LICENSE-TEXT", "requirements.lock", "environment.yml"
 LEFT_OUT = ("checks/answers", "grading", "cli.py", "__main__.py")  # of course_utils
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
 TARGETS = ("help", "lab", "clean", "again")
+EXTRAS_LEFT_OUT = ("dev", "cluster")
 TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.pytest")
 NOT_HERE = ("answers", "grading", "solutions", "sources", "tests")
 HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"
@@ -194,7 +195,8 @@ def _makefile(text: str) -> str:
         if target is None or target[1] in TARGETS:
             kept.append(block)
     text = "\n\n".join(kept) + "\n"
-    text = re.sub(r"^SUBMISSIONS .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(?:export )?SUBMISSIONS\b.*\n", "", text, flags=re.MULTILINE)
+    text = text.replace("keeps notebooks, answers and grades", "keeps notebooks and answers")
     text = re.sub(r"^\.PHONY:.*", ".PHONY: " + " ".join((*TARGETS, "grade")), text, flags=re.MULTILINE)
     text = re.sub(r"(--LabApp\.default_url=/lab/tree/)\S+", r"\1README.md", text)
     said = "course: points come from your teacher: save the notebook and hand in the file from exercises/"
@@ -205,6 +207,8 @@ def _project(text: str) -> str:
     """pyproject.toml without the grader's commands and the tools of those who write the course."""
     tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
     text = "".join(table for table in tables if not table[1:].startswith(TABLES_LEFT_OUT))
+    text = re.sub(rf"^(?:{'|'.join(EXTRAS_LEFT_OUT)}) = \[.*\n(?: .*\n)*\]\n", "", text, flags=re.MULTILINE)
+    text = text.replace("widgets, checks and grader of", "widgets and checks of")
     tomllib.loads(text)
     return text
 
@@ -232,8 +236,9 @@ def _for_a_class(exercise):
 
 
 def _without_dead_links(notebook, here: set[str]):
-    """A notebook paired with no text, and with links only to notebooks of this edition; others keep their words."""
-    notebook.metadata.pop("jupytext", None)
+    """A notebook that names no source, and with links only to notebooks of this edition; others keep their words."""
+    for paired in ("jupytext", "course"):
+        notebook.metadata.pop(paired, None)
 
     def link(found):
         name = found[2] if "/" in found[2] else f"notebooks/{found[2]}"

@@ -17,6 +17,7 @@ from .errors import one_line
 LARGEST_FILE = 50 * 2**20
 LARGEST_CELL = 100_000
 LARGEST_CODE = 2 * 2**20
+MOST_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # a list of lists takes 50 times its length in memory
 
 
 class Unreadable(Exception):
@@ -90,6 +91,8 @@ def parse_notebook(data: bytes, name: str) -> Mapping:
         raise Unreadable(f"{name}: not text in UTF-8, so not a notebook") from None
     if not text.strip():
         raise Unreadable(f"{name}: empty file")
+    if any(data.count(sign) > most for sign, most in MOST_PARTS.items()):
+        raise Unreadable(f"{name}: more parts than a notebook has")
     try:
         notebook = json.loads(text)
     except RecursionError:

@@ -57,7 +57,7 @@ def main(folder: str, level: str, modules: list[str]) -> None:
     except Exception as error:
         print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=told, flush=True)
         return
-    LIBC.prctl(4, 0)  # PR_SET_DUMPABLE: no other process of this user may look into the server
+    _set_dumpable(0)  # no other process of this user may look into the server
     gc.collect()
     gc.freeze()
     server = Server(folder, level, warm=bool(modules))
@@ -194,7 +194,8 @@ def become_kernel(request: dict, level: str, warm: bool) -> None:
     "read", the paths that it may read under Landlock; "day" and "keys" of the hidden inputs.
     """
     os.setsid()
-    LIBC.prctl(4, 1)
+    _die_with_parent()
+    _set_dumpable(1)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -235,7 +236,8 @@ def become_kernel(request: dict, level: str, warm: bool) -> None:
 # Namespaces ---------------------------------------------------------------------------------------------------------
 
 NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PROCESSES = 0x20000, 0x8000000, 0x10000000, 0x20000000
-READ_ONLY, NO_SETUID, NO_DEVICES, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 0x20, 0x1000, 0x4000, 0x40000
+READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
+REMOUNT, BIND, RECURSIVE, PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 ASIDE = "/mnt"  # an empty folder of the sandbox
 
 
@@ -252,7 +254,7 @@ def enter_namespaces(box: str):
     if first:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(first, signal.SIGKILL))
         os._exit(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 255)
-    LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    _die_with_parent()
     (heard, ready), (go, granted) = os.pipe(), os.pipe()
     kernel = os.fork()
     if kernel:
@@ -298,6 +300,8 @@ def _mount_box(box: str) -> None:
     os.makedirs(box, exist_ok=True)
     _mount(ASIDE, box, None, BIND)
     _call(LIBC.umount2(ASIDE.encode(), 2), "umount")
+    _mount("tmpfs", "/dev/pts", "tmpfs", NO_SETUID | NO_DEVICES, "size=4k")
+    _mount(None, "/proc", None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS)
     _mount(None, "/dev", None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_DEVICES)
 
 
@@ -393,7 +397,19 @@ REFUSED = (  # system calls that no exercise needs: (number on x86-64, on ARM64)
     ("unshare", 272, 97), ("setns", 308, 268), ("open_tree", 428, 428), ("move_mount", 429, 429),
     ("fsopen", 430, 430), ("mount_setattr", 442, 442), ("open_by_handle_at", 304, 265), ("setsid", 112, 157),
     ("setpgid", 109, 154), ("setpriority", 141, 140), ("personality", 135, 92),
+    # what Landlock lets everybody do to a file that they own, and what reaches the schedule of other processes
+    ("chmod", 90, None), ("fchmod", 91, 52), ("fchmodat", 268, 53), ("fchmodat2", 452, 452), ("chown", 92, None),
+    ("fchown", 93, 55), ("lchown", 94, None), ("fchownat", 260, 54), ("setxattr", 188, 5), ("lsetxattr", 189, 6),
+    ("fsetxattr", 190, 7), ("removexattr", 197, 14), ("lremovexattr", 198, 15), ("fremovexattr", 199, 16),
+    ("utime", 132, None), ("utimes", 235, None), ("futimesat", 261, None), ("utimensat", 280, 88),
+    ("sched_setaffinity", 203, 122), ("sched_setattr", 314, 274), ("ioprio_set", 251, 30),
 )  # fmt: skip
+REFUSED_WITH = (  # the same with certain arguments: (number on x86-64, on ARM64, which argument, its refused values)
+    ("fcntl", 72, 25, 1, (8, 10, 15)),  # signals about a file, sent by the system to any process
+    ("ioctl", 16, 29, 1, (0x5452, 0x8901, 0x8902)),  # the same
+    ("prctl", 157, 167, 0, (1,)),  # a kernel ends with its parent
+    ("sched_setscheduler", 144, 119, 1, (3, 5)),  # low priority for another; ZeroMQ sets the usual one for its threads
+)
 ONLY_SELF = (("kill", 62, 129), ("tgkill", 234, 131), ("rt_sigqueueinfo", 129, 138), ("rt_tgsigqueueinfo", 297, 240))
 CLONE, CLONE3 = (56, 220), 435
 PRLIMIT = (302, 261)
@@ -411,11 +427,14 @@ def filter_calls() -> None:
         return
     column, machine = MACHINES[platform.machine()]
     program = [_load(4), _jump(0x15, machine, 1, 0), _give(KILL), _load(0), _jump(0x35, 0x40000000, 0, 1), _give(DENY)]
-    for number in (call[1 + column] for call in REFUSED):
-        if number is not None:
-            program += [_jump(0x15, number, 0, 1), _give(DENY)]
+    for number in (call[1 + column] for call in REFUSED if call[1 + column] is not None):
+        program += [_jump(0x15, number, 0, 1), _give(DENY)]
     program += [_jump(0x15, CLONE3, 0, 1), _give(UNKNOWN)]  # the C library then takes clone
     program += [_jump(0x15, CLONE[column], 0, 4), _load(16), _jump(0x45, A_THREAD, 1, 0), _give(DENY), _give(ALLOW)]
+    for call in REFUSED_WITH:
+        tests = [part for value in call[4] for part in (_jump(0x15, value, 0, 1), _give(DENY))]
+        body = [_load(16 + 8 * call[3]), *tests, _give(ALLOW)]
+        program += [_jump(0x15, call[1 + column], 0, len(body)), *body]
     for number in (call[1 + column] for call in ONLY_SELF):
         mine = [_load(16), _jump(0x15, os.getpid(), 1, 0), _give(DENY), _give(ALLOW)]
         program += [_jump(0x15, number, 0, len(mine)), *mine]
@@ -479,6 +498,16 @@ def _verify_one_thread() -> None:
         threads = os.listdir("/proc/self/task")
         if len(threads) > 1:
             raise RuntimeError(f"{len(threads)} threads run where kernels are to be forked")
+
+
+def _set_dumpable(value: int) -> None:
+    if sys.platform == "linux":
+        LIBC.prctl(4, value)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        LIBC.prctl(1, signal.SIGKILL)
 
 
 def _mapped() -> int:

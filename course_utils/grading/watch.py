@@ -13,6 +13,7 @@ from .classroom import ClassResult, grade_class
 from .collect import Submission
 from .errors import one_line
 from .grade import Graded, Settings
+from .gradebook import ungraded
 from .plugin import Result
 from .report import print_table
 
@@ -87,8 +88,9 @@ def summary(result: ClassResult) -> str:
     """A class in one line: how many submissions, and how they did."""
     graded = result.graded
     parts = [f"{len(graded)} submissions", f"{_count(graded, 'passed')} with all points"]
-    if full := sum(each.max_score for each in graded):
-        parts.append(f"{100 * sum(each.score for each in graded) / full:.0f} % of the points on average")
+    read = [each for each in graded if not ungraded(each)]
+    if full := sum(each.max_score for each in read):
+        parts.append(f"{100 * sum(each.score for each in read) / full:.0f} % of the points on average")
     if unreadable := _count(graded, "unreadable"):
         parts.append(f"{unreadable} unreadable")
     if result.reused:

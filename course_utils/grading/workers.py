@@ -19,7 +19,7 @@ from pathlib import Path
 
 import course_utils
 
-from .confinement import open_kernels
+from .confinement import Confinement, open_kernels
 from .errors import CourseError, one_line
 from .grade import Graded, Settings, grade_submission
 from .plugin import Result
@@ -88,9 +88,9 @@ class Kernels:
         return replace(self.plain, start=replace(start, server=str(self.server.folder)))
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def confinement(self) -> Confinement | None:
         """How far they were confined, once one was started."""
-        return (str(self.server.confinement),) if self.server else ()
+        return self.server.confinement if self.server else None
 
     @property
     def alive(self) -> bool:

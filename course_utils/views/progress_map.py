@@ -72,14 +72,13 @@ class ProgressMap(CourseWidget):
         return fig
 
     def _card(self, day):
-        done = day.exercises and day.done == len(day.exercises)
         return {
             "name": f"Day {day.number}",
             "title": day.title,
             "planned": not day.name,
             "part": day.done / len(day.exercises) if day.exercises else None,
             "lines": _lines(day),
-            "next": "" if not day.exercises else "All done." if done else f"Next: {_named(day.next)}",
+            "next": _next(day),
             "links": self._links(day),
         }
 
@@ -107,6 +106,13 @@ def _lines(day):
     count, left = len(day.exercises), _some(day.minutes_left, "minute")
     lines = [f"{day.done} of {count} exercises", f"{day.score:g} of {day.points:g} points · {left} left"]
     return [*lines, "changed since it was graded"] if day.changed else lines
+
+
+def _next(day):
+    """What to do in a day. Where every exercise passed and an answer is another one since, grading again tells."""
+    if day.next:
+        return f"Next: {_named(day.next)}"
+    return "" if not day.exercises else "Run make grade again." if day.changed else "All done."
 
 
 def _told(found):

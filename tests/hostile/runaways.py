@@ -85,8 +85,8 @@ ENTRIES = [
     _in_lookup(
         "200 MB in one print",
         "fills the grader's memory with one message",
-        'print("x" * 200_000_000)\nreturn values[0]',
-        "timeout",
+        'global told\ntry:\n    told\nexcept NameError:\n    told = print("x" * 200_000_000)\nreturn values[0]',
+        "killed",
     ),
     _in_lookup(
         "200 MB in 20,000 prints",
@@ -198,7 +198,10 @@ for victim in (os.getppid(), -os.getpgid(os.getppid())):
 import os
 home = os.getcwd()
 os.makedirs("locked/inner")
-os.chmod("locked", 0)
+try:
+    os.chmod("locked", 0)
+except PermissionError:
+    pass
 for _ in range(2000):
     os.mkdir("deeper")
     os.chdir("deeper")
