@@ -464,7 +464,7 @@ BROKEN = {
     "future": (b'{"nbformat": 5, "cells": []}', "format 5"),
     "number": (b'{"nbformat": 4' + b"0" * 9000 + b"}", ""),
     "too much code": (
-        json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "x" * 90_000}] * 30}).encode(),
+        json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "x" * 19_000}] * 120}).encode(),
         "code",
     ),
     "strange cells": (b'{"nbformat": 4, "cells": [1, null, {"cell_type": "code", "source": 7}]}', "exercises"),

@@ -22,6 +22,7 @@ from .places import MOST_FILES, Place, files_of, is_notebook, is_zip, kids_of, o
 from .submission import Unreadable, read_answers, read_file
 
 MOST_NOTEBOOKS = 60  # of one student
+READ_ANEW = 5 * 2**20  # bytes that a zip inside a zip counts for, since all of it is read for each notebook
 MOST_READ = 100 * 2**20  # bytes of one student's notebooks that are read to tell them apart
 
 
@@ -390,7 +391,7 @@ class _Reader:
         if self._left <= 0:
             raise Unreadable("enough was read")
         data = candidate.submission().read()
-        self._left -= len(data)
+        self._left -= len(data) + (READ_ANEW if candidate.place.inner else 0)
         return data
 
 

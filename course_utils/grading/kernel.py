@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import sys
 import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,6 +26,7 @@ from .confinement import open_kernels
 
 LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line and the cell times out
 WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
+LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message that never ends is not counted
 PROVISIONER = "course-confined"
 NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
@@ -149,6 +151,7 @@ class GradingKernel(RunningKernel):
     def begin_cell(self, seconds: float) -> None:
         """Start the clock and the count of output for a cell."""
         self.seconds, self.heard, self.weighed = seconds, 0, time.monotonic()
+        self.resident = resident()
         self.end = min(time.monotonic() + seconds, self.deadline)
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict:
@@ -166,6 +169,8 @@ class GradingKernel(RunningKernel):
                 self._listen()
             if stream == "shell" and self.kc.shell_channel.socket in ready:
                 return self._receive(self.kc.shell_channel)
+            if resident() > self.resident + LARGEST_GROWTH:
+                raise KernelLost("killed", "The cell sends without end")
             self._verify_scratch()
             if not ready and not self.is_alive():
                 raise KernelLost("killed", self._why_cut())
@@ -257,10 +262,20 @@ def _register_provisioner() -> None:
 
 
 def weigh(folder: Path, most: int = 10_000) -> int:
-    """Bytes of the files in a folder and below, of the first `most` entries; a folder that cannot be read weighs 0."""
+    """Bytes on the disk of what is in a folder and below: at least a block each, of the first `most` folders and of
+    the first `most` entries of each."""
     weight = 0
-    for place, _, names in islice(os.walk(folder), most):
-        for name in islice(names, most):
+    for place, folders, names in islice(os.walk(folder), most):
+        for name in islice(chain(folders, names), most):
             with contextlib.suppress(OSError):
-                weight += os.lstat(os.path.join(place, name)).st_blocks * 512
+                weight += max(4096, os.lstat(os.path.join(place, name)).st_blocks * 512)
     return weight
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds, 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0

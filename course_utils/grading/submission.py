@@ -15,7 +15,7 @@ from course_utils.checks.source import defined_names
 from .errors import one_line
 
 LARGEST_FILE = 50 * 2**20
-LARGEST_CELL = 100_000
+LARGEST_CELL = 20_000  # characters; an answer takes a few hundred
 LARGEST_CODE = 2 * 2**20
 MOST_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # a list of lists takes 50 times its length in memory
 

@@ -22,6 +22,7 @@ import platform
 import random
 import resource
 import selectors
+import shutil
 import signal
 import socket
 import struct
@@ -185,6 +186,7 @@ class Server:
         for process in self.kernels:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process, 0)
+        shutil.rmtree(self.folder, ignore_errors=True)  # whoever made it may be gone
 
 
 def become_kernel(request: dict, level: str, warm: bool) -> None:
@@ -363,8 +365,8 @@ def set_limits(limits: dict, warm: bool, level: str) -> None:
         "DATA": memory,
         "AS": memory + _mapped() + (0 if warm else 8 * GIB),  # shared memory, which does not count as data
         "CPU": int(limits["seconds"]),
-        "FSIZE": 64 * 2**20,
-        "NOFILE": 512,
+        "FSIZE": 16 * 2**20,
+        "NOFILE": 256,
         "CORE": 0,
     }
     if level == "bubblewrap":
@@ -408,7 +410,13 @@ REFUSED_WITH = (  # the same with certain arguments: (number on x86-64, on ARM64
     ("fcntl", 72, 25, 1, (8, 10, 15)),  # signals about a file, sent by the system to any process
     ("ioctl", 16, 29, 1, (0x5452, 0x8901, 0x8902)),  # the same
     ("prctl", 157, 167, 0, (1,)),  # a kernel ends with its parent
-    ("sched_setscheduler", 144, 119, 1, (3, 5)),  # low priority for another; ZeroMQ sets the usual one for its threads
+    (
+        "sched_setscheduler",
+        144,
+        119,
+        1,
+        (3, 5, 0x40000003, 0x40000005),
+    ),  # low priority for another; ZeroMQ sets the usual one for its threads
 )
 ONLY_SELF = (("kill", 62, 129), ("tgkill", 234, 131), ("rt_sigqueueinfo", 129, 138), ("rt_tgsigqueueinfo", 297, 240))
 CLONE, CLONE3 = (56, 220), 435

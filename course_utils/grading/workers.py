@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from .plugin import Result
 
 PACKAGES = str(Path(course_utils.__file__).parents[1])
 LONE_TRIES = 2
+LARGEST_WORKER = 3 * 2**30  # bytes of data; one that wants more is at fault, and ends
 FATAL = "it ends the process that grades it, each time that it is tried"
 
 
@@ -201,6 +203,8 @@ class Worker:
 def work(descriptor: int, folder: str) -> None:
     """Grade what comes through a connection, until it is closed. This is what a worker process runs."""
     connection, tempfile.tempdir = Connection(descriptor), folder
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_WORKER, LARGEST_WORKER))
     threading.Thread(target=_end_with_parent, args=[Path(folder)], daemon=True).start()
     with contextlib.suppress(EOFError):
         while True:

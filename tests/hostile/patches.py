@@ -286,6 +286,21 @@ def self_attention(x, W_q, W_k, W_v):
         "a loop", "loops over the batch, which this exercise is about", "attention_batched", LOOPED.format(stop="")
     ),
     _instead(
+        "a loop among other steps",
+        "hides the steps of its loop among many that are always the same",
+        "attention_batched",
+        LOOPED.format(stop="").replace("attention_batched", "looped")
+        + "\ndef attention_batched(q, k, v):\n    for _ in range(30_000):\n        pass\n    return looped(q, k, v)\n",
+    ),
+    _instead(
+        "a loop in a thread",
+        "loops over the batch in another thread than the one that is traced",
+        "attention_batched",
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        + LOOPED.format(stop="").replace("attention_batched", "looped")
+        + "\ndef attention_batched(*args):\n    return ThreadPoolExecutor(1).submit(looped, *args).result()\n",
+    ),
+    _instead(
         "a loop that is not counted",
         "loops over the batch and switches off the trace that counts its steps",
         "attention_batched",
