@@ -87,7 +87,7 @@ class KernelServer:
             (self.folder / "boxes").mkdir()
             settings = {"level": level, "read": readable(self.folder)}
             (self.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-            self.confinement = self._start(warm)
+            self.confinement = self._start(warm and sys.platform == "linux")  # elsewhere libraries mind a fork
         except BaseException:
             self.close()
             raise
