@@ -208,6 +208,7 @@ def test_canvass_download_keeps_names_and_numbers(tmp_path):
 def test_a_students_zip_with_several_days_is_opened(tmp_path, outer):
     whole = {f"course/exercises/{TITLES[day]}": NOTEBOOKS[day] for day in TITLES}
     junk = {"__MACOSX/course/._day1.ipynb": b"x", "course/.ipynb_checkpoints/day1-checkpoint.ipynb": b"x"}
+    junk[f"course/exercises/kept/{TITLES[1]}"] = NOTEBOOKS[1]
     lesson = {f"course/lessons/{TITLES[1]}": b'{"nbformat": 4, "cells": []}'}
     inner = zipped(whole | junk | lesson)
     name = "Ada Lovelace_7_assignsubmission_file_/my days.zip"

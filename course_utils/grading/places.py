@@ -89,8 +89,8 @@ def is_zip(name: str) -> bool:
 
 
 def passed_over(*parts: str) -> bool:
-    """Whether this is what systems and tools leave, or what a grader made."""
-    return any(part.startswith(".") or part in ("__MACOSX", "feedback", "release") for part in parts)
+    """Whether this is what systems and tools leave, or what a grader, a build or a reset made."""
+    return any(part.startswith(".") or part in ("__MACOSX", "feedback", "release", "kept") for part in parts)
 
 
 def _on_disk(folder: Path) -> Iterator[Place]:
