@@ -164,7 +164,17 @@ def test_a_confined_kernel_writes_in_its_scratch_only(confined):
     with started(confined) as kernel:
         assert raised(kernel, "open('mine', 'w').write('x')\nimport tempfile\ntempfile.mkstemp()") == ""
         box = str(Path(kernel.km.connection_file).parent)
-        for place in ("/", "/usr", "/course", "/dev", "/mnt", box, str(Path(sys.prefix)), os.path.expanduser("~")):
+        for place in (
+            "/",
+            "/tmp",
+            "/usr",
+            "/course",
+            "/dev",
+            "/mnt",
+            box,
+            str(Path(sys.prefix)),
+            os.path.expanduser("~"),
+        ):
             assert "Error" in raised(kernel, f"open({place + '/written'!r}, 'w')"), place
         assert list(Path(box).glob("*written*")) == []
         assert "large" in raised(kernel, "with open('big', 'wb') as f:\n    f.write(bytes(2**25))")
@@ -334,7 +344,7 @@ def test_the_provisioner_serves_jupyter_without_more_ado():
     client = manager.client()
     client.start_channels()
     client.wait_for_ready(60)
-    assert client.execute_interactive("import os\nassert os.getcwd() == '/tmp/home'")["content"]["status"] == "ok"
+    assert client.execute_interactive("import os\nassert os.getcwd() == '/scratch/home'")["content"]["status"] == "ok"
     client.stop_channels()
     manager.shutdown_kernel()
     assert not manager.is_alive()

@@ -18,7 +18,7 @@ from pathlib import Path
 import course_utils
 
 from .errors import CourseError
-from .warm import landlock_version
+from .warm import ASIDE, SCRATCH, landlock_version
 
 LEVELS = ("bubblewrap", "landlock", "limits")
 MODULES = ("numpy", "torch", "matplotlib.pyplot", "course_utils.checks.evidence")
@@ -207,7 +207,7 @@ def bubblewrap(folder: Path) -> list[str]:
             words += ["--ro-bind", path, path]
     for path in SYSTEM_FILES:
         words += ["--ro-bind-try", path, path]
-    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/mnt"]
+    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", ASIDE, "--dir", SCRATCH]
     words += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
     for path in answers():
         if any(path.is_relative_to(root) for root in SYSTEM if os.path.isdir(root)):

@@ -208,7 +208,7 @@ def become_kernel(request: dict, level: str, warm: bool) -> None:
     os.closerange(COMPLAINTS + 1, 4096)
     box, home, bound = request["box"], os.path.join(request["box"], "home"), lambda: None
     if level == "bubblewrap":
-        home, bound = "/tmp/home", enter_namespaces(box)
+        home, bound = f"{SCRATCH}/home", enter_namespaces(box)
     os.makedirs(home, exist_ok=True)
     os.environ.clear()
     os.environ.update(request["env"] | {"HOME": home, "TMPDIR": home})
@@ -240,7 +240,7 @@ def become_kernel(request: dict, level: str, warm: bool) -> None:
 NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PROCESSES = 0x20000, 0x8000000, 0x10000000, 0x20000000
 READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
-ASIDE = "/mnt"  # an empty folder of the sandbox
+ASIDE, SCRATCH = "/mnt", "/scratch"  # empty folders of the sandbox
 
 
 def enter_namespaces(box: str):
@@ -297,7 +297,8 @@ def _mount_box(box: str) -> None:
     _mount(box, ASIDE, None, BIND)
     shared = os.path.dirname(os.path.dirname(box))
     _mount("tmpfs", shared, "tmpfs", NO_SETUID | NO_DEVICES, "size=1m")
-    _mount("tmpfs", "/tmp", "tmpfs", NO_SETUID | NO_DEVICES, "size=256m,mode=1777")
+    _mount("tmpfs", SCRATCH, "tmpfs", NO_SETUID | NO_DEVICES, "size=256m,mode=1777")
+    _mount(None, "/tmp", None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_DEVICES)
     _mount("tmpfs", "/dev/shm", "tmpfs", NO_SETUID | NO_DEVICES, "size=64m,mode=1777")
     os.makedirs(box, exist_ok=True)
     _mount(ASIDE, box, None, BIND)
