@@ -412,7 +412,8 @@ def test_all_of_its_library_can_be_imported_without_the_grader(out):
 
 def test_its_makefile_opens_the_lab_and_sends_to_the_teacher_for_points(out):
     def make(target, *more):
-        return subprocess.run(["make", *more, target], cwd=out / "student", capture_output=True, text=True)
+        command = ["make", "--no-print-directory", *more, target]  # as it says where it is inside another make
+        return subprocess.run(command, cwd=out / "student", capture_output=True, text=True)
 
     assert {line.split()[1] for line in make("help").stdout.splitlines()[1:]} == {"help", "lab", "clean", "grade"}
     assert "jupyterlab" in make("lab", "--dry-run").stdout
