@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -35,6 +36,7 @@ from peers.venvs import ROOT
 
 PAGE = ROOT / "docs" / "peers.md"
 HOSTILE, BLAMELESS = "ada", "zoe"
+FEEDBACK = "out/feedback"
 LARGEST = 50 * 2**20  # of a file that is converted for otter
 KINDS = {  # by the module of the corpus
     "files": "files, notebooks and archives",
@@ -47,8 +49,8 @@ INTRO = """\
 # The same hostile work under three graders
 
 `python benchmarks/peers/hostile.py` wrote this page on {date}. It shows {count} of the {total} submissions in
-`tests/hostile/`, each handed in beside a blameless one and graded by {versions},
-Python {python}. Those not shown had not met all three by then.
+`tests/hostile/`, each handed in beside a blameless one and graded with Python {python} by {versions}.
+Those not shown had not met all three by then.
 
 Each grader met each submission alone, in a throwaway sandbox without network, with a private `/tmp`, 6 GiB of address
 space a process and 200 processes in all, and was stopped after {seconds} s. The limits help the peers, which set none
@@ -64,8 +66,9 @@ themselves.
   run the whole notebook, so a student's own cell can cost points there that it does not cost here.
 - The corpus was written against our grader. An attack on a peer would be written otherwise, so a peer that was not
   moved by one of these need not be safe from its kind.
-- Archives, and what calls a server, were not given to the peers: neither of the two commands unpacks an archive, and
-  the sandbox has no network. File names are what each grader asks for.
+- Archives, what calls a server, and submissions to other days than the first were not given to the peers: neither of
+  the two commands unpacks an archive, the sandbox has no network, and they were set up for day 1. File names are what
+  each grader asks for.
 
 Each cell says what went wrong: points too many or too few against what the submission deserves, of 25; a grader that
 hung, was killed or gave no grade; another student's grade that changed, or a batch that ended before it; a process or
@@ -131,13 +134,15 @@ def meet(grader: Grader, prepared: Path, entry: Entry, seconds: float) -> list[s
         written.mkdir()
         shutil.copytree(prepared, place)
         os.chmod(folder, 0o755)
-        if entry.needs == "network" and not isinstance(grader, Ours):
+        if (entry.needs == "network" or entry.day != DAY) and not isinstance(grader, Ours):
             return [NOT_APPLICABLE]
         commands = hand_in(grader, place, entry.write(written))
         if commands is None:
             return [NOT_APPLICABLE]
         alone = isinstance(grader, Otter) and not entry.needs
         run = run_confined(grader, commands[:1] if alone else commands, place, seconds)
+    if isinstance(grader, Ours):  # a page of feedback lies in a folder of the student's name
+        run = replace(run, files=[file for file in run.files if f"/{FEEDBACK}/" not in file])
     scores = grader.scores(run.results, [] if isinstance(grader, Ours) else [HOSTILE, BLAMELESS])
     blameless = scores.pop(BLAMELESS, None)
     score = next((score for score in scores.values()), None)

@@ -96,6 +96,7 @@ class GradingKernel(RunningKernel):
         self.kc = self.km.client()
         self.kc.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
         self.kc.context.setsockopt(zmq.RCVHWM, WAITING_MESSAGES)
+        self.kc.context.setsockopt(zmq.RECONNECT_IVL, 5)  # ms: the kernel's sockets are not there yet
         self.kc.start_channels(stdin=False, hb=False, control=False)  # what nobody reads is not opened
         self.poller = zmq.Poller()
         self.poller.register(self.kc.shell_channel.socket, zmq.POLLIN)
@@ -123,7 +124,7 @@ class GradingKernel(RunningKernel):
         asked = self.kc.kernel_info()
         while self.get_message("shell")["parent_header"].get("msg_id") != asked:
             pass
-        patience = time.monotonic() + 0.1
+        patience = time.monotonic() + 0.03
         while time.monotonic() < patience:
             if self.kc.iopub_channel.socket.poll(10):
                 self._listen()
