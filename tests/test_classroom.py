@@ -282,7 +282,10 @@ def test_a_worker_has_none_of_the_graders_open_files_and_looks_for_no_modules_wh
 
 
 def start_command(*arguments, **options):
-    command = [sys.executable, "-m", "course_utils", "grade", *map(str, arguments)]
+    # A job in the background of a shell ignores Ctrl-C, and so would all that it starts.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    run = f"{heard}; from course_utils.cli import main; main()"
+    command = [sys.executable, "-c", run, "grade", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -390,9 +389,8 @@ def _wrappers(processes):
     return {process for process, name in names.items() if name == "bwrap"}
 
 
-def test_the_signal_that_ends_a_kernel_is_heard_while_it_computes(confined):
+def test_a_kernel_that_swallows_interrupts_is_ended_when_its_time_is_up(confined):
     with started(confined) as kernel, pytest.raises(KernelLost, match="longer than 1 s"):
         kernel.run(
             "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass", 1
         )
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
