@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import course_utils
@@ -85,7 +85,7 @@ class KernelServer:
         try:
             write_kernel_library(self.folder / "lib")
             (self.folder / "boxes").mkdir()
-            settings = {"level": level, "read": readable(self.folder)}
+            settings = {"level": level, "read": readable(self.folder) if level == "landlock" else []}
             (self.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
             self.confinement = self._start(warm and sys.platform == "linux")  # elsewhere libraries mind a fork
         except BaseException:
@@ -164,7 +164,7 @@ def open_kernels(confinement: str = "best", warm: bool = True) -> KernelServer:
         except NotConfined as error:
             failures.append(str(error))
             continue
-        server.confinement = Confinement(level, server.confinement.filtered, "; ".join(failures))
+        server.confinement = replace(server.confinement, why="; ".join(failures))
         if confinement == "full" and not server.confinement.full:
             server.close()
             raise NotConfined(f"student code cannot be confined fully here: {server.confinement}")

@@ -24,7 +24,7 @@ from nbval.kernel import RunningKernel
 
 from .confinement import open_kernels
 
-LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line and the cell times out
+LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line, and the cell with it
 WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
 LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message that never ends is not counted
 PROVISIONER = "course-confined"
@@ -65,7 +65,7 @@ class Start:
 class GradingKernel(RunningKernel):
     """nbval's kernel, confined, in a scratch folder of its own, where `course_utils` holds no answers.
 
-    server: the folder of a `KernelServer`; without one a cold server is started for this kernel alone. Its
+    start: warm kernels come from its server, or else from that of this process; a cold one has a server for itself. Its
     `get_message` reads output while the cell still runs, and raises KernelLost when the cell's time is up, when it
     prints too much, or when the process is gone. Raises OSError when the server is gone, NotConfined as open_kernels.
     """
@@ -98,15 +98,11 @@ class GradingKernel(RunningKernel):
         self.kc.context.setsockopt(zmq.RCVHWM, WAITING_MESSAGES)
         self.kc.context.setsockopt(zmq.RECONNECT_IVL, 5)  # ms: the kernel's sockets are not there yet
         self.kc.start_channels(stdin=False, hb=False, control=False)  # what nobody reads is not opened
+        self.lines = [self.kc.shell_channel.socket, self.kc.iopub_channel.socket]
+        self.monitors = [line.get_monitor_socket(zmq.EVENT_DISCONNECTED) for line in self.lines]
         self.poller = zmq.Poller()
-        self.poller.register(self.kc.shell_channel.socket, zmq.POLLIN)
-        self.poller.register(self.kc.iopub_channel.socket, zmq.POLLIN)
-        self.monitors = [
-            channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-            for channel in (self.kc.shell_channel, self.kc.iopub_channel)
-        ]
-        for monitor in self.monitors:
-            self.poller.register(monitor, zmq.POLLIN)
+        for source in (*self.lines, *self.monitors):
+            self.poller.register(source, zmq.POLLIN)
 
     def wait_until_ready(self) -> None:
         """Block until the kernel answers and is heard. Raises RuntimeError when it does not start."""
@@ -221,8 +217,8 @@ class GradingKernel(RunningKernel):
 
     def stop(self) -> None:
         """Kill the kernel and all that it started, and delete its scratch folder."""
-        for channel in (self.kc.shell_channel, self.kc.iopub_channel):
-            channel.socket.disable_monitor()
+        for line in self.lines:
+            line.disable_monitor()
         self.kc.stop_channels()
         run_sync(self._end)()
         self.km.cleanup_resources()

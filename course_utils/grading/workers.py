@@ -20,7 +20,7 @@ from pathlib import Path
 
 import course_utils
 
-from .confinement import Confinement, open_kernels
+from .confinement import Confinement, open_kernels, remove
 from .errors import CourseError, one_line
 from .grade import Graded, Settings, grade_submission
 from .plugin import Result
@@ -226,4 +226,4 @@ def _sweep(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if f"={folder}/".encode() in environment.read_bytes():
                 os.kill(int(environment.parent.name), signal.SIGKILL)
-    subprocess.run(["rm", "-rf", str(folder)], stderr=subprocess.DEVNULL)  # rmtree gives up on deep folders
+    remove(folder)
