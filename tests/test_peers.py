@@ -198,6 +198,18 @@ def test_the_page_has_a_table_for_the_totals_and_one_for_each_kind():
     assert "| does not apply | 0 | 1 |" in text
 
 
+def test_the_page_has_the_times_of_the_last_run_with_device_versions_and_date():
+    about = {"date": "2026-01-02T03:04:05+00:00", "device": "a machine", "cores": 2, "python": "3.11", "torch": "2.13"}
+    seconds, ratios = {"ours": [0.3, 0.2, 0.25], "peer": [3.0]}, {"ours": 1.0, "peer": 12.0}
+    graders = {"ours": "course grade", "peer": "peer (version 1)"}
+    speed = {"environment": about, "submissions": 20, "jobs": 2, "graders": graders}
+    text = page(ROWS, "# Title\n", speed | {"seconds_a_submission": seconds, "ratio_to_ours": ratios})
+    assert "on 2026-01-02: 20 harmless submissions" in text
+    assert "a machine, 2 cores, Python 3.11, torch 2.13." in text
+    assert "| course grade | 0.25 | 1.0 |" in text
+    assert "| peer (version 1) | 3.00 | 12.0 |" in text
+
+
 # Where the time goes ------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 Each entry of tests/hostile is handed in beside a blameless solution, alone with a grader in a throwaway sandbox. What
 was found is kept in hostile.json as it comes, so that a run that was stopped goes on; docs/peers.md shows the entries
-that have met every grader.
+that have met every grader, and the times that speed.py left in speed.json.
 usage: python benchmarks/peers/hostile.py [--venv DIR] [--jobs N] [--seconds S] [--names TEXT …] [--again] [--out DIR]
 """
 
@@ -98,7 +98,8 @@ def main() -> None:
             found.setdefault(entry, {})[name] = done.result()
             store.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
             print(f"{number}/{len(waiting)} {entry} | {name}: {', '.join(done.result()) or 'as deserved'}", flush=True)
-    write_page(found, asked.seconds)
+    speed = asked.out / "speed.json"
+    write_page(found, asked.seconds, json.loads(speed.read_text(encoding="utf-8")) if speed.exists() else None)
 
 
 def arguments() -> argparse.Namespace:
@@ -184,15 +185,15 @@ def by_title(found: dict[str, list[str]]) -> dict[str, list[str]]:
     return {grader.name: found[name] for name, grader in GRADERS.items()}
 
 
-def write_page(found: dict, seconds: float) -> None:
-    """Write docs/peers.md, of the entries that have met every grader."""
+def write_page(found: dict, seconds: float, speed: dict | None) -> None:
+    """Write docs/peers.md, of the entries that have met every grader, and of the last run of speed.py."""
     rows = [
         Row(
             KINDS[kind],
             entry.name,
             entry.tries,
             entry.score,
-            {g.name: found[entry.name][n] for n, g in GRADERS.items()},
+            by_title(found[entry.name]),
         )
         for kind in KINDS
         for entry in import_module(f"hostile.{kind}").ENTRIES
@@ -206,7 +207,7 @@ def write_page(found: dict, seconds: float) -> None:
         python=platform.python_version(),
         seconds=f"{seconds:g}",
     )
-    PAGE.write_text(page(rows, intro), encoding="utf-8")
+    PAGE.write_text(page(rows, intro, speed), encoding="utf-8")
     print(f"written to {PAGE.relative_to(ROOT)}")
 
 

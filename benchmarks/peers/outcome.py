@@ -1,5 +1,6 @@
 """What became of a hostile submission under a grader, in words, and the page that shows all of them."""
 
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -56,8 +57,8 @@ def totals(rows: Iterable[Row]) -> dict[str, Counter]:
     return counted
 
 
-def page(rows: list[Row], intro: str) -> str:
-    """The page in Markdown: the introduction, the totals, and a table for each kind of attack."""
+def page(rows: list[Row], intro: str, speed: dict | None = None) -> str:
+    """The page in Markdown: the introduction, the totals, what `speed.json` holds, a table for each kind of attack."""
     graders = list(rows[0].found)
     counted = totals(rows)
     wrong = sorted({each for counter in counted.values() for each in counter} - {AS_DESERVED, NOT_APPLICABLE})
@@ -65,6 +66,7 @@ def page(rows: list[Row], intro: str) -> str:
     for each in (AS_DESERVED, *wrong, NOT_APPLICABLE):
         if any(counter[each] for counter in counted.values()):
             lines.append(_line([each, *(str(counted[grader][each]) for grader in graders)]))
+    lines += _time(speed) if speed else []
     for kind in dict.fromkeys(row.kind for row in rows):
         lines += ["", f"## {kind[:1].upper()}{kind[1:]}", "", *_head(["submission", "deserves", *graders])]
         for row in rows:
@@ -80,6 +82,25 @@ def _plain(found: str) -> str:
         if found.startswith(start):
             return short
     return found
+
+
+def _time(speed: dict) -> list[str]:
+    about = speed["environment"]
+    lines = [
+        "",
+        "## Time",
+        "",
+        f"`python benchmarks/peers/speed.py` on {about['date'][:10]}: {speed['submissions']} harmless submissions of",
+        "day 1. Each grader was called as its documentation says, start-up included, ours confined and with "
+        f"`--jobs {speed['jobs']}`.",
+        f"{about['device']}, {about['cores']} cores, Python {about['python']}, torch {about['torch']}.",
+        "",
+        *_head(["", "seconds a submission", "times ours"]),
+    ]
+    for name, taken in speed["seconds_a_submission"].items():
+        ratio = f"{speed['ratio_to_ours'][name]:.1f}"
+        lines.append(_line([speed["graders"][name], f"{statistics.median(taken):.2f}", ratio]))
+    return lines
 
 
 def _head(titles: list[str]) -> list[str]:
