@@ -204,7 +204,7 @@ def test_the_page_has_the_times_of_the_last_run_with_device_versions_and_date():
     graders = {"ours": "course grade", "peer": "peer (version 1)"}
     speed = {"environment": about, "submissions": 20, "jobs": 2, "graders": graders}
     text = page(ROWS, "# Title\n", speed | {"seconds_a_submission": seconds, "ratio_to_ours": ratios})
-    assert "on 2026-01-02: 20 harmless submissions" in text
+    assert "on 2026-01-02, 20 harmless submissions" in text
     assert "a machine, 2 cores, Python 3.11, torch 2.13." in text
     assert "| course grade | 0.25 | 1.0 |" in text
     assert "| peer (version 1) | 3.00 | 12.0 |" in text

@@ -48,9 +48,8 @@ KINDS = {  # by the module of the corpus
 INTRO = """\
 # The same hostile work under three graders
 
-`python benchmarks/peers/hostile.py` wrote this page on {date}. It shows {count} of the {total} submissions in
-`tests/hostile/`, each handed in beside a blameless one and graded with Python {python} by {versions}.
-Those not shown had not met all three by then.
+`python benchmarks/peers/hostile.py` wrote this page on {date}. It shows {count} in `tests/hostile/`,
+each handed in beside a blameless one and graded with Python {python} by {versions}.
 
 Each grader met each submission alone, in a throwaway sandbox without network, with a private `/tmp`, 6 GiB of address
 space a process and 200 processes in all, and was stopped after {seconds} s. The limits help the peers, which set none
@@ -180,6 +179,13 @@ def full_marks() -> float:
     return sum(question.points for question in COURSE.questions(DAY))
 
 
+def shown(count: int) -> str:
+    """How much of the corpus is on the page."""
+    if count == len(CORPUS):
+        return f"all {count} submissions"
+    return f"those {count} of the {len(CORPUS)} submissions that all three have met so far"
+
+
 def by_title(found: dict[str, list[str]]) -> dict[str, list[str]]:
     """What was found for an entry, by the names that a reader knows the graders by."""
     return {grader.name: found[name] for name, grader in GRADERS.items()}
@@ -201,8 +207,7 @@ def write_page(found: dict, seconds: float, speed: dict | None) -> None:
     ]
     intro = INTRO.format(
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
-        count=len(rows),
-        total=len(CORPUS),
+        count=shown(len(rows)),
         versions=", ".join(f"{made.name} ({made.version})" for made in GRADERS.values()),
         python=platform.python_version(),
         seconds=f"{seconds:g}",

@@ -90,8 +90,9 @@ def _time(speed: dict) -> list[str]:
         "",
         "## Time",
         "",
-        f"`python benchmarks/peers/speed.py` on {about['date'][:10]}: {speed['submissions']} harmless submissions of",
-        "day 1. Each grader was called as its documentation says, start-up included, ours confined and with "
+        f"`python benchmarks/peers/speed.py` on {about['date'][:10]},"
+        f" {speed['submissions']} harmless submissions of day 1.",
+        "Each grader was called as its documentation says, start-up included, and ours confined with "
         f"`--jobs {speed['jobs']}`.",
         f"{about['device']}, {about['cores']} cores, Python {about['python']}, torch {about['torch']}.",
         "",
