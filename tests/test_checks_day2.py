@@ -1,5 +1,6 @@
 """The checks of day 2: chance never fails a right answer, and the references are those of the library."""
 
+import json
 import math
 
 import numpy as np
@@ -14,7 +15,7 @@ from course_utils.checks.exercise import all_exercises
 from course_utils.checks.forbidden import forbidden_call
 from course_utils.checks.inputs.day2 import Loud
 from course_utils.checks.interactive import examine
-from course_utils.checks.verdict import judge
+from course_utils.checks.verdict import judge, reference_evidence
 
 REFERENCE = {name: answer for exercise in all_exercises(2).values() for name, answer in exercise.reference.items()}
 
@@ -141,6 +142,17 @@ def test_what_one_call_leaves_open_fails_whatever_is_drawn(grade_id, names, numb
 def test_the_message_names_the_remedy(grade_id, name, message):
     (function,) = (f for f in WRONG[2, grade_id] if f.__name__ == name)
     assert message in verdict_on(grade_id, function).message
+
+
+def test_the_first_part_is_blamed_in_whatever_order_a_notebook_stores_the_parts():
+    def narrow_entries(d_k, samples, rng):
+        products = ((rng.random((samples, d_k)) - 0.5) * (rng.random((samples, d_k)) - 0.5)).sum(axis=1)
+        return products.mean(), products.std(), products.std() / math.sqrt(samples)
+
+    given = gather(2, "dot_product_stats", {"dot_product_stats": narrow_entries})
+    stored = json.loads(json.dumps(reference_evidence(2, "dot_product_stats"), sort_keys=True))
+    for expected in (None, stored):
+        assert " std is 0.24" in judge(2, "dot_product_stats", given, expected).message
 
 
 def test_loud_numbers_are_a_thousand_times_those_of_the_same_state():

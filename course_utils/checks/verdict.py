@@ -253,7 +253,9 @@ def _explain(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> str:
         return _ended(said if said.startswith(rung) else f"{rung}: {said}")
     if "error" in given:
         return f"On “{rung}” {_failed(given['error'])} {_why(day, grade_id, wanted)}"
-    for part, right in wanted["values"].items():
+    returns = find_ladder(day, grade_id).returns  # a stored notebook has the parts in another order
+    for part in sorted(wanted["values"], key=lambda name: returns.index(name) if name in returns else len(returns)):
+        right = wanted["values"][part]
         got = given["values"].get(part) if isinstance(given.get("values"), Mapping) else None
         if got is None:
             return f"On “{rung}” there is no {part}."

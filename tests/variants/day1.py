@@ -461,6 +461,14 @@ def attention_for_four_axes_only(q, k, v):
 
 
 @wrong(1, "attention_batched")
+def attention_with_einsum_without_keepdims(q, k, v):
+    s = np.einsum("...nd,...md->...nm", q, k) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1))
+    w = e / e.sum(axis=-1)
+    return np.einsum("...nm,...md->...nd", w, v), w
+
+
+@wrong(1, "attention_batched")
 def attention_with_the_batch_mixed(q, k, v):
     s = np.einsum("...nd,...md->nm", q, k) / math.sqrt(q.shape[-1])
     e = np.exp(s - s.max(-1, keepdims=True))

@@ -367,6 +367,12 @@ def softmax_through_the_logarithm(x, axis=-1):
 
 
 @right(2, "stable_softmax")
+def softmax_by_logsumexp(x, axis=-1):
+    peak = x.max(axis, keepdims=True)
+    return np.exp(x - (peak + np.log(np.exp(x - peak).sum(axis, keepdims=True))))
+
+
+@right(2, "stable_softmax")
 def softmax_with_the_axis_moved(x, axis=-1):
     z = np.moveaxis(np.asarray(x, dtype=float), axis, 0)
     e = np.exp(z - z.max(0))

@@ -1494,7 +1494,7 @@ def mended_with_a_common_maximum(q, k, v, block_k):
     return acc / l[..., None], m + l.log()
 
 
-@right(6, "find_the_bug")
+@wrong(6, "find_the_bug")
 def mended_in_one_piece(q, k, v, block_k):
     s = torch.einsum("...nd,...md->...nm", q, k) * q.shape[-1] ** -0.5
     return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)

@@ -200,6 +200,11 @@ def all_axes_reversed(q, k):
     return q @ k.T
 
 
+def by_einsum(weights, v):
+    """The blend, which stretches an axis of one key where @ raises."""
+    return np.einsum("...nm,...md->...nd", weights, v)
+
+
 def one_by_one(q, k, v):
     """Right values, one matrix at a time."""
     if q.ndim == 2:
@@ -208,9 +213,14 @@ def one_by_one(q, k, v):
     return np.array([output for output, _ in pairs]), np.array([weights for _, weights in pairs])
 
 
+LOST_AXIS = (
+    "Without keepdims=True the maximum and the sum lose their axis. They then meet the columns where they should meet the "
+    "rows, or do not fit at all. Write max(axis=-1, keepdims=True), and the same for sum."
+)
 BUG_MISTAKES = (
     *ATTENTION_MISTAKES,
-    Mistake("keepdims left out", flawed(softmax=without_keepdims), "Without keepdims=True the maximum and the sum lose their axis. They then meet the columns where they should meet the rows, or do not fit at all. Write max(axis=-1, keepdims=True), and the same for sum."),
+    Mistake("keepdims left out", flawed(softmax=without_keepdims), LOST_AXIS),
+    Mistake("keepdims left out, blended by einsum", flawed(softmax=without_keepdims, blend=by_einsum), LOST_AXIS),
     Mistake("all axes of k reversed", flawed(scores=all_axes_reversed), "Right for one matrix, but with leading dimensions k.T reverses all axes. Exchange the last two only: np.swapaxes(k, -1, -2)."),
     Mistake("softmax over axis 0", flawed(softmax=over_axis(0)), "The softmax runs over axis 0, which is the queries or, with a batch, the batch. The keys are axis −1."),
     Mistake("softmax over axis 1", flawed(softmax=over_axis(1)), "The softmax runs over axis 1. That is the keys only without a batch; axis −1 always is."),

@@ -567,7 +567,21 @@ CROSS_PROJECTIONS = (
 )  # fmt: skip
 TURNED_MEMORY = "The real memory tokens get no weight: the mask is turned round. True means real: fill where it is False, ~memory_mask."
 ON_QUERIES = "The mask is laid on the rows of the scores. It belongs to memory, whose tokens are the columns: shape (m,) or (1, m) broadcasts over the rows."
+
+
+def scaled_by(width):
+    """Cross-attention whose scale is the root of width(x, memory)."""
+
+    def answer(x, memory, W_q, W_k, W_v, memory_mask=None):
+        attend = flawed(scale=lambda q, k, v: math.sqrt(width(x, memory)))
+        return crossed(attend)(x, memory, W_q, W_k, W_v, memory_mask)
+
+    return answer
+
+
 CROSS_MISTAKES = (
+    Mistake("scaling by the root of d_model", scaled_by(lambda x, memory: x.shape[-1]), "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
+    Mistake("scaling by the root of d_memory", scaled_by(lambda x, memory: memory.shape[-1]), "The scale is √d_memory, the width of memory. It should be √d_k, the width of memory @ W_k."),
     Mistake("mask ignored", without_mask, "memory_mask changes nothing here: padded memory tokens still have weight. Where it is False, the score must be −∞."),
     Mistake("memory multiplied by the mask", memory_blanked, "The padded tokens of memory are made 0, so their scores are 0, and e^0 = 1 is still a share. Block their scores with −∞."),
     Mistake("values multiplied by the mask", values_blanked, "The padded values are left out of the blend, but their weights are still there and the others do not sum to 1. Block the scores, before the softmax."),

@@ -4,6 +4,7 @@ References and mistakes work in PyTorch and take NumPy arrays too.
 """
 
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -42,10 +43,19 @@ def viewed_at_once(x, n_heads):
     return x.reshape(B, n_heads, T, D // n_heads)
 
 
+@tensors_in
+def viewed_only(x, n_heads):
+    """The same, but it raises where x is not contiguous."""
+    B, T, D = x.shape
+    return x.view(B, n_heads, T, D // n_heads)
+
+
 interleaved = cut(order=(0, 3, 1, 2), inner=True)
 reference_split, reference_merge = tensors_in(multihead.split_heads), tensors_in(multihead.merge_heads)
+VIEWED = Mistake("viewed at once", viewed_at_once, "The shape is right, the numbers are not where they belong. A view straight to (B, h, T, d_head) goes through the memory in order: the first head gets whole tokens, the first ones, and not a part of every token. Cut the last axis first, (B, T, h, d_head), and then exchange the two axes.")  # fmt: skip
 SPLIT_MISTAKES = (
-    Mistake("viewed at once", viewed_at_once, "The shape is right, the numbers are not where they belong. A view straight to (B, h, T, d_head) goes through the memory in order: the first head gets whole tokens, the first ones, and not a part of every token. Cut the last axis first, (B, T, h, d_head), and then exchange the two axes."),
+    VIEWED,
+    replace(VIEWED, name="viewed at once, by view", answer=viewed_only),
     Mistake("not transposed", cut(order=(0, 1, 2, 3)), "The cut is right, but heads and tokens stand the wrong way round: the axes are (B, T, h, d_head). Exchange axes 1 and 2."),
     Mistake("every other number", interleaved, "Head 0 gets every h-th number of a token. It should get the first d_head of them in a row: the last axis is cut into (h, d_head), in this order."),
     Mistake("n_heads taken for the width", cut(inner=True), "There are d_head heads of width n_heads here. The last axis is cut into (n_heads, d_head), and d_head = D // n_heads."),
@@ -68,8 +78,10 @@ def as_tokens(B, h, T, d_head):
 
 
 reshaped_at_once = joined((0, 1, 2, 3), as_tokens)
+UNTURNED = Mistake("not transposed", reshaped_at_once, "The shape is right, the numbers are not where they belong: without an exchange of heads and tokens the first rows hold nothing but head 0. Exchange axes 1 and 2 first, then make one axis of the last two.")  # fmt: skip
 MERGE_MISTAKES = (
-    Mistake("not transposed", reshaped_at_once, "The shape is right, the numbers are not where they belong: without an exchange of heads and tokens the first rows hold nothing but head 0. Exchange axes 1 and 2 first, then make one axis of the last two."),
+    UNTURNED,
+    replace(UNTURNED, name="not transposed, by view", answer=tensors_in(lambda x: x.view(x.shape[0], x.shape[2], -1))),
     Mistake("every other number", joined((0, 2, 3, 1), as_tokens), "The heads are mixed number by number. First come all numbers of head 0, then those of head 1."),
     Mistake("tokens and numbers exchanged", joined((0, 1, 3, 2), as_tokens), "The last two axes were exchanged before the reshape. Exchange the axes of heads and tokens, 1 and 2."),
     Mistake("not merged", joined((0, 2, 1, 3), lambda B, h, T, d: (B, T, h, d)), "Heads and tokens stand right now, but there are still four axes. Make one of the last two: (B, T, h · d_head)."),

@@ -283,6 +283,10 @@ def intense(flops=lambda h, kv, d, T: 4 * h * d * T, values=lambda h, kv, d, T: 
     return decode_intensity
 
 
+def rounded_down(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return intense()(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value) // 1
+
+
 def turned_over(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
     return 1 / intense()(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value)
 
@@ -294,6 +298,7 @@ INTENSITY_MISTAKES = (
     Mistake("heads and kv heads exchanged", intense(lambda h, kv, d, T: 4 * kv * d * T, lambda h, kv, d, T: 2 * h * d * T), "The two numbers of heads are exchanged: query heads compute, kv heads are read."),
     Mistake("FLOPs per number", intense(width=lambda w: 1), "This is FLOPs per number of the cache. Each number is bytes_per_value bytes."),
     Mistake("2 bytes, whatever is given", intense(width=lambda w: 2), "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
+    Mistake("rounded down", rounded_down, "The quotient is rounded down. FLOPs a byte need not be a whole number: divide with /, not with //."),
     Mistake("bytes per FLOP", turned_over, "This is bytes per FLOP, upside down."),
     Mistake("the query read too", intense(values=lambda h, kv, d, T: 2 * kv * d * T + 2 * h * d), "The query and the output are counted as well. Count the traffic of the cache only."),
     Mistake("every token a query", intense(flops=lambda h, kv, d, T: 4 * h * d * T * T), "The FLOPs grow with the square of the tokens. In a decode step there is one query."),

@@ -478,6 +478,11 @@ def plus(acc, f, pv):
     return acc + pv
 
 
+def whole(q, k, v, block_k):
+    """Right values, from all keys in one block."""
+    return streamed()(q, k, v, len(k) if k.ndim == 2 else k.shape[-2])
+
+
 BUG_MISTAKES = (
     Mistake("the bug as it stands", streamed(acc=plus), "The numbers are still those of the broken code. Take two keys in blocks of one, the second with the larger score, and follow the three things that are carried along."),
     Mistake("rescaled with what is added", streamed(acc=lambda acc, f, pv: (acc + pv) * f[..., None]), "What this block adds is rescaled too, though it is relative to the new maximum already. Only what was there before is out of date."),
@@ -487,6 +492,7 @@ BUG_MISTAKES = (
     Mistake("acc is rescaled twice", streamed(acc=lambda acc, f, pv: acc * f[..., None] ** 2 + pv), "It is rescaled twice, once too often."),
     Mistake("acc begins anew", streamed(acc=lambda acc, f, pv: pv), "Only the last block is left: what was gathered before counts too, if less."),
     Mistake("only the added part is rescaled", streamed(acc=lambda acc, f, pv: acc + pv * f[..., None]), "It is the new part that is rescaled here, and that is relative to the new maximum already. What is out of date is the part from before."),
+    Mistake("not in blocks", whole, "The numbers are right, but all keys are met at once, whatever block_k is. Keep the loop over blocks of keys, and mend what it carries."),
 )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def scores(rng):
     return [
         Rung("one query, one key", ([[2.0, 3.0]], [[4.0, 5.0]]), "One dot product: 2·4 + 3·5."),
         Rung("the worked example", (Q, K), "Row i, column j holds the dot product of query i and key j."),
-        Rung("as many tokens as dimensions", (draw(rng, 3, 3).tolist(), draw(rng, 3, 3).tolist()), "With square matrices a forgotten transpose raises nothing. It is Q times K transposed."),
+        Rung("as many tokens as dimensions", (draw(rng, 3, 3).tolist(), draw(rng, 3, 3).tolist()), "With square matrices a forgotten transpose raises nothing. It is Q times K transposed, a sum of d_k products each, here 3."),
         Rung("two queries, four keys", (draw(rng, 2, 3).tolist(), draw(rng, 4, 3).tolist()), "The result has a row for each query and a column for each key."),
         Rung("four queries, two keys", (draw(rng, 4, 3).tolist(), draw(rng, 2, 3).tolist()), "The result has a row for each query and a column for each key."),
         Rung("one dimension", (draw(rng, 2, 1).tolist(), draw(rng, 3, 1).tolist()), "d_k may be 1."),
