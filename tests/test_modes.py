@@ -1,10 +1,12 @@
-"""The same grades, byte for byte, however kernels start and are held; `hostile.modes` does it for the whole corpus."""
+"""The same grades, byte for byte, however kernels start and are held: in CI for the whole corpus, else for a sample."""
+
+import os
 
 import pytest
 from hostile.corpus import CORPUS, write_corpus
 from hostile.modes import MODES, differences, grades, open_to
 
-SAMPLE = (
+SAMPLE = [
     "moved cells",
     "half a character",
     "a zip bomb",
@@ -15,23 +17,31 @@ SAMPLE = (
     "evidence of words",
     "the answer fetched",
     "a mask of yes on day 3",
-)
+]
+NAMES = list(CORPUS) if os.environ.get("CI") else SAMPLE
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory):
-    return grades("warm", list(write_corpus(tmp_path_factory.mktemp("warm"), SAMPLE).values()))
+def written(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("warm"), NAMES)
 
 
-def test_the_sample_gets_what_it_deserves(first):
-    assert [each["score"] for each in first] == [CORPUS[name].score for name in SAMPLE]
+@pytest.fixture(scope="module")
+def first(written):
+    return grades("warm", list(written.values()))
+
+
+def test_each_gets_what_it_deserves(written, first):
+    found = {each["student"]: each["score"] for each in first}
+    assert found == {submission.student: CORPUS[name].score for name, submission in written.items()}
 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "warm"])
 def test_another_mode_gives_the_same_grades(mode, first, tmp_path):
-    assert set(SAMPLE) <= set(open_to(mode))
-    other = grades(mode, list(write_corpus(tmp_path, SAMPLE).values()))
-    assert differences(first, other) == [] and len(other) == len(SAMPLE)
+    names = [name for name in NAMES if name in open_to(mode)]
+    assert set(SAMPLE) <= set(names)
+    other = grades(mode, list(write_corpus(tmp_path, names).values()))
+    assert differences(first, other) == [] and len(other) == len(names)
 
 
 def test_a_difference_of_one_byte_is_seen(first):
