@@ -39,6 +39,17 @@ EVERYWHERE = {
     "settrace": "the check counts steps with it",
     "setprofile": "the check counts steps with it",
     "sys.monitoring": "the check counts steps with it",
+    "get_field": INDIRECT,  # of string.Formatter
+    "pydoc": INDIRECT,
+    "get_objects": INDIRECT,  # of gc
+    "get_referents": INDIRECT,
+    "pickle.load": UNREADABLE,
+    "pickle.loads": UNREADABLE,
+    "pickle.Unpickler": UNREADABLE,
+    "marshal": UNREADABLE,
+    "timeit": UNREADABLE,
+    "cProfile": UNREADABLE,
+    "CompilationUnit": UNREADABLE,
     "get_ipython": "magic and shell commands are no part of an answer",
 }
 
@@ -159,12 +170,14 @@ def _brought(forbidden: Mapping[str, str], cells: list[str], defined: set[str]) 
                 roots += [(use, why)] if why else []
             if roots:
                 brought |= {name: min(roots) for name in names if name not in brought}
-    reached = list(brought)
+    reached, done = list(brought), set()
     while reached:
         root = reached.pop()
-        for name in {name for names in made_of.pop(root, ()) for name in names if name not in brought}:
-            brought[name] = brought[root]
-            reached.append(name)
+        for names in set(made_of.pop(root, ())) - done:
+            done.add(names)
+            new = names - brought.keys()
+            brought |= dict.fromkeys(new, brought[root])
+            reached += new
     return brought
 
 
@@ -191,18 +204,20 @@ def _bound(node: ast.AST) -> Iterator[str]:
 def _names(tree: ast.AST) -> Iterator[tuple[str, int, bool]]:
     """Every (name, line, bare) that code in the tree refers to.
 
-    An attribute of self, or of a class that the tree defines, is as bare as a name.
+    An attribute of self, or of a class that the tree defines, is as bare as a name, but no builtin. A variable of a
+    function that is called like a builtin is not meant by BUILTINS, and left out.
     """
     here = {"self", "cls", *(node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))}
+    variables = set(_called_like_builtins(tree))
     renamed = {
         alias.asname: alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            yield node.id, node.lineno, True
+            yield from [(node.id, node.lineno, True)] if node not in variables else []
         elif isinstance(node, ast.Attribute):
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
-            yield node.attr, node.lineno, owner in here
+            yield node.attr, node.lineno, owner in here and node.attr not in BUILTINS
             dotted = f"{renamed.get(owner, owner)}.{node.attr}"
             yield from [(dotted, node.lineno, False)] if dotted in EVERYWHERE else []
         elif isinstance(node, ast.MatchClass):
@@ -213,6 +228,30 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, int, bool]]:
             yield from ((name, node.lineno, False) for part in parts for name in part.split("."))
             dotted = (f"{module}.{alias.name}" for alias in node.names)
             yield from ((name, node.lineno, False) for name in dotted if name in EVERYWHERE)
+
+
+def _called_like_builtins(tree: ast.AST) -> Iterator[ast.Name]:
+    """The names in a tree that cannot be builtins, since they are variables of a function.
+
+    A name that a function binds is its variable in the whole of it, before it is bound too. A class body is not so.
+    """
+    waiting: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]  # with the variables of functions around it
+    while waiting:
+        node, around = waiting.pop()
+        body, inside = [], around
+        if isinstance(node, ast.Name) and node.id in around and node.id in BUILTINS:
+            yield node
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            body = [node.body] if isinstance(node, ast.Lambda) else node.body
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+            inside = around.union(arg.arg for arg in given if arg)
+            inside = inside.union(name for part in body for name in _bound(part))
+            inside -= {name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names}
+        elif isinstance(node, ast.ClassDef):
+            body = node.body
+            inside = around.difference(name for part in body for name in _bound(part))
+        waiting += ((child, around) for child in ast.iter_child_nodes(node) if child not in body)
+        waiting += ((child, inside) for child in body)
 
 
 def _own(tree: ast.AST) -> Iterator[str]:

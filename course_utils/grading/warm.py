@@ -225,6 +225,7 @@ def become_kernel(request: dict, level: str, warm: bool) -> None:
         restrict_paths(request["read"], [box])
     set_limits(request["limits"], warm, level)
     no_new_privileges()
+    _drop_capabilities()
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
@@ -279,7 +280,6 @@ def enter_namespaces(box: str):
     os.close(heard)
     os.close(granted)
     os.setsid()
-    _drop_capabilities()
 
     def bound() -> None:
         os.write(ready, b"!")
@@ -322,6 +322,9 @@ def _mount(source, target, kind, flags, data=None) -> None:
 
 
 def _drop_capabilities() -> None:
+    """Keep nothing of what root may do, or the owner of a namespace."""
+    if sys.platform != "linux":
+        return
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     _call(LIBC.capset(header, (ctypes.c_uint32 * 6)()), "capset")
 
@@ -416,7 +419,7 @@ REFUSED = (  # system calls that no exercise needs: (number on x86-64, on ARM64)
     ("sched_setaffinity", 203, 122), ("sched_setattr", 314, 274), ("ioprio_set", 251, 30),
 )  # fmt: skip
 REFUSED_WITH = (  # the same with certain arguments: (number on x86-64, on ARM64, which argument, its refused values)
-    ("fcntl", 72, 25, 1, (8, 10, 15)),  # signals about a file, sent by the system to any process
+    ("fcntl", 72, 25, 1, (8, 10, 15, 1024, 1026)),  # signals about a file, sent to any process; leases, which bar it
     ("ioctl", 16, 29, 1, (0x5452, 0x8901, 0x8902)),  # the same
     ("prctl", 157, 167, 0, (1,)),  # a kernel ends with its parent
     (

@@ -299,6 +299,16 @@ def self_attention(x, W_q, W_k, W_v):
         "from concurrent.futures import ThreadPoolExecutor\n"
         + LOOPED.format(stop="").replace("attention_batched", "looped")
         + "\ndef attention_batched(*args):\n    return ThreadPoolExecutor(1).submit(looped, *args).result()\n",
+        "forbidden",
+    ),
+    _instead(
+        "a loop in an earlier thread",
+        "loops over the batch in a thread that was there before steps are counted",
+        "attention_batched",
+        "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\npool.submit(int).result()\n"
+        + LOOPED.format(stop="").replace("attention_batched", "looped")
+        + "\ndef attention_batched(*args):\n    return pool.submit(looped, *args).result()\n",
+        "forbidden",
     ),
     _instead(
         "a loop that is not counted",

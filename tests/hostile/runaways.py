@@ -178,6 +178,20 @@ threading.Thread(target=time.sleep, args=(987,)).start()
 """,
     ),
     _beside_scale(
+        "a lease on a shared file",
+        "bars a file that other kernels open; where that works, its own answer fails",
+        """
+import fcntl, os
+line = os.open(os.path.dirname(check.__globals__["__file__"]) + "/inputs/day1.py", os.O_RDONLY)
+try:
+    fcntl.fcntl(line, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+except OSError:
+    os.close(line)
+else:
+    raise SystemExit("it works")
+""",
+    ),
+    _beside_scale(
         "a shot at the parent",
         "kills the process that started the kernel, and all of its group",
         """

@@ -21,6 +21,10 @@ WHOLE_ATTENTION = {
         "transformer",
     )
 }
+OTHER_THREADS = {
+    part: "steps are counted, and those of another thread would not be"
+    for part in ("thread", "concurrent", "multiprocessing")
+}
 LIBRARY_SOFTMAX = {
     part: "it is the softmax that you are asked to write" for part in ("softmax", "softmin", "logsumexp")
 }
@@ -377,7 +381,9 @@ EXERCISES = {
     ),
     "by_hand_three": Exercise(2, by_hand_three(), THREE_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
     "by_hand_two": Exercise(2, by_hand_two(), TWO_MISTAKES, rtol=0.0, atol=TWO_DECIMALS),
-    "attention_batched": Exercise(4, {"attention_batched": arrays.attention}, BATCHED_MISTAKES, WHOLE_ATTENTION),
+    "attention_batched": Exercise(
+        4, {"attention_batched": arrays.attention}, BATCHED_MISTAKES, WHOLE_ATTENTION | OTHER_THREADS
+    ),
     "soft_lookup": Exercise(3, {"soft_lookup": reference_lookup}, LOOKUP_MISTAKES, WHOLE_ATTENTION, ("softmax_row",)),
     "self_attention": Exercise(4, {"self_attention": projected()}, SELF_ATTENTION_MISTAKES, WHOLE_ATTENTION),
     "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES, WHOLE_ATTENTION),

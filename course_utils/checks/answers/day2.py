@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.attention import arrays
 
 from ..exercise import Exercise, Mistake
-from .day1 import BUG_MISTAKES, LIBRARY_SOFTMAX, WHOLE_ATTENTION, flawed
+from .day1 import BUG_MISTAKES, LIBRARY_SOFTMAX, OTHER_THREADS, WHOLE_ATTENTION, flawed
 
 LIBRARY_LOGSUMEXP = {
     "logsumexp": "it is the log-sum-exp that you are asked to write",
@@ -533,7 +533,7 @@ def reference_scale(q):
 
 
 EXERCISES = {
-    "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES),
+    "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES, OTHER_THREADS),
     "variance_by_hand": Exercise(2, BY_HAND, slips_by_hand(), rtol=0.0, atol=1e-3),
     "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES, NO_LIBRARY_SOFTMAX),
     "logsumexp": Exercise(
