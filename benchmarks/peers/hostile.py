@@ -194,13 +194,7 @@ def by_title(found: dict[str, list[str]]) -> dict[str, list[str]]:
 def write_page(found: dict, seconds: float, speed: dict | None) -> None:
     """Write docs/peers.md, of the entries that have met every grader, and of the last run of speed.py."""
     rows = [
-        Row(
-            KINDS[kind],
-            entry.name,
-            entry.tries,
-            entry.score,
-            by_title(found[entry.name]),
-        )
+        Row(KINDS[kind], entry.name, entry.tries, entry.score, by_title(found[entry.name]))
         for kind in KINDS
         for entry in import_module(f"hostile.{kind}").ENTRIES
         if found.get(entry.name, {}).keys() == GRADERS.keys()

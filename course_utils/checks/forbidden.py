@@ -238,17 +238,17 @@ def _called_like_builtins(tree: ast.AST) -> Iterator[ast.Name]:
     waiting: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]  # with the variables of functions around it
     while waiting:
         node, around = waiting.pop()
-        body, inside = [], around
+        body, inside = set(), around
         if isinstance(node, ast.Name) and node.id in around and node.id in BUILTINS:
             yield node
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            body = [node.body] if isinstance(node, ast.Lambda) else node.body
+            body = {node.body} if isinstance(node, ast.Lambda) else set(node.body)
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
             inside = around.union(arg.arg for arg in given if arg)
             inside = inside.union(name for part in body for name in _bound(part))
             inside -= {name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names}
         elif isinstance(node, ast.ClassDef):
-            body = node.body
+            body = set(node.body)
             inside = around.difference(name for part in body for name in _bound(part))
         waiting += ((child, around) for child in ast.iter_child_nodes(node) if child not in body)
         waiting += ((child, inside) for child in body)

@@ -480,7 +480,7 @@ def plus(acc, f, pv):
 
 def whole(q, k, v, block_k):
     """Right values, from all keys in one block."""
-    return streamed()(q, k, v, len(k) if k.ndim == 2 else k.shape[-2])
+    return streamed()(q, k, v, k.shape[-2])
 
 
 BUG_MISTAKES = (

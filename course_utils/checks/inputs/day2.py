@@ -49,7 +49,8 @@ def stable_softmax(rng):
     apart = quarters(rng, 3, 4) + np.array([[10_000.0], [0.0], [-10_000.0]])
     hidden = draw(rng, 3, 4)
     hidden[0, 1] = hidden[2, :3] = -np.inf
-    far_below = np.array([[-np.inf, -1e12, -2e12], [-1e12, 5.0, -np.inf]])  # two level ones: log 2 would be lost
+    # No two of these are level: exp(x - logsumexp(x)), which is right too, would lose log 2 beside 10^12.
+    far_below = np.array([[-np.inf, -1e12, -2e12], [-1e12, 5.0, -np.inf]])
     return [
         Rung("one entry takes all the weight", (np.array([3.0]),), "e^x / e^x is 1, whatever x is."),
         Rung("equal entries share equally", (np.full(4, 2.0),), "Equal entries leave nothing to choose between."),
