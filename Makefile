@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 PORT ?= 8888
+WORKERS ?= 2
 ARGS ?=
 SUBMISSIONS ?= exercises/*.ipynb
 export SUBMISSIONS # the shell reads it: one name with spaces, or several names
@@ -10,6 +11,7 @@ export SUBMISSIONS # the shell reads it: one name with spaces, or several names
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
 
 # A venv names its own folder: set it up again when the course was moved or copied.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
@@ -22,8 +24,11 @@ ifeq ($(shell id -u),0)
 LAB_FLAGS += --allow-root
 endif
 
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) \
+	--nbval --nbval-cell-timeout 120 --nbval-current-env
+
 .DEFAULT_GOAL := help
-.PHONY: help lab test grade progress reset release build check lint bench bench-gpu lock clean again
+.PHONY: help lab test test-all grade progress reset release build check lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
@@ -32,9 +37,11 @@ help: ## show this list
 lab: $(STAMP) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on a server)
 	JUPYTER_CONFIG_PATH="$(CURDIR)" $(PY) -m jupyterlab $(LAB_FLAGS) $(ARGS)
 
-test: $(STAMP) ## run every test this machine can run, notebooks too; name what was skipped and why
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 \
-		--nbval --nbval-cell-timeout 120 --nbval-current-env tests notebooks solutions $(ARGS)
+test: $(TOOLS) ## run the tests that this machine can run, notebooks too; say what was skipped and what was left
+	$(PYTEST) tests notebooks solutions $(ARGS)
+
+test-all: $(TOOLS) ## run what takes long too: models trained again, the hostile corpus in every mode
+	$(PYTEST) --all tests notebooks solutions $(ARGS)
 
 grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder or a zip; exercises/ if not given)
 	@if [ -e "$$SUBMISSIONS" ]; then set -- "$$SUBMISSIONS"; else set -- $$SUBMISSIONS; fi; \
@@ -55,27 +62,25 @@ build: $(STAMP) ## make notebooks/, solutions/ and exercises/ from sources/; exe
 check: $(STAMP) ## verify that sources and notebooks agree; executes nothing
 	$(PY) -m course_utils check $(ARGS)
 
-lint: $(STAMP) ## check style and format of the code
+lint: $(TOOLS) ## check style and format of the code
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 
-bench: $(STAMP) ## run the benchmarks for a CPU, one after the other (minutes)
+bench: $(TOOLS) ## run the benchmarks for a CPU, one after the other (minutes)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
 
-bench-gpu: $(STAMP) ## run the benchmarks for a GPU (ARGS=--quick tries them without one, ARGS=--record keeps the results)
+bench-gpu: $(TOOLS) ## run the benchmarks for a GPU (ARGS=--quick tries them without one, ARGS=--record keeps the results)
 	@for script in benchmarks/gpu/*.py; do echo "== $$script"; $(PY) "$$script" $(ARGS) || exit 1; done
 
-lock: ## resolve pyproject.toml afresh and write requirements.lock
+lock: ## resolve pyproject.toml afresh and write requirements.lock and requirements-dev.lock
 	@$(PYTHON) scripts/preflight.py
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --upgrade pip setuptools
-	build/lock/bin/python -m pip install --upgrade ".[dev]" "soupsieve<3" # 3 and later want Python 3.11.5
-	{ sed -n '/^#/p' requirements.lock; \
-	  build/lock/bin/python -m pip freeze --all \
-	  | grep -v -i -e '^pip==' -e '^course_utils' -e '^nvidia-' -e '^cuda-' -e '^#' \
-	  | sed -e 's/+[a-z0-9.]*$$//' -e "s/^triton==.*/&; sys_platform == 'linux'/"; } > build/requirements.lock
-	mv build/requirements.lock requirements.lock
+	build/lock/bin/python -m pip install --upgrade . "soupsieve<3" # 3 and later want Python 3.11.5
+	build/lock/bin/python -m pip freeze --all | $(PYTHON) scripts/lock.py requirements.lock
+	build/lock/bin/python -m pip install ".[dev]"
+	build/lock/bin/python -m pip freeze --all | $(PYTHON) scripts/lock.py requirements-dev.lock requirements.lock
 	rm -rf build/lock
 
 clean: ## remove .venv and caches; keeps notebooks, answers and grades
@@ -89,9 +94,15 @@ $(STAMP): requirements.lock pyproject.toml $(AGAIN)
 	@command -v $(PYTHON) >/dev/null || { echo "course: cannot set up: no $(PYTHON) on this machine; install Python 3.11 \
 	or newer, or pass one, as in: make lab PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) scripts/preflight.py
-	@rm -f $(STAMP)
+	@rm -f $(STAMP) $(TOOLS)
 	@echo "Setting up .venv from requirements.lock; this takes a few minutes, once."
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --disable-pip-version-check --quiet -r requirements.lock
 	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@printf '%s\n' "$(CURDIR)" > $(STAMP)
+
+# What only contributors need, to test and to measure, is added when it is first asked for.
+$(TOOLS): $(STAMP) requirements-dev.lock
+	@echo "Adding what contributors need from requirements-dev.lock, once."
+	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps -r requirements-dev.lock
+	@touch $(TOOLS)

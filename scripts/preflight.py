@@ -4,13 +4,14 @@ import os
 import sys
 
 NEEDED_GB = 3
+NEWEST = (3, 14)  # for which there is a wheel of the pinned torch
 
 
 def missing():
     """What is lacking and what to do, or an empty string."""
-    if sys.version_info < (3, 11):  # noqa: UP036
+    if not (3, 11) <= sys.version_info[:2] <= NEWEST:
         found = ".".join(map(str, sys.version_info[:2]))
-        needed = ", 3.11 or newer needed; pass one, as in: make lab PYTHON=python3.12"
+        needed = ", 3.11 to " + ".".join(map(str, NEWEST)) + " needed; pass one, as in: make lab PYTHON=python3.12"
         return "Python " + found + " found at " + sys.executable + needed
     import importlib.util
     import shutil

@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
 # Each room may import from the rooms named here, and from itself.
 ROOMS = {
     "attention": set(),
@@ -49,8 +50,8 @@ def requirements(lines) -> dict[str, Requirement]:
     return {canonicalize_name(one.name): one for one in parsed}
 
 
-def locked() -> dict[str, Requirement]:
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
+def locked(*names: str) -> dict[str, Requirement]:
+    lines = [line for name in names or LOCKS for line in (ROOT / name).read_text().splitlines()]
     return requirements(line for line in lines if line.strip() and not line.startswith("#"))
 
 
@@ -63,16 +64,39 @@ def test_conda_and_pip_ask_for_the_same_packages():
     assert PROJECT["requires-python"] in python
 
 
-def test_the_lock_pins_all_that_the_project_asks_for():
-    pins = locked()
-    asked = PROJECT["dependencies"] + [line for extra in ("dev",) for line in PROJECT["optional-dependencies"][extra]]
-    for name, wanted in requirements(asked).items():
+@pytest.mark.parametrize(
+    ("lock", "asked"), [(LOCKS[0], PROJECT["dependencies"]), (LOCKS[1], PROJECT["optional-dependencies"]["dev"])]
+)
+def test_each_lock_pins_what_is_asked_for_and_what_that_needs(lock, asked):
+    pins, asked = locked() if "dev" in lock else locked(lock), requirements(asked)
+    for name, wanted in asked.items():
         (pin,) = pins[name].specifier
         assert pin.operator == "==" and wanted.specifier.contains(pin.version, prereleases=True), name
+    assert _needed(asked) <= set(pins)
+
+
+def test_a_learner_installs_nothing_that_only_contributors_need():
+    learners, tools = (set(locked(name)) for name in LOCKS)
+    assert not learners & tools
+    assert learners <= _needed(requirements(PROJECT["dependencies"])) | {"setuptools"}  # installs the course itself
+    assert {"nbgrader", "dask", "distributed", "ruff", "playwright", "pytest-xdist"} <= tools
+
+
+def _needed(asked: dict[str, Requirement]) -> set[str]:
+    """The names of the packages asked for and of all that they need here, as their own metadata say; but for CUDA."""
+    open_ = {(name, *one.extras) for name, one in asked.items() if not one.marker or one.marker.evaluate()}
+    seen = set()
+    while open_:
+        seen.add(one := open_.pop())
+        name, *extras = one
+        for needed in map(Requirement, metadata(name).get_all("Requires-Dist") or ()):
+            if not needed.marker or any(needed.marker.evaluate({"extra": extra}) for extra in extras or [""]):
+                open_ |= {(canonicalize_name(needed.name), *needed.extras)} - seen
+    return {name for name, *_ in seen if not name.startswith(("nvidia", "cuda"))}
 
 
 def test_the_lock_serves_the_first_python_of_the_minor_version_asked_for():
-    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    (oldest,) = (f"{one.version}.0" for one in SpecifierSet(PROJECT["requires-python"]) if one.operator == ">=")
     for name in locked():
         with contextlib.suppress(PackageNotFoundError):
             asked = metadata(name).get("Requires-Python") or ""
@@ -96,7 +120,8 @@ def test_plain_make_lists_every_target():
 
 
 @pytest.mark.parametrize(
-    "version, said", [((3, 9), "Python 3.9 found at"), ((2, 7), "3.11 or newer needed"), ((3, 11), "")]
+    "version, said",
+    [((3, 9), "Python 3.9 found at"), ((2, 7), "3.11 to 3.14 needed"), ((3, 15), "Python 3.15 found"), ((3, 11), "")],
 )
 def test_an_old_python_is_named(version, said, monkeypatch):
     preflight = _preflight(monkeypatch)
@@ -125,7 +150,7 @@ def _preflight(monkeypatch):
 
 
 def test_a_missing_interpreter_is_named(tmp_path):
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    for name in ("Makefile", "pyproject.toml", *LOCKS):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     made = subprocess.run(["make", "lint", "PYTHON=no-such-python"], cwd=tmp_path, capture_output=True, text=True)
     assert made.returncode != 0 and "no no-such-python on this machine" in made.stderr

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 
 
 def run(folder: Path, *options: str, ci: str = ""):
-    (folder / "conftest.py").write_bytes((HERE / "conftest.py").read_bytes())
+    (folder / "conftest.py").write_bytes((ROOT / "conftest.py").read_bytes())
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CI", "PYTEST"))}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options, str(folder)]
     return subprocess.run(command, cwd=folder, env=environment | {"CI": ci}, capture_output=True, text=True)

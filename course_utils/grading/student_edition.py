@@ -33,7 +33,15 @@ from .official import COURSE, Official
 from .release import is_given, release_exercise, squeeze, telling_lines
 
 README = Path(__file__).with_name("student_readme.md")
-AS_THEY_ARE = ("LICENSE", "LICENSE-TEXT", "requirements.lock", "environment.yml", ".gitignore", "scripts", "labconfig")
+AS_THEY_ARE = (
+    "LICENSE",
+    "LICENSE-TEXT",
+    "requirements.lock",
+    "environment.yml",
+    ".gitignore",
+    "scripts/preflight.py",
+    "labconfig",
+)
 LEFT_OUT = ("checks/answers", "grading", "cli.py", "__main__.py")  # of course_utils
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
 TARGETS = ("help", "lab", "clean", "again")
@@ -191,11 +199,12 @@ def _makefile(text: str) -> str:
     """The Makefile with the targets that a student's edition can make, and one that says where points come from."""
     kept = []
     for block in re.split(r"\n{2,}", text.rstrip("\n")):
-        target = re.search(r"^([a-z][a-z-]*):(?!=)", block, re.MULTILINE)
+        target = re.search(r"^([a-z][a-z-]*|\$\(TOOLS\)):(?!=)", block, re.MULTILINE)
         if target is None or target[1] in TARGETS:
             kept.append(block)
     text = "\n\n".join(kept) + "\n"
-    text = re.sub(r"^(?:export )?SUBMISSIONS\b.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(?:export )?(?:SUBMISSIONS|WORKERS|TOOLS)\b.*\n", "", text, flags=re.MULTILINE)
+    text = text.replace(" $(TOOLS)", "")
     text = text.replace("keeps notebooks, answers and grades", "keeps notebooks and answers")
     text = re.sub(r"^\.PHONY:.*", ".PHONY: " + " ".join((*TARGETS, "grade")), text, flags=re.MULTILINE)
     text = re.sub(r"(--LabApp\.default_url=/lab/tree/)\S+", r"\1README.md", text)

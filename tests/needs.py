@@ -1,0 +1,48 @@
+"""What some tests need and a machine may lack. A mark skips with a reason that says what to install.
+
+@BUBBLEWRAP
+def test_what_only_bubblewrap_holds(): ...
+"""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from course_utils.grading.warm import landlock_version
+
+
+def _bubblewrap() -> str:
+    if sys.platform != "linux":
+        return "bubblewrap is there for Linux only"
+    if not shutil.which("bwrap"):
+        return "bubblewrap is not installed: apt-get install bubblewrap"
+    trial = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    if subprocess.run(trial, stderr=subprocess.DEVNULL).returncode:
+        return "bubblewrap may not make namespaces on this machine: allow user namespaces"
+    return ""
+
+
+def _chromium() -> str:
+    for module, package in (("playwright", "playwright"), ("axe_playwright_python", "axe-playwright-python")):
+        if importlib.util.find_spec(module) is None:
+            return f"{package} is not installed: make test installs it"
+    if not (shutil.which("chromium") or shutil.which("google-chrome")):
+        return "Chromium is not installed: apt-get install chromium"
+    return ""
+
+
+def _landlock() -> str:
+    return "" if sys.platform == "linux" and landlock_version() else "this system's kernel has no Landlock: Linux 5.13"
+
+
+def _mark(reason: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(bool(reason), reason=reason)
+
+
+NO_CHROMIUM = _chromium()
+BUBBLEWRAP, LANDLOCK, CHROMIUM = _mark(_bubblewrap()), _mark(_landlock()), _mark(NO_CHROMIUM)
+EITHER = _mark(_bubblewrap() and _landlock())  # of the two, to shut files away
+LINUX = _mark("" if sys.platform == "linux" else "this is there for Linux only")
