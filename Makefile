@@ -4,6 +4,7 @@
 PYTHON ?= python3
 PORT ?= 8888
 WORKERS ?= 2
+TESTS ?= tests notebooks solutions
 ARGS ?=
 SUBMISSIONS ?= exercises/*.ipynb
 export SUBMISSIONS # the shell reads it: one name with spaces, or several names
@@ -38,10 +39,10 @@ lab: $(STAMP) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on 
 	JUPYTER_CONFIG_PATH="$(CURDIR)" $(PY) -m jupyterlab $(LAB_FLAGS) $(ARGS)
 
 test: $(TOOLS) ## run the tests that this machine can run, notebooks too; say what was skipped and what was left
-	$(PYTEST) tests notebooks solutions $(ARGS)
+	$(PYTEST) $(TESTS) $(ARGS)
 
 test-all: $(TOOLS) ## run what takes long too: models trained again, the hostile corpus in every mode
-	$(PYTEST) --all tests notebooks solutions $(ARGS)
+	$(PYTEST) --all $(TESTS) $(ARGS)
 
 grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder or a zip; exercises/ if not given)
 	@if [ -e "$$SUBMISSIONS" ]; then set -- "$$SUBMISSIONS"; else set -- $$SUBMISSIONS; fi; \

@@ -19,7 +19,7 @@ FIRST = (
     "tests/checks/",
     "tests/hostile/",
 )  # the longest, in parts of a run
-BY_DAY = re.compile(r"(tests/test_(?:checks|graded_days)\.py)::.*\[(day\d)")
+BY_DAY = re.compile(r"(tests/test_(?:checks|graded_days)\.py)::.*\[(day\d+)[-\]]")
 _skipped: Counter[str] = Counter()
 _left: Counter[str] = Counter()
 _not_run: list[str] = []

@@ -33,8 +33,11 @@ from course_utils.checks.verdict import _tolerance, judge, mistake_evidence, ref
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers
-EXERCISES = [(day, grade_id) for day in days_with_exercises() for grade_id in all_exercises(day)]
-MISTAKES = [(day, grade_id, m.name) for day, grade_id in EXERCISES for m in all_exercises(day)[grade_id].mistakes]
+EXERCISES = [
+    pytest.param(day, grade_id, id=f"day{day}-{grade_id}")
+    for day in days_with_exercises()
+    for grade_id in all_exercises(day)
+]
 ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
 
 
@@ -45,12 +48,12 @@ def answered(day, grade_id, answer):
     return {name: answer}
 
 
-def cases(registry):
-    return [
-        pytest.param(day, grade_id, answer, id=f"day{day}-{grade_id}-{called(answer)}")
-        for (day, grade_id), answers in registry.items()
-        for answer in answers
-    ]
+def verdicts(registry, day, grade_id):
+    """(an answer's name, whether its inputs were hidden, the verdict) for each answer in a registry."""
+    for answer in registry.get((day, grade_id), []):
+        for hidden in (False, True):
+            evidence = gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden)
+            yield called(answer), "hidden" if hidden else "visible", judge(day, grade_id, evidence)
 
 
 def called(answer):
@@ -62,35 +65,33 @@ def test_the_reference_passes(day, grade_id):
     assert judge(day, grade_id, reference_evidence(day, grade_id)).status == "passed"
 
 
-@pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
-@pytest.mark.parametrize(("day", "grade_id", "answer"), cases(RIGHT))
-def test_a_right_answer_gets_all_points(day, grade_id, answer, hidden):
-    verdict = judge(day, grade_id, gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden))
-    assert (verdict.status, verdict.share) == ("passed", 1.0), verdict
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_right_answers_get_all_points(day, grade_id):
+    found = list(verdicts(RIGHT, day, grade_id))
+    assert [each for each in found if (each[-1].status, each[-1].share) != ("passed", 1.0)] == []
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
-@pytest.mark.parametrize(("day", "grade_id", "answer"), cases(WRONG))
-def test_a_wrong_answer_gets_none(day, grade_id, answer, hidden):
-    verdict = judge(day, grade_id, gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden))
-    assert verdict.status in {"failed", "error"}
-    assert verdict.share == 0
-    assert verdict.message
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_wrong_answers_get_none_and_a_message(day, grade_id):
+    found = list(verdicts(WRONG, day, grade_id))
+    assert [
+        each for each in found if each[-1].status not in {"failed", "error"} or each[-1].share or not each[-1].message
+    ] == []
 
 
-@pytest.mark.parametrize(("day", "grade_id", "name"), MISTAKES)
-def test_a_known_mistake_is_named_and_loses_its_points(day, grade_id, name):
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
     by_hand = find_ladder(day, grade_id).entries
     for hidden in [False] if by_hand else [False, True]:
-        evidence = {m.name: e for m, e in mistake_evidence(day, grade_id, hidden)}[name]
-        verdict = judge(day, grade_id, evidence)
-        assert verdict.misconception == name
-        assert verdict.share < 1 if by_hand else verdict.share == 0
+        for mistake, evidence in mistake_evidence(day, grade_id, hidden):
+            verdict = judge(day, grade_id, evidence)
+            assert verdict.misconception == mistake.name, verdict
+            assert verdict.share < 1 if by_hand else verdict.share == 0, verdict
 
 
 def test_every_exercise_has_right_and_wrong_answers_and_mistakes():
-    for day, grade_id in EXERCISES:
+    for day, grade_id in (exercise.values for exercise in EXERCISES):
         assert len(all_exercises(day)[grade_id].mistakes) >= 5
         if not find_ladder(day, grade_id).entries:
             assert len(RIGHT[day, grade_id]) >= 2

@@ -75,7 +75,7 @@ def _names(code):
             yield from _names(constant)
 
 
-@pytest.mark.parametrize("day", DAYS)
+@pytest.mark.parametrize("day", DAYS, ids="day{}".format)
 def test_an_unfilled_notebook_scores_nothing(day, tmp_path):
     path = tmp_path / f"day{day}_new.ipynb"
     nbformat.write(release_exercise(COURSE.notebook(day)), path)
@@ -84,14 +84,14 @@ def test_an_unfilled_notebook_scores_nothing(day, tmp_path):
     assert {each.status for each in result.exercises} == {"missing"}
 
 
-@pytest.mark.parametrize("day", DAYS)
+@pytest.mark.parametrize("day", DAYS, ids="day{}".format)
 def test_the_solutions_score_full_marks(day, tmp_path):
     result = graded(day, tmp_path, {})
     assert (result.status, result.score) == ("passed", result.max_score)
     assert [each.id for each in result.exercises] == list(all_exercises(day))
 
 
-@pytest.mark.parametrize("day", DAYS)
+@pytest.mark.parametrize("day", DAYS, ids="day{}".format)
 def test_right_answers_of_another_style_score_full_marks(day, tmp_path):
     functions = [grade_id for grade_id in all_exercises(day) if not find_ladder(day, grade_id).entries]
     styles = {grade_id: list(sources(RIGHT, day, grade_id)) for grade_id in functions}
@@ -101,7 +101,7 @@ def test_right_answers_of_another_style_score_full_marks(day, tmp_path):
 
 
 @pytest.mark.parametrize("parity", [0, 1], ids=["even", "odd"])
-@pytest.mark.parametrize("day", DAYS)
+@pytest.mark.parametrize("day", DAYS, ids="day{}".format)
 def test_each_slip_costs_its_own_points_and_no_others(day, parity, tmp_path):
     slips, exercises = {}, all_exercises(day)
     for grade_id in list(exercises)[parity::2]:

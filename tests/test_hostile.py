@@ -15,6 +15,7 @@ from hostile.corpus import (
     write_entry,
 )
 from hostile.entries import UNREADABLE, in_answers
+from needs import EITHER
 
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.collect import Submission
@@ -49,7 +50,9 @@ def scratch(tmp_path_factory):
         yield folder
 
 
-@pytest.mark.parametrize("name", CORPUS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=EITHER if e.needs == "files" else ()) for n, e in CORPUS.items()]
+)
 def test_it_gets_what_it_deserves_and_leaves_nothing(name, tmp_path, call, scratch):
     entry, (port, heard) = CORPUS[name], call
     record = record_of(grade_submission(write_entry(entry, tmp_path, port), SETTINGS))

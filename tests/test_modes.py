@@ -1,49 +1,64 @@
-"""The same grades, byte for byte, however kernels start and are held: in CI for the whole corpus, else for a sample."""
-
-import os
+"""The same grades, byte for byte, however kernels start and are held: for a sample, and for the whole corpus."""
 
 import pytest
 from hostile.corpus import CORPUS, write_corpus
 from hostile.modes import MODES, differences, grades, open_to
+from needs import BUBBLEWRAP, LANDLOCK
 
-SAMPLE = [
-    "moved cells",
-    "half a character",
-    "a zip bomb",
-    "a list without end",
-    "a kill from within",
-    "a memory bomb at once",
-    "the checks patched",
-    "evidence of words",
-    "the answer fetched",
-    "a mask of yes on day 3",
-]
-NAMES = list(CORPUS) if os.environ.get("CI") else SAMPLE
+SAMPLE = ["moved cells", "half a character", "a kill from within", "the checks patched", "a mask of yes on day 3"]
+NEEDS = {"landlock": LANDLOCK, "limits": ()}  # the other modes start kernels below bubblewrap
+SHORT = ("landlock", "limits")
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("warm"), NAMES)
+def modes(names):
+    return [pytest.param(name, marks=NEEDS.get(name, BUBBLEWRAP)) for name in names if name != "warm"]
+
+
+def compared(mode, first, names, folder):
+    """The students whose grades another mode changes."""
+    names = [name for name in names if name in open_to(mode)]
+    other = grades(mode, list(write_corpus(folder, names).values()))
+    assert len(other) == len(names) >= len(SAMPLE)
+    return differences(first, other)
 
 
 @pytest.fixture(scope="module")
-def first(written):
-    return grades("warm", list(written.values()))
+def best(tmp_path_factory):
+    """The grades of the sample as this machine grades by itself."""
+    return grades("best", list(write_corpus(tmp_path_factory.mktemp("best"), SAMPLE).values()))
 
 
-def test_each_gets_what_it_deserves(written, first):
+@pytest.mark.parametrize("mode", modes(SHORT))
+def test_a_sample_gets_the_same_grades_in_another_mode(mode, best, tmp_path):
+    assert compared(mode, best, SAMPLE, tmp_path) == []
+
+
+def test_a_difference_of_one_byte_is_seen(best):
+    (one, *rest) = best
+    assert differences(best, [{**one, "score": one["score"] + 0.0001}, *rest]) == [one["student"]]
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """The submissions of the whole corpus, and their grades."""
+    written = write_corpus(tmp_path_factory.mktemp("warm"))
+    return written, grades("warm", list(written.values()))
+
+
+@BUBBLEWRAP
+@pytest.mark.thorough(
+    "the hostile corpus graded in every mode: confined warm and cold, by Landlock, by limits, on Dask"
+)
+def test_each_of_the_corpus_gets_what_it_deserves(warm):
+    written, first = warm
     found = {each["student"]: each["score"] for each in first}
     assert found == {submission.student: CORPUS[name].score for name, submission in written.items()}
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "warm"])
-def test_another_mode_gives_the_same_grades(mode, first, tmp_path):
-    names = [name for name in NAMES if name in open_to(mode)]
-    assert set(SAMPLE) <= set(names)
-    other = grades(mode, list(write_corpus(tmp_path, names).values()))
-    assert differences(first, other) == [] and len(other) == len(names)
-
-
-def test_a_difference_of_one_byte_is_seen(first):
-    (one, *rest) = first
-    assert differences(first, [{**one, "score": one["score"] + 0.0001}, *rest]) == [one["student"]]
+@BUBBLEWRAP
+@pytest.mark.thorough(
+    "the hostile corpus graded in every mode: confined warm and cold, by Landlock, by limits, on Dask"
+)
+@pytest.mark.parametrize("mode", modes(MODES))
+def test_the_corpus_gets_the_same_grades_in_another_mode(mode, warm, tmp_path):
+    assert compared(mode, warm[1], CORPUS, tmp_path) == []

@@ -15,6 +15,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -80,19 +81,21 @@ def gather(
     Returns {"exercise", "hidden", "outcomes"}; an outcome has "rung" and either "values", a dict from part to
     {"shape", "numbers"}, or "error". Raises KeyError for an unknown exercise.
     """
-    ladder = find_ladder(day, grade_id)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an overflow shows in the result
-        if ladder.entries:
-            outcomes = [
-                _outcome(name, lambda name=name: {name: as_numbers(_entry(name, namespace))}) for name in ladder.names
-            ]
-        else:
-            outcomes = [
-                _outcome(rung.name, lambda rung=rung: _climb(rung, ladder, namespace, arrays))
-                for rung in draw_rungs(day, grade_id, hidden=hidden)
-            ]
+    outcomes = [attempt() for attempt in attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays)]
     return {"exercise": grade_id, "hidden": hidden, "outcomes": outcomes}
+
+
+def attempts(
+    day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False, arrays: bool = False
+) -> list[Callable[[], dict]]:
+    """What `gather` does, as a function for each rung: called, it runs the answer there and returns the outcome."""
+    ladder = find_ladder(day, grade_id)
+    if ladder.entries:
+        values = {name: lambda name=name: {name: as_numbers(_entry(name, namespace))} for name in ladder.names}
+    else:
+        rungs = draw_rungs(day, grade_id, hidden=hidden)
+        values = {rung.name: lambda rung=rung: _climb(rung, ladder, namespace, arrays) for rung in rungs}
+    return [partial(_outcome, name, value) for name, value in values.items()]
 
 
 def checks_for(day: int) -> Callable[..., None]:
@@ -235,10 +238,12 @@ def _read(result: Any, ladder: Ladder) -> dict:
 
 
 def _outcome(name: str, values: Callable[[], dict]) -> dict:
-    try:
-        return {"rung": name, "values": values()}
-    except (Exception, SystemExit) as error:
-        return {"rung": name, "error": _say(error)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an overflow shows in the result
+        try:
+            return {"rung": name, "values": values()}
+        except (Exception, SystemExit) as error:
+            return {"rung": name, "error": _say(error)}
 
 
 def _say(error: BaseException) -> str:

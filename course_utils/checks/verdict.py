@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
-from itertools import compress
 from typing import Any
 
-from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, draw_rungs, find_ladder, gather, key_of
+from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, attempts, draw_rungs, find_ladder, gather, key_of
 from .exercise import Exercise, Mistake, all_exercises
 from .expected import Sealed, has_answers, stored
 
@@ -66,7 +64,7 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
         raised = str(given["error"]).partition(":")[0] if hidden else given["error"]  # its text may hold the input
         why = "" if hidden else _why(day, grade_id, wanted)
         return Verdict("error", 0.0, f"On “{wanted['rung']}” {_failed(raised)} {why}".strip(), rungs=rungs)
-    mistake = recognise(day, grade_id, evidence, held, hidden)
+    mistake = recognise(day, grade_id, evidence, expected, held)
     message = mistake.message if mistake else _explain(day, grade_id, given, wanted)
     if hidden:
         kind = str(given.get("error", UNREADABLE)).partition(":")[0]  # its text may hold the input
@@ -76,29 +74,56 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
     return Verdict("failed", share, message.strip(), mistake.name if mistake else None, rungs)
 
 
-def recognise(day: int, grade_id: str, evidence: Mapping, held: list[bool], hidden: bool) -> Mistake | None:
-    """The known mistake whose evidence is the same as this one, rung by rung, where it matters."""
+def recognise(day: int, grade_id: str, evidence: Mapping, expected: Mapping, held: list[bool]) -> Mistake | None:
+    """The known mistake whose evidence is the same as this one, rung by rung, where it matters.
+
+    The rungs that failed are compared first, and a mistake runs no further than to the first rung that tells it apart.
+    """
     outcomes, by_hand = evidence["outcomes"], find_ladder(day, grade_id).entries
-    expected = reference_evidence(day, grade_id, hidden)["outcomes"]
-    rungs = [outcome["rung"] for outcome in expected]
-    if [outcome.get("rung") for outcome in outcomes if isinstance(outcome, Mapping)] != rungs:
+    rungs = [outcome["rung"] for outcome in expected["outcomes"]]
+    if [isinstance(outcome, Mapping) and outcome.get("rung") for outcome in outcomes] != rungs:
         return None  # no work on rungs that somebody made up
-    tolerances = [_tolerance(day, grade_id, rung) for rung in rungs]
-    speaks = [True] * len(outcomes)
+    speaks = range(len(rungs))
     if by_hand:  # a mistake worked to two decimals is still known, and also while other entries are empty
+        speaks = [i for i in speaks if not _is_unwritten(str(outcomes[i].get("error", "")))]
+    speaks = sorted(speaks, key=held.__getitem__)
+    tolerances = [_tolerance(day, grade_id, rungs[i]) for i in speaks]
+    if by_hand:
         tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
-        speaks = [not _is_unwritten(str(outcome.get("error", ""))) for outcome in outcomes]
-    given, held, tolerances = (list(compress(each, speaks)) for each in (outcomes, held, tolerances))
-    right = list(compress(expected, speaks))
-    for mistake, known in mistake_evidence(day, grade_id, hidden):
-        if len(known["outcomes"]) != len(outcomes):
-            continue
-        mistaken = list(compress(known["outcomes"], speaks))
+    given, right, held = ([each[i] for i in speaks] for each in (outcomes, expected["outcomes"], held))
+    for mistake, known in mistake_evidence(day, grade_id, bool(evidence.get("hidden"))):
+        mistaken = _Picked(known["outcomes"], speaks)
         # of sealed numbers each knows itself how near is near enough
         nearer = not by_hand or not has_answers() or _gap(given, mistaken, held) < _gap(given, right, held) / 2
         if nearer and _explains(given, mistaken, held, tolerances):
             return mistake
     return None
+
+
+class _Outcomes(Sequence):
+    """The outcomes of `attempts`, each worked out when it is first looked at."""
+
+    def __init__(self, attempts: list[Callable[[], dict]]):
+        self._attempts = [cache(attempt) for attempt in attempts]
+
+    def __getitem__(self, i: int) -> dict:
+        return self._attempts[i]()
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+
+class _Picked(Sequence):
+    """Some items of a sequence, in the order of their places; none is looked at before it is asked for."""
+
+    def __init__(self, items: Sequence, places: list[int]):
+        self._items, self._places = items, places
+
+    def __getitem__(self, i: int) -> Any:
+        return self._items[self._places[i]]
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 def _once_for_each_key(find: Callable) -> Callable:
@@ -126,16 +151,18 @@ def reference_evidence(day: int, grade_id: str, hidden: bool = False) -> Mapping
 
 @_once_for_each_key
 def mistake_evidence(day: int, grade_id: str, hidden: bool = False) -> list[tuple[Mistake, Mapping]]:
-    """The evidence that each known mistake gives."""
+    """The evidence that each known mistake gives. A mistake is run on a rung when that outcome is first asked for."""
     exercise = all_exercises(day)[grade_id]
     if not has_answers():
         kept = _stored(day, grade_id, hidden)["mistakes"]
         return [(m, known["evidence"]) for m, known in zip(exercise.mistakes, kept, strict=True)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [
-            (m, gather(day, grade_id, _namespace(exercise, m), hidden=hidden, arrays=True)) for m in exercise.mistakes
-        ]
+    return [(m, _lazily(day, grade_id, _namespace(exercise, m), hidden)) for m in exercise.mistakes]
+
+
+def _lazily(day: int, grade_id: str, namespace: Mapping[str, Any], hidden: bool) -> Mapping:
+    """What `gather` returns for arrays, each rung run when its outcome is first asked for."""
+    outcomes = _Outcomes(attempts(day, grade_id, namespace, hidden=hidden, arrays=True))
+    return {"exercise": grade_id, "hidden": hidden, "outcomes": outcomes}
 
 
 def _stored(day: int, grade_id: str, hidden: bool) -> Mapping:

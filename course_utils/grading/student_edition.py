@@ -112,7 +112,7 @@ def _mistaken(day: int, grade_id: str, number: int) -> Mapping:
     """What a mistake gives. Worked by hand, it is known by two decimals, where it is clearly nearer than right."""
     evidence = mistake_evidence(day, grade_id)[number][1]
     if not find_ladder(day, grade_id).entries:
-        return evidence
+        return {**evidence, "outcomes": list(evidence["outcomes"])}
     exercise = all_exercises(day)[grade_id]
     right = {o["rung"]: o["values"] for o in reference_evidence(day, grade_id)["outcomes"]}
     wrong = {o["rung"]: o.get("values") for o in evidence["outcomes"]}
@@ -203,7 +203,7 @@ def _makefile(text: str) -> str:
         if target is None or target[1] in TARGETS:
             kept.append(block)
     text = "\n\n".join(kept) + "\n"
-    text = re.sub(r"^(?:export )?(?:SUBMISSIONS|WORKERS|TOOLS)\b.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(?:export )?(?:SUBMISSIONS|WORKERS|TESTS|TOOLS)\b.*\n", "", text, flags=re.MULTILINE)
     text = text.replace(" $(TOOLS)", "")
     text = text.replace("keeps notebooks, answers and grades", "keeps notebooks and answers")
     text = re.sub(r"^\.PHONY:.*", ".PHONY: " + " ".join((*TARGETS, "grade")), text, flags=re.MULTILINE)
