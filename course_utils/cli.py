@@ -99,6 +99,8 @@ def grade(
         return
     if not paths:
         raise typer.BadParameter("give the notebooks to grade")
+    from rich.console import Console
+
     from course_utils.grading import progress as own_progress
     from course_utils.grading.classroom import cores
     from course_utils.grading.collect import collect
@@ -127,7 +129,9 @@ def grade(
     if out:
         open_folder(out)
     submissions = collect(paths, day)
-    own = own_progress.own_exercises([each.path for each in submissions], out) if out else {}
+    places = [each.path for each in submissions]
+    own = own_progress.own_exercises(places, out) if out else {}
+    alone = out is not None and not bundle and not gradebook and own_progress.is_alone(places, out)
     for note in submissions.notes:
         print(f"course: {note}", file=sys.stderr)
     if not submissions:
@@ -142,12 +146,14 @@ def grade(
     if result.confinement and not result.confinement.full:
         print(f"course: {result.confinement}", file=sys.stderr)
     if out:
-        write_reports(graded, out, notes=result.notes, official=official)
+        write_reports(graded, out, notes=result.notes, official=official, alone=alone)
         print(f"reports are in {out}")
         if gradebook:
             _tell_filled(write_gradebook(gradebook, graded, out, official=official), out)
         if said := own_progress.note_progress(graded, own, out):
             print(f"course: {said}", file=sys.stderr)
+        if alone:
+            own_progress.show_outcome(graded, out, Console(highlight=False))
     unreadable = [submission for submission in graded if submission.status == "unreadable"]
     if one_by_one and unreadable:  # in a class it is a result like others
         for submission in unreadable:
