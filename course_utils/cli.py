@@ -177,6 +177,23 @@ def progress(root: Root = Path()) -> None:
 
 
 @app.command()
+def update(root: Root = Path()) -> None:
+    """Bring the newest edition of the course with git; what you wrote is kept, and your answers go into it."""
+    from course_utils.grading.update import update as bring
+
+    done = bring(root)
+    if not done.files:
+        print("this is the newest edition")
+        return
+    for each in done.merged:
+        _tell_merged(each)
+    print(f"the newest edition is here: {done.files} {'file is' if done.files == 1 else 'files are'} new or changed")
+    if done.packages:
+        print("the packages may be others too: the next make sets them up")
+    print("If JupyterLab is open, stop it and start it again.")
+
+
+@app.command()
 def release(
     out: Annotated[Path, typer.Option(help="Folder for the student's edition and the grader's bundle.")],
     days: Annotated[str, typer.Option(metavar="1,2,…", help="The days to release.", show_default="all")] = "",
@@ -210,6 +227,16 @@ def _tell_filled(filled, out: Path) -> None:
         print(f"course: {student} is not in the gradebook", file=sys.stderr)
     for note in filled.notes:
         print(f"course: {note}", file=sys.stderr)
+
+
+def _tell_merged(merged) -> None:
+    """What became of a file that the learner and the new edition changed."""
+    if merged.kept:
+        now = "no longer in the course" if merged.gone else "the new edition's"
+        answers = f" with {merged.answers} of your answers" if merged.answers else ""
+        print(f"{merged.name} is {now}{answers}; yours is {merged.kept}")
+    if merged.lost:
+        print(f"course: {merged.name} no longer asks {', '.join(merged.lost)}", file=sys.stderr)
 
 
 def _reset(day: int, paths: list[Path] | None) -> None:
