@@ -29,7 +29,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) 
 	--nbval --nbval-cell-timeout 120 --nbval-current-env
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all grade progress reset release build check lint bench bench-gpu lock clean again
+.PHONY: help lab test test-all grade progress reset update release build check lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
@@ -53,6 +53,9 @@ progress: $(STAMP) ## show what of the exercises is done, as the last `make grad
 
 reset: $(STAMP) ## give fresh exercises for a day and keep the old ones (DAY=1)
 	$(PY) -m course_utils grade --reset $(or $(DAY),$(error say which day, as in: make reset DAY=1))
+
+update: $(STAMP) ## bring the newest edition of the course and keep what you wrote
+	$(PY) -m course_utils update $(ARGS)
 
 release: $(STAMP) ## write a class's edition and the bundle that grades it into release/ (ARGS="--secret-file FILE --days 1,2")
 	$(PY) -m course_utils release --out release $(ARGS)

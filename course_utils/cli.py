@@ -99,6 +99,8 @@ def grade(
         return
     if not paths:
         raise typer.BadParameter("give the notebooks to grade")
+    from rich.console import Console
+
     from course_utils.grading import progress as own_progress
     from course_utils.grading.classroom import cores
     from course_utils.grading.collect import collect
@@ -127,7 +129,9 @@ def grade(
     if out:
         open_folder(out)
     submissions = collect(paths, day)
-    own = own_progress.own_exercises([each.path for each in submissions], out) if out else {}
+    places = [each.path for each in submissions]
+    own = own_progress.own_exercises(places, out) if out else {}
+    alone = out is not None and not bundle and not gradebook and own_progress.is_alone(places, out)
     for note in submissions.notes:
         print(f"course: {note}", file=sys.stderr)
     if not submissions:
@@ -142,12 +146,14 @@ def grade(
     if result.confinement and not result.confinement.full:
         print(f"course: {result.confinement}", file=sys.stderr)
     if out:
-        write_reports(graded, out, notes=result.notes, official=official)
+        write_reports(graded, out, notes=result.notes, official=official, alone=alone)
         print(f"reports are in {out}")
         if gradebook:
             _tell_filled(write_gradebook(gradebook, graded, out, official=official), out)
         if said := own_progress.note_progress(graded, own, out):
             print(f"course: {said}", file=sys.stderr)
+        if alone:
+            own_progress.show_outcome(graded, out, Console(highlight=False))
     unreadable = [submission for submission in graded if submission.status == "unreadable"]
     if one_by_one and unreadable:  # in a class it is a result like others
         for submission in unreadable:
@@ -168,6 +174,23 @@ def progress(root: Root = Path()) -> None:
     from course_utils.grading.progress import show_progress
 
     show_progress(root, Console(highlight=False))
+
+
+@app.command()
+def update(root: Root = Path()) -> None:
+    """Bring the newest edition of the course with git; what you wrote is kept, and your answers go into it."""
+    from course_utils.grading.update import update as bring
+
+    done = bring(root)
+    if not done.files:
+        print("this is the newest edition")
+        return
+    for each in done.merged:
+        _tell_merged(each)
+    print(f"the newest edition is here: {done.files} {'file is' if done.files == 1 else 'files are'} new or changed")
+    if done.packages:
+        print("the packages may be others too: the next make sets them up")
+    print("If JupyterLab is open, stop it and start it again.")
 
 
 @app.command()
@@ -204,6 +227,16 @@ def _tell_filled(filled, out: Path) -> None:
         print(f"course: {student} is not in the gradebook", file=sys.stderr)
     for note in filled.notes:
         print(f"course: {note}", file=sys.stderr)
+
+
+def _tell_merged(merged) -> None:
+    """What became of a file that the learner and the new edition changed."""
+    if merged.kept:
+        now = "no longer in the course" if merged.gone else "the new edition's"
+        answers = f" with {merged.answers} of your answers" if merged.answers else ""
+        print(f"{merged.name} is {now}{answers}; yours is {merged.kept}")
+    if merged.lost:
+        print(f"course: {merged.name} no longer asks {', '.join(merged.lost)}", file=sys.stderr)
 
 
 def _reset(day: int, paths: list[Path] | None) -> None:

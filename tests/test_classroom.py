@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -322,10 +323,18 @@ def test_a_folder_without_notebooks_is_an_error_in_one_line(tmp_path, command):
 
 def test_a_terminal_shows_how_many_are_done(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with Watch(3, tables=False) as watch:
+    with Watch(3) as watch:
         watch.on_graded(DONE)
         watch.bar.refresh()
     assert "1/3" in capsys.readouterr().out
+
+
+def test_tables_are_shown_in_the_order_of_the_submissions_however_they_finish(capsys):
+    names = ["one.ipynb", "two.ipynb", "three.ipynb"]
+    with Watch(3, [("ada", name) for name in names]) as watch:
+        for name, shown in (("three.ipynb", []), ("one.ipynb", names[:1]), ("two.ipynb", names[1:])):
+            watch.on_graded(replace(DONE, notebook=name))
+            assert re.findall(r"(?m)^\w+\.ipynb", capsys.readouterr().out) == shown
 
 
 def _processes_of(folder):

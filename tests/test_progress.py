@@ -19,10 +19,12 @@ from course_utils.cli import main
 from course_utils.grading.build import dump, read_notebook
 from course_utils.grading.errors import CourseError
 from course_utils.grading.grade import Graded
+from course_utils.grading.official import COURSE
 from course_utils.grading.plugin import Result
-from course_utils.grading.progress import note_progress, own_exercises, show_progress
+from course_utils.grading.progress import is_alone, note_progress, own_exercises, show_progress
 from course_utils.grading.release import release_exercise
 from course_utils.grading.reset import reset_exercise
+from course_utils.grading.tasks import tasks
 from course_utils.views import ProgressMap
 
 ROOT = Path(__file__).parents[1]
@@ -146,7 +148,7 @@ def test_points_minutes_and_the_next_exercise_follow_the_grades(course):
     grade(course, graded(1, one="passed", two="failed"))
     text = printed(course)
     assert re.search(r"1 +Attention by hand +1 of 2 +2 of 5 +20 +\d{4}-\d\d-\d\d \d\d:\d\d", text)
-    assert "Next: day 1, To two (20 minutes)" in text and "changed" not in text
+    assert f"Next: day 1, To two (20 minutes), in exercises/{NAMES[1]}.ipynb" in text and "changed" not in text
 
 
 def test_grading_one_day_keeps_what_is_known_of_the_others(course):
@@ -203,6 +205,16 @@ def test_only_the_courses_notebooks_in_exercises_are_progress(course):
     assert own_exercises([exercise(course, 1), others[1]], course / "grades") == {}  # two of one name: which is whose?
     grade(course, graded(1, name=copied.name, one="passed"))
     assert not (course / "grades" / progress.RECORD).exists()
+
+
+def test_a_learner_alone_grades_the_courses_exercises_one_notebook_a_day(course):
+    own = [exercise(course, day) for day in NAMES]
+    assert is_alone(own, course / "grades") and is_alone(own[1:], course / "grades")
+    assert is_alone([*own, own[0].with_stem(f"{NAMES[1]}-Copy2")], course / "grades")
+    handed_in = [exercise(course, 1).with_name("ada_day1.ipynb"), course / "class" / f"{NAMES[1]}.ipynb"]
+    for path in handed_in:
+        assert not is_alone([*own, path], course / "grades") and not is_alone([path], course / "grades")
+    assert not is_alone(own, course / "elsewhere" / "grades") and not is_alone([], course / "grades")
 
 
 def test_the_grades_of_a_class_are_not_a_learners_progress(course):
@@ -371,6 +383,33 @@ def test_the_command_line_grades_shows_and_resets(whole, command):
     (whole / "grades" / progress.RECORD).write_text("{")
     code, said, complaint = command("progress", cwd=whole)
     assert (code, complaint.count("\n"), "never" in said) == (2, 1, True)
+
+
+def test_a_learner_is_shown_the_days_in_order_the_total_what_is_next_and_the_feedback(tmp_path, command):
+    for folder in ("solutions", "exercises"):
+        (tmp_path / folder).mkdir()
+        for number in (1, 2, 3):
+            notebook = COURSE.notebook(number)
+            given = notebook if folder == "solutions" or number == 2 else release_exercise(notebook)
+            (tmp_path / folder / COURSE.path(number).name).write_text(dump(given))
+    names = [COURSE.path(number).name for number in (1, 2, 3)]
+    arguments = [f"exercises/{name}" for name in reversed(names)]
+    code, said, _ = command("grade", *arguments, "--out", "grades", "--jobs", "2", cwd=tmp_path)
+    assert code == 0
+    full = [sum(question.points for question in COURSE.questions(number)) for number in (1, 2, 3)]
+    titles = [
+        f"{names[0]}: 0 of {full[0]:g}",
+        f"{names[1]}: {full[1]:g} of {full[1]:g}",
+        f"{names[2]}: 0 of {full[2]:g}",
+    ]
+    assert [said.index(title) for title in titles] == sorted(said.index(title) for title in titles)
+    assert said.count("nothing is answered yet") == 2 and "missing" not in said
+    assert f"Together {full[1]:g} of {sum(full):g} points" in said
+    first = tasks(COURSE, 1)[next(iter(tasks(COURSE, 1)))].title.partition(". ")[2]
+    assert f"Next: day 1, {first} (" in said and f", in exercises/{names[0]}" in said
+    (page,) = re.findall(r"Feedback on day 2: (\S+)", said)
+    assert (tmp_path / page).is_file() and said.count("Feedback on") == 1
+    assert not list((tmp_path / "grades").glob("canvas*")) and not list((tmp_path / "grades").glob("moodle*"))
 
 
 def test_the_folder_of_exercises_may_be_graded_as_a_whole(whole, official, command):

@@ -24,6 +24,7 @@ from course_utils.grading.report import (
     as_json,
     as_junit,
     as_markdown,
+    own_summary,
     write_gradebook,
     write_reports,
 )
@@ -49,7 +50,7 @@ def graded(student, day=1, wrong=(), lms_id="", verdict="failed", **changes):
     score, full = sum(each.score for each in results), sum(each.max_score for each in results)
     stands = {"status": "failed" if wrong else "passed", "score": score, "max_score": full, "seconds": 0.1}
     about = stands | {"exercises": results, "lms_id": lms_id} | changes
-    return Graded(student=student, notebook=f"day{day}_x.ipynb", day=day, **about)
+    return Graded(**{"student": student, "notebook": f"day{day}_x.ipynb", "day": day} | about)
 
 
 def unreadable(student, day=1, lms_id=""):
@@ -67,6 +68,13 @@ def test_reports_are_written_whole(tmp_path):
     write_reports([*SAMPLE, graded("eve", 2, lms_id="7")], tmp_path / "new" / "folder")
     names = {"grades.json", "grades.csv", "junit.xml", "summary.md", "canvas.csv", "moodle.csv", "moodle_day2.csv"}
     assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names
+
+
+def test_a_learner_alone_gets_no_files_for_a_classs_platform(tmp_path):
+    write_reports([graded("day1_x"), graded("day2_x", 2)], tmp_path, alone=True)
+    names = {"grades.json", "grades.csv", "junit.xml", "summary.md"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert "class" not in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 def test_a_filled_gradebook_lies_beside_the_other_reports(tmp_path):
@@ -313,6 +321,26 @@ def test_the_summary_of_one_student_keeps_its_table_whatever_was_raised():
     (row,) = (line for line in text.splitlines() if line.startswith("| two"))
     assert len(re.findall(r"(?<!\\)\|", row)) == 5
     assert "<script>" not in rendered(text)
+
+
+def test_the_summary_of_a_learner_has_the_days_in_order_each_with_its_page_of_feedback(tmp_path):
+    fresh = graded("day3_x", 3, [question.grade_id for question in COURSE.questions(3)], verdict="missing")
+    class_ = [graded("day2_x", 2), fresh, graded("day1_x-Copy1", 1, ["scores"], notebook="day1_x-Copy1.ipynb")]
+    text = own_summary(class_)
+    points = [sum(each.score for each in class_), sum(each.max_score for each in class_)]
+    assert f"{points[0]:g} of {points[1]:g} points in 3 notebooks." in text
+    assert re.findall(r"(?m)^## Day (\d): .*: \d+ of \d+ points$", text) == ["1", "2", "3"]
+    for each in (class_[2], class_[0]):
+        page = write_feedback(each, COURSE, tmp_path)
+        assert f"]({page.relative_to(tmp_path).as_posix()})" in text
+    untouched_day = text[text.index("## Day 3") :]
+    assert "Nothing is answered yet" in untouched_day and "|" not in untouched_day and "feedback" not in untouched_day
+
+
+def test_the_summary_of_a_learner_keeps_the_reason_of_a_file_that_cannot_be_read():
+    lost = Graded("x", "x.ipynb", None, "unreadable", 0.0, 0.0, 0.0, message="x.ipynb: neither its name nor …")
+    text = own_summary([lost, graded("day1_x")])
+    assert text.index("## Day 1") < text.index("## x.ipynb") < text.index("unreadable: x.ipynb: neither")
 
 
 def test_the_summary_of_a_class_tells_how_it_did():

@@ -13,8 +13,11 @@ from .evidence import MIME, find_ladder, gather
 from .exercise import all_exercises, names_used
 from .expected import has_answers
 from .forbidden import forbidden_call, latest
+from .patience import Patience
 from .source import defined_names
 from .verdict import Verdict, judge
+
+SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
 
 
 class NotYet(Exception):
@@ -29,14 +32,20 @@ def checks_for(day: int) -> Callable[..., None]:
 
     check(grade_id) takes the answer from the notebook it is called in, shows the ladder and raises NotYet with advice
     when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs, where there are answers.
-    KeyError for an unknown id.
+    An answer that takes too long is stopped. KeyError for an unknown id.
     """
+    last: dict[tuple[str, bool], tuple[int | None, str]] = {}  # the cell that was checked, and what was said
 
     def check(grade_id: str, *, hidden: bool = False) -> None:
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
-        evidence, verdict = examine(day, grade_id, sys._getframe(1).f_globals, hidden=hidden)
+        namespace = sys._getframe(1).f_globals
+        evidence, verdict = examine(day, grade_id, namespace, hidden=hidden)
         text = report(day, grade_id, verdict, hidden=hidden)
+        now = _cell_number(day, grade_id, namespace), text
+        if now[0] is not None and last.get((grade_id, hidden)) == now:
+            text += f"\n\n{SAME_ANSWER}"
+        last[grade_id, hidden] = now
         if verdict.status != "passed":
             raise NotYet(text)
         from IPython.display import display
@@ -61,15 +70,14 @@ def examine(
     said = forbidden_call(_source(day, grade_id, namespace), exercise.forbidden, cells, names_used(day, exercise))
     if said:
         return {}, Verdict("forbidden", 0.0, said)
-    evidence = gather(day, grade_id, namespace, hidden=hidden)
-    verdict = judge(day, grade_id, evidence)
+    evidence, verdict = _try(day, grade_id, namespace, hidden)
     if verdict.status != "passed" and exercise.uses:
         if not has_answers():
             return evidence, _with_the_slips_before(day, exercise.uses, namespace, verdict)
         references = {name: f for used in exercise.uses for name, f in exercises[used].reference.items()}
-        second = _beside(references, namespace, lambda: gather(day, grade_id, namespace, hidden=hidden))
-        if judge(day, grade_id, second).share >= verdict.share:
-            return second, judge(day, grade_id, second)
+        second = _beside(references, namespace, lambda: _try(day, grade_id, namespace, hidden))
+        if second[1].share >= verdict.share:
+            return second
     return evidence, verdict
 
 
@@ -87,16 +95,27 @@ def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -
     return "\n\n".join(parts)
 
 
+def _try(day: int, grade_id: str, namespace: Mapping[str, Any], hidden: bool = False) -> tuple[dict, Verdict]:
+    """The evidence and the verdict for an answer, without a second try."""
+    with Patience() as patience:
+        evidence = gather(day, grade_id, namespace, hidden=hidden)
+    if patience.said:
+        return {}, Verdict("timeout", 0.0, patience.said)
+    return evidence, judge(day, grade_id, evidence)
+
+
 def _with_the_slips_before(day: int, uses: Iterable[str], namespace: Mapping[str, Any], verdict: Verdict) -> Verdict:
     """The verdict with a word on the earlier answers that fail, which a grader would lend."""
-    failing = [used for used in uses if judge(day, used, gather(day, used, namespace)).status != "passed"]
+    failing = [used for used in uses if _try(day, used, namespace)[1].status != "passed"]
     if not failing or verdict.status == "missing":
         return verdict
     said = f"It may build on {' and '.join(failing)}, not passed yet: mend that first. Grading lends it a right one."
     return replace(verdict, message=f"{verdict.message} {said}".strip())
 
 
-def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], dict]) -> dict:
+def _beside(
+    references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], tuple[dict, Verdict]]
+) -> tuple[dict, Verdict]:
     before = dict(namespace)
     namespace.update(references)
     try:
@@ -110,10 +129,19 @@ def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], 
 def _source(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     """The cell in which the answer was last written, or its own lines where it was not written in a notebook."""
     name = find_ladder(day, grade_id).names[0]
-    cells = [cell for cell in namespace.get("In", ()) if isinstance(cell, str) and name in defined_names(cell)]
-    if cells:
-        return cells[-1]
+    number = _cell_number(day, grade_id, namespace)
+    if number is not None:
+        return namespace["In"][number]
     try:
         return textwrap.dedent(inspect.getsource(namespace.get(name)))
     except (OSError, TypeError):
         return ""
+
+
+def _cell_number(day: int, grade_id: str, namespace: Mapping[str, Any]) -> int | None:
+    """Jupyter's number of the cell in which the answer was last run; None where it was not written in a notebook."""
+    name = find_ladder(day, grade_id).names[0]
+    cells = enumerate(namespace.get("In", ()))
+    return max(
+        (number for number, cell in cells if isinstance(cell, str) and name in defined_names(cell)), default=None
+    )

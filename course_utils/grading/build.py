@@ -247,7 +247,7 @@ def _answers_of_somebody(root: Path, changed: dict[Path, str]) -> Iterator[tuple
 
 
 def keep_copy(path: Path) -> Path:
-    """Copy a notebook into the folder kept/ beside it, under the first free name; the place of the copy.
+    """Copy a file into the folder kept/ beside it, under the first free name; the place of the copy.
 
     Raises CourseError when nothing can be written there.
     """
@@ -256,7 +256,7 @@ def keep_copy(path: Path) -> Path:
         content = path.read_bytes()
         folder.mkdir(exist_ok=True)
         for number in count(1):
-            copy = folder / f"{path.stem}-{number}.ipynb"
+            copy = folder / f"{path.stem}-{number}{path.suffix}"
             with contextlib.suppress(FileExistsError), copy.open("xb") as file:
                 file.write(content)
                 return copy

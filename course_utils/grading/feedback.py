@@ -35,14 +35,20 @@ SIGNS = {
 
 
 def write_feedback(graded: Graded, official: Official, out: Path) -> Path:
-    """Write `out/feedback/<student>/<day>.html` and return its path; a notebook of no known day is `notebook.html`."""
-    folder = out / "feedback" / safe_name(graded.student)
-    folder.mkdir(parents=True, exist_ok=True)
-    name = "notebook.html" if graded.day is None else f"day{graded.day}.html"
-    unfinished = folder / f".{name}.part"
+    """Write the page of a graded submission into the folder `out`; returns its path."""
+    page = out / feedback_place(graded)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = page.with_name(f".{page.name}.part")
     unfinished.write_text(feedback_page(graded, official), encoding="utf-8")
-    os.replace(unfinished, folder / name)
-    return folder / name
+    os.replace(unfinished, page)
+    return page
+
+
+def feedback_place(graded: Graded) -> Path:
+    """Where a page lies in the folder of grades: `feedback/<student>/<day>.html`; a notebook of no known day is
+    `notebook.html`."""
+    name = "notebook.html" if graded.day is None else f"day{graded.day}.html"
+    return Path("feedback", safe_name(graded.student), name)
 
 
 def feedback_page(graded: Graded, official: Official) -> str:

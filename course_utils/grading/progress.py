@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -12,14 +13,15 @@ from pathlib import Path
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from course_utils.progress import RECORD, TITLES, Day, Progress, digest, notebook_name, read_progress, read_record
 
 from .errors import CourseError
+from .feedback import feedback_place
 from .grade import Graded
 from .gradebook import ungraded
+from .report import untouched
 
 
 def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
@@ -34,6 +36,19 @@ def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
     times = Counter(path.name for path in paths)
     own = [path for path in paths if path.absolute().parent.resolve() == root / "exercises"]
     return {path.name: digest(path) for path in own if path.name in given and times[path.name] == 1}
+
+
+def is_alone(paths: Iterable[Path], folder: Path) -> bool:
+    """Whether notebooks that are graded into a folder are one learner's and no class's.
+
+    They are the learner's own exercises, one notebook a day; JupyterLab's copies of them may lie there too.
+    """
+    paths = list(paths)
+    own = {Path(name).stem for name in own_exercises(paths, folder)}
+    home = folder.absolute().parent.resolve() / "exercises"
+    return bool(own) and all(
+        path.absolute().parent.resolve() == home and re.sub(r"-Copy\d+$", "", path.stem) in own for path in paths
+    )
 
 
 def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path) -> str:
@@ -61,6 +76,19 @@ def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path
     return said
 
 
+def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> None:
+    """Print what one learner wants to know after grading: all points, what comes next, and the pages of feedback."""
+    progress = read_progress(folder.absolute().parent)
+    there = _together(progress)
+    console.print(
+        f"Together {there.score:g} of {there.points:g} points, {there.done} of {len(there.exercises)} exercises"
+    )
+    _print_next(progress, console)
+    begun = [each for each in graded if each.day is not None and each.exercises and not untouched(each)]
+    for each in sorted(begun, key=lambda each: each.day):
+        console.print(f"Feedback on day {each.day}: {folder / feedback_place(each)}", markup=False, soft_wrap=True)
+
+
 def show_progress(root: Path, console: Console) -> None:
     """Print the table of days. Raises CourseError for a folder without exercises and for a damaged record."""
     progress = read_progress(root)
@@ -71,11 +99,17 @@ def show_progress(root: Path, console: Console) -> None:
         raise CourseError(progress.trouble)
     if progress.remark:
         console.print(progress.remark, soft_wrap=True)
-    elif progress.next is None:
-        console.print("Every exercise is done.")
     else:
-        day, exercise = progress.next
-        console.print(f"Next: day {day.number}, {escape(exercise.title)} ({exercise.minutes} minutes)")
+        _print_next(progress, console)
+
+
+def _print_next(progress: Progress, console: Console) -> None:
+    if progress.next is None:
+        console.print("Every exercise is done.")
+        return
+    day, exercise = progress.next
+    what = f"day {day.number}, {exercise.title} ({exercise.minutes} minutes)"
+    console.print(f"Next: {what}, in exercises/{day.name}.ipynb", markup=False, soft_wrap=True)
 
 
 def _counts(graded: Graded, own: Mapping[str, str]) -> bool:
@@ -104,9 +138,7 @@ def _put_aside(path: Path) -> Path:
 
 def _table(progress: Progress) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_footer=True)
-    there = [day for day in progress.days if day.exercises]
-    total = Day(0, "", exercises=tuple(each for day in there for each in day.exercises))
-    done, points, left, _ = _row(total)
+    done, points, left, _ = _row(_together(progress))
     table.add_column("day", justify="right", no_wrap=True)
     table.add_column("", "together", no_wrap=True)
     for name, footer in (("exercises", done), ("points", points), ("minutes\nleft", left)):
@@ -116,6 +148,11 @@ def _table(progress: Progress) -> Table:
         cells = _row(day) if day.exercises else ("", "", "", "planned" if not day.name else "no exercises here")
         table.add_row(f"{day.number}", day.title, *cells, style=None if day.exercises else "dim")
     return table
+
+
+def _together(progress: Progress) -> Day:
+    """All exercises of the course, as if they were of one day."""
+    return Day(0, "", exercises=tuple(each for day in progress.days for each in day.exercises))
 
 
 def _row(day: Day) -> tuple[str, str, str, str]:

@@ -10,6 +10,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from rich import box
@@ -20,6 +21,7 @@ from rich.table import Table
 from course_utils.checks.exercise import all_exercises
 
 from .errors import CourseError, one_line
+from .feedback import feedback_place
 from .grade import Graded
 from .gradebook import Filled, canvas_csv, fill_gradebook, moodle_csv, text_cell, ungraded, worksheets, write_csv
 from .official import COURSE, Official
@@ -32,22 +34,26 @@ WATCHED = ("unreadable", "timeout", "killed", "forbidden")
 
 
 def write_reports(
-    graded: Sequence[Graded], folder: Path, *, notes: Sequence[str] = (), official: Official = COURSE
+    graded: Sequence[Graded],
+    folder: Path,
+    *,
+    notes: Sequence[str] = (),
+    official: Official = COURSE,
+    alone: bool = False,
 ) -> None:
     """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
 
-    notes: lines for the summary of a class, such as how it was confined. Raises as `open_folder`.
+    notes: lines for the summary of a class, such as how it was confined. alone: all of it is one learner's own, who
+    gets a summary of the days and nothing for Canvas and Moodle. Raises as `open_folder`.
     """
     open_folder(folder)
-    reports = {
-        "grades.json": as_json(graded),
-        "grades.csv": as_csv(graded),
-        "junit.xml": as_junit(graded),
-        "summary.md": as_markdown(graded, notes, official),
-        "canvas.csv": canvas_csv(graded, official),
-        "moodle.csv": moodle_csv(graded, official),
-        **worksheets(graded, official),
-    }
+    reports = {"grades.json": as_json(graded), "grades.csv": as_csv(graded), "junit.xml": as_junit(graded)}
+    if alone:
+        reports["summary.md"] = own_summary(graded, official)
+    else:
+        reports["summary.md"] = as_markdown(graded, notes, official)
+        reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official)}
+        reports |= worksheets(graded, official)
     for name, text in reports.items():
         _write(folder / name, text)
 
@@ -140,16 +146,22 @@ def as_markdown(graded: Sequence[Graded], notes: Sequence[str] = (), official: O
         return class_summary(graded, notes, official)
     lines = ["# Grades", ""]
     for submission in graded:
-        lines += [f"## {_cell(submission.student)}: {submission.score:g} of {submission.max_score:g} points", ""]
-        if submission.message:
-            lines += [f"{submission.status}: {_cell(submission.message)}", ""]
-        if submission.exercises:
-            lines += ["| exercise | status | points | what to look at |", "|---|---|---|---|"]
-            lines += [
-                f"| {each.id} | {each.status} | {each.score:g} of {each.max_score:g} | {_cell(_advice(each))} |"
-                for each in submission.exercises
-            ]
-            lines.append("")
+        lines += [f"## {_cell(submission.student)}: {_points(submission)}", "", *_exercises(submission)]
+    return "\n".join(lines)
+
+
+def own_summary(graded: Sequence[Graded], official: Official = COURSE) -> str:
+    """A learner's own notebooks, a section a day with a link to its page of feedback."""
+    reached, full = sum(each.score for each in graded), sum(each.max_score for each in graded)
+    lines = ["# Your grades", "", f"{reached:g} of {full:g} points in {_count(len(graded), 'notebook')}.", ""]
+    for each in sorted(graded, key=lambda each: (each.day is None, each.day)):
+        title = each.notebook if each.day is None else day_title(official, each.day)
+        lines += [f"## {_cell(title)}: {_points(each)}", ""]
+        if untouched(each):
+            lines += [f"Nothing is answered yet in {_cell(each.notebook)}.", ""]
+            continue
+        page = quote(feedback_place(each).as_posix())
+        lines += [f"[Feedback, with hints and your code]({page})", "", *_exercises(each)]
     return "\n".join(lines)
 
 
@@ -176,8 +188,11 @@ def class_summary(graded: Sequence[Graded], notes: Sequence[str] = (), official:
 
 
 def print_table(submission: Graded, console: Console) -> None:
-    """One graded submission as a table in the terminal."""
-    title = f"{escape(one_line(submission.notebook))}: {submission.score:g} of {submission.max_score:g} points"
+    """One graded submission in the terminal: a table, or a line where nothing is answered."""
+    title = f"{escape(one_line(submission.notebook))}: {_points(submission)}"
+    if untouched(submission):
+        console.print(f"{title}, nothing is answered yet", emoji=False, soft_wrap=True)
+        return
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("exercise", no_wrap=True)
     table.add_column("status", no_wrap=True)
@@ -188,6 +203,11 @@ def print_table(submission: Graded, console: Console) -> None:
         points = f"{result.score:g} of {result.max_score:g}"
         table.add_row(result.id, f"[{colour}]{result.status}[/]", points, escape(one_line(_advice(result))))
     console.print(table)
+
+
+def untouched(submission: Graded) -> bool:
+    """Whether no exercise of a notebook is answered."""
+    return bool(submission.exercises) and all(result.status == "missing" for result in submission.exercises)
 
 
 # The summary of a class ---------------------------------------------------------------------------------------------
@@ -293,6 +313,23 @@ def _capped(head: list[str], rows: list[str], room: int) -> list[str]:
 
 
 # Parts --------------------------------------------------------------------------------------------------------------
+
+
+def _points(submission: Graded) -> str:
+    return f"{submission.score:g} of {submission.max_score:g} points"
+
+
+def _exercises(submission: Graded) -> list[str]:
+    """A submission's exercises as a table, or why there are none."""
+    lines = [f"{submission.status}: {_cell(submission.message)}", ""] if submission.message else []
+    if submission.exercises:
+        lines += ["| exercise | status | points | what to look at |", "|---|---|---|---|"]
+        lines += [
+            f"| {each.id} | {each.status} | {each.score:g} of {each.max_score:g} | {_cell(_advice(each))} |"
+            for each in submission.exercises
+        ]
+        lines.append("")
+    return lines
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -21,11 +21,12 @@ MOST_TABLES = 10
 
 
 def watch_class(submissions: Sequence[Submission], settings: Settings, tables: bool, **options) -> ClassResult:
-    """`grade_class`, shown: a table each for a few submissions, a line each and a summary for a class.
+    """`grade_class`, shown: a table each for a few submissions, in their order, a line each and a summary for a class.
 
     options: of `grade_class`. A KeyboardInterrupt is passed on after it was said how far the grading came.
     """
-    with Watch(len(submissions), tables) as watch:
+    order = [(each.student, each.name) for each in submissions] if tables else ()
+    with Watch(len(submissions), order) as watch:
         try:
             result = grade_class(submissions, settings, on_graded=watch.on_graded, on_result=watch.on_result, **options)
         except KeyboardInterrupt:
@@ -37,12 +38,15 @@ def watch_class(submissions: Sequence[Submission], settings: Settings, tables: b
 
 
 class Watch:
-    """Shows results: a table each for a few, a line each for a class; the bar only where there is a terminal."""
+    """Shows results: a table each for a few, a line each for a class; the bar only where there is a terminal.
 
-    def __init__(self, total: int, tables: bool):
+    order: of the tables, the students and their notebooks; without it, lines come as submissions are finished.
+    """
+
+    def __init__(self, total: int, order: Sequence[tuple[str, str]] = ()):
         self.total, self.done = total, 0
         self.console = Console(highlight=False)
-        self.show: Callable[[Graded], None] = self._table if tables else self._line
+        self.to_come, self.waiting = list(order), []
         on = self.console if self.console.is_terminal else Console(stderr=True, highlight=False)
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
         columns += [MofNCompleteColumn(), TimeRemainingColumn()]
@@ -59,7 +63,11 @@ class Watch:
     def on_graded(self, graded: Graded) -> None:
         """Show a submission that is finished."""
         self.done += 1
-        self.show(graded)
+        if self.to_come:
+            self.waiting.append(graded)
+            self._show_in_order()
+        else:
+            self._line(graded)
         self.bar.advance(self.task)
 
     def on_result(self, result: Result) -> None:
@@ -72,9 +80,16 @@ class Watch:
         how = "the same command takes up from there" if kept else "with --out DIR they would have been kept"
         print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
 
-    def _table(self, graded: Graded) -> None:
-        if graded.status != "unreadable":
-            print_table(graded, self.console)
+    def _show_in_order(self) -> None:
+        """The tables for which none before them is still to come."""
+        while self.to_come:
+            finished = [each for each in self.waiting if (each.student, each.notebook) == self.to_come[0]]
+            if not finished:
+                return
+            self.to_come.pop(0)
+            self.waiting.remove(finished[0])
+            if finished[0].status != "unreadable":
+                print_table(finished[0], self.console)
 
     def _line(self, graded: Graded) -> None:
         day = "day ?" if graded.day is None else f"day {graded.day}"
