@@ -206,7 +206,7 @@ def all_axes_reversed(q, k):
 
 def by_einsum(weights, v):
     """The blend, which stretches an axis of one key where @ raises."""
-    return np.einsum("...nm,...md->...nd", weights, v)
+    return np.einsum("...nm,...mv->...nv", weights, v)
 
 
 def one_by_one(q, k, v):
