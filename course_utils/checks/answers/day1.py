@@ -21,6 +21,7 @@ WHOLE_ATTENTION = {
         "transformer",
     )
 }
+AUTOGRAD_NAMES = ("autograd", "backward", "requires_grad", "vjp", "jvp", "jacrev", "jacfwd", "hessian")
 OTHER_THREADS = {
     part: "steps are counted, and those of another thread would not be"
     for part in ("thread", "concurrent", "multiprocessing")
