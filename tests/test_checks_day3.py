@@ -110,9 +110,8 @@ def test_the_converted_mask_makes_both_functions_of_pytorch_agree(hidden):
 @HIDDEN
 def test_a_mask_of_three_axes_is_one_for_each_sequence_and_head_as_multihead_attention_takes_it(hidden):
     batch, heads = 2, 2
-    (ignored,) = (
-        torch.as_tensor(right["mask"]).bool() for _, right in expected("convert_mask", hidden) if right["mask"].ndim == 3
-    )
+    (mask,) = (right["mask"] for _, right in expected("convert_mask", hidden) if right["mask"].ndim == 3)
+    ignored = torch.as_tensor(mask).bool()
     _, n, m = ignored.shape
     layer = torch.nn.MultiheadAttention(4, heads, batch_first=True)
     x, memory = torch.ones(batch, n, 4), torch.ones(batch, m, 4)
