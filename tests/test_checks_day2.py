@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from variants import RIGHT, WRONG, day2
 
 from course_utils.attention import scaling
 from course_utils.checks.answers.day2 import BUG, SLIPS
-from course_utils.checks.evidence import find_ladder, gather
+from course_utils.checks.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.forbidden import forbidden_call
 from course_utils.checks.inputs.day2 import Loud
@@ -58,6 +59,38 @@ def test_the_jacobian_is_that_of_autograd():
     by_autograd = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=-1), scores)
     ours = REFERENCE["softmax_jacobian"](torch.softmax(scores, dim=-1).numpy())
     np.testing.assert_allclose(ours, by_autograd, atol=1e-12)
+
+
+def gradients_of(rung):
+    """Output gradients by autograd, on the arguments of a rung of attention_backward."""
+    *leaves, do = (torch.tensor(x, dtype=torch.float64) for x in rung.args)
+    output = F.scaled_dot_product_attention(*(leaf.requires_grad_() for leaf in leaves))
+    return torch.autograd.grad(output, leaves, do)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_gradients_are_those_of_autograd(hidden):
+    for rung in draw_rungs(2, "attention_backward", hidden=hidden):
+        ours = REFERENCE["attention_backward"](*rung.args)
+        for mine, theirs in zip(ours, gradients_of(rung), strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-9, err_msg=rung.name)
+
+
+@pytest.mark.parametrize("grade_id", ["stable_softmax", "logsumexp"])
+def test_only_half_precision_finds_a_shift_that_float64_does_not_need(grade_id):
+    function = getattr(day2, f"{grade_id.removeprefix('stable_')}_shifted_only_where_float64_needs_it")
+    rungs = verdict_on(grade_id, function).rungs
+    assert [name for name, held in rungs if not held] == ["half precision"]
+
+
+@pytest.mark.parametrize(
+    "line", ["torch.autograd.grad(o, q, do)", "o.backward(do)", "q.requires_grad_()", "torch.func.vjp(print, q)"]
+)
+def test_autograd_is_forbidden_in_the_backward_by_hand(line):
+    cell = f"def attention_backward(q, k, v, do):\n    return {line}"
+    _, verdict = examine(2, "attention_backward", {"In": [cell], "attention_backward": print})
+    assert verdict.status == "forbidden"
+    assert "by hand, not by autograd" in verdict.message
 
 
 def test_softmax_and_logsumexp_are_those_of_torch():

@@ -108,6 +108,18 @@ def test_the_converted_mask_makes_both_functions_of_pytorch_agree(hidden):
 
 
 @HIDDEN
+def test_a_mask_of_three_axes_is_one_for_each_sequence_and_head_as_multihead_attention_takes_it(hidden):
+    batch, heads = 2, 2
+    (mask,) = (right["mask"] for _, right in expected("convert_mask", hidden) if right["mask"].ndim == 3)
+    ignored = torch.as_tensor(mask).bool()
+    _, n, m = ignored.shape
+    layer = torch.nn.MultiheadAttention(4, heads, batch_first=True)
+    x, memory = torch.ones(batch, n, 4), torch.ones(batch, m, 4)
+    _, weights = layer(x, memory, memory, attn_mask=ignored, average_attn_weights=False)  # (B, h, n, m)
+    torch.testing.assert_close(weights.reshape(batch * heads, n, m) > 0, ~ignored)
+
+
+@HIDDEN
 def test_the_decoding_mask_is_the_lower_right_one_of_pytorch(hidden):
     for rung, right in expected("lower_right", hidden):
         n, m = rung.args

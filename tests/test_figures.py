@@ -23,6 +23,13 @@ def test_the_recurrent_path_has_one_arrow_between_neighbours_and_attention_one_t
     assert looks.get_title() == "attention: 1 step"
 
 
+def test_both_halves_show_news_on_its_way_to_the_last_token():
+    for ax in figures.path_lengths(["a", "b", "c", "d"]).axes:
+        arrows = [text for text in ax.texts if text.get_text() == ""]
+        assert all(arrow.xyann[0] < arrow.xy[0] for arrow in arrows)  # from xyann, to xy: from left to right
+        assert max(arrow.xy[0] for arrow in arrows) > 2.5
+
+
 def test_bars_are_as_high_as_the_weights_and_say_so():
     weights = [[0.5, 0.3, 0.2], [0.9, 0.06, 0.04]]
     fig = figures.temperature_bars(weights, NAMES, [1, 0.5])

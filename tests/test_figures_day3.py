@@ -32,7 +32,7 @@ def written(ax):
 def drawn():
     leaking = np.full((5, 5), 0.25)
     return {
-        "losses": figures.loss_curves(LOSSES, 2.079, "floor, ln 8"),
+        "losses": figures.loss_curves(LOSSES, 2.079, "floor, log 8"),
         "shares": figures.shares(SHARES, WORDS, [f"score of sat {s}" for s in (-1, 0.5, 3)]),
         "masks": figures.mask_grids({"bidirectional": np.ones((6, 6)), "cross": np.ones((4, 6)), "causal": CAUSAL}),
         "maps": figures.dependence_maps({"mask_before": np.tril(leaking), "mask_after": leaking, "no_mask": leaking}),
@@ -79,13 +79,13 @@ def test_a_slope_too_small_for_two_decimals_is_not_written_as_zero():
 
 
 def test_every_loss_curve_is_drawn_over_its_floor():
-    (ax,) = figures.loss_curves(LOSSES, 2.079, "floor, ln 8").axes
+    (ax,) = figures.loss_curves(LOSSES, 2.079, "floor, log 8").axes
     *curves, floor = ax.lines
     for line, losses in zip(curves, LOSSES.values(), strict=True):
         np.testing.assert_allclose(line.get_ydata(), losses)
         assert line.get_xdata().tolist() == [1, 2, 3, 4]
     assert set(floor.get_ydata()) == {2.079}
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [*LOSSES, "floor, ln 8"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [*LOSSES, "floor, log 8"]
 
 
 def test_smoothing_averages_neighbouring_steps_and_ends_on_the_last():

@@ -22,7 +22,7 @@ def attention(q, k, v, mask=None, scale=None):
     if mask is not None:
         scores = np.where(mask, scores, -np.inf)
     weights = softmax(scores)
-    output = np.einsum("...nm,...md->...nd", weights, v)
+    output = np.einsum("...nm,...mv->...nv", weights, v)
     return output, weights
 
 

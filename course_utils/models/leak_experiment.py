@@ -1,7 +1,7 @@
-"""Training on tokens that nobody can guess: a model whose loss falls below ln V has seen the answer.
+"""Training on tokens that nobody can guess: a model whose loss falls below log V has seen the answer.
 
 Each token is drawn evenly and independently from V = 8, so that the past says nothing about the next one. The best that
-an honest model can do is to give each token 1/V, at a loss of ln 8 = 2.079 nats. What attends and how it masks is the
+an honest model can do is to give each token 1/V, at a loss of log 8 = 2.079 nats. What attends and how it masks is the
 caller's: `train` takes a plain function.
 """
 

@@ -39,8 +39,8 @@ STORED = Path(__file__).parents[1] / "data" / "models"
 class Run(NamedTuple):
     """One training run: the loss of each step, and what attention did on 512 unseen dictionaries before and after.
 
-    losses are in nats. entropy_before and entropy_after are the mean entropy of the 16 weights, nats (ln 16 = 2.77 when
-    all are equal); found_before and found_after are the mean weight on the key that was asked for.
+    losses are in nats. entropy_before and entropy_after are the mean entropy of the 16 weights, nats (log 16 = 2.77
+    when all are equal); found_before and found_after are the mean weight on the key that was asked for.
     """
 
     losses: list

@@ -595,6 +595,22 @@ def softmax_that_prints(x, axis=-1):
     print(softmax_in_numpy(x, axis).sum())
 
 
+@wrong(2, "stable_softmax")
+def softmax_shifted_only_where_float64_needs_it(x, axis=-1):
+    peak = x.max(axis=axis, keepdims=True)
+    with np.errstate(all="ignore"):
+        e = np.exp(np.where(abs(peak) > 700, x - peak, x))
+        return e / e.sum(axis=axis, keepdims=True)
+
+
+@wrong(2, "stable_softmax")
+def softmax_in_powers_of_two_taken_before_the_shift(x, axis=-1):
+    with np.errstate(all="ignore"):
+        z = x * math.log2(math.e)  # 60 000 becomes infinity in float16
+        e = np.exp2(z - z.max(axis=axis, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+
+
 # logsumexp ----------------------------------------------------------------------------------------------------------
 
 
@@ -717,6 +733,14 @@ def logsumexp_that_fills_infinity_in_x(x, axis=-1):
     if x.dtype.kind == "f":
         x[np.isneginf(x)] = -1e30
     return logsumexp_in_numpy(x, axis)
+
+
+@wrong(2, "logsumexp")
+def logsumexp_shifted_only_where_float64_needs_it(x, axis=-1):
+    peak = x.max(axis=axis, keepdims=True)
+    shift = np.where(abs(peak) > 700, peak, 0 * peak)
+    with np.errstate(all="ignore"):
+        return np.squeeze(shift + np.log(np.exp(x - shift).sum(axis=axis, keepdims=True)), axis=axis)
 
 
 # softmax_jacobian ---------------------------------------------------------------------------------------------------
@@ -1292,6 +1316,134 @@ def saturation_over_the_whole_array(d_k, n_keys, scaled, samples, rng):
 def saturation_with_signs_for_the_query(d_k, n_keys, scaled, samples, rng):
     q, k = rng.choice([-1.0, 1.0], (samples, 1, d_k)), rng.standard_normal((samples, n_keys, d_k))
     return largest((q * k).sum(-1) / (math.sqrt(d_k) if scaled else 1))
+
+
+# attention_backward -------------------------------------------------------------------------------------------------
+
+
+def weights_and_scale(q, k):
+    scale = 1 / math.sqrt(q.shape[-1])
+    return softmax_in_numpy(q @ np.swapaxes(k, -1, -2) * scale), scale
+
+
+@right(2, "attention_backward")
+def gradients_by_three_paths(q, k, v, do):
+    p, scale = weights_and_scale(q, k)
+    dp = do @ np.swapaxes(v, -1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
+    return ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ do
+
+
+@right(2, "attention_backward")
+def gradients_by_einsum(q, k, v, do):
+    p = softmax_in_numpy(np.einsum("...nd,...md->...nm", q, k) / q.shape[-1] ** 0.5)
+    dp = np.einsum("...nv,...mv->...nm", do, v)
+    ds = p * (dp - np.einsum("...nm,...nm->...n", p, dp)[..., None]) / q.shape[-1] ** 0.5
+    dq, dk = np.einsum("...nm,...md->...nd", ds, k), np.einsum("...nm,...nd->...md", ds, q)
+    return dq, dk, np.einsum("...nm,...nv->...mv", p, do)
+
+
+@right(2, "attention_backward")
+def gradients_with_the_whole_jacobian(q, k, v, do):
+    p, scale = weights_and_scale(q, k)
+    jacobian = p[..., :, None] * np.eye(p.shape[-1]) - p[..., :, None] * p[..., None, :]  # (…, n, m, m)
+    ds = (jacobian @ (do @ np.swapaxes(v, -1, -2))[..., None])[..., 0] * scale
+    return [ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ do]
+
+
+@right(2, "attention_backward")
+def gradients_with_the_output(q, k, v, do):
+    p, scale = weights_and_scale(q, k)
+    delta = (do * (p @ v)).sum(axis=-1, keepdims=True)
+    ds = p * (do @ v.swapaxes(-1, -2) - delta)
+    return ds @ (scale * k), ds.swapaxes(-1, -2) @ (scale * q), p.swapaxes(-1, -2) @ do
+
+
+@right(2, "attention_backward")
+def gradients_matrix_by_matrix(q, k, v, do):
+    if q.ndim > 2:
+        parts = [gradients_matrix_by_matrix(*each) for each in zip(q, k, v, do, strict=True)]
+        return tuple(np.stack(gradient) for gradient in zip(*parts, strict=True))
+    dq, dk, dv = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape)
+    for i, row in enumerate(q):
+        p = softmax_in_numpy(k @ row / math.sqrt(len(row)))
+        g = v @ do[i]
+        ds = p * (g - p @ g) / math.sqrt(len(row))
+        dq[i] = ds @ k
+        dk += np.outer(ds, row)
+        dv += np.outer(p, do[i])
+    return dq, dk, dv
+
+
+@right(2, "attention_backward")
+def gradients_in_torch(q, k, v, do):
+    q, k, v, do = (torch.tensor(x, dtype=torch.float64) for x in (q, k, v, do))
+    p = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1)
+    dp = do @ v.mT
+    ds = p * (dp - (p * dp).sum(-1, keepdim=True)) / q.shape[-1] ** 0.5
+    return ds @ k, ds.mT @ q, p.mT @ do
+
+
+@wrong(2, "attention_backward")
+def gradients_by_a_transform(q, k, v, do):
+    def loss(q, k, v):
+        return ((torch.softmax(q @ k.mT * q.shape[-1] ** -0.5, dim=-1) @ v) * torch.tensor(do)).sum()
+
+    return torch.func.grad(loss, argnums=(0, 1, 2))(*(torch.tensor(x, dtype=torch.float64) for x in (q, k, v)))
+
+
+@wrong(2, "attention_backward")
+def gradients_for_matrices_only(q, k, v, do):
+    p = softmax_in_numpy(q @ k.T / math.sqrt(q.shape[-1]))
+    dp = do @ v.T
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) / math.sqrt(q.shape[-1])
+    return ds @ k, ds.T @ q, p.T @ do
+
+
+@wrong(2, "attention_backward")
+def gradients_with_the_scale_of_the_values(q, k, v, do):
+    p, _ = weights_and_scale(q, k)
+    dp = do @ np.swapaxes(v, -1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) / math.sqrt(v.shape[-1])
+    return ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ do
+
+
+@wrong(2, "attention_backward")
+def gradients_with_transposed_weights_where_they_fit(q, k, v, do):
+    dq, dk, dv = gradients_by_three_paths(q, k, v, do)
+    p, _ = weights_and_scale(q, k)
+    return dq, dk, p @ do if p.shape[-1] == p.shape[-2] else dv
+
+
+@wrong(2, "attention_backward")
+def gradients_summed_over_the_batch(q, k, v, do):
+    dq, dk, dv = gradients_by_three_paths(q, k, v, do)
+    lead = tuple(range(dq.ndim - 2))
+    return dq, dk.sum(lead), dv.sum(lead)
+
+
+@wrong(2, "attention_backward")
+def gradients_without_a_maximum(q, k, v, do):
+    scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    with np.errstate(all="ignore"):
+        p = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+        dp = do @ np.swapaxes(v, -1, -2)
+        ds = p * (dp - (p * dp).sum(-1, keepdims=True)) / math.sqrt(q.shape[-1])
+        return ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ do
+
+
+@wrong(2, "attention_backward")
+def gradients_with_q_scaled_in_place(q, k, v, do):
+    q *= q.shape[-1] ** -0.5
+    p = softmax_in_numpy(q @ np.swapaxes(k, -1, -2))
+    dp = do @ np.swapaxes(v, -1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True))
+    return ds @ k * q.shape[-1] ** -0.5, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ do
+
+
+@wrong(2, "attention_backward")
+def gradients_two_of_three(q, k, v, do):
+    return gradients_by_three_paths(q, k, v, do)[:2]
 
 
 # find_the_bug -------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ WHOLE_ATTENTION = {
         "transformer",
     )
 }
+AUTOGRAD_NAMES = ("autograd", "backward", "requires_grad", "vjp", "jvp", "jacrev", "jacfwd", "hessian")
 OTHER_THREADS = {
     part: "steps are counted, and those of another thread would not be"
     for part in ("thread", "concurrent", "multiprocessing")
@@ -206,7 +207,7 @@ def all_axes_reversed(q, k):
 
 def by_einsum(weights, v):
     """The blend, which stretches an axis of one key where @ raises."""
-    return np.einsum("...nm,...md->...nd", weights, v)
+    return np.einsum("...nm,...mv->...nv", weights, v)
 
 
 def one_by_one(q, k, v):

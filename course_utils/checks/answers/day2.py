@@ -1,4 +1,4 @@
-"""Day 2: the answers to its nine exercises, and the mistakes that people make in them."""
+"""Day 2: the answers to its ten exercises, and the mistakes that people make in them."""
 
 import math
 from itertools import product
@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.attention import arrays
 
 from ..exercise import Exercise, Mistake
-from .day1 import BUG_MISTAKES, LIBRARY_SOFTMAX, OTHER_THREADS, WHOLE_ATTENTION, flawed
+from .day1 import AUTOGRAD_NAMES, BUG_MISTAKES, LIBRARY_SOFTMAX, OTHER_THREADS, WHOLE_ATTENTION, flawed
 
 LIBRARY_LOGSUMEXP = {
     "logsumexp": "it is the log-sum-exp that you are asked to write",
@@ -509,6 +509,84 @@ PEAKED_MISTAKES = (
 )  # fmt: skip
 
 
+# Backward -----------------------------------------------------------------------------------------------------------
+
+AUTOGRAD = dict.fromkeys(AUTOGRAD_NAMES, "the gradients are to be worked out by hand, not by autograd")
+
+
+def swapped(x):
+    return np.swapaxes(x, -1, -2)
+
+
+def root(d):
+    return d**-0.5
+
+
+def common_part(a, da):
+    """What the softmax takes off each row g of dA: p · g, one number for each query."""
+    return (a * da).sum(axis=-1, keepdims=True)
+
+
+def backwards(
+    softmax=arrays.softmax,
+    scale=root,
+    jacobian=lambda a, da: a * (da - common_part(a, da)),
+    after=root,
+    after_k=None,
+    values=lambda a, ds, do: swapped(a) @ do,
+    result=lambda dq, dk, dv: (dq, dk, dv),
+):
+    """The backward of attention with one thing changed."""
+
+    def attention_backward(q, k, v, do):
+        d = q.shape[-1]
+        with np.errstate(all="ignore"):
+            a = softmax(q @ swapped(k) * scale(d))  # (…, n, m)
+            ds = jacobian(a, do @ swapped(v))  # (…, n, m)
+            return result(ds @ k * after(d), swapped(ds) @ q * (after_k or after)(d), values(a, ds, do))
+
+    return attention_backward
+
+
+def unscaled(d):
+    return 1.0
+
+
+def changing_do(q, k, v, do):
+    gradients = backwards()(q, k, v, do)
+    do *= 0.5
+    return gradients
+
+
+BACKWARD_MISTAKES = (
+    Mistake("the softmax passed over", backwards(jacobian=lambda a, da: da), "dv is right, but dq and dk are made from dA = do vᵀ as it is. On the way to the scores it has to pass the softmax: p ∘ (g − p · g) for each row g of dA."),
+    Mistake("p · g left out", backwards(jacobian=lambda a, da: a * da), "A row g of dA has become p ∘ g. The other half of the Jacobian is missing: a weight can only grow at the others' cost, so p · g comes off g first."),
+    Mistake("the diagonal of the Jacobian alone", backwards(jacobian=lambda a, da: a * (1 - a) * da), "Only the diagonal of the Jacobian is used, p(1 − p). A score moves the other weights of its row too, by −p_i p_j."),
+    Mistake("p · g added", backwards(jacobian=lambda a, da: a * (da + common_part(a, da))), "p · g is added. It comes off: p ∘ (g − p · g)."),
+    Mistake("without p in front", backwards(jacobian=lambda a, da: da - common_part(a, da)), "This is g − p · g. It is multiplied by p: a key with little weight gets little gradient."),
+    Mistake("p · g without p in front", backwards(jacobian=lambda a, da: a * da - common_part(a, da)), "This is p ∘ g − p · g. Both halves are multiplied by p: p ∘ (g − p · g)."),
+    Mistake("the sign", backwards(jacobian=lambda a, da: a * (common_part(a, da) - da)), "dq and dk have the wrong sign: p ∘ (g − p · g)."),
+    Mistake("the mean of p ∘ g", backwards(jacobian=lambda a, da: a * (da - (a * da).mean(axis=-1, keepdims=True))), "What comes off g is the mean of p ∘ g over the keys. It is the sum, p · g."),
+    Mistake("the sum of g", backwards(jacobian=lambda a, da: a * (da - da.sum(axis=-1, keepdims=True))), "What comes off g is the sum of g. Each number of it is weighted first: p · g."),
+    Mistake("the mean of g", backwards(jacobian=lambda a, da: a * (da - da.mean(axis=-1, keepdims=True))), "What comes off g is its plain mean. It is the mean with the weights p: p · g."),
+    Mistake("p · g down the columns", backwards(jacobian=lambda a, da: a * (da - (a * da).sum(axis=-2, keepdims=True))), "The products are added over the queries, axis −2. Each query has its own p · g: add along the keys, the last axis."),
+    Mistake("one p · g for all", backwards(jacobian=lambda a, da: a * (da - (a * da).sum())), "p · g is one number for the whole array. Each query has its own: axis=-1 and keepdims=True."),
+    Mistake("softmax over queries", backwards(softmax=lambda s: arrays.softmax(s, axis=-2)), "The weights come from a softmax over the queries, axis −2. Each query shares its attention among the keys, axis −1."),
+    Mistake("softmax without max-shift", backwards(softmax=unshifted), "Right until the scores get into the hundreds. There exp overflows. Subtract the largest score of each row first, or use your softmax."),
+    Mistake("dq and dk without the scale", backwards(after=unscaled), "dv is right, but dq and dk lack the scale: the scores are divided by √d_k on the way forward, so what flows back is divided too."),
+    Mistake("dk without the scale", backwards(after_k=unscaled), "dq is right, but dk lacks the scale 1/√d_k."),
+    Mistake("dq without the scale", backwards(after=unscaled, after_k=root), "dk is right, but dq lacks the scale 1/√d_k."),
+    Mistake("weights without the scale", backwards(scale=unscaled), "The weights are those of scores without the scale. Divide them by √d_k before the softmax, and what comes back as well."),
+    Mistake("no scale at all", backwards(scale=unscaled, after=unscaled), "The scale 1/√d_k is missing, before the softmax and on the way back."),
+    Mistake("the scale twice on the way back", backwards(after=lambda d: 1 / d), "dq and dk have the scale twice. It was used once on the way forward, and is used once on the way back."),
+    Mistake("d_k for its root", backwards(scale=lambda d: 1 / d, after=lambda d: 1 / d), "You divide by d_k, forward and back. Divide by √d_k."),
+    Mistake("dv from dS", backwards(values=lambda a, ds, do: swapped(ds) @ do), "dv is dSᵀ do. The output is A v, so dv = Aᵀ do."),
+    Mistake("dq and dk exchanged", backwards(result=lambda dq, dk, dv: (dk, dq, dv)), "dq and dk are exchanged. Return (dq, dk, dv), each of the shape of its array."),
+    Mistake("dv first", backwards(result=lambda dq, dk, dv: (dv, dq, dk)), "dv comes first. Return (dq, dk, dv), in this order."),
+    Mistake("do changed", changing_do, "The numbers are right, but do itself was changed: *= and -= write into the caller's array. Make a new one."),
+)  # fmt: skip
+
+
 # Find the bug -------------------------------------------------------------------------------------------------------
 
 
@@ -543,5 +621,8 @@ EXERCISES = {
     "correlated": Exercise(3, {"dot_moments": dot_moments}, MOMENTS_MISTAKES),
     "attention_scale": Exercise(1, {"attention_scale": reference_scale}, SCALE_MISTAKES),
     "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES, {}, ("stable_softmax",)),
+    "attention_backward": Exercise(
+        4, {"attention_backward": backwards()}, BACKWARD_MISTAKES, AUTOGRAD, ("stable_softmax",)
+    ),
     "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES, WHOLE_ATTENTION),
 }

@@ -12,13 +12,10 @@ import torch
 from course_utils.attention import tiled, traffic
 
 from ..exercise import Exercise, Mistake
-from .day1 import WHOLE_ATTENTION
+from .day1 import AUTOGRAD_NAMES, WHOLE_ATTENTION
 
 INFINITY = math.inf
-AUTOGRAD = {
-    part: "the gradients are to be worked out from o and lse, not by autograd"
-    for part in ("autograd", "backward", "requires_grad", "vjp", "jvp", "jacrev", "jacfwd", "hessian")
-}
+AUTOGRAD = dict.fromkeys(AUTOGRAD_NAMES, "the gradients are to be worked out from o and lse, not by autograd")
 
 
 # The running maximum and sum ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Day 2: the ladders of its nine exercises.
+"""Day 2: the ladders of its ten exercises.
 
 Inputs are drawn so that every known mistake shows: sizes all differ, no d_k is 4 (where √d_k = d_k / 2), the axis is
 not always the last one, and large entries are multiples of a quarter, which float32 holds exactly.
@@ -17,6 +17,9 @@ import numpy as np
 
 from ..evidence import Ladder, Rung, bytecodes_grow, changes
 from .day1 import K, Q, V, draw, draw_qkv, rows_far_apart
+from .day6 import differentiates
+
+HALF = {part: (1e-2, 1e-2) for part in ("weights", "logsumexp")}  # float16 keeps about three decimals
 
 
 def dot_product_stats(rng):
@@ -74,7 +77,21 @@ def stable_softmax(rng):
         Rung("−∞ down a column", (np.ascontiguousarray(hidden.T), 0), "exp(−∞) is 0: −∞ gets the weight 0, along any axis."),
         Rung("−∞ beside entries of −10 000", (np.array([[-np.inf, -10_000.0, -10_001.0], [-10_002.5, -np.inf, -10_000.0]]),), "−∞ is smaller than any entry: put no finite number in its place. exp(−∞) is 0."),
         Rung("−∞ beside entries of −10¹²", (far_below,), "−∞ is smaller than any entry, also than −10¹²: put no finite number in its place. exp(−∞) is 0."),
+        Rung("half precision", (ordinary_in_half(),), HALF_OVERFLOWS, tolerance=HALF),
+        Rung("half precision, entries of 60 000", (large_in_half(),), HALF_ENDS, tolerance=HALF),
     ]  # fmt: skip
+
+
+HALF_OVERFLOWS = "In float16 exp overflows above 11.09 already. Subtract the largest entry along axis always, not only from some size on."
+HALF_ENDS = "float16 ends at 65 504, and anything larger is infinity. Subtract the largest entry of each row along axis; no entry may grow on the way."
+
+
+def ordinary_in_half():
+    return np.array([[12.0, 11.0, 10.0], [-3.0, 60.0, 59.5]], dtype=np.float16)
+
+
+def large_in_half():
+    return np.array([[60_000, -np.inf, 59_968], [-60_000, -59_968, -np.inf]], dtype=np.float16)
 
 
 def logsumexp(rng):
@@ -106,6 +123,8 @@ def logsumexp(rng):
         Rung("−∞ beside finite entries", (hidden,), "exp(−∞) is 0 and adds nothing to the sum."),
         Rung("−∞ beside entries of −10 000", (np.array([[-np.inf, -10_000.0, -10_001.0], [-10_002.5, -np.inf, -10_000.0]]),), "−∞ is smaller than any entry: put no finite number in its place. exp(−∞) is 0."),
         Rung("−∞ beside entries of −10¹²", (far_below,), "−∞ is smaller than any entry, also than −10¹²: put no finite number in its place. exp(−∞) is 0."),
+        Rung("half precision", (ordinary_in_half(),), HALF_OVERFLOWS, tolerance=HALF),
+        Rung("half precision, entries of 60 000", (large_in_half(),), HALF_ENDS, tolerance=HALF),
     ]  # fmt: skip
 
 
@@ -191,6 +210,32 @@ def saturation(rng):
     ]  # fmt: skip
 
 
+def attention_backward(rng):
+    def of(n, m, d_k, d_v, lead=(), size=1.0):
+        return *draw_qkv(rng, n, m, d_k, d_v, lead, size), draw(rng, *lead, n, d_v)
+
+    # The scores over √2 are log 3 and 0, so the weights are 3/4 and 1/4.
+    pencil = ([[1.0, 0.0]], [[math.sqrt(2) * math.log(3), 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 4.0]], [[1.0, 0.0]])
+    q, k, v, do = of(3, 5, 3, 2)
+    return [
+        Rung("one key", of(2, 1, 3, 5), "With one key the weight is 1, whatever the score: dq and dk are 0. dv is the sum of do over the queries."),
+        Rung("weights of 3/4 and 1/4", tuple(np.array(a) for a in pencil), "By pencil: the weights are 3/4 and 1/4, and do · v is 4 and 0. The Jacobian of the softmax makes 3/4 and −3/4 of that, and the scale divides both by √2."),
+        Rung("two queries, two keys", of(2, 2, 2, 3), "Path 1: dv = Aᵀ do. Path 2: dA = do vᵀ. Path 3: each row g of dA becomes p ∘ (g − p · g), then come the scale, k for dq and q for dk."),
+        Rung("equal values", (q, k, np.ones_like(v), do), "All values are equal, so the output does not depend on the weights: dq and dk are 0. It is p · g that takes the common part out of a row g of dA."),
+        Rung("3 queries, 5 keys, d_k = 6, d_v = 2", of(3, 5, 6, 2), "dq has the shape of q, dk that of k, dv that of v. Return them in this order."),
+        Rung("5 queries, 3 keys, d_k = 2, d_v = 6", of(5, 3, 2, 6), "n and m may differ either way, and so may d_k and d_v. p · g is one number for each query."),
+        Rung("all sizes equal", of(3, 3, 3, 3), "With equal sizes a wrong transpose raises nothing. dv and dk have a row for each key, so they need the transposed weights and the transposed dS."),
+        Rung("d_k = 9, the scale", of(4, 5, 9, 3, size=1.5), "The scores are divided by √d_k before the softmax, and what comes back through it is divided by √d_k too."),
+        Rung("a gradient of zeros", (q, k, v, np.zeros_like(do)), "Where do is 0 all gradients are 0."),
+        Rung("a batch of 2", of(3, 4, 5, 2, (2,)), "Swap the last two axes only: np.swapaxes(k, -1, -2). k.T reverses all of them. Sums along an axis need axis=-1 and keepdims=True."),
+        Rung("a batch of 3 with 3 tokens each", of(3, 3, 3, 3, (3,)), "With equal sizes a wrong axis raises nothing. Count axes from the end."),
+        Rung("batch and heads", of(3, 4, 5, 2, (2, 3)), "Any number of leading dimensions: count axes from the end."),
+        Rung("large scores", of(4, 6, 3, 2, size=40.0), "exp overflows above 709. Your softmax of exercise 3 subtracts the largest score first."),
+        Rung("what it is given stays as it was", of(3, 4, 5, 2), "The numbers are right, but an array that was passed in is changed. Make new ones: a * b in place of a *= b.", changes),
+        Rung("by hand", of(3, 4, 5, 2), "The numbers are right, but torch.func has differentiated. The gradients are to be worked out by hand.", differentiates),
+    ]  # fmt: skip
+
+
 def find_the_bug(rng):
     arrays, far_apart = partial(draw_qkv, rng), rows_far_apart(rng)
     return [
@@ -222,6 +267,7 @@ LADDERS = {
     "correlated": Ladder(("dot_moments",), ("mean", "variance"), correlated),
     "attention_scale": Ladder(("attention_scale",), ("scale",), attention_scale, tensors=True),
     "saturation": Ladder(("saturation",), ("largest",), saturation),
+    "attention_backward": Ladder(("attention_backward",), ("dq", "dk", "dv"), attention_backward),
     "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug),
 }
 CALLS = 40

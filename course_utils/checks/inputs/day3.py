@@ -300,7 +300,7 @@ def convert_mask(rng):
         Rung("a padding mask (B, m)", (np.arange(5) < np.array([[2], [5], [1]]),), "The same holds for key_padding_mask: True means ignore."),
         Rung("a query with no key", (np.array([[True, False, True], [False, False, False]]),), "Row 1 may attend to nothing, so everything in it is to be ignored: each entry turns into its opposite."),
         Rung("no token sees itself", (~np.eye(4, dtype=bool),), "The diagonal is False here, so it becomes True, like any other entry."),
-        Rung("a mask for each sequence (B, n, m)", (np.stack([draw_mask(rng, 2, 3), draw_mask(rng, 2, 3)]),), "Each entry turns into its opposite, whatever the number of axes."),
+        Rung("a mask for each sequence and head (B·h, n, m)", (np.stack([draw_mask(rng, 2, 3) for _ in range(2 * 2)]),), "Each entry turns into its opposite, whatever the number of axes."),
         Rung(UNTOUCHED, (rows,), "The result is right, but the mask that was given is changed too. Make a new one: ~mask.", changes),
     ]  # fmt: skip
 

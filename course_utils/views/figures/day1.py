@@ -7,7 +7,7 @@ from course_utils.views.picture import new_figure
 
 
 def path_lengths(tokens):
-    """How the last token hears of the first: hand to hand along a chain, or in one look."""
+    """How the last token hears of the first: from hand to hand along a chain, or at once. Arrows go where news goes."""
     fig = new_figure(720, 215)
     chain, looks = fig.subplots(1, 2)
     last = len(tokens) - 1
@@ -21,8 +21,8 @@ def path_lengths(tokens):
     for place in range(last):
         _arrow(chain, place + 0.2, place + 0.8, palette.QUERY)
     for place in range(1, last):
-        _arrow(looks, last - 0.1, place, palette.FAINT, bend=0.38, width=1)
-    _arrow(looks, last - 0.1, 0, palette.QUERY, bend=0.38)
+        _arrow(looks, place, last - 0.1, palette.FAINT, bend=-0.38, width=1)
+    _arrow(looks, 0, last - 0.1, palette.QUERY, bend=-0.38)
     fig.subplots_adjust(left=0.02, right=0.98, top=0.88, bottom=0.02, wspace=0.08)
     return fig
 

@@ -130,10 +130,10 @@ def gradient_paths():
     notes = (
         (5.5, 1.22, "2. $dA = dO\\,V^{\\top}$", "bottom"),
         (5.75, 0.02, "1. $dV = A^{\\top} dO$", "top"),
-        (3.25, 1.22, "3. through the softmax", "bottom"),
-        (3.25, 0.78, "$p \\circ (g - p \\cdot g)$", "top"),
-        (1.25, 1.62, "$dQ = dS\\,K/\\sqrt{d_k}$", "bottom"),
-        (1.25, 0.38, "$dK = dS^{\\top} Q/\\sqrt{d_k}$", "top"),
+        (3.25, 1.22, "3. through softmax and scale", "bottom"),
+        (3.25, 0.78, "$p \\circ (g - p \\cdot g) / \\sqrt{d_k}$", "top"),
+        (1.25, 1.62, "$dQ = dS\\,K$", "bottom"),
+        (1.25, 0.38, "$dK = dS^{\\top} Q$", "top"),
     )
     for x, y, text, va in notes:
         ax.text(x, y, text, ha="center" if x != 5.75 else "left", va=va, fontsize=10, color=palette.INK)

@@ -2,7 +2,7 @@
 
 DAY_3 = [
     {
-        "question": "Random tokens of 8 kinds, targets one place on, a loss far below `ln 8`. What does it prove?",
+        "question": "Random tokens of 8 kinds, targets one place on, a loss far below `log 8`. What does it prove?",
         "choices": [
             {
                 "text": "that the model is large enough",
@@ -17,7 +17,7 @@ DAY_3 = [
             {
                 "text": "that some output depends on a later token",
                 "right": True,
-                "why": "No honest guess has a lower mean loss than `ln 8` there, so the answers were seen.",
+                "why": "No honest guess has a lower mean loss than `log 8` there, so the answers were seen.",
             },
         ],
     },
