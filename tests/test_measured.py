@@ -1,6 +1,8 @@
 """A lesson's cell that shows a measurement is not compared by nbval, or the build stops; a prediction is compared."""
 
 import shutil
+from collections import Counter
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -9,9 +11,10 @@ from test_build import HEADER, complaint, course
 
 from course_utils.grading import build as building
 from course_utils.grading.errors import SourceError
-from course_utils.grading.measured import verify_measured
-from course_utils.grading.sources import load_source
+from course_utils.grading.measured import names, verify_measured
+from course_utils.grading.sources import load_source, read_source
 
+ROOT = Path(__file__).parents[1]
 PRINTED = new_output("stream", name="stdout", text="T = 64: 5.02 ms\n")
 DRAWN = new_output("display_data", data={"image/png": "", "text/plain": "picture"})
 CLOCK = "import time\nbegan = time.perf_counter()"
@@ -90,6 +93,16 @@ def test_a_measurement_that_is_only_asserted_shows_nothing(tmp_path):
     shutil.rmtree(tmp_path / "sources")
     words = new_output("stream", name="stdout", text="later\n")
     lesson(tmp_path, CLOCK, "assert time.perf_counter() > began\nprint('later')", output=words)
+
+
+def test_cells_of_day_4_can_be_run_again_in_any_order():
+    """No cell takes a name from others that two of them make: then it matters not which of them ran last."""
+    cells = [
+        cell for cell in read_source(ROOT / "sources/lessons/day4_multi_head.md").cells if cell.cell_type == "code"
+    ]
+    read, made = zip(*(names(compile(cell.source, "cell", "exec")) for cell in cells), strict=True)
+    makers = Counter(name for one in made for name in one)
+    assert {name for name, number in makers.items() if number > 1} & set().union(*read) == set()
 
 
 def test_the_build_stops_at_the_line_that_measures(tmp_path):

@@ -62,7 +62,7 @@ def _follow(statement: ast.stmt, measured: set[str]) -> bool:
         measured |= set(_clocks(statement))
         return False
     code = compile(ast.Module([statement], []), "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    read, made = _names(code)
+    read, made = names(code)
     if not measured & read:
         measured -= made
         return False
@@ -78,7 +78,7 @@ def _clocks(statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
             yield alias.asname or alias.name
 
 
-def _names(code: CodeType) -> tuple[set[str], set[str]]:
+def names(code: CodeType) -> tuple[set[str], set[str]]:
     """The notebook's own names that the code reads before it makes them, in its functions too, and those it makes."""
     read: set[str] = set()
     made: set[str] = set()
@@ -88,7 +88,7 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
         elif step.opname in ("LOAD_NAME", "LOAD_GLOBAL"):
             read |= {step.argval} - made
         elif isinstance(step.argval, CodeType):
-            read |= _names(step.argval)[0] - made
+            read |= names(step.argval)[0] - made
     return read, made
 
 
