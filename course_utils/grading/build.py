@@ -199,8 +199,8 @@ def _keep_ignored_outputs(notebook, target: Path) -> None:
     All of them or none: where one such cell is new, all come from this run, so that a table and its picture agree.
     """
     before, _ = read_notebook(target)
-    known = {cell.id: cell.outputs for cell in before.cells if cell.cell_type == "code"} if before else {}
-    ignored = [cell for cell in notebook.cells if IGNORED in cell.metadata.get("tags", [])]
+    known = {cell.id: cell.outputs for cell in _ignored(before)} if before else {}
+    ignored = list(_ignored(notebook))
     if not all(cell.id in known for cell in ignored):
         return
     for cell in ignored:
@@ -208,6 +208,12 @@ def _keep_ignored_outputs(notebook, target: Path) -> None:
         for output in cell.outputs:
             if "execution_count" in output:  # a cell above may be new
                 output.execution_count = cell.execution_count
+
+
+def _ignored(notebook) -> Iterator[nbformat.NotebookNode]:
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and IGNORED in cell.metadata.get("tags", []):
+            yield cell
 
 
 def _outputs_sha256(notebook) -> str:
