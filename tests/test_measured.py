@@ -128,7 +128,7 @@ def test_a_table_and_its_picture_come_from_one_run(second, tmp_path):
     cell = "```{{code-cell}} ipython3\n:tags: [nbval-ignore-output]\n\n{}\n```\n"
     table, drawn = cell.format("import time\n\nnow = time.time_ns()\nprint(now)"), cell.format("print('drawn:', now)")
     before = drawn.replace(":tags: [nbval-ignore-output]\n\n", "") if second == "tagged only now" else ""
-    root = course(tmp_path, lesson=HEADER + "# A lesson\n\n" + table + "\n" + before)
+    root = course(tmp_path, lesson=HEADER + "# A lesson\n\n" + table + (before and "\n" + before))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(building, "verify_measured", lambda *_: None)
         building.build(root)
