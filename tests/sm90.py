@@ -13,6 +13,7 @@ from pathlib import Path
 
 os.environ["TRITON_INTERPRET"] = "0"
 
+import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
@@ -31,7 +32,7 @@ TABLES = {
 def compiled(kernel, config, d, dtype, causal, ones=()):
     """The compiled kernel for one configuration. `ones` are sizes that are 1, which Triton compiles apart."""
     options = config.all_kwargs() | {"enable_fp_fusion": True}
-    constants = {"CAUSAL": causal, "D": d} | {name: options.pop(name) for name in ("BLOCK_Q", "BLOCK_K")}
+    constants = {"CAUSAL": causal, "D_HEAD": d} | {name: options.pop(name) for name in ("BLOCK_Q", "BLOCK_K")}
     constants |= dict.fromkeys(ones, 1)
     names = [parameter.name for parameter in kernel.params]
     signature = {}
@@ -62,8 +63,10 @@ def inspected(kernel) -> dict:
             for option in ("-res-usage", "-sass")
         )
     registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", usage).groups()
-    # Warp-group products on tensor cores, tile loads by the copy engine, stores and loads of spilled registers.
-    found = {name: len(re.findall(rf"\b{name}\b", code)) for name in ("HGMMA", "UTMALDG", "STL", "LDL")}
+    # Products on tensor cores, of a warp group and of a warp; ordinary multiply-adds; tile loads by the copy engine;
+    # stores and loads of spilled registers.
+    names = ("HGMMA", "HMMA", "FFMA", "UTMALDG", "STL", "LDL")
+    found = {name: len(re.findall(rf"\b{name}\b", code)) for name in names}
     return {"registers": int(registers), "stack": int(stack), "shared": kernel.metadata.shared} | found
 
 
@@ -78,6 +81,8 @@ def main():
                     rows.append(row | inspected(compiled(kernel, config, d, dtype, causal=True)))
         for ones in (("group",), ("n_queries", "group"), ("n_keys", "group")):
             compiled(kernel, table[64][-1], 64, "bf16", causal=False, ones=ones)
+    single = compiled(flash.forward_kernel, flash.FORWARD[torch.float32][-1], 64, "fp32", causal=False)
+    rows.append({"kernel": "forward in float32"} | inspected(single))
     json.dump(rows, sys.stdout)
 
 

@@ -163,7 +163,8 @@ def test_the_mended_attention_is_that_of_the_library_head_by_head(hidden):
 def test_the_parameters_are_those_of_a_real_layer(hidden):
     for rung, right in expected("count_parameters", hidden):
         if rung.args[0] < 1000:
-            made = multihead.MultiHeadAttention(*rung.args)
+            sizes = dict(zip(("d_model", "n_heads", "n_kv_heads", "d_head"), rung.args, strict=False))
+            made = multihead.MultiHeadAttention(**sizes)
             assert right["parameters"] == sum(p.numel() for p in made.parameters()), rung.name
 
 

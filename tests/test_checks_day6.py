@@ -397,10 +397,10 @@ for number, source in enumerate(json.load(sys.stdin)):
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     cell = {"triton": triton, "tl": tl, "__name__": "__main__"}
     exec(compile(source, file, "exec"), cell)
-    for causal, dtype, D, block_q, block_k in (
+    for causal, dtype, d_head, block_q, block_k in (
         (False, "fp32", 16, 16, 32), (True, "fp16", 64, 64, 32), (True, "bf16", 64, 64, 64)
     ):
-        constants = {"attend_to_keys": cell["attend_to_keys"], "CAUSAL": causal, "D": D}
+        constants = {"attend_to_keys": cell["attend_to_keys"], "CAUSAL": causal, "D_HEAD": d_head}
         constants |= {"BLOCK_Q": block_q, "BLOCK_K": block_k}
         names, signature = [parameter.name for parameter in kernel.params], {}
         for name in names:
@@ -409,7 +409,7 @@ for number, source in enumerate(json.load(sys.stdin)):
             if name in constants:
                 signature[name] = "constexpr"
             elif name in ("queries", "keys", "values", "outputs"):
-                signature[name] = f"tensordesc<{dtype}[1, {rows}, {D}]>"
+                signature[name] = f"tensordesc<{dtype}[1, {rows}, {d_head}]>"
         constants = {(names.index(name),): value for name, value in constants.items()}
         source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
         try:

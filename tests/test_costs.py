@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.attention import tensors
 from course_utils.costs import baselines
@@ -297,6 +298,29 @@ def test_a_whole_generation_saves_half_of_what_its_last_step_does(N):
         assert generation_work(N, cached) == tuple(sum(column) for column in zip(*steps, strict=True))
 
 
+def test_attention_written_out_passes_twelve_times_over_its_table_and_a_feed_forward_network_four_times():
+    """What day 4 counts by pencil: each read and each write of a whole table, views left out."""
+
+    class Passes(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, types, given=(), options=None):
+            result = operation(*given, **options or {})
+            moved = [x for x in (*given, result) if isinstance(x, torch.Tensor)]
+            if len({x.data_ptr() for x in moved}) == len(moved):  # a view moves nothing
+                self.number += sum(x.numel() == self.size for x in moved)
+            return result
+
+    def passes(size, function, *given):
+        with torch.no_grad(), Passes() as mode:
+            mode.number, mode.size = 0, size
+            function(*given)
+        return mode.number
+
+    q, k, v = torch.randn(3, 1, 4, 50, 8)
+    up, down = (torch.nn.Linear(*widths, bias=False) for widths in ((32, 128), (128, 32)))
+    assert passes(4 * 50 * 50, tensors.attention, q, k, v) == 12
+    assert passes(50 * 128, lambda x: down(torch.relu(up(x))), torch.randn(1, 50, 32)) == 4
+
+
 # --- real models ----------------------------------------------------------------------------------------------------
 
 PUBLISHED = {  # parameters, as the papers and model cards round them
@@ -311,6 +335,8 @@ PUBLISHED = {  # parameters, as the papers and model cards round them
     "Falcon 7B": 6.92e9,
     "Qwen2.5 7B": 7.61e9,
     "Gemma 2B": 2.51e9,
+    "Qwen3 4B": 4.02e9,
+    "Gemma 3 1B": 1.0e9,
 }
 
 
@@ -323,7 +349,6 @@ def test_every_model_names_its_source_and_has_heads_that_fit():
     for one in MODELS.values():
         assert "et al." in one.source or "20" in one.source or "config.json" in one.source
         assert one.n_heads % one.n_kv_heads == 0
-        assert one.n_heads * one.d_head == one.d_model or one.kind == "MLA"
     assert {one.kind for one in MODELS.values()} == {"MHA", "GQA", "MQA", "MLA"}
     assert (model("Falcon 7B").kind, model("LLaMA 7B").kind, model("Mistral 7B").kind) == ("MQA", "MHA", "GQA")
 
@@ -332,6 +357,22 @@ def test_a_sliding_window_stops_the_cache_from_growing():
     mistral = model("Mistral 7B")
     assert mistral.cache_bytes(4096) == mistral.cache_bytes(100_000) == 4096 * mistral.cache_bytes(1)
     assert mistral.cache_bytes(4095) < mistral.cache_bytes(4096)
+
+
+def test_a_head_need_not_be_the_width_of_the_model_over_the_number_of_heads():
+    own_width = {one.name: one.n_heads * one.d_head / one.d_model for one in MODELS.values()}
+    other = {name for name, share in own_width.items() if share != 1}
+    assert other == {"Qwen3 4B", "Gemma 3 1B", "DeepSeek-V2", "DeepSeek-V3"}
+    assert own_width["Qwen3 4B"] == 1.6
+
+
+def test_a_model_of_layers_with_and_without_a_window_keeps_both_kinds_of_cache():
+    gemma = model("Gemma 3 1B")
+    assert gemma.spans == [(4, None), (22, 512)]  # layers 5, 11, 17 and 23 of 26 see everything
+    a_token = 2 * 256 * 2  # key and value, one head of 256, 2 bytes
+    for T in (1, 512, 513, 32_768):
+        assert gemma.cache_bytes(T, B=3) == 3 * a_token * (4 * T + 22 * min(T, 512))
+    assert [one.spans for one in (model("Mistral 7B"), model("LLaMA 7B"))] == [[(32, 4096)], [(32, None)]]
 
 
 def test_a_latent_cache_holds_576_numbers_a_token_and_layer_for_all_128_heads():
@@ -406,15 +447,15 @@ def test_a_window_bounds_the_decode_step_too():
     assert decode_step(mistral, 4096) == decode_step(mistral, 32_768)
 
 
-@pytest.mark.parametrize("name", ["Mistral 7B", "LLaMA 7B"])
+@pytest.mark.parametrize("name", ["Mistral 7B", "LLaMA 7B", "Gemma 3 1B"])
 @pytest.mark.parametrize("T", [1, 3, 100])
 def test_a_prefill_counts_the_keys_that_each_token_sees(name, T):
     one = dataclasses.replace(model(name), window=7 if model(name).window else None)
-    seen = [min(i, one.window or T) for i in range(1, T + 1)]  # by brute force
-    core = sum(2 * 2 * one.n_heads * one.d_head * keys for keys in seen)  # two products, two FLOPs a multiply-add
+    seen = [layers * min(i, window or T) for layers, window in one.spans for i in range(1, T + 1)]  # by brute force
+    cores = sum(2 * 2 * one.n_heads * one.d_head * keys for keys in seen)  # two products, two FLOPs a multiply-add
     flops = one.layer_flops(T)
     output_layer = 2 * one.vocabulary * one.d_model
-    assert prefill(one, T).flops == one.layers * (flops.projections + flops.feed_forward + core) + output_layer
+    assert prefill(one, T).flops == one.layers * (flops.projections + flops.feed_forward) + cores + output_layer
     steps = sum(decode_step(one, t).flops for t in range(1, T + 1))
     assert prefill(one, T, B=3).flops == 3 * (steps - (T - 1) * output_layer)  # which every step computes
 

@@ -9,6 +9,7 @@ import torch
 from course_utils.attention.cache import ContiguousCache
 from course_utils.costs.configurations import MODELS
 from course_utils.costs.memory import kv_cache_bytes
+from course_utils.costs.roofline import MACHINES
 from course_utils.models.decoder import Decoder, new_caches
 from course_utils.views import DecodeStepper, MemoryCalculator
 from course_utils.views.calculator import CARDS
@@ -114,6 +115,19 @@ class TestCalculator:
             assert (calculator.weight_bytes, calculator.fits, calculator.longest) == (None, None, None)
         else:
             assert calculator.weight_bytes == 2 * MODELS[name].parameters()
+
+    def test_a_card_holds_as_much_here_as_on_the_roofline(self):
+        assert (
+            MACHINES["NVIDIA H100 SXM"].memory_bytes == MACHINES["NVIDIA A100 80GB SXM"].memory_bytes == CARDS["80 GiB"]
+        )
+        assert MACHINES["GeForce RTX 4090"].memory_bytes == CARDS["24 GiB"]
+
+    def test_layers_without_a_window_go_on_growing(self):
+        calculator = MemoryCalculator("Gemma 3 1B", context=512)
+        assert "2 × 1 heads × 256 × (4 layers × 512 tokens + 22 layers × 512 tokens)" in calculator.as_text()
+        calculator.context = 32_768
+        said = "(4 layers × 32,768 tokens + 22 layers × 512 tokens (the window keeps the last 512))"
+        assert said in calculator.as_text() and calculator.longest < math.inf
 
     def test_the_figures_that_the_course_quotes(self):
         calculator = MemoryCalculator("LLaMA 7B", context=1)

@@ -480,6 +480,11 @@ def test_the_forward_kernel_in_half_precision_uses_tensor_cores_and_the_copy_eng
         assert row["STL"] == row["LDL"] == row["stack"] == 0, row
 
 
+def test_the_forward_kernel_in_float32_uses_no_tensor_cores(hopper):
+    (row,) = [row for row in hopper if row["kernel"] == "forward in float32"]
+    assert row["FFMA"] > 0 and row["HGMMA"] == row["HMMA"] == 0, row
+
+
 @pytest.mark.parametrize("kernel", ["d_queries", "d_keys_values"])
 @pytest.mark.parametrize("d", [64, 128, 256])
 def test_each_backward_kernel_has_a_configuration_on_tensor_cores_that_spills_little(hopper, kernel, d):

@@ -472,6 +472,24 @@ def test_pooling_keeps_the_settings_and_leaves_the_layer_as_it_was():
     assert not to_grouped(layer.eval(), 2).training
 
 
+def test_heads_may_be_wider_or_narrower_than_their_share_of_the_model():
+    """As in Qwen3 4B, 32 heads of 128 in tokens of 2560; W_O leads back to the width of the model."""
+    for d_head in (1, 5):
+        layer, x = new_layer(12, 6, n_kv_heads=2, d_head=d_head, bias=True), randoms(2, 4, 12)
+        by_head = [W.weight.view(-1, d_head, 12) for W in (layer.q_proj, layer.k_proj, layer.v_proj)]
+        biases = [W.bias.view(-1, 1, d_head) for W in (layer.q_proj, layer.k_proj, layer.v_proj)]
+        q, k, v = (torch.einsum("btm,hdm->bhtd", x, W) + b for W, b in zip(by_head, biases, strict=True))
+        k, v = (part.repeat_interleave(3, dim=1) for part in (k, v))
+        found = F.scaled_dot_product_attention(q, k, v)  # (B, h, T, d_head), scaled by √d_head
+        expected = found.transpose(1, 2).flatten(2) @ layer.out_proj.weight.T + layer.out_proj.bias
+        assert torch.allclose(layer(x), expected)
+        pooled = to_grouped(layer, 1)
+        assert pooled.d_head == d_head and pooled.k_proj.weight.shape == (d_head, 12)
+        parts = fused_qkv(layer)(x).split([6 * d_head, 2 * d_head, 2 * d_head], -1)
+        for part, map_of in zip(parts, (layer.q_proj, layer.k_proj, layer.v_proj), strict=True):
+            assert torch.allclose(part, map_of(x))
+
+
 @pytest.mark.parametrize("n_kv_heads", [2, 4, 6])
 def test_pooling_into_heads_that_do_not_divide_is_refused(n_kv_heads):
     with pytest.raises(ValueError, match=f"n_kv_heads is {n_kv_heads} but the layer has 3"):
@@ -647,7 +665,7 @@ def test_a_cache_is_given_what_was_turned_and_what_is_real():
         ({"d_model": 12, "n_heads": 6, "n_kv_heads": 4}, "n_heads is 6, which is no multiple of n_kv_heads, 4"),
         ({"d_model": 12, "n_heads": 6, "n_kv_heads": 0}, "n_kv_heads is 0: it must be at least 1"),
         ({"d_model": 8, "n_heads": 2, "dropout": 1.0}, "dropout is 1.0: it must be at least 0 and less than 1"),
-        ({"d_model": 8, "n_heads": 2, "rope": Rotary(8)}, "rope is for d_head 8 but d_model / n_heads is 4"),
+        ({"d_model": 8, "n_heads": 2, "rope": Rotary(8)}, "rope is for d_head 8 but the layer's d_head is 4"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):
@@ -785,9 +803,9 @@ def test_of_ragged_rows_the_longest_decides_the_columns_of_the_mask():
 
 
 def test_heads_that_do_not_split_merge_or_group_are_refused():
-    with pytest.raises(ValueError, match=r"x is \(2, 4, 12\): expected \(B, T, D\) with D a multiple of 5 heads"):
+    with pytest.raises(ValueError, match=r"x is \(2, 4, 12\): expected \(B, T, h · d_head\), a multiple of 5 heads"):
         split_heads(X, 5)
-    with pytest.raises(ValueError, match="expected \\(B, T, D\\)"):
+    with pytest.raises(ValueError, match=r"expected \(B, T, h · d_head\)"):
         split_heads(X[0], 6)
     with pytest.raises(ValueError, match=r"x is \(2, 4, 12\): expected \(B, h, T, d_head\)"):
         merge_heads(X)

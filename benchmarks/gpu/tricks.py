@@ -49,10 +49,10 @@ OTHER_BLOCKS = {
 @triton.jit
 def kernel(
     queries, keys, values, outputs, q_start, k_start, v_start, T, heads, scale,
-    CAUSAL: tl.constexpr, D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, DESCRIPTORS: tl.constexpr,
+    CAUSAL: tl.constexpr, D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, DESCRIPTORS: tl.constexpr,
     EXP2: tl.constexpr, SPLIT: tl.constexpr, SKIP: tl.constexpr, LONGEST_FIRST: tl.constexpr, PERSISTENT: tl.constexpr,
 ):  # fmt: skip
-    """One block of queries, or with a persistent grid every so-manyeth, of all heads (1, heads, T, D)."""
+    """One block of queries, or with a persistent grid every so-manyeth, of all heads (1, heads, T, D_HEAD)."""
     blocks = T // BLOCK_Q
     step = tl.num_programs(0) if PERSISTENT else blocks * heads
     for work in range(tl.program_id(0), blocks * heads, step):
@@ -60,8 +60,8 @@ def kernel(
         if LONGEST_FIRST:
             i = blocks - 1 - i
         rows = i * BLOCK_Q + tl.arange(0, BLOCK_Q)
-        q = _tile(queries, q_start, head, i * BLOCK_Q, T, BLOCK_Q, D, DESCRIPTORS)
-        acc = tl.zeros([BLOCK_Q, D], tl.float32)
+        q = _tile(queries, q_start, head, i * BLOCK_Q, T, BLOCK_Q, D_HEAD, DESCRIPTORS)
+        acc = tl.zeros([BLOCK_Q, D_HEAD], tl.float32)
         l = tl.zeros([BLOCK_Q], tl.float32)
         m = tl.full([BLOCK_Q], -1e38, tl.float32)
         unmasked, stop = T, T
@@ -69,15 +69,15 @@ def kernel(
             unmasked = i * BLOCK_Q // BLOCK_K * BLOCK_K if SPLIT else 0
             stop = (i + 1) * BLOCK_Q if SKIP else T
         for j in tl.range(0, unmasked, BLOCK_K):
-            k = _tile(keys, k_start, head, j, T, BLOCK_K, D, DESCRIPTORS)
-            v = _tile(values, v_start, head, j, T, BLOCK_K, D, DESCRIPTORS)
+            k = _tile(keys, k_start, head, j, T, BLOCK_K, D_HEAD, DESCRIPTORS)
+            v = _tile(values, v_start, head, j, T, BLOCK_K, D_HEAD, DESCRIPTORS)
             acc, l, m = _attend(acc, l, m, q, k, v, j, rows, scale, False, BLOCK_K, EXP2)
         for j in tl.range(unmasked, stop, BLOCK_K):
-            k = _tile(keys, k_start, head, j, T, BLOCK_K, D, DESCRIPTORS)
-            v = _tile(values, v_start, head, j, T, BLOCK_K, D, DESCRIPTORS)
+            k = _tile(keys, k_start, head, j, T, BLOCK_K, D_HEAD, DESCRIPTORS)
+            v = _tile(values, v_start, head, j, T, BLOCK_K, D_HEAD, DESCRIPTORS)
             acc, l, m = _attend(acc, l, m, q, k, v, j, rows, scale, True, BLOCK_K, EXP2)
         out = (acc * (1 / l)[:, None]).to(outputs.dtype)
-        outputs.store([0, head, i * BLOCK_Q, 0], out.reshape(1, 1, BLOCK_Q, D))
+        outputs.store([0, head, i * BLOCK_Q, 0], out.reshape(1, 1, BLOCK_Q, D_HEAD))
 
 
 @triton.jit
@@ -100,14 +100,14 @@ def _attend(acc, l, m, q, k, v, j, rows, scale, MASKED: tl.constexpr, BLOCK_K: t
 @triton.jit
 def _tile(
     descriptor, start, head, row, T,
-    BLOCK: tl.constexpr, D: tl.constexpr, DESCRIPTORS: tl.constexpr,
+    BLOCK: tl.constexpr, D_HEAD: tl.constexpr, DESCRIPTORS: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK tokens of one head, (BLOCK, D): by the copy engine, or by a pointer for each number."""
+    """BLOCK tokens of one head, (BLOCK, D_HEAD): by the copy engine, or by a pointer for each number."""
     if DESCRIPTORS:
-        tile = descriptor.load([0, head, row, 0]).reshape(BLOCK, D)
+        tile = descriptor.load([0, head, row, 0]).reshape(BLOCK, D_HEAD)
     else:
         tokens = tl.cast(head, tl.int64) * T + row + tl.arange(0, BLOCK)
-        tile = tl.load(start + tokens[:, None] * D + tl.arange(0, D)[None, :])
+        tile = tl.load(start + tokens[:, None] * D_HEAD + tl.arange(0, D_HEAD)[None, :])
     return tile
 
 
@@ -122,7 +122,7 @@ def attend(q, k, v, causal, blocks, processors, **switches):
     kernel[grid](
         tiles(q, block_q), tiles(k, block_k), tiles(v, block_k), tiles(o, block_q), q, k, v, T, heads,
         LOG2_E.value / math.sqrt(d) if switches["EXP2"] else 1 / math.sqrt(d),
-        CAUSAL=causal, D=d, BLOCK_Q=block_q, BLOCK_K=block_k, **switches,
+        CAUSAL=causal, D_HEAD=d, BLOCK_Q=block_q, BLOCK_K=block_k, **switches,
         num_warps=warps, num_stages=stages, maxnreg=registers[0] if registers else None, enable_fp_fusion=True,
     )  # fmt: skip
     return o

@@ -97,41 +97,41 @@ def forward(q, k, v, causal, scale):
     tensors = tiles(q), tiles(k), tiles(v), tiles(o)
     numbers = n, n_keys, h // h_kv, scale * LOG2_E.value
     with torch.cuda.device_of(q), turn():
-        run[blocks](*tensors, lse, *numbers, CAUSAL=causal, D=padded(d), enable_fp_fusion=True)
+        run[blocks](*tensors, lse, *numbers, CAUSAL=causal, D_HEAD=padded(d), enable_fp_fusion=True)
     return o, lse
 
 
 @triton.jit
 def forward_kernel(
     queries, keys, values, outputs, lse, n_queries, n_keys, group, scale_log2,
-    CAUSAL: tl.constexpr, D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr, D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """One block of queries against all the keys it may see.
 
     queries, keys, values, outputs are tensor descriptors: they know sizes and strides, read zeros past the end and
-    write nothing there. `group` query heads read one key head. lse (B, h, n) is a pointer. D is d_head, padded to a
-    power of two. m, l and acc are those of tiled.forward.
+    write nothing there. `group` query heads read one key head. lse (B, h, n) is a pointer. D_HEAD is d_head,
+    padded to a power of two. m, l and acc are those of tiled.forward.
     """
     i = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK_Q  # the first row; the longest causal rows start first
     head, batch = tl.program_id(1), tl.program_id(2)
-    q = queries.load([batch, head, i, 0]).reshape(BLOCK_Q, D)  # (BLOCK_Q, D)
+    q = queries.load([batch, head, i, 0]).reshape(BLOCK_Q, D_HEAD)  # (BLOCK_Q, D_HEAD)
     last, unmasked, stop = keys_to_visit(i, n_queries, n_keys, CAUSAL, BLOCK_Q, BLOCK_K)
 
-    acc = tl.zeros([BLOCK_Q, D], tl.float32)
+    acc = tl.zeros([BLOCK_Q, D_HEAD], tl.float32)
     l = tl.zeros([BLOCK_Q], tl.float32)
     m = tl.full([BLOCK_Q], LOWEST, tl.float32)
     kv_head = head // group
     acc, l, m = attend_to_keys(
-        acc, l, m, q, keys, values, batch, kv_head, 0, unmasked, last, scale_log2, False, D, BLOCK_K
+        acc, l, m, q, keys, values, batch, kv_head, 0, unmasked, last, scale_log2, False, D_HEAD, BLOCK_K
     )
     acc, l, m = attend_to_keys(
-        acc, l, m, q, keys, values, batch, kv_head, unmasked, stop, last, scale_log2, True, D, BLOCK_K
+        acc, l, m, q, keys, values, batch, kv_head, unmasked, stop, last, scale_log2, True, D_HEAD, BLOCK_K
     )
 
     nothing = l == 0  # a row that may see no key gets zeros, and log 0
     l = tl.where(nothing, 1.0, l)
     out = (acc * (1 / l)[:, None]).to(outputs.dtype)
-    outputs.store([batch, head, i, 0], out.reshape(1, 1, BLOCK_Q, D))
+    outputs.store([batch, head, i, 0], out.reshape(1, 1, BLOCK_Q, D_HEAD))
     row_lse = tl.where(nothing, float("-inf"), (m + tl.log2(l)) * LN_2)  # from powers of two to powers of e
     rows = i + tl.arange(0, BLOCK_Q)
     at = (batch * tl.num_programs(1) + head).to(tl.int64) * n_queries + rows
@@ -141,14 +141,14 @@ def forward_kernel(
 @triton.jit
 def attend_to_keys(
     acc, l, m, q, keys, values, batch, head, start, stop, last, scale_log2,
-    MASKED: tl.constexpr, D: tl.constexpr, BLOCK_K: tl.constexpr,
+    MASKED: tl.constexpr, D_HEAD: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Go through the keys from start to stop, a block at a time, with online softmax in powers of two.
 
     The hardware has 2^x, and e^s = 2^(s log2 e): scale_log2 is the scale times log2 e, and m counts in its units.
     """
     for j in tl.range(start, stop, BLOCK_K):
-        k = keys.load([batch, head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
+        k = keys.load([batch, head, j, 0]).reshape(BLOCK_K, D_HEAD)  # (BLOCK_K, D_HEAD)
         s = tl.dot(q, k.T, input_precision="ieee")  # (BLOCK_Q, BLOCK_K)
         if MASKED:
             columns = j + tl.arange(0, BLOCK_K)
@@ -157,8 +157,8 @@ def attend_to_keys(
         p = tl.exp2(s * scale_log2 - m_new[:, None])  # (BLOCK_Q, BLOCK_K), at most 1
         rescale = tl.exp2(m - m_new)  # what has been summed so far was relative to the old m
         l = l * rescale + tl.sum(p, 1)
-        v = values.load([batch, head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
-        acc = tl.dot(p.to(v.dtype), v, acc * rescale[:, None], input_precision="ieee")  # (BLOCK_Q, D)
+        v = values.load([batch, head, j, 0]).reshape(BLOCK_K, D_HEAD)  # (BLOCK_K, D_HEAD)
+        acc = tl.dot(p.to(v.dtype), v, acc * rescale[:, None], input_precision="ieee")  # (BLOCK_Q, D_HEAD)
         m = m_new
     return acc, l, m
 

@@ -49,10 +49,10 @@ def backward(q, k, v, o, lse, do, d_lse, causal, scale):
     delta = torch.empty_like(lse)
     given = tiles(q), tiles(k), tiles(v), tiles(do)
     rest = lse, delta, n, n_keys, h // h_kv, scale * LOG2_E.value
-    options = {"CAUSAL": causal, "D": padded(d), "enable_fp_fusion": True}
+    options = {"CAUSAL": causal, "D_HEAD": padded(d), "enable_fp_fusion": True}
     with turn():
         blocks = triton.cdiv(n, 64), h, B
-        delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D=padded(d), BLOCK_Q=64)
+        delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D_HEAD=padded(d), BLOCK_Q=64)
         run = tuned(d_queries_kernel, D_QUERIES, q, causal, max(n, n_keys))
         run[by_queries](*given, tiles(dq), *rest, **options)
         run = tuned(d_keys_values_kernel, D_KEYS_VALUES, q, causal, max(n, n_keys))
@@ -61,11 +61,11 @@ def backward(q, k, v, o, lse, do, d_lse, causal, scale):
 
 
 @triton.jit
-def delta_kernel(outputs, d_outputs, d_lse, delta, n_queries, D: tl.constexpr, BLOCK_Q: tl.constexpr):
+def delta_kernel(outputs, d_outputs, d_lse, delta, n_queries, D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr):
     """delta = rowsum(dO ∘ O) − dLSE for one block of queries: the number that every dP of the row has subtracted."""
     i, head, batch = tl.program_id(0) * BLOCK_Q, tl.program_id(1), tl.program_id(2)
-    o = outputs.load([batch, head, i, 0]).reshape(BLOCK_Q, D).to(tl.float32)  # (BLOCK_Q, D)
-    do = d_outputs.load([batch, head, i, 0]).reshape(BLOCK_Q, D).to(tl.float32)  # (BLOCK_Q, D)
+    o = outputs.load([batch, head, i, 0]).reshape(BLOCK_Q, D_HEAD).to(tl.float32)  # (BLOCK_Q, D_HEAD)
+    do = d_outputs.load([batch, head, i, 0]).reshape(BLOCK_Q, D_HEAD).to(tl.float32)  # (BLOCK_Q, D_HEAD)
     rows = i + tl.arange(0, BLOCK_Q)
     at = (batch * tl.num_programs(1) + head).to(tl.int64) * n_queries + rows
     row_delta = tl.sum(o * do, 1) - tl.load(d_lse + at, mask=rows < n_queries, other=0.0)
@@ -75,42 +75,42 @@ def delta_kernel(outputs, d_outputs, d_lse, delta, n_queries, D: tl.constexpr, B
 @triton.jit
 def d_queries_kernel(
     queries, keys, values, d_outputs, d_queries, lse, delta, n_queries, n_keys, group, scale_log2,
-    CAUSAL: tl.constexpr, D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr, D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """dQ of one block of queries: the forward's loop over keys again, with the weights made anew from lse."""
     i = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK_Q
     head, batch = tl.program_id(1), tl.program_id(2)
-    q = queries.load([batch, head, i, 0]).reshape(BLOCK_Q, D)  # (BLOCK_Q, D)
-    do = d_outputs.load([batch, head, i, 0]).reshape(BLOCK_Q, D)  # (BLOCK_Q, D)
+    q = queries.load([batch, head, i, 0]).reshape(BLOCK_Q, D_HEAD)  # (BLOCK_Q, D_HEAD)
+    do = d_outputs.load([batch, head, i, 0]).reshape(BLOCK_Q, D_HEAD)  # (BLOCK_Q, D_HEAD)
     rows = i + tl.arange(0, BLOCK_Q)
     at = (batch * tl.num_programs(1) + head).to(tl.int64) * n_queries + rows
     row_lse = tl.load(lse + at, mask=rows < n_queries, other=0.0) * LOG2_E
     row_delta = tl.load(delta + at, mask=rows < n_queries, other=0.0)
     last, unmasked, stop = keys_to_visit(i, n_queries, n_keys, CAUSAL, BLOCK_Q, BLOCK_K)
 
-    dq = tl.zeros([BLOCK_Q, D], tl.float32)
+    dq = tl.zeros([BLOCK_Q, D_HEAD], tl.float32)
     kv_head = head // group
     dq = add_to_dq(
         dq, q, do, row_lse, row_delta, keys, values, batch, kv_head,
-        0, unmasked, last, scale_log2, False, D, BLOCK_K,
+        0, unmasked, last, scale_log2, False, D_HEAD, BLOCK_K,
     )  # fmt: skip
     dq = add_to_dq(
         dq, q, do, row_lse, row_delta, keys, values, batch, kv_head,
-        unmasked, stop, last, scale_log2, True, D, BLOCK_K,
+        unmasked, stop, last, scale_log2, True, D_HEAD, BLOCK_K,
     )  # fmt: skip
     dq = (dq * (scale_log2 * LN_2)).to(d_queries.dtype)  # ln 2 takes the log2 e out again
-    d_queries.store([batch, head, i, 0], dq.reshape(1, 1, BLOCK_Q, D))
+    d_queries.store([batch, head, i, 0], dq.reshape(1, 1, BLOCK_Q, D_HEAD))
 
 
 @triton.jit
 def add_to_dq(
     dq, q, do, row_lse, row_delta, keys, values, batch, head, start, stop, last, scale_log2,
-    MASKED: tl.constexpr, D: tl.constexpr, BLOCK_K: tl.constexpr,
+    MASKED: tl.constexpr, D_HEAD: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Go through the keys from start to stop and add up dS K."""
     for j in tl.range(start, stop, BLOCK_K):
-        k = keys.load([batch, head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
-        v = values.load([batch, head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
+        k = keys.load([batch, head, j, 0]).reshape(BLOCK_K, D_HEAD)  # (BLOCK_K, D_HEAD)
+        v = values.load([batch, head, j, 0]).reshape(BLOCK_K, D_HEAD)  # (BLOCK_K, D_HEAD)
         s = tl.dot(q, k.T, input_precision="ieee") * scale_log2 - row_lse[:, None]  # (BLOCK_Q, BLOCK_K)
         if MASKED:
             columns = j + tl.arange(0, BLOCK_K)
@@ -118,22 +118,22 @@ def add_to_dq(
         p = tl.exp2(s)
         dp = tl.dot(do, v.T, input_precision="ieee")  # (BLOCK_Q, BLOCK_K)
         ds = p * (dp - row_delta[:, None])
-        dq = tl.dot(ds.to(k.dtype), k, dq, input_precision="ieee")  # (BLOCK_Q, D)
+        dq = tl.dot(ds.to(k.dtype), k, dq, input_precision="ieee")  # (BLOCK_Q, D_HEAD)
     return dq
 
 
 @triton.jit
 def d_keys_values_kernel(
     queries, keys, values, d_outputs, d_keys, d_values, lse, delta, n_queries, n_keys, group, scale_log2,
-    CAUSAL: tl.constexpr, D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr, D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """dK and dV of one block of keys: a loop over the queries that see it, in each query head of its group.
 
     Scores are held transposed, keys down and queries across, so that Pᵀ and dSᵀ come out ready to multiply.
     """
     j, kv_head, batch = tl.program_id(0) * BLOCK_K, tl.program_id(1), tl.program_id(2)
-    k = keys.load([batch, kv_head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
-    v = values.load([batch, kv_head, j, 0]).reshape(BLOCK_K, D)  # (BLOCK_K, D)
+    k = keys.load([batch, kv_head, j, 0]).reshape(BLOCK_K, D_HEAD)  # (BLOCK_K, D_HEAD)
+    v = values.load([batch, kv_head, j, 0]).reshape(BLOCK_K, D_HEAD)  # (BLOCK_K, D_HEAD)
 
     # Queries before `start` see none of these keys; from `unmasked` on they see all of them.
     first_query = j + tl.arange(0, BLOCK_K) - (n_keys - n_queries)  # the first query that sees each key
@@ -142,43 +142,43 @@ def d_keys_values_kernel(
         start = tl.maximum(j - (n_keys - n_queries), 0) // BLOCK_Q * BLOCK_Q
         unmasked = tl.cdiv(tl.maximum(j + BLOCK_K - 1 - (n_keys - n_queries), 0), BLOCK_Q) * BLOCK_Q
 
-    dk = tl.zeros([BLOCK_K, D], tl.float32)
-    dv = tl.zeros([BLOCK_K, D], tl.float32)
+    dk = tl.zeros([BLOCK_K, D_HEAD], tl.float32)
+    dv = tl.zeros([BLOCK_K, D_HEAD], tl.float32)
     for head in range(kv_head * group, (kv_head + 1) * group):
         row = (batch * tl.num_programs(1) * group + head).to(tl.int64) * n_queries
         if CAUSAL:
             dk, dv = add_to_dk_dv(
                 dk, dv, k, v, queries, d_outputs, lse + row, delta + row, batch, head,
-                start, tl.minimum(unmasked, n_queries), n_queries, first_query, scale_log2, True, D, BLOCK_Q,
+                start, tl.minimum(unmasked, n_queries), n_queries, first_query, scale_log2, True, D_HEAD, BLOCK_Q,
             )  # fmt: skip
         dk, dv = add_to_dk_dv(
             dk, dv, k, v, queries, d_outputs, lse + row, delta + row, batch, head,
-            unmasked, n_queries, n_queries, first_query, scale_log2, False, D, BLOCK_Q,
+            unmasked, n_queries, n_queries, first_query, scale_log2, False, D_HEAD, BLOCK_Q,
         )  # fmt: skip
 
     dk = (dk * (scale_log2 * LN_2)).to(d_keys.dtype)
-    d_keys.store([batch, kv_head, j, 0], dk.reshape(1, 1, BLOCK_K, D))
-    d_values.store([batch, kv_head, j, 0], dv.to(d_values.dtype).reshape(1, 1, BLOCK_K, D))
+    d_keys.store([batch, kv_head, j, 0], dk.reshape(1, 1, BLOCK_K, D_HEAD))
+    d_values.store([batch, kv_head, j, 0], dv.to(d_values.dtype).reshape(1, 1, BLOCK_K, D_HEAD))
 
 
 @triton.jit
 def add_to_dk_dv(
     dk, dv, k, v, queries, d_outputs, lse, delta, batch, head, start, stop, n_queries, first_query, scale_log2,
-    MASKED: tl.constexpr, D: tl.constexpr, BLOCK_Q: tl.constexpr,
+    MASKED: tl.constexpr, D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr,
 ):  # fmt: skip
     """Go through the queries from start to stop and add up dSᵀ Q and Pᵀ dO."""
     for i in tl.range(start, stop, BLOCK_Q):
         rows = i + tl.arange(0, BLOCK_Q)
-        q = queries.load([batch, head, i, 0]).reshape(BLOCK_Q, D)  # (BLOCK_Q, D)
-        do = d_outputs.load([batch, head, i, 0]).reshape(BLOCK_Q, D)  # (BLOCK_Q, D)
+        q = queries.load([batch, head, i, 0]).reshape(BLOCK_Q, D_HEAD)  # (BLOCK_Q, D_HEAD)
+        do = d_outputs.load([batch, head, i, 0]).reshape(BLOCK_Q, D_HEAD)  # (BLOCK_Q, D_HEAD)
         row_lse = tl.load(lse + rows, mask=rows < n_queries, other=0.0) * LOG2_E
         row_delta = tl.load(delta + rows, mask=rows < n_queries, other=0.0)
         s = tl.dot(k, q.T, input_precision="ieee") * scale_log2 - row_lse[None, :]  # (BLOCK_K, BLOCK_Q)
         if MASKED:
             s = tl.where(first_query[:, None] <= rows[None, :], s, float("-inf"))
         p = tl.exp2(s)
-        dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")  # (BLOCK_K, D)
+        dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")  # (BLOCK_K, D_HEAD)
         dp = tl.dot(v, do.T, input_precision="ieee")  # (BLOCK_K, BLOCK_Q)
         ds = p * (dp - row_delta[None, :])
-        dk = tl.dot(ds.to(q.dtype), q, dk, input_precision="ieee")  # (BLOCK_K, D)
+        dk = tl.dot(ds.to(q.dtype), q, dk, input_precision="ieee")  # (BLOCK_K, D_HEAD)
     return dk, dv

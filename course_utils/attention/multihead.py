@@ -16,25 +16,28 @@ from course_utils.attention.tensors import attention
 class MultiHeadAttention(nn.Module):
     """h heads of attention between four learned maps: q_proj, k_proj, v_proj and out_proj.
 
-    d_model is the width of a token and d_head = d_model / n_heads that of a head. n_kv_heads is n_heads for multi-head
-    attention (when left out), fewer for grouped-query and 1 for multi-query attention; query head i reads key head
-    i // (n_heads // n_kv_heads). bias puts one in all four maps. dropout is the share of weights set to 0 in training.
-    rope, a `rotary.Rotary`, turns queries and keys by their positions. scale multiplies the scores, 1/√d_head when left
-    out. Raises ValueError for sizes that do not divide or a scale that is not finite, TypeError for sizes that are no
-    whole numbers. Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023, section 2.2.
+    d_model is the width of a token and d_head that of a head, d_model / n_heads when left out. n_kv_heads is n_heads
+    for multi-head attention (when left out), fewer for grouped-query and 1 for multi-query attention; query head i
+    reads key head i // (n_heads // n_kv_heads). bias puts one in all four maps. dropout is the share of weights set to
+    0 in training. rope, a `rotary.Rotary`, turns queries and keys by their positions. scale multiplies the scores,
+    1/√d_head when left out. Raises ValueError for sizes that do not divide or a scale that is not finite, TypeError for
+    sizes that are no whole numbers.
+    Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023, section 2.2.
     """
 
-    def __init__(self, d_model, n_heads, n_kv_heads=None, bias=False, dropout=0.0, rope=None, scale=None):
+    def __init__(
+        self, d_model, n_heads, n_kv_heads=None, bias=False, dropout=0.0, rope=None, scale=None, d_head=None
+    ):  # fmt: skip
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        _check_sizes(d_model, n_heads, n_kv_heads, dropout, rope)
+        d_head = _check_sizes(d_model, n_heads, n_kv_heads, d_head, dropout, rope)
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
-        self.d_head, self.dropout, self.rope = d_model // n_heads, dropout, rope
-        self.scale = check_scale(scale, self.d_head)
-        self.q_proj = nn.Linear(d_model, d_model, bias)
-        self.k_proj = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
-        self.v_proj = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
-        self.out_proj = nn.Linear(d_model, d_model, bias)
+        self.d_head, self.dropout, self.rope = d_head, dropout, rope
+        self.scale = check_scale(scale, d_head)
+        self.q_proj = nn.Linear(d_model, n_heads * d_head, bias)
+        self.k_proj = nn.Linear(d_model, n_kv_heads * d_head, bias)
+        self.v_proj = nn.Linear(d_model, n_kv_heads * d_head, bias)
+        self.out_proj = nn.Linear(n_heads * d_head, d_model, bias)
 
     def forward(self, x, source=None, *, mask=None, cache=None, return_weights=False, lengths=None, head_mask=None):
         """Attend from x (B, n, d_model) to source (B, m, d_model), or to x itself: (B, n, d_model).
@@ -91,6 +94,7 @@ class MultiHeadAttention(nn.Module):
 
     def extra_repr(self):
         sizes = f"d_model={self.d_model}, n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
+        sizes += f", d_head={self.d_head}"
         return f"{sizes}, rope={self.rope}, scale={self.scale:.4g}"
 
     def _check_inputs(self, x, source, mask, cache, lengths, head_mask):
@@ -156,14 +160,14 @@ def grouped_attention(q, k, v, mask=None, dropout=0.0, scale=None):
 
 
 def split_heads(x, n_heads):
-    """Give each head its part of every token: (B, T, D) -> (B, n_heads, T, D / n_heads), as a view.
+    """Give each head its part of every token: (B, T, h · d_head) -> (B, h, T, d_head), as a view.
 
-    Raises ValueError when D is not a multiple of n_heads, TypeError when n_heads is no whole number.
+    Raises ValueError when the last axis is not a multiple of n_heads, TypeError when n_heads is no whole number.
     """
     if x.ndim != 3 or x.shape[-1] % whole("n_heads", n_heads):
-        raise ValueError(f"x is {tuple(x.shape)}: expected (B, T, D) with D a multiple of {n_heads} heads")
-    B, T, D = x.shape
-    x = x.view(B, T, n_heads, D // n_heads)  # (B, T, h, d_head): a token's numbers stay together
+        raise ValueError(f"x is {tuple(x.shape)}: expected (B, T, h · d_head), a multiple of {n_heads} heads")
+    B, T, width = x.shape
+    x = x.view(B, T, n_heads, width // n_heads)  # (B, T, h, d_head): a token's numbers stay together
     return x.transpose(1, 2)  # (B, h, T, d_head)
 
 
@@ -171,7 +175,7 @@ def merge_heads(x):
     """Put the heads of each token side by side again: (B, h, T, d_head) -> (B, T, h · d_head). Undoes `split_heads`."""
     if x.ndim != 4:
         raise ValueError(f"x is {tuple(x.shape)}: expected (B, h, T, d_head)")
-    return x.transpose(1, 2).flatten(2)  # (B, T, h, d_head) -> (B, T, D)
+    return x.transpose(1, 2).flatten(2)  # (B, T, h, d_head) -> (B, T, h · d_head)
 
 
 def to_grouped(layer, n_kv_heads):
@@ -183,7 +187,7 @@ def to_grouped(layer, n_kv_heads):
     if layer.n_kv_heads % whole("n_kv_heads", n_kv_heads):
         raise ValueError(f"n_kv_heads is {n_kv_heads} but the layer has {layer.n_kv_heads}: give a divisor of it")
     biased = layer.k_proj.bias is not None
-    settings = (biased, layer.dropout, layer.rope, layer.scale)
+    settings = (biased, layer.dropout, layer.rope, layer.scale, layer.d_head)
     grouped = MultiHeadAttention(layer.d_model, layer.n_heads, n_kv_heads, *settings)
     state = layer.state_dict()
     for name in state.keys() & {"k_proj.weight", "k_proj.bias", "v_proj.weight", "v_proj.bias"}:
@@ -197,29 +201,32 @@ def to_grouped(layer, n_kv_heads):
 def fused_qkv(layer):
     """One linear map that gives a self-attention layer's queries, keys and values at once, with copies of its weights.
 
-    q, k, v = fused_qkv(layer)(x).split([d_model, kv_width, kv_width], -1) where kv_width is n_kv_heads · d_head: equal
-    to q_proj(x), k_proj(x) and v_proj(x), in one product instead of three.
+    q, k, v = fused_qkv(layer)(x).split([width, kv_width, kv_width], -1) where width is n_heads · d_head and kv_width is
+    n_kv_heads · d_head: equal to q_proj(x), k_proj(x) and v_proj(x), in one product instead of three.
     """
     maps = (layer.q_proj, layer.k_proj, layer.v_proj)
     states = [one.state_dict() for one in maps]
     state = {name: torch.cat([one[name] for one in states]) for name in states[0]}  # weight, and bias if there is one
-    width = len(state["weight"])  # d_model + 2 · n_kv_heads · d_head
+    width = len(state["weight"])  # (n_heads + 2 · n_kv_heads) · d_head
     fused = nn.Linear(layer.d_model, width, "bias" in state).to(state["weight"])  # their dtype and device
     fused.load_state_dict(state)
     return fused
 
 
-def _check_sizes(d_model, n_heads, n_kv_heads, dropout, rope):
+def _check_sizes(d_model, n_heads, n_kv_heads, d_head, dropout, rope):
+    """Raise unless the sizes fit; return d_head."""
     for name, size in (("d_model", d_model), ("n_heads", n_heads), ("n_kv_heads", n_kv_heads)):
         whole(name, size)
-    if d_model % n_heads:
+    if d_head is None and d_model % n_heads:
         raise ValueError(f"d_model is {d_model}, which is no multiple of n_heads, {n_heads}")
+    d_head = d_model // n_heads if d_head is None else whole("d_head", d_head)
     if n_heads % n_kv_heads:
         raise ValueError(f"n_heads is {n_heads}, which is no multiple of n_kv_heads, {n_kv_heads}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}: it must be at least 0 and less than 1")
-    if rope is not None and rope.d_head != d_model // n_heads:
-        raise ValueError(f"rope is for d_head {rope.d_head} but d_model / n_heads is {d_model // n_heads}")
+    if rope is not None and rope.d_head != d_head:
+        raise ValueError(f"rope is for d_head {rope.d_head} but the layer's d_head is {d_head}")
+    return d_head
 
 
 def _check_mask(mask, scores):

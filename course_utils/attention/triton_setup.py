@@ -9,13 +9,14 @@ import math
 import os
 import sys
 import threading
+from importlib.util import find_spec
 
 import torch
 
 
 def _interpret_without_gpu():
     """Choose Triton's interpreter where there is no GPU. TRITON_INTERPRET, when set to 0 or 1, decides instead."""
-    if "TRITON_INTERPRET" in os.environ or torch.cuda.is_available():
+    if "TRITON_INTERPRET" in os.environ or torch.cuda.is_available() or find_spec("triton") is None:
         return
     os.environ["TRITON_INTERPRET"] = "1"
     # Torch's optimizers import Triton, and its own functions were then prepared for a GPU: let it load again.

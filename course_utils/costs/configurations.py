@@ -11,10 +11,12 @@ from course_utils.costs.sizes import whole
 class Configuration:
     """The sizes of a decoder-only transformer that decide what its attention costs.
 
-    d_ff is the width of the feed-forward layer, gated says that it has three matrices instead of two, and both are None
-    for a mixture of experts. window is the span of sliding-window attention. tied says that input and output embeddings
-    are one matrix. d_latent and d_rope are set for multi-head latent attention, which caches d_latent + d_rope numbers
-    for each token and layer; n_kv_heads is then the number of heads read out of the latent.
+    d_head need not be d_model / n_heads. d_ff is the width of the feed-forward layer, gated says that it has three
+    matrices instead of two, and both are None for a mixture of experts. window is the span of sliding-window attention;
+    all layers have it, or, with full_every, all but the last of every so many, which sees everything. tied says that
+    input and output embeddings are one matrix. d_latent and d_rope are set for multi-head latent attention, which
+    caches d_latent + d_rope numbers for each token and layer; n_kv_heads is then the number of heads read out of the
+    latent.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Configuration:
     context: int
     source: str
     window: int | None = None
+    full_every: int | None = None
     tied: bool = False
     d_latent: int | None = None
     d_rope: int | None = None
@@ -45,13 +48,21 @@ class Configuration:
         """How many query heads read the same keys and values."""
         return self.n_heads // self.n_kv_heads
 
+    @property
+    def spans(self):
+        """How many layers see how many tokens back, None for all: [(4, None), (22, 512)] for Gemma 3 1B."""
+        if self.window is None:
+            return [(self.layers, None)]
+        full = self.layers // self.full_every if self.full_every else 0
+        return [(layers, window) for layers, window in ((full, None), (self.layers - full, self.window)) if layers]
+
     def cache_bytes(self, T, B=1, bytes_per_value=2):
-        """Bytes of the cache for B sequences of T tokens; a sliding window keeps at most its last `window` tokens."""
+        """Bytes of the cache for B sequences of T tokens; a layer with a window keeps at most its last `window`."""
         (T,) = whole(T=T)
-        kept = T if self.window is None else min(T, self.window)
+        kept = sum(layers * min(T, window or T) for layers, window in self.spans)  # of all layers together
         if self.d_latent:
-            return latent_cache_bytes(self.layers, self.d_latent, self.d_rope, kept, B, bytes_per_value)
-        return kv_cache_bytes(self.layers, self.n_kv_heads, self.d_head, kept, B, bytes_per_value)
+            return latent_cache_bytes(1, self.d_latent, self.d_rope, kept, B, bytes_per_value)
+        return kv_cache_bytes(1, self.n_kv_heads, self.d_head, kept, B, bytes_per_value)
 
     def layer_flops(self, T, causal=False):
         """FLOPs of one layer over T tokens, every token seeing all before it, as if there were no window.
@@ -143,6 +154,16 @@ _ALL = [
         "Gemma 2B", layers=18, d_model=2048, n_heads=8, n_kv_heads=1, d_head=256, d_ff=16384, gated=True,
         vocabulary=256000, context=8192, tied=True,
         source="Gemma team 2024, table 1 (whose 32768 counts both halves of the gated layer); config.json of gemma-2b",
+    ),
+    Configuration(
+        "Qwen3 4B", layers=36, d_model=2560, n_heads=32, n_kv_heads=8, d_head=128, d_ff=9728, gated=True,
+        vocabulary=151936, context=32768, tied=True,
+        source="Qwen team 2025 (Qwen3), table 1 and section 3.2 (context before YaRN); sizes: config.json of Qwen3-4B",
+    ),
+    Configuration(
+        "Gemma 3 1B", layers=26, d_model=1152, n_heads=4, n_kv_heads=1, d_head=256, d_ff=6912, gated=True,
+        vocabulary=262144, context=32768, window=512, full_every=6, tied=True,
+        source="Gemma team 2025 (Gemma 3), section 2 and table 1; sizes: gemma/config.py of the released code",
     ),
     Configuration(
         "DeepSeek-V2", layers=60, d_model=5120, n_heads=128, n_kv_heads=128, d_head=128, d_ff=None, gated=None,

@@ -13,7 +13,7 @@ from course_utils.costs.sizes import whole
 
 
 class Machine(NamedTuple):
-    """What a machine can do at best, by its data sheet or by your own measurement. memory_bytes is as sold."""
+    """What a machine can do at best, by its data sheet or by your own measurement. memory_bytes is what it has."""
 
     name: str
     flops_per_second: float
@@ -97,9 +97,9 @@ def decode_step(model, T, B=1, bytes_per_value=2):
     counted; the output layer is. So the weights' intensity grows with B, and the cache's does not.
     """
     T, B = whole(T=T, B=B)
-    kept = T if model.window is None else min(T, model.window)
     output_layer = model.vocabulary * model.d_model
-    per_token = model.layers * model.decode_flops(kept).total + FLOPS_PER_MULTIPLY_ADD * output_layer
+    in_layers = sum(layers * model.decode_flops(min(T, window or T)).total for layers, window in model.spans)
+    per_token = in_layers + FLOPS_PER_MULTIPLY_ADD * output_layer
     weights = (model.layers * model.layer_parameters() + output_layer) * value_bytes(bytes_per_value)
     return Task(B * per_token, weights + model.cache_bytes(T, B, bytes_per_value))
 
@@ -107,26 +107,27 @@ def decode_step(model, T, B=1, bytes_per_value=2):
 def prefill(model, T, B=1, bytes_per_value=2):
     """The pass over a prompt of T tokens: weights are read once, the cache is written; activations are not counted.
 
-    The core is causal: token number i attends to i keys, or to the model's window where that is less, so it takes as
+    The core is causal: token number i attends to i keys, or to the layer's window where that is less, so it takes as
     many FLOPs as T decode steps. The output layer is computed for the last token only.
     """
     T, B = whole(T=T, B=B)
     output_layer = model.vocabulary * model.d_model
-    pairs = score_pairs(T, causal=True, window=model.window)
-    core = 2 * FLOPS_PER_MULTIPLY_ADD * pairs * model.n_heads * model.d_head  # 2: scores, and their product with V
-    layer = model.layer_flops(T)._replace(core=core)
-    flops = model.layers * layer.total + FLOPS_PER_MULTIPLY_ADD * output_layer
+    pairs = sum(layers * score_pairs(T, causal=True, window=window) for layers, window in model.spans)
+    cores = 2 * FLOPS_PER_MULTIPLY_ADD * pairs * model.n_heads * model.d_head  # 2: scores, and their product with V
+    beside = model.layer_flops(T)._replace(core=0).total  # what a layer does beside its core
+    flops = model.layers * beside + cores + FLOPS_PER_MULTIPLY_ADD * output_layer
     weights = (model.layers * model.layer_parameters() + output_layer) * value_bytes(bytes_per_value)
     return Task(B * flops, weights + model.cache_bytes(T, B, bytes_per_value))
 
 
+# The sheets write GB of memory, and mean 1024³ bytes (an H200 of "141 GB" tells torch of more than 139 GiB).
 # Dense bf16 with fp32 accumulation; the data sheets of H100 and H200 print twice that, for matrices half of zeros.
 MACHINES = {
     machine.name: machine
     for machine in (
-        Machine("NVIDIA A100 80GB SXM", 312e12, 2.039e12, 80 * 10**9, "NVIDIA A100 data sheet"),
-        Machine("NVIDIA H100 SXM", 989e12, 3.35e12, 80 * 10**9, "NVIDIA H100 data sheet"),
-        Machine("NVIDIA H200 SXM", 989e12, 4.8e12, 141 * 10**9, "NVIDIA H200 data sheet"),
-        Machine("GeForce RTX 4090", 165.2e12, 1.008e12, 24 * 10**9, "NVIDIA Ada architecture paper, appendix A"),
+        Machine("NVIDIA A100 80GB SXM", 312e12, 2.039e12, 80 * 2**30, "NVIDIA A100 data sheet"),
+        Machine("NVIDIA H100 SXM", 989e12, 3.35e12, 80 * 2**30, "NVIDIA H100 data sheet"),
+        Machine("NVIDIA H200 SXM", 989e12, 4.8e12, 141 * 2**30, "NVIDIA H200 data sheet"),
+        Machine("GeForce RTX 4090", 165.2e12, 1.008e12, 24 * 2**30, "NVIDIA Ada architecture paper, appendix A"),
     )
 }

@@ -21,6 +21,7 @@ import nbformat
 
 from course_utils.grading.errors import CourseError
 from course_utils.grading.execute import CellFailed, clean, execute
+from course_utils.grading.measured import IGNORED, verify_measured
 from course_utils.grading.release import is_answer, release_exercise, stub_source
 from course_utils.grading.sources import Source, canonical, load_source, read_source, verify_no_leak
 
@@ -81,7 +82,10 @@ def check(root: Path, used: bool = False) -> list[str]:
         _verify_kind(source)
         target = _target(source, root)
         expected.add(target)
-        found += _disagreements(source, target, root, used)
+        disagreements = _disagreements(source, target, root, used)
+        found += disagreements
+        if target.parent.name == "notebooks" and not disagreements and not used:
+            verify_measured(source, nbformat.read(target, as_version=4))
         if target.parent.name == "solutions":
             exercise = root / "exercises" / target.name
             expected.add(exercise)
@@ -152,6 +156,8 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
     if target.parent.name == "solutions":
         verify_no_leak(source, notebook)
         built[root / "exercises" / target.name] = dump(release_exercise(notebook))
+    else:
+        verify_measured(source, notebook)
     return built
 
 
@@ -188,15 +194,26 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
 
 
 def _keep_ignored_outputs(notebook, target: Path) -> None:
-    """Take timings and the like from the notebook built before, so that a build of unchanged cells changes nothing."""
+    """Take timings and the like from the notebook built before, so that a build of unchanged cells changes nothing.
+
+    All of them or none: where one such cell is new, all come from this run, so that a table and its picture agree.
+    """
     before, _ = read_notebook(target)
-    known = {cell.id: cell.outputs for cell in before.cells if cell.cell_type == "code"} if before else {}
+    known = {cell.id: cell.outputs for cell in _ignored(before)} if before else {}
+    ignored = list(_ignored(notebook))
+    if not all(cell.id in known for cell in ignored):
+        return
+    for cell in ignored:
+        cell.outputs = known[cell.id]
+        for output in cell.outputs:
+            if "execution_count" in output:  # a cell above may be new
+                output.execution_count = cell.execution_count
+
+
+def _ignored(notebook) -> Iterator[nbformat.NotebookNode]:
     for cell in notebook.cells:
-        if "nbval-ignore-output" in cell.metadata.get("tags", []):
-            cell.outputs = known.get(cell.id, cell.outputs)
-            for output in cell.outputs:
-                if "execution_count" in output:  # a cell above may be new
-                    output.execution_count = cell.execution_count
+        if cell.cell_type == "code" and IGNORED in cell.metadata.get("tags", []):
+            yield cell
 
 
 def _outputs_sha256(notebook) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import sys
 import time
 from collections import deque
@@ -12,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from itertools import chain, islice
+from mmap import PAGESIZE
 from pathlib import Path
 from types import MappingProxyType
 
@@ -278,6 +278,6 @@ def resident() -> int:
     """Bytes of memory that this process holds, 0 where the system does not say."""
     try:
         with open("/proc/self/statm") as statm:
-            return int(statm.read().split()[1]) * resource.getpagesize()
+            return int(statm.read().split()[1]) * PAGESIZE
     except OSError:
         return 0

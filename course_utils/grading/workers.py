@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -202,6 +201,8 @@ class Worker:
 
 def work(descriptor: int, folder: str) -> None:
     """Grade what comes through a connection, until it is closed. This is what a worker process runs."""
+    import resource  # only POSIX systems have it, and only they come here
+
     connection, tempfile.tempdir = Connection(descriptor), folder
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_WORKER, LARGEST_WORKER))

@@ -88,7 +88,7 @@ function render({ model, el }) {
     const node = make("div", "course-ablation-chart");
     const head = make("div", "course-ablation-legend", { "aria-hidden": "true" });
     for (const [mark, text] of [["here", "loss with these heads"], ["before", "not counted in the mean"], ["whole", "whole model"],
-      ["guess", `uniform guess, ln ${vocabulary} = ${Math.log(vocabulary).toFixed(2)}`]]) {
+      ["guess", `uniform guess, log ${vocabulary} = ${Math.log(vocabulary).toFixed(2)}`]]) {
       if ((mark === "before" && from === 1) || (mark === "guess" && !vocabulary)) continue;
       const item = make("span");
       item.append(make("i", "", { "data-mark": mark }), text);

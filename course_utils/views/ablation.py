@@ -218,7 +218,7 @@ class HeadAblation(CourseWidget):
         ax.bar(places, whole, width=0.72, **outline)
         words = self._layout["vocabulary"]
         if words:
-            label = f"uniform guess, ln {words}"
+            label = f"uniform guess, log {words}"
             ax.axhline(math.log(words), color=palette.FAINT, linestyle=":", linewidth=1.2, label=label)
         small = T > 40 or max(map(len, self._tokens)) * T > 100
         ax.set_xticks(range(1, T), self._tokens[1:], fontsize=6.5 if small else 8.5, rotation=90 if small else 0)

@@ -86,9 +86,11 @@ class MemoryCalculator(CourseWidget):
         if self.weight_bytes is None:
             return None
         room, window = CARDS[self.card] - self.weight_bytes, MODELS[self.model].window
-        if window is not None and self._cache(window) <= room:
-            return math.inf
-        return max(0, room // self._cache(1))
+        longest = max(0, room // self._cache(1))
+        if window is None or longest < window:
+            return longest
+        further = self._cache(window + 1) - self._cache(window)  # what a token adds once the windows are full
+        return window + (room - self._cache(window)) // further if further else math.inf
 
     def notify_change(self, change):
         with self.hold_sync():  # what follows from a change travels with it, in one message
@@ -179,17 +181,22 @@ class MemoryCalculator(CourseWidget):
 
     def _lines(self):
         """How the bytes of the cache come about, and whether all fits."""
-        configuration, kept = MODELS[self.model], self.context
-        window = ""
-        if configuration.window is not None and self.context > configuration.window:
-            kept, window = configuration.window, f" (the window keeps the last {configuration.window:,})"
+        configuration = MODELS[self.model]
         if configuration.d_latent:
-            token = f"{configuration.layers} layers × ({configuration.d_latent} latent + {configuration.d_rope} rotary)"
+            token = f"({configuration.d_latent} latent + {configuration.d_rope} rotary)"
         else:
-            token = f"2 × {configuration.layers} layers × {self._heads()} heads × {configuration.d_head}"
-        how = f"{token} × {kept:,} tokens{window} × {_some(self.batch, 'sequence')}"
-        how += f" × {_some(self.bytes_per_value, 'byte')}"
+            token = f"2 × {self._heads()} heads × {configuration.d_head}"
+        how = f"{token} × {self._kept()} × {_some(self.batch, 'sequence')} × {_some(self.bytes_per_value, 'byte')}"
         return [f"cache = {how} = {in_binary_units(self.cache_bytes)}.", self._fit()]
+
+    def _kept(self):
+        """The tokens that all layers keep, as a product, or as a sum where some layers have a window."""
+        terms = []
+        for layers, window in MODELS[self.model].spans:
+            full = window is None or self.context <= window
+            words = f"{self.context:,} tokens" if full else f"{window:,} tokens (the window keeps the last {window:,})"
+            terms.append(f"{layers} layers × {words}")
+        return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
     def _fit(self):
         if self.fits is None:

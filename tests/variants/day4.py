@@ -622,74 +622,94 @@ class WithoutInit(nn.Module):
 
 
 @right(4, "count_parameters")
-def parameters_by_formula(d_model, n_heads, n_kv_heads=None):
-    d_head = d_model // n_heads
+def parameters_by_formula(d_model, n_heads, n_kv_heads=None, d_head=None):
+    d_head = d_head or d_model // n_heads
     n_kv_heads = n_kv_heads or n_heads
-    return 2 * d_model * d_model + 2 * d_model * n_kv_heads * d_head
+    return 2 * d_model * n_heads * d_head + 2 * d_model * n_kv_heads * d_head
 
 
 @right(4, "count_parameters")
-def parameters_by_matrices(d_model, n_heads, n_kv_heads=None):
+def parameters_by_matrices(d_model, n_heads, n_kv_heads=None, d_head=None):
     if n_kv_heads is None:
         n_kv_heads = n_heads
-    width = d_model // n_heads * n_kv_heads
-    shapes = [(d_model, d_model), (d_model, width), (d_model, width), (d_model, d_model)]
+    if d_head is None:
+        d_head = d_model // n_heads
+    wide, narrow = n_heads * d_head, n_kv_heads * d_head
+    shapes = [(d_model, wide), (d_model, narrow), (d_model, narrow), (wide, d_model)]
     return sum(math.prod(shape) for shape in shapes)
 
 
 @right(4, "count_parameters")
-def parameters_in_floats(d_model, n_heads, n_kv_heads=None):
+def parameters_in_floats(d_model, n_heads, n_kv_heads=None, d_head=None):
     share = 1 if n_kv_heads is None else n_kv_heads / n_heads
-    return 2 * d_model**2 * (1 + share)
+    width = d_model if d_head is None else n_heads * d_head
+    return 2.0 * d_model * width * (1 + share)
 
 
 @right(4, "count_parameters")
-def parameters_counted_in_tensors(d_model, n_heads, n_kv_heads=None):
-    width = d_model if n_kv_heads is None else d_model // n_heads * n_kv_heads
+def parameters_counted_in_tensors(d_model, n_heads, n_kv_heads=None, d_head=None):
+    d_head = d_model // n_heads if d_head is None else d_head
+    wide, narrow = n_heads * d_head, d_head * (n_heads if n_kv_heads is None else n_kv_heads)
     with torch.device("meta"):
-        return sum(torch.empty(d_model, columns).numel() for columns in (d_model, width, width, d_model))
+        return sum(torch.empty(d_model, columns).numel() for columns in (wide, narrow, narrow, wide))
 
 
 @wrong(4, "count_parameters")
-def parameters_with_biases(d_model, n_heads, n_kv_heads=None):
+def parameters_with_biases(d_model, n_heads, n_kv_heads=None, d_head=None):
     return 4 * (d_model**2 + d_model)
 
 
 @wrong(4, "count_parameters")
-def parameters_without_grouping(d_model, n_heads, n_kv_heads=None):
-    return 4 * d_model**2
+def parameters_without_grouping(d_model, n_heads, n_kv_heads=None, d_head=None):
+    return 4 * d_model * n_heads * (d_head or d_model // n_heads)
 
 
 @wrong(4, "count_parameters")
-def parameters_times_heads(d_model, n_heads, n_kv_heads=None):
+def parameters_without_d_head(d_model, n_heads, n_kv_heads=None, d_head=None):
+    return parameters_by_formula(d_model, n_heads, n_kv_heads)
+
+
+@wrong(4, "count_parameters")
+def parameters_of_an_answer_that_takes_no_d_head(d_model, n_heads, n_kv_heads=None):
+    return parameters_by_formula(d_model, n_heads, n_kv_heads)
+
+
+@wrong(4, "count_parameters")
+def parameters_with_a_square_w_o(d_model, n_heads, n_kv_heads=None, d_head=None):
+    d_head = d_head or d_model // n_heads
+    return d_model * (d_model + d_head * (n_heads + 2 * (n_kv_heads or n_heads)))
+
+
+@wrong(4, "count_parameters")
+def parameters_times_heads(d_model, n_heads, n_kv_heads=None, d_head=None):
     return 4 * d_model**2 * n_heads
 
 
 @wrong(4, "count_parameters")
-def parameters_in_millions(d_model, n_heads, n_kv_heads=None):
+def parameters_in_millions(d_model, n_heads, n_kv_heads=None, d_head=None):
     return 4 * d_model**2 / 1e6
 
 
 @wrong(4, "count_parameters")
-def parameters_with_a_key_head_too_many(d_model, n_heads, n_kv_heads=None):
-    width = d_model if n_kv_heads is None else d_model // n_heads * min(n_heads, n_kv_heads + 1)
-    return 2 * d_model**2 + 2 * d_model * width
+def parameters_with_a_key_head_too_many(d_model, n_heads, n_kv_heads=None, d_head=None):
+    more = n_heads if n_kv_heads is None else min(n_heads, n_kv_heads + 1)
+    return parameters_by_formula(d_model, n_heads, more, d_head)
 
 
 @wrong(4, "count_parameters")
-def parameters_with_key_head_biases(d_model, n_heads, n_kv_heads=None):
-    width = d_model if n_kv_heads is None else d_model // n_heads * n_kv_heads
-    return 2 * d_model**2 + 2 * d_model * width + 2 * width
+def parameters_with_key_head_biases(d_model, n_heads, n_kv_heads=None, d_head=None):
+    width = (n_kv_heads or n_heads) * (d_head or d_model // n_heads)
+    return parameters_by_formula(d_model, n_heads, n_kv_heads, d_head) + 2 * width
 
 
 @wrong(4, "count_parameters")
-def parameters_where_none_is_one(d_model, n_heads, n_kv_heads=None):
-    return 2 * d_model**2 + 2 * d_model * (d_model // n_heads) * (n_kv_heads or 1)
+def parameters_where_none_is_one(d_model, n_heads, n_kv_heads=None, d_head=None):
+    return parameters_by_formula(d_model, n_heads, n_kv_heads or 1, d_head)
 
 
 @wrong(4, "count_parameters")
-def parameters_with_another_name(d_model, n_heads, kv=None):
-    return parameters_by_formula(d_model, n_heads, kv)
+def parameters_with_another_name(d_model, n_heads, kv=None, d_head=None):
+    return parameters_by_formula(d_model, n_heads, kv, d_head)
 
 
 # count_flops ---------------------------------------------------------------------------------------------------------

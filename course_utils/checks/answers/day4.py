@@ -283,40 +283,57 @@ LAYER_MISTAKES = (
 # Counts ---------------------------------------------------------------------------------------------------------------
 
 
-def parameters(q=1, k=1, v=1, o=1, per_token=0, kv=lambda h, h_kv: h_kv / h):
-    """attention_parameters from how many times d_model² each matrix counts; kv(h, h_kv): the share of W_K and W_V."""
+def parameters(q=1, k=1, v=1, o=1, kv=lambda h, h_kv: h_kv, width=lambda d_model, h, d_head: d_head, more=0):
+    """attention_parameters from how often each matrix counts, how many heads keys have, and how wide a head is.
 
-    def attention_parameters(d_model, n_heads, n_kv_heads=None):
-        share = kv(n_heads, n_heads if n_kv_heads is None else n_kv_heads)
-        return d_model**2 * (q + (k + v) * share + o) + per_token * d_model
+    more: times d_model², counted besides.
+    """
+
+    def attention_parameters(d_model, n_heads, n_kv_heads=None, d_head=None):
+        key_heads = kv(n_heads, n_heads if n_kv_heads is None else n_kv_heads)
+        wide = width(d_model, n_heads, d_model // n_heads if d_head is None else d_head)
+        return d_model * wide * (n_heads * (q + o) + key_heads * (k + v)) + more * d_model**2
 
     return attention_parameters
 
 
-def parameters_with_biases(d_model, n_heads, n_kv_heads=None):
-    return counts.attention_parameters(d_model, n_heads, n_kv_heads, bias=True)
+def parameters_with_biases(d_model, n_heads, n_kv_heads=None, d_head=None):
+    return counts.attention_parameters(d_model, n_heads, n_kv_heads, d_head, bias=True)
 
 
 def multiplied_parameters(factor):
-    return lambda d_model, n_heads, n_kv_heads=None: (
-        factor(d_model, n_heads) * counts.attention_parameters(d_model, n_heads, n_kv_heads)
+    return lambda d_model, n_heads, n_kv_heads=None, d_head=None: (
+        factor(d_model, n_heads) * counts.attention_parameters(d_model, n_heads, n_kv_heads, d_head)
     )
+
+
+def parameters_of_full_queries(d_model, n_heads, n_kv_heads=None, d_head=None):
+    key_heads = n_heads if n_kv_heads is None else n_kv_heads
+    return 2 * d_model**2 + 2 * d_model * key_heads * (d_model // n_heads if d_head is None else d_head)
+
+
+def parameters_of_wide_key_heads(d_model, n_heads, n_kv_heads=None, d_head=None):
+    if n_kv_heads in (None, n_heads):
+        return counts.attention_parameters(d_model, n_heads, n_kv_heads, d_head)
+    return 2 * d_model * n_heads * (d_head or d_model // n_heads) + 2 * d_model**2 * n_kv_heads
 
 
 PARAMETER_MISTAKES = (
     Mistake("biases counted", parameters_with_biases, "The biases are counted too. There are none here."),
-    Mistake("W_O left out", parameters(o=0), "Three matrices are counted. W_O, which mixes the heads at the end, has d_model² more."),
-    Mistake("every head as wide as the model", multiplied_parameters(lambda d, h: h), "This is h times too much. A head has d_model / n_heads columns, not d_model: together they make one matrix of d_model by d_model."),
+    Mistake("W_O left out", parameters(o=0), "Three matrices are counted. W_O, which mixes the heads at the end, has as many more as W_Q."),
+    Mistake("every head as wide as the model", multiplied_parameters(lambda d, h: h), "This is h times too much. A head has d_head columns, not d_model: together they make one matrix of d_model by h · d_head."),
     Mistake("one head only", multiplied_parameters(lambda d, h: 1 / h), "This counts a single head. There are n_heads of them."),
-    Mistake("n_kv_heads ignored", parameters(kv=lambda h, h_kv: 1), "Right for multi-head attention, but n_kv_heads changes nothing here. W_K and W_V have only n_kv_heads · d_head columns."),
-    Mistake("only the keys grouped", lambda d_model, n_heads, n_kv_heads=None: d_model * d_model * 3 + d_model * d_model * (n_kv_heads or n_heads) // n_heads, "W_K is smaller with fewer key heads, and so is W_V: both have n_kv_heads · d_head columns."),
-    Mistake("W_O grouped too", lambda d_model, n_heads, n_kv_heads=None: d_model * d_model + 3 * d_model * d_model * (n_kv_heads or n_heads) // n_heads, "W_O is counted as smaller too. It takes the outputs of all query heads, so it stays d_model by d_model."),
-    Mistake("everything grouped", lambda d_model, n_heads, n_kv_heads=None: 4 * d_model * d_model * (n_kv_heads or n_heads) // n_heads, "All four matrices are counted as smaller. Only keys and values have fewer heads."),
-    Mistake("group size in place of the heads", parameters(kv=lambda h, h_kv: 1 if h == h_kv else 1 / h_kv), "W_K and W_V have n_kv_heads heads, not n_heads / n_kv_heads of them."),
-    Mistake("key heads as wide as the model", parameters(kv=lambda h, h_kv: 1 if h == h_kv else h_kv), "A key head has d_head columns, not d_model: W_K is d_model by n_kv_heads · d_head."),
+    Mistake("n_kv_heads ignored", parameters(kv=lambda h, h_kv: h), "Right for multi-head attention, but n_kv_heads changes nothing here. W_K and W_V have only n_kv_heads · d_head columns."),
+    Mistake("d_head ignored", parameters(width=lambda d_model, h, d_head: d_model // h), "Right where d_head is d_model / n_heads, but d_head changes nothing here. A head that is wider makes all four matrices larger."),
+    Mistake("d_head for keys and values only", parameters_of_full_queries, "W_K and W_V follow d_head, W_Q and W_O do not. W_Q has n_heads · d_head columns, and W_O as many rows."),
+    Mistake("only the keys grouped", lambda d_model, n_heads, n_kv_heads=None, d_head=None: d_model * (d_head or d_model // n_heads) * (3 * n_heads + (n_kv_heads or n_heads)), "W_K is smaller with fewer key heads, and so is W_V: both have n_kv_heads · d_head columns."),
+    Mistake("W_O grouped too", lambda d_model, n_heads, n_kv_heads=None, d_head=None: d_model * (d_head or d_model // n_heads) * (n_heads + 3 * (n_kv_heads or n_heads)), "W_O is counted as smaller too. It takes the outputs of all query heads, so it stays n_heads · d_head by d_model."),
+    Mistake("everything grouped", lambda d_model, n_heads, n_kv_heads=None, d_head=None: 4 * d_model * (d_head or d_model // n_heads) * (n_kv_heads or n_heads), "All four matrices are counted as smaller. Only keys and values have fewer heads."),
+    Mistake("group size in place of the heads", parameters(kv=lambda h, h_kv: h if h == h_kv else h // h_kv), "W_K and W_V have n_kv_heads heads, not n_heads / n_kv_heads of them."),
+    Mistake("key heads as wide as the model", parameters_of_wide_key_heads, "A key head has d_head columns, not d_model: W_K is d_model by n_kv_heads · d_head."),
     Mistake("FLOPs", multiplied_parameters(lambda d, h: 2), "This is twice the number of parameters: the FLOPs for one token."),
     Mistake("Q, K and V in one", parameters(k=0, v=0), "This counts W_Q and W_O only. W_K and W_V have parameters as well."),
-    Mistake("feed-forward too", parameters(q=9), "The feed-forward layer is counted too. Asked for are the four matrices of attention."),
+    Mistake("feed-forward too", parameters(more=8), "The feed-forward layer is counted too. Asked for are the four matrices of attention."),
 )  # fmt: skip
 
 

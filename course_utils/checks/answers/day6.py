@@ -330,7 +330,7 @@ def backwards(
     after_k=None,
     weigh=lambda s, lse: torch.exp(s - lse[:, None]),
     delta=lambda do, o, p, dp: (do * o).sum(dim=-1, keepdim=True),
-    jacobian=lambda p, dp, D: p * (dp - D),
+    jacobian=lambda p, dp, delta: p * (dp - delta),
     values=lambda p, ds, do: p.T @ do,
 ):
     """The backward with one thing changed."""
@@ -351,16 +351,16 @@ def unscaled(d):
 
 
 BACKWARD_MISTAKES = (
-    Mistake("D left out", backwards(jacobian=lambda p, dp, D: p * dp), "D is missing: dS = P ∘ (dP − D), with D the row sum of do ∘ o. Each weight can only grow at the others' cost."),
-    Mistake("D added", backwards(jacobian=lambda p, dp, D: p * (dp + D)), "D is added. It is subtracted: dS = P ∘ (dP − D)."),
-    Mistake("dS without P", backwards(jacobian=lambda p, dp, D: dp - D), "dS is dP − D here. It is P ∘ (dP − D): what has little weight gets little gradient."),
-    Mistake("the sign of dS", backwards(jacobian=lambda p, dp, D: p * (D - dp)), "dq and dk have the wrong sign: dS = P ∘ (dP − D)."),
-    Mistake("D of a row of do", backwards(delta=lambda do, o, p, dp: do.sum(dim=-1, keepdim=True)), "D is the row sum of do here. It is that of do ∘ o."),
-    Mistake("D as a mean", backwards(delta=lambda do, o, p, dp: (do * o).mean(dim=-1, keepdim=True)), "D is a mean over the value dimensions. It is a sum."),
-    Mistake("one D for all queries", backwards(delta=lambda do, o, p, dp: (do * o).sum()), "D is one number for all queries. Each query has its own: sum along the last axis, and keep that axis."),
-    Mistake("D from the given keys", backwards(delta=lambda do, o, p, dp: (p * dp).sum(dim=-1, keepdim=True)), "D is made of the keys given, by P ∘ dP. That is right only when these are all keys. rowsum(do ∘ o) holds always, and is cheaper."),
+    Mistake("delta left out", backwards(jacobian=lambda p, dp, delta: p * dp), "delta is missing: dS = P ∘ (dP − delta), with delta the row sum of do ∘ o. Each weight can only grow at the others' cost."),
+    Mistake("delta added", backwards(jacobian=lambda p, dp, delta: p * (dp + delta)), "delta is added. It is subtracted: dS = P ∘ (dP − delta)."),
+    Mistake("dS without P", backwards(jacobian=lambda p, dp, delta: dp - delta), "dS is dP − delta here. It is P ∘ (dP − delta): what has little weight gets little gradient."),
+    Mistake("the sign of dS", backwards(jacobian=lambda p, dp, delta: p * (delta - dp)), "dq and dk have the wrong sign: dS = P ∘ (dP − delta)."),
+    Mistake("delta of a row of do", backwards(delta=lambda do, o, p, dp: do.sum(dim=-1, keepdim=True)), "delta is the row sum of do here. It is that of do ∘ o."),
+    Mistake("delta as a mean", backwards(delta=lambda do, o, p, dp: (do * o).mean(dim=-1, keepdim=True)), "delta is a mean over the value dimensions. It is a sum."),
+    Mistake("one delta for all queries", backwards(delta=lambda do, o, p, dp: (do * o).sum()), "delta is one number for all queries. Each query has its own: sum along the last axis, and keep that axis."),
+    Mistake("delta from the given keys", backwards(delta=lambda do, o, p, dp: (p * dp).sum(dim=-1, keepdim=True)), "delta is made of the keys given, by P ∘ dP. That is right only when these are all keys. rowsum(do ∘ o) holds always, and is cheaper."),
     Mistake("softmax again", backwards(weigh=lambda s, lse: torch.softmax(s, dim=-1)), "P is a softmax over the keys given, and lse is not used. k and v may be some of the keys only: the weights are e^(score − lse)."),
-    Mistake("softmax again, D too", backwards(weigh=lambda s, lse: torch.softmax(s, dim=-1), delta=lambda do, o, p, dp: (p * dp).sum(dim=-1, keepdim=True)), "Everything is worked out again from q, k and v, and neither o nor lse is used. k and v may be some of the keys only: the weights are e^(score − lse), and D is rowsum(do ∘ o)."),
+    Mistake("softmax again, delta too", backwards(weigh=lambda s, lse: torch.softmax(s, dim=-1), delta=lambda do, o, p, dp: (p * dp).sum(dim=-1, keepdim=True)), "Everything is worked out again from q, k and v, and neither o nor lse is used. k and v may be some of the keys only: the weights are e^(score − lse), and delta is rowsum(do ∘ o)."),
     Mistake("lse taken for l", backwards(weigh=lambda s, lse: torch.exp(s) / lse[:, None]), "P is e^score divided by lse. lse is a logarithm: e^(score − lse)."),
     Mistake("lse added", backwards(weigh=lambda s, lse: torch.exp(s + lse[:, None])), "P is e^(score + lse). Dividing by the sum is subtracting its logarithm: e^(score − lse)."),
     Mistake("dq and dk without the scale", backwards(after=unscaled), "dv is right, but dq and dk lack the scale: scores are q · k / √d_k, so what flows back to q and k is divided by √d_k too."),
@@ -378,7 +378,7 @@ BACKWARD_MISTAKES = (
 
 def looped(
     exp2=np.exp2,
-    scale=lambda scale_log2, D: scale_log2,
+    scale=lambda scale_log2, D_HEAD: scale_log2,
     mask=lambda s, columns, j, last: np.where(columns[None, :] <= last[:, None], s, -INFINITY),
     blocks=range,
     l_factor=lambda f: f,
@@ -392,13 +392,13 @@ def looped(
 ):
     """The inner loop with one thing changed."""
 
-    def attend_to_keys(acc, l, m, q, keys, values, head, start, stop, last, scale_log2, MASKED, D, BLOCK_K):
+    def attend_to_keys(acc, l, m, q, keys, values, head, start, stop, last, scale_log2, MASKED, D_HEAD, BLOCK_K):
         given = m
         acc, l, m = begin(acc, l, m)
         with np.errstate(all="ignore"):
             for j in blocks(start, stop, BLOCK_K):
-                k, v = (x.load([head_of(head), j, 0]).reshape(BLOCK_K, D) for x in (keys, values))
-                s = q @ k.T * scale(scale_log2, D)
+                k, v = (x.load([head_of(head), j, 0]).reshape(BLOCK_K, D_HEAD) for x in (keys, values))
+                s = q @ k.T * scale(scale_log2, D_HEAD)
                 columns = j + np.arange(BLOCK_K)
                 if masks(MASKED) and not late:
                     s = mask(s, columns, j, last)
@@ -429,10 +429,10 @@ LOOP_MISTAKES = (
     Mistake("nothing is rescaled", looped(l_factor=one, acc_factor=one), "Neither l nor acc is rescaled when the maximum grows: multiply both by 2^(m_old − m_new)."),
     Mistake("the factor upside down", looped(l_factor=lambda f: 1 / f, acc_factor=lambda f: 1 / f), "The factor is upside down: it is 2^(m_old − m_new), at most 1."),
     Mistake("e in place of 2", looped(exp2=np.exp), "The exponentials have base e. scale_log2 holds the scale times log2 e, so that 2^x does the work: tl.exp2."),
-    Mistake("no scale", looped(scale=lambda scale_log2, D: 1.0), "The scores are not multiplied by scale_log2."),
-    Mistake("log2 e left out", looped(scale=lambda scale_log2, D: D**-0.5), "The scores are scaled by 1/√D only. In powers of two they need log2 e as well: scale_log2 holds both."),
-    Mistake("the scale twice", looped(scale=lambda scale_log2, D: scale_log2 * D**-0.5), "The scale 1/√D comes in twice: scale_log2 holds it already."),
-    Mistake("log2 e twice", looped(scale=lambda scale_log2, D: scale_log2 * math.log2(math.e)), "log2 e comes in twice: scale_log2 holds it already."),
+    Mistake("no scale", looped(scale=lambda scale_log2, D_HEAD: 1.0), "The scores are not multiplied by scale_log2."),
+    Mistake("log2 e left out", looped(scale=lambda scale_log2, D_HEAD: D_HEAD**-0.5), "The scores are scaled by 1/√d_head only. In powers of two they need log2 e as well: scale_log2 holds both."),
+    Mistake("the scale twice", looped(scale=lambda scale_log2, D_HEAD: scale_log2 * D_HEAD**-0.5), "The scale 1/√d_head comes in twice: scale_log2 holds it already."),
+    Mistake("log2 e twice", looped(scale=lambda scale_log2, D_HEAD: scale_log2 * math.log2(math.e)), "log2 e comes in twice: scale_log2 holds it already."),
     Mistake("no mask", looped(masks=lambda masked: False), "Nothing is masked. Where MASKED is True, a query sees columns up to its entry of last."),
     Mistake("the mask turned round", looped(mask=lambda s, columns, j, last: np.where(columns[None, :] <= last[:, None], -INFINITY, s)), "The mask is turned round: keep the score where the column is at most last, and put −∞ elsewhere."),
     Mistake("the last key excluded", looped(mask=lambda s, columns, j, last: np.where(columns[None, :] < last[:, None], s, -INFINITY)), "The last key that a query sees is blocked. last is a key that it sees: columns <= last."),

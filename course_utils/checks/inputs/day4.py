@@ -29,8 +29,8 @@ def split_heads(rng):
         Rung("one token, two heads", (numbered(rng, 1, 1, 6), 2), "Return a tensor of shape (B, h, T, d_head), here (1, 2, 1, 3). The first d_head numbers of the token belong to head 0, the next to head 1."),
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 6), 2), "Head 0 gets the first half of each token, head 1 the second half. See where a number of token 1 comes to stand."),
         Rung("3 tokens, 2 heads, d_head = 5", (numbered(rng, 1, 3, 10), 2), "The axes are batch, head, token, number within the head, in this order. The token's numbers are cut into heads first; only then do heads and tokens change places."),
-        Rung("one head", (numbered(rng, 2, 3, 4), 1), "A single head gets everything, and the axis of size 1 is still there: (B, 1, T, D)."),
-        Rung("as many heads as numbers", (numbered(rng, 2, 3, 4), 4), "With h = D each head has one number of a token: d_head is 1."),
+        Rung("one head", (numbered(rng, 2, 3, 4), 1), "A single head gets everything, and the axis of size 1 is still there: (B, 1, T, d_model)."),
+        Rung("as many heads as numbers", (numbered(rng, 2, 3, 4), 4), "With h = d_model each head has one number of a token: d_head is 1."),
         Rung("as many tokens as heads", (numbered(rng, 1, 3, 6), 3), "With T = h tokens and heads exchange without an error. The heads are axis 1, the tokens axis 2."),
         Rung("all sizes equal", (numbered(rng, 3, 3, 9), 3), "With B = T = h = d_head every exchange of axes has the right shape. Take one number of x and say where it must stand."),
         Rung("a batch", (numbered(rng, several, 4, 12), 3), "The batch axis stays in front. x[b, t, head · d_head + c] becomes the entry [b, head, t, c]."),
@@ -43,7 +43,7 @@ def split_heads(rng):
 
 def merge_heads(rng):
     return [
-        Rung("one token, two heads", (numbered(rng, 1, 2, 1, 3),), "Return a tensor of shape (B, T, D) with D = h · d_head, here (1, 1, 6): the numbers of head 0, then those of head 1."),
+        Rung("one token, two heads", (numbered(rng, 1, 2, 1, 3),), "Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6): the numbers of head 0, then those of head 1."),
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 2, 3),), "Row t of the result holds what every head has for token t. If the error speaks of view size or stride: a transposed tensor has to be laid out anew, which reshape and flatten do."),
         Rung("one head", (numbered(rng, 2, 1, 3, 4),), "With one head the axis of size 1 goes away: (B, T, d_head)."),
         Rung("one number a head", (numbered(rng, 2, 3, 4, 1),), "With d_head = 1 a token has one number from each head."),
@@ -321,6 +321,10 @@ def count_parameters(rng):
         Rung("4096, 32 heads, 8 key heads", (4096, 32, 8), "W_K and W_V have n_kv_heads · d_head columns, with d_head = d_model / n_heads."),
         Rung("one key head", (48, 8, 1), "Multi-query attention: W_K and W_V are d_model by d_head."),
         Rung("other sizes", (*odd, h_kv), "d_head = d_model / n_heads. W_Q and W_O are d_model², W_K and W_V are d_model · n_kv_heads · d_head."),
+        Rung("d_head=128: Qwen3 4B", (2560, 32, 8, 128), "32 heads of 128 are 4096 columns, in a model of 2560: W_Q is d_model by n_heads · d_head, W_K and W_V d_model by n_kv_heads · d_head, W_O n_heads · d_head by d_model."),
+        Rung("d_head=None", (30, 6, 2, None), "The call is attention_parameters(30, 6, 2, d_head=None) here. None means d_model / n_heads.", by_name("parameters", "d_head")),
+        Rung("narrow heads, in a width that they do not divide", (25, 4, 4, 3), "With d_head given, d_model need be no multiple of n_heads."),
+        Rung("other sizes, d_head given", (odd[0] + 1, odd[1], h_kv, d_head + 2), "Each of the four matrices has d_model on one side. On the other it has n_heads · d_head or n_kv_heads · d_head."),
         Rung("other sizes, multi-head", odd, "4 · d_model², whatever the number of heads."),
     ]  # fmt: skip
 
@@ -336,7 +340,7 @@ def count_flops(rng):
         Rung("one token, every width 1", (1, 1, 1), "Four products of 1 by 1, two products for the core, two for the feed-forward: each is one multiply-add, which counts 2."),
         Rung("one token", (1, 3, 5), "Return (projections, core, feed_forward). A matrix of a by b takes a · b multiply-adds for each token, and a multiply-add counts 2."),
         Rung("two tokens", (2, 3, 5), "The projections and the feed-forward grow like T. In the core, every one of T queries meets every one of T keys: it grows like T²."),
-        Rung("d_ff = 4 · d_model", (7, 6, 24), "Projections 8·T·D², core 4·T²·D, feed-forward 16·T·D²."),
+        Rung("d_ff = 4 · d_model", (7, 6, 24), "Projections 8·T·d_model², core 4·T²·d_model, feed-forward 16·T·d_model²."),
         Rung("a narrow feed-forward", (5, 8, 3), "The feed-forward has two matrices, d_model by d_ff and d_ff by d_model. d_ff may be anything."),
         Rung("T = 2048, d_model = 512, d_ff = 2048", (2048, 512, 2048), "The core is Q Kᵀ and weights times V: 2 · T² · d_model multiply-adds. The number of heads does not appear: h · d_head = d_model."),
         Rung("other sizes", (T, d_model, d_ff), "Projections: four matrices of d_model². Core: T² pairs, twice d_model. Feed-forward: two matrices of d_model · d_ff. Each multiply-add counts 2."),
@@ -348,7 +352,7 @@ def crossover(rng):
     d_model, d_ff = int(rng.integers(5, 30)), int(rng.integers(31, 99))
     return [
         Rung("d_ff = 4 · d_model", (512, 2048), "Set the core equal to the feed-forward, and solve for T: what both sides share falls out."),
-        Rung("d_ff = d_model", (16, 16), "4·T²·D = 4·T·D·d_ff: divide both sides by what they share."),
+        Rung("d_ff = d_model", (16, 16), "4·T²·d_model = 4·T·d_model·d_ff: divide both sides by what they share."),
         Rung("a narrow feed-forward", (64, 24), "Here d_ff is smaller than d_model, so the crossover is early."),
         Rung("other sizes", (d_model, d_ff), "Set the two counts of your layer_flops equal and solve for T: no factor is left in front."),
         Rung("width 1", (1, 7), "Try it: with your layer_flops the second and third number should be equal at this T."),

@@ -598,17 +598,17 @@ def flash_backward(rng):
     one_q, one_k, one_v = draw_qkv(rng, 1, 6, 3, 2)
     return [
         Rung("one key", of(2, 1, 3, 2), "With one key the weight is 1, whatever the score: dq and dk are 0. dv is the sum of do over the queries."),
-        Rung("two tokens", of(2, 2, 2, 2), "Five products: P from q, k and lse; dv = Pᵀ do; dP = do vᵀ; dS = P ∘ (dP − D); dq = dS k and dk = dSᵀ q, both times the scale."),
-        Rung("equal values", (*even[:2], *with_forward(*even[:2], np.ones((4, 2)), draw(rng, 3, 2))[2:]), "All values are equal, so o does not depend on the weights: dq and dk are 0. It is D, the row sum of do ∘ o, that takes the common part out of dP."),
-        Rung("3 queries, 5 keys, d_k = 4, d_v = 2", of(3, 5, 4, 2), "dq has the shape of q, dk that of k, dv that of v. D has one number for each query."),
+        Rung("two tokens", of(2, 2, 2, 2), "Five products: P from q, k and lse; dv = Pᵀ do; dP = do vᵀ; dS = P ∘ (dP − delta); dq = dS k and dk = dSᵀ q, both times the scale."),
+        Rung("equal values", (*even[:2], *with_forward(*even[:2], np.ones((4, 2)), draw(rng, 3, 2))[2:]), "All values are equal, so o does not depend on the weights: dq and dk are 0. It is delta, the row sum of do ∘ o, that takes the common part out of dP."),
+        Rung("3 queries, 5 keys, d_k = 4, d_v = 2", of(3, 5, 4, 2), "dq has the shape of q, dk that of k, dv that of v. delta has one number for each query."),
         Rung("5 queries, 3 keys, d_k = 2, d_v = 6", of(5, 3, 2, 6), "n and m may differ either way, and so may d_k and d_v."),
         Rung("all sizes equal", of(3, 3, 3, 3), "With equal sizes a wrong transpose raises nothing. dv and dk need Pᵀ and dSᵀ: a row for each key."),
-        Rung("one query", (*with_forward(one_q, one_k, one_v, draw(rng, 1, 2)),), "A single query is one row: D is one number."),
+        Rung("one query", (*with_forward(one_q, one_k, one_v, draw(rng, 1, 2)),), "A single query is one row: delta is one number."),
         Rung("d_k = 9, the scale", of(4, 5, 9, 3, size=1.5), "The scores are q · k / √d_k, so the scale comes into P, and once more into dq and into dk. lse is that of the scaled scores."),
         Rung("a gradient of zeros", flat, "Where do is 0 all gradients are 0."),
         Rung("float64 in, float64 out", of(3, 4, 2, 3), FLOAT64, gradients_in_dtype),
         Rung("large scores", of(4, 6, 3, 2, size=40.0), "exp(1000) is infinity: e^(score − lse) is at most 1, with no other maximum needed."),
-        Rung("k and v are some of the keys", (q, k[2:5], v[2:5], o, lse, do), "o and lse belong to all 7 keys, k and v are 3 of them. P = e^(score − lse) and D = rowsum(do ∘ o) take from o and lse what the missing keys add; softmax over the given keys does not.", tolerance={}),
+        Rung("k and v are some of the keys", (q, k[2:5], v[2:5], o, lse, do), "o and lse belong to all 7 keys, k and v are 3 of them. P = e^(score − lse) and delta = rowsum(do ∘ o) take from o and lse what the missing keys add; softmax over the given keys does not.", tolerance={}),
         Rung("k and v are one key of many", (q, k[6:], v[6:], o, lse, do), "The same with a single key: its weight is e^(score − lse), not 1."),
         Rung("float32", single, "All tensors are float32 here, and what you make and return must be too.", gradients_in_dtype, SINGLE),
         Rung(UNTOUCHED, of(3, 4, 2, 3), NEW_TENSORS, writes),
@@ -727,7 +727,7 @@ def triton_inner_loop(rng):
         rung("5 keys past the last whole block", (1, 8, 37, 16), blocks, "The first call has MASKED False and goes through the whole blocks. The second has MASKED True, starts where the first ended, and finds acc, l and m as the first left them."),
         rung("causal, 34 tokens", (1, 34, 34, 16), blocks, "Where MASKED is True, columns beyond last are −∞ before the maximum is taken. Blocks from stop on are not visited.", causal=True),
         rung("causal, 18 queries, 45 keys", (1, 18, 45, 16), blocks, "The columns count from j, not from 0, and there are BLOCK_K of them. last has one number for each query, so it is last[:, None].", causal=True),
-        rung("causal, D = 32, blocks of 16 queries and 32 keys", (1, 10, 40, 32), (16, 32), "A tile is BLOCK_Q × BLOCK_K, and acc is BLOCK_Q × D. Rows are queries.", causal=True),
+        rung("causal, d_head = 32, blocks of 16 queries and 32 keys", (1, 10, 40, 32), (16, 32), "A tile is BLOCK_Q × BLOCK_K, and acc is BLOCK_Q × D_HEAD. Rows are queries.", causal=True),
         rung("scores of some hundreds", (1, 8, 40, 16), blocks, "2^s overflows for s of some hundreds: subtract the running maximum first, in the same units. m counts in powers of two, so it is the maximum of the scores times scale_log2.", size=12.0),
         Rung("causal, a later score far above the others", (*leap, True, *blocks), "The first queries do not see the last key, whose score is in the thousands. Put −∞ into s before tl.max.", through_the_kernel),
         Rung("causal, scores below −10 000", (*deep, True, *blocks), "All scores are below −10 000, those of the masked keys too. A fill such as −1e4 is larger than these: put −∞.", through_the_kernel),
@@ -736,7 +736,7 @@ def triton_inner_loop(rng):
 
 
 def through_the_kernel(inner, q, k, v, causal, block_q, block_k):
-    """Attention by the kernel below with the given inner loop: o (heads, n, D) and lse (heads, n).
+    """Attention by the kernel below with the given inner loop: o (heads, n, D_HEAD) and lse (heads, n).
 
     With tensors it is Triton that runs it. With arrays the same kernel runs in NumPy, for loops that were written in
     NumPy: those of whoever judges, and has no Triton.
@@ -752,9 +752,9 @@ def through_the_kernel(inner, q, k, v, causal, block_q, block_k):
 
 
 def launch(inner, q, k, v, causal=False, block_q=16, block_k=16):
-    """Run `attention_kernel` around an inner loop: (o, lse) of q (heads, n, D), k and v (heads, m, D).
+    """Run `attention_kernel` around an inner loop: (o, lse) of q (heads, n, D_HEAD), k and v (heads, m, D_HEAD).
 
-    D and the blocks are powers of two, at least 16. The tensors move to the GPU unless Triton's interpreter runs.
+    D_HEAD and the blocks are powers of two, at least 16. The tensors move to the GPU unless Triton's interpreter runs.
     Raises RuntimeError where there is no Triton, and what the loop raises.
     """
     triton, _ = load_triton()
@@ -764,17 +764,17 @@ def launch(inner, q, k, v, causal=False, block_q=16, block_k=16):
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     q, k, v = (x.contiguous().to("cpu" if triton.knobs.runtime.interpret else "cuda") for x in (q, k, v))
-    heads, n, D = q.shape
+    heads, n, D_HEAD = q.shape
     o, lse = torch.empty_like(q), q.new_empty(heads, n, dtype=torch.float32)
 
     def tiles(x, rows):
-        return TensorDescriptor(x, list(x.shape), list(x.stride()), [1, rows, D])
+        return TensorDescriptor(x, list(x.shape), list(x.stride()), [1, rows, D_HEAD])
 
     try:
         attention_kernel()[(triton.cdiv(n, block_q), heads)](
             tiles(q, block_q), tiles(k, block_k), tiles(v, block_k), tiles(o, block_q), lse,
-            n, k.shape[1], LOG2_E / math.sqrt(D),
-            attend_to_keys=inner, CAUSAL=causal, D=D, BLOCK_Q=block_q, BLOCK_K=block_k,
+            n, k.shape[1], LOG2_E / math.sqrt(D_HEAD),
+            attend_to_keys=inner, CAUSAL=causal, D_HEAD=D_HEAD, BLOCK_Q=block_q, BLOCK_K=block_k,
         )  # fmt: skip
     except Exception as error:
         raise _root(error, inner) from None
@@ -790,10 +790,10 @@ def attention_kernel():
     def attention_kernel(
         queries, keys, values, outputs, lse, n_queries, n_keys, scale_log2,
         attend_to_keys: tl.constexpr, CAUSAL: tl.constexpr,
-        D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+        D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
     ):  # fmt: skip
         i, head = tl.program_id(0) * BLOCK_Q, tl.program_id(1)
-        q = queries.load([head, i, 0]).reshape(BLOCK_Q, D)
+        q = queries.load([head, i, 0]).reshape(BLOCK_Q, D_HEAD)
         rows = i + tl.arange(0, BLOCK_Q)
         if CAUSAL:
             last = rows + n_keys - n_queries  # the last key that each query sees
@@ -804,14 +804,18 @@ def attention_kernel():
             unmasked = n_keys // BLOCK_K * BLOCK_K
             stop = n_keys
 
-        acc = tl.zeros([BLOCK_Q, D], tl.float32)
+        acc = tl.zeros([BLOCK_Q, D_HEAD], tl.float32)
         l = tl.zeros([BLOCK_Q], tl.float32)
         m = tl.full([BLOCK_Q], float("-inf"), tl.float32)
-        acc, l, m = attend_to_keys(acc, l, m, q, keys, values, head, 0, unmasked, last, scale_log2, False, D, BLOCK_K)
-        acc, l, m = attend_to_keys(acc, l, m, q, keys, values, head, unmasked, stop, last, scale_log2, True, D, BLOCK_K)
+        acc, l, m = attend_to_keys(
+            acc, l, m, q, keys, values, head, 0, unmasked, last, scale_log2, False, D_HEAD, BLOCK_K
+        )
+        acc, l, m = attend_to_keys(
+            acc, l, m, q, keys, values, head, unmasked, stop, last, scale_log2, True, D_HEAD, BLOCK_K
+        )
 
         o = (acc / l[:, None]).to(outputs.dtype)
-        outputs.store([head, i, 0], o.reshape(1, BLOCK_Q, D))
+        outputs.store([head, i, 0], o.reshape(1, BLOCK_Q, D_HEAD))
         row_lse = (m + tl.log2(l)) * 0.6931471805599453  # from powers of two to powers of e
         tl.store(lse + head * n_queries + rows, row_lse, mask=rows < n_queries)
 
@@ -839,9 +843,9 @@ def _root(error, inner):
 
 def _in_numpy(inner, q, k, v, causal, block_q, block_k):
     """`attention_kernel` in NumPy, in float64."""
-    heads, n, D = q.shape
-    n_keys, scale_log2 = k.shape[1], LOG2_E / math.sqrt(D)
-    o, lse = np.zeros((heads, n, D)), np.zeros((heads, n))
+    heads, n, D_HEAD = q.shape
+    n_keys, scale_log2 = k.shape[1], LOG2_E / math.sqrt(D_HEAD)
+    o, lse = np.zeros((heads, n, D_HEAD)), np.zeros((heads, n))
     queries, keys, values = Tiles(q, block_q), Tiles(k, block_k), Tiles(v, block_k)
     for head in range(heads):
         for i in range(0, n, block_q):
@@ -849,10 +853,10 @@ def _in_numpy(inner, q, k, v, causal, block_q, block_k):
             last = rows + n_keys - n if causal else 0 * rows + n_keys - 1
             unmasked = ((i + n_keys - n + 1) if causal else n_keys) // block_k * block_k
             stop = min(i + n_keys - n + block_q, n_keys) if causal else n_keys
-            state = np.zeros((block_q, D)), np.zeros(block_q), np.full(block_q, -INFINITY)
-            given = queries.load([head, i, 0]).reshape(block_q, D), keys, values, head
-            state = inner(*state, *given, 0, unmasked, last, scale_log2, False, D, block_k)
-            acc, l, m = inner(*state, *given, unmasked, stop, last, scale_log2, True, D, block_k)
+            state = np.zeros((block_q, D_HEAD)), np.zeros(block_q), np.full(block_q, -INFINITY)
+            given = queries.load([head, i, 0]).reshape(block_q, D_HEAD), keys, values, head
+            state = inner(*state, *given, 0, unmasked, last, scale_log2, False, D_HEAD, block_k)
+            acc, l, m = inner(*state, *given, unmasked, stop, last, scale_log2, True, D_HEAD, block_k)
             with np.errstate(all="ignore"):
                 o[head, i : i + block_q] = (acc / l[:, None])[: n - i]
                 lse[head, i : i + block_q] = ((m + np.log2(l)) / LOG2_E)[: n - i]
@@ -860,7 +864,7 @@ def _in_numpy(inner, q, k, v, causal, block_q, block_k):
 
 
 class Tiles:
-    """What a tensor descriptor is to Triton, for arrays (heads, T, D): it reads tiles, and zeros past the end."""
+    """What a tensor descriptor is to Triton, for arrays (heads, T, D_HEAD): it reads tiles, and zeros past the end."""
 
     def __init__(self, array, rows):
         self.array, self.rows = array.astype(np.float64), rows

@@ -22,14 +22,14 @@ _LEVELS = [":", "-.", "--"]
 PUBLISHED = {
     "source": "J. Shah et al., FlashAttention-3, 2024, figure 5: H100 80GB SXM5, 16-bit, forward, no causal mask",
     "lengths": [512, 1024, 2048, 4096, 8192, 16384],
-    "d_head 64": {
+    "d_head 64, published 2024": {
         "FlashAttention-3": [333, 392, 460, 476, 496, 497],
         "cuDNN": [335, 373, 395, 408, 412, 413],
         "Triton": [340, 382, 396, 400, 401, 403],
         "FlashAttention-2": [282, 306, 318, 321, 322, 324],
         "standard attention": [52, 63, 67, 72, 73],  # out of memory at 16k
     },
-    "d_head 128": {
+    "d_head 128, published 2024": {
         "FlashAttention-3": [467, 565, 625, 638, 646, 648],
         "cuDNN": [497, 574, 617, 609, 600, 595],
         "Triton": [323, 372, 389, 389, 392, 395],
@@ -197,8 +197,9 @@ def published():
     """The paper's figures as panels for `curves`."""
     lengths = PUBLISHED["lengths"]
     return {
-        title: {name: (lengths[: len(rates)], rates) for name, rates in PUBLISHED[title].items()}
-        for title in ("d_head 64", "d_head 128")
+        title: {name: (lengths[: len(rates)], rates) for name, rates in panel.items()}
+        for title, panel in PUBLISHED.items()
+        if isinstance(panel, dict)
     }
 
 

@@ -27,7 +27,7 @@ DAY_4 = [
         ],
     },
     {
-        "question": "`q` is (B, T, D), all heads' queries. Which gives each head its part of them, (B, h, T, d_head)?",
+        "question": "`q` is (B, T, h · d_head), all heads' queries. Which gives each head its part, (B, h, T, d_head)?",
         "choices": [
             {
                 "text": "`q.view(B, h, T, d_head)`",
@@ -81,7 +81,11 @@ DAY_4 = [
         "choices": [
             {"text": "at T = d_model", "right": False, "why": "Often said. There the core is a quarter of it."},
             {"text": "at T = 2 · d_model", "right": False, "why": "That is where it equals the projections."},
-            {"text": "at T = 4 · d_model", "right": True, "why": "4T²D = 16TD², cancelled by 4TD."},
+            {
+                "text": "at T = 4 · d_model",
+                "right": True,
+                "why": "4·T²·d_model is 16·T·d_model² there.",
+            },
             {"text": "it depends on the number of heads", "right": False, "why": "Neither count has h in it."},
         ],
     },

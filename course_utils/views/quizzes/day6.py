@@ -107,7 +107,7 @@ DAY_6 = [
             {
                 "text": "O and L",
                 "right": True,
-                "why": "P = e^(S − L) is made again tile by tile, and D is the row sum of dO ∘ O.",
+                "why": "P is made again tile by tile, from scores and L, and Δ is the row sum of dO ∘ O.",
             },
             {
                 "text": "the weights P",
