@@ -233,6 +233,7 @@ class TestAblation:
         shown = HeadAblation(model, [1, 2, 3])
         shown.set_state({"_asked": 1})
         assert shown.rises.shape == (2, 4) and len(shown._rises) == 8
+        assert shown._answered == shown._asked
 
     def test_the_model_is_not_changed_and_leaves_no_gradient(self, model):
         model.train()

@@ -357,6 +357,16 @@ def test_a_row_takes_a_line_and_a_float_six_digits(tmp_path):
     assert records.read(path)["rows"] == records.read(path)["findings"] == []
 
 
+@pytest.mark.parametrize("benchmark", ["attention-cpu", "generation-cpu"])
+def test_findings_are_told_in_lines_that_break_between_words(benchmark):
+    result = records.recorded(benchmark)[0]
+    lines = records.told(result).split("\n")
+    assert " ".join(line.removeprefix("  ") for line in lines) == " ".join(result["findings"])
+    assert sum(not line.startswith("  ") for line in lines) == len(result["findings"])
+    assert max(map(len, lines)) <= records.COLUMNS
+    assert not any(line.strip().startswith("=") or line.endswith("=") for line in lines)
+
+
 def test_results_of_two_devices_do_not_clash_and_the_newest_comes_first(tmp_path):
     later = {"device": "another", "date": "2026-12-01T00:00:00+00:00"}
     for where in (WHERE, later):

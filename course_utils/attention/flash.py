@@ -112,7 +112,7 @@ def forward_kernel(
     write nothing there. `group` query heads read one key head. lse (B, h, n) is a pointer. D_HEAD is d_head,
     padded to a power of two. m, l and acc are those of tiled.forward.
     """
-    i = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK_Q  # the first row; the longest causal rows start first
+    i = (tl.num_programs(0) - 1 - tl.program_id(0)) * BLOCK_Q  # its first row; the longest start first
     head, batch = tl.program_id(1), tl.program_id(2)
     q = queries.load([batch, head, i, 0]).reshape(BLOCK_Q, D_HEAD)  # (BLOCK_Q, D_HEAD)
     last, unmasked, stop = keys_to_visit(i, n_queries, n_keys, CAUSAL, BLOCK_Q, BLOCK_K)

@@ -19,7 +19,8 @@ def attention(q, k, v, mask=None, scale=None):
     """
     q, k, v = _floating(q, k, v)
     mask = boolean(mask)
-    check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape), None if mask is None else tuple(mask.shape))
+    mask_shape = None if mask is None else tuple(mask.shape)
+    check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape), mask_shape)
     scale = check_scale(scale, k.shape[-1])
     scores = q @ k.transpose(-2, -1) * scale
     if mask is not None:

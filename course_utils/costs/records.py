@@ -8,9 +8,11 @@ import argparse
 import json
 import math
 import re
+import textwrap
 from pathlib import Path
 
 SCHEMA = 1
+COLUMNS = 96  # of an output in JupyterLab that a window of 1280 pixels shows without breaking it
 RECORDED = Path(__file__).parents[1] / "data" / "benchmarks"
 LOCAL = RECORDED / "local"
 
@@ -47,6 +49,15 @@ def read(path):
     if not isinstance(result, dict) or keys - set(result) or result["schema"] != SCHEMA:
         raise ValueError(f"{Path(path).name} is not a result of schema {SCHEMA}: run the benchmark again")
     return result
+
+
+def told(result):
+    """The findings of a result as text, one below the other, broken between words so that a notebook need not break it.
+
+    JupyterLab breaks an output's lines at any letter. An equation such as T = 512 stays together.
+    """
+    whole = [finding.replace(" = ", "\xa0=\xa0") for finding in result["findings"]]
+    return "\n".join(textwrap.fill(finding, COLUMNS, subsequent_indent="  ") for finding in whole).replace("\xa0", " ")
 
 
 def recorded(benchmark, folder=RECORDED):

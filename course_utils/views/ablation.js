@@ -1,6 +1,6 @@
 // Switches heads at once; the losses come from ablation.py, which runs the model, one round trip later.
 
-const WAITS = "of the heads before; waiting for Python";
+const WAITS = "waiting for Python, which answers while the kernel runs";
 
 function render({ model, el }) {
   const tokens = model.get("_tokens"), { layers, heads, from, alone, vocabulary } = model.get("_layout"), T = tokens.length;
@@ -19,7 +19,7 @@ function render({ model, el }) {
   const chooser = make("div", "course-ablation-chooser"), scroll = make("div", "course-heads-scroll");
   scroll.append(switches.node);
   chooser.append(scroll, buttons);
-  const told = make("div", "course-ablation-told", { role: "status" }), waits = make("div", "course-heads-faint course-ablation-waits");
+  const told = make("div", "course-ablation-told", { role: "status" }), waits = make("div", "course-heads-faint course-ablation-waits", { "aria-live": "polite" });
   const means = meanBars(), chart = tokenBars();
   root.append(title, chooser, told, waits, means.node, chart.node);
   el.append(root);
@@ -167,13 +167,18 @@ function render({ model, el }) {
     return `token ${place} “${tokens[place]}”: ${said(losses[place - 1])}, whole model ${said(whole[place - 1])}${counted}`;
   }
 
-  // Losses of other heads than those switched are said to be so, after a moment in which they usually arrive.
+  // Losses of other heads than those switched, and a question that nobody answers, are said to be so, after a moment in
+  // which an answer usually arrives.
   function showLate() {
-    const isLate = () => JSON.stringify(model.get("_result").off) !== JSON.stringify(model.get("off"));
-    const mark = (is) => { root.classList.toggle("course-ablation-late", is); waits.textContent = is ? WAITS : ""; };
+    const lateLosses = () => JSON.stringify(model.get("_result").off) !== JSON.stringify(model.get("off"));
+    const lateRises = () => model.get("_asked") !== model.get("_answered");
+    const mark = () => {
+      root.classList.toggle("course-ablation-late", lateLosses());
+      waits.textContent = lateLosses() ? `of the heads before; ${WAITS}` : lateRises() ? `each alone: ${WAITS}` : "";
+    };
     clearTimeout(late);
-    if (!isLate()) mark(false);
-    else late = setTimeout(() => mark(isLate()), 400);
+    if (lateLosses() || lateRises()) late = setTimeout(mark, 400);
+    else mark();
   }
   const showSwitches = () => { switches.show(); showLate(); };
   const showResult = () => {
@@ -184,7 +189,7 @@ function render({ model, el }) {
     chart.show(result);
     showLate();
   };
-  const heard = { off: showSwitches, _rises: showSwitches, _result: showResult,
+  const heard = { off: showSwitches, _rises: showSwitches, _asked: showLate, _answered: showLate, _result: showResult,
     title: () => { title.textContent = model.get("title"); } };
   showSwitches();
   showResult();

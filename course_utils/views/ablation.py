@@ -45,6 +45,7 @@ class HeadAblation(CourseWidget):
     _result = traitlets.Dict().tag(sync=True)
     _rises = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)  # clicks on "each alone"
+    _answered = traitlets.Int(0).tag(sync=True)  # those that the rises answer
 
     def __init__(self, model, tokens, from_token=None, tokens_as=None, title="switch heads off"):
         self._shape = _checked_model(model)
@@ -118,6 +119,7 @@ class HeadAblation(CourseWidget):
     def _answer(self, change):
         if self._layout["alone"]:
             self.each_alone()
+            self._answered = change.new
 
     def _measure(self):
         """The losses with these heads off, beside those of the whole model as it is now."""

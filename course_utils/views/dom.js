@@ -17,3 +17,31 @@ const makeRoot = (model, name, attributes) => {
 
 // Every widget is a module of its own, so a counter would give two of them the same ids.
 const newId = (name) => `${name}-${Math.random().toString(36).slice(2)}`;
+
+// Text as nodes in which powers of e stand raised and the old and new m have subscripts. The signs that plain text needs
+// for that, ^ and _ and brackets around a power, stay in it without a size, for screen readers and for copying.
+const SET_HIGHER_OR_LOWER = /\be\^(\((?:[^()]|\([^()]*\))*\)|[−-]?[\p{L}\d]+(?:\.\d+)?)|\bm_(old|new)\b/gu;
+function typeset(text) {
+  const nodes = [], unseen = (sign) => make("span", "", { style: "font-size: 0" }, sign);
+  const moved = (tag, parts) => {
+    const node = make(tag, "", { style: "line-height: 0" });
+    node.append(...parts);
+    return node;
+  };
+  let end = 0;
+  for (const found of text.matchAll(SET_HIGHER_OR_LOWER)) {
+    const [all, power, below] = found, inner = power?.startsWith("(") ? power.slice(1, -1) : null;
+    nodes.push(text.slice(end, found.index) + all[0]);
+    if (below) nodes.push(unseen("_"), moved("sub", [below]));
+    else nodes.push(unseen("^"), moved("sup", inner === null ? [power] : [unseen("("), ...typeset(inner), unseen(")")]));
+    end = found.index + all.length;
+  }
+  return [...nodes, text.slice(end)];
+}
+
+// A node with such a text.
+const makeSet = (tag, name, attributes, text) => {
+  const node = make(tag, name, attributes);
+  node.append(...typeset(text));
+  return node;
+};

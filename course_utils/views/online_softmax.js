@@ -9,7 +9,7 @@ function render({ model, el }) {
   const title = make("div", "course-online-title", { id: `${uid}-title` }, model.get("title"));
   const player = makePlayer(model, "steps", "step");
   const told = makeTold("course-online-told");
-  const why = makeTold("course-online-why", (node, lines) => node.replaceChildren(...lines.map((line) => make("div", "", {}, line))));
+  const why = makeTold("course-online-why", (node, lines) => node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))));
   const chart = makeChart(), table = makeTable(), end = makeEnd();
   root.append(title, player.node, told.node, chart.node, table.node, why.node, end.node);
   player.keys(root);
@@ -21,7 +21,7 @@ function render({ model, el }) {
   // One bar a key: its power e^(score − m), with the m of this step.
   function makeChart() {
     const node = make("div"), chart = make("div", "course-online-chart", { role: "img" });
-    node.append(make("div", "course-online-caption", {}, "e^(score − m) of each key read, with the m of this step"), chart);
+    node.append(makeSet("div", "course-online-caption", {}, "e^(score − m) of each key read, with the m of this step"), chart);
     const bars = keys.map((key, i) => {
       const part = make("div", "course-online-key"), plot = make("div", "course-online-plot");
       const bar = make("div", "course-online-bar"), name = make("div", "course-online-name", { title: key.label }, key.label);
@@ -45,7 +45,7 @@ function render({ model, el }) {
     const node = make("div", "course-online-scroll");
     const grid = make("table", "course-online-table", { role: "grid", "aria-readonly": "true", "aria-label": "m, factor, l and o, step by step" });
     const head = grid.createTHead().insertRow(), body = grid.createTBody();
-    for (const name of ["keys", "score", ...columns]) head.append(make("th", "", { scope: "col" }, name));
+    for (const name of ["keys", "score", ...columns]) head.append(makeSet("th", "", { scope: "col" }, name));
     let cursor = [0, 0];
     const rows = frames.map((frame, r) => {
       const row = body.insertRow(), here = keys.slice(frame.start, frame.stop);
@@ -101,10 +101,10 @@ function render({ model, el }) {
     const grid = make("table", "course-online-result", { "aria-label": "one pass and softmax compared" }), body = grid.createTBody();
     ends.heads.forEach((name, r) => {
       const row = body.insertRow();
-      row.append(make("th", "", { scope: "row" }, name), ...ends.rows[r].map((text) => make("td", "", {}, text)));
+      row.append(makeSet("th", "", { scope: "row" }, name), ...ends.rows[r].map((text) => make("td", "", {}, text)));
     });
     scroll.append(grid);
-    after.append(make("div", "", {}, ends.sums), scroll);
+    after.append(makeSet("div", "", {}, ends.sums), scroll);
     node.append(before, after);
     return { node, show: (done) => {
       before.style.visibility = done ? "hidden" : "visible";

@@ -79,7 +79,7 @@ function makePlayer(model, name, unit, first = 0) {
 }
 
 // A line of text that changes with the step. The longest of them all, unseen, keeps its room, so that nothing moves.
-function makeTold(name, show = (node, text) => { node.textContent = text; }) {
+function makeTold(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
   const node = make("div", `course-player-told ${name}`), room = make("div", "course-player-room", { "aria-hidden": "true" });
   const seen = make("div", "", { role: "status" });
   let shown;

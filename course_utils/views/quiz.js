@@ -5,12 +5,7 @@ const write = (tag, name, attributes, text) => {
   if (text !== undefined) node.append(...rich(text));
   return node;
 };
-const rich = (text) => text.split("`").map((part, i) => {
-  if (i % 2 === 0) return part;
-  const code = document.createElement("code");
-  code.textContent = part;
-  return code;
-});
+const rich = (text) => text.split("`").flatMap((part, i) => (i % 2 ? make("code", "", {}, part) : typeset(part)));
 
 function render({ model, el }) {
   const questions = model.get("_questions"), uid = newId("course-quiz");

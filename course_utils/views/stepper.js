@@ -156,7 +156,7 @@ function render({ model, el }) {
     }
     const lines = cell ? matrices[cell[0]].why[cell[1]][cell[2]] : [HINT];
     why.classList.toggle("course-stepper-hint", !cell);
-    why.replaceChildren(...lines.map((line) => make("div", "course-stepper-sentence", {}, line)));
+    why.replaceChildren(...lines.map((line) => makeSet("div", "course-stepper-sentence", {}, line)));
   }
   function showProblem() {
     problem.textContent = model.get("problem");

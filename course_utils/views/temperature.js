@@ -53,7 +53,7 @@ function render({ model, el }) {
     return { row, input, bar, tick, number };
   });
   const readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS });
-  root.append(controls, table, readouts.node, make("div", "course-bars-note", {}, NOTE));
+  root.append(controls, table, readouts.node, makeSet("div", "course-bars-note", {}, NOTE));
   keepKeys(root);
   el.append(root);
 

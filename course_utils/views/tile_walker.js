@@ -247,11 +247,11 @@ function render({ model, el }) {
 
   // The chosen query in numbers.
   function makeDetail() {
-    const node = make("div", "course-tiles-detail"), head = make("div", "course-tiles-head"), why = makeTold("course-tiles-why", (node, lines) => node.replaceChildren(...lines.map((line) => make("div", "", {}, line))));
+    const node = make("div", "course-tiles-detail"), head = make("div", "course-tiles-head"), why = makeTold("course-tiles-why", (node, lines) => node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))));
     const scroll = make("div", "course-tiles-scroll", { tabindex: 0, role: "group", "aria-label": "o of the chosen query" });
     const table = make("table", "", { "aria-label": "o in numbers" }), body = table.createTBody();
     const note = make("div", "course-tiles-faint course-tiles-note"); // all notes lie upon each other, one is seen
-    const notes = Object.entries(NOTES).map(([kind, text]) => make("div", "", { "data-kind": kind }, text));
+    const notes = Object.entries(NOTES).map(([kind, text]) => makeSet("div", "", { "data-kind": kind }, text));
     note.append(...notes);
     scroll.append(table);
     node.append(head, why.node, scroll, note);

@@ -99,13 +99,13 @@ class Lab:
         nbformat.write(notebook, self.folder / name)
         return Notebook(self, name)
 
-    def open_file(self, path, timeout=300):
-        """A copy of a notebook file, opened and run; at most timeout seconds."""
+    def open_file(self, path, cells):
+        """A copy of a notebook file, opened; the cells of these indices run."""
         self.made += 1
         folder = self.folder / f"copy_{self.made}"
         folder.mkdir()
         shutil.copy(path, folder)
-        return Notebook(self, f"{folder.name}/{pathlib.Path(path).name}", timeout)
+        return Notebook(self, f"{folder.name}/{pathlib.Path(path).name}", cells)
 
     def theme(self, name):
         """Switches the whole page to "JupyterLab Light" or "JupyterLab Dark"."""
@@ -184,15 +184,15 @@ class Lab:
 
 
 class Notebook:
-    """A notebook that is open in the lab and has run; close it by leaving the `with` block."""
+    """A notebook that is open in the lab and has run, all of it or some cells; leaving the `with` block closes it."""
 
-    def __init__(self, lab, path, timeout=120):
-        self.lab, self.page = lab, lab.page
+    def __init__(self, lab, path, cells=None, timeout=120):
+        self.lab, self.page, self.path = lab, lab.page, path
         lab.console.clear()
         lab.outside.clear()
         self._log_start = lab.log.stat().st_size
         self.page.evaluate(_OPEN, path)
-        self.page.evaluate(_RUN, timeout * 1000)
+        self.page.evaluate(_RUN, [cells, timeout * 1000])
 
     def __enter__(self):
         return self
@@ -203,6 +203,22 @@ class Notebook:
     def find(self, selector):
         """Playwright's locator, within this notebook."""
         return self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").locator(selector)
+
+    def output(self, place):
+        """Playwright's locator of what the cell of this index shows."""
+        return self.find(".jp-Notebook-cell").nth(place).locator(".jp-Cell-outputWrapper")
+
+    def save(self):
+        """Saves as the menu does. Raises AssertionError where JupyterLab asks something or the file is not written."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        assert self.page.locator(".jp-Dialog").count() == 0, self.page.locator(".jp-Dialog").inner_text()
+        assert not self.page.evaluate("window.courseNotebook.context.model.dirty")
+        return nbformat.read(self.lab.folder / self.path, as_version=4)
+
+    def reopen(self):
+        """Shuts the kernel down, closes the notebook and opens it again, with a new kernel and nothing run."""
+        self.page.evaluate(_CLOSE)
+        self.page.evaluate(_OPEN, self.path)
 
     def run(self, code):
         """Runs code in the notebook's kernel and returns what it printed. Raises AssertionError where it raised."""
@@ -283,9 +299,16 @@ _OPEN = """async (path) => {
   await widget.sessionContext.session.kernel.info;
 }"""
 
-_RUN = """async (limit) => {
+_RUN = """async ([cells, limit]) => {
+  const { content } = window.courseNotebook, command = cells ? "notebook:run-cell" : "notebook:run-all-cells";
+  if (cells) {
+    content.activeCellIndex = cells[0]; // the active cell runs with those selected
+    for (const place of cells) content.select(content.widgets[place]);
+    for (const { model } of content.widgets) model.trusted = true; // as running all would
+  }
   const late = new Promise((_, fail) => setTimeout(() => fail(new Error(`cells still run after ${limit} ms`)), limit));
-  await Promise.race([window.jupyterapp.commands.execute("notebook:run-all-cells"), late]);
+  await Promise.race([window.jupyterapp.commands.execute(command), late]);
+  content.deselectAll();
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 

@@ -300,6 +300,10 @@ def test_the_buttons_switch_all_and_try_each_alone(notebook):
                                         ".replace('−0.00', '0.00') for r in ablation.rises.ravel()]"))  # fmt: skip
     assert switches(notebook) == "11111111"
     ablation.get_by_role("switch", name=f"layer 0, head 3, loss {said[3]} when it alone is off").wait_for()
+    ablation.get_by_role("button", name="each alone").click()  # the same rises again are an answer too
+    notebook.expect("ablation._asked, ablation._answered", "(2, 2)")
+    notebook.page.wait_for_timeout(500)
+    assert ablation.locator(".course-ablation-waits").inner_text() == ""
 
 
 def test_after_many_quick_switches_the_last_state_wins(notebook):
@@ -375,6 +379,12 @@ def test_no_text_is_cut_or_covers_another_and_no_switch_moves_anything(notebook,
         assert notebook.find(".course-heads-root").evaluate_all(COVERED) == []
     finally:
         notebook.page.set_viewport_size({"width": 1280, "height": 1000})
+
+
+def test_what_fits_has_no_scrollbar(notebook):
+    """Two layers of four heads fit a page of 1280 pixels; six layers of twelve do not."""
+    wider = "nodes => nodes.map((node) => node.scrollWidth > node.clientWidth)"
+    assert notebook.find(".course-heads-scroll").evaluate_all(wider) == [False, True, False, False]
 
 
 def test_beside_the_maps_the_enlarged_head_takes_little_more_room_than_they(notebook):
@@ -459,6 +469,9 @@ def test_the_ablation_says_without_a_kernel_that_its_losses_are_of_other_heads(c
     page.get_by_role("switch", name="layer 0, head 3").click()
     page.wait_for_timeout(500)
     assert waits.inner_text() == "" and heard == []
+    page.get_by_role("button", name="each alone").click()
+    page.get_by_text("each alone: waiting for Python, which answers while the kernel runs").wait_for()
+    assert page.locator(".course-ablation-late").count() == 0, "the losses shown are right"
     page.context.close()
 
 

@@ -204,6 +204,10 @@ def test_every_number_of_the_softmax_tells_its_arithmetic(notebook):
     cells.nth(2).click()
     why = online.locator(".course-online-why")
     assert "e^(m_old − m_new) = e^(0.500 − 2.000) = 0.223" in why.inner_text()
+    powers = why.locator("[role=status] sup")
+    assert powers.all_text_contents() == ["(m_old − m_new)", "(0.500 − 2.000)"], "set as powers, and read as before"
+    assert powers.first.evaluate("power => getComputedStyle(power).verticalAlign") == "super"
+    assert why.locator("[role=status] sub").all_text_contents() == ["old", "new"]
     keyboard = notebook.page.keyboard
     keyboard.press("ArrowRight")
     keyboard.press("Enter")

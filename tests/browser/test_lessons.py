@@ -1,14 +1,70 @@
-"""Every lesson and every solution, opened in JupyterLab and run from top to bottom."""
+"""Every lesson in JupyterLab: its widgets run, and are found again when the notebook is opened another day.
 
+What its other cells give is nbval's to test, and solutions are nbval's alone: their widgets are those of the lessons.
+"""
+
+import nbformat
 import pytest
 
+from course_utils import views
+
 from .lab import REPOSITORY
+from .needed import needed_cells, widget_cells
 
-NOTEBOOKS = sorted([*REPOSITORY.glob("notebooks/*.ipynb"), *REPOSITORY.glob("solutions/*.ipynb")])
+LESSONS = {path.stem: path for path in sorted(REPOSITORY.glob("notebooks/*.ipynb"))}
+VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_lessons_open_and_run(lab, path):
-    with lab.open_file(path) as notebook:
+def read(name):
+    return nbformat.read(LESSONS[name], as_version=4)
+
+
+def texts(notebook, places):
+    """What the cells at these places show or print, as text."""
+    return [[part.get("text") or part.data["text/plain"] for part in notebook.cells[place].outputs] for place in places]
+
+
+def live(notebook, place):
+    return notebook.output(place).locator("[class^='course-']").first.is_visible()
+
+
+def test_every_widget_of_the_course_is_in_a_lesson():
+    lessons = [read(name) for name in LESSONS]
+    sources = "\n".join(lesson.cells[place].source for lesson in lessons for place in widget_cells(lesson))
+    assert [name for name in views.__all__ if f"{name}(" not in sources] == []
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_that_was_run_and_saved_shows_every_widget_when_it_is_opened_again(lab, name):
+    built = read(name)
+    widgets = [place for place in widget_cells(built) if "image/png" in built.cells[place].outputs[0].get("data", {})]
+    with lab.open_file(LESSONS[name], needed_cells(built)) as notebook:
+        for place in widgets:
+            notebook.wait(lambda place=place: live(notebook, place), f"cell {place} shows its widget")
         notebook.check_clean()
+        saved = notebook.save()
+        assert texts(saved, widgets) == texts(built, widgets), "needed_cells left a cell out that the widgets need"
+        assert all(live(notebook, place) for place in widgets)
+        notebook.check_clean()
+        notebook.reopen()
+        for place in widgets:
+            picture = notebook.output(place).locator("img")
+            notebook.wait(lambda picture=picture: picture.count() == 1, f"cell {place} shows its picture")
+            assert picture.evaluate("async (image) => { await image.decode(); return image.naturalWidth; }") > 100
         assert notebook.find(".jp-OutputArea-output:has-text('Error displaying widget')").count() == 0
+        notebook.check_clean()
+
+
+def test_a_page_that_was_saved_stays_live_and_saves_again(lab):
+    made = "import ipywidgets\nfrom course_utils.views import AttentionHeatmap"
+    cells = ["heatmap = AttentionHeatmap([[0.5, 0.5]] * 2, ['a', 'b'])\nheatmap", "ipywidgets.IntSlider()"]
+    with lab.open_cells([made, *cells]) as notebook:
+        row = notebook.find(".course-heatmap-side")
+        for shown in ("0", "1"):
+            saved = notebook.save()
+            notebook.run(f"heatmap.row = {shown}")
+            notebook.wait(lambda shown=shown: row.get_attribute("data-row") == shown, "the widget still hears Python")
+        _, (heatmap,), (slider,) = [cell.outputs for cell in saved.cells]
+        assert set(heatmap.data) == {"text/plain", "image/png"}
+        assert VIEW in slider.data, "without a picture the name is all there is"
+        notebook.check_clean()

@@ -1,0 +1,38 @@
+"""How a notebook with widgets is saved: an extension of Jupyter's server, on in every environment with the course.
+
+A widget that JupyterLab shows lives in the kernel. Its output names it (`widget-view+json`) and holds a picture of it.
+JupyterLab prefers the name to the picture, so a notebook that was run, saved and opened again another day would say
+"Error displaying widget: model not found". Saved without the name it shows the picture until the cell is run.
+"""
+
+_VIEW = "application/vnd.jupyter.widget-view+json"
+_STATE = "application/vnd.jupyter.widget-state+json"
+
+
+def without_lost_widgets(model, **_):
+    """Jupyter's pre-save hook: in the notebook to be saved, drop the name of each widget that has a picture.
+
+    model: Jupyter's contents model, changed in place; files and folders are let through, and the page that saves keeps
+        its live widgets. A widget without a picture keeps its name, and so does one whose state the notebook saves.
+    """
+    if model["type"] != "notebook" or not model.get("content"):
+        return
+    notebook = model["content"]
+    kept = notebook["metadata"].get("widgets", {}).get(_STATE, {}).get("state", {})
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {})
+            if _VIEW in shown and "image/png" in shown and shown[_VIEW].get("model_id") not in kept:
+                del shown[_VIEW]
+
+
+def _jupyter_server_extension_points():
+    return [{"module": __name__}]
+
+
+def _load_jupyter_server_extension(server):
+    """Nothing yet: Jupytext's extension, which loads after this one, puts a contents manager of its own in place."""
+
+
+async def _start_jupyter_server_extension(server):
+    server.contents_manager.register_pre_save_hook(without_lost_widgets)
