@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_utils.views.saving import without_lost_widgets
+from course_utils.views.saving import without_lost_widgets, without_python_version
 
 ROOT = Path(__file__).parents[1]
 BUILT = sorted([*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("solutions/*.ipynb"), *ROOT.glob("exercises/*.ipynb")])
@@ -38,8 +38,16 @@ def test_a_notebook_that_was_run_is_saved_as_it_was_built(path):
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 output.data[VIEW] = {"model_id": "m1", "version_major": 2, "version_minor": 1}
-    without_lost_widgets({"type": "notebook", "content": run}, path=path.name, contents_manager=None)
+    run.metadata.language_info |= {"version": "3.11.7", "file_extension": ".py", "codemirror_mode": {"name": "ipython"}}
+    for hook in (without_lost_widgets, without_python_version):
+        hook({"type": "notebook", "content": run}, path=path.name, contents_manager=None)
     assert run == built
+
+
+def test_another_notebook_keeps_what_its_kernel_is():
+    own = model(metadata={"language_info": {"name": "python", "version": "3.11.7"}})
+    without_python_version(own)
+    assert own["content"].metadata.language_info.version == "3.11.7"
 
 
 def test_a_widget_without_a_picture_keeps_its_name():
@@ -62,7 +70,8 @@ def test_a_widget_whose_state_is_saved_keeps_its_name():
 )
 def test_what_is_no_notebook_is_let_through(other):
     before = copy.deepcopy(other)
-    without_lost_widgets(other)
+    for hook in (without_lost_widgets, without_python_version):
+        hook(other)
     assert other == before
 
 

@@ -38,6 +38,7 @@ AS_THEY_ARE = (
     "LICENSE-TEXT",
     "requirements.lock",
     "environment.yml",
+    "setup.py",
     ".gitignore",
     "scripts/preflight.py",
     "labconfig",

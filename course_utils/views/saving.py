@@ -3,10 +3,14 @@
 A widget that JupyterLab shows lives in the kernel. Its output names it (`widget-view+json`) and holds a picture of it.
 JupyterLab prefers the name to the picture, so a notebook that was run, saved and opened again another day would say
 "Error displaying widget: model not found". Saved without the name it shows the picture until the cell is run.
+
+JupyterLab also writes into a notebook, as soon as it is opened, which Python its kernel is. In the course's own
+notebooks that is left out, so that opening and saving a lesson changes no line of it.
 """
 
 _VIEW = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
+BUILT_LANGUAGE = ("name", "pygments_lexer")
 
 
 def without_lost_widgets(model, **_):
@@ -26,6 +30,18 @@ def without_lost_widgets(model, **_):
                 del shown[_VIEW]
 
 
+def without_python_version(model, **_):
+    """Jupyter's pre-save hook: of the course's notebooks, keep of the kernel's language what the build writes.
+
+    model: Jupyter's contents model, changed in place. Other notebooks, files and folders are let through.
+    """
+    if model["type"] == "notebook" and model.get("content"):
+        metadata = model["content"]["metadata"]
+        if "course" in metadata and "language_info" in metadata:
+            language = metadata["language_info"]
+            metadata["language_info"] = {key: language[key] for key in BUILT_LANGUAGE if key in language}
+
+
 def _jupyter_server_extension_points():
     return [{"module": __name__}]
 
@@ -35,4 +51,5 @@ def _load_jupyter_server_extension(server):
 
 
 async def _start_jupyter_server_extension(server):
-    server.contents_manager.register_pre_save_hook(without_lost_widgets)
+    for hook in (without_lost_widgets, without_python_version):
+        server.contents_manager.register_pre_save_hook(hook)

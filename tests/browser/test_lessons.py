@@ -43,6 +43,7 @@ def test_a_lesson_that_was_run_and_saved_shows_every_widget_when_it_is_opened_ag
             notebook.wait(lambda place=place: live(notebook, place), f"cell {place} shows its widget")
         notebook.check_clean()
         saved = notebook.save()
+        assert saved.metadata == built.metadata
         assert texts(saved, widgets) == texts(built, widgets), "needed_cells left a cell out that the widgets need"
         assert all(live(notebook, place) for place in widgets)
         notebook.check_clean()
