@@ -322,7 +322,8 @@ def cases_of_day_1():
             yield from ((grade_id, gather(1, grade_id, answered(1, grade_id, answer))) for answer in answers)
     for grade_id in all_exercises(1):
         yield grade_id, reference_evidence(1, grade_id)
-        yield from ((grade_id, evidence) for _, evidence in mistake_evidence(1, grade_id))
+        for _, evidence in mistake_evidence(1, grade_id):
+            yield grade_id, {**evidence, "outcomes": list(evidence["outcomes"])}
     for score, weights in [
         (None, None),
         (2, [0.25, 0.25, 0.5]),
