@@ -100,15 +100,12 @@ class _CourseCell(IPyNbCell):
 
     def compare_outputs(self, test, ref, skip_compare=None):
         from course_utils.checks.evidence import MIME
-        from course_utils.checks.verdict import judge
+        from course_utils.grading.alike import evidence_alike
 
-        day = re.match(r"day(\d+)_", self.parent.path.name)
         for given, wanted in zip(test, ref, strict=False):
             given, wanted = (output.get("data", {}) for output in (given, wanted))
-            if day and MIME in given and MIME in wanted:
-                verdict = judge(int(day[1]), wanted[MIME]["exercise"], given[MIME], wanted[MIME])
-                if verdict.status == "passed" and given[MIME]["hidden"] == wanted[MIME]["hidden"]:
-                    given[MIME] = wanted[MIME]
+            if MIME in given and MIME in wanted and evidence_alike(self.parent.path.name, given[MIME], wanted[MIME]):
+                given[MIME] = wanted[MIME]
         return super().compare_outputs(test, ref, skip_compare)
 
 

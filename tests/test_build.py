@@ -1,5 +1,6 @@
 """The build: sources in, notebooks out; the same bytes every time, and a clear line when a source is wrong."""
 
+import base64
 import json
 import os
 import re
@@ -241,6 +242,25 @@ def test_a_forced_build_keeps_the_timings_of_unchanged_cells(tmp_path):
     before = files(root)
     building.build(root, force=True)
     assert files(root) == before
+
+
+def test_a_forced_build_keeps_a_picture_that_another_machine_drew_a_shade_otherwise(tmp_path):
+    drawn = "import base64, io\nimport numpy as np\nfrom matplotlib.image import imsave\nfile = io.BytesIO()\n"
+    drawn += "imsave(file, np.full((4, 6, 3), {}, np.uint8), format='png')\n"
+    shown = "from IPython.display import Image\n\nImage(file.getvalue())\n"
+    cell = "```{code-cell} ipython3\n" + drawn.format(100) + shown + "```\n"
+    building.build(course(tmp_path, lesson=HEADER + cell))
+    path = tmp_path / "notebooks/day1_small.ipynb"
+    for shade, kept in ((101, True), (120, False)):
+        notebook, world = read(path), {}
+        exec(drawn.format(shade), world)
+        there = base64.b64encode(world["file"].getvalue()).decode()
+        (output,) = notebook.cells[0].outputs
+        output.data["image/png"] = there
+        path.write_text(nbformat.writes(notebook) + "\n")
+        building.build(tmp_path, force=True)
+        assert (read(path).cells[0].outputs[0].data["image/png"].strip() == there) is kept
+        assert building.check(tmp_path) == []
 
 
 def test_kept_timings_are_numbered_anew_where_a_cell_was_put_before_them(tmp_path):

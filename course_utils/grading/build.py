@@ -3,8 +3,9 @@
     sources/lessons/X.md   -> notebooks/X.ipynb                      executed
     sources/exercises/X.md -> solutions/X.ipynb -> exercises/X.ipynb   executed; answers and hidden tests cut out
 
-A build of the same sources gives the same bytes, and executes only what changed. The functions take the folder that
-holds `sources/`, so that tests can build in a folder of their own.
+A build of the same sources gives the same bytes, and executes only what changed. On another machine cells may give
+outputs that differ a little (`alike.py` says how much); then those built before are kept. The functions take the folder
+that holds `sources/`, so that tests can build in a folder of their own.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import nbformat
 
+from course_utils.grading.alike import outputs_alike
 from course_utils.grading.errors import CourseError
 from course_utils.grading.execute import CellFailed, clean, execute
 from course_utils.grading.measured import IGNORED, verify_measured
@@ -149,6 +151,7 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
     if force or _disagreements(source, target, root):
         notebook = _execute(source, root, progress)
         _keep_ignored_outputs(notebook, target)
+        _keep_outputs_alike(notebook, target)
         notebook.metadata.course.outputs = _outputs_sha256(notebook)
     else:
         notebook = nbformat.read(target, as_version=4)
@@ -208,6 +211,16 @@ def _keep_ignored_outputs(notebook, target: Path) -> None:
         for output in cell.outputs:
             if "execution_count" in output:  # a cell above may be new
                 output.execution_count = cell.execution_count
+
+
+def _keep_outputs_alike(notebook, target: Path) -> None:
+    """Take from the notebook built before what this machine gives a little differently, as its cells are the same."""
+    before, _ = read_notebook(target)
+    known = {cell.id: cell for cell in before.cells if cell.cell_type == "code"} if before else {}
+    for cell in notebook.cells:
+        old = known.get(cell.id)
+        if old and cell.source == old.source and outputs_alike(target.name, cell.outputs, old.outputs):
+            cell.outputs = old.outputs
 
 
 def _ignored(notebook) -> Iterator[nbformat.NotebookNode]:
