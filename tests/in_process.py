@@ -1,7 +1,9 @@
-"""The `course` command run in the process of the tests, where the libraries that it needs are loaded."""
+"""Commands run in the process of the tests, where the libraries that they need are loaded."""
 
 import contextlib
 import io
+import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -23,3 +25,13 @@ def course(*arguments, cwd: Path | None = None) -> tuple[int, str, str]:
         patch.setattr(sys, "argv", ["course", *map(str, arguments)])
         cli.main()
     return ended.value.code or 0, out.getvalue(), err.getvalue()
+
+
+def script(path: Path, *arguments) -> str:
+    """What a script prints that is run as a program. It has to set no more than torch's threads: see `one_thread`."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+        patch.setattr(sys, "argv", [str(path), *map(str, arguments)])
+        patch.setenv("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))  # as it is again afterwards
+        runpy.run_path(str(path), run_name="__main__")
+    return out.getvalue()

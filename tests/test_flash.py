@@ -1,10 +1,7 @@
 """FlashAttention in Triton against float64: in the interpreter on a CPU, on the GPU where there is one."""
 
-import contextlib
-import io
 import json
 import os
-import runpy
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_process import script
 
 from course_utils.attention import flash, flash_backward, tensors, triton_setup
 from course_utils.attention.flash import flash_attention
@@ -442,23 +440,14 @@ def test_without_triton_the_import_says_what_is_missing():
     assert "these kernels need Triton, which has wheels for Linux only" in ran.stderr
 
 
-def as_a_command(script, *words):
-    ran = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+def as_a_command(path, *words):
+    ran = subprocess.run([sys.executable, path, *words], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr[-2000:]
     return ran.stdout
 
 
-def in_this_process(script, *words):
-    """What a script prints that is run here, where torch and Triton are loaded."""
-    said = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
-        patch.setattr(sys, "argv", [str(script), *map(str, words)])
-        runpy.run_path(str(script), run_name="__main__")
-    return said.getvalue()
-
-
 # The first starts fresh processes to measure memory, and so it has to be a program of its own.
-@pytest.mark.parametrize(("name", "run"), [("attention", as_a_command), ("tricks", in_this_process)])
+@pytest.mark.parametrize(("name", "run"), [("attention", as_a_command), ("tricks", script)])
 def test_the_gpu_benchmarks_run_whole_without_a_gpu_when_asked_for_tiny_sizes(name, run, tmp_path):
     said = run(GPU_BENCHMARKS / f"{name}.py", "--quick", "--out", tmp_path)
     (path,) = tmp_path.iterdir()
@@ -474,18 +463,18 @@ def test_the_gpu_benchmarks_run_whole_without_a_gpu_when_asked_for_tiny_sizes(na
 
 @interpreter_only
 def test_the_gpu_benchmarks_measure_nothing_without_a_gpu(tmp_path):
-    script = GPU_BENCHMARKS / "attention.py"
-    ran = subprocess.run([sys.executable, script, "--out", tmp_path], capture_output=True, text=True)
-    assert ran.returncode == 1 and "no GPU here: nothing to measure" in ran.stderr and not list(tmp_path.iterdir())
+    with pytest.raises(SystemExit, match="no GPU here: nothing to measure"):
+        script(GPU_BENCHMARKS / "attention.py", "--out", tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 # --- compiled for a Hopper GPU, which takes none --------------------------------------------------------------------
 
 
 def hopper(folder, *options):
-    script = Path(__file__).with_name("sm90.py")
+    program = Path(__file__).with_name("sm90.py")
     environment = os.environ | {"TRITON_CACHE_DIR": str(folder)}
-    ran = subprocess.run([sys.executable, script, *options], capture_output=True, text=True, env=environment)
+    ran = subprocess.run([sys.executable, program, *options], capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stderr[-2000:]
     return json.loads(ran.stdout)
 
