@@ -147,7 +147,7 @@ def main(quick=False, folder=records.LOCAL):
             f"\n{kind} attention, × is how many times faster than naive\n{time_table(times)}\n{findings[-1]}",
             flush=True,
         )
-    memory = measure_memory(memory_lengths, ["naive", "tiled 64"] if quick else IMPLEMENTATIONS)
+    memory = measure_memory(memory_lengths, ["naive"] if quick else IMPLEMENTATIONS)
     rows += [{"measured": "memory"} | row for row in memory]
     grown = memory_findings(memory)
     findings += grown

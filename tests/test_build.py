@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from in_process import course as course_command
 
 from course_utils.grading import build as building
 from course_utils.grading.errors import CourseError, SourceError
@@ -517,17 +518,14 @@ def test_saving_an_exercise_touches_no_source(copy):
     assert "# Mine" not in (copy / "sources/exercises/day1_small.md").read_text()
 
 
-def run(*arguments: str, cwd: Path):
-    return subprocess.run([sys.executable, "-m", "course_utils", *arguments], cwd=cwd, capture_output=True, text=True)
-
-
 def test_the_command_line_says_errors_in_one_line(copy, tmp_path):
-    assert run("check", cwd=copy).returncode == 0
+    assert course_command("check", cwd=copy)[0] == 0
     (copy / "notebooks/day1_small.ipynb").unlink()
-    assert run("check", cwd=copy).returncode == 1
-    unknown = run("build", "7", cwd=copy)
+    assert course_command("check", cwd=copy)[0] == 1
+    command = [sys.executable, "-m", "course_utils", "build", "7"]
+    unknown = subprocess.run(command, cwd=copy, capture_output=True, text=True)
     assert unknown.returncode == 2 and unknown.stderr.strip().splitlines()[-1].startswith("course: no day '7'")
     assert "Traceback" not in unknown.stderr
     (tmp_path / "empty").mkdir()
-    assert "no sources" in run("check", cwd=tmp_path / "empty").stderr
-    assert run("check", cwd=tmp_path / "empty").returncode == 2
+    code, _, complaint = course_command("check", cwd=tmp_path / "empty")
+    assert code == 2 and "no sources" in complaint

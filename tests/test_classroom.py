@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import nbformat
 import pytest
+from in_process import course
 
-from course_utils import cli
 from course_utils.grading import classroom
 from course_utils.grading.classroom import KeptResults, grade_class, result_key
 from course_utils.grading.collect import Submission
@@ -290,24 +290,12 @@ def start_command(*arguments, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """The command in this process: its exit status, its lines and what it says on stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["course", "grade", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return ended.value.code or 0, said.out.splitlines(), said.err
-
-    return run
-
-
-def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path, command):
+def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path):
     names = ["ada", "[b]é\x1b[31m\nbob", "cyd"]
     handed_in(tmp_path / "class", **dict(zip(names, [notebook(), notebook(remark="b"), b"{"], strict=True)))
-    code, lines, complaint = command(tmp_path / "class", "--day", "1", "--out", tmp_path / "out", "--jobs", "2")
+    arguments = [tmp_path / "class", "--day", "1", "--out", tmp_path / "out", "--jobs", "2"]
+    code, said, complaint = course("grade", *arguments)
+    lines = said.splitlines()
     assert (code, complaint, len(lines)) == (0, "", 5)
     assert lines[-2].startswith("3 submissions; 0 with all points; 0 % of the points on average; 1 unreadable")
     assert sum("0 of 25 points" in line for line in lines) == 2 and sum("unreadable: " in line for line in lines) == 1
@@ -315,9 +303,9 @@ def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path, command
     assert len(order) == 3 and order[0] != order[1]
 
 
-def test_a_folder_without_notebooks_is_an_error_in_one_line(tmp_path, command):
-    code, lines, complaint = command(tmp_path)
-    assert (code, lines, complaint.count("\n")) == (2, [], 1)
+def test_a_folder_without_notebooks_is_an_error_in_one_line(tmp_path):
+    code, said, complaint = course("grade", tmp_path)
+    assert (code, said, complaint.count("\n")) == (2, "", 1)
     assert "no notebooks" in complaint
 
 
@@ -356,7 +344,7 @@ def _interrupt(running, number, out):
     running.send_signal(number)
 
 
-def test_a_run_that_was_stopped_leaves_nothing_running_and_is_taken_up_again(tmp_path, command):
+def test_a_run_that_was_stopped_leaves_nothing_running_and_is_taken_up_again(tmp_path):
     scratch, out = tmp_path / "scratch", tmp_path / "out"
     scratch.mkdir()
     mine = handed_in(tmp_path / "class", ada=notebook(), bob=notebook(remark="b"), cyd=notebook({"scale_scores": SLOW}))
@@ -368,8 +356,8 @@ def test_a_run_that_was_stopped_leaves_nothing_running_and_is_taken_up_again(tmp
     assert (running.returncode, complaint) == (130, said)
     assert (_processes_of(scratch), list(scratch.iterdir())) == ([], [])
     mine[2].path.write_bytes(notebook({"scale_scores": RIGHT}))
-    code, lines, _ = command(*arguments)
-    assert code == 0 and "2 not run again" in lines[-2]
+    code, said, _ = course("grade", *arguments)
+    assert code == 0 and "2 not run again" in said.splitlines()[-2]
     assert [each["score"] for each in json.loads((out / "grades.json").read_text())["submissions"]] == [0, 0, 1]
 
 

@@ -4,16 +4,19 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from in_process import course
 from typer.testing import CliRunner
 
 from course_utils.checks.exercise import days_with_exercises
 from course_utils.cli import app
-from course_utils.grading import confinement
+from course_utils.grading import confinement, kernel, plugin
 from course_utils.grading.confinement import write_kernel_library
 from course_utils.grading.grade import Settings, day_in_cells, day_in_name, grade_notebook
 from course_utils.grading.kernel import Limits
@@ -25,7 +28,7 @@ from course_utils.grading.submission import Question, Unreadable, read_answers, 
 ROOT = Path(__file__).parents[1]
 UNFILLED = release_exercise(COURSE.notebook(1))  # not the file in exercises/, which a learner may have solved
 IDS = [question.grade_id for question in COURSE.questions(1)]
-QUICK = Settings(limits=Limits(cell_seconds=4))
+QUICK = Settings(limits=Limits(cell_seconds=1.5))
 UNSHIFTED = "def softmax_row(row):\n    e = [math.exp(x) for x in row]\n    return [x / sum(e) for x in e]"
 
 
@@ -303,7 +306,8 @@ HOSTILE = {
 }
 
 
-def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path):
+def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel, "LONGEST_END", 0.3)  # spent on each flood, and decides over messages only
     heard = []
     graded = grade_notebook(
         submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), settings=QUICK, on_result=heard.append
@@ -420,10 +424,20 @@ def test_an_interrupt_stops_the_grading(tmp_path):
         grade_notebook(submission(tmp_path), on_result=interrupt)
 
 
-def test_when_the_time_of_the_notebook_is_up_the_rest_is_timeout_and_what_passed_stays(tmp_path):
+def test_when_the_time_of_the_notebook_is_up_the_rest_is_timeout_and_what_passed_stays(tmp_path, monkeypatch):
     sleeper = "import time\ndef find_the_bug(): pass\ntime.sleep(60)"
-    short = Settings(seconds=12, limits=Limits(cell_seconds=60))
-    graded = grade_notebook(submission(tmp_path, {"soft_lookup": sleeper}), settings=short)
+    long = Settings(seconds=300, limits=Limits(cell_seconds=60))
+    began, ahead = time.monotonic(), [0.0]
+
+    def leave_a_second(result):
+        """When the exercise before the sleeper has its result, put the grader's clock forward."""
+        if result.id == "attention_batched":
+            ahead[0] = began + long.seconds - 1 - time.monotonic()
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead[0], sleep=time.sleep)
+    for module in (kernel, plugin):
+        monkeypatch.setattr(module, "time", clock)
+    graded = grade_notebook(submission(tmp_path, {"soft_lookup": sleeper}), settings=long, on_result=leave_a_second)
     assert outcome(graded) == dict.fromkeys(["soft_lookup", "self_attention", "find_the_bug"], "timeout")
     assert graded.score == 16
     assert graded.seconds < 30
@@ -532,15 +546,13 @@ def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
 # The command --------------------------------------------------------------------------------------------------------
 
 
-def command(*arguments, cwd):
-    ran = subprocess.run([sys.executable, "-m", "course_utils", *arguments], cwd=cwd, capture_output=True, text=True)
-    return ran.returncode, ran.stdout, ran.stderr
-
-
 def test_the_command_grades_and_reports(tmp_path):
     submission(tmp_path, {"softmax_row": UNSHIFTED})
-    code, said, _ = command("grade", "day1_ada.ipynb", "--out", "grades", "--fail-under", "92", cwd=tmp_path)
-    assert (code, "23 of 25 points" in said) == (0, True)
+    command = [sys.executable, "-m", "course_utils", "grade", "day1_ada.ipynb"]
+    ran = subprocess.run(
+        [*command, "--out", "grades", "--fail-under", "92"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (ran.returncode, "23 of 25 points" in ran.stdout) == (0, True)
     (graded,) = json.loads((tmp_path / "grades" / "grades.json").read_text())["submissions"]
     assert (graded["student"], graded["score"]) == ("day1_ada", 23)
 
@@ -566,7 +578,7 @@ def test_the_command_grades_and_reports(tmp_path):
 )
 def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, said):
     nbformat.write(UNFILLED, tmp_path / "day1_x.ipynb")
-    code, _, complaint = command("grade", *arguments, cwd=tmp_path)
+    code, _, complaint = course("grade", *arguments, cwd=tmp_path)
     assert code == 2
     assert said in complaint
     assert complaint.count("\n") == 1, complaint
@@ -583,5 +595,5 @@ def test_confinement_that_is_asked_for_and_cannot_be_had_is_an_error(tmp_path, m
 
 def test_too_few_points_give_status_1(tmp_path):
     nbformat.write(UNFILLED, tmp_path / "day1_x.ipynb")
-    code, _, said = command("grade", "day1_x.ipynb", "--fail-under", "1", cwd=tmp_path)
+    code, _, said = course("grade", "day1_x.ipynb", "--fail-under", "1", cwd=tmp_path)
     assert (code, said) == (1, "course: 0 of 25 points, below 1 %\n")

@@ -116,13 +116,32 @@ def test_two_layers_learn_it_from_any_seed_and_one_layer_does_not():
 # --- training -------------------------------------------------------------------------------------------------------
 
 
-def test_the_same_seed_trains_the_same_model():
-    curves = [induction.train(n_layers=1, seed=3, steps=20)[1] for _ in range(2)]
+def test_the_same_seed_trains_the_same_model(monkeypatch):
+    monkeypatch.setattr(induction, "EVERY", 3)
+    curves = [induction.train(n_layers=1, seed=3, steps=3)[1] for _ in range(2)]
     assert curves[0] == curves[1]
-    assert [row["step"] for row in curves[0]] == [0, 20]
-    assert induction.train(n_layers=1, seed=4, steps=20)[1] != curves[0]
+    assert [row["step"] for row in curves[0]] == [0, 3]
+    others = induction.train(n_layers=1, seed=4, steps=3)[1]
+    assert all(other["loss"] != row["loss"] for other, row in zip(others, curves[0], strict=True))
 
 
+def test_training_begins_as_that_of_the_stored_model_did():
+    """The curve of the whole training, which is left at its second row: there rounding has not grown yet."""
+    began = []
+
+    def leave_at_the_second(row):
+        began.append(row)
+        if len(began) == 2:
+            raise StopIteration
+
+    with pytest.raises(StopIteration):
+        induction.train(progress=leave_at_the_second)
+    assert [row["step"] for row in began] == [0, 20]
+    for row, stored in zip(began, induction.recorded()["rows"][0]["curve"], strict=False):
+        assert row == pytest.approx(stored, abs=5e-4)
+
+
+@pytest.mark.thorough("the model that repeats is trained again")
 def test_training_again_gives_the_stored_model_within_the_stated_tolerance():
     model, curve = induction.train()
     stored = induction.recorded()["rows"][0]["curve"][-1]
@@ -133,6 +152,7 @@ def test_training_again_gives_the_stored_model_within_the_stated_tolerance():
 
 def test_a_model_is_stored_and_loaded_in_half_precision(tmp_path):
     model, _ = induction.train(steps=1)
+    assert not model.training
     loaded = induction.load(induction.save(model, tmp_path).parent)
     for name, value in model.state_dict().items():
         torch.testing.assert_close(loaded.state_dict()[name], value.half().float(), rtol=0, atol=0)

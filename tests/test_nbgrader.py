@@ -13,6 +13,7 @@ import pytest
 
 from course_utils.checks.evidence import draw_rungs
 from course_utils.checks.exercise import days_with_exercises
+from course_utils.grading.grade import grade_notebook
 from course_utils.grading.official import COURSE, checks_of, reference_answers
 
 ROOT = Path(__file__).parents[1]
@@ -29,17 +30,25 @@ BY_HEART = f"""def softmax_row(row):
 FILLED_IN = "order_output = [1.53, 1.47]\ndelayed_output = [1.42, 1.58]\n# YOUR CODE HERE\nraise NotImplementedError()"
 
 
+THOROUGH = pytest.mark.thorough("nbgrader validates and grades our notebooks")
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """A course folder of nbgrader with one assignment a day, each generated; everything it writes stays in there."""
-    folder = tmp_path_factory.mktemp("nbgrader")
-    for day in DAYS:
+    folder = course_folder(tmp_path_factory.mktemp("nbgrader"), DAYS)
+    return SimpleNamespace(folder=folder, made=run(folder, sys.executable, "-c", GENERATE, *days_named(DAYS)))
+
+
+def course_folder(folder, days):
+    for day in days:
         (folder / "source" / f"day{day}").mkdir(parents=True)
         shutil.copy(COURSE.path(day), folder / "source" / f"day{day}")
-    made = [nbgrader(folder, "generate_assignment", "day1", "--create")]
-    rest = [f"day{day}" for day in DAYS if day != 1]
-    made.append(run(folder, sys.executable, "-c", GENERATE, *rest))
-    return SimpleNamespace(folder=folder, made=made)
+    return folder
+
+
+def days_named(days):
+    return [f"day{day}" for day in days]
 
 
 GENERATE = """
@@ -80,13 +89,22 @@ def graded(notebook, kind):
     return {cell.id: cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get(kind)}
 
 
+def complaints(made):
+    said = [line for line in (made.stdout + made.stderr).splitlines() if "WARNING" in line or "ERROR" in line]
+    return [line for line in said if "No nbgrader_config.py" not in line]
+
+
 def test_a_release_is_made_of_every_day_without_a_word_of_complaint(course):
-    for made in course.made:
-        said = [line for line in (made.stdout + made.stderr).splitlines() if "WARNING" in line or "ERROR" in line]
-        assert made.returncode == 0 and [line for line in said if "No nbgrader_config.py" not in line] == [], (
-            made.stderr
-        )
-    assert sorted(path.name for path in (course.folder / "release").iterdir()) == [f"day{day}" for day in DAYS]
+    assert course.made.returncode == 0 and complaints(course.made) == [], course.made.stderr
+    assert sorted(path.name for path in (course.folder / "release").iterdir()) == days_named(DAYS)
+
+
+@THOROUGH
+def test_the_command_makes_the_same_release(course, tmp_path):
+    made = nbgrader(course_folder(tmp_path, [1]), "generate_assignment", "day1", "--create")
+    assert made.returncode == 0 and complaints(made) == [], made.stderr
+    of_command, of_api = ((folder / "release/day1" / DAY1).read_bytes() for folder in (tmp_path, course.folder))
+    assert of_command == of_api
 
 
 @pytest.mark.parametrize("day", DAYS)
@@ -103,6 +121,7 @@ def test_a_release_has_stubs_no_hidden_test_and_all_points(course, day):
     assert points == {f"check_{q.grade_id}": q.points for q in COURSE.questions(day)}
 
 
+@THOROUGH
 def test_validate_passes_the_solutions_and_says_of_a_release_what_is_missing(course):
     said = nbgrader(course.folder, "validate", f"source/day1/{DAY1}", f"release/day1/{DAY1}").stdout
     assert said.startswith("Success! Your notebook passes all the tests.\n")
@@ -112,12 +131,18 @@ def test_validate_passes_the_solutions_and_says_of_a_release_what_is_missing(cou
 
 
 @pytest.fixture(scope="module")
-def scores(course):
-    """What nbgrader's autograde gives each submission of day 1: points by check."""
+def mistaken(course):
+    """Answers of day 1 of which two are wrong, in a notebook that nbgrader released, as a student hands it in."""
     right = reference_answers(COURSE.notebook(1))
-    submit(course, "solutions", right)
+    answers = {**right, "scale_scores": BY_D_K, "softmax_row": BY_HEART, "by_hand_two": FILLED_IN}
+    return submit(course, "mistaken", answers)
+
+
+@pytest.fixture(scope="module")
+def scores(course, mistaken):
+    """What nbgrader's autograde gives each submission of day 1: points by check."""
+    submit(course, "solutions", reference_answers(COURSE.notebook(1)))
     submit(course, "unfilled", {})
-    submit(course, "mistaken", {**right, "scale_scores": BY_D_K, "softmax_row": BY_HEART, "by_hand_two": FILLED_IN})
     done = nbgrader(course.folder, "autograde", "day1", "--create")
     assert done.returncode == 0, done.stderr
     from nbgrader.api import Gradebook
@@ -136,27 +161,29 @@ def submit(course, student, answers):
     folder = course.folder / "submitted" / student / "day1"
     folder.mkdir(parents=True)
     nbformat.write(notebook, folder / DAY1)
+    return folder / DAY1
 
 
 def full_points():
     return {question.grade_id: question.points for question in COURSE.questions(1)}
 
 
+@THOROUGH
 def test_autograde_gives_the_solutions_all_points(scores):
     assert scores["solutions"] == full_points()
 
 
+@THOROUGH
 def test_autograde_gives_a_release_as_it_is_nothing(scores):
     assert scores["unfilled"] == dict.fromkeys(full_points(), 0)
 
 
+@THOROUGH
 def test_autograde_takes_the_points_of_a_wrong_answer_and_of_one_learnt_by_heart_and_no_others(scores):
     assert scores["mistaken"] == full_points() | {"scale_scores": 0, "softmax_row": 0}
 
 
-def test_a_notebook_that_nbgrader_released_passes_and_fails_the_same_exercises_in_our_grader(course, scores):
-    from course_utils.grading.grade import grade_notebook
-
-    ours = grade_notebook(course.folder / "submitted" / "mistaken" / "day1" / DAY1)
-    passed = {result.id: result.status == "passed" for result in ours.exercises}
-    assert passed == {grade_id: score > 0 for grade_id, score in scores["mistaken"].items()}
+def test_our_grader_takes_a_notebook_that_nbgrader_released_and_passes_and_fails_the_same_exercises(mistaken):
+    ours = grade_notebook(mistaken)
+    assert {result.id for result in ours.exercises if result.status != "passed"} == {"scale_scores", "softmax_row"}
+    assert {result.id for result in ours.exercises} == set(full_points())

@@ -1,6 +1,7 @@
 """Figures and widgets without a browser: what they refuse, print, draw and explain."""
 
 import base64
+import functools
 import itertools
 import json
 import re
@@ -98,29 +99,37 @@ def test_every_widget_of_the_course_is_tried_here():
     assert sorted(MADE) == views.__all__
 
 
-@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@functools.cache
+def shown_twice(name):
+    """The mimebundle and the page of two widgets that were made alike."""
+    return [(widget._repr_mimebundle_(), static_page(widget, "T & <T>")) for widget in (MADE[name](), MADE[name]())]
+
+
+@pytest.mark.parametrize("name", MADE)
 class TestEveryWidget:
-    def test_text_and_picture_are_the_same_on_every_run(self, make):
-        (first, seen), (second, _) = make()._repr_mimebundle_(), make()._repr_mimebundle_()
+    def test_text_and_picture_are_the_same_on_every_run(self, name):
+        ((first, seen), _), ((second, _), _) = shown_twice(name)
         for mime in ("text/plain", "image/png"):
             assert first[mime] == second[mime]
         assert "0x" not in first["text/plain"] and not re.search(r"[-−]0\.0+\b", first["text/plain"])
         assert set(first) == {"text/plain", "image/png", "application/vnd.jupyter.widget-view+json"}
         assert seen["image/png"]["alt"] and 100 < seen["image/png"]["width"] <= 960
 
-    def test_the_picture_is_a_png_without_software_or_time(self, make):
-        data = base64.b64decode(make()._repr_mimebundle_()[0]["image/png"])
+    def test_the_picture_is_a_png_without_software_or_time(self, name):
+        ((bundle, _), _), _ = shown_twice(name)
+        data = base64.b64decode(bundle["image/png"])
         assert data.startswith(b"\x89PNG")
         assert b"tEXt" not in data and b"tIME" not in data
 
-    def test_its_page_needs_nothing_from_elsewhere(self, make):
-        page = static_page(make(), "T & <T>")
-        assert page == static_page(make(), "T & <T>")
+    def test_its_page_needs_nothing_from_elsewhere(self, name):
+        (_, page), (_, again) = shown_twice(name)
+        assert page == again
         assert "<title>T &amp; &lt;T&gt;</title>" in page
         assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # the name of a namespace, never fetched
 
-    def test_it_never_calls_remove_child(self, make):
-        assert "removeChild" not in static_page(make(), "")  # browser/lab.py lets JupyterLab's own error of it pass
+    def test_it_never_calls_remove_child(self, name):
+        (_, page), _ = shown_twice(name)
+        assert "removeChild" not in page  # browser/lab.py lets JupyterLab's own error of it pass
 
 
 class TestHeatmap:

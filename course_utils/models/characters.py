@@ -205,7 +205,7 @@ def _next_token_loss(model, windows):
 def main(quick=False, folder=STORED):
     """Train both models, write their checkpoints and what was measured to the folder."""
     torch.set_num_threads(1)
-    where, steps, averaged, rows = environment(), 20 if quick else STEPS, 5 if quick else 25, []
+    where, steps, averaged, rows = environment(), 10 if quick else STEPS, 5 if quick else 25, []
     text = held_out_text()[: 2 * CONTEXT] if quick else held_out_text()
     for name in NAMES:
         model, losses = train(name, steps, progress=_print_progress)

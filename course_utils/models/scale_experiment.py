@@ -237,7 +237,7 @@ def _look_inside(model, unseen):
 def main(quick=False, folder=STORED):
     """Train every scale, rate and seed, print the summary, and write the result to the folder."""
     torch.set_num_threads(1)
-    chosen, seeds, steps, averaged = (SETTINGS[1:2], SEEDS[:2], 20, 5) if quick else (SETTINGS, SEEDS, STEPS, 10)
+    chosen, seeds, steps, averaged = (SETTINGS[1:2], SEEDS[:2], 10, 5) if quick else (SETTINGS, SEEDS, STEPS, 10)
     where = environment()
     runs = [
         {"scale": name, "rate": rate, "start": start, "seed": seed}
@@ -245,7 +245,7 @@ def main(quick=False, folder=STORED):
         for name in SCALES
         for seed in seeds
     ]
-    with _two_processes() as pool:
+    with _processes(1 if quick else 2) as pool:
         trained = pool.map(train, *zip(*(_arguments(run, steps) for run in runs), strict=True))
         rows = [run | _stored(result, averaged) for run, result in zip(runs, trained, strict=True)]
     settings = {
@@ -259,10 +259,10 @@ def main(quick=False, folder=STORED):
     print(f"\nwritten: {records.write(BENCHMARK, where, settings, rows, findings, folder)}")
 
 
-def _two_processes():
-    """Two processes of one thread each, for numbers that do not depend on how many there are."""
+def _processes(count):
+    """Processes of one thread each, for numbers that do not depend on how many there are."""
     fresh = multiprocessing.get_context("spawn")  # a forked process would share torch's state
-    return ProcessPoolExecutor(2, fresh, initializer=torch.set_num_threads, initargs=(1,))
+    return ProcessPoolExecutor(count, fresh, initializer=torch.set_num_threads, initargs=(1,))
 
 
 def _arguments(run, steps):
