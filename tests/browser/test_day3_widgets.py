@@ -266,7 +266,7 @@ def test_no_change_of_mask_family_or_verdict_moves_anything(notebook, width):
     def settled():
         notebook.run("pass")
         notebook.wait(lambda: notebook.find(".course-painter-waits").count() == 0, "all verdicts have arrived")
-        notebook.page.wait_for_timeout(100)
+        notebook.settle()
 
     notebook.page.set_viewport_size({"width": width, "height": 1000})
     try:
