@@ -108,7 +108,7 @@ class Lab:
             raise
 
     def open_cells(self, cells):
-        """A notebook of these code cells, opened and run, in the kernel that all such notebooks use in turn."""
+        """A notebook of these code cells, opened and run in the kernel that all such notebooks use, one at a time."""
         self.made += 1
         name = f"widgets_{self.made}.ipynb"
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
