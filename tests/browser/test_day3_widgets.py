@@ -65,14 +65,13 @@ def weights(notebook, selector):
 
 def drag(notebook, selector, *cells):
     mouse = notebook.page.mouse
-    for place, cell in enumerate(cells):
-        found = box(notebook, selector, *cell)
-        if place == 0:
-            found.scroll_into_view_if_needed()
-        area = found.bounding_box()
-        mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
-        if place == 0:
-            mouse.down()
+    box(notebook, selector, *cells[0]).scroll_into_view_if_needed()
+    areas = [box(notebook, selector, *cell).bounding_box() for cell in cells]
+    (x, y), *others = [(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2) for area in areas]
+    mouse.move(x, y)
+    mouse.down()
+    for x, y in others:
+        mouse.move(x, y)
     mouse.up()
 
 
