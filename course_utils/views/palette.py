@@ -4,6 +4,8 @@ Roles take their hues from Okabe and Ito (2008); weights run along ColorBrewer's
 so that the order survives in grey.
 """
 
+import functools
+
 QUERY = "#0072B2"
 KEY = "#D55E00"
 VALUE = "#009E73"
@@ -16,6 +18,7 @@ ROLES = {"query": QUERY, "key": KEY, "value": VALUE, "output": OUTPUT}
 _BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
 
 
+@functools.cache
 def ramp():
     """The 256 colours for weights 0 to 1, as (red, green, blue) tuples of 0 to 255."""
     stops = [_rgb(colour) for colour in _BLUES]
@@ -25,7 +28,7 @@ def ramp():
         left = min(int(place), len(stops) - 2)
         part = place - left
         colours.append(tuple(round(a + (b - a) * part) for a, b in zip(stops[left], stops[left + 1], strict=True)))
-    return colours
+    return tuple(colours)
 
 
 def ramp_bytes():
@@ -33,6 +36,7 @@ def ramp_bytes():
     return bytes(part for colour in ramp() for part in colour)
 
 
+@functools.cache
 def light_ink_from():
     """The first level of the ramp on which white text reads better than black."""
     return next(level for level, colour in enumerate(ramp()) if _luminance(colour) < 0.179)

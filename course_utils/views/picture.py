@@ -38,12 +38,7 @@ class Picture:
 
 def png(fig):
     """PNG bytes of a figure on white, 1.5 pixels a CSS pixel, without time stamp or software name."""
-    buffer = io.BytesIO()
-    fig.savefig(buffer, format="png", dpi=144, facecolor="white", metadata={"Software": None}, pil_kwargs=_SMALL)
-    return buffer.getvalue()
-
-
-_SMALL = {"optimize": True}
+    return _saved(fig, optimize=True)
 
 
 def small_png(fig):
@@ -51,8 +46,14 @@ def small_png(fig):
     from PIL import Image
 
     buffer = io.BytesIO()
-    with Image.open(io.BytesIO(png(fig))) as image:
+    with Image.open(io.BytesIO(_saved(fig, compress_level=0))) as image:
         image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True)
+    return buffer.getvalue()
+
+
+def _saved(fig, **options):
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", dpi=144, facecolor="white", metadata={"Software": None}, pil_kwargs=options)
     return buffer.getvalue()
 
 

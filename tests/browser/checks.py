@@ -6,7 +6,7 @@ from .lab import PATIENCE
 def check_hover(notebook, selector, patience=PATIENCE):
     """Hovering a row shows it beside the grid."""
     notebook.page.mouse.move(2, 2)
-    _grid(notebook, selector, patience).hover(position={"x": 160, "y": 70}, timeout=patience)
+    _grid(notebook, selector, patience).hover(position={"x": 160, "y": 70})
     notebook.wait(lambda: shown_row(notebook, selector) != "", "hovering shows a row", patience)
 
 
@@ -33,10 +33,10 @@ def check_enter_pins(notebook, selector, name, patience=PATIENCE):
 def check_click_pins(notebook, selector, name, patience=PATIENCE):
     """A click pins the row in Python; a second click unpins it."""
     grid = _grid(notebook, selector, patience)
-    grid.click(position={"x": 160, "y": 70}, timeout=patience)
+    grid.click(position={"x": 160, "y": 70})
     notebook.wait(lambda: notebook.python(f"{name}.row") == shown_row(notebook, selector), "a click pins", patience)
     assert shown_row(notebook, selector) != ""
-    grid.click(position={"x": 160, "y": 70}, timeout=patience)
+    grid.click(position={"x": 160, "y": 70})
     notebook.wait(lambda: notebook.python(f"{name}.row") == "None", "a second click unpins", patience)
 
 
@@ -54,4 +54,4 @@ def _grid(notebook, selector, patience):
 def _focus(notebook, selector, patience):
     _grid(notebook, selector, patience)
     notebook.page.mouse.move(2, 2)
-    notebook.find(selector).locator("[tabindex='0']").focus(timeout=patience)
+    notebook.find(selector).locator("[tabindex='0']").focus()

@@ -36,6 +36,38 @@ def lab(chromium, tmp_path_factory):
         lab.close()
 
 
+@pytest.fixture(scope="session")
+def offline(chromium):
+    """A page that reaches files only and whose clock tests may turn, and a list of what it says and asks for."""
+    context, heard = chromium.new_context(offline=True), []
+    page = context.new_page()
+    page.clock.install()
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else heard.append(r.url))
+    yield page, heard
+    context.close()
+
+
+@pytest.fixture
+def alone(offline, tmp_path):
+    """`alone(widget)` shows a widget on a page of its own, without a kernel; nothing must go wrong on it."""
+    from course_utils.views.static_page import static_page
+
+    page, heard = offline
+    heard.clear()
+
+    def shown(widget, title="A page"):
+        file = tmp_path / "page.html"
+        file.write_text(static_page(widget, title), encoding="utf-8")
+        page.goto(file.as_uri())
+        page.locator("#widget > :not(img)").first.wait_for()
+        return page
+
+    yield shown
+    assert page.locator("#widget > img").count() == 0 and heard == []
+
+
 @pytest.fixture(scope="module")
 def opened(lab, request):
     """A notebook of the module's CELLS that has run; at the end nothing must have gone wrong in it."""

@@ -44,6 +44,22 @@ _SETTINGS = {
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
 }
 
+# What takes seconds to start in the server and shows nothing on the page.
+_NOT_SERVED = ("nbgrader.server_extensions.formgrader",)
+
+# Without it the second of two small messages from the kernel waits 40 ms for the page to acknowledge the first.
+_AT_ONCE = """
+from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
+
+opened = KernelWebsocketHandler.open
+
+async def open_at_once(self, *arguments, **names):
+    self.set_nodelay(True)
+    return await opened(self, *arguments, **names)
+
+KernelWebsocketHandler.open = open_at_once
+"""
+
 
 @contextlib.contextmanager
 def launched():
@@ -73,6 +89,7 @@ class Lab:
         self.console, self.outside, self.made = [], [], 0
         try:
             self._wait_for_server()
+            self.kernel = self._asked("kernels", name="python3", path="")["id"]  # it starts while the page loads
             self.context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
             self.context.route("**/*", self._route)
             self.page = self.context.new_page()
@@ -91,12 +108,13 @@ class Lab:
             raise
 
     def open_cells(self, cells):
-        """A notebook of these code cells, opened and run."""
+        """A notebook of these code cells, opened and run in the kernel that all such notebooks use, one at a time."""
         self.made += 1
         name = f"widgets_{self.made}.ipynb"
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.folder / name)
+        self._asked("sessions", path=name, name=name, type="notebook", kernel={"id": self.kernel})
         return Notebook(self, name)
 
     def open_file(self, path, cells):
@@ -128,6 +146,7 @@ class Lab:
         settings = folder / "config" / "labconfig" / "default_setting_overrides.json"
         settings.parent.mkdir(parents=True)
         settings.write_text(json.dumps(_SETTINGS))
+        (folder / "config" / "jupyter_server_config.py").write_text(_AT_ONCE)
         shutil.copy(REPOSITORY / "labconfig" / "page_config.json", settings.parent)
         # The kernel is the one beside this Python: these folders are looked at before sys.prefix, not instead of it.
         environment = dict(
@@ -155,6 +174,7 @@ class Lab:
             "--LabApp.expose_app_in_browser=True",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
             "--LabApp.news_url=None",
+            *(f"--ServerApp.jpserver_extensions={name}=False" for name in _NOT_SERVED),
         ]
         with self.log.open("wb") as log:
             return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
@@ -170,6 +190,12 @@ class Lab:
                     break
                 time.sleep(0.1)
         raise RuntimeError(f"JupyterLab did not start:\n{self.log.read_text(errors='replace')[-3000:]}")
+
+    def _asked(self, what, **body):
+        """The answer of the server's REST API to a POST."""
+        data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/api/{what}", data, headers)) as answer:
+            return json.load(answer)
 
     def _route(self, route):
         if route.request.url.startswith((self.url, "data:", "blob:")):
@@ -198,7 +224,7 @@ class Notebook:
         return self
 
     def __exit__(self, *_):
-        self.page.evaluate(_CLOSE)
+        self.page.evaluate(_CLOSE, self.lab.kernel)
 
     def find(self, selector):
         """Playwright's locator, within this notebook."""
@@ -232,15 +258,34 @@ class Notebook:
 
     def expect(self, expression, value, patience=PATIENCE):
         """Waits until an expression in Python has this repr: a widget's change may be on its way."""
-        told = f"{expression} becomes {value}, it is {self.python(expression)}"
-        self.wait(lambda: self.python(expression) == value, told, patience)
+        seen = [None]
+
+        def becomes():
+            seen[0] = self.python(expression)
+            return seen[0] == value
+
+        self.wait(becomes, lambda: f"{expression} becomes {value}, it is {seen[0]}", patience)
 
     def wait(self, condition, what, patience=PATIENCE):
         """Waits until condition() holds. Raises AssertionError saying what did not happen."""
         deadline = time.monotonic() + patience / 1000
         while not condition():
-            assert time.monotonic() < deadline, f"within {patience / 1000:g} s it did not happen that {what}"
+            told = what() if callable(what) else what
+            assert time.monotonic() < deadline, f"within {patience / 1000:g} s it did not happen that {told}"
             self.page.wait_for_timeout(25)
+
+    def settle(self):
+        """Waits until the outputs of the cells keep their places, as after a change of the window's size."""
+        self.page.evaluate(_SETTLE)
+
+    @contextlib.contextmanager
+    def hand_clock(self):
+        """Clocks that start meanwhile (setInterval) stand still: `tick()` lets each go off once, `tick(n)` n times."""
+        self.page.evaluate(_STOP_CLOCKS)
+        try:
+            yield lambda times=1: self.page.evaluate("(n) => { while (n--) window.courseTick(); }", times)
+        finally:
+            self.page.evaluate("() => window.courseStart()")
 
     def cell_errors(self):
         """What cells raised, one line each."""
@@ -264,15 +309,17 @@ class Notebook:
         found = {name: list(items) for name, items in found.items() if items}
         assert not found, json.dumps(found, indent=2, ensure_ascii=False)
 
-    def check_accessible(self, selector):
-        """axe-core finds no violation under selector, in either theme."""
+    def check_accessible(self, *selectors):
+        """axe-core finds no violation under these selectors, in either theme."""
         from axe_playwright_python.sync_playwright import Axe
 
+        for selector in selectors:
+            assert self.find(selector).first.is_visible(), f"there is nothing to check at {selector}"
         try:
             for theme in THEMES:
                 self.lab.theme(theme)
-                response = Axe().run(self.page, context=selector).response
-                assert response["passes"], f"axe-core found nothing to check at {selector}"
+                response = Axe().run(self.page, {"include": [[selector] for selector in selectors]}).response
+                assert response["passes"], f"axe-core found nothing to check at {', '.join(selectors)}"
                 told = [
                     f"{theme}: {violation['id']}: {violation['help']}: {node['html'][:200]} {node['failureSummary']}"
                     for violation in response["violations"]
@@ -312,10 +359,14 @@ _RUN = """async ([cells, limit]) => {
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 
-_CLOSE = """async () => {
+# A notebook's own kernel is shut down. In the kernel that notebooks share, nothing of this one is left.
+_CLOSE = """async (shared) => {
   const widget = window.courseNotebook;
   const saved = widget.context.sessionContext;
-  await saved.shutdown();
+  const { kernel } = saved.session;
+  const code = "import ipywidgets; ipywidgets.Widget.close_all(); get_ipython().reset()";
+  if (kernel.id === shared) await kernel.requestExecute({ code }).done;
+  else await saved.shutdown();
   widget.context.model.dirty = false;
   widget.dispose();
 }"""
@@ -329,6 +380,25 @@ _EXECUTE = """async (code) => {
   };
   await future.done;
   return [printed, error];
+}"""
+
+_SETTLE = """async () => {
+  const places = () => JSON.stringify([...document.querySelectorAll(".jp-OutputArea-output, [class^='course-']")]
+    .map((node) => node.getBoundingClientRect()));
+  for (let frames = 0, before; frames < 5; frames++) {
+    await new Promise(requestAnimationFrame);
+    const now = places();
+    if (now !== before) frames = 0;
+    before = now;
+  }
+}"""
+
+_STOP_CLOCKS = """() => {
+  const { setInterval, clearInterval } = window, acts = new Map();
+  window.setInterval = (act) => { const id = {}; acts.set(id, act); return id; };
+  window.clearInterval = (id) => acts.delete(id) || clearInterval.call(window, id);
+  window.courseTick = () => [...acts.values()].forEach((act) => act());
+  window.courseStart = () => Object.assign(window, { setInterval, clearInterval });
 }"""
 
 _ERRORS = """() => window.courseNotebook.content.widgets.flatMap(({ model }, place) => {

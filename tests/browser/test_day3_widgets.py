@@ -3,7 +3,6 @@
 import pytest
 
 from course_utils.views import MaskPainter
-from course_utils.views.static_page import static_page
 
 SET_UP = """
 import numpy as np, torch
@@ -66,14 +65,13 @@ def weights(notebook, selector):
 
 def drag(notebook, selector, *cells):
     mouse = notebook.page.mouse
-    for place, cell in enumerate(cells):
-        found = box(notebook, selector, *cell)
-        if place == 0:
-            found.scroll_into_view_if_needed()
-        area = found.bounding_box()
-        mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
-        if place == 0:
-            mouse.down()
+    box(notebook, selector, *cells[0]).scroll_into_view_if_needed()
+    areas = [box(notebook, selector, *cell).bounding_box() for cell in cells]
+    (x, y), *others = [(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2) for area in areas]
+    mouse.move(x, y)
+    mouse.down()
+    for x, y in others:
+        mouse.move(x, y)
     mouse.up()
 
 
@@ -176,12 +174,8 @@ def test_a_painted_mask_comes_back_after_a_look_at_a_family(notebook):
     notebook.expect("painter._mask", "'1000110000101111'")
 
 
-def test_before_anything_is_painted_there_is_nothing_to_bring_back(chromium, tmp_path):
-    file = tmp_path / "page.html"
-    file.write_text(static_page(MaskPainter(["a", "b"]), "A page"), encoding="utf-8")
-    context = chromium.new_context(offline=True)
-    page = context.new_page()
-    page.goto(file.as_uri())
+def test_before_anything_is_painted_there_is_nothing_to_bring_back(alone):
+    page = alone(MaskPainter(["a", "b"]))
     painted = page.get_by_role("radio", name="painted")
     assert painted.is_disabled()
     page.get_by_role("checkbox", name="b may attend to a").click()
@@ -190,7 +184,6 @@ def test_before_anything_is_painted_there_is_nothing_to_bring_back(chromium, tmp
     page.get_by_role("radio", name="causal").check()
     painted.check()
     assert [box.is_checked() for box in page.get_by_role("checkbox").all()] == [True, True, False, True]
-    context.close()
 
 
 @pytest.mark.parametrize(
@@ -266,7 +259,7 @@ def test_no_change_of_mask_family_or_verdict_moves_anything(notebook, width):
     def settled():
         notebook.run("pass")
         notebook.wait(lambda: notebook.find(".course-painter-waits").count() == 0, "all verdicts have arrived")
-        notebook.page.wait_for_timeout(100)
+        notebook.settle()
 
     notebook.page.set_viewport_size({"width": width, "height": 1000})
     try:
@@ -302,14 +295,8 @@ def test_no_axe_violations_in_either_theme(notebook, state):
     notebook.check_accessible(".course-painter")
 
 
-def test_a_page_without_a_kernel_shows_the_weights_and_says_when_they_are_of_another_mask(chromium, tmp_path):
-    file = tmp_path / "page.html"
-    file.write_text(static_page(MaskPainter(["the", "cat", "sat", "down"]), "A page"), encoding="utf-8")
-    context = chromium.new_context(offline=True)
-    page, heard = context.new_page(), []
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.goto(file.as_uri())
+def test_a_page_without_a_kernel_shows_the_weights_and_says_when_they_are_of_another_mask(alone):
+    page = alone(MaskPainter(["the", "cat", "sat", "down"]))
     assert "no leak" in page.get_by_role("status").inner_text()
     assert page.get_by_role("table").get_by_role("cell").all_inner_texts()[:3] == ["1.00", "–", "–"]
     late = page.locator(".course-painter-late").last
@@ -317,15 +304,15 @@ def test_a_page_without_a_kernel_shows_the_weights_and_says_when_they_are_of_ano
     cell = page.get_by_role("checkbox", name="the may attend to down")
     cell.click()
     assert cell.is_checked()
-    page.get_by_text("of the mask before").wait_for()
+    page.clock.run_for(400)
+    assert "of the mask before" in late.inner_text()
     cell.click()
-    page.wait_for_timeout(600)
+    assert late.inner_text() == ""
+    page.clock.run_for(600)
     assert late.inner_text() == ""
     page.get_by_role("radio", name="padding").check()
     page.get_by_role("slider", name="real keys").fill("1")
     assert page.get_by_role("checkbox", checked=True).count() == 4
-    assert heard == []
-    context.close()
 
 
 def test_nothing_went_wrong_on_the_way(notebook):

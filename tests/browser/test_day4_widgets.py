@@ -8,7 +8,6 @@ from PIL import Image
 
 from course_utils.models import induction
 from course_utils.views import HeadAblation, HeadGallery, palette
-from course_utils.views.static_page import static_page
 
 SET_UP = """
 import numpy as np, torch
@@ -313,7 +312,7 @@ def test_after_many_quick_switches_the_last_state_wins(notebook):
     notebook.expect("ablation.off", "[(0, 0), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3)]")
     notebook.wait(lambda: told(notebook).startswith("6 heads off."), "the last losses show")
     assert means(notebook)[0] == pytest.approx(float(notebook.python("float(ablation.loss)")), abs=0.0051)
-    notebook.page.wait_for_timeout(500)
+    notebook.page.evaluate("() => new Promise((done) => setTimeout(done, 400))")  # as long as the page waits to tell
     assert notebook.find(".course-ablation-late").count() == 0
 
 
@@ -370,7 +369,7 @@ def test_no_text_is_cut_or_covers_another_and_no_switch_moves_anything(notebook,
     try:
         notebook.run("gallery.head = (1, 0); gallery.row = 15")
         notebook.wait(lambda: heading(notebook) == "layer 1, head 0", "the head is enlarged")
-        notebook.page.wait_for_timeout(200)
+        notebook.settle()
         assert notebook.find(".course-heads-root").evaluate_all(COVERED) == []
         before = places()
         notebook.run("ablation.off = [(0, 3), (1, 1)]")
@@ -429,24 +428,14 @@ COVERED = """roots => roots.flatMap((root) => {
 )
 def test_no_axe_violations_in_either_theme(notebook, state):
     notebook.run(state)
-    notebook.page.wait_for_timeout(300)
+    notebook.settle()
     notebook.check_accessible(".course-heads-root")
 
 
-def on_a_page_without_a_kernel(chromium, tmp_path, widget):
-    file = tmp_path / "page.html"
-    file.write_text(static_page(widget, "A page"), encoding="utf-8")
-    page, heard = chromium.new_context(offline=True).new_page(), []
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.goto(file.as_uri())
-    return page, heard
-
-
-def test_the_gallery_works_without_a_kernel(chromium, tmp_path):
+def test_the_gallery_works_without_a_kernel(alone):
     model, tokens = induction.load(), induction.repeated(1, 12)
     widget = HeadGallery(induction.head_weights(model, tokens), tokens, {"x": induction.induction_scores(model, 12)})
-    page, heard = on_a_page_without_a_kernel(chromium, tmp_path, widget)
+    page = alone(widget)
     page.get_by_role("button", name="layer 1, head 0").click()
     page.get_by_role("button", name="query 15: 8").click()
     assert page.locator(".course-gallery-heading b").inner_text() == "layer 1, head 0"
@@ -454,25 +443,22 @@ def test_the_gallery_works_without_a_kernel(chromium, tmp_path):
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     assert page.locator(".course-gallery-heading b").inner_text() == "no head enlarged"
-    assert heard == []
-    page.context.close()
 
 
-def test_the_ablation_says_without_a_kernel_that_its_losses_are_of_other_heads(chromium, tmp_path):
-    page, heard = on_a_page_without_a_kernel(
-        chromium, tmp_path, HeadAblation(induction.load(), induction.repeated(1, 12))
-    )
+def test_the_ablation_says_without_a_kernel_that_its_losses_are_of_other_heads(alone):
+    page = alone(HeadAblation(induction.load(), induction.repeated(1, 12)))
     waits = page.locator(".course-ablation-waits")
     assert waits.inner_text() == ""
     page.get_by_role("switch", name="layer 0, head 3").click()
-    page.get_by_text("of the heads before; waiting for Python").wait_for()
+    page.clock.run_for(400)
+    assert "of the heads before; waiting for Python" in waits.inner_text()
     page.get_by_role("switch", name="layer 0, head 3").click()
-    page.wait_for_timeout(500)
-    assert waits.inner_text() == "" and heard == []
+    page.clock.run_for(500)
+    assert waits.inner_text() == ""
     page.get_by_role("button", name="each alone").click()
+    page.clock.run_for(400)
     page.get_by_text("each alone: waiting for Python, which answers while the kernel runs").wait_for()
     assert page.locator(".course-ablation-late").count() == 0, "the losses shown are right"
-    page.context.close()
 
 
 def test_nothing_went_wrong_on_the_way(notebook):

@@ -3,7 +3,6 @@
 import pytest
 
 from course_utils.views import DecodeStepper, MemoryCalculator
-from course_utils.views.static_page import static_page
 
 CELLS = [
     "from course_utils.views import DecodeStepper, MemoryCalculator",
@@ -77,19 +76,29 @@ class TestStepper:
 
     def test_it_plays_to_the_end_and_stops(self, notebook):
         place = notebook.find(WALK)
-        place.get_by_role("button", name="play").click()
-        assert place.get_by_role("button", name="pause").count() == 1
-        notebook.wait(lambda: told(place).endswith("That row decides on “.”."), "the last pass shows")
-        notebook.wait(lambda: place.get_by_role("button", name="play").count() == 1, "it has stopped")
-        notebook.expect("walk.step", "3")
+        with notebook.hand_clock() as tick:
+            place.get_by_role("button", name="play").click()
+            assert place.get_by_role("button", name="pause").count() == 1
+            for step in (1, 2):
+                tick()
+                notebook.expect("walk.step", f"{step}")
+            assert place.get_by_role("button", name="pause").count() == 1
+            tick()
+            assert told(place).endswith("That row decides on “.”.")
+            assert place.get_by_role("button", name="play").count() == 1
+            tick(2)
+            notebook.expect("walk.step", "3")
 
     def test_a_pause_keeps_the_pass(self, notebook):
         place = notebook.find(WALK)
-        place.get_by_role("button", name="play").click()
-        place.get_by_role("button", name="pause").click()
-        before = told(place)
-        notebook.page.wait_for_timeout(1500)
-        assert told(place) == before
+        with notebook.hand_clock() as tick:
+            place.get_by_role("button", name="play").click()
+            tick()
+            place.get_by_role("button", name="pause").click()
+            before = told(place)
+            tick(2)
+            assert told(place) == before
+        notebook.expect("walk.step", "1")
 
     def test_nothing_moves_while_it_steps(self, notebook):
         place = notebook.find(LONG)
@@ -143,37 +152,38 @@ class TestCalculator:
         assert place.get_by_role("slider", name="heads").is_disabled()
 
 
-@pytest.mark.parametrize("selector", [".course-decoding", MEMORY])
-def test_no_axe_violations_in_either_theme(notebook, selector):
+def test_no_axe_violations_in_either_theme(notebook):
     notebook.run("walk.step = 2; memory.batch = 64")
-    notebook.check_accessible(selector)
+    notebook.check_accessible(".course-decoding", MEMORY)
 
 
-@pytest.mark.parametrize("width", [1280, 640])
-def test_nothing_is_cut_off_on_a_page_of_its_own(chromium, tmp_path, width):
-    for place, widget in enumerate((DecodeStepper(["the", "cat", "sat"], ["on"]), MemoryCalculator(batch=8))):
-        file = tmp_path / f"page{place}.html"
-        file.write_text(static_page(widget, "A page"), encoding="utf-8")
-        context = chromium.new_context(offline=True, viewport={"width": width, "height": 900})
-        page, heard = context.new_page(), []
-        page.on("console", lambda message, heard=heard: heard.append(message.text))
-        page.on("pageerror", lambda error, heard=heard: heard.append(str(error)))
-        page.goto(file.as_uri())
-        page.get_by_role("status").wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        assert page.locator("#widget > img").count() == 0 and heard == []
-        context.close()
+@pytest.mark.parametrize(
+    "make",
+    [lambda: DecodeStepper(["the", "cat", "sat"], ["on"]), lambda: MemoryCalculator(batch=8)],
+    ids=["stepper", "calculator"],
+)
+def test_nothing_is_cut_off_on_a_page_of_its_own(alone, make):
+    page = alone(make())
+    before = page.viewport_size
+    try:
+        for width in (1280, 640):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.reload()
+            page.get_by_role("status").wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{width} pixels"
+    finally:
+        page.set_viewport_size(before)
 
 
-def test_a_page_without_kernel_steps(chromium, tmp_path):
-    file = tmp_path / "page.html"
-    file.write_text(static_page(DecodeStepper(["a", "b"], ["c", "d"]), "A page"), encoding="utf-8")
-    context = chromium.new_context(offline=True)
-    page = context.new_page()
-    page.goto(file.as_uri())
+def test_a_page_without_kernel_steps(alone):
+    page = alone(DecodeStepper(["a", "b"], ["c", "d"]))
     place = page.locator(".course-decoding")
     place.get_by_role("button", name="step").click()
     assert told(place).startswith("Pass 2 of 2. Only “c” goes")
     place.get_by_role("checkbox").uncheck()
     assert told(place).startswith("Pass 2 of 2. All 3 tokens go")
-    context.close()
+    place.get_by_role("button", name="reset").click()
+    place.get_by_role("button", name="play").click()
+    page.clock.run_for(1000)
+    assert told(place).startswith("Pass 2 of 2.")
+    assert place.get_by_role("button", name="play").count() == 1

@@ -3,7 +3,6 @@
 import pytest
 
 from course_utils.views import OnlineSoftmaxStepper, TileWalker
-from course_utils.views.static_page import static_page
 
 SCORES, VALUES = [0.5, 2.0, 1.0, -1.0, 3.0, 2.5, 0.0, 1.5], [[1, 0], [0, 1], [-1, 0], [0, -1]] * 2
 CELLS = [
@@ -93,18 +92,21 @@ def test_the_keys_step_and_stay_out_of_the_notebook(notebook, name):
 def test_space_plays_and_pauses_and_playing_ends_at_the_end(notebook, name):
     selector, keyboard = SHOWN[name], notebook.page.keyboard
     slider(notebook, selector).focus()
-    keyboard.press("Space")
-    notebook.wait(lambda: place(notebook, selector) >= 1, "it plays")
-    keyboard.press("Space")
-    assert button(notebook, selector, "play").count() == 1
-    here = place(notebook, selector)
-    notebook.page.wait_for_timeout(1300)
-    assert place(notebook, selector) == here
-    notebook.run(f"{name}.step = {name}.last - 1")
-    notebook.wait(lambda: place(notebook, selector) == last(notebook, selector) - 1, "it is near the end")
-    button(notebook, selector, "play").click()
-    assert button(notebook, selector, "pause").count() == 1
-    notebook.wait(lambda: button(notebook, selector, "play").count() == 1, "it ends by itself")
+    with notebook.hand_clock() as tick:
+        keyboard.press("Space")
+        tick()
+        assert place(notebook, selector) == 1
+        keyboard.press("Space")
+        assert button(notebook, selector, "play").count() == 1
+        tick(2)
+        assert place(notebook, selector) == 1
+        notebook.run(f"{name}.step = {name}.last - 1")
+        notebook.wait(lambda: place(notebook, selector) == last(notebook, selector) - 1, "it is near the end")
+        button(notebook, selector, "play").click()
+        assert button(notebook, selector, "pause").count() == 1
+        tick()
+        assert button(notebook, selector, "play").count() == 1
+        tick(2)
     notebook.expect(f"{name}.step == {name}.last", "True")
 
 
@@ -246,7 +248,7 @@ def test_the_bars_of_the_softmax_shrink_when_m_grows(notebook):
 def test_no_step_moves_anything_and_nothing_overlaps(notebook, name, width):
     notebook.page.set_viewport_size({"width": width, "height": 1000})
     try:
-        notebook.page.wait_for_timeout(150)
+        notebook.settle()
         first = None
         for step in range(0, last(notebook, SHOWN[name]) + 1, 3 if name != "large" else 5):
             slider(notebook, SHOWN[name]).fill(str(step))
@@ -291,54 +293,40 @@ def test_roles_and_names(notebook):
 def test_no_axe_violations_in_either_theme(notebook, step):
     notebook.run(f"for shown in (walker, large, online, masked):\n    shown.step = {step}")
     notebook.wait(lambda: place(notebook, MASKED) == int(notebook.python(step.replace("shown", "masked"))), "it shows")
-    for selector in (".course-tiles", ".course-online"):
-        notebook.check_accessible(selector)
+    notebook.check_accessible(".course-tiles", ".course-online")
 
 
 PAGES = {"walker": lambda: TileWalker(8), "online": lambda: OnlineSoftmaxStepper(SCORES, VALUES)}
 
 
-@pytest.fixture(params=PAGES)
-def saved(chromium, tmp_path, request):
-    """A saved page: (page, widget, all that the console said)."""
-    widget = PAGES[request.param]()
-    file = tmp_path / "page.html"
-    file.write_text(static_page(widget, "A page"), encoding="utf-8")
-    context = chromium.new_context(offline=True)
-    page, heard = context.new_page(), []
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.goto(file.as_uri())
-    yield page, widget, heard
-    context.close()
-
-
-def test_a_page_without_a_kernel_steps_and_plays(saved):
-    page, widget, heard = saved
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_without_a_kernel_steps_and_plays(alone, name):
+    widget = PAGES[name]()
+    page = alone(widget)
     step, said = page.get_by_role("slider", name="step"), []
     for _ in range(widget.last):
         said.append(page.get_by_role("status").first.inner_text() or page.get_by_role("status").nth(1).inner_text())
         page.get_by_role("button", name="step", exact=True).click()
     assert step.input_value() == str(widget.last) and len(set(said)) > 4
     page.get_by_role("button", name="play").click()  # from the end it starts anew
-    page.wait_for_function("() => document.querySelector('input[type=range]').value === '2'")
+    assert step.input_value() == "0"
+    page.clock.run_for(2500)
+    assert int(step.input_value()) >= 2
     page.get_by_role("button", name="pause").click()
-    assert heard == []
+    here = step.input_value()
+    page.clock.run_for(2500)
+    assert step.input_value() == here
 
 
-def test_a_page_without_a_kernel_says_that_another_walk_needs_python(chromium, tmp_path):
-    file = tmp_path / "page.html"
-    file.write_text(static_page(TileWalker(8, block_q=2, block_k=4), "A page"), encoding="utf-8")
-    context = chromium.new_context(offline=True)
-    page = context.new_page()
-    page.goto(file.as_uri())
+def test_a_page_without_a_kernel_says_that_another_walk_needs_python(alone):
+    page = alone(TileWalker(8, block_q=2, block_k=4))
     page.get_by_role("checkbox", name="causal").check()
+    page.clock.run_for(400)
     page.get_by_text("waiting for Python; still shown: 2 × 4").wait_for()
     page.get_by_role("button", name="step", exact=True).click()
     assert page.get_by_role("slider").input_value() == "1"
     page.get_by_role("checkbox", name="causal").uncheck()
     page.get_by_text("waiting for Python").wait_for(state="detached")
-    context.close()
 
 
 def test_nothing_went_wrong_on_the_way(notebook):
