@@ -99,6 +99,8 @@ class Lab:
             self.page.goto(f"{self.url}/lab?reset", wait_until="domcontentloaded")
             self.page.wait_for_function("() => window.jupyterapp?.restored", timeout=60_000)
             self.page.evaluate("async () => { await window.jupyterapp.restored; }")
+            # JupyterLab's body is 0 pixels high, and for axe-core whatever is in such a body is invisible.
+            self.page.add_style_tag(content="body { height: 100vh; }")
             self.page.evaluate(
                 "async () => { await window.jupyterapp.commands.execute('application:set-mode',"
                 " { mode: 'single-document' }).catch(() => {}); }"
@@ -315,6 +317,10 @@ class Notebook:
 
         for selector in selectors:
             assert self.find(selector).first.is_visible(), f"there is nothing to check at {selector}"
+        size = self.page.viewport_size
+        tall = self.page.evaluate("Math.max(...[...document.querySelectorAll('*')].map((node) => node.scrollHeight))")
+        self.page.set_viewport_size({**size, "height": tall + 200})  # axe-core judges no colour out of sight
+        self.settle()
         try:
             for theme in THEMES:
                 self.lab.theme(theme)
@@ -327,6 +333,7 @@ class Notebook:
                 ]
                 assert not told, "\n".join(told)
         finally:
+            self.page.set_viewport_size(size)
             self.lab.theme(THEMES[0])
 
 
