@@ -53,6 +53,11 @@ def graded(student, day=1, wrong=(), lms_id="", verdict="failed", **changes):
     return Graded(**{"student": student, "notebook": f"day{day}_x.ipynb", "day": day} | about)
 
 
+def points(day):
+    """All points of a day, as a table writes them."""
+    return f"{sum(exercise.points for exercise in all_exercises(day).values()):g}"
+
+
 def unreadable(student, day=1, lms_id=""):
     return graded(student, day, status="unreadable", score=0.0, exercises=(), message="empty file", lms_id=lms_id)
 
@@ -147,8 +152,8 @@ def test_a_student_of_several_days_is_one_row_of_the_canvas_file():
     head, ada, bob = table(canvas_csv(class_))
     assert list(head)[:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     assert (head["Student"], head["Day 1: Attention by hand"]) == ("    Points Possible", "25")
-    assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √d_k"]) == ("101", "23", "22")
-    assert (bob["Day 1: Attention by hand"], bob["Day 2: Why √d_k"]) == ("", "22")
+    assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √d_k"]) == ("101", "23", points(2))
+    assert (bob["Day 1: Attention by hand"], bob["Day 2: Why √d_k"]) == ("", points(2))
 
 
 NO_KERNEL = {"message": "Not graded: no kernel starts on this machine."}
@@ -220,7 +225,7 @@ def test_a_canvas_export_is_filled_in_and_nothing_in_it_is_lost(tmp_path):
     title = "Day 1: Attention by hand (2)"
     assert table(filled.text)[2][title] == "46"
     assert after[0][-1] == "Day 2: Why √d_k"
-    assert [row[-1] for row in after[1:4]] == ["", "22", ""] and after[4][-1] == "22"
+    assert [row[-1] for row in after[1:4]] == ["", points(2), ""] and after[4][-1] == points(2)
     after[3][6], after[6][0] = "12", "=Eve"
     assert [row[:-1] for row in after] == before
     assert (filled.matched, filled.unmatched) == (2, ())

@@ -101,13 +101,15 @@ def recognise(day: int, grade_id: str, evidence: Mapping, expected: Mapping, hel
 
 
 class _Outcomes(Sequence):
-    """The outcomes of `attempts`, each worked out when it is first looked at."""
+    """The outcomes of `attempts`, worked out when they are first looked at: in order, as a mistake may remember."""
 
     def __init__(self, attempts: list[Callable[[], dict]]):
-        self._attempts = [cache(attempt) for attempt in attempts]
+        self._attempts, self._found = attempts, []
 
     def __getitem__(self, i: int) -> dict:
-        return self._attempts[i]()
+        while len(self._found) <= i < len(self):
+            self._found.append(self._attempts[len(self._found)]())
+        return self._found[i]
 
     def __len__(self) -> int:
         return len(self._attempts)
