@@ -107,22 +107,26 @@ class TestSaturation:
         notebook.page.mouse.up()
         notebook.expect("explorer.d_k", "4096")
 
-    def test_a_press_of_a_key_changes_the_bars_before_python_answers(self, notebook):
-        """The kernel sleeps meanwhile."""
-        place = notebook.find(SATURATION)
+    def test_a_press_of_a_key_changes_the_bars_before_python_answers(self, notebook, tmp_path):
+        """The kernel sleeps meanwhile, until a file is there."""
+        place, woken = notebook.find(SATURATION), tmp_path / "woken"
         slider(place, "d_k").focus()
+        sleep = f"import pathlib, time\nwhile not pathlib.Path({str(woken)!r}).exists():\n    time.sleep(0.01)"
         notebook.page.evaluate(
-            "() => { window.asleep = window.courseNotebook.sessionContext.session.kernel.requestExecute("
-            "{ code: 'import time; time.sleep(3)' }).done; window.awake = false;"
-            " window.asleep.then(() => { window.awake = true; }); }"
+            "(code) => { window.asleep = window.courseNotebook.sessionContext.session.kernel.requestExecute({ code })"
+            ".done; window.awake = false; window.asleep.then(() => { window.awake = true; }); }",
+            sleep,
         )
-        notebook.page.keyboard.press("End")
-        notebook.page.keyboard.press("ArrowLeft")
-        assert shown_weights(place) == pytest.approx(
-            SaturationExplorer(d_k=2048).weights.tolist(), rel=1e-12, abs=1e-300
-        )
-        assert notebook.page.evaluate("window.awake") is False
-        notebook.page.evaluate("window.asleep")
+        try:
+            notebook.page.keyboard.press("End")
+            notebook.page.keyboard.press("ArrowLeft")
+            assert shown_weights(place) == pytest.approx(
+                SaturationExplorer(d_k=2048).weights.tolist(), rel=1e-12, abs=1e-300
+            )
+            assert notebook.page.evaluate("window.awake") is False
+        finally:
+            woken.touch()
+            notebook.page.evaluate("window.asleep")
         notebook.expect("explorer.d_k", "2048")
 
     def test_the_keyboard_does_all_and_jupyterlab_hears_nothing(self, notebook):
