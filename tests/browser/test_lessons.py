@@ -26,10 +26,10 @@ def texts(notebook, places):
     return [[part.get("text") or part.data["text/plain"] for part in notebook.cells[place].outputs] for place in places]
 
 
-def alts(built):
+def alts(notebook):
     """What a lesson's pictures show, in words, from its first to its last."""
-    shown = [output for cell in built.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
-    return [output.metadata["image/png"]["alt"] for output in shown]
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output.metadata["image/png"]["alt"] for output in outputs if "image/png" in output.get("data", {})]
 
 
 def live(notebook, place):
