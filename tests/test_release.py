@@ -433,6 +433,9 @@ def test_its_project_file_has_no_grader_and_ships_the_stored_results(out):
     assert "grade" not in (out / "student" / "pyproject.toml").read_text(encoding="utf-8")
     assert list(project["tool"]) == ["setuptools"]
     assert "data/**/*.gz" in project["tool"]["setuptools"]["package-data"]["course_utils"]
+    installed = [name for names in project["tool"]["setuptools"]["data-files"].values() for name in names]
+    assert "labconfig/labextension/package.json" in installed
+    assert [name for name in installed if not (out / "student" / name).is_file()] == []
 
 
 def full_project():

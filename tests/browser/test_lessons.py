@@ -13,6 +13,8 @@ from .needed import needed_cells, widget_cells
 
 LESSONS = {path.stem: path for path in sorted(REPOSITORY.glob("notebooks/*.ipynb"))}
 VIEW = "application/vnd.jupyter.widget-view+json"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+ALTS = "(images) => images.map(({ alt }) => alt)"
 
 
 def read(name):
@@ -22,6 +24,12 @@ def read(name):
 def texts(notebook, places):
     """What the cells at these places show or print, as text."""
     return [[part.get("text") or part.data["text/plain"] for part in notebook.cells[place].outputs] for place in places]
+
+
+def alts(notebook):
+    """What a lesson's pictures show, in words, from its first to its last."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output.metadata["image/png"]["alt"] for output in outputs if "image/png" in output.get("data", {})]
 
 
 def live(notebook, place):
@@ -53,6 +61,8 @@ def test_a_lesson_that_was_run_and_saved_shows_every_widget_when_it_is_opened_ag
             notebook.wait(lambda picture=picture: picture.count() == 1, f"cell {place} shows its picture")
             assert picture.evaluate("async (image) => { await image.decode(); return image.naturalWidth; }") > 100
         assert notebook.find(".jp-OutputArea-output:has-text('Error displaying widget')").count() == 0
+        assert all(alts(saved))
+        assert notebook.find(".jp-OutputArea-output img").evaluate_all(ALTS) == alts(saved)
         notebook.check_clean()
 
 
@@ -68,4 +78,18 @@ def test_a_page_that_was_saved_stays_live_and_saves_again(lab):
         _, (heatmap,), (slider,) = [cell.outputs for cell in saved.cells]
         assert set(heatmap.data) == {"text/plain", "image/png"}
         assert VIEW in slider.data, "without a picture the name is all there is"
+        notebook.check_clean()
+
+
+def test_a_picture_keeps_what_jupyterlab_gives_it_with_an_alt_text_and_without(lab):
+    pixel = f"from IPython.display import display\npixel = {{'image/png': '{PIXEL}'}}"
+    own = {"width": 30, "height": 20, "unconfined": True}
+    metadata = [{"image/png": picture, "needs_background": "light"} for picture in (own, own | {"alt": "A pixel"})]
+    with lab.open_cells([pixel, *(f"display(pixel, raw=True, metadata={one})" for one in metadata)]) as notebook:
+        plain, described = (notebook.output(place).locator(".jp-RenderedImage img") for place in (1, 2))
+        assert described.get_attribute("alt") == "A pixel"
+        assert plain.get_attribute("alt") is None
+        for image in (plain, described):
+            assert [image.get_attribute(name) for name in ("width", "height")] == ["30", "20"]
+            assert image.get_attribute("class") == "jp-needs-light-background jp-mod-unconfined"
         notebook.check_clean()
