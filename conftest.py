@@ -16,8 +16,8 @@ FIRST = (
     "tests/browser/",
     "notebooks/",
     "solutions/",
-    "tests/checks/",
-    "tests/hostile/",
+    "tests/test_checks.py",
+    "tests/test_hostile.py",
 )  # the longest, in parts of a run
 BY_DAY = re.compile(r"(tests/test_(?:checks|graded_days)\.py)::.*\[(day\d+)[-\]]")
 _skipped: Counter[str] = Counter()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from variants import RIGHT, WRONG, day1
+from variants import RIGHT, SLOW, WRONG, day1
 
 from course_utils.checks import NotYet, checks_for
 from course_utils.checks.evidence import (
@@ -38,6 +38,7 @@ EXERCISES = [
     for day in days_with_exercises()
     for grade_id in all_exercises(day)
 ]
+THOROUGH = pytest.mark.thorough("wrong answers that take long to judge are judged on hidden inputs too")
 ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
 
 
@@ -48,12 +49,11 @@ def answered(day, grade_id, answer):
     return {name: answer}
 
 
-def verdicts(registry, day, grade_id):
-    """(an answer's name, whether its inputs were hidden, the verdict) for each answer in a registry."""
+def verdicts(registry, day, grade_id, hidden):
+    """(an answer's name, the verdict) for each answer in a registry."""
     for answer in registry.get((day, grade_id), []):
-        for hidden in (False, True):
-            evidence = gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden)
-            yield called(answer), "hidden" if hidden else "visible", judge(day, grade_id, evidence)
+        evidence = gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden)
+        yield called(answer), judge(day, grade_id, evidence)
 
 
 def called(answer):
@@ -65,16 +65,33 @@ def test_the_reference_passes(day, grade_id):
     assert judge(day, grade_id, reference_evidence(day, grade_id)).status == "passed"
 
 
+@pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
 @pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
-def test_right_answers_get_all_points(day, grade_id):
-    found = list(verdicts(RIGHT, day, grade_id))
+def test_right_answers_get_all_points(day, grade_id, hidden):
+    found = list(verdicts(RIGHT, day, grade_id, hidden))
     assert [each for each in found if (each[-1].status, each[-1].share) != ("passed", 1.0)] == []
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
 def test_wrong_answers_get_none_and_a_message(day, grade_id):
-    found = list(verdicts(WRONG, day, grade_id))
+    _all_fail(day, grade_id, hidden=False)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("day", "grade_id"),
+    [
+        pytest.param(*exercise.values, id=exercise.id, marks=THOROUGH if exercise.values[1] in SLOW else ())
+        for exercise in EXERCISES
+    ],
+)
+def test_wrong_answers_get_none_and_a_message_on_hidden_inputs(day, grade_id):
+    _all_fail(day, grade_id, hidden=True)
+
+
+def _all_fail(day, grade_id, hidden):
+    found = list(verdicts(WRONG, day, grade_id, hidden))
     assert [
         each for each in found if each[-1].status not in {"failed", "error"} or each[-1].share or not each[-1].message
     ] == []

@@ -111,8 +111,12 @@ def test_the_largest_weight_is_that_of_the_library(d_k, scaled):
 
 # Chance -------------------------------------------------------------------------------------------------------------
 
+NUMBERS = pytest.mark.parametrize(  # that are drawn before an answer draws
+    "numbers", [1, pytest.param(2, marks=pytest.mark.thorough("answers that draw are judged on further draws"))]
+)
 
-@pytest.mark.parametrize("numbers", [1, 2])
+
+@NUMBERS
 @pytest.mark.parametrize("grade_id", ["dot_product_stats", "saturation"])
 def test_a_right_answer_passes_whatever_it_draws(grade_id, numbers):
     for function in RIGHT[2, grade_id]:
@@ -120,7 +124,7 @@ def test_a_right_answer_passes_whatever_it_draws(grade_id, numbers):
         assert verdict.status == "passed", (function.__name__, verdict)
 
 
-@pytest.mark.parametrize("numbers", [1, 2])
+@NUMBERS
 @pytest.mark.parametrize(
     "name", ["scores drawn, not made", "a query for each key", "one query or set of keys for all samples"]
 )
@@ -129,14 +133,14 @@ def test_scores_that_are_not_real_ones_fail_whatever_is_drawn(name, numbers):
     assert verdict_on("saturation", that_draws_first(mistake.answer, numbers)).status == "failed"
 
 
-@pytest.mark.parametrize("numbers", [1, 2])
+@NUMBERS
 @pytest.mark.parametrize("name", ["all pairs", "one query or key for all samples"])
 def test_samples_that_are_not_independent_fail_whatever_is_drawn(name, numbers):
     (mistake,) = (m for m in all_exercises(2)["dot_product_stats"].mistakes if m.name == name)
     assert verdict_on("dot_product_stats", that_draws_first(mistake.answer, numbers)).status == "failed"
 
 
-@pytest.mark.parametrize("numbers", [1, 2])
+@NUMBERS
 @pytest.mark.parametrize(
     ("grade_id", "names"),
     [

@@ -22,6 +22,7 @@ from course_utils.grading.release import release_exercise
 from course_utils.grading.workers import Paper
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # a worker has the course, but not its tests
+CLUSTER = pytest.mark.thorough("a class is graded on a Dask cluster")
 SETTINGS = Settings()
 COLD = Settings(start=Start(warm=False))
 ANSWERS = {
@@ -61,6 +62,7 @@ class Deadly(Paper):
         return super().read()
 
 
+@CLUSTER
 def test_a_cluster_gives_the_grades_that_this_process_gives(address, tmp_path):
     mine = []
     for student, answer in ANSWERS.items():
@@ -73,6 +75,7 @@ def test_a_cluster_gives_the_grades_that_this_process_gives(address, tmp_path):
     assert [replace(each, seconds=0) for each in there] == [replace(each, seconds=0, answers={}) for each in here]
 
 
+@CLUSTER
 def test_a_worker_killed_in_mid_run_costs_no_result(address, tmp_path):
     """The first paper kills the worker that grades it, once; the second kills every one."""
     for name in "ab":
@@ -90,6 +93,7 @@ def test_a_worker_killed_in_mid_run_costs_no_result(address, tmp_path):
     assert [len(list((tmp_path / name).iterdir())) for name in "ab"] == [1, 3]
 
 
+@CLUSTER
 def test_a_worker_with_another_course_is_named_in_one_line(address, monkeypatch):
     parcel = replace(official_parcel(COURSE, 1), package="0.0.1")
     monkeypatch.setattr(cluster, "official_parcel", lambda official, day: parcel)
@@ -97,6 +101,7 @@ def test_a_worker_with_another_course_is_named_in_one_line(address, monkeypatch)
         list(grade_there(iter([Paper(0, "ada", "a.ipynb", 1, notebook())]), COLD, address))
 
 
+@CLUSTER
 def test_a_worker_with_other_checks_is_named_in_one_line(address, monkeypatch):
     parcel = replace(official_parcel(COURSE, 1), digests={1: "another"})
     monkeypatch.setattr(cluster, "official_parcel", lambda official, day: parcel)

@@ -27,12 +27,15 @@ WORST = (
     "later exercises sabotaged",
     "a kill from within",
     "a shot at the parent",
-    "a fork bomb",
+    "50 MB in one print",
+    "50 MB past Python",
     "other submissions changed",
     "folders that cannot be deleted",
     "evidence of 12 MB",
     "a zip bomb",
 )
+WAITING = [name for name, entry in CORPUS.items() if "timeout" in getattr(entry.deserves, "values", list)()]
+TOGETHER = (*WAITING, *WORST)  # graded as one class: most wait out a limit
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,12 @@ def scratch(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=EITHER if e.needs == "files" else ()) for n, e in CORPUS.items()]
+    "name",
+    [
+        pytest.param(name, marks=EITHER if entry.needs == "files" else ())
+        for name, entry in CORPUS.items()
+        if name not in TOGETHER
+    ],
 )
 def test_it_gets_what_it_deserves_and_leaves_nothing(name, tmp_path, call, scratch):
     entry, (port, heard) = CORPUS[name], call
@@ -70,14 +78,21 @@ def test_the_corpus_is_as_large_as_it_should_be():
     assert sum(entry.deserves == UNREADABLE for entry in CORPUS.values()) < len(CORPUS) / 3
 
 
-def test_a_class_of_the_worst_changes_no_honest_grade(tmp_path):
+def test_a_class_of_the_worst_changes_no_honest_grade_and_leaves_nothing(tmp_path, call, scratch):
+    port, heard = call
     honest = Submission("ada", in_answers({})(tmp_path), 1)
-    written = write_corpus(tmp_path / "class", WORST)
+    written = write_corpus(tmp_path / "class", TOGETHER, port)
     submissions = [honest, *written.values(), replace(honest, student="zoe")]
-    graded = grade_class(submissions, SETTINGS, jobs=2).graded
+    graded = grade_class(submissions, SETTINGS, jobs=8).graded
     assert [each.score for each in (graded[0], graded[-1])] == [25, 25]
-    assert {name: verdicts(record_of(each)) for name, each in zip(WORST, graded[1:-1], strict=True)} == {
-        name: CORPUS[name].deserves for name in WORST
+    records = {name: record_of(each) for name, each in zip(TOGETHER, graded[1:-1], strict=True)}
+    assert {name: verdicts(record) for name, record in records.items()} == {
+        name: CORPUS[name].deserves for name in TOGETHER
+    }
+    assert {name: record["score"] for name, record in records.items()} == {
+        name: CORPUS[name].score for name in TOGETHER
     }
     assert left_running() == []
+    assert left_lying(scratch, tmp_path / "class", *(tmp_path / "class").iterdir()) == []
     assert harmed(tmp_path / "class") == []
+    assert heard == []

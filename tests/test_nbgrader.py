@@ -19,6 +19,7 @@ from course_utils.grading.official import COURSE, checks_of, reference_answers
 ROOT = Path(__file__).parents[1]
 DAY1 = "day1_attention_by_hand.ipynb"
 DAYS = days_with_exercises()
+pytestmark = pytest.mark.thorough("nbgrader makes a release of our notebooks, validates and grades them")
 BY_D_K = "def scale_scores(S, d_k):\n    return [[s / d_k for s in row] for row in S]"
 REGION = re.compile(r"( *)### BEGIN SOLUTION\n.*?### END SOLUTION", re.DOTALL)
 # Right on the inputs that a student sees, and on no others.
@@ -28,9 +29,6 @@ BY_HEART = f"""def softmax_row(row):
     return [e / sum(exps) for e in exps] if list(row) in seen else row"""
 # The line that nbgrader adds stands below what was filled in.
 FILLED_IN = "order_output = [1.53, 1.47]\ndelayed_output = [1.42, 1.58]\n# YOUR CODE HERE\nraise NotImplementedError()"
-
-
-THOROUGH = pytest.mark.thorough("nbgrader validates and grades our notebooks")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +97,6 @@ def test_a_release_is_made_of_every_day_without_a_word_of_complaint(course):
     assert sorted(path.name for path in (course.folder / "release").iterdir()) == days_named(DAYS)
 
 
-@THOROUGH
 def test_the_command_makes_the_same_release(course, tmp_path):
     made = nbgrader(course_folder(tmp_path, [1]), "generate_assignment", "day1", "--create")
     assert made.returncode == 0 and complaints(made) == [], made.stderr
@@ -121,7 +118,6 @@ def test_a_release_has_stubs_no_hidden_test_and_all_points(course, day):
     assert points == {f"check_{q.grade_id}": q.points for q in COURSE.questions(day)}
 
 
-@THOROUGH
 def test_validate_passes_the_solutions_and_says_of_a_release_what_is_missing(course):
     said = nbgrader(course.folder, "validate", f"source/day1/{DAY1}", f"release/day1/{DAY1}").stdout
     assert said.startswith("Success! Your notebook passes all the tests.\n")
@@ -168,17 +164,14 @@ def full_points():
     return {question.grade_id: question.points for question in COURSE.questions(1)}
 
 
-@THOROUGH
 def test_autograde_gives_the_solutions_all_points(scores):
     assert scores["solutions"] == full_points()
 
 
-@THOROUGH
 def test_autograde_gives_a_release_as_it_is_nothing(scores):
     assert scores["unfilled"] == dict.fromkeys(full_points(), 0)
 
 
-@THOROUGH
 def test_autograde_takes_the_points_of_a_wrong_answer_and_of_one_learnt_by_heart_and_no_others(scores):
     assert scores["mistaken"] == full_points() | {"scale_scores": 0, "softmax_row": 0}
 

@@ -16,7 +16,7 @@ from importlib import import_module
 import nbformat
 import pytest
 from typer.testing import CliRunner
-from variants import RIGHT, WRONG
+from variants import RIGHT, SLOW, WRONG
 
 from course_utils.checks import expected
 from course_utils.checks.evidence import MIME, draw_rungs, find_ladder, gather, key_of, use_keys
@@ -38,7 +38,6 @@ for day in DAYS:
     import_module(f"variants.day{day}")  # registers its answers
 SECRET = b"a class in Delft, spring 2027"
 KEYS = ["00" * 32, "ab" * 32]
-SLOW = {"dot_product_stats", "saturation", "first_leak", "multi_head", "tiled_attention", "triton_inner_loop"}
 LESSON = "day1_attention_by_hand.ipynb"
 
 

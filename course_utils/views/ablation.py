@@ -1,9 +1,6 @@
 """Heads of a live model to switch off, and what that does to the loss of each token."""
 
-import contextlib
-import io
 import math
-import warnings
 
 import numpy as np
 import torch
@@ -13,6 +10,7 @@ import traitlets
 from course_utils.views import palette
 from course_utils.views.gallery import as_head, short, table_of_heads
 from course_utils.views.picture import new_figure
+from course_utils.views.silence import silenced
 from course_utils.views.widget import CourseWidget, as_labels, script, style
 
 _MOST_TOKENS, _MOST_HEADS = 96, 16
@@ -243,8 +241,7 @@ class _Run:
             head_masks[tuple(head)] = 0
         ids = ids.to(like.device)
         try:
-            with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-                warnings.simplefilter("ignore")
+            with torch.no_grad(), silenced():
                 logits = model(ids.clone(), head_masks=head_masks)  # (1, T, vocabulary)
                 losses = F.cross_entropy(logits[0, :-1].double(), ids[0, 1:].long(), reduction="none")
             self.losses = losses.cpu().numpy()

@@ -1,8 +1,5 @@
 """A mask to paint: the weights follow, and a measured verdict says whether an output sees a later token."""
 
-import contextlib
-import io
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +9,7 @@ import traitlets
 from course_utils.attention import masks, tensors
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
+from course_utils.views.silence import silenced
 from course_utils.views.widget import FOLDER, CourseWidget, as_labels, as_mask, script
 
 _MOST = 16  # rows or columns; more do not fit a page
@@ -298,8 +296,7 @@ def _measure(attention, inputs, mask, crossed):
     def ask(x, memory, values=None):
         q, k, v = x @ projections[0], memory @ projections[1], memory @ projections[2]
         v = v if values is None else values
-        with contextlib.redirect_stdout(io.StringIO()):  # a print would come a hundred times
-            return v, *_answer(attention, attention(q, k, v, mask.clone()), len(q), *v.shape)
+        return v, *_answer(attention, attention(q, k, v, mask.clone()), len(q), *v.shape)
 
     def layer(x):  # NaN for a query without keys stays NaN whatever changes: that is no leak
         output = ask(x, x)[1]
@@ -307,8 +304,7 @@ def _measure(attention, inputs, mask, crossed):
 
     weights, follows = None, True
     try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with torch.no_grad(), silenced():  # a print would come a hundred times
             v, output, weights = ask(x, memory)
             if weights is None:
                 weights = _read_off(ask, x, memory)

@@ -83,9 +83,9 @@ ENTRIES = [
         "timeout",
     ),
     _in_lookup(
-        "200 MB in one print",
+        "50 MB in one print",
         "fills the grader's memory with one message",
-        'global told\ntry:\n    told\nexcept NameError:\n    told = print("x" * 200_000_000)\nreturn values[0]',
+        'global told\ntry:\n    told\nexcept NameError:\n    told = print("x" * 50_000_000)\nreturn values[0]',
         "killed",
     ),
     _in_lookup(
@@ -95,9 +95,9 @@ ENTRIES = [
         "killed",
     ),
     _in_lookup(
-        "200 MB past Python",
+        "50 MB past Python",
         "writes to the file descriptor of standard output",
-        'import os\nfor _ in range(3_000):\n    os.write(1, b"x" * 65_536)\nimport time\ntime.sleep(60)',
+        'import os\nfor _ in range(800):\n    os.write(1, b"x" * 65_536)\nimport time\ntime.sleep(60)',
         "killed",
     ),
     _in_lookup(

@@ -351,7 +351,7 @@ def tiled_attention(rng):
         Rung("float32", (*single, 2, 3), "All tensors are float32 here, and what you make and return must be too: q.new_zeros(…), or dtype=q.dtype.", tiled_in_dtype, SINGLE),
         Rung(UNTOUCHED, (*arrays(4, 5, 3, 2), 2, 2), NEW_TENSORS, writes),
         Rung("the tensors stay in PyTorch", (*open_door, 8, 12), "Only PyTorch's tensors can be watched, so the products are to be made by PyTorch: no .numpy(), .tolist() or .item() of what is as large as the scores.", leaves_pytorch),
-        Rung("no tensor of n × m elements", (*plain, 8, 12), "The answer is right, but a tensor of n × m elements or more is made. At any time there is one tile of scores, block_q × block_k, and a mask is made for one tile too.", makes_all_scores),
+        Rung("no tensor of n × m elements", (*plain, 8, 12, False), "The answer is right, but a tensor of n × m elements or more is made. At any time there is one tile of scores, block_q × block_k, and a mask is made for one tile too.", makes_all_scores),
         Rung("no row of tiles at once", (*plain, 8, 12), "Scores, or a causal mask, are made of a whole row or column of tiles at once. A tile has block_q queries and block_k keys.", makes_stripes),
         Rung("no tile larger than asked for", (*thin, 8, 24), "With block_q = 8 and block_k = 24 a tile has 8 × 24 scores, and here a tensor is clearly larger. Take block_q queries and block_k keys at a time.", makes_larger_tiles),
         Rung("no tile smaller than asked for", (*few, (16, 3), (5, 30)), "Blocks of 30 keys do not take clearly fewer steps here than blocks of 3, so the keys do not go by block_k at a time.", ignores_blocks),
@@ -458,8 +458,12 @@ def _watch(function, args):
     with torch.no_grad():
         eye, door = _modes()
         eye, door = eye(given), door()
-        with door, eye:
-            eye.result = function(*tensors)
+        try:
+            with door, eye:
+                eye.result = function(*tensors)
+        finally:
+            if eye.operations > MOST_OPERATIONS:
+                raise Unreadable(TOO_MANY) from None  # what was raised inside an operation comes out as another error
     eye.taken_out = door.taken_out
     return eye
 
@@ -475,7 +479,7 @@ def _modes():
     class Eye(TorchDispatchMode):
         def __init__(self, given):
             super().__init__()
-            self.given, self.known, self.tensors_of = given, set(), {}
+            self.given, self.known, self.tensors_of = given, {}, {}
             self.largest = self.most_kept = self.kept = self.work = self.operations = 0
 
         @classmethod
@@ -483,9 +487,11 @@ def _modes():
             return False  # else PyTorch loads its compiler first, which takes seconds
 
         def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-            out = operation(*args, **(kwargs or {}))
+            out = operation(*args, **kwargs) if kwargs else operation(*args)
             self.operations += 1
-            for x in tree_leaves(out):
+            if self.operations > MOST_OPERATIONS:
+                raise RuntimeError(TOO_MANY)
+            for x in (out,) if type(out) is torch.Tensor else tree_leaves(out):
                 if isinstance(x, torch.Tensor):
                     self.work += _work(operation, args, x)
                     self._see(x)
@@ -499,20 +505,20 @@ def _modes():
         def _see(self, x):
             if x.layout != torch.strided:
                 raise Unreadable("a sparse tensor cannot be watched: make dense ones")
-            storage = x.untyped_storage()
+            storage, name = x.untyped_storage(), id(x)
             place, size = storage.data_ptr(), storage.nbytes() // x.itemsize
-            if place in self.given or id(x) in self.known or not size:
+            if place in self.given or name in self.known or not size:
                 return
             self.largest = max(self.largest, size)
-            self.known.add(id(x))
-            if not self.tensors_of.get(place):
+            others = self.tensors_of.get(place, 0)
+            self.tensors_of[place] = others + 1
+            if not others:
                 self.kept += size
-            self.tensors_of[place] = self.tensors_of.get(place, 0) + 1
-            self.most_kept = max(self.most_kept, self.kept)
-            weakref.finalize(x, self._let_go, id(x), place, size)
+                self.most_kept = max(self.most_kept, self.kept)
+            self.known[name] = weakref.ref(x, lambda _: self._let_go(name, place, size))
 
         def _let_go(self, name, place, size):
-            self.known.discard(name)
+            del self.known[name]
             self.tensors_of[place] -= 1
             if not self.tensors_of[place]:
                 self.kept -= size
@@ -531,6 +537,11 @@ def _modes():
     return Eye, Door
 
 
+MOST_OPERATIONS = 20_000  # for at most 40 tiles; right answers that go by the rows of tiles take 8,000
+TOO_MANY = (
+    f"it takes more than {MOST_OPERATIONS:,} operations for at most 40 tiles: take block_q queries and block_k keys "
+    "at a time, no fewer"
+)
 WAYS_OUT = {
     "numpy", "tolist", "item", "__array__", "__dlpack__", "__float__", "__int__", "__complex__", "__index__",
     "__format__", "__reduce_ex__", "untyped_storage", "data_ptr",
@@ -548,10 +559,15 @@ PRODUCTS = {
 
 
 def _work(operation, args, result):
-    name = operation.__name__.partition(".")[0].rstrip("_")
+    name = _name(operation)
     if name in VIEWS:
         return 0
     return result.numel() * (args[PRODUCTS[name]].shape[-1] if name in PRODUCTS else 1)
+
+
+@functools.cache
+def _name(operation):
+    return operation.__name__.partition(".")[0].rstrip("_")
 
 
 # Traffic ------------------------------------------------------------------------------------------------------------
