@@ -372,6 +372,7 @@ def test_the_findings_that_the_lesson_tells_are_in_the_stored_run():
     assert rows[1e-3, 0.577, "1"]["steps_to_learn"] < rows[1e-3, 0.577, "1/d_k"]["steps_to_learn"]
 
 
+@pytest.mark.thorough("experiments are run by their commands")
 @pytest.mark.parametrize("module", [scale_experiment, characters])
 def test_a_run_is_written_by_the_command_and_can_be_read(module, tmp_path, capsys):
     module.main(quick=True, folder=tmp_path)
