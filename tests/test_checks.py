@@ -33,12 +33,21 @@ from course_utils.checks.verdict import _tolerance, judge, mistake_evidence, ref
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers
+THOROUGH = pytest.mark.thorough("answers that take long to judge are judged on hidden inputs too")
 EXERCISES = [
     pytest.param(day, grade_id, id=f"day{day}-{grade_id}")
     for day in days_with_exercises()
     for grade_id in all_exercises(day)
 ]
-THOROUGH = pytest.mark.thorough("wrong answers that take long to judge are judged on hidden inputs too")
+HIDDEN = [
+    pytest.param(
+        *exercise.values, True, id=f"{exercise.id}-hidden", marks=THOROUGH if exercise.values[1] in SLOW else ()
+    )
+    for exercise in EXERCISES
+    if not find_ladder(*exercise.values).entries
+]
+VISIBLE = [pytest.param(*exercise.values, False, id=exercise.id) for exercise in EXERCISES]
+VISIBLE_AND_HIDDEN = pytest.mark.parametrize(("day", "grade_id", "hidden"), VISIBLE + HIDDEN)
 ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
 
 
@@ -65,46 +74,28 @@ def test_the_reference_passes(day, grade_id):
     assert judge(day, grade_id, reference_evidence(day, grade_id)).status == "passed"
 
 
-@pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
-@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+@VISIBLE_AND_HIDDEN
 def test_right_answers_get_all_points(day, grade_id, hidden):
     found = list(verdicts(RIGHT, day, grade_id, hidden))
     assert [each for each in found if (each[-1].status, each[-1].share) != ("passed", 1.0)] == []
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
-def test_wrong_answers_get_none_and_a_message(day, grade_id):
-    _all_fail(day, grade_id, hidden=False)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("day", "grade_id"),
-    [
-        pytest.param(*exercise.values, id=exercise.id, marks=THOROUGH if exercise.values[1] in SLOW else ())
-        for exercise in EXERCISES
-    ],
-)
-def test_wrong_answers_get_none_and_a_message_on_hidden_inputs(day, grade_id):
-    _all_fail(day, grade_id, hidden=True)
-
-
-def _all_fail(day, grade_id, hidden):
+@VISIBLE_AND_HIDDEN
+def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden):
     found = list(verdicts(WRONG, day, grade_id, hidden))
     assert [
         each for each in found if each[-1].status not in {"failed", "error"} or each[-1].share or not each[-1].message
     ] == []
 
 
-@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
-def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
+@VISIBLE_AND_HIDDEN
+def test_known_mistakes_are_named_and_lose_their_points(day, grade_id, hidden):
     by_hand = find_ladder(day, grade_id).entries
-    for hidden in [False] if by_hand else [False, True]:
-        for mistake, evidence in mistake_evidence(day, grade_id, hidden):
-            verdict = judge(day, grade_id, evidence)
-            assert verdict.misconception == mistake.name, verdict
-            assert verdict.share < 1 if by_hand else verdict.share == 0, verdict
+    for mistake, evidence in mistake_evidence(day, grade_id, hidden):
+        verdict = judge(day, grade_id, evidence)
+        assert verdict.misconception == mistake.name, verdict
+        assert verdict.share < 1 if by_hand else verdict.share == 0, verdict
 
 
 def test_every_exercise_has_right_and_wrong_answers_and_mistakes():

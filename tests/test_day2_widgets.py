@@ -67,6 +67,7 @@ class TestSaturation:
         assert (abs(means - saturation._means()) < 5 * errors + 0.001).all()
         assert errors.min() > 0 and errors.max() < 0.03
 
+    @pytest.mark.thorough("errors of the stored means shrink with the root of the samples")
     def test_an_error_shrinks_with_the_root_of_the_samples(self):
         (_, few), (_, many) = (saturation.measure_means(samples, seed=1) for samples in (8192, 4 * 8192))
         assert np.median(few / many) == pytest.approx(2, rel=0.05)

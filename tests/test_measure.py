@@ -530,8 +530,13 @@ def as_a_program(path, *arguments):
     return run.stdout
 
 
+WHOLE = pytest.mark.thorough("the benchmark of attention is run whole, at tiny sizes")
+
+
 # The first starts fresh processes to measure memory, and so it has to be a program of its own.
-@pytest.mark.parametrize(("name", "run"), [("attention", as_a_program), ("generation", script)])
+@pytest.mark.parametrize(
+    ("name", "run"), [pytest.param("attention", as_a_program, marks=WHOLE), ("generation", script)]
+)
 @pytest.mark.usefixtures("one_thread")
 def test_a_benchmark_runs_prints_and_writes_its_result(name, run, tmp_path):
     said = run(ROOT / "benchmarks" / f"{name}.py", "--quick", "--out", tmp_path)
