@@ -5,9 +5,11 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
 
+from course_utils.views import silence
 from course_utils.views.silence import silenced
 
 
@@ -101,3 +103,10 @@ def test_an_error_inside_ends_the_silence():
             raise ZeroDivisionError
         print("after")
     assert out.getvalue() == "after\n"
+
+
+def test_no_widget_changes_what_all_threads_share():
+    shared = "redirect_stdout", "redirect_stderr", "catch_warnings"
+    files = [path for path in Path(silence.__file__).parent.rglob("*.py") if path.name != "silence.py"]
+    assert len(files) > 15
+    assert [(path.name, name) for path in files for name in shared if name in path.read_text("utf-8")] == []
