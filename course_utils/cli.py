@@ -79,8 +79,8 @@ def grade(
     fail_under: Annotated[
         float | None, typer.Option(help="Exit with status 1 below this percentage of all points.", min=0, max=100)
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds for a cell.", min=0.5)] = 10.0,
-    deadline: Annotated[float, typer.Option(help="Seconds for a notebook.", min=5)] = 300.0,
+    timeout: Annotated[float, typer.Option(help="Seconds that a cell may work.", min=0.5)] = 10.0,
+    deadline: Annotated[float, typer.Option(help="Seconds that a notebook may work.", min=5)] = 300.0,
     bundle: Annotated[Path | None, typer.Option(help="A grader's bundle, as `course release` wrote it.")] = None,
     gradebook: Annotated[
         Path | None, typer.Option(metavar="CSV", help="A gradebook that Canvas or Moodle exported, to be filled in.")

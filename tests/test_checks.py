@@ -29,7 +29,15 @@ from course_utils.checks.evidence import (
 from course_utils.checks.exercise import Exercise, Mistake, all_exercises, days_with_exercises
 from course_utils.checks.forbidden import forbidden_call, latest
 from course_utils.checks.interactive import examine, report
-from course_utils.checks.verdict import _tolerance, judge, mistake_evidence, reference_evidence
+from course_utils.checks.verdict import (
+    _tolerance,
+    find_patterns,
+    held_by_mistakes,
+    judge,
+    mistake_evidence,
+    passes,
+    reference_evidence,
+)
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers
@@ -87,13 +95,25 @@ def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden):
     ] == []
 
 
-@pytest.mark.parametrize(("day", "grade_id", "hidden"), VISIBLE + DRAWN)
-def test_known_mistakes_are_named_and_lose_their_points(day, grade_id, hidden):
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
     by_hand = find_ladder(day, grade_id).entries
-    for mistake, evidence in mistake_evidence(day, grade_id, hidden):
+    for mistake, evidence in mistake_evidence(day, grade_id):
         verdict = judge(day, grade_id, evidence)
         assert verdict.misconception == mistake.name, verdict
         assert verdict.share < 1 if by_hand else verdict.share == 0, verdict
+
+
+@pytest.mark.parametrize(("day", "grade_id", "hidden"), DRAWN)
+def test_known_mistakes_show_on_hidden_inputs_too(day, grade_id, hidden):
+    right = reference_evidence(day, grade_id, hidden)
+    for mistake, evidence in mistake_evidence(day, grade_id, hidden):
+        assert not passes(day, grade_id, evidence, right), mistake.name
+
+
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_what_is_written_down_of_known_mistakes_is_so(day, grade_id):
+    assert held_by_mistakes(day, grade_id) == find_patterns(day, grade_id)
 
 
 def test_every_exercise_has_right_and_wrong_answers_and_mistakes():

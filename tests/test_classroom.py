@@ -25,7 +25,7 @@ from course_utils.grading.official import COURSE, Official
 from course_utils.grading.plugin import Result
 from course_utils.grading.release import release_exercise
 from course_utils.grading.watch import Watch
-from course_utils.grading.workers import Kernels, Paper, Worker, grade_here
+from course_utils.grading.workers import Kernels, Order, Paper, Watcher, Worker, grade_here
 
 ROOT = Path(__file__).parents[1]
 COLD = Settings(start=Start(warm=False))  # where no kernel is needed, none need be warm
@@ -57,7 +57,7 @@ def records(graded):
     return [{**each.as_record(), "seconds": None} for each in graded]
 
 
-def run_nothing(papers, kernels, jobs):
+def run_nothing(papers, kernels, jobs, watcher):
     """Takes the place of the worker processes where none may be needed."""
     assert next(papers, None) is None, "something is graded"
     yield from ()
@@ -271,12 +271,36 @@ def test_a_worker_has_none_of_the_graders_open_files_and_looks_for_no_modules_wh
         monkeypatch.chdir(tmp_path)
         worker = Worker(tmp_path / "worker")
         worker.start()
-        worker.give(next(papers(1)), COLD)
-        assert worker.take().status == "failed"
+        worker.give(Order(next(papers(1)), COLD))
+        while isinstance(said := worker.take(), Result):
+            pass
+        assert said.status == "failed"
         held = [os.readlink(fd) for fd in Path(f"/proc/{worker.process.pid}/fd").iterdir()]
         worker.stop()
     assert held and str(secret) not in held
     assert not (tmp_path / "worker").exists()
+
+
+def test_what_takes_long_is_put_off_until_the_others_are_graded_and_its_grade_is_the_same(tmp_path):
+    hangs = {name: "while True: pass" for name in ("softmax_row", "scores", "attention_lists")}
+    slow, quick = notebook(hangs | {"scale_scores": RIGHT}), notebook({"scale_scores": RIGHT})
+    settings, heard = Settings(limits=Limits(cell_seconds=0.5)), []
+    watcher = Watcher(
+        lambda paper: heard.append(("begin", paper.student)),
+        lambda paper, result: None,
+        lambda paper: heard.append(("put off", paper.student)),
+    )
+    class_of_two = handed_in(tmp_path, ada=slow, bob=quick)
+
+    def on_graded(graded):
+        heard.append(("graded", graded.student))
+
+    result = grade_class(class_of_two, settings, jobs=1, watcher=watcher, on_graded=on_graded)
+    order = [("begin", "ada"), ("put off", "ada"), ("begin", "bob"), ("graded", "bob"), ("begin", "ada")]
+    assert heard == [*order, ("graded", "ada")]
+    at_once = grade_class(class_of_two[:1], settings)
+    assert records(result.graded)[0] == records(at_once.graded)[0]
+    assert [each.status for each in result.graded[0].exercises[:4]] == ["timeout", "timeout", "passed", "timeout"]
 
 
 # The command --------------------------------------------------------------------------------------------------------

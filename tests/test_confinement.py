@@ -51,7 +51,7 @@ def confined():
 
 @contextlib.contextmanager
 def started(server, **limits):
-    kernel = GradingKernel(Limits(**limits), time.monotonic() + 120, Start(server=str(server.folder)))
+    kernel = GradingKernel(Limits(**{"cell_seconds": 60, **limits}), 120, Start(server=str(server.folder)))
     try:
         kernel.wait_until_ready()
         yield kernel
@@ -59,9 +59,9 @@ def started(server, **limits):
         kernel.stop()
 
 
-def raised(kernel, code, seconds=60):
+def raised(kernel, code):
     """What a cell raised, as a line; an empty string if nothing."""
-    return kernel.run(code, seconds) or ""
+    return kernel.run(code) or ""
 
 
 # A fork is as good as a start ---------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_scratch_has_a_limit_where_it_is_on_the_disk(level):
         started(server, scratch_bytes=2**25) as kernel,
         pytest.raises(KernelLost, match="wrote more than 32 MiB"),
     ):
-        kernel.run(fill, 60)
+        kernel.run(fill)
 
 
 @pytest.mark.parametrize("level", SHUT)
@@ -237,7 +237,7 @@ def test_memory_has_a_limit(confined, what):
 
 def test_processor_time_has_a_limit(confined):
     with started(confined, cpu_seconds=2) as kernel, pytest.raises(KernelLost, match="ended"):
-        kernel.run("while True:\n    pass", 60)
+        kernel.run("while True:\n    pass")
 
 
 # Nothing stays ------------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_a_grader_that_is_killed_leaves_no_server():
 
 def test_a_kernel_ends_when_the_one_who_asked_for_it_does(confined):
     before = _processes_in(confined)
-    kernel = GradingKernel(Limits(), time.monotonic() + 60, Start(server=str(confined.folder)))
+    kernel = GradingKernel(Limits(), 60, Start(server=str(confined.folder)))
     kernel.wait_until_ready()
     kernel.km.provisioner.wire.close()
     deadline = time.monotonic() + 30
@@ -404,7 +404,6 @@ def _wrappers(processes):
 
 
 def test_a_kernel_that_swallows_interrupts_is_ended_when_its_time_is_up(confined):
-    with started(confined) as kernel, pytest.raises(KernelLost, match="longer than 1 s"):
-        kernel.run(
-            "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass", 1
-        )
+    swallow = "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
+    with started(confined, cell_seconds=1) as kernel, pytest.raises(KernelLost, match="worked for more than 1 s"):
+        kernel.run(swallow)

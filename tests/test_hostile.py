@@ -22,7 +22,7 @@ from course_utils.grading.collect import Submission
 from course_utils.grading.grade import Settings, grade_submission
 from course_utils.grading.kernel import Limits
 
-SETTINGS = Settings(limits=Limits(cell_seconds=3, memory_bytes=2**31))
+SETTINGS = Settings(limits=Limits(cell_seconds=3, idle_seconds=4, memory_bytes=2**31))
 WORST = (
     "later exercises sabotaged",
     "a kill from within",

@@ -35,3 +35,21 @@ def defined_names(source: str) -> set[str]:
     except NO_PYTHON:
         return set(re.findall(r"^(?:def[ \t]+|class[ \t]+)?(\w+)[ \t]*[(:=]", source, re.MULTILINE))
     return {symbol.get_name() for symbol in symbols if symbol.is_assigned()}
+
+
+def used_names(source: str) -> set[str]:
+    """The names that a cell takes from other cells or from its own top level; roughly, if it is no Python."""
+    tree = parse(source)
+    if tree is None:
+        return set(re.findall(r"\w+", source))
+    try:
+        tables = [symtable.symtable(ast.unparse(tree), "cell", "exec")]
+    except NO_PYTHON:
+        return set()
+    found = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        top = table.get_type() == "module"
+        found |= {each.get_name() for each in table.get_symbols() if each.is_referenced() and (top or each.is_global())}
+    return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
+from pathlib import Path
 from typing import Any
 
 from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, attempts, draw_rungs, find_ladder, gather, key_of
@@ -75,23 +78,28 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
 
 
 def recognise(day: int, grade_id: str, evidence: Mapping, expected: Mapping, held: list[bool]) -> Mistake | None:
-    """The known mistake whose evidence is the same as this one, rung by rung, where it matters.
+    """The known mistake whose evidence is the same as this one, rung by rung.
 
-    The rungs that failed are compared first, and a mistake runs no further than to the first rung that tells it apart.
+    Only mistakes that fail on the same rungs are compared, and run no further than to the first rung that tells them
+    apart. Hidden inputs are tried after the visible ones hold, which hold for no known mistake: none is found on them.
     """
+    if evidence.get("hidden"):
+        return None
     outcomes, by_hand = evidence["outcomes"], find_ladder(day, grade_id).entries
     rungs = [outcome["rung"] for outcome in expected["outcomes"]]
     if [isinstance(outcome, Mapping) and outcome.get("rung") for outcome in outcomes] != rungs:
         return None  # no work on rungs that somebody made up
-    speaks = range(len(rungs))
+    patterns, own = held_by_mistakes(day, grade_id), as_pattern(held)
+    speaks = [i for i, ok in enumerate(held) if not ok] if patterns else sorted(range(len(held)), key=held.__getitem__)
     if by_hand:  # a mistake worked to two decimals is still known, and also while other entries are empty
         speaks = [i for i in speaks if not _is_unwritten(str(outcomes[i].get("error", "")))]
-    speaks = sorted(speaks, key=held.__getitem__)
     tolerances = [_tolerance(day, grade_id, rungs[i]) for i in speaks]
     if by_hand:
         tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
     given, right, held = ([each[i] for i in speaks] for each in (outcomes, expected["outcomes"], held))
-    for mistake, known in mistake_evidence(day, grade_id, bool(evidence.get("hidden"))):
+    for mistake, known in mistake_evidence(day, grade_id):
+        if patterns.get(mistake.name, own) != own:
+            continue
         mistaken = _Picked(known["outcomes"], speaks)
         # of sealed numbers each knows itself how near is near enough
         nearer = not by_hand or not has_answers() or _gap(given, mistaken, held) < _gap(given, right, held) / 2
@@ -126,6 +134,74 @@ class _Picked(Sequence):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+def passes(day: int, grade_id: str, evidence: Mapping, expected: Mapping) -> bool:
+    """Whether all rungs hold; no further rung is looked at after one that does not."""
+    pairs = zip(evidence["outcomes"], expected["outcomes"], strict=True)
+    return all(_same(given, wanted, _tolerance(day, grade_id, wanted["rung"])) for given, wanted in pairs)
+
+
+def as_pattern(held: Sequence[bool]) -> str:
+    """Which rungs hold, as text: 1101."""
+    return "".join("01"[ok] for ok in held)
+
+
+def held_by_mistakes(day: int, grade_id: str) -> Mapping[str, str]:
+    """The patterns of the visible rungs that hold for known mistakes, by name; empty where none were written down.
+
+    `course build` writes them; they spare the naming of a mistake most of its work.
+    """
+    known = {mistake.name for mistake in all_exercises(day)[grade_id].mistakes}
+    found = _patterns(day).get(grade_id, {}) if has_answers() else {}
+    return found if found.keys() == known else {}
+
+
+@cache
+def _patterns(day: int) -> Mapping[str, Mapping[str, str]]:
+    return {} if patterns_are_old(day) else json.loads(patterns_path(day).read_text(encoding="utf-8"))["held"]
+
+
+def patterns_path(day: int) -> Path:
+    """Where the patterns of a day's mistakes are written down, beside its answers."""
+    return Path(__file__).with_name("answers") / f"day{day}.held.json"
+
+
+def write_patterns(day: int) -> bool:
+    """Write down which rungs hold for each known mistake of a day, if its checks changed since; whether they did."""
+    if not patterns_are_old(day):
+        return False
+    held = {grade_id: find_patterns(day, grade_id) for grade_id in all_exercises(day)}
+    text = json.dumps({"of": _stamp(day), "held": held}, indent=1, ensure_ascii=False)
+    patterns_path(day).write_text(f"{text}\n", encoding="utf-8", newline="\n")
+    _patterns.cache_clear()
+    return True
+
+
+def patterns_are_old(day: int) -> bool:
+    """Whether a day's checks changed since its patterns were written down."""
+    path = patterns_path(day)
+    return not path.exists() or json.loads(path.read_text(encoding="utf-8"))["of"] != _stamp(day)
+
+
+def find_patterns(day: int, grade_id: str) -> dict[str, str]:
+    """The pattern of each known mistake, found by running it; none for numbers by hand."""
+    if find_ladder(day, grade_id).entries:
+        return {}
+    right = reference_evidence(day, grade_id)["outcomes"]
+    tolerances = [_tolerance(day, grade_id, wanted["rung"]) for wanted in right]
+    return {
+        mistake.name: as_pattern([_same(*each) for each in zip(known["outcomes"], right, tolerances, strict=True)])
+        for mistake, known in mistake_evidence(day, grade_id)
+    }
+
+
+def _stamp(day: int) -> str:
+    """A hash of what decides over a day's patterns."""
+    found = hashlib.sha256()
+    for room in ("inputs", "answers"):
+        found.update(Path(__file__).with_name(room).joinpath(f"day{day}.py").read_bytes())
+    return found.hexdigest()
 
 
 def _once_for_each_key(find: Callable) -> Callable:

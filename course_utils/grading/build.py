@@ -20,6 +20,10 @@ from pathlib import Path
 
 import nbformat
 
+import course_utils
+from course_utils.checks.exercise import days_with_exercises
+from course_utils.checks.expected import has_answers
+from course_utils.checks.verdict import patterns_are_old, patterns_path, write_patterns
 from course_utils.grading.alike import outputs_alike
 from course_utils.grading.errors import CourseError
 from course_utils.grading.execute import CellFailed, clean, execute
@@ -66,6 +70,9 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
                 )
             keep_copy(target)
         write_all(changed)
+        if day := _own_day(root, paths):
+            target = patterns_path(day)
+            (report.written if write_patterns(day) else report.unchanged).append(target.relative_to(root).as_posix())
         for target in built:
             (report.written if target in changed else report.unchanged).append(target.relative_to(root).as_posix())
     return report
@@ -92,6 +99,9 @@ def check(root: Path, used: bool = False) -> list[str]:
             exercise = root / "exercises" / target.name
             expected.add(exercise)
             found += _exercise_disagreements(target, exercise, root, used)
+            if (day := _own_day(root, [path])) and patterns_are_old(day):
+                name = patterns_path(day).relative_to(root).as_posix()
+                found.append(f"{name}: the checks of day {day} changed; run `course build {day}`")
     for folder in ("notebooks", "solutions", "exercises"):
         for leftover in sorted(set((root / folder).glob("*.ipynb")) - expected):
             found.append(f"{folder}/{leftover.name}: no source makes it; delete it, or move it elsewhere")
@@ -131,6 +141,13 @@ def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
             raise CourseError(f"no day {day!r}; give a number or a name of: {', '.join(sorted(days))}")
         chosen |= matches
     return [paths for name, paths in sorted(days.items()) if not chosen or name in chosen]
+
+
+def _own_day(root: Path, paths: Iterable[Path]) -> int | None:
+    """The number of a day that has exercises in this very course, whose checks are those of this package."""
+    numbers = [int(found[1]) for path in paths if (found := re.match(r"day(\d+)_", path.stem))]
+    own = root == Path(course_utils.__file__).resolve().parents[1] and has_answers()
+    return next((number for number in numbers if own and number in days_with_exercises()), None)
 
 
 def _verify_kind(source: Source) -> None:

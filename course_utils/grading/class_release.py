@@ -26,7 +26,7 @@ import nbformat
 
 from course_utils.checks.evidence import MIME, all_ladders, find_ladder, use_keys
 from course_utils.checks.exercise import days_with_exercises
-from course_utils.checks.verdict import judge, mistake_evidence
+from course_utils.checks.verdict import mistake_evidence, passes, reference_evidence
 
 from . import build
 from .errors import CourseError
@@ -91,7 +91,7 @@ def release(
 def class_keys(secret: bytes, day: int) -> dict[str, str]:
     """What the hidden inputs of a day's exercises are drawn from in a class with this secret, hex text by grade_id.
 
-    Inputs on which a known mistake shows as another one, or not at all, are rare: then the next key serves.
+    Inputs on which a known mistake does not show are rare: then the next key serves.
     """
     return {
         grade_id: next(key for key in _keys_of(secret, f"{day}/{grade_id}") if _tells_mistakes(day, grade_id, key))
@@ -106,15 +106,15 @@ def _keys_of(secret: bytes, name: str) -> Iterator[str]:
 
 
 def _tells_mistakes(day: int, grade_id: str, key: str) -> bool:
-    """Whether each known mistake is named on the hidden inputs of this key, so that it loses its points."""
+    """Whether each known mistake shows on the hidden inputs of this key, so that it loses its points."""
     if find_ladder(day, grade_id).entries:
         return True
     use_keys(day, {grade_id: key})
     try:
-        known = [(mistake.name, judge(day, grade_id, e)) for mistake, e in mistake_evidence(day, grade_id, True)]
+        right = reference_evidence(day, grade_id, True)
+        return not any(passes(day, grade_id, known, right) for _, known in mistake_evidence(day, grade_id, True))
     finally:
         use_keys(day, {})
-    return all((verdict.misconception, verdict.share) == (name, 0) for name, verdict in known)
 
 
 def read_secret(path: Path) -> tuple[bytes, str]:

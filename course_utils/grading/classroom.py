@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from course_utils.checks.exercise import days_with_exercises
@@ -21,7 +22,7 @@ from .grade import Graded, Settings, day_in_name
 from .gradebook import ungraded
 from .plugin import Result
 from .submission import Unreadable
-from .workers import Kernels, Paper, grade_here, grade_paper, unreadable
+from .workers import Kernels, Paper, Watcher, grade_here, grade_paper, unreadable
 
 KEPT = ".results"
 
@@ -53,17 +54,17 @@ def grade_class(
     dask: str | None = None,
     again: bool = False,
     on_graded: Callable[[Graded], None] | None = None,
-    on_result: Callable[[Result], None] | None = None,
+    watcher: Watcher | None = None,
 ) -> ClassResult:
     """Grade many submissions. What one of them holds or does is its own result and no other's.
 
     out: a folder. Each result is kept there as it comes, so that a run that was interrupted is taken up again and an
     unchanged submission is not graded twice, and each student's page of feedback is written. again: use nothing that
     an earlier run kept. jobs: how many worker processes. dask: the address of a scheduler whose workers grade instead.
-    on_graded: called with each result as it comes. on_result: for a single submission, which is graded in this
-    process: called with each exercise. Raises CourseError when the cluster cannot be used.
+    on_graded: called with each result as it comes. watcher: hears what is done on the way, but not on a cluster.
+    Raises CourseError when the cluster cannot be used.
     """
-    settings = settings or Settings()
+    settings, watcher = settings or Settings(), watcher or Watcher()
     kernels = Kernels(settings)
 
     def run(papers: Iterator[Paper]) -> Iterator[tuple[Paper, Graded]]:
@@ -72,8 +73,8 @@ def grade_class(
 
             return grade_there(papers, settings, dask)
         if len(submissions) == 1:
-            return ((paper, grade_paper(paper, kernels.settings(), on_result)) for paper in papers)
-        return grade_here(papers, kernels, min(jobs, len(submissions)))
+            return ((p, grade_paper(p, kernels.settings(), partial(watcher.on_result, p))) for p in papers)
+        return grade_here(papers, kernels, min(jobs, len(submissions)), watcher)
 
     with ExitStack() as stack:
         stack.callback(kernels.close)

@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from course_utils.checks.verdict import Verdict
 from .collect import Submission
 from .kernel import Limits, Start
 from .official import COURSE, Official, checks_of
-from .plugin import GradePlugin, Job, Result
+from .plugin import PATIENT, GradePlugin, Job, Result
 from .submission import Question, Unreadable, parse_notebook, read_answers
 
 
@@ -53,12 +53,23 @@ class Graded:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to grade. seconds: for a whole notebook. start: how kernels start, and how far they are confined."""
+    """How to grade. seconds: of work, for a whole notebook. start: how kernels start, and how far they are confined."""
 
     official: Official = COURSE
     limits: Limits = field(default_factory=Limits)
     seconds: float = 300.0
     start: Start = field(default_factory=Start)
+
+
+class PutOff(Exception):
+    """A submission that is to wait until others are graded: PATIENT of its exercises ran out of time.
+
+    results: of the exercises graded so far.
+    """
+
+    def __init__(self, results: tuple[Result, ...]):
+        super().__init__(results)  # as it is sent from a worker
+        self.results = results
 
 
 def grade_notebook(
@@ -77,10 +88,16 @@ def grade_notebook(
 
 
 def grade_submission(
-    submission: Submission, settings: Settings | None = None, on_result: Callable[[Result], None] | None = None
+    submission: Submission,
+    settings: Settings | None = None,
+    on_result: Callable[[Result], None] | None = None,
+    *,
+    hurry: bool = False,
+    known: Iterable[Result] = (),
 ) -> Graded:
     """Grade one submission. It is only read; what it holds can fail exercises but raises nothing here.
 
+    hurry: raise PutOff when it takes long; the results that come with it may be given as `known` when it is graded on.
     Raises CourseError when there are no exercises for the day.
     """
     settings, began = settings or Settings(), time.monotonic()
@@ -100,7 +117,7 @@ def grade_submission(
     except Unreadable as why:
         full = sum(question.points for question in questions)
         return Graded(**about, day=day, max_score=full, seconds=_since(began), message=str(why))
-    settled = settle(day, questions, answers)
+    settled = settle(day, questions, answers) | {each.id: _verdict(each) for each in known}
     job = Job(
         day,
         official.notebook(day),
@@ -110,12 +127,15 @@ def grade_submission(
         settings.seconds,
         settings.start,
         official.keys(day),
+        hurry,
     )
     use_keys(day, official.keys(day))  # what is compared here must be drawn as in the kernel
     try:
         found = run_job(job, on_result)
     finally:
         use_keys(day, {})
+    if hurry and len(found) < len(questions) and sum(each.status == "timeout" for each in found.values()) >= PATIENT:
+        raise PutOff(tuple(found.values()))
     results = tuple(
         found.get(q.grade_id) or Result(q.grade_id, "error", 0.0, q.points, "It was not graded.") for q in questions
     )
@@ -196,6 +216,11 @@ def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
             read_answers(data, name, official.questions(day))
             return day
     raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")
+
+
+def _verdict(result: Result) -> Verdict:
+    share = result.score / result.max_score if result.max_score else 0.0
+    return Verdict(result.status, share, result.message, result.misconception)
 
 
 def _unrun(job: Job, grade_id: str, verdict: Verdict) -> Result:

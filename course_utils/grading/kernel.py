@@ -28,6 +28,7 @@ LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one
 WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
 LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message that never ends is not counted
 LONGEST_END = 3.0  # seconds from the end of a process until its server says so, on a busy machine
+WALL = 12  # times as long by the clock as of work, where work cannot be told from waiting, and behind all else
 PROVISIONER = "course-confined"
 NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
@@ -42,10 +43,15 @@ class KernelLost(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one kernel: seconds for a cell, seconds to start, bytes of output for a cell, bytes of memory, seconds of
-    processor time in all, bytes of files."""
+    """Of one kernel: seconds of work for a cell, seconds that it may sleep, seconds to start, bytes of output for a
+    cell, bytes of memory, seconds of processor time in all, bytes of files.
+
+    Work is processor time of the kernel's own process. A turn that a busy machine does not give is neither work nor
+    sleep. Where the system does not tell one from the other, the clock counts, WALL times as long.
+    """
 
     cell_seconds: float = 10.0
+    idle_seconds: float = 20.0
     start_seconds: float = 60.0
     output_bytes: int = 2**20
     memory_bytes: int = 4 * 2**30
@@ -68,11 +74,12 @@ class GradingKernel(RunningKernel):
 
     start: warm kernels come from its server, or else from that of this process; a cold one has a server for itself. Its
     `get_message` reads output while the cell still runs, and raises KernelLost when the cell's time is up, when it
-    prints too much, or when the process is gone. Raises OSError when the server is gone, NotConfined as open_kernels.
+    prints too much, or when the process is gone. seconds: of work, for all cells together.
+    Raises OSError when the server is gone, NotConfined as open_kernels.
     """
 
-    def __init__(self, limits: Limits, deadline: float, start: Start, day: int = 0, keys: Mapping[str, str] = NO_KEYS):
-        self.limits, self.deadline = limits, deadline
+    def __init__(self, limits: Limits, seconds: float, start: Start, day: int = 0, keys: Mapping[str, str] = NO_KEYS):
+        self.limits, self.granted = limits, seconds
         self.own = None if start.warm else open_kernels(start.confinement, warm=False)
         config = {
             "server": str(self.own.folder) if self.own else start.server,
@@ -107,7 +114,7 @@ class GradingKernel(RunningKernel):
 
     def wait_until_ready(self) -> None:
         """Block until the kernel answers and is heard. Raises RuntimeError when it does not start."""
-        self.begin_cell(self.limits.start_seconds)
+        self.begin_cell(self.limits.start_seconds, self.limits.start_seconds)
         try:
             while not self._answers():
                 pass
@@ -130,10 +137,14 @@ class GradingKernel(RunningKernel):
                 return True
         return False
 
-    def run(self, source: str, seconds: float | None = None) -> str | None:
-        """Run a cell and return the error it raised, as "Name: text", or None. Raises KernelLost."""
+    def run(self, source: str, *, given: bool = False) -> str | None:
+        """Run a cell and return the error it raised, as "Name: text", or None. given: it has the time of a start.
+
+        Raises KernelLost.
+        """
         message_id = self.execute_cell_input(source, allow_stdin=False)
-        self.begin_cell(seconds or self.limits.cell_seconds)
+        if given:
+            self.begin_cell(self.limits.start_seconds, self.limits.start_seconds)
         while True:
             reply = self.get_message("shell")
             if reply["parent_header"].get("msg_id") == message_id:
@@ -146,11 +157,13 @@ class GradingKernel(RunningKernel):
         self.begin_cell(self.limits.cell_seconds)
         return super().execute_cell_input(cell_input, allow_stdin=allow_stdin)
 
-    def begin_cell(self, seconds: float) -> None:
-        """Start the clock and the count of output for a cell."""
-        self.seconds, self.heard, self.weighed = seconds, 0, time.monotonic()
-        self.resident = resident()
-        self.end = min(time.monotonic() + seconds, self.deadline)
+    def begin_cell(self, seconds: float, idle: float | None = None) -> None:
+        """Start the clocks and the count of output for a cell of so many seconds of work, and of idleness."""
+        self.seconds, self.idle, self.heard = seconds, idle or self.limits.idle_seconds, 0
+        self.began = self.weighed = time.monotonic()
+        self.resident, self.before = resident(), None
+        self.km.provisioner.look()
+        self.asked = self.km.provisioner.asked
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict:
         """The next message on "shell" or "iopub". Raises KernelLost when the cell's time is up.
@@ -172,8 +185,7 @@ class GradingKernel(RunningKernel):
             self._verify_scratch()
             if not ready and not self.is_alive():
                 raise KernelLost("killed", self._why_cut())
-            if time.monotonic() > self.end:
-                raise KernelLost("timeout", self._overtime())
+            self._verify_time()
 
     def _why_cut(self) -> str:
         """A line ends with its process, or by a message that is too large to be let in."""
@@ -215,10 +227,27 @@ class GradingKernel(RunningKernel):
                 "killed", f"The kernel sent a message that cannot be read ({type(error).__name__})"
             ) from error
 
-    def _overtime(self) -> str:
-        if time.monotonic() > self.deadline:
-            return "The time for the whole notebook was used up"
-        return f"The cell ran longer than {self.seconds:g} s"
+    @property
+    def worked(self) -> float:
+        """Seconds of processor time that the kernel has used, as far as is known here."""
+        spent = self.km.provisioner.spent
+        return spent[0] if spent else 0.0
+
+    def _verify_time(self) -> None:
+        now, provisioner = time.monotonic(), self.km.provisioner
+        if now - self.began > WALL * max(self.seconds, self.idle):
+            raise KernelLost("timeout", f"The cell did not end within {now - self.began:.0f} s")
+        provisioner.look()
+        if provisioner.spent is None or provisioner.answered < self.asked:
+            return
+        self.before = self.before or (now, *provisioner.spent)
+        passed, worked, waited = (a - b for a, b in zip((now, *provisioner.spent), self.before, strict=True))
+        if self.worked > self.granted:
+            raise KernelLost("timeout", "The time for the whole notebook was used up")
+        if worked > self.seconds:
+            raise KernelLost("timeout", f"The cell worked for more than {self.seconds:g} s")
+        if passed - worked - waited > self.idle:
+            raise KernelLost("timeout", f"The cell waited for more than {self.idle:g} s and did nothing")
 
     def stop(self) -> None:
         """Kill the kernel and all that it started, and delete its scratch folder."""

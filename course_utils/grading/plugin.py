@@ -3,11 +3,11 @@
 The official notebook supplies every cell but the answers. A check cell prints evidence, nbval hands it over, and it is
 compared here with the evidence stored in the official notebook. After a slip, an exercise that fails gets a second try
 in a fresh kernel, where reference answers stand in for the earlier ones that failed: nobody pays twice for one slip.
+The time of a notebook is what its kernels work; what the judge does is not charged.
 """
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +18,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import all_exercises
+from course_utils.checks.source import used_names
 from course_utils.checks.verdict import Verdict, judge
 
 from .errors import CourseError, one_line
@@ -26,6 +27,7 @@ from .official import checks_of, reference_answers
 
 PROPERTY = "course_result"
 UNGRADED = "ungraded"
+PATIENT = 2  # so many exercises may run out of time; then a class comes first, and each of the rest has half the time
 LOST_HELPER = " Only answer cells are graded: put helpers and imports into the answer cell."
 
 
@@ -43,7 +45,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Job:
-    """One notebook to grade: the official one, the student's answers by grade_id, and verdicts that need no kernel."""
+    """One notebook to grade: the official one, the student's answers by grade_id, and verdicts that need no kernel.
+
+    seconds: of work, for all of it. hurry: grade no more of a notebook in which PATIENT exercises ran out of time.
+    """
 
     day: int
     official: nbformat.NotebookNode
@@ -53,6 +58,7 @@ class Job:
     seconds: float = 300.0
     start: Start = field(default_factory=Start)
     keys: Mapping[str, str] = field(default_factory=dict)
+    hurry: bool = False
 
 
 class GradePlugin:
@@ -88,12 +94,17 @@ class GradedNotebook(IPyNbFile):
         super().__init__(*args, **kwargs)
         self.job = job
         self.passed: dict[str, str] = {}
+        self.harmless: dict[str, str] = {}  # what ran and did not lose its kernel
+        self.ran: set[str] = set()  # the answers that the kernel has run
+        self.worked = 0.0  # seconds, in the kernels before this one
+        self.timeouts = {grade_id for grade_id, verdict in job.settled.items() if verdict.status == "timeout"}
         self.stumbled = False
         self.trouble = ""  # why nothing can be graded, if a cell that everybody is given fails
 
     def setup(self) -> None:
-        """Start the kernel. The clock of the notebook starts here."""
-        self.deadline = time.monotonic() + self.job.seconds
+        """Start the kernel, unless this goes on where it was put off: then it begins with what passed."""
+        if any(verdict.status == "passed" for verdict in self.job.settled.values()):
+            return
         try:
             self.kernel = self.launch()
         except (RuntimeError, OSError, CourseError) as error:
@@ -124,40 +135,58 @@ class GradedNotebook(IPyNbFile):
 
     def launch(self) -> GradingKernel:
         """A kernel that is ready; a cold one where the process that forks warm ones is gone."""
-        job = self.job
+        job, left = self.job, self.job.seconds - self.worked
+        limits = job.limits
+        if len(self.timeouts) >= PATIENT:
+            limits = replace(limits, cell_seconds=limits.cell_seconds / 2, idle_seconds=limits.idle_seconds / 2)
         try:
-            kernel = GradingKernel(job.limits, self.deadline, job.start, job.day, job.keys)
+            kernel = GradingKernel(limits, left, job.start, job.day, job.keys)
         except OSError:
-            kernel = GradingKernel(job.limits, self.deadline, replace(job.start, warm=False), job.day, job.keys)
+            kernel = GradingKernel(limits, left, replace(job.start, warm=False), job.day, job.keys)
         kernel.wait_until_ready()
+        self.ran = set()
         return kernel
 
     def drop_kernel(self) -> None:
         """Stop the kernel, if there is one; the next exercise starts a fresh one."""
         if self.kernel is not None:
+            self.worked += self.kernel.worked
             self.kernel.stop()
             self.kernel = None
 
-    def ensure_kernel(self, grade_id: str, alone: bool = False) -> None:
-        """After `drop_kernel`: start a kernel that has run the given cells and the student's answers that passed.
+    def needs(self, grade_id: str) -> dict[str, str]:
+        """The answers that this one builds on, in order: those that the exercise says, and those that it names.
 
-        Where an answer that this exercise uses did not pass, the reference stands in for it. alone: run no other
-        answers than those used. Raises KernelLost.
+        Where one that the exercise says did not pass, the reference stands in for it.
+        """
+        job, uses = self.job, all_exercises(self.job.day)[grade_id].uses
+        references = reference_answers(job.official)
+        defined = {each: set(find_ladder(job.day, each).names) for each in self.harmless if each != grade_id}
+        needed = {each: self.passed.get(each, references[each]) for each in uses}
+        unread = [job.answers[grade_id], *needed.values()]
+        while unread:
+            named = used_names(unread.pop())
+            found = {each: self.harmless[each] for each, names in defined.items() if names & named}
+            unread += [source for each, source in found.items() if each not in needed]
+            needed = found | needed
+        return {each: needed[each] for each in references if each in needed}
+
+    def ensure_kernel(self, grade_id: str, alone: bool = False) -> None:
+        """After `drop_kernel`: start a kernel that has run the given cells, the student's answers that passed, and what
+        this one needs. alone: only what it needs. Raises KernelLost.
         """
         if self.kernel is not None:
             return
-        if time.monotonic() > self.deadline:
+        if self.worked > self.job.seconds:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
-        references = reference_answers(self.job.official)
-        uses = all_exercises(self.job.day)[grade_id].uses
-        answers = {used: self.passed.get(used, references[used]) for used in uses}
-        if not alone:
-            answers |= self.passed
+        needed = self.needs(grade_id)
+        answers = needed if alone else needed | self.passed
         self.kernel = self.launch()
         for cell in self.given_cells():
-            self.kernel.run(cell.source, self.job.limits.start_seconds)
-        for source in answers.values():
-            self.kernel.run(source)
+            self.kernel.run(cell.source, given=True)
+        for each in (each for each in reference_answers(self.job.official) if each in answers):
+            self.kernel.run(answers[each])
+            self.ran.add(each)
 
 
 class GivenCell(IPyNbCell):
@@ -165,9 +194,9 @@ class GivenCell(IPyNbCell):
 
     def runtest(self) -> None:
         book = self.parent
-        if not book.trouble:
+        if not book.trouble and book.kernel is not None:
             try:
-                raised = book.kernel.run(self.cell.source, book.job.limits.start_seconds)
+                raised = book.kernel.run(self.cell.source, given=True)
             except KernelLost as lost:
                 raised = str(lost)
             if raised:
@@ -185,11 +214,16 @@ class ExerciseCell(IPyNbCell):
         grade_id, book = self.name, self.parent
         verdict = book.job.settled.get(grade_id)
         if verdict is None:
+            if book.job.hurry and len(book.timeouts) >= PATIENT:
+                return
             verdict = Verdict("error", 0.0, book.trouble) if book.trouble else self.attempt(grade_id)
         points = float(self.cell.metadata.nbgrader.points)
         score = round(points * min(max(verdict.share, 0.0), 1.0), 4)
         message = one_line(verdict.message)
         self.result = Result(grade_id, verdict.status, score, points, message, verdict.misconception)
+        book.timeouts |= {grade_id} if verdict.status == "timeout" else set()
+        if verdict.status not in ("missing", "timeout", "killed"):
+            book.harmless[grade_id] = book.job.answers[grade_id]
         if verdict.status == "passed":
             book.passed[grade_id] = book.job.answers[grade_id]
         else:
@@ -200,23 +234,27 @@ class ExerciseCell(IPyNbCell):
         """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel.
 
         There is no second run for a slip that was clearly made here. Where the kernel was lost, the fresh one has none
-        of the answers that this one does not use: a thread or an alarm left behind by one may have been the reason.
+        of the answers that this one does not need: a thread or an alarm left behind by one may have been the reason.
         """
         book, verdict = self.parent, self.run_once()
         lost = verdict.status in ("timeout", "killed")
-        if verdict.status == "passed" or self.is_own_slip(verdict) or not (book.stumbled or lost):
+        if verdict.status == "passed" or not (book.stumbled or lost):
+            return verdict
+        needed = book.needs(grade_id)
+        failed = [each for each in needed if each not in book.passed]
+        if self.is_own_slip(verdict, failed) or (lost and not book.ran - needed.keys() - {grade_id} and not failed):
             return verdict
         book.drop_kernel()
         second = self.run_once(alone=lost)
         if lost:
             book.drop_kernel()
-        return second if second.share >= verdict.share else verdict
+        better = second.share > verdict.share if lost else second.share >= verdict.share
+        return second if better else verdict
 
-    def is_own_slip(self, verdict: Verdict) -> bool:
+    def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
         """Whether this is a known mistake, or wrong numbers by hand, with no call to an earlier answer that failed."""
-        book, day = self.parent, self.parent.job.day
-        failed = [used for used in all_exercises(day)[self.name].uses if used not in book.passed]
-        calls = any(name in book.job.answers[self.name] for used in failed for name in find_ladder(day, used).names)
+        day, named = self.parent.job.day, used_names(self.parent.job.answers[self.name])
+        calls = any(name in named for used in failed for name in find_ladder(day, used).names)
         by_hand = find_ladder(day, self.name).entries and verdict.status == "failed"
         return bool(verdict.misconception or by_hand) and not calls
 
@@ -225,6 +263,7 @@ class ExerciseCell(IPyNbCell):
         self.verdict, raised = None, None
         try:
             self.parent.ensure_kernel(self.name, alone)
+            self.parent.ran.add(self.name)
             raised = self.parent.kernel.run(self.parent.job.answers[self.name])
             super().runtest()
         except KernelLost as lost:
@@ -249,9 +288,11 @@ class ExerciseCell(IPyNbCell):
         if labels[0] != labels[1] or not wanted:
             self.verdict = Verdict("error", 0.0, "The check did not give the evidence that it should.")
             return False
-        verdicts = [judge(self.parent.job.day, self.name, g, w) for g, w in zip(given, wanted, strict=True)]
-        self.verdict = min(verdicts, key=lambda verdict: verdict.share)
-        return self.verdict.status == "passed"
+        for evidence, expected in zip(given, wanted, strict=True):
+            self.verdict = judge(self.parent.job.day, self.name, evidence, expected)
+            if self.verdict.status != "passed":  # what everybody sees tells best what is wrong
+                return False
+        return True
 
 
 def evidence_in(outputs) -> list[dict]:

@@ -40,6 +40,9 @@ class ConfinedProvisioner(LocalProvisioner):
     wire: socket.socket | None = None
     heard = b""
     status: int | None = None
+    spent: tuple[float, float] | None = None
+    asked = answered = 0
+    started = False
 
     @property
     def has_process(self) -> bool:
@@ -67,7 +70,7 @@ class ConfinedProvisioner(LocalProvisioner):
             "day": self.day,
             "keys": self.keys,
         }
-        self.status, self.heard = None, b""
+        self.status, self.heard, self.spent, self.asked, self.answered, self.started = None, b"", None, 0, 0, False
         self.wire = socket.socket(socket.AF_UNIX)
         try:
             self.wire.settimeout(60)
@@ -87,6 +90,22 @@ class ConfinedProvisioner(LocalProvisioner):
         while self.status is None and select.select([self.wire], [], [], 0)[0]:
             self._hear()
         return self.status
+
+    def look(self) -> None:
+        """Hear what the server says, and ask what the kernel has spent; `spent` has it soon, and `answered` counts.
+
+        spent: seconds that the kernel has worked, and has waited for a turn; None where its system does not say.
+        """
+        while self._alive and select.select([self.wire], [], [], 0)[0]:
+            self._hear()
+        if self._alive and self.asked == self.answered:
+            with contextlib.suppress(OSError):
+                self.wire.sendall(json.dumps({"spent": self.asked + 1}).encode() + b"\n")
+                self.asked += 1
+
+    @property
+    def _alive(self) -> bool:
+        return self.wire is not None and self.status is None
 
     async def wait(self) -> int | None:
         """Until the kernel and all that it started have ended, or the server did not answer for PATIENCE seconds."""
@@ -115,13 +134,15 @@ class ConfinedProvisioner(LocalProvisioner):
     def _hear(self) -> None:
         """Take what the server says. Raises ConnectionError when it hangs up before the kernel started."""
         part = self.wire.recv(4096)
-        self.heard += part
-        for line in self.heard.splitlines():
-            with contextlib.suppress(ValueError):
-                self.status = json.loads(line).get("exit", self.status)
+        *lines, self.heard = (self.heard + part).split(b"\n")
+        for line in lines:
+            said, self.started = json.loads(line), True
+            self.status = said.get("exit", self.status)
+            if "spent" in said:
+                self.spent, self.answered = said["spent"] and tuple(said["spent"]), said["asked"]
         if not part and self.status is None:
             self.status = -1  # the server is gone, and the kernel with it
-            if not self.heard:
+            if not self.started:
                 raise ConnectionError("the process that starts kernels hung up")
 
     def _hang_up(self) -> None:

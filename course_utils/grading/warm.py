@@ -4,7 +4,8 @@ usage: python warm.py FOLDER LEVEL [MODULE...]
 
 It stands alone, since it runs where no answer of the course can be read. It listens at FOLDER/server.sock, one
 connection a kernel: the request comes as a line of JSON, {"started": pid} goes back, {"exit": status} follows in the
-end. A line {"signal": number} is passed on to the kernel. A connection that closes ends its kernel, and when standard
+end. A line {"signal": number} is passed on to the kernel. {"spent": number} is answered with that number and the
+seconds that the kernel worked and waited for its turn. A connection that closes ends its kernel, and when standard
 input closes, the server ends with all its kernels.
 
 LEVEL says how a kernel is confined. bubblewrap: this process already runs in a sandbox of bubblewrap's, and each kernel
@@ -27,6 +28,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -81,6 +83,7 @@ class Server:
     def __init__(self, folder: str, level: str, warm: bool):
         self.folder, self.level, self.warm = folder, level, warm
         self.kernels: dict[int, socket.socket] = {}
+        self.inside: dict[int, int] = {}  # from what was forked here to the kernel itself
         self.selector = selectors.DefaultSelector()
         self.listener = socket.socket(socket.AF_UNIX)
         path = os.path.join(folder, "server.sock")
@@ -161,8 +164,27 @@ class Server:
             self.stop(process)
             return
         for line in data.splitlines():
-            number = json.loads(line)["signal"]
-            self.stop(process) if number in (signal.SIGKILL, signal.SIGTERM) else os.kill(process, number)
+            asked = json.loads(line)
+            if "spent" in asked:
+                said = {"spent": self.spent(process), "asked": asked["spent"]}
+                with contextlib.suppress(OSError):  # whoever asked is gone, or does not listen
+                    connection.sendall(json.dumps(said).encode() + b"\n")
+            elif asked["signal"] in (signal.SIGKILL, signal.SIGTERM):
+                self.stop(process)
+            else:
+                os.kill(process, asked["signal"])
+
+    def spent(self, process: int) -> tuple[float, float] | None:
+        """Seconds of processor time that a kernel has used, and for how long its first thread was ready to run and the
+        machine had no turn for it. None where the system does not say."""
+        if self.level != "bubblewrap":
+            return spent_by(process)
+        if process not in self.inside:
+            family = descendants(process)
+            if len(family) < 2:  # it is only on its way
+                return None
+            self.inside[process] = family[-1]
+        return spent_by(self.inside[process])
 
     def stop(self, process: int) -> None:
         """End a kernel: the keeper of one in namespaces ends all that is in them, and then itself."""
@@ -180,6 +202,7 @@ class Server:
                     return
                 with contextlib.suppress(OSError):
                     os.killpg(process, signal.SIGKILL)
+                self.inside.pop(process, None)
                 connection = self.kernels.pop(process, None)
                 if connection is None or connection.fileno() < 0:
                     continue
@@ -195,6 +218,28 @@ class Server:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process, 0)
         shutil.rmtree(self.folder, ignore_errors=True)  # whoever made it may be gone
+
+
+def descendants(process: int) -> list[int]:
+    """The child of a process, its child, and so on, where each has one: of a keeper the first inside, the kernel."""
+    children, family = {}, []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat") as stat:
+            children[int(stat.read().rpartition(")")[2].split()[1])] = int(name)
+    while process in children:
+        process = children[process]
+        family.append(process)
+    return family
+
+
+def spent_by(process: int) -> tuple[float, float] | None:
+    """What `Server.spent` says, of one process: all its threads, also those that have ended, count as work."""
+    try:
+        with open(f"/proc/{process}/schedstat") as schedule:
+            waited = int(schedule.read().split()[1]) / 1e9
+        return time.clock_gettime(~process << 3 | 2), waited  # the kernel's number for "the processor time of"
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
 
 
 def become_kernel(request: dict, level: str, warm: bool) -> None:

@@ -16,6 +16,7 @@ from .grade import Graded, Settings
 from .gradebook import ungraded
 from .plugin import Result
 from .report import print_table
+from .workers import Paper, Watcher
 
 MOST_TABLES = 10
 
@@ -28,7 +29,8 @@ def watch_class(submissions: Sequence[Submission], settings: Settings, tables: b
     order = [(each.student, each.name) for each in submissions] if tables else ()
     with Watch(len(submissions), order) as watch:
         try:
-            result = grade_class(submissions, settings, on_graded=watch.on_graded, on_result=watch.on_result, **options)
+            watcher = Watcher(watch.on_begin, watch.on_result, watch.on_put_off)
+            result = grade_class(submissions, settings, on_graded=watch.on_graded, watcher=watcher, **options)
         except KeyboardInterrupt:
             watch.stopped(kept=options.get("out") is not None)
             raise
@@ -47,6 +49,7 @@ class Watch:
         self.total, self.done = total, 0
         self.console = Console(highlight=False)
         self.to_come, self.waiting = list(order), []
+        self.begun: dict[tuple[str, str], str] = {}  # what is being graded, and how far it is
         on = self.console if self.console.is_terminal else Console(stderr=True, highlight=False)
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
         columns += [MofNCompleteColumn(), TimeRemainingColumn()]
@@ -63,6 +66,7 @@ class Watch:
     def on_graded(self, graded: Graded) -> None:
         """Show a submission that is finished."""
         self.done += 1
+        self.begun.pop((graded.student, graded.notebook), None)
         if self.to_come:
             self.waiting.append(graded)
             self._show_in_order()
@@ -70,15 +74,29 @@ class Watch:
             self._line(graded)
         self.bar.advance(self.task)
 
-    def on_result(self, result: Result) -> None:
-        """Show how far the only submission is."""
-        self.bar.update(self.task, description=f"{result.id} {result.status}")
+    def on_begin(self, paper: Paper) -> None:
+        """Show that a submission is being graded."""
+        self._show(paper, "begins")
+
+    def on_result(self, paper: Paper, result: Result) -> None:
+        """Show how far a submission is."""
+        self._show(paper, f"{result.id} {result.status}")
+
+    def on_put_off(self, paper: Paper) -> None:
+        """Say that a submission comes last, since it takes long."""
+        self.begun.pop((paper.student, paper.name), None)
+        late = f"{one_line(paper.student, 60)}: exercises run out of time, so the others are graded first"
+        self.console.print(late, markup=False, emoji=False, soft_wrap=True)
 
     def stopped(self, kept: bool) -> None:
         """Say how far it came, and how to go on."""
         self.bar.stop()
         how = "the same command takes up from there" if kept else "with --out DIR they would have been kept"
         print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
+
+    def _show(self, paper: Paper, how_far: str) -> None:
+        self.begun[paper.student, paper.name] = f"{one_line(paper.student, 30)}: {how_far}"
+        self.bar.update(self.task, description="; ".join(self.begun.values()))
 
     def _show_in_order(self) -> None:
         """The tables for which none before them is still to come."""

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from multiprocessing import Pipe
@@ -21,7 +21,7 @@ import course_utils
 
 from .confinement import Confinement, open_kernels, remove
 from .errors import CourseError, one_line
-from .grade import Graded, Settings, grade_submission
+from .grade import Graded, PutOff, Settings, grade_submission
 from .plugin import Result
 
 PACKAGES = str(Path(course_utils.__file__).parents[1])
@@ -50,10 +50,38 @@ class Paper:
         return self.data
 
 
-def grade_paper(paper: Paper, settings: Settings, on_result: Callable[[Result], None] | None = None) -> Graded:
-    """Grade one submission; whatever goes wrong with it is its result."""
+@dataclass(frozen=True)
+class Order:
+    """What a worker is to grade, and how. known: results that it need not find again. hurry: as in grade_submission."""
+
+    paper: Paper
+    settings: Settings
+    hurry: bool = False
+    known: tuple[Result, ...] = ()
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who hears what workers do: that a submission is begun, each of its results, and that it is put off."""
+
+    on_begin: Callable[[Paper], None] = lambda paper: None
+    on_result: Callable[[Paper, Result], None] = lambda paper, result: None
+    on_put_off: Callable[[Paper], None] = lambda paper: None
+
+
+def grade_paper(
+    paper: Paper,
+    settings: Settings,
+    on_result: Callable[[Result], None] | None = None,
+    *,
+    hurry: bool = False,
+    known: Iterable[Result] = (),
+) -> Graded:
+    """Grade one submission; whatever goes wrong with it is its result. Raises PutOff as grade_submission does."""
     try:
-        return grade_submission(paper, settings, on_result)
+        return grade_submission(paper, settings, on_result, hurry=hurry, known=known)
+    except PutOff:
+        raise
     except CourseError as error:
         return unreadable(paper, settings, f"{paper.name}: {error}")
     except Exception as error:
@@ -104,11 +132,14 @@ class Kernels:
             self.server.close()
 
 
-def grade_here(papers: Iterator[Paper], kernels: Kernels, jobs: int) -> Iterator[tuple[Paper, Graded]]:
+def grade_here(
+    papers: Iterator[Paper], kernels: Kernels, jobs: int, watcher: Watcher = Watcher()
+) -> Iterator[tuple[Paper, Graded]]:
     """Grade in `jobs` worker processes; yields each paper with its result, as they finish.
 
-    One is taken when a worker is free, so no more than `jobs` are held. When a worker dies, those at work finish, and
-    then its paper is tried again with nothing beside it, twice; what still ends its worker is unreadable.
+    One is taken when a worker is free, so no more than `jobs` are held. What takes long is put off until the others are
+    graded. When a worker dies, those at work finish, and then its paper is tried again with nothing beside it, twice;
+    what still ends its worker is unreadable.
     """
     first = next(papers, None)
     if first is None:
@@ -121,19 +152,27 @@ def grade_here(papers: Iterator[Paper], kernels: Kernels, jobs: int) -> Iterator
             worker.start()
         busy: dict[Connection, Worker] = {}
         doubtful: deque[Paper] = deque()
+        late: deque[Order] = deque()
         while True:
-            while idle and not doubtful and (paper := next(papers, None)):
+            while idle and not doubtful and (order := _next_order(papers, late, kernels)):
                 worker = idle.pop()
-                busy[worker.give(paper, kernels.settings())] = worker
+                watcher.on_begin(order.paper)
+                busy[worker.give(order)] = worker
             if busy:
                 for connection in wait(list(busy)):
-                    worker = busy.pop(connection)
-                    idle.append(worker)
-                    graded = worker.take()
-                    if graded is None:
-                        doubtful.append(worker.paper)
+                    worker = busy[connection]
+                    paper, said = worker.order.paper, worker.take()
+                    if isinstance(said, Result):
+                        watcher.on_result(paper, said)
+                        continue
+                    idle.append(busy.pop(connection))
+                    if said is None:
+                        doubtful.append(paper)
+                    elif isinstance(said, PutOff):
+                        late.append(Order(paper, kernels.plain, known=said.results))
+                        watcher.on_put_off(paper)
                     else:
-                        yield worker.paper, graded
+                        yield paper, said
             elif doubtful:
                 paper = doubtful.popleft()
                 yield paper, _grade_alone(paper, idle[0], kernels)
@@ -141,11 +180,20 @@ def grade_here(papers: Iterator[Paper], kernels: Kernels, jobs: int) -> Iterator
                 return
 
 
+def _next_order(papers: Iterator[Paper], late: deque[Order], kernels: Kernels) -> Order | None:
+    """What to grade next: what was put off comes last."""
+    if paper := next(papers, None):
+        return Order(paper, kernels.settings(), hurry=True)
+    return replace(late.popleft(), settings=kernels.settings()) if late else None
+
+
 def _grade_alone(paper: Paper, worker: Worker, kernels: Kernels) -> Graded:
     for _ in range(LONE_TRIES):
-        worker.give(paper, kernels.settings())
-        if graded := worker.take():
-            return graded
+        worker.give(Order(paper, kernels.settings()))
+        while isinstance(said := worker.take(), Result):
+            pass
+        if said:
+            return said
     return unreadable(paper, kernels.plain, f"{paper.name}: {FATAL}")
 
 
@@ -182,15 +230,16 @@ class Worker:
         self.connection.close()
         _sweep(self.folder)
 
-    def give(self, paper: Paper, settings: Settings) -> Connection:
-        """Hand over a paper; what is returned can be waited for."""
-        self.paper = paper
+    def give(self, order: Order) -> Connection:
+        """Hand over an order; what is returned can be waited for."""
+        self.order = order
         with contextlib.suppress(OSError):  # it just died, as `take` will see
-            self.connection.send((paper, settings))
+            self.connection.send(order)
         return self.connection
 
-    def take(self) -> Graded | None:
-        """The result, once it is there; None when the process died, and then another stands by."""
+    def take(self) -> Graded | PutOff | Result | None:
+        """What the process says: the result of an exercise on the way, in the end that of the submission, or that it is
+        put off. None when the process died, and then another stands by."""
         try:
             return self.connection.recv()
         except (EOFError, OSError):
@@ -209,7 +258,12 @@ def work(descriptor: int, folder: str) -> None:
     threading.Thread(target=_end_with_parent, args=[Path(folder)], daemon=True).start()
     with contextlib.suppress(EOFError):
         while True:
-            connection.send(grade_paper(*connection.recv()))
+            order = connection.recv()
+            try:
+                graded = grade_paper(order.paper, order.settings, connection.send, hurry=order.hurry, known=order.known)
+            except PutOff as late:
+                graded = late
+            connection.send(graded)
 
 
 def _end_with_parent(folder: Path) -> None:

@@ -20,7 +20,7 @@ from course_utils.grading.report import write_reports
 
 from .corpus import CORPUS, write_corpus
 
-LIMITS = Limits(cell_seconds=5, memory_bytes=2**31)
+LIMITS = Limits(cell_seconds=5, idle_seconds=5, memory_bytes=2**31)
 MODES = {
     "warm": Start("bubblewrap"),
     "cold": Start("bubblewrap", warm=False),
