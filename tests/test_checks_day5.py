@@ -440,11 +440,11 @@ def test_the_reference_writes_into_nothing_and_its_memory_does_not_grow(grade_id
         ),
         ("longest_context", answers.longest_by_floor_division_of_floats, "divided in floats"),
         ("decode_intensity", answers.intensity_of_the_keys_bytes, "one product, one tensor left out of the bytes"),
-        ("ring_cache", answers.RingThatGivesAFullStorage, None),
+        ("ring_cache", answers.RingThatGivesAFullStorage, "wrong only on “a view kept while tokens are appended”"),
         ("ring_cache", answers.RingOfEverythingElsewhere, "nothing dropped"),
         ("find_the_bug", answers.mended_without_a_mask_behind_a_cache, "no mask behind a cache"),
     ],
-    ids=lambda case: getattr(case, "__name__", case) or "unnamed",
+    ids=lambda case: getattr(case, "__name__", case),
 )
 def test_a_slip_that_people_make_is_told_by_its_name(grade_id, answered, misconception):
     assert answer(grade_id, answered).misconception == misconception

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,6 +41,18 @@ class Exercise:
     uses: tuple[str, ...] = ()
     rtol: float = 1e-6
     atol: float = 1e-6
+
+
+def parameters(day: int, grade_id: str) -> tuple[str, ...]:
+    """What the arguments of an answer are called; empty where the answer is no function."""
+    exercise = all_exercises(day)[grade_id]
+    function = next(iter(exercise.reference.values()))
+    if not has_answers():
+        return tuple(stored(day)[grade_id]["parameters"])
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except TypeError:
+        return ()
 
 
 def names_used(day: int, exercise: Exercise) -> set[str]:

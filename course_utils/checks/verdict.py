@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, attempts, draw_rungs, find_ladder, gather, key_of
-from .exercise import Exercise, Mistake, all_exercises
+from .exercise import Exercise, Mistake, all_exercises, parameters
 from .expected import Sealed, has_answers, stored
+from .relations import Relation, relate
 
 ERRORS_OF_ARITHMETIC = (
     "OverflowError",
@@ -66,15 +67,32 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
             return Verdict("error", 0.0, _explain(day, grade_id, given, wanted), rungs=rungs)
         raised = str(given["error"]).partition(":")[0] if hidden else given["error"]  # its text may hold the input
         why = "" if hidden else _why(day, grade_id, wanted)
-        return Verdict("error", 0.0, f"On “{wanted['rung']}” {_failed(raised)} {why}".strip(), rungs=rungs)
+        relation = _relation(day, grade_id, [pair[0] for pair in pairs], expected, held, hidden)
+        message = f"On “{wanted['rung']}” {_failed(raised)} {why}".strip()
+        return Verdict("error", 0.0, message, relation.name if relation else None, rungs)
     mistake = recognise(day, grade_id, evidence, expected, held)
+    relation = None if mistake else _relation(day, grade_id, [pair[0] for pair in pairs], expected, held, hidden)
     message = mistake.message if mistake else _explain(day, grade_id, given, wanted)
     if hidden:
         kind = str(given.get("error", UNREADABLE)).partition(":")[0]  # its text may hold the input
         raised = "" if kind == UNREADABLE else f"Here it raised {kind}. "
         message = f"Wrong on hidden inputs (“{wanted['rung']}”): the answer must hold for any input. {raised}"
-        message += mistake.message if mistake else _why(day, grade_id, wanted)
-    return Verdict("failed", share, message.strip(), mistake.name if mistake else None, rungs)
+        message += _why(day, grade_id, wanted)
+    elif relation:
+        message = f"{relation.message} {message}".strip()
+    known = mistake or relation
+    return Verdict("failed", share, message.strip(), known.name if known else None, rungs)
+
+
+def _relation(
+    day: int, grade_id: str, given: Sequence[Mapping], expected: Mapping, held: list[bool], hidden: bool
+) -> Relation | None:
+    """What the wrong numbers have in common, where they were not worked by hand."""
+    ladder = find_ladder(day, grade_id)
+    if ladder.entries:
+        return None
+    rungs = draw_rungs(day, grade_id, hidden=hidden)
+    return relate(ladder, rungs, given, expected["outcomes"], held, parameters(day, grade_id))
 
 
 def recognise(day: int, grade_id: str, evidence: Mapping, expected: Mapping, held: list[bool]) -> Mistake | None:

@@ -23,7 +23,7 @@ from pathlib import Path
 import nbformat
 
 from course_utils.checks.evidence import MIME, find_ladder
-from course_utils.checks.exercise import Exercise, all_exercises
+from course_utils.checks.exercise import Exercise, all_exercises, parameters
 from course_utils.checks.expected import FOLDER, seal_outcomes, store
 from course_utils.checks.verdict import PENCIL, mistake_evidence, reference_evidence
 
@@ -84,6 +84,7 @@ def expected_results(day: int) -> dict:
         grade_id: {
             "points": exercise.points,
             "names": list(exercise.reference),
+            "parameters": list(parameters(day, grade_id)),
             "forbidden": dict(exercise.forbidden),
             "uses": list(exercise.uses),
             "rtol": exercise.rtol,
