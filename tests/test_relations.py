@@ -50,7 +50,7 @@ def found(right, wrong, inputs=None):
         for a, b in zip(given, wanted, strict=True)
     ]  # fmt: skip
     assert not all(held)
-    return relate(LADDER, rungs, given, wanted, held, ("q", "k", "d"))
+    return relate(LADDER, rungs, given, wanted, [() if ok else ("weights",) for ok in held], ("q", "k", "d"))
 
 
 @pytest.mark.parametrize(

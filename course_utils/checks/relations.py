@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, pairwise, product
@@ -69,18 +69,20 @@ def relate(
     rungs: Sequence[Rung],
     given: Sequence[Mapping],
     right: Sequence[Mapping],
-    held: Sequence[bool],
+    wrong: Sequence[Container[str]],
     parameters: Sequence[str] = (),
 ) -> Relation | None:
     """What can be said of all rungs that do not hold, the most telling first; None where there is nothing.
 
-    given, right: an outcome each rung, as `gather` returns them. parameters: what the arguments are called.
+    given, right: an outcome each rung, as `gather` returns them. wrong: the parts of each rung that do not hold.
+    parameters: what the arguments are called.
     """
+    held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
     rungs = [_named(rung, parameters) for rung in rungs]
     if found := _unreadable(given, failing):
         return found
-    parts = _wrong_parts(ladder, rungs, given, right, failing)
+    parts = _wrong_parts(rungs, given, right, wrong)
     with np.errstate(all="ignore"):
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name))):
             pairs = parts[part]
@@ -98,10 +100,10 @@ def relate(
     )
 
 
-def _wrong_parts(ladder, rungs, given, right, failing) -> dict[str, list[Pair]]:
+def _wrong_parts(rungs, given, right, wrong) -> dict[str, list[Pair]]:
     """The pairs of arrays that differ, by part; measured rungs and what has no finite numbers are left out."""
     found: dict[str, list[Pair]] = {}
-    for i in failing:
+    for i in range(len(rungs)):
         if (
             "values" not in right[i]
             or not isinstance(given[i].get("values"), Mapping)
@@ -111,7 +113,7 @@ def _wrong_parts(ladder, rungs, given, right, failing) -> dict[str, list[Pair]]:
         mine = {name: _array(value) for name, value in given[i]["values"].items()}
         wanted = {name: _array(value) for name, value in right[i]["values"].items()}
         for part, array in wanted.items():
-            if part not in mine or mine[part] is None or (_same(mine[part], array)):
+            if part not in wrong[i] or mine.get(part) is None:
                 continue
             if np.isfinite(array).all() and np.isfinite(mine[part]).any():
                 others = {name: value for name, value in wanted.items() if name != part}

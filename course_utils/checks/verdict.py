@@ -92,7 +92,18 @@ def _relation(
     if ladder.entries:
         return None
     rungs = draw_rungs(day, grade_id, hidden=hidden)
-    return relate(ladder, rungs, given, expected["outcomes"], held, parameters(day, grade_id))
+    pairs = zip(given, expected["outcomes"], held, strict=True)
+    wrong = [set() if ok else _wrong_parts(day, grade_id, mine, wanted) for mine, wanted, ok in pairs]
+    return relate(ladder, rungs, given, expected["outcomes"], wrong, parameters(day, grade_id))
+
+
+def _wrong_parts(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> set[str]:
+    """The parts of an outcome that do not hold: never none, for one that does not."""
+    tolerance, values = _tolerance(day, grade_id, wanted["rung"]), given.get("values")
+    if not isinstance(values, Mapping):
+        return set(wanted.get("values", {"result": None}))
+    right = wanted.get("values", {}).items()
+    return {part for part, array in right if not _close(values.get(part), array, tolerance.of(part))} or {"result"}
 
 
 def recognise(day: int, grade_id: str, evidence: Mapping, expected: Mapping, held: list[bool]) -> Mistake | None:
