@@ -131,11 +131,10 @@ scale_scores(1, 2)
     assert grade_notebook(submission(tmp_path, {"scale_scores": source})).score == 25
 
 
-def test_a_helper_outside_the_answer_cell_is_explained(tmp_path):
+def test_a_helper_that_no_cell_defines_is_explained(tmp_path):
     graded = grade_notebook(submission(tmp_path, {"scores": "def scores(Q, K):\n    return my_dots(Q, K)"}))
-    assert "put helpers and imports into the answer cell" in next(
-        e.message for e in graded.exercises if e.id == "scores"
-    )
+    said = next(each.message for each in graded.exercises if each.id == "scores")
+    assert "name 'my_dots' is not defined" in said and said.endswith("No cell of the notebook defines it by that name.")
 
 
 # Where the answers are found ----------------------------------------------------------------------------------------

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import io
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any
 
-from .evidence import MIME, find_ladder, gather
+from .cells import LARGEST_CELL, complete, defines, modules_not_graded, plain
+from .evidence import MIME, all_ladders, find_ladder, gather
 from .exercise import all_exercises, names_used
 from .expected import has_answers
 from .forbidden import forbidden_call, latest
 from .patience import Patience
-from .source import defined_names
 from .verdict import Verdict, judge
 
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
@@ -41,6 +43,8 @@ def checks_for(day: int) -> Callable[..., None]:
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
         namespace = sys._getframe(1).f_globals
         evidence, verdict = examine(day, grade_id, namespace, hidden=hidden)
+        if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
+            verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
         text = report(day, grade_id, verdict, hidden=hidden)
         now = _cell_number(day, grade_id, namespace), text
         if now[0] is not None and last.get((grade_id, hidden)) == now:
@@ -65,7 +69,7 @@ def examine(
     says which earlier answer to mend first.
     """
     exercises = all_exercises(day)
-    cells = latest(cell for cell in namespace.get("In", ()) if isinstance(cell, str))
+    cells = latest(map(plain, _session(namespace)))
     exercise = exercises[grade_id]
     said = forbidden_call(_source(day, grade_id, namespace), exercise.forbidden, cells, names_used(day, exercise))
     if said:
@@ -79,6 +83,38 @@ def examine(
         if second[1].share >= verdict.share:
             return second
     return evidence, verdict
+
+
+def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
+    """Why a grader would not get what this notebook has, as the end of a sentence; empty where it would.
+
+    A grader takes the cell that defines the answer, and what that uses by name from other cells, and runs it afresh.
+    """
+    number = _cell_number(day, grade_id, namespace)
+    if number is None:
+        return ""
+    cells, ladder = _session(namespace), find_ladder(day, grade_id)
+    source = _inputs(namespace)[number]
+    if len(source) > LARGEST_CELL:
+        return f"its cell has {len(source):,} characters, and {LARGEST_CELL:,} are read."
+    known = {name for other, each in all_ladders(day).items() if other != grade_id for name in each.names}
+    found = complete(source, [cell for cell in reversed(cells) if cell != source], known)
+    if lost := sorted(name for name in found.missing if name in namespace):
+        return f"no cell of the notebook defines {lost[0]} by that name. Define it in a cell, with def, import or =."
+    if modules := modules_not_graded(found.source):
+        return f"there is no {modules[0]} where answers are graded. Python's own modules, NumPy and PyTorch are there."
+    if "torch" in sys.modules and str(sys.modules["torch"].get_default_dtype()) != "torch.float32":
+        return "torch.set_default_dtype was called, and a grader does not call it. Name the dtype in the answer."
+    if not found.brought:
+        return ""
+    fresh = {name: value for name, value in namespace.items() if name not in found.brought | set(ladder.names)}
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            exec(compile(found.source, "<graded>", "exec"), fresh)
+            verdict = _try(day, grade_id, fresh)[1]
+    except Exception as error:
+        return f"run afresh, its cells raise {type(error).__name__}: {error}"
+    return "" if verdict.status == "passed" else f"run afresh with what it uses, it fails. {verdict.message}"
 
 
 def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -> str:
@@ -131,17 +167,27 @@ def _source(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     name = find_ladder(day, grade_id).names[0]
     number = _cell_number(day, grade_id, namespace)
     if number is not None:
-        return namespace["In"][number]
+        return plain(_inputs(namespace)[number])
     try:
         return textwrap.dedent(inspect.getsource(namespace.get(name)))
     except (OSError, TypeError):
         return ""
 
 
+def _session(namespace: Mapping[str, Any]) -> list[str]:
+    """The cells that were run, in order."""
+    return [cell for cell in _inputs(namespace) if isinstance(cell, str)]
+
+
+def _inputs(namespace: Mapping[str, Any]) -> Sequence:
+    """What was run in the notebook, by Jupyter's numbers: as it was typed, where Jupyter itself can be asked."""
+    cells = namespace.get("In", ())
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return shell.history_manager.input_hist_raw if shell and shell.user_ns.get("In") is cells else cells
+
+
 def _cell_number(day: int, grade_id: str, namespace: Mapping[str, Any]) -> int | None:
     """Jupyter's number of the cell in which the answer was last run; None where it was not written in a notebook."""
     name = find_ladder(day, grade_id).names[0]
-    cells = enumerate(namespace.get("In", ()))
-    return max(
-        (number for number, cell in cells if isinstance(cell, str) and name in defined_names(cell)), default=None
-    )
+    cells = enumerate(_inputs(namespace))
+    return max((number for number, cell in cells if isinstance(cell, str) and defines(cell, [name])), default=None)

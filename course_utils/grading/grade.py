@@ -113,7 +113,7 @@ def grade_submission(
         data = submission.read()
         day = day_in_cells(data, submission.name, official) if day is None else day
         questions = official.questions(day)
-        answers = read_answers(data, submission.name, questions)
+        answers = read_answers(data, submission.name, questions, official.given_names(day))
     except Unreadable as why:
         full = sum(question.points for question in questions)
         return Graded(**about, day=day, max_score=full, seconds=_since(began), message=str(why))

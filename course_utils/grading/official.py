@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 
 import course_utils
+from course_utils.checks.cells import statements
 from course_utils.checks.evidence import find_ladder
 from course_utils.checks.exercise import days_with_exercises
 
@@ -20,6 +21,7 @@ from .release import stub_source
 from .submission import Question
 
 KEYS = "keys.json"
+UNGRADED = "ungraded"  # the tag of a given cell that grading leaves out
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Official:
         """The exercises of a day."""
         return _questions(self, day)
 
+    def given_names(self, day: int) -> frozenset[str]:
+        """The names that the cells define that everybody is given and that are run for grading."""
+        return frozenset(n for c in given_cells(self.notebook(day)) for s in statements(c.source) for n in s.binds)
+
     def keys(self, day: int) -> Mapping[str, str]:
         """What the hidden inputs of a day's exercises are drawn from, by grade_id; empty for the public ones."""
         return _keys(self.folder).get(str(day), {})
@@ -57,6 +63,12 @@ class Official:
 
 
 COURSE = Official(Path(course_utils.__file__).parents[1])
+
+
+def given_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """The code cells that are neither answer nor check and that grading runs, in order."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
+    return [cell for cell in code if UNGRADED not in cell.metadata.get("tags", [])]
 
 
 def checks_of(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:

@@ -23,12 +23,11 @@ from course_utils.checks.verdict import Verdict, judge
 
 from .errors import CourseError, one_line
 from .kernel import GradingKernel, KernelLost, Limits, Start
-from .official import checks_of, reference_answers
+from .official import checks_of, given_cells, reference_answers
 
 PROPERTY = "course_result"
-UNGRADED = "ungraded"
 PATIENT = 2  # so many exercises may run out of time; then a class comes first, and each of the rest has half the time
-LOST_HELPER = " Only answer cells are graded: put helpers and imports into the answer cell."
+LOST_HELPER = " No cell of the notebook defines it by that name."
 
 
 @dataclass(frozen=True)
@@ -115,23 +114,13 @@ class GradedNotebook(IPyNbFile):
 
     def collect(self) -> Iterator[IPyNbCell]:
         """A given cell or an exercise each: an exercise is its answer cell and its check cell together."""
-        for number, cell in enumerate(self.given_cells()):
+        for number, cell in enumerate(given_cells(self.job.official)):
             yield GivenCell.from_parent(
                 self, name=f"given {number}", cell_num=number, cell=cell, options=defaultdict(bool)
             )
         for number, (grade_id, cell) in enumerate(checks_of(self.job.official).items()):
             options = defaultdict(bool, check=True)
             yield ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
-
-    def given_cells(self) -> list:
-        """The code cells that are neither answer nor check, in order."""
-        return [
-            cell
-            for cell in self.job.official.cells
-            if cell.cell_type == "code"
-            and "nbgrader" not in cell.metadata
-            and UNGRADED not in cell.metadata.get("tags", [])
-        ]
 
     def launch(self) -> GradingKernel:
         """A kernel that is ready; a cold one where the process that forks warm ones is gone."""
@@ -182,7 +171,7 @@ class GradedNotebook(IPyNbFile):
         needed = self.needs(grade_id)
         answers = needed if alone else needed | self.passed
         self.kernel = self.launch()
-        for cell in self.given_cells():
+        for cell in given_cells(self.job.official):
             self.kernel.run(cell.source, given=True)
         for each in (each for each in reference_answers(self.job.official) if each in answers):
             self.kernel.run(answers[each])
@@ -256,7 +245,8 @@ class ExerciseCell(IPyNbCell):
         day, named = self.parent.job.day, used_names(self.parent.job.answers[self.name])
         calls = any(name in named for used in failed for name in find_ladder(day, used).names)
         by_hand = find_ladder(day, self.name).entries and verdict.status == "failed"
-        return bool(verdict.misconception or by_hand) and not calls
+        known = {mistake.name for mistake in all_exercises(day)[self.name].mistakes}
+        return bool(verdict.misconception in known or by_hand) and not calls
 
     def run_once(self, alone: bool = False) -> Verdict:
         """Run answer and check, and judge what came out. Never raises for what the student wrote."""

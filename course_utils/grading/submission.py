@@ -6,17 +6,17 @@ import ast
 import json
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils.checks.source import defined_names
+from course_utils.checks.cells import LARGEST_CELL, complete, definitions, plain
+from course_utils.checks.cells import defines as defines_names
 
 from .errors import one_line
 
 LARGEST_FILE = 50 * 2**20
-LARGEST_CELL = 20_000  # characters; an answer takes a few hundred
-LARGEST_CODE = 2 * 2**20
+LARGEST_CODE = 400_000  # characters; the notebooks of this course have 30,000
 MOST_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # a list of lists takes 50 times its length in memory
 
 
@@ -38,29 +38,63 @@ class Question:
     entries: bool = False  # the names are numbers, not functions
 
 
-def read_answers(data: bytes, name: str, questions: list[Question]) -> dict[str, str]:
-    """The answer cells of a submission by grade_id; an exercise without an answer, or with the stub, is left out.
+def read_answers(data: bytes, name: str, questions: list[Question], given: Collection[str] = ()) -> dict[str, str]:
+    """The answers of a submission by grade_id; an exercise without an answer, or with the stub, is left out.
 
-    data: the file's bytes. name: what the file is called in errors.
+    data: the file's bytes. name: what the file is called in errors. given: names that everybody's cells define.
 
     A cell belongs to an exercise by its nbgrader grade_id or cell id; failing that, by the name it defines. Of several
-    the last one counts. Raises Unreadable, also for a notebook with another day's exercises or none.
+    the last one counts. What it uses from other cells of the notebook is put before it, by name; from a cell that
+    belongs to another exercise only the statements that define this answer are taken. Raises Unreadable, also for a
+    notebook with another day's exercises or none.
     """
     cells = _code_cells(parse_notebook(data, name))
     if sum(len(cell.source) for cell in cells) > LARGEST_CODE:
-        raise Unreadable(f"{name}: more than {LARGEST_CODE >> 20} MiB of code")
-    known = {question.grade_id for question in questions}
+        raise Unreadable(f"{name}: more than {LARGEST_CODE // 1000} kB of code")
     _verify_day(name, cells, questions)
-    answers = {}
+    answers, known = {}, set(given)
     for question in questions:
-        marked = [cell.source for cell in cells if question.grade_id in cell.ids]
-        named = [cell.source for cell in cells if not cell.ids & known and _defines(cell.source, question)]
-        for candidates in (marked, named):
-            filled = [s for s in candidates if not same_code(s, question.stub) and not same_code(s, "")]
-            if filled:
-                answers[question.grade_id] = filled[-1]
-                break
+        place, source = _answer_cell(question, cells, {each.grade_id for each in questions})
+        if source:
+            above, below = [c.source for c in cells[:place]], [c.source for c in cells[place + 1 :]]
+            answers[question.grade_id] = complete(source, [*reversed(above), *below], known).source
+        known |= set(question.names)
     return answers
+
+
+def _answer_cell(question: Question, cells: list[_CodeCell], known: set[str]) -> tuple[int, str]:
+    """The place of the cell that answers a question, and its source; an empty one if there is none."""
+    filled = [i for i, cell in enumerate(cells) if not _is_blank(cell.source, question)]
+    marked = [i for i in filled if question.grade_id in cells[i].ids]
+    defining = [i for i in filled if i not in marked and _defines(cells[i].source, question)]
+    own = [i for i in marked if defines_names(cells[i].source, question.names)]
+    for candidates in (own, [i for i in defining if not cells[i].ids & known]):
+        if candidates:
+            return candidates[-1], cells[candidates[-1]].source
+    lodged = [(i, definitions(cells[i].source, question.names)) for i in defining]  # in cells of other exercises
+    found = [(i, source) for i, source in lodged if source] or [(i, cells[i].source) for i in marked]
+    return found[-1] if found else (0, "")
+
+
+def _is_blank(source: str, question: Question) -> bool:
+    """Whether a cell is empty, is the stub, or defines the answer as the stub does."""
+    if same_code(source, question.stub) or same_code(source, ""):
+        return True
+    own, stub = definitions(source, question.names), definitions(question.stub, question.names)
+    return bool(own) and (same_code(own, stub) or _only_raises(own))
+
+
+def _only_raises(source: str) -> bool:
+    """Whether all that is defined is functions that raise NotImplementedError."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(
+        isinstance(node, ast.FunctionDef) and ast.unparse(node.body[-1]).startswith("raise NotImplementedError")
+        and all(isinstance(each, ast.Expr) for each in node.body[:-1])
+        for node in body
+    )  # fmt: skip
 
 
 def read_file(path: Path) -> bytes:
@@ -105,7 +139,7 @@ def parse_notebook(data: bytes, name: str) -> Mapping:
 def same_code(a: str, b: str) -> bool:
     """Whether two cells are the same program, whatever their comments and spacing."""
     try:
-        return ast.dump(ast.parse(a)) == ast.dump(ast.parse(b))
+        return ast.dump(ast.parse(plain(a))) == ast.dump(ast.parse(plain(b)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return a.strip() == b.strip()
 
@@ -159,6 +193,6 @@ def _verify_day(name: str, cells: list[_CodeCell], questions: list[Question]) ->
 
 def _defines(source: str, question: Question) -> bool:
     if question.entries:
-        return defined_names(source).issuperset(question.names)
+        return defines_names(source, question.names)
     function = r"^(?:(?:def|class)[ \t]+{0}\b|{0}[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)"
     return all(re.search(function.format(name), source, re.MULTILINE) for name in question.names)

@@ -140,7 +140,8 @@ def _only_opened(mine: bytes, given: bytes) -> bool:
 def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, official: Official) -> _Plan:
     """The plan with the learner's answers in the new edition's notebook; as it was when there are none."""
     try:
-        answers = read_answers(mine, plan.name, official.questions(day_in_name(plan.path.name)))
+        day = day_in_name(plan.path.name)
+        answers = read_answers(mine, plan.name, official.questions(day), official.given_names(day))
         fresh = nbformat.reads(theirs.decode(), as_version=4)
     except (Unreadable, CourseError, ValueError, KeyError, TypeError, AttributeError):
         return plan

@@ -1,0 +1,1 @@
+"""Notebooks as messy as students hand them in, and what they deserve."""
