@@ -6,6 +6,7 @@ import json
 import re
 import statistics
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -29,6 +30,7 @@ from course_utils.grading.report import (
     write_reports,
 )
 from course_utils.grading.tasks import day_title, formula_html, tasks
+from course_utils.grading.writing import write_whole
 
 NASTY = "On “x” it raised E: <script>|`**\x00\x1b[31m=cmd()"
 RESULTS = (Result("one", "passed", 1.0, 1.0), Result("two", "failed", 0.5, 2.0, NASTY, "no scaling"))
@@ -176,13 +178,13 @@ def test_a_zero_that_was_earned_is_a_zero():
     assert table(canvas_csv([graded("ada", 1, ids)]))[1]["Day 1: Attention by hand"] == "0"
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@", " +", "＝", "\u200b="])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@", " +", "＝", "\u200b=", "\u2212", "\ufe62"])
 def test_no_cell_of_a_student_starts_a_formula(start):
     name = f"{start}1+1;=2,=3"
     class_ = [graded(name, lms_id="1"), graded(f"{name}2", status="unreadable", exercises=(), message=f"{name}: bad")]
     for text in (canvas_csv(class_), moodle_csv(class_), moodle_worksheet(class_, 1), as_csv(class_)):
         cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row if cell != "-"]
-        assert not any(re.match(r"\s*[=+\-@＝＋－＠]", cell) for cell in cells)
+        assert not any(re.match(r"\s*[=+\-@＝＋－＠\u2212\ufe62]", cell) for cell in cells)
         assert all(
             line[0] == line[-1] == '"' for line in text.splitlines()
         )  # every cell is quoted, also for those who split at ";"
@@ -489,6 +491,27 @@ def test_endless_code_is_cut_with_a_note(long):
     )
     assert f"the answer has {len(long):,} characters" in page
     assert len(page) < 20_000 + 20 * LONGEST_CODE
+
+
+def test_a_line_without_end_is_cut_so_that_colouring_it_is_no_work():
+    long = "def scores(Q, K):\n    match" + 19_900 * " " + "end"
+    page = feedback_page(graded("a", answers={"scores": long}), COURSE)
+    assert "only the beginning of lines is shown" in page
+    assert max(len(line) for line in Elements(page).text.splitlines()) < 1000
+
+
+def test_a_full_disk_is_told_with_the_path_and_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "grades.csv"
+    write_whole(path, "before")
+
+    def full(self, *args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(CourseError, match=r"grades.csv: cannot be written \(No space left on device\); make room"):
+        write_whole(path, "after")
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_code_of_an_ordinary_size_is_not_cut():

@@ -23,6 +23,7 @@ from .gradebook import ungraded
 from .plugin import Result
 from .submission import Unreadable
 from .workers import Kernels, Paper, Watcher, grade_here, grade_paper, unreadable
+from .writing import write_whole
 
 KEPT = ".results"
 
@@ -115,9 +116,7 @@ class KeptResults:
             return
         record = graded.as_record() | {"answers": dict(graded.answers)}
         text = json.dumps({"checksum": _checksum(key, record), "graded": record})
-        unfinished = self.folder / f".{key}.{os.getpid()}.part"
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, self.folder / f"{key}.json")
+        write_whole(self.folder / f"{key}.json", text)
         self.written.add(key)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,9 +18,11 @@ from .gradebook import machine_failed, ungraded
 from .official import Official
 from .plugin import Result
 from .tasks import Task, day_title, tasks
+from .writing import write_whole
 
 LONGEST_CODE = 20_000  # characters of an answer that are shown
 MOST_LINES = 500
+LONGEST_LINE = 400  # the time that colouring takes can grow with the square of a line's length
 SIGNS = {
     "passed": ("✓", "passed"),
     "failed": ("✗", "not right yet"),
@@ -38,9 +39,7 @@ def write_feedback(graded: Graded, official: Official, out: Path) -> Path:
     """Write the page of a graded submission into the folder `out`; returns its path."""
     page = out / feedback_place(graded)
     page.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = page.with_name(f".{page.name}.part")
-    unfinished.write_text(feedback_page(graded, official), encoding="utf-8")
-    os.replace(unfinished, page)
+    write_whole(page, feedback_page(graded, official))
     return page
 
 
@@ -117,10 +116,12 @@ class _Exercise:
 def _code(source: str) -> tuple[Markup, str]:
     """An answer as coloured lines with numbers, and a note where it had to be cut."""
     spelt = spell_out(source[:LONGEST_CODE])
-    shown = "\n".join(spelt[:LONGEST_CODE].split("\n")[:MOST_LINES])
+    lines = spelt[:LONGEST_CODE].split("\n")[:MOST_LINES]
+    shown = "\n".join(line[:LONGEST_LINE] for line in lines)
     cut = ""
     if len(source) > LONGEST_CODE or len(shown) < len(spelt):
-        cut = f"Cut here: the answer has {len(source):,} characters, and only its beginning is shown."
+        what = "lines" if any(len(line) > LONGEST_LINE for line in lines) else "it"
+        cut = f"Cut here: the answer has {len(source):,} characters, and only the beginning of {what} is shown."
     if not shown.strip():
         return Markup(""), cut
     formatter = HtmlFormatter(linenos="inline", nowrap=False, cssclass="code", wrapcode=True)

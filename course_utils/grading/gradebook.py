@@ -47,7 +47,7 @@ MOODLE = (
     "Last modified (grade)",
     "Feedback comments",
 )
-FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
 LARGEST_GRADEBOOK = 50 * 2**20
 
 

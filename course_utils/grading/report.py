@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import statistics
 import tempfile
@@ -26,6 +25,7 @@ from .grade import Graded
 from .gradebook import Filled, canvas_csv, fill_gradebook, moodle_csv, text_cell, ungraded, worksheets, write_csv
 from .official import COURSE, Official
 from .tasks import day_title, tasks
+from .writing import write_whole
 
 LARGEST_SUMMARY = 900_000  # bytes; GitHub drops a job summary of more than 1 MiB
 HARDEST = 10
@@ -55,14 +55,14 @@ def write_reports(
         reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official)}
         reports |= worksheets(graded, official)
     for name, text in reports.items():
-        _write(folder / name, text)
+        write_whole(folder / name, text)
 
 
 def write_gradebook(exported: Path, graded: Sequence[Graded], folder: Path, *, official: Official = COURSE) -> Filled:
     """Write gradebook.csv, a teacher's exported gradebook filled in; see `fill_gradebook`. Raises CourseError."""
     filled = fill_gradebook(exported, graded, official)
     open_folder(folder)
-    _write(folder / "gradebook.csv", filled.text)
+    write_whole(folder / "gradebook.csv", filled.text)
     return filled
 
 
@@ -330,13 +330,6 @@ def _exercises(submission: Graded) -> list[str]:
         ]
         lines.append("")
     return lines
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.part")
-    unfinished.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
-    os.replace(unfinished, path)
 
 
 def _junit_properties(submission: Graded) -> list[tuple[str, str]]:
