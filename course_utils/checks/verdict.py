@@ -13,7 +13,7 @@ from typing import Any
 
 from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, attempts, draw_rungs, find_ladder, gather, key_of
 from .exercise import Exercise, Mistake, all_exercises, parameters
-from .expected import Sealed, has_answers, stored
+from .expected import has_answers, stored
 from .relations import Relation, relate
 
 ERRORS_OF_ARITHMETIC = (
@@ -130,8 +130,7 @@ def recognise(day: int, grade_id: str, evidence: Mapping, expected: Mapping, hel
         if patterns.get(mistake.name, own) != own:
             continue
         mistaken = _Picked(known["outcomes"], speaks)
-        # of sealed numbers each knows itself how near is near enough
-        nearer = not by_hand or not has_answers() or _gap(given, mistaken, held) < _gap(given, right, held) / 2
+        nearer = not by_hand or _gap(given, mistaken, held) < _gap(given, right, held) / 2
         if nearer and _explains(given, mistaken, held, tolerances):
             return mistake
     return None
@@ -290,9 +289,7 @@ class _Tolerance:
     def of(self, part: str) -> _Tolerance:
         return _Tolerance(*self.parts.get(part, (self.rtol, self.atol)))
 
-    def near(self, a: float, b: float | Sealed) -> bool:
-        if isinstance(b, Sealed):
-            return b.opens(a)
+    def near(self, a: float, b: float) -> bool:
         if not math.isfinite(b):
             return a == b or (math.isnan(a) and math.isnan(b))
         return abs(a - b) <= self.atol + self.rtol * abs(b)
@@ -365,18 +362,14 @@ def _close(given: Mapping, wanted: Mapping, tolerance: _Tolerance) -> bool:
         if list(given["shape"]) != list(wanted["shape"]) or len(given["numbers"]) != len(wanted["numbers"]):
             return False
         pairs = zip(given["numbers"], wanted["numbers"], strict=True)
-        return all(tolerance.near(float(a), _number(b)) for a, b in pairs)
+        return all(tolerance.near(float(a), float(b)) for a, b in pairs)
     except (TypeError, ValueError, KeyError):
         return False
 
 
 def _finite(outcome: Mapping) -> bool:
     numbers = [x for array in outcome.get("values", {}).values() for x in array["numbers"]]
-    return "values" in outcome and all(isinstance(x, Sealed) or math.isfinite(float(x)) for x in numbers)
-
-
-def _number(x: Any) -> float | Sealed:
-    return x if isinstance(x, Sealed) else float(x)
+    return "values" in outcome and all(math.isfinite(float(x)) for x in numbers)
 
 
 def _explain(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> str:
@@ -399,7 +392,7 @@ def _explain(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> str:
             return f"{where}{part} has {shapes}. {_why(day, grade_id, wanted)}"
         tolerance = _tolerance(day, grade_id, rung).of(part)
         for i, (a, b) in enumerate(zip(got["numbers"], right["numbers"], strict=True)):
-            if not tolerance.near(float(a), _number(b)):
+            if not tolerance.near(float(a), float(b)):
                 return _differ(day, grade_id, part, i, a, b, wanted)
     return f"On “{rung}” the result differs."
 

@@ -4,8 +4,8 @@ Where the line runs. What the lessons teach with stays: `course_utils/attention`
 notebooks. Lessons build attention in lists, arrays and tensors before their eyes, so some lines of answers can be read
 there; a check forbids an answer to call them. Everything else that tells an answer goes: sources, solutions, tests, the
 references and mistakes in `checks/answers`, the grader. The checks compare with stored results instead, on visible
-inputs only, and results that are answers, those worked by hand, are sealed (see `checks/expected.py`). The messages of
-known mistakes are stored as text: they are what a check says anyway.
+inputs only; the numbers of exercises worked by hand are among them (see `checks/expected.py`). The messages of known
+mistakes are stored as text: they are what a check says anyway.
 
 `find_traces` reads an edition that was written and names whatever should not be in it.
 """
@@ -22,10 +22,10 @@ from pathlib import Path
 
 import nbformat
 
-from course_utils.checks.evidence import MIME, find_ladder
-from course_utils.checks.exercise import Exercise, all_exercises, parameters
-from course_utils.checks.expected import FOLDER, seal_outcomes, store
-from course_utils.checks.verdict import PENCIL, mistake_evidence, reference_evidence
+from course_utils.checks.evidence import MIME
+from course_utils.checks.exercise import all_exercises, parameters
+from course_utils.checks.expected import FOLDER, store
+from course_utils.checks.verdict import mistake_evidence, reference_evidence
 
 from . import build
 from .errors import CourseError
@@ -89,43 +89,19 @@ def expected_results(day: int) -> dict:
             "uses": list(exercise.uses),
             "rtol": exercise.rtol,
             "atol": exercise.atol,
-            "right": _right(day, grade_id, exercise),
+            "right": _written(reference_evidence(day, grade_id)),
             "mistakes": [
-                {"name": mistake.name, "message": mistake.message, "evidence": _mistaken(day, grade_id, number)}
-                for number, mistake in enumerate(exercise.mistakes)
+                {"name": mistake.name, "message": mistake.message, "evidence": _written(evidence)}
+                for mistake, evidence in mistake_evidence(day, grade_id)
             ],
         }
         for grade_id, exercise in all_exercises(day).items()
     }
 
 
-def _right(day: int, grade_id: str, exercise: Exercise) -> Mapping:
-    evidence = reference_evidence(day, grade_id)
-    if not find_ladder(day, grade_id).entries:
-        return evidence
-
-    def reach(rung, part, i, number):
-        return exercise.atol + exercise.rtol * abs(number)
-
-    return {**evidence, "outcomes": seal_outcomes(evidence["outcomes"], reach, f"{day}/{grade_id}")}
-
-
-def _mistaken(day: int, grade_id: str, number: int) -> Mapping:
-    """What a mistake gives. Worked by hand, it is known by two decimals, where it is clearly nearer than right."""
-    evidence = mistake_evidence(day, grade_id)[number][1]
-    if not find_ladder(day, grade_id).entries:
-        return {**evidence, "outcomes": list(evidence["outcomes"])}
-    exercise = all_exercises(day)[grade_id]
-    right = {o["rung"]: o["values"] for o in reference_evidence(day, grade_id)["outcomes"]}
-    wrong = {o["rung"]: o.get("values") for o in evidence["outcomes"]}
-
-    def reach(rung, part, i, given):
-        near = max(exercise.atol, PENCIL) + exercise.rtol * abs(given)
-        pairs = zip(wrong[rung][part]["numbers"], right[rung][part]["numbers"], strict=False)
-        apart = max((abs(float(a) - float(b)) for a, b in pairs), default=0.0)
-        return min(near, apart / 3) if apart else near
-
-    return {**evidence, "outcomes": seal_outcomes(evidence["outcomes"], reach, f"{day}/{grade_id}/{number}")}
+def _written(evidence: Mapping) -> Mapping:
+    """Evidence with all its outcomes, each of which may be worked out only now."""
+    return {**evidence, "outcomes": list(evidence["outcomes"])}
 
 
 @dataclass(frozen=True)
