@@ -192,9 +192,11 @@ def test_the_generated_tokens_are_those_of_the_notebooks_naive_function(hidden):
     (naive,) = given_code("generate_naive")
     for rung, right in expected("generate_cached", hidden):
         if "passes by position" in right:
-            seed, prompt, steps = rung.args
-            np.testing.assert_array_equal(right["tokens"], naive(TinyModel(seed), torch.tensor(prompt), steps))
+            seed, prompt, steps, *zero_after = rung.args
+            model = TinyModel(seed, zero_after=zero_after[0] if zero_after else ())
+            np.testing.assert_array_equal(right["tokens"], naive(model, torch.tensor(prompt), steps))
             np.testing.assert_array_equal(right["passes by position"], np.ones(prompt.shape[1] + steps))
+            assert not zero_after or (right["tokens"][:, [6, 7]] == 0).all()
 
 
 @HIDDEN
