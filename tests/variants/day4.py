@@ -123,6 +123,11 @@ def split_with_heads_in_reverse_order(x, n_heads):
 
 
 @wrong(4, "split_heads")
+def split_into_a_larger_batch(x, n_heads):
+    return torch.cat([torch.stack(sequence.chunk(n_heads, dim=-1)) for sequence in x])
+
+
+@wrong(4, "split_heads")
 def split_of_nothing(x, n_heads):
     B, T, D = x.shape
     return torch.zeros(B, n_heads, T, D // n_heads, dtype=x.dtype)
@@ -202,6 +207,12 @@ def merge_by_flattening_the_wrong_axes(x):
 @wrong(4, "merge_heads")
 def merge_by_numbers_first(x):
     return x.permute(0, 2, 3, 1).flatten(2)
+
+
+@wrong(4, "merge_heads")
+def merge_of_numbers_and_heads_exchanged(x):
+    B, h, T, d_head = x.shape
+    return x.transpose(1, 3).reshape(B, T, h * d_head)
 
 
 @wrong(4, "merge_heads")
@@ -396,6 +407,8 @@ ALTERED = {  # AsInTheLesson.forward with one piece replaced
     "MaskTransposed": ("~mask", "~mask.expand(B, self.n_heads, T, T).mT"),
     "MaskOfTheFirstSequence": ("~mask", "~mask.expand(B, self.n_heads, T, T)[:1]"),
     "MaskOfTheFirstHead": ("~mask", "~mask.expand(B, self.n_heads, T, T)[:, :1]"),
+    "MaskOfTheFirstQuery": ("~mask", "~mask[..., :1, :]"),
+    "MaskOfTheFirstQueryInFull": ("~mask", "~mask.expand(B, self.n_heads, T, T)[:, :, 0].unsqueeze(2)"),
     "MaskAfterSoftmax": (FILL, f"scores = {SOFTMAX} * mask + 1e-30{INDENT}    scores = scores.log()"),
     "MaskAddedAsNumbers": (FILL, "scores = scores + mask"),
     "AlwaysCausal": (SOFTMAX, "torch.softmax(scores.masked_fill(~torch.ones(T, T).tril().bool(), -math.inf), dim=-1)"),
@@ -1098,6 +1111,11 @@ def grouped_with_a_mask_by_sequence(q, k, v, mask=None):
 
 
 @wrong(4, "grouped_query")
+def grouped_with_the_mask_of_the_first_query(q, k, v, mask=None):
+    return grouped_on(neighbours)(q, k, v, None if mask is None else mask[..., :1, :])
+
+
+@wrong(4, "grouped_query")
 def grouped_with_a_mask_by_head(q, k, v, mask=None):
     if mask is not None and mask.dim() == 3:
         mask = torch.stack([mask[head] for head in range(q.shape[1])])
@@ -1216,6 +1234,11 @@ def induction_by_a_diagonal(weights, period):
 
 
 @right(4, "induction_score")
+def induction_by_the_line_without_its_beginning(weights, period):
+    return weights.diagonal(1 - period)[1:].mean()
+
+
+@right(4, "induction_score")
 def induction_by_a_trace(weights, period):
     return torch.trace(weights[period:, 1:]) / period
 
@@ -1300,6 +1323,11 @@ def induction_without_the_last(weights, period):
 @wrong(4, "induction_score")
 def induction_without_the_first(weights, period):
     return induction_on(after_first, first=lambda period: period + 1)(weights, period)
+
+
+@wrong(4, "induction_score")
+def induction_without_the_wrong_end(weights, period):
+    return weights.diagonal(1 - period)[:-1].mean()
 
 
 @wrong(4, "induction_score")
@@ -1715,6 +1743,24 @@ def ablation_with_the_last_token_dropped_from_both(model, tokens):
         return F.cross_entropy(logits.flatten(0, 1), tokens.flatten()).item()
 
     return every_head(model, unshifted)[0]
+
+
+@wrong(4, "head_ablation")
+def ablation_with_rolled_targets(model, tokens):
+    def rolled(masks):
+        logits = model(tokens, head_masks=masks).detach()
+        return F.cross_entropy(logits.mT, torch.roll(tokens, -1, dims=1)).item()
+
+    return every_head(model, rolled)[0]
+
+
+@wrong(4, "head_ablation")
+def ablation_with_targets_rolled_through_the_batch(model, tokens):
+    def rolled(masks):
+        logits = model(tokens, head_masks=masks).detach()
+        return F.cross_entropy(logits.flatten(0, 1), tokens.flatten().roll(-1)).item()
+
+    return every_head(model, rolled)[0]
 
 
 @wrong(4, "head_ablation")

@@ -495,6 +495,40 @@ def generate_with_a_memory():
 wrong(5, "generate_cached")(generate_with_a_memory())
 
 
+@right(5, "generate_cached")
+def generate_with_a_cache_by_the_name_of_the_model(model, prompt, steps):
+    """Keeps the cache with the model, but begins anew with each text."""
+    model.cache, tokens, new = None, prompt, prompt
+    for _ in range(steps):
+        logits, model.cache = model(new, torch.arange(tokens.shape[1])[-new.shape[1] :], model.cache)
+        new = logits[:, -1:].argmax(-1)
+        tokens = torch.cat([tokens, new], 1)
+    return tokens
+
+
+@wrong(5, "generate_cached")
+def generate_until_token_0(model, prompt, steps):
+    tokens, new, cache = prompt, prompt, None
+    for _ in range(steps):
+        logits, cache = model(new, torch.arange(tokens.shape[1] - new.shape[1], tokens.shape[1]), cache)
+        new = logits[:, -1:].argmax(-1)
+        tokens = torch.cat([tokens, new], 1)
+        if bool((new == 0).all()):
+            break
+    return tokens
+
+
+@wrong(5, "generate_cached")
+def generate_with_what_the_last_text_left(model, prompt, steps):
+    cache, tokens, new = getattr(model, "cache", None), prompt, prompt
+    for _ in range(steps):
+        logits, cache = model(new, torch.arange(tokens.shape[1] - new.shape[1], tokens.shape[1]), cache)
+        new = logits[:, -1:].argmax(-1)
+        tokens = torch.cat([tokens, new], 1)
+    model.cache = cache
+    return tokens
+
+
 # cache_bytes and longest_context ------------------------------------------------------------------------------------
 
 
@@ -571,6 +605,23 @@ def longest_by_halving(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, byte
         else:
             many = tokens
     return few
+
+
+@wrong(5, "longest_context")
+def longest_in_a_tensor(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    a_token = 2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value
+    return torch.tensor(min(budget_bytes // a_token, 2**63 - 1))
+
+
+@wrong(5, "longest_context")
+def longest_in_64_bits(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return int(np.int64(budget_bytes) // (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
+
+
+@wrong(5, "longest_context")
+def longest_in_64_bits_that_overflow(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    budget = budget_bytes % 2**64 - (2**64 if budget_bytes % 2**64 >= 2**63 else 0)
+    return budget // (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)
 
 
 @wrong(5, "longest_context")
@@ -903,6 +954,34 @@ class RingOfSlicesOfEverything:
     def view(self):
         last = self.all[-self.window :]
         return last[:, : self.d_k].clone(), last[:, self.d_k :].clone()
+
+
+@wrong(5, "ring_cache")
+class RingInDouble(RingRolled):
+    def append(self, k, v):
+        if self.k is None:
+            self.k, self.v = (torch.zeros(self.window, len(x), dtype=torch.float64) for x in (k, v))
+        super().append(k, v)
+
+
+@wrong(5, "ring_cache")
+class RingShownAsLists(RingOfLists):
+    def view(self):
+        return list(self.k), list(self.v)
+
+
+@wrong(5, "ring_cache")
+class RingShownAsNumbers(RingOfLists):
+    def view(self):
+        return [k.tolist() for k in self.k], [v.tolist() for v in self.v]
+
+
+@wrong(5, "ring_cache")
+class RingThatForgetsTheLongText(RingOfLists):
+    """No memory grows, and nothing is there to be seen in a window of 4."""
+
+    def view(self):
+        return super().view() if self.window != 4 or len(self.k) < 4 else (torch.zeros(4, 3), torch.zeros(4, 2))
 
 
 @wrong(5, "ring_cache")
@@ -1708,6 +1787,37 @@ class PagesTakenAhead(PlainPages):
 
 
 @wrong(5, "paged_cache")
+class PagesWithABlockInReserve(PlainPages):
+    """The next block is taken with the last slot, where one is free."""
+
+    def append(self, seq, k, v):
+        n, table = self.n.get(seq, 0), self.tables.get(seq, [])
+        if n == len(table) * self.size:
+            if not self.pool:
+                raise MemoryError
+            table = [*table, self.pool.pop()]
+        self.k[table[n // self.size], n % self.size] = k
+        self.v[table[n // self.size], n % self.size] = v
+        if n % self.size == self.size - 1 and self.pool:
+            table = [*table, self.pool.pop()]
+        self.tables[seq], self.n[seq] = table, n + 1
+
+
+@wrong(5, "paged_cache")
+class PagesInDouble(PlainPages):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, d)
+        self.k = torch.zeros(n_blocks, block_size, d, dtype=torch.float64)
+        self.v = torch.zeros(n_blocks, block_size, d, dtype=torch.float64)
+
+
+@wrong(5, "paged_cache")
+class PagesReadAsLists(PlainPages):
+    def gather(self, seq):
+        return tuple(rows.tolist() for rows in super().gather(seq))
+
+
+@wrong(5, "paged_cache")
 class PagesWithOneBlockKeptBack(PlainPages):
     def append(self, seq, k, v):
         if len(self.pool) == 1 and self.n.get(seq, 0) % self.size == 0 and self.tables:
@@ -1878,6 +1988,29 @@ def mended_by_forgetting(q, k, v, cache=None):
     t = q.shape[2]
     q, k = rotate(q, torch.arange(t)), rotate(k, torch.arange(t))
     return attention(q, k, v, torch.ones(t, t).tril().bool())[0], (k, v)
+
+
+def mended_with_a_count():
+    @wrong(5, "find_the_bug")
+    def mended_by_a_global_count(q, k, v, cache=None):
+        """Knows from a count of its own where the new tokens stand."""
+        nonlocal seen
+        t = q.shape[2]
+        if cache is None:
+            seen = 0
+        places = torch.arange(seen, seen + t)
+        seen += t
+        q, k = rotate(q, places), rotate(k, places)
+        if cache is not None:
+            k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+        m = k.shape[2]
+        return attention(q, k, v, torch.ones(t, m).tril(m - t).bool())[0], (k, v)
+
+    seen = 0
+    return mended_by_a_global_count
+
+
+mended_by_a_global_count = mended_with_a_count()
 
 
 @memoised

@@ -44,6 +44,12 @@ def viewed_at_once(x, n_heads):
 
 
 @tensors_in
+def transposed_first(x, n_heads):
+    B, T, D = x.shape
+    return x.mT.reshape(B, n_heads, T, D // n_heads)
+
+
+@tensors_in
 def viewed_only(x, n_heads):
     """The same, but it raises where x is not contiguous."""
     B, T, D = x.shape
@@ -64,6 +70,9 @@ SPLIT_MISTAKES = (
     Mistake("batch and tokens exchanged", cut(order=(1, 2, 0, 3)), "The batch axis and the token axis are exchanged. The axes are (B, h, T, d_head)."),
     Mistake("batch and heads exchanged", cut(order=(2, 1, 0, 3)), "Batch and heads are exchanged: transpose(0, 2) in place of transpose(1, 2)."),
     Mistake("batch axis lost", tensors_in(lambda x, n_heads: reference_split(x, n_heads)[0]), "The batch axis is gone. The axes are (B, h, T, d_head), also for B = 1."),
+    Mistake("heads in reverse order", tensors_in(lambda x, n_heads: reference_split(x, n_heads).flip(1)), "The last part of a token goes to head 0. The heads keep the order of the numbers: head 0 gets the first d_head."),
+    Mistake("heads joined to the batch", tensors_in(lambda x, n_heads: reference_split(x, n_heads).flatten(0, 1)), "The heads are cut rightly, but they went into the batch axis: (B · h, T, d_head). Keep an axis for them: (B, h, T, d_head)."),
+    Mistake("transposed before the cut", transposed_first, "Tokens and numbers were exchanged before the cut, so a head gets some of all tokens' numbers in another order. Cut the last axis first, (B, T, h, d_head), and then exchange axes 1 and 2."),
     Mistake("the first part for every head", tensors_in(lambda x, n_heads: reference_split(x, n_heads)[:, :1].expand(-1, n_heads, -1, -1)), "Every head gets the first d_head numbers. Each has a part of its own."),
 )  # fmt: skip
 
@@ -88,6 +97,7 @@ MERGE_MISTAKES = (
     Mistake("tokens merged", joined((0, 1, 2, 3), lambda B, h, T, d: (B, h, T * d)), "The tokens went into the last axis, and the heads stayed. It is the heads that go: (B, T, h · d_head)."),
     Mistake("heads stacked as tokens", joined((0, 1, 2, 3), lambda B, h, T, d: (B, h * T, d)), "The heads stand one below the other, as if they were more tokens. They belong side by side: (B, T, h · d_head)."),
     Mistake("batch and heads exchanged", joined((2, 0, 1, 3), lambda B, h, T, d: (T, B, h * d)), "The token axis stands in front of the batch. The result is (B, T, h · d_head)."),
+    Mistake("tokens and numbers exchanged, then merged", joined((0, 3, 2, 1), lambda B, h, T, d: (B, T, h * d)), "Heads and numbers changed places, transpose(1, 3) in place of transpose(1, 2). Exchange the axes of heads and tokens, 1 and 2."),
     Mistake("heads in reverse order", tensors_in(lambda x: reference_merge(x.flip(1))), "The last head comes first. They stay in order."),
     Mistake("heads added up", tensors_in(lambda x: x.sum(dim=1)), "The heads are added up. They stand side by side: nothing is added."),
     Mistake("heads averaged", tensors_in(lambda x: x.mean(dim=1)), "The heads are averaged. They stand side by side: nothing is added."),
@@ -154,6 +164,15 @@ def on_queries(scores, mask):
     return scores.masked_fill(~mask.expand(scores.shape).mT, -INFINITY)
 
 
+def as_the_first_query(scores, mask):
+    """What the mask allows to the first query is allowed to all; it raises for a mask of one axis."""
+    return scores.masked_fill(~mask[..., :1, :], -INFINITY)
+
+
+def as_the_first_query_of_all(scores, mask):
+    return scores.masked_fill(~mask.expand(scores.shape)[..., :1, :], -INFINITY)
+
+
 def with_later_blocked(scores):
     return scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -INFINITY)
 
@@ -165,6 +184,7 @@ def said(name):
 
 QUERIES = said("softmax over queries")
 HEADS = "The softmax runs over the heads, dim=1. Each query shares its attention among the keys, in each head by itself: dim=-1."
+FIRST_ROW = "Every query gets the first row of the mask. Row i of it belongs to query i: use the mask as it is, and let it broadcast."
 TURNED = "The keys with True get no weight: the mask is turned round. True means may attend, so fill where it is False, ~mask."
 STEPS_IN_HEADS = (
     ("no scaling", in_steps(scale=lambda q, k: 1.0), said("no scaling")),
@@ -192,6 +212,8 @@ STEPS_IN_HEADS = (
     ("0 times infinity", in_steps(block=lambda scores, mask: scores + (1 - mask.to(scores.dtype)) * -INFINITY), said("0 times infinity")),
     ("a finite fill", in_steps(block=filled_with(-1e9)), "Right for ordinary scores. But " + LOW.format(fill="−1e4 or −1e9")),
     ("blocked keys keep a little", in_steps(block=lambda scores, mask: scores + torch.log(mask + 1e-9)), "Blocked keys keep a little weight: log(0 + 1e-9) is only −21, which a large score outweighs. Where the mask is False the score is −∞."),
+    ("the mask's first row for all", in_steps(block=as_the_first_query), FIRST_ROW),
+    ("the first row of the whole mask for all", in_steps(block=as_the_first_query_of_all), FIRST_ROW),
     ("mask on the queries", in_steps(block=on_queries), "The mask meets the queries in place of the keys: it is transposed. Its last axis are the keys, like that of the scores."),
 )  # fmt: skip
 
@@ -320,19 +342,19 @@ def parameters_of_wide_key_heads(d_model, n_heads, n_kv_heads=None, d_head=None)
 
 PARAMETER_MISTAKES = (
     Mistake("biases counted", parameters_with_biases, "The biases are counted too. There are none here."),
-    Mistake("W_O left out", parameters(o=0), "Three matrices are counted. W_O, which mixes the heads at the end, has as many more as W_Q."),
+    Mistake("W_Q or W_O left out", parameters(o=0), "One matrix too few is counted: W_Q or W_O. The one makes the queries, the other mixes the heads at the end, and both are of one size."),
     Mistake("every head as wide as the model", multiplied_parameters(lambda d, h: h), "This is h times too much. A head has d_head columns, not d_model: together they make one matrix of d_model by h · d_head."),
     Mistake("one head only", multiplied_parameters(lambda d, h: 1 / h), "This counts a single head. There are n_heads of them."),
     Mistake("n_kv_heads ignored", parameters(kv=lambda h, h_kv: h), "Right for multi-head attention, but n_kv_heads changes nothing here. W_K and W_V have only n_kv_heads · d_head columns."),
     Mistake("d_head ignored", parameters(width=lambda d_model, h, d_head: d_model // h), "Right where d_head is d_model / n_heads, but d_head changes nothing here. A head that is wider makes all four matrices larger."),
     Mistake("d_head for keys and values only", parameters_of_full_queries, "W_K and W_V follow d_head, W_Q and W_O do not. W_Q has n_heads · d_head columns, and W_O as many rows."),
-    Mistake("only the keys grouped", lambda d_model, n_heads, n_kv_heads=None, d_head=None: d_model * (d_head or d_model // n_heads) * (3 * n_heads + (n_kv_heads or n_heads)), "W_K is smaller with fewer key heads, and so is W_V: both have n_kv_heads · d_head columns."),
-    Mistake("W_O grouped too", lambda d_model, n_heads, n_kv_heads=None, d_head=None: d_model * (d_head or d_model // n_heads) * (n_heads + 3 * (n_kv_heads or n_heads)), "W_O is counted as smaller too. It takes the outputs of all query heads, so it stays n_heads · d_head by d_model."),
+    Mistake("only keys or values grouped", lambda d_model, n_heads, n_kv_heads=None, d_head=None: d_model * (d_head or d_model // n_heads) * (3 * n_heads + (n_kv_heads or n_heads)), "Only one of W_K and W_V is counted as smaller. Keys and values share their heads: both have n_kv_heads · d_head columns."),
+    Mistake("W_Q or W_O grouped too", lambda d_model, n_heads, n_kv_heads=None, d_head=None: d_model * (d_head or d_model // n_heads) * (n_heads + 3 * (n_kv_heads or n_heads)), "Besides W_K and W_V a third matrix is counted as smaller: W_Q or W_O. Both belong to the query heads, so W_Q stays d_model by n_heads · d_head, and W_O leads back."),
     Mistake("everything grouped", lambda d_model, n_heads, n_kv_heads=None, d_head=None: 4 * d_model * (d_head or d_model // n_heads) * (n_kv_heads or n_heads), "All four matrices are counted as smaller. Only keys and values have fewer heads."),
     Mistake("group size in place of the heads", parameters(kv=lambda h, h_kv: h if h == h_kv else h // h_kv), "W_K and W_V have n_kv_heads heads, not n_heads / n_kv_heads of them."),
     Mistake("key heads as wide as the model", parameters_of_wide_key_heads, "A key head has d_head columns, not d_model: W_K is d_model by n_kv_heads · d_head."),
     Mistake("FLOPs", multiplied_parameters(lambda d, h: 2), "This is twice the number of parameters: the FLOPs for one token."),
-    Mistake("Q, K and V in one", parameters(k=0, v=0), "This counts W_Q and W_O only. W_K and W_V have parameters as well."),
+    Mistake("two matrices", parameters(k=0, v=0), "This counts two matrices as large as W_Q. Either W_K and W_V are left out, or Q, K and V are taken for one matrix of that size: there are four matrices."),
     Mistake("feed-forward too", parameters(more=8), "The feed-forward layer is counted too. Asked for are the four matrices of attention."),
 )  # fmt: skip
 
@@ -482,6 +504,7 @@ INDUCTION_MISTAKES = (
     Mistake("the token before the first occurrence", looked_back(-1), "The key is i − period − 1, the token before the first occurrence. Asked for is the token after it, i − period + 1."),
     Mistake("the previous token", lambda weights, period: looked_back(period - 1)(weights, period), "The key is i − 1, the token just before. That is the score of a previous-token head. An induction head looks one period back and one on: i − period + 1."),
     Mistake("the previous token, everywhere", previous_tokens, "This is the mean weight on the token just before, over all queries: the score of a previous-token head. Look at key i − period + 1, for the queries of the second copy."),
+    Mistake("the wrong end of the line left out", looked_back(1, lambda period: range(period - 1, 2 * period - 1)), "The line parallel to the diagonal has one entry too many, and the wrong one is left out. It is the first that belongs to the first copy, to query period − 1; the last belongs to the last token, which counts."),
     Mistake("one query too many", looked_back(1, lambda period: range(period - 1, 2 * period)), "The whole diagonal is averaged. Its first entry belongs to query period − 1, in the first copy: leave it out."),
     Mistake("averaged over all queries", looked_back(1, over=lambda period: 2 * period), "The sum is right, but it is divided by all 2 · period queries. Only the `period` queries of the second copy count."),
     Mistake("one query too many, divided by period", looked_back(1, lambda period: range(period - 1, 2 * period), over=lambda period: period), "The entry of query period − 1 is added too. It belongs to the first copy: begin at i = period."),
@@ -509,6 +532,11 @@ def own_token_loss(model, tokens, masks):
 def token_before_loss(model, tokens, masks):
     logits = model(tokens, head_masks=masks)  # (B, T, V)
     return F.cross_entropy(logits[:, 1:].flatten(0, 1), tokens[:, :-1].flatten())
+
+
+def rolled_loss(model, tokens, masks):
+    """Every position has a next token here: after the last comes the first again."""
+    return F.cross_entropy(model(tokens, head_masks=masks).flatten(0, 1), tokens.roll(-1, 1).flatten())
 
 
 def surprise(measure):
@@ -585,8 +613,9 @@ ABLATION_MISTAKES = (
     Mistake("masks not made anew", worst(reset=False), "Each head is switched off, and none on again, so the later ones come on top of all before. Begin each round with new masks of ones."),
     Mistake("the present token as target", worst(own_token_loss), "The logits at position t are compared with the token at t. They speak of token t + 1: logits[:, :-1] against tokens[:, 1:]."),
     Mistake("the token before as target", worst(token_before_loss), "The shift goes the wrong way: logits[:, 1:] against tokens[:, :-1]. It is logits[:, :-1] against tokens[:, 1:]."),
+    Mistake("rolled targets", worst(rolled_loss), "The targets are the tokens rolled by one, so the last position is asked for a first token, which does not follow it. The last position has no next token: leave it out, logits[:, :-1] against tokens[:, 1:]."),
     Mistake("the last position only", worst(lambda model, tokens, masks: next_token_loss(model, tokens, masks, positions=slice(-1, None))), "Only the last position counts here. The loss is the mean over all positions that have a next token."),
-    Mistake("the first sequence only", worst(lambda model, tokens, masks: next_token_loss(model, tokens, masks, rows=slice(0, 1))), "Only the first sequence counts here. The loss is the mean over the whole batch."),
+    Mistake("the first sequence only", worst(lambda model, tokens, masks: next_token_loss(model, tokens, masks, rows=slice(0, 1))), "Not the whole batch counts here, but one sequence, such as the first. The loss is the mean over all of them."),
     Mistake("probabilities in place of losses", worst(surprise(lambda right, shares: -right.mean())), "F.cross_entropy takes logits and does the softmax itself: put none before it. (F.nll_loss takes log-probabilities.) As it is, a seldom word that is predicted badly counts too little, as in the mean probability of the right token, or in a median."),
     Mistake("hits in place of losses", worst(surprise(lambda right, shares: (right < shares.amax(dim=-1)).double().mean())), "You count how often the likeliest token is right. Asked for is the rise of the cross-entropy."),
     Mistake("the change of the logits", logits_moved, "The head that moves the logits most was chosen. That can leave the loss as it was: measure the loss."),

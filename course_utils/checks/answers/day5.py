@@ -187,6 +187,39 @@ def whole_text(tokens, newest):
     return tokens
 
 
+def stopping(kept):
+    """Ends the text where token 0 is chosen in all rows. kept: that token still belongs to it."""
+
+    def generate_cached(model, prompt, steps):
+        tokens, new, cache = prompt, prompt, None
+        for _ in range(steps):
+            first = tokens.shape[1] - new.shape[1]
+            logits, cache = model(new, torch.arange(first, tokens.shape[1]), cache)
+            new = likeliest(logits)
+            ends = bool((new == 0).all())
+            if ends and not kept:
+                break
+            tokens = torch.cat([tokens, new], dim=1)
+            if ends:
+                break
+        return tokens
+
+    return generate_cached
+
+
+def kept_with_the_model(model, prompt, steps):
+    """Begins a text with the cache that the one before has left with the model."""
+    tokens, new, cache = prompt, prompt, getattr(model, "cache", None)
+    for _ in range(steps):
+        first = tokens.shape[1] - new.shape[1]
+        logits, cache = model(new, torch.arange(first, tokens.shape[1]), cache)
+        new = likeliest(logits)
+        tokens = torch.cat([tokens, new], dim=1)
+    model.cache = cache
+    return tokens
+
+
+END_SIGN = "The text ends early, where token 0 is chosen, as if that were an end sign. It is a token like any other here: return `steps` new ones."
 BEHIND_ITSELF = (
     "All tokens so far go through at every step, behind a cache that holds them already. Only the newest token is new."
 )
@@ -215,6 +248,9 @@ GENERATE_MISTAKES = (
     Mistake("one row's choice for all", decoded(choose=lambda logits: likeliest(logits)[:1].expand(len(logits), 1)), "All rows get the token of the first one. Each row has logits of its own."),
     Mistake("the least likely token", decoded(choose=lambda logits: logits[:, -1].argmin(dim=-1, keepdim=True)), "This is the least likely token at each step. Greedy takes the likeliest: argmax."),
     Mistake("one token for all steps", never_extended, "The same logits choose every token. After each choice the new token has to go through the model."),
+    Mistake("stops at token 0", stopping(kept=True), END_SIGN),
+    Mistake("stops before token 0", stopping(kept=False), END_SIGN),
+    Mistake("a cache kept between calls", kept_with_the_model, "A new text begins with the cache of the one before, so its tokens see those of another text. Begin each call with no cache."),
     Mistake("one token too many", one_more, "There is one new token too many: steps of them are asked for."),
     Mistake("the new tokens only", decoded(end=lambda tokens, T: tokens[:, T:]), "Only the new tokens come back. Return the prompt with the new tokens behind it, (B, T + steps)."),
 )  # fmt: skip
@@ -379,6 +415,11 @@ class OneLessInWindow(RingCache):
         super().__init__(max(1, window - 1))
 
 
+class RingInDouble(RingCache):
+    def append(self, k, v):
+        super().append(k.double(), v.double())
+
+
 class StopsWhenFull(RingCache):
     def append(self, k, v):
         if self.n < self.window:
@@ -461,6 +502,7 @@ RING_MISTAKES = (
     Mistake("nothing dropped", NothingDropped, "The view is right, but tokens that have left the window are still kept, or there is room for far more than a window. Overwrite them, or drop them."),
     Mistake("one store for all rings", SharedRing, "Two rings share one store. A list or a tensor that is made in the body of the class belongs to the class: make it in __init__, as self.name."),
     Mistake("slices of the storage", Slices, "Until the window is full, the view is a slice of the storage. The next tokens change it under the hands of the one who holds it. Clone it."),
+    Mistake("float64 in place of float32", RingInDouble, "The view is right, but in float64. The tokens come in float32, and a cache that makes float64 of them takes twice the memory."),
     Mistake("emptied by looking", Emptied, "view empties the ring. It should only look."),
 )  # fmt: skip
 
@@ -601,6 +643,25 @@ class TooEager(PagedCache):
             self.tables[seq].append(self.take())
 
 
+class EagerIfItCan(PagedCache):
+    """Takes the next block as soon as one is full, if one is free."""
+
+    def append(self, seq, k, v):
+        length = self.lengths.get(seq, 0)
+        if length == len(self.tables.get(seq, ())) * self.block_size:
+            self.tables.setdefault(seq, []).append(self.take()) if self.free_blocks else self.refuse(seq)
+        self.store(self.tables[seq], length, k, v)
+        self.lengths[seq] = length + 1
+        if self.lengths[seq] % self.block_size == 0 and self.free_blocks:
+            self.tables[seq].append(self.take())
+
+
+class PagesInDouble(PagedCache):
+    def __init__(self, n_blocks, block_size, d):
+        super().__init__(n_blocks, block_size, d)
+        self.keys, self.values = self.keys.double(), self.values.double()
+
+
 class BlockForEachToken(PagedCache):
     def needs_block(self, length):
         return True
@@ -683,6 +744,7 @@ class SlicedPages(PagedCache):
 
 
 NOT_LOST = "Look for a free block first, and change tables and lengths only when there is one."
+EARLY = "A new block is taken as soon as one is full. Take it when the next token comes: until then another sequence may need it."
 PAGED_MISTAKES = (
     Mistake("the length grows before there is a block", TokenLost, "A refused append has counted its token all the same. " + NOT_LOST),
     Mistake("a refused sequence is known", HalfBegun, "A sequence whose first token was refused is in the tables all the same. It should be unknown. " + NOT_LOST),
@@ -694,7 +756,8 @@ PAGED_MISTAKES = (
     Mistake("freed, but its table kept", FreedButKept, "free gives the blocks back, but the sequence keeps its table: two sequences hold the same blocks then."),
     Mistake("free forgives an unknown name", ForgivingFree, "free does nothing for an unknown sequence. It should raise KeyError: freeing twice is a mistake that the caller wants to hear of."),
     Mistake("nothing for an unknown name", EmptyForUnknown, "gather gives an empty result for an unknown sequence. It should raise KeyError."),
-    Mistake("a new block too early", TooEager, "A new block is taken as soon as one is full. Take it when the next token comes: until then another sequence may need it."),
+    Mistake("a new block too early", TooEager, EARLY),
+    Mistake("a new block too early, if one is free", EagerIfItCan, EARLY),
     Mistake("a block for each token", BlockForEachToken, "Each token takes a block of its own. A block has room for block_size tokens."),
     Mistake("refused as soon as no block is free", FullWhenAnyBlockIsMissing, "Appends are refused as soon as no block is free, also where the last block of the sequence has an open slot."),
     Mistake("empty slots too", WholeBlocks, "gather returns whole blocks, with the empty slots of the last one. Cut it to the number of tokens."),
@@ -704,6 +767,7 @@ PAGED_MISTAKES = (
     Mistake("a slot that does not start again", SlotWithoutModulo, "In every block but the first all tokens go to the last slot. The slot is position % block_size."),
     Mistake("not stored in blocks", NotPaged, "The blocks are only counted, and the tokens kept elsewhere, so the object grows. Reserve all room in __init__, (n_blocks, block_size, d) for keys and for values, and store into it."),
     Mistake("one table for all caches", SharedTables, "Two caches share one table. A dict that is made in the body of the class belongs to the class: make it in __init__, as self.name."),
+    Mistake("float64 in place of float32", PagesInDouble, "All is right, but in float64. The tokens come in float32, and a cache that makes float64 of them takes twice the memory."),
     Mistake("slices of the storage", SlicedPages, "Of a sequence with one block, gather returns a slice of the storage. Later tokens change it under the hands of the one who holds it. Clone it."),
 )  # fmt: skip
 
@@ -747,6 +811,18 @@ def queries_only(q, k, v, cache=None):
     return attend(q, k, v, masks.causal(t, m)), (k, v)
 
 
+def counted_outside():
+    """Counts the tokens of a text itself, from where the cache is None, whoever continues."""
+    seen = [0]
+
+    def broken_cached_attention(q, k, v, cache=None):
+        place = 0 if cache is None else seen[0]
+        seen[0] = place + q.shape[-2]
+        return chunk_of(lambda m, t, h: place)(q, k, v, cache)
+
+    return broken_cached_attention
+
+
 def from_the_top(m, t, h):
     return 0
 
@@ -777,6 +853,7 @@ BUG_MISTAKES = (
     Mistake("one key too many", chunk_of(top=lambda m, t, h: m - t + 1), "The mask lets each query see one key too many, the next token. Query i stands at position m − t + i."),
     Mistake("the axis of the heads", chunk_of(by_the_heads, by_the_heads), "The tokens in the cache are counted along the axis of the heads. Of (B, h, T, d_head) the tokens are the last axis but one."),
     Mistake("turned at every call", turned_again, "The keys in the cache are turned again at every call. Keep them as they came, or turn each once."),
+    Mistake("counted outside the cache", counted_outside(), "The tokens are counted outside the cache, so where one cache is continued twice the second goes on behind the first. The cache itself knows how many it holds."),
     Mistake("not turned at all", chunk_of(turn=lambda x, positions: x), "Queries and keys are not rotated any more."),
 )  # fmt: skip
 

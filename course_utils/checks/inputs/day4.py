@@ -600,20 +600,20 @@ def chosen_head(function, votes, backup, reads, tokens):
 
 
 def left_behind(function, votes, backup, reads, tokens):
-    """What a function leaves behind, in either mode: 1.0 if something changed, else 0.0."""
+    """What a function leaves behind, in either mode: 1.0 if something changed, else 0.0; and the head that it names."""
     import torch
 
     tokens = torch.as_tensor(tokens)
     found = 0.0
     for training in (True, False):
         model, given = table_model(votes, backup, reads).train(training), tokens.clone()
-        pair(function(model, given), votes.shape[:2])
+        chosen = pair(function(model, given), votes.shape[:2])
         modes = {part.training for part in model.modules()}
         hooks = any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
         same = torch.equal(model.votes, torch.as_tensor(votes)) and torch.equal(given, tokens)
         same = same and model.votes.requires_grad and model.votes.grad is None
         found = max(found, float(not same or modes != {training} or hooks))
-    return found
+    return {"measure": found} | dict(zip(("layer", "head"), chosen, strict=True))
 
 
 def pair(result, sizes):

@@ -182,12 +182,13 @@ class TinyModel:
 
     logits, cache = model(tokens, positions, cache): tokens (B, t) are whole numbers below `vocabulary`, positions (t,)
     their places in the text, from 0. cache is None, or what an earlier call returned; the tokens then follow those that
-    it holds. logits is (B, t, vocabulary). `passed` counts the tokens of a text that went through so far.
+    it holds. logits is (B, t, vocabulary); after the positions in `zero_after` token 0 is the likeliest. `passed` counts
+    the tokens of a text that went through so far.
     """
 
-    def __init__(self, seed=0, vocabulary=23, d_model=16, watch=None):
+    def __init__(self, seed=0, vocabulary=23, d_model=16, watch=None, zero_after=()):
         rng = np.random.default_rng(seed)
-        self.vocabulary, self.passed, self._watch = vocabulary, 0, watch
+        self.vocabulary, self.passed, self._watch, self._zero_after = vocabulary, 0, watch, list(zero_after)
         self._embedding, self._unembedding = draw(rng, vocabulary, d_model), draw(rng, d_model, vocabulary)
         self._layers = [[draw(rng, d_model, d_model) / d_model**0.5 for _ in "qkvo"] for _ in range(2)]
 
@@ -212,7 +213,10 @@ class TinyModel:
             scores = (q @ k.mT / d_model**0.5).masked_fill(~allowed, -torch.inf)
             x = torch.sin(x + 8 * torch.softmax(scores, dim=-1) @ v @ W_o)  # restless: no two tokens alike
             now_held.append((k, v))
-        return x @ torch.as_tensor(self._unembedding), tuple(now_held)
+        logits = x @ torch.as_tensor(self._unembedding)
+        if self._zero_after:  # the positions after which token 0 is the likeliest
+            logits[:, torch.isin(positions, torch.tensor(self._zero_after)), 0] += 1e3
+        return logits, tuple(now_held)
 
     def _check(self, tokens, positions):
         if tokens.ndim != 2 or tokens.shape[1] == 0:
@@ -248,8 +252,9 @@ def generate_cached(rng):
         Rung("no new tokens", (seed(), text(2, 3), 0), "With steps=0 the prompt comes back as it is.", generated),
         Rung("a batch of 3", (seed(), text(3, 4), 5), "Every row chooses its own token: argmax along the last axis, the vocabulary. The result is (B, T + steps).", generated),
         Rung("as many rows as tokens", (seed(), text(4, 4), 4), "With B = T a wrong axis raises nothing. logits is (B, t, vocabulary), and what counts is the last token of each row: logits[:, -1].", generated),
-        Rung("60 new tokens", (seed(), text(1, 3), 60), AGAIN, generated),
+        Rung("60 new tokens", (seed(), text(1, 3), 60), "As many new tokens come as are asked for. " + AGAIN, generated),
         Rung("a prompt of 40", (seed(), text(2, 40), 3), "The whole prompt goes through, however long it is. " + AGAIN, generated),
+        Rung("token 0 among the new ones", (seed(), text(1, 4), 7, (5, 6)), "Token 0 is a token like any other, and comes twice in a row here. Nothing ends the text before `steps` tokens are there.", generated),
         Rung("two texts, one after the other", (seed(), text(1, 4), 4, text(1, 3)), "A new text starts with no cache: the second call of your function must know nothing of the first.", one_after_the_other),
         Rung("one prompt, two models", (seed(), text(1, 4), 4), "Two models continue the same prompt, each in its own way. What your function remembers of a prompt is of no use to another model.", two_models),
         Rung(UNTOUCHED, (seed(), text(1, 4), 3), "The tokens are right, but prompt is changed too. Make a new tensor, with torch.cat.", prompt_changed),
@@ -259,7 +264,7 @@ def generate_cached(rng):
 AGAIN = "After the prompt only the newest token goes through, (B, 1), with the cache that the call before gave back, and with its own place in the text as its position: the first new token stands at position T."
 
 
-def generated(function, seed, prompt, n_new):
+def generated(function, seed, prompt, n_new, zero_after=()):
     """The tokens that come back, and how often each place of the text went through the model."""
     passes = {}
 
@@ -267,7 +272,7 @@ def generated(function, seed, prompt, n_new):
         for place, rows in places:
             passes[place] = passes.get(place, 0) + rows
 
-    tokens = tokens_of(function(TinyModel(seed, watch=watch), tensor(prompt), n_new))
+    tokens = tokens_of(function(TinyModel(seed, watch=watch, zero_after=zero_after), tensor(prompt), n_new))
     (_B, T), kept = prompt.shape, {place: rows / len(prompt) for place, rows in passes.items()}
     counted = [kept.get(place, 0) for place in range(T + n_new)]
     free = range(T + n_new - 1, T + n_new) if n_new else range(T)  # nobody asks what comes after these
@@ -352,6 +357,7 @@ def longest_context(rng):
         Rung("4 bytes a value", (tokens * a_token + 5, 3, heads, d_head, 1, 4), "bytes_per_value is the width of one number.", whole_tokens),
         Rung("40 GB for Llama 3 8B", (40 * 10**9, 32, 8, 128), "131 072 bytes a token. Return a whole number of tokens.", whole_tokens),
         Rung("a huge budget, one byte too few", (4 * 3 * (10**17 + 16) - 1, 1, 3, 1), "Whole numbers of any size divide exactly with //. A float, from / or in a floor, keeps about 16 digits: here it rounds up, and a token is promised that does not fit.", whole_tokens),
+        Rung("a budget beyond 64 bits", (10**30 - int(rng.integers(1, 10**6)), 3, heads, d_head), "A budget may be any whole number. Python's own have no end; those of NumPy and PyTorch end at 2^63.", whole_tokens),
     ]  # fmt: skip
 
 
@@ -360,9 +366,10 @@ def whole_tokens(function, *args):
     tokens = function(*args)
     if tokens is None:
         raise Unreadable(NOTHING)
-    if isinstance(tokens, bool) or not hasattr(tokens, "__index__"):
-        text = f"{tokens!r}"[:40] if isinstance(tokens, (int, float, str)) else said(tokens)
-        raise Unreadable(f"the function returned {text}, a {type(tokens).__name__}; return a whole number, an int")
+    if isinstance(tokens, bool) or not isinstance(tokens, (int, np.integer)):
+        plain = isinstance(tokens, (int, float, str))
+        text = f"{f'{tokens!r}'[:40]}, a {type(tokens).__name__}" if plain else said(tokens)
+        raise Unreadable(f"the function returned {text}; return a whole number, an int")
     tokens = int(tokens)
     return {"tokens": float(tokens), "last four digits": float(abs(tokens) % 10_000)}
 
@@ -412,6 +419,7 @@ def ring_cache(rng):
         Rung("keys of one number, a window of 20", (20, *tokens(50, 1, 4), [19, 21, 50]), "The widths of keys and values are whatever comes, and the window any number from 1.", ring_views),
         Rung("equal tokens, and zeros", (4, *alike, list(range(1, 10))), "Two tokens may be equal, and a key may be all zeros. Each is a token, and takes a row.", ring_views),
         Rung(UNTOUCHED, (3, *tokens(7)), "The view is right, but append writes into the tensors it is given.", ring_changes),
+        Rung("float32 comes back", (3, *tokens(5)), "Keys and values come in float32, and so they go out, as two tensors: a cache in float64 takes twice the memory. torch.zeros makes float32, or take k.dtype.", ring_types),
         Rung("the memory does not grow", (4, *tokens(80), True), f"{TOO_MUCH} What leaves the window must be overwritten or dropped.", ring_grows),
         Rung("nor does it while nobody asks for a view", (4, *tokens(80), False), f"{TOO_MUCH} Here view is never called: append itself must overwrite or drop what leaves the window.", ring_grows),
     ]  # fmt: skip
@@ -427,6 +435,26 @@ def ring_views(cls, window, keys, values, looks):
         if n in looks:
             views[f"keys after {count(n)}"], views[f"values after {count(n)}"] = pair_of(ring.view(), "view")
     return views
+
+
+def ring_types(cls, window, keys, values):
+    ring = cls(window)
+    for k, v in zip(keys, values, strict=True):
+        ring.append(tensor(k), tensor(v))
+    return in_float32(ring.view(), "view")
+
+
+def in_float32(result, method):
+    """Keys and values as a method returned them, and as "measure" 1.0 if they are not in float32, else 0.0.
+
+    Raises Unreadable for lists.
+    """
+    read = dict(zip(("keys", "values"), pair_of(result, method), strict=True))
+    for name, part in zip(read, result, strict=True):
+        if not hasattr(part, "dtype"):
+            raise Unreadable(f"{method} returned the {name} as {said(part)}; return a tensor")
+    kinds = {str(part.dtype).removeprefix("torch.") for part in result}
+    return read | {"measure": float(kinds != {"float32"})}
 
 
 def asked_twice(cls, window, keys, values, first):
@@ -462,7 +490,7 @@ def kept_views(cls, window, keys, values, looks):
 
 
 def ring_grows(cls, window, keys, values, looked_at):
-    """1.0 if more than three windows of numbers are kept at any time, in the object or elsewhere; else 0.0."""
+    """1.0 if more than three windows of numbers are kept at any time, in the object or elsewhere; and the last view."""
     ring, given, most = cls(window), [], 0
     for k, v in map(lambda *pair: tuple(map(tensor, pair)), keys, values):
         given += [weakref.ref(k), weakref.ref(v)]
@@ -470,7 +498,9 @@ def ring_grows(cls, window, keys, values, looked_at):
         if looked_at:
             ring.view()
         most = max(most, numbers_held(ring))
-    return float(most > 3 * window * (keys.shape[1] + values.shape[1]) or alive(given) > 6 * window)
+    grows = most > 3 * window * (keys.shape[1] + values.shape[1]) or alive(given) > 6 * window
+    views = dict(zip(("keys at the end", "values at the end"), pair_of(ring.view(), "view"), strict=True))
+    return views | {"measure": float(grows)}
 
 
 def alive(references):
@@ -589,6 +619,7 @@ def paged_cache(rng):
         rung("two caches at once", 2, 2, "a a b", "Two caches are filled in turns and must not share anything. What belongs to a cache is made in __init__, as self.name.", two_paged),
         rung("what gather returned stays as it was", 2, 2, "a a a", "Keys and values that were handed out stay as they were, whatever is appended or freed later. They must not be slices of the storage: clone them.", kept_gathered),
         rung("all room is reserved at the start", 4, 2, "a b a a -a b b b", "The numbers that the object holds are counted after __init__, when it is full, and after a free. They should be those of n_blocks · block_size keys and as many values, at all times; a few more, to keep the books, are no matter.", reserved),
+        rung("float32 comes back", 3, 2, "a b a", "Keys and values come in float32, and so they go out, as two tensors: a cache in float64 takes twice the memory. torch.zeros makes float32.", paged_types),
         rung(UNTOUCHED, 6, 2, "a b a b a", "The keys and values are right, but append writes into the tensors it is given.", paged_changes),
     ]  # fmt: skip
 
@@ -697,7 +728,16 @@ def reserved(cls, n_blocks, block_size, script, keys, values):
             counts["numbers held after a free"] = held()
         else:
             refused.append(is_refused(cache, op, *next(tokens)))
-    return {"MemoryError at append": refused, **counts, "numbers held at the end": held()}
+    counts["numbers held at the end"] = held()
+    for name in dict.fromkeys(script.replace("-", "").split()):
+        counts |= gathered(cache, name, f"{name} at the end")
+    return {"MemoryError at append": refused, **counts}
+
+
+def paged_types(cls, n_blocks, block_size, script, keys, values):
+    cache, tokens = cls(n_blocks, block_size, keys.shape[1]), pairs(keys, values)
+    refused = [is_refused(cache, name, *next(tokens)) for name in script.split()]
+    return {"MemoryError at append": refused, **in_float32(cache.gather("a"), "gather")}
 
 
 def paged_changes(cls, n_blocks, block_size, script, keys, values):
@@ -803,7 +843,7 @@ def chunks(function, q, k, v, sizes, cache=None):
 
 LADDERS = {
     "cached_step": Ladder(("cached_step",), rungs=cached_step),
-    "generate_cached": Ladder(("generate_cached",), rungs=generate_cached),
+    "generate_cached": Ladder(("generate_cached",), ("tokens", "passes by position"), generate_cached),
     "cache_bytes": Ladder(("kv_cache_bytes",), ("bytes",), cache_bytes),
     "longest_context": Ladder(("longest_context",), rungs=longest_context),
     "decode_intensity": Ladder(("decode_intensity",), ("FLOPs a byte",), decode_intensity),
