@@ -28,14 +28,24 @@ def causal_as_not_later(n):
     return ~torch.triu(torch.ones(n, n, dtype=torch.bool), diagonal=1)
 
 
-@right(3, "causal_mask")
+@wrong(3, "causal_mask")
 def causal_in_numpy(n):
     return np.tri(n, dtype=bool)
 
 
 @right(3, "causal_mask")
+def causal_in_numpy_made_a_tensor(n):
+    return torch.tensor(causal_in_numpy(n))
+
+
+@wrong(3, "causal_mask")
 def causal_in_lists(n):
     return [[j <= i for j in range(n)] for i in range(n)]
+
+
+@right(3, "causal_mask")
+def causal_in_lists_made_a_tensor(n):
+    return torch.tensor(causal_in_lists(n))
 
 
 @right(3, "causal_mask")
@@ -51,9 +61,14 @@ def causal_by_cumsum(n):
     return torch.eye(n).cumsum(dim=1).T > 0
 
 
-@right(3, "causal_mask")
+@wrong(3, "causal_mask")
 def causal_as_rows_of_tensors(n):
     return [torch.arange(n) <= i for i in range(n)]
+
+
+@right(3, "causal_mask")
+def causal_as_rows_of_tensors_made_a_tensor(n):
+    return torch.stack(causal_as_rows_of_tensors(n))
 
 
 @right(3, "causal_mask")
@@ -64,9 +79,14 @@ def causal_by_indices(n):
     return mask
 
 
-@right(3, "causal_mask")
+@wrong(3, "causal_mask")
 def causal_in_lists_of_numpy_bools(n):
     return [[np.bool_(j <= i) for j in range(n)] for i in range(n)]
+
+
+@right(3, "causal_mask")
+def causal_in_lists_of_numpy_bools_made_a_tensor(n):
+    return torch.tensor(causal_in_lists_of_numpy_bools(n))
 
 
 @wrong(3, "causal_mask")
@@ -715,14 +735,24 @@ def padding_with_loops(lengths, m):
     return mask
 
 
-@right(3, "padding_mask")
+@wrong(3, "padding_mask")
 def padding_in_lists(lengths, m):
     return [[[[j < int(length) for j in range(m)]]] for length in lengths]
 
 
 @right(3, "padding_mask")
+def padding_in_lists_made_a_tensor(lengths, m):
+    return torch.tensor(padding_in_lists(lengths, m))
+
+
+@wrong(3, "padding_mask")
 def padding_in_numpy(lengths, m):
     return (np.arange(m) < lengths.numpy()[:, None])[:, None, None, :]
+
+
+@right(3, "padding_mask")
+def padding_in_numpy_made_a_tensor(lengths, m):
+    return torch.tensor(padding_in_numpy(lengths, m))
 
 
 @right(3, "padding_mask")
@@ -807,9 +837,14 @@ def both_with_loops(lengths, n):
     return mask
 
 
-@right(3, "causal_and_padding")
+@wrong(3, "causal_and_padding")
 def both_in_lists(lengths, n):
     return [[[[j <= i and j < a for j in range(n)] for i in range(n)]] for a in lengths.tolist()]
+
+
+@right(3, "causal_and_padding")
+def both_in_lists_made_a_tensor(lengths, n):
+    return torch.tensor(both_in_lists(lengths, n))
 
 
 @right(3, "causal_and_padding")
@@ -826,9 +861,14 @@ def both_by_expansion(lengths, n):
     return mask
 
 
-@right(3, "causal_and_padding")
+@wrong(3, "causal_and_padding")
 def both_in_numpy(lengths, n):
     return np.tri(n, dtype=bool) & padding_in_numpy(lengths, n)
+
+
+@right(3, "causal_and_padding")
+def both_in_numpy_made_a_tensor(lengths, n):
+    return torch.tensor(both_in_numpy(lengths, n))
 
 
 @wrong(3, "causal_and_padding")
@@ -900,14 +940,24 @@ def lower_right_by_concatenation(n, m):
     return torch.cat([torch.ones(n, m - n, dtype=torch.bool), causal_by_tril(n)], dim=1)
 
 
-@right(3, "lower_right")
+@wrong(3, "lower_right")
 def lower_right_in_lists(n, m):
     return [[j <= m - n + i for j in range(m)] for i in range(n)]
 
 
 @right(3, "lower_right")
+def lower_right_in_lists_made_a_tensor(n, m):
+    return torch.tensor(lower_right_in_lists(n, m))
+
+
+@wrong(3, "lower_right")
 def lower_right_in_numpy(n, m):
     return np.tri(n, m, m - n, dtype=bool)
+
+
+@right(3, "lower_right")
+def lower_right_in_numpy_made_a_tensor(n, m):
+    return torch.tensor(lower_right_in_numpy(n, m))
 
 
 @right(3, "lower_right")
@@ -1336,16 +1386,26 @@ def opposite_by_comparison(mask):
     return mask == False  # noqa: E712
 
 
-@right(3, "convert_mask")
+@wrong(3, "convert_mask")
 def opposite_in_numpy(mask):
     return ~mask.numpy()
 
 
 @right(3, "convert_mask")
+def opposite_in_numpy_made_a_tensor(mask):
+    return torch.tensor(opposite_in_numpy(mask))
+
+
+@wrong(3, "convert_mask")
 def opposite_in_lists(mask):
     if mask.ndim == 0:
         return not mask
     return [opposite_in_lists(row) for row in mask]
+
+
+@right(3, "convert_mask")
+def opposite_in_lists_made_a_tensor(mask):
+    return torch.tensor(opposite_in_lists(mask))
 
 
 @right(3, "convert_mask")

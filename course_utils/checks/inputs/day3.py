@@ -365,7 +365,7 @@ def share_of_blocked(function, q, k, v, mask):
 
 
 LADDERS = {
-    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean),
+    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean, as_tensor=True),
     "by_hand_row": Ladder(
         ("weights_sat", "output_sat"),
         entries=True,
@@ -374,13 +374,13 @@ LADDERS = {
     ),
     "masked_softmax": Ladder(("masked_softmax",), ("weights",), masked_softmax, tensors=True),
     "causal_attention": Ladder(("causal_attention",), ("output", "weights"), causal_attention, tensors=True),
-    "padding_mask": Ladder(("padding_mask",), ("mask",), padding_mask, tensors=True, convert=boolean),
+    "padding_mask": Ladder(("padding_mask",), ("mask",), padding_mask, tensors=True, convert=boolean, as_tensor=True),
     "causal_and_padding": Ladder(
-        ("causal_padding_mask",), ("mask",), causal_and_padding, tensors=True, convert=boolean
+        ("causal_padding_mask",), ("mask",), causal_and_padding, tensors=True, convert=boolean, as_tensor=True
     ),
-    "lower_right": Ladder(("decoding_mask",), ("mask",), lower_right, convert=boolean),
+    "lower_right": Ladder(("decoding_mask",), ("mask",), lower_right, convert=boolean, as_tensor=True),
     "first_leak": Ladder(("first_leak",), ("pair",), first_leak),
-    "convert_mask": Ladder(("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean),
+    "convert_mask": Ladder(("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean, as_tensor=True),
     "cross_attention": Ladder(("cross_attention",), ("output", "weights"), cross_attention, tensors=True),
     "find_the_bug": Ladder(("broken_masked_attention",), ("output", "weights"), find_the_bug, tensors=True),
 }
