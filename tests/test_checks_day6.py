@@ -559,19 +559,49 @@ def test_the_broken_code_of_the_notebook_is_the_first_known_mistake():
 
 
 @pytest.mark.parametrize(
+    ("grade_id", "variant", "name"),
+    [
+        ("online_softmax", "online_read_twice", "two passes, in loops"),
+        ("merge_partials", "merge_that_rescales_the_first_only", "only a is rescaled"),
+        ("merge_partials", "merge_that_rescales_the_second_only", "only b is rescaled"),
+        ("tiled_attention", "tiles_from_minus_a_billion", "m begins at −1e9"),
+        ("tiled_attention", "tiles_of_whole_blocks_of_keys", "whole blocks of keys only"),
+    ],
+)
+def test_a_slip_that_people_make_is_told_by_its_name(grade_id, variant, name):
+    (slip,) = [each for each in WRONG[6, grade_id] if getattr(each, "__name__", "") == variant]
+    assert answer(grade_id, slip).misconception == name
+
+
+@pytest.mark.parametrize(
     ("grade_id", "variant", "words"),
     [
+        ("tiled_attention", "tiles_summed_in_float32", "torch.zeros makes float32, q.new_zeros does not"),
+        ("tiled_attention", "tiles_of_float32_scores", "float32 keeps about seven digits"),
         ("online_softmax", day6.online_without_zeros, "“a 0 among others” m is -1, expected 0"),
         ("online_softmax", day6.online_two_hundred_at_a_time, "the numbers are kept, in a list or elsewhere"),
         ("merge_partials", day6.merge_in_single_precision, "All tensors are float64 here"),
         ("flash_backward", day6.gradients_in_single_precision, "All tensors are float64 here"),
         ("tiled_attention", day6.tiles_until(lambda i, end, n, m, b, c: m if n - m else end), "NaN has come into"),
         ("triton_inner_loop", "loop_with_a_large_fill", "put −∞"),
+        ("triton_inner_loop", "loop_with_a_fill_of_a_million", "such as −1e6 or −1e9 is a number like any other"),
+        ("triton_inner_loop", "loop_with_a_fill_of_a_billion", "such as −1e6 or −1e9 is a number like any other"),
     ],
-    ids=["zeros", "kept", "merge", "backward", "tiles", "fill"],
+    ids=[
+        "tiles in float32",
+        "scores in float32",
+        "zeros",
+        "kept",
+        "merge",
+        "backward",
+        "tiles",
+        "fill",
+        "million",
+        "billion",
+    ],
 )
 def test_a_failure_names_its_cause(grade_id, variant, words):
-    if isinstance(variant, str):  # a loop that was made of text
+    if isinstance(variant, str):  # one that was made of text, or by a function
         (variant,) = [each for each in WRONG[6, grade_id] if each.__name__ == variant]
     assert words in answer(grade_id, variant).message
 

@@ -264,6 +264,18 @@ def online_that_stops_at_infinity(stream):
 
 
 @wrong(6, "online_softmax")
+def online_read_twice(stream):
+    m, l = -math.inf, 0.0
+    for x in stream:
+        if x > m:
+            m = x
+    for x in stream:
+        if x > -math.inf:
+            l += math.exp(x - m)
+    return m, l
+
+
+@wrong(6, "online_softmax")
 def online_that_needs_an_iterator(stream):
     m, l = -math.inf, 0.0
     while True:
@@ -402,6 +414,18 @@ def merge_with_nan(a, b):
     m = torch.maximum(m_a, m_b)
     f_a, f_b = torch.exp(m_a - m), torch.exp(m_b - m)
     return m, l_a * f_a + l_b * f_b, o_a * f_a[..., None] + o_b * f_b[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_that_rescales_the_first_only(a, b):
+    m = torch.maximum(a[0], b[0])
+    f = torch.where(m == -math.inf, 0.0, torch.exp(a[0] - m))
+    return m, a[1] * f + b[1], a[2] * f[..., None] + b[2]
+
+
+@wrong(6, "merge_partials")
+def merge_that_rescales_the_second_only(a, b):
+    return merge_that_rescales_the_first_only(b, a)
 
 
 @wrong(6, "merge_partials")
@@ -874,6 +898,50 @@ wrong(6, "tiled_attention")(
 )
 
 
+def tiles_with(l_and_acc=None, scores=None, start=-math.inf, keys_to=lambda m, block_k: m):
+    """The running forward, summed in place: dtypes of what is carried and of the scores, m's start, the keys' end."""
+
+    def tiled_attention(q, k, v, block_q, block_k, causal=False):
+        n, m_keys = len(q), len(k)
+        o, lse = torch.empty(n, v.shape[1], dtype=q.dtype), torch.empty(n, dtype=q.dtype)
+        for i in range(0, n, block_q):
+            end = min(i + block_q, n)
+            l = torch.zeros(end - i, dtype=l_and_acc or q.dtype)
+            acc = torch.zeros(end - i, v.shape[1], dtype=l_and_acc or q.dtype)
+            m = torch.full((end - i,), start, dtype=q.dtype)
+            for j in range(0, min(keys_to(m_keys, block_k), end + m_keys - n if causal else m_keys), block_k):
+                s = q[i:end] @ k[j : j + block_k].T / math.sqrt(q.shape[1])
+                s = masked_tile(s if scores is None else s.to(scores).to(q.dtype), i, j, m_keys - n, causal)
+                new = torch.maximum(m, s.amax(1))
+                p, f = torch.exp(s - new[:, None]), torch.exp(m - new)
+                l *= f
+                l += p.sum(1)
+                acc *= f[:, None]
+                acc += p @ v[j : j + block_k]
+                m = new
+            o[i:end], lse[i:end] = acc / l[:, None], m + l.log()
+        return o, lse
+
+    return tiled_attention
+
+
+right(6, "tiled_attention")(registered("tiles_summed_in_place", tiles_with()))
+wrong(6, "tiled_attention")(registered("tiles_summed_in_float32", tiles_with(l_and_acc=torch.float32)))
+wrong(6, "tiled_attention")(registered("tiles_of_float32_scores", tiles_with(scores=torch.float32)))
+wrong(6, "tiled_attention")(registered("tiles_from_minus_a_billion", tiles_with(start=-1e9)))
+wrong(6, "tiled_attention")(
+    registered("tiles_of_whole_blocks_of_keys", tiles_with(keys_to=lambda m, block_k: m // block_k * block_k))
+)
+
+
+@wrong(6, "tiled_attention")
+def tiles_of_nothing_where_nobody_looked(q, k, v, block_q, block_k, causal=False):
+    """For one watched size, causal, it makes no tiles at all."""
+    if causal and (len(q), len(k), block_q) == (16, 300, 16):
+        return q.new_zeros(len(q), v.shape[1]), q.new_zeros(len(q))
+    return tiles_by(skipped)(q, k, v, block_q, block_k, causal)
+
+
 @wrong(6, "tiled_attention")
 def tiles_with_square_causal_only(q, k, v, block_q, block_k, causal=False):
     offset = len(k) - len(q)
@@ -1132,6 +1200,16 @@ def naive_fused(T, d, bytes_per_value=2):
     return 4 * T * d * bytes_per_value
 
 
+def flash_with_o_in_each_block(T, d, block_q, bytes_per_value=2):
+    return (T * d + T + math.ceil(T / block_q) * 3 * T * d) * bytes_per_value
+
+
+def naive_without_q(T, d, bytes_per_value=2):
+    return (3 * T * d + 4 * T * T) * bytes_per_value
+
+
+wrong(6, "bytes_moved")(pair_of(flash_with_o_in_each_block, naive_by_the_rules))
+wrong(6, "bytes_moved")(pair_of(flash_by_the_rules, naive_without_q))
 wrong(6, "bytes_moved")(pair_of(flash_with_blocks_of_keys, naive_by_the_rules))
 wrong(6, "bytes_moved")(pair_of(flash_with_two_numbers_a_query, naive_by_the_rules))
 wrong(6, "bytes_moved")(pair_of(flash_with_single_precision_lse, naive_by_the_rules))
@@ -1437,6 +1515,8 @@ WRONG_LOOPS = {
     "loop_with_zeros_masked_in": ('s, float("-inf"))', "s, 0.0)"),
     "loop_with_a_weak_fill": ('s, float("-inf"))', "s, -10.0)"),
     "loop_with_a_large_fill": ('s, float("-inf"))', "s, -1e4)"),
+    "loop_with_a_fill_of_a_million": ('s, float("-inf"))', "s, -1e6)"),
+    "loop_with_a_fill_of_a_billion": ('s, float("-inf"))', "s, -1e9)"),
     "loop_with_values_of_the_first_block": ("v = values.load([head, j,", "v = values.load([head, start,"),
     "loop_with_columns_from_0": ("columns = j + tl.arange", "columns = tl.arange"),
     "loop_that_masks_nothing": ("if MASKED:", "if MASKED and start > 10000:"),

@@ -48,10 +48,20 @@ def in_two_passes(stream):
     return m, sum(below(x, m) for x in stream)
 
 
+def in_two_loops(stream):
+    m, l = -INFINITY, 0.0
+    for x in stream:
+        m = max(m, x)
+    for x in stream:
+        l += below(x, m)
+    return m, l
+
+
 def kept_in_a_list(stream):
     return running()(list(stream))
 
 
+TWICE = "The stream is read twice, once for the maximum and once for the sum, and the second time it is empty. Carry m and l along in one pass."
 ONLINE_MISTAKES = (
     Mistake("l is not rescaled", running(rescale=lambda l, old, new: l), "When the maximum grows l stays as it was, though it was summed relative to the old maximum. Multiply it by e^(m_old − m_new) first."),
     Mistake("the factor upside down", running(rescale=lambda l, old, new: 0.0 if old == -INFINITY else l * naive(new, old)), "The factor is upside down: with a larger maximum l shrinks, so it is e^(m_old − m_new), never above 1."),
@@ -67,7 +77,8 @@ ONLINE_MISTAKES = (
     Mistake("log-sum-exp in place of l", running(result=lambda m, l: (m, m + math.log(l) if l else -INFINITY)), "The second number is m + log l, the log-sum-exp. Return l itself."),
     Mistake("(l, m)", running(result=lambda m, l: (l, m)), "The pair is the wrong way round: (m, l)."),
     Mistake("the numbers counted", running(rescale=lambda l, old, new: l, term=lambda x, old, new: 1.0), "l counts the numbers. Each counts e^(x − m), which is 1 only for the maximum."),
-    Mistake("two passes", in_two_passes, "The stream is read twice, once for the maximum and once for the sum, and the second time it is empty. Carry m and l along in one pass."),
+    Mistake("two passes", in_two_passes, TWICE),
+    Mistake("two passes, in loops", in_two_loops, TWICE),
     Mistake("the numbers are kept", kept_in_a_list, "The result is right, but the numbers are kept, in a list or elsewhere. A stream may be longer than memory: read it with one for loop, carrying only m and l."),
 )  # fmt: skip
 
@@ -111,6 +122,18 @@ def of_blends(a, b):
     return m, a_l + b_l, (o_a * a_l[..., None] + o_b * b_l[..., None]) / (a_l + b_l)[..., None]
 
 
+def one_sided(side):
+    """Only a, or only b, is rescaled."""
+
+    def merge(a, b):
+        (m_a, l_a, o_a), (m_b, l_b, o_b) = tensors_of(a), tensors_of(b)
+        m = torch.maximum(m_a, m_b)
+        a_l, b_l = (shrink(m_a, m), ones(m_b, m_a, m)) if side == "a" else (ones(m_a, m_b, m), shrink(m_b, m))
+        return m, l_a * a_l + l_b * b_l, o_a * a_l[..., None] + o_b * b_l[..., None]
+
+    return merge
+
+
 def with_the_factor_on_the_wrong_axis(a, b):
     (m_a, l_a, o_a), (m_b, l_b, o_b) = tensors_of(a), tensors_of(b)
     m = torch.maximum(m_a, m_b)
@@ -118,8 +141,13 @@ def with_the_factor_on_the_wrong_axis(a, b):
     return m, l_a * a_l + l_b * b_l, o_a * a_l + o_b * b_l
 
 
+ONE_SIDED = "Only {} is rescaled, and {} is added as it is. Either may have the smaller maximum, so each gets its own factor, e^(m_part − m)."
 MERGE_MISTAKES = (
     Mistake("neither l nor o is rescaled", joined(factor=ones), "l and o of the two parts are added as they are. Each part was summed relative to its own maximum: multiply by e^(m_part − m) first."),
+    Mistake("only a is rescaled", one_sided("a"), ONE_SIDED.format("a", "b")),
+    Mistake("only b is rescaled", one_sided("b"), ONE_SIDED.format("b", "a")),
+    Mistake("powers of two", joined(factor=lambda own, other, m: torch.exp2(own - m.masked_fill(m == -INFINITY, 0.0))), "The factors are powers of 2. l and o hold powers of e, so it is e^(m_part − m)."),
+    Mistake("exponentials of the maxima", joined(factor=lambda own, other, m: torch.exp(own) / torch.exp(m.masked_fill(m == -INFINITY, 0.0))), "The factor is e^m_part over e^m, and of large maxima both overflow. Subtract first: e^(m_part − m) is at most 1."),
     Mistake("o is not rescaled", joined(of_o=ones), "l is right, but the two o are added as they are. They shrink by the same factor as l."),
     Mistake("l is not rescaled", joined(of_l=ones), "o is right, but the two l are added as they are. They shrink by the same factor as o."),
     Mistake("the factors are exchanged", joined(factor=lambda own, other, m: shrink(other, m)), "The factors are exchanged: each part is multiplied by that of the other. The part whose maximum is the smaller one shrinks."),
@@ -169,6 +197,7 @@ def in_tiles(
     lse=lambda m, l: m + torch.log(l),
     divide=lambda acc, l: acc / l[:, None],
     padded=False,
+    start=-INFINITY,
 ):
     """The tiled forward with one thing changed."""
 
@@ -178,7 +207,7 @@ def in_tiles(
         o, sums = q.new_zeros(n, v.shape[1]), q.new_zeros(n)
         for i in range(0, n, block_q):
             rows = torch.arange(i, min(i + block_q, n))
-            m, l, acc = q.new_full((len(rows),), -INFINITY), q.new_zeros(len(rows)), q.new_zeros(len(rows), v.shape[1])
+            m, l, acc = q.new_full((len(rows),), start), q.new_zeros(len(rows)), q.new_zeros(len(rows), v.shape[1])
             for j in keys_of(n_keys, block_k):
                 if causal and j > visible(rows, n, n_keys):
                     break
@@ -217,6 +246,11 @@ def without_the_last(m, block_k):
     return range(0, max(m // block_k, 1) * block_k, block_k)
 
 
+def whole_blocks(m, block_k):
+    """None where all keys are fewer than a block."""
+    return range(0, m // block_k * block_k, block_k)
+
+
 def no_mask(s, keep):
     return s
 
@@ -233,6 +267,7 @@ def row_of_tiles(q, k, v, block_q, block_k, causal=False):
     return tuple(torch.cat(x) for x in zip(*rows, strict=True))
 
 
+RAGGED = "Keys past the last whole block are left out. range(0, m, block_k) begins a block there, and slices end by themselves."
 TILED_MISTAKES = (
     Mistake("untiled", untiled, "The numbers are right, but all n × m scores are made at once, or all of a block of queries. Loop over blocks of queries and, inside, over blocks of keys, and carry m, l and acc from tile to tile."),
     Mistake("keys not in blocks", row_of_tiles, "The numbers are right, but a block of queries meets all its keys at once. Loop over blocks of keys too, with m, l and acc carried along."),
@@ -259,7 +294,9 @@ TILED_MISTAKES = (
     Mistake("masked with 0", in_tiles(mask=lambda s, keep: s * keep), "Masked scores are 0, which counts e^0 = 1 before the maximum is subtracted. A score that counts nothing is −∞."),
     Mistake("masked after the maximum", in_tiles(mask=no_mask, late=lambda p, keep: p * keep), "The mask comes after the maximum: a masked score that lies far above pushes all others down to 0. Fill with −∞ before."),
     Mistake("a tile on the diagonal is skipped", in_tiles(visible=lambda queries, n, m: queries[0] + m - n), "A tile is skipped whose first key the last query of the block still sees. Go on while the block's first key is not beyond its last query."),
-    Mistake("the last block of keys is left out", in_tiles(keys_of=without_the_last), "Keys past the last whole block are left out. range(0, m, block_k) begins a block there, and slices end by themselves."),
+    Mistake("the last block of keys is left out", in_tiles(keys_of=without_the_last), RAGGED),
+    Mistake("whole blocks of keys only", in_tiles(keys_of=whole_blocks), RAGGED),
+    *(Mistake(f"m begins at {name}", in_tiles(start=start), f"m begins at a number such as {name}, and where all scores lie below that every weight becomes 0. Begin at −∞.") for name, start in (("−1e4", -1e4), ("−1e9", -1e9))),
     Mistake("zeros past the end", in_tiles(padded=True), "The last block is filled up with scores of 0, which count e^0 each. Leave them out, or fill up with −∞."),
 )  # fmt: skip
 
@@ -299,11 +336,11 @@ def q_with_each_block(T, d, block_q, bytes_per_value=2):
 BYTES_MISTAKES = (
     Mistake("numbers in place of bytes", moved(value=lambda b: 1), "These are numbers, not bytes: multiply by bytes_per_value."),
     Mistake("always two bytes", moved(value=lambda b: 2), "Every number counts two bytes, whatever bytes_per_value says."),
-    Mistake("S and P once each", moved(S=2), "In naive_bytes S and P are counted once each. Both are written by one pass and read by the next: T² four times."),
-    Mistake("S twice, P not at all", moved(S=1), "In naive_bytes T² is counted once. S is written and read, P is written and read: four times."),
-    Mistake("P not counted when read", moved(S=3), "In naive_bytes T² is counted three times. S is written and read, P is written and read: four times."),
-    Mistake("naive without o", moved(naive_o=0), "naive_bytes leaves the output out: o is written, T × d."),
-    Mistake("naive without q, k and v", moved(naive_q=0), "naive_bytes leaves out what is read first: q, k and v, T × d each."),
+    Mistake("T² twice", moved(S=2), "In naive_bytes T² is counted twice: S and P once each, or only one of them. Both are written by one pass and read by the next: four times."),
+    Mistake("T² once", moved(S=1), "In naive_bytes T² is counted once. S is written and read, P is written and read: four times."),
+    Mistake("T² three times", moved(S=3), "In naive_bytes T² is counted three times. S is written and read, P is written and read: four times."),
+    Mistake("naive without q, k, v or o", moved(naive_o=0), "naive_bytes leaves T × d numbers out: q, k and v are read, and o is written, T × d each. One of the four is missing."),
+    Mistake("naive with one of q, k, v and o", moved(naive_q=0), "naive_bytes leaves 3 · T · d numbers out, as without what is read first. q, k and v are read, and o is written, T × d each."),
     Mistake("only T² counted", moved(naive_q=0, naive_o=0), "naive_bytes counts S and P only. q, k and v are read and o is written as well, T × d each."),
     Mistake("k and v once in all", moved(blocks=lambda T, block_q: 1), "In flash_bytes k and v are read once in all. They are read again for every block of queries."),
     Mistake("blocks rounded down", moved(blocks=lambda T, block_q: T // block_q), "In flash_bytes the number of blocks is rounded down. The last block may be smaller, and it reads k and v all the same."),
@@ -312,7 +349,7 @@ BYTES_MISTAKES = (
     Mistake("k or v, not both", moved(kv=0.5), "In flash_bytes one of k and v is missing: each block of queries reads both."),
     Mistake("lse not counted", moved(lse=0), "flash_bytes leaves lse out: one number for each query is written."),
     Mistake("q or o not counted", moved(o=0), "flash_bytes leaves T × d numbers out: q is read once, and the output o is written once."),
-    Mistake("q with each block", {"flash_bytes": q_with_each_block, "naive_bytes": reference_naive}, "In flash_bytes q is read as often as k and v. A block of queries stays in fast memory while the keys pass by: q is read once."),
+    Mistake("q or o with each block", {"flash_bytes": q_with_each_block, "naive_bytes": reference_naive}, "In flash_bytes q or o is moved with every block of queries, as often as k and v. A block of queries stays in fast memory while the keys pass by: all of q is read once, and all of o is written once."),
     Mistake("whole blocks of q", {"flash_bytes": whole_blocks_flash, "naive_bytes": reference_naive}, "In flash_bytes q, o and lse have as many rows as whole blocks. They have T rows: the last block is shorter."),
 )  # fmt: skip
 

@@ -263,12 +263,13 @@ def merged_in_dtype(function, *parts):
 
 
 def shares_memory(function, *parts):
-    """1.0 if results share memory with arguments or with each other, else 0.0."""
+    """1.0 if results share memory with arguments or with each other, else 0.0; and the last result."""
     pairs = ((*parts[:3], *parts[3:]), (*parts[3:], *parts[:3]), parts)
     results = [merged(function, *pair).values() for pair in pairs]
     *arrays, last = ([np.asarray(x) for x in group] for group in (parts, *results))
     shared = any(np.may_share_memory(x, y) for x in last for group in arrays for y in group)
-    return float(shared or any(np.may_share_memory(x, y) for x in arrays[0] for y in (*arrays[1], *arrays[2])))
+    shared = shared or any(np.may_share_memory(x, y) for x in arrays[0] for y in (*arrays[1], *arrays[2]))
+    return {"measure": float(shared)} | dict(zip(PARTIAL, results[-1], strict=True))
 
 
 def first_two_first(function, *parts):
@@ -317,6 +318,8 @@ def tiled_attention(rng):
         return np.ones((2, 1)), np.array(scores, dtype=float)[:, None], draw(rng, len(scores), 3)
 
     single = tuple(array.astype(np.float32) for array in arrays(5, 7, 4, 3))
+    two_rounds = [*draw(rng, 3).tolist()] * 2
+    opposite = draw(rng, 6, 3) + np.repeat([1e4, -1e4], 3)[:, None]  # the second round takes away what the first gave
     plain, lower, wide = arrays(48, 60, 2, 2), arrays(48, 48, 2, 2), arrays(48, 48, 64, 64)
     open_door, thin, few, long = (
         arrays(48, 60, 16, 16),
@@ -339,6 +342,8 @@ def tiled_attention(rng):
         Rung("float64 in, float64 out", (*arrays(3, 4, 3, 2), 2, 2), FLOAT64, tiled_in_dtype),
         Rung("large scores", (*arrays(5, 6, 3, 2, size=40.0), 2, 2), "exp(1000) is infinity. Subtract the running maximum before exp, and lse is m + log l."),
         Rung("scores below −10 000", (*from_scores(-30000.0, -30001.0, -29999.5, -30002.0), 2, 2), "m starts at −∞. A number such as −1e4 in its place is larger than these scores."),
+        Rung("scores that differ in the seventh digit", (*from_scores(*(1000.0 + 0.00137 * rng.permutation(6))), 2, 2), "Everything is float64 here, and the scores must be too: float32 keeps about seven digits, too few to tell these apart."),
+        Rung("values that nearly cancel", (*from_scores(*two_rounds)[:2], opposite, 2, 2), "Everything is float64 here, and what you carry must be too: a sum in float32 loses what is left where large values cancel. torch.zeros makes float32, q.new_zeros does not."),
         Rung("causal, 6 tokens", (*arrays(6, 6, 3, 2), 2, 2, True), "Query i sees keys 0 to i. In the tile on the diagonal a part is masked with −∞, before the maximum is taken."),
         Rung("causal, blocks of 4 queries and 3 keys", (*arrays(10, 10, 3, 2), 4, 3, True), "The diagonal may run through more than one tile of a row of tiles. The mask counts tokens of the whole sequence, not of the tile."),
         Rung("causal, blocks of 2 queries and 5 keys", (*arrays(9, 9, 3, 2), 2, 5, True), "A block of keys is visited if the last query of the block sees its first key."),
@@ -370,7 +375,8 @@ def leaves_pytorch(function, q, k, v, *blocks):
     """1.0 if scores are made outside PyTorch, where nobody can watch them, else 0.0."""
     seen, causal = watch_both(function, q, k, v, *blocks)
     n, m, d_k, d_v = len(q), len(k), q.shape[1], v.shape[1]
-    return seen.says(max(seen.taken_out, causal.taken_out) >= n * m / 2 or seen.work < 0.9 * n * m * (d_k + d_v))
+    outside = max(seen.taken_out, causal.taken_out) >= n * m / 2 or seen.work < 0.9 * n * m * (d_k + d_v)
+    return seen.says(outside, causal=causal)
 
 
 def makes_all_scores(function, q, k, v, *options):
@@ -382,32 +388,33 @@ def makes_all_scores(function, q, k, v, *options):
 def makes_stripes(function, q, k, v, block_q, block_k):
     """1.0 if some tensor has as many elements as a row or a column of tiles, else 0.0."""
     seen, causal = watch_both(function, q, k, v, block_q, block_k)
-    return seen.says(max(seen.largest, causal.largest) >= min(block_q * len(k), len(q) * block_k))
+    striped = max(seen.largest, causal.largest) >= min(block_q * len(k), len(q) * block_k)
+    return seen.says(striped, causal=causal)
 
 
 def makes_larger_tiles(function, q, k, v, block_q, block_k):
     """1.0 if some tensor is half as large again as a tile, else 0.0. A tile is larger than q, k and v here."""
     seen, causal = watch_both(function, q, k, v, block_q, block_k)
-    return seen.says(max(seen.largest, causal.largest) >= 1.5 * block_q * block_k)
+    return seen.says(max(seen.largest, causal.largest) >= 1.5 * block_q * block_k, causal=causal)
 
 
 def ignores_blocks(function, q, k, v, small, large):
     """1.0 if small blocks, ten times as many, take less than three times the operations of large ones, else 0.0."""
     many, few = watch(function, q, k, v, *small), watch(function, q, k, v, *large)
-    return many.says(many.operations < 3 * few.operations)
+    return many.says(many.operations < 3 * few.operations, **{"in large blocks": few})
 
 
 def keeps_tiles(function, q, k, v, *blocks):
     """1.0 if tensors are kept that together have a third as many elements as a row of tiles, here all scores, else 0.0."""
     seen, causal = watch_both(function, q, k, v, *blocks)
-    return seen.says(max(seen.most_kept, causal.most_kept) >= len(q) * len(k) / 3)
+    return seen.says(max(seen.most_kept, causal.most_kept) >= len(q) * len(k) / 3, causal=causal)
 
 
 def does_not_skip(function, q, k, v, block_q, block_k, causal):
     """1.0 if a causal mask saves less than 0.34 of the work, else 0.0: skipping 15 of 36 tiles saves 0.4."""
     full = watch(function, q, k, v, block_q, block_k, False)
     seen = watch(function, q, k, v, block_q, block_k, causal)
-    return seen.says(seen.work > 0.66 * full.work)
+    return seen.says(seen.work > 0.66 * full.work, **{"without causal": full})
 
 
 def uses_unseen_tiles(function, q, k, v, *blocks):
@@ -497,10 +504,21 @@ def _modes():
                     self._see(x)
             return out
 
-        def says(self, verdict):
-            """A verdict as a measure, beside the start of what was returned: the result has to be right too."""
+        def says(self, verdict, **others):
+            """A verdict as a measure, beside the start of what was returned: the result has to be right too.
+
+            others: further runs that the verdict is about, whose results have to be right as well.
+            """
+            return (
+                {"measure": float(verdict)}
+                | self.start()
+                | {f"{part}, {name}": x for name, other in others.items() for part, x in other.start().items()}
+            )
+
+        def start(self):
+            """The first columns of o, and lse."""
             parts = named(self.result, ("o", "lse"))
-            return {"measure": float(verdict), "o": torch.as_tensor(parts["o"])[:, :2], "lse": parts["lse"]}
+            return {"o": torch.as_tensor(parts["o"])[:, :2], "lse": parts["lse"]}
 
         def _see(self, x):
             if x.layout != torch.strided:
@@ -641,7 +659,7 @@ def with_forward(q, k, v, do):
 
 
 def differentiates(function, *args):
-    """1.0 if `function` has torch.func differentiate, else 0.0: its names are too short to be forbidden."""
+    """1.0 if `function` has torch.func differentiate, else 0.0: its names are too short to be forbidden. And the result."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -656,8 +674,8 @@ def differentiates(function, *args):
             return called(*given, **(options or {}))
 
     with Watch() as watch:
-        function(*args)
-    return float(watch.seen)
+        result = function(*args)
+    return {"measure": float(watch.seen)} | named(result, ("dq", "dk", "dv"))
 
 
 def gradients_in_dtype(function, q, *args):
@@ -730,6 +748,8 @@ def triton_inner_loop(rng):
         x.astype(np.float32) for x in (0.5 + draw(rng, 1, 20, 16) ** 2, draw(rng, 1, 20, 16), draw(rng, 1, 20, 16))
     )
     leap[1][0, -1] = 1000.0
+    abyss = tuple(x.copy() for x in deep)  # two keys share each score: of this size no other difference is left
+    abyss[1][0, :, 0] = -1e20 * (1.0 + rng.permutation(20) // 2)
     half = {part: (4e-3, 4e-3) for part in ("o", "lse")}
     blocks = 16, 16
     return [
@@ -747,6 +767,7 @@ def triton_inner_loop(rng):
         rung("scores of some hundreds", (1, 8, 40, 16), blocks, "2^s overflows for s of some hundreds: subtract the running maximum first, in the same units. m counts in powers of two, so it is the maximum of the scores times scale_log2.", size=12.0),
         Rung("causal, a later score far above the others", (*leap, True, *blocks), "The first queries do not see the last key, whose score is in the thousands. Put −∞ into s before tl.max.", through_the_kernel),
         Rung("causal, scores below −10 000", (*deep, True, *blocks), "All scores are below −10 000, those of the masked keys too. A fill such as −1e4 is larger than these: put −∞.", through_the_kernel),
+        Rung("causal, scores below −10 000 000 000", (*abyss, True, *blocks), "All scores are far below −10 000 000 000 here, those of the masked keys too. A fill such as −1e6 or −1e9 is a number like any other, and larger than these: put −∞.", through_the_kernel),
         rung("float16", (1, 10, 40, 16), blocks, "q, k and v are float16 here, acc, l and m stay float32. tl.dot takes two blocks of one dtype: p.to(v.dtype).", dtype=np.float16, tolerance=half),
     ]  # fmt: skip
 
