@@ -83,12 +83,14 @@ def relate(
     if found := _unreadable(given, failing):
         return found
     parts = _wrong_parts(rungs, given, right, wrong)
+    alone = _only_some_rungs(rungs, held) if len(failing) == 1 else None
     with np.errstate(all="ignore"):
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name))):
             pairs = parts[part]
             for look in LOOKS:
-                if found := look(pairs):
-                    return _of_part(found, part, ladder)
+                found = look(pairs)
+                if found and (not alone or look is _rounding):
+                    return _of_part(_said_where(found, held), part, ladder)
     if any(str(given[i].get("error", "")).startswith(SLIPS_OF_THE_PEN) for i in failing):
         return None
     return (
@@ -136,6 +138,12 @@ def _array(value: Mapping) -> np.ndarray | None:
 
 def _place(ladder: Ladder, part: str) -> int:
     return ladder.returns.index(part) if part in ladder.returns else len(ladder.returns)
+
+
+def _said_where(found: Relation, held: Sequence[bool]) -> Relation:
+    """A relation of what is wrong, where other rungs are right."""
+    message = found.message
+    return Relation(found.name, f"Where it is wrong, {message[0].lower()}{message[1:]}" if any(held) else message)
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
@@ -852,8 +860,7 @@ def _only_some_parts(ladder, rungs, parts, given, right, failing) -> Relation | 
     if not wrong or not fine:
         return None
     names, others = " and ".join(wrong), " and ".join(fine)
-    verb = "is" if len(fine) == 1 else "are"
-    return Relation(f"{names} wrong, {others} right", f"{others} {verb} right everywhere; the slip is in {names}.")
+    return Relation(f"{names} wrong, {others} right", f"Right everywhere: {others}. The slip is in {names}.")
 
 
 def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
@@ -862,7 +869,7 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
     names = " and ".join(f"“{name}”" for name in failing)
-    return Relation(f"wrong only on {names}", f"All is right but {names}.")
+    return Relation(f"wrong only on {names}", "All other steps hold.")
 
 
 def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
