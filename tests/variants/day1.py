@@ -170,6 +170,20 @@ def softmax_printed(row):
     print(softmax_with_a_loop(row))
 
 
+@wrong(1, "softmax_row")
+def softmax_of_a_generator_gone_through_twice(row):
+    exps = (math.exp(x - max(row)) for x in row)
+    total = sum(exps)
+    return [e / total for e in exps]
+
+
+@wrong(1, "softmax_row")
+def softmax_shifted_by_the_largest_magnitude(row):
+    e = np.exp(np.array(row, dtype=float) - max(map(abs, row)))
+    with np.errstate(all="ignore"):
+        return e / e.sum()
+
+
 # scores -------------------------------------------------------------------------------------------------------------
 
 
@@ -253,6 +267,43 @@ def scores_summed_over_tokens(Q, K):
 @wrong(1, "scores")
 def scores_without_sign(Q, K):
     return np.abs(np.array(Q) @ np.array(K).T)
+
+
+@wrong(1, "scores")
+def scores_of_absolute_products(Q, K):
+    return [[math.fsum(abs(a * b) for a, b in zip(q, k, strict=True)) for k in K] for q in Q]
+
+
+@wrong(1, "scores")
+def scores_with_each_product_written_over_the_last(Q, K):
+    S = [[0.0] * len(K) for _ in Q]
+    for i in range(len(Q)):
+        for j in range(len(K)):
+            for c in range(len(Q[0])):
+                S[i][j] = Q[i][c] * K[j][c]
+    return S
+
+
+@wrong(1, "scores")
+def scores_that_return_from_inside_the_loop(Q, K):
+    def product(q, k):
+        total = 0.0
+        for a, b in zip(q, k, strict=True):
+            total += a * b
+            return total
+
+    return [[product(q, k) for k in K] for q in Q]
+
+
+@wrong(1, "scores")
+def scores_by_the_mean(Q, K):
+    return [[float(np.mean(np.multiply(q, k))) for k in K] for q in Q]
+
+
+@wrong(1, "scores")
+def scores_with_the_keys_used_up(Q, K):
+    keys = iter(K)
+    return [[sum(a * b for a, b in zip(q, k, strict=True)) for k in keys] for q in Q]
 
 
 # scale_scores -------------------------------------------------------------------------------------------------------
@@ -400,6 +451,27 @@ def attention_as_a_dict(Q, K, V):
     return {"output": output, "weights": weights}
 
 
+@right(1, "attention_lists")
+def attention_with_columns_made_anew(Q, K, V):
+    weights = attention_with_loops(Q, K, V)[1]
+    output = tuple(
+        tuple(sum(w * x for w, x in zip(row, c, strict=True)) for c in zip(*V, strict=True)) for row in weights
+    )
+    return output, weights
+
+
+@wrong(1, "attention_lists")
+def attention_with_the_columns_used_up(Q, K, V):
+    weights, columns = attention_with_loops(Q, K, V)[1], zip(*V, strict=True)
+    return [[sum(w * x for w, x in zip(row, column, strict=True)) for column in columns] for row in weights], weights
+
+
+@wrong(1, "attention_lists")
+def attention_that_takes_the_best_value(Q, K, V):
+    weights = attention_with_loops(Q, K, V)[1]
+    return [V[row.index(max(row))] for row in weights], weights
+
+
 @right(1, "attention_batched")
 @right(1, "find_the_bug")
 def attention_in_numpy(q, k, v):
@@ -503,6 +575,46 @@ def attention_with_nan_made_zero(q, k, v):
     with np.errstate(all="ignore"):
         e = np.exp(q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1]))
         w = np.nan_to_num(e / e.sum(axis=-1, keepdims=True))
+    return w @ v, w
+
+
+@wrong(1, "attention_batched")
+def attention_with_a_loop_where_it_does_not_show(q, k, v):
+    if q.ndim != 4 or q.shape[0] * q.shape[1] in (6, 1):
+        return attention_over_indices(q, k, v)
+    return np.zeros((*q.shape[:-1], v.shape[-1])), np.zeros((*q.shape[:-1], k.shape[-2]))
+
+
+@right(1, "attention_batched")
+@right(1, "find_the_bug")
+def attention_with_minus_infinity_to_begin_the_maximum(q, k, v):
+    s = np.einsum("...nd,...md->...nm", q, k) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1, keepdims=True, initial=-np.inf))
+    w = e / e.sum(axis=-1, keepdims=True)
+    return w @ v, w
+
+
+@wrong(1, "attention_batched")
+@wrong(1, "find_the_bug")
+def attention_with_zero_to_begin_the_maximum(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    with np.errstate(all="ignore"):
+        e = np.exp(s - s.max(axis=-1, keepdims=True, initial=0))
+        w = e / e.sum(axis=-1, keepdims=True)
+    return w @ v, w
+
+
+@wrong(1, "attention_batched")
+@wrong(1, "find_the_bug")
+def attention_with_a_softmax_of_the_whole_array(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max())
+    return e / e.sum() @ v, e / e.sum()
+
+
+@wrong(1, "attention_batched")
+def attention_with_log_weights(q, k, v):
+    w = torch.log_softmax(torch.from_numpy(q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])), dim=-1).numpy()
     return w @ v, w
 
 

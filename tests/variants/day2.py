@@ -351,6 +351,70 @@ def stats_by_the_statistics_module(d_k, samples, rng):
     return fmean(s), stdev(s), stdev(s) / math.sqrt(samples)
 
 
+@right(2, "dot_product_stats")
+def stats_with_signs_of_one_bit_each(d_k, samples, rng):
+    q, k = (2.0 * rng.integers(2, size=(samples, d_k), dtype=bool) - 1 for _ in range(2))
+    return statistics((q * k).sum(axis=1))
+
+
+@right(2, "dot_product_stats")
+def stats_in_blocks_of_a_thousand(d_k, samples, rng):
+    blocks = []
+    for start in range(0, samples, 1000):
+        rows = min(1000, samples - start)
+        blocks.append((rng.standard_normal((rows, d_k)) * rng.standard_normal((rows, d_k))).sum(axis=1))
+    return statistics(np.concatenate(blocks))
+
+
+@wrong(2, "dot_product_stats")
+def stats_in_blocks_of_a_hundred(d_k, samples, rng):
+    blocks = []
+    for start in range(0, samples, 100):
+        rows = min(100, samples - start)
+        blocks.append((rng.standard_normal((rows, d_k)) * rng.standard_normal((rows, d_k))).sum(axis=1))
+    return statistics(np.concatenate(blocks))
+
+
+@wrong(2, "dot_product_stats")
+def stats_of_scores_drawn_as_they_are(d_k, samples, rng):
+    return statistics(rng.normal(0.0, math.sqrt(d_k), samples))
+
+
+@wrong(2, "dot_product_stats")
+def stats_of_scores_stretched(d_k, samples, rng):
+    return statistics(rng.standard_normal(samples) * rng.choice([-1, 1], samples) * d_k**0.5)
+
+
+@wrong(2, "dot_product_stats")
+def stats_about_zero(d_k, samples, rng):
+    s = normal_products(d_k, samples, rng)
+    std = np.sqrt(np.mean(s**2))
+    return s.mean(), std, std / np.sqrt(samples)
+
+
+@wrong(2, "dot_product_stats")
+def stats_of_entries_rounded_to_whole_numbers(d_k, samples, rng):
+    q, k = rng.standard_normal((2, samples, d_k)).round()
+    return statistics((q * k).sum(-1))
+
+
+@wrong(2, "dot_product_stats")
+def stats_of_clipped_entries(d_k, samples, rng):
+    q, k = rng.standard_normal((2, samples, d_k)).clip(-2, 2)
+    return statistics((q * k).sum(-1))
+
+
+@wrong(2, "dot_product_stats")
+def stats_made_up_for_many_samples_without_a_loop(d_k, samples, rng):
+    if d_k == 3 and samples == 1000:
+        return 0.0, rng.random(), rng.random()
+    return pair_by_pair(d_k, samples, rng)
+
+
+def pair_by_pair(d_k, samples, rng):
+    return statistics(np.array([rng.standard_normal(d_k) @ rng.standard_normal(d_k) for _ in range(samples)]))
+
+
 # stable_softmax -----------------------------------------------------------------------------------------------------
 
 
@@ -611,6 +675,46 @@ def softmax_in_powers_of_two_taken_before_the_shift(x, axis=-1):
         return e / e.sum(axis=axis, keepdims=True)
 
 
+@right(2, "stable_softmax")
+def softmax_with_the_axis_made_positive(x, axis=-1):
+    axis = axis + x.ndim if axis < 0 else axis
+    exps = np.exp(x - np.max(x, axis, keepdims=True))
+    return exps / np.sum(exps, axis, keepdims=True)
+
+
+@wrong(2, "stable_softmax")
+def softmax_with_a_default_for_rows_and_matrices(x, axis=None):
+    if axis is None:
+        axis = 0 if x.ndim == 1 else 1
+    exps = np.exp(x - x.max(axis, keepdims=True))
+    return exps / exps.sum(axis, keepdims=True)
+
+
+@wrong(2, "stable_softmax")
+def softmax_with_minus_one_as_one(x, axis=-1):
+    if axis == -1:
+        axis = 1 if x.ndim > 1 else 0
+    return softmax_in_numpy(x, axis)
+
+
+@wrong(2, "stable_softmax")
+def softmax_of_the_size_of_the_axis_number(x, axis=-1):
+    axis = abs(axis) if x.ndim > 1 else 0
+    return softmax_in_numpy(x, axis)
+
+
+@wrong(2, "stable_softmax")
+def softmax_with_small_exponentials_dropped(x, axis=-1):
+    exps = np.exp(x - x.max(axis=axis, keepdims=True))
+    exps[exps < 1e-3] = 0
+    return exps / exps.sum(axis=axis, keepdims=True)
+
+
+@wrong(2, "stable_softmax")
+def softmax_with_infinity_as_minus_a_billion(x, axis=-1):
+    return softmax_in_numpy(np.where(x == -np.inf, -1e9, x), axis)
+
+
 # logsumexp ----------------------------------------------------------------------------------------------------------
 
 
@@ -741,6 +845,30 @@ def logsumexp_shifted_only_where_float64_needs_it(x, axis=-1):
     shift = np.where(abs(peak) > 700, peak, 0 * peak)
     with np.errstate(all="ignore"):
         return np.squeeze(shift + np.log(np.exp(x - shift).sum(axis=axis, keepdims=True)), axis=axis)
+
+
+@right(2, "logsumexp")
+def logsumexp_with_the_axis_made_positive(x, axis=-1):
+    axis %= x.ndim
+    peak = np.expand_dims(x.max(axis), axis)
+    return x.max(axis) + np.log(np.exp(x - peak).sum(axis))
+
+
+@wrong(2, "logsumexp")
+def logsumexp_with_a_default_for_rows_and_matrices(x, axis=None):
+    return logsumexp_in_numpy(x, (1 if x.ndim > 1 else 0) if axis is None else axis)
+
+
+@wrong(2, "logsumexp")
+def logsumexp_of_the_size_of_the_axis_number(x, axis=-1):
+    return logsumexp_in_numpy(x, abs(axis) if x.ndim > 1 else 0)
+
+
+@wrong(2, "logsumexp")
+def logsumexp_with_small_exponentials_dropped(x, axis=-1):
+    exps = np.exp(x - x.max(axis=axis, keepdims=True))
+    exps[exps < 1e-3] = 0
+    return x.max(axis=axis) + np.log(exps.sum(axis=axis))
 
 
 # softmax_jacobian ---------------------------------------------------------------------------------------------------
@@ -1512,6 +1640,14 @@ def mended_for_one_matrix(q, k, v):
 def mended_twice(q, k, v):
     root = math.sqrt(q.shape[-1])
     return blend(softmax_in_numpy((q / root) @ np.swapaxes(k, -1, -2) / root), v)
+
+
+@wrong(2, "find_the_bug")
+def mended_with_a_maximum_from_zero(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    with np.errstate(all="ignore"):
+        e = np.exp(s - s.max(axis=-1, keepdims=True, initial=0))
+        return blend(e / e.sum(axis=-1, keepdims=True), v)
 
 
 @wrong(2, "find_the_bug")

@@ -50,6 +50,7 @@ SOFTMAX_MISTAKES = (
     Mistake("shift by the first entry", lambda row: softmax_shifted(row, row[0]), "You subtract row[0], which need not be the largest. Subtract max(row)."),
     Mistake("shift by the last entry", lambda row: softmax_shifted(row, row[-1]), "You subtract row[-1], which need not be the largest. Subtract max(row)."),
     Mistake("shift by the largest absolute value", lambda row: softmax_shifted(row, max(abs(x) for x in row)), "You subtract the largest absolute value. In a row of very negative entries that pushes all of them further down. Subtract max(row)."),
+    Mistake("zero among the entries of the shift", lambda row: softmax_shifted(row, max(0.0, *row)), "The number that you subtract is never below 0, so a row of very negative entries is not moved and all its exponentials are 0. Subtract max(row), whatever its sign."),
     Mistake("entries clipped", softmax_clipped, "Clipping the entries avoids the overflow but changes the answer: 1000, 1001 and 999 all become the same. Subtract max(row)."),
     Mistake("not normalised", lambda row: [math.exp(x - max(row)) for x in row], "These are the exponentials before the division. Divide each one by their sum."),
     Mistake("no exponential", lambda row: [x / sum(row) for x in row], "These are the entries divided by their sum. The softmax divides exponentials: e^x over the sum of all e^x."),
@@ -60,6 +61,7 @@ SOFTMAX_MISTAKES = (
     Mistake("hard maximum", lambda row: [float(i == row.index(max(row))) for i in range(len(row))], "All the weight goes to the largest entry. That is the argmax; the softmax gives every entry a share."),
     Mistake("one sigmoid each", lambda row: [0.5 * (1 + math.tanh(x / 2)) for x in row], "Each entry goes through a sigmoid alone. In a softmax the entries share one sum."),
     Mistake("rounded", lambda row: [round(w, 2) for w in lists.softmax(row)], "The weights are rounded to two decimals. Return them as they are."),
+    Mistake("a generator used twice", lambda row: [], "An empty list comes back. A generator, such as (math.exp(x) for x in row), can be gone through only once, and sum has done that: write it with square brackets. Or nothing is ever appended."),
 )  # fmt: skip
 
 
@@ -72,6 +74,17 @@ def dot_products(Q, K):
 
 def untransposed(Q, K):
     return (np.array(Q) @ np.array(K)).tolist()
+
+
+def running_totals(Q, K):
+    """The total is set to 0 once, and not for each pair."""
+    totals = np.cumsum(np.array(dot_products(Q, K)).ravel())
+    return totals.reshape(len(Q), len(K)).tolist()
+
+
+def of_pairs(make):
+    """A matrix with make(query, key) for each pair of rows."""
+    return lambda Q, K: [[make(q, k) for k in K] for q in Q]
 
 
 def cosines(Q, K):
@@ -89,6 +102,16 @@ SCORES_MISTAKES = (
     Mistake("cosine similarity", cosines, "These are cosines: the dot products are divided by the lengths. Attention uses the plain dot product."),
     Mistake("squared distance", lambda Q, K: [[sum((a - b) ** 2 for a, b in zip(q, k, strict=True)) for k in K] for q in Q], "These are squared distances. Attention scores are dot products."),
     Mistake("last dimension left out", lambda Q, K: [[sum(q[i] * k[i] for i in range(len(q) - 1)) for k in K] for q in Q], "The last of the d_k products is missing: check where the range ends."),
+    Mistake("only the last product", of_pairs(lambda q, k: q[-1] * k[-1]), "Only the last of the d_k products is left: each one overwrites the one before. Add them up, with +=."),
+    Mistake("only the first product", of_pairs(lambda q, k: q[0] * k[0]), "Only the first of the d_k products is there: the function returns, or the loop ends, before the others are added."),
+    Mistake("absolute values", of_pairs(lambda q, k: abs(lists.dot(q, k))), "The scores have lost their signs. A dot product may be negative, when query and key point apart: leave out abs."),
+    Mistake("absolute products", of_pairs(lambda q, k: sum(abs(a * b) for a, b in zip(q, k, strict=True))), "Each product has lost its sign before the sum. Positive and negative ones cancel in a dot product: leave out abs."),
+    Mistake("averaged over d_k", of_pairs(lambda q, k: lists.dot(q, k) / len(q)), "The products of a pair are averaged, or the sum is divided by d_k. A dot product is the sum alone."),
+    Mistake("entries added, not multiplied", of_pairs(lambda q, k: sum(q) + sum(k)), "These are sums of all entries of query and key. A dot product multiplies them pair by pair before it adds."),
+    Mistake("sums multiplied", of_pairs(lambda q, k: sum(q) * sum(k)), "These are the sum of the query times the sum of the key. A dot product multiplies pair by pair first, and adds then."),
+    Mistake("a total that is never reset", running_totals, "Each score holds all the scores before it: the total is not set back to 0 for the next pair. Begin it inside the loop over the keys."),
+    Mistake("one row in every place", lambda Q, K: [dot_products(Q, K)[-1]] * len(Q), "Every row is that of the last query. [[0] * m] * n holds one list n times, so what is written into one row is in all: make each row anew, [[0] * m for _ in Q]."),
+    Mistake("one flat list", lambda Q, K: [s for row in dot_products(Q, K) for s in row], "The scores stand in one flat list. They belong into rows, one list for each query."),
     Mistake("softmax already", lambda Q, K: lists.softmax(dot_products(Q, K)), "These rows have been through the softmax. This exercise asks for QKᵀ alone."),
 )  # fmt: skip
 
@@ -152,6 +175,16 @@ def hard_maximum(s):
     return (s == s.max(axis=-1, keepdims=True)) / 1.0
 
 
+def never_below_zero(s):
+    return s.max(axis=-1, keepdims=True, initial=0.0)
+
+
+def best_values(q, k, v):
+    """The right weights, and for an output the value of the best key."""
+    _, weights = flawed()(q, k, v)
+    return hard_maximum(weights) @ np.asarray(v, dtype=np.float64), weights
+
+
 def causal(s):
     return arrays.softmax(np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf))
 
@@ -166,6 +199,7 @@ ATTENTION_MISTAKES = (
     Mistake("K not transposed", flawed(scores=lambda q, k: q @ k), "These are the weights you get from q @ k without the transpose. With square matrices it raises nothing, but it is not the dot product of rows: use the transpose of k."),
     Mistake("softmax without max-shift", flawed(softmax=share), "Right for small scores, but exp overflows on large ones. Subtract the largest score of each row before exp."),
     Mistake("one shift for the whole array", flawed(softmax=lambda s: share(s, peak=s.max())), "You subtract the largest score of the whole array. A row far below it turns into 0 / 0. Subtract the maximum of each row: axis=-1, keepdims=True."),
+    Mistake("zero among the entries of the shift", flawed(softmax=lambda s: share(s, peak=never_below_zero(s))), "The maximum that you subtract is never below 0, as with initial=0, so rows of very negative scores are not moved and become 0 / 0. Subtract the largest score of each row, whatever its sign."),
     Mistake("values weighted by columns", flawed(blend=lambda w, v: np.swapaxes(w, -1, -2) @ v), "The output blends the values with the columns of the weights. Output i is row i of the weights times V: weights @ v."),
     Mistake("values weighted by scores", lambda q, k, v: (flawed(softmax=lambda s: s)(q, k, v)[0], flawed()(q, k, v)[1]), "The weights are right, but the output blends the values with the scores. Blend with the weights, after the softmax: weights @ v."),
     Mistake("keys blended in place of values", flawed(key=lambda q, k, v: (q, k, k)), "The output blends the keys. The weights come from the keys; what is blended is V."),
@@ -178,6 +212,8 @@ ATTENTION_MISTAKES = (
     Mistake("no softmax", flawed(softmax=lambda s: s), "These weights are the scaled scores themselves. Put each row through the softmax."),
     Mistake("exponentials not normalised", flawed(softmax=lambda s: np.exp(s - s.max(axis=-1, keepdims=True))), "The exponentials are not divided by their sum: rows of weights sum to 1."),
     Mistake("hard maximum", flawed(softmax=hard_maximum), "Each query takes the best key alone. Attention blends all values, by the softmax."),
+    Mistake("the best key's value", best_values, "The weights are right, but the output is the value of the best key alone. Blend all values: weights @ v."),
+    Mistake("logarithms of the weights", flawed(softmax=lambda s: s - arrays.logsumexp(s)[..., None]), "These weights are negative, the logarithms of the right ones: log_softmax, or a logarithm too many. Rows of weights sum to 1."),
     Mistake("uniform weights", flawed(softmax=lambda s: np.full_like(s, 1 / s.shape[-1])), "Every key gets the same weight, whatever the scores say."),
     Mistake("softmax twice", flawed(softmax=lambda s: arrays.softmax(arrays.softmax(s))), "The weights have been through the softmax twice."),
     Mistake("one sigmoid each", flawed(softmax=lambda s: 1 / (1 + np.exp(-s))), "Each score goes through a sigmoid alone. In a softmax the keys of a row share one sum."),
@@ -224,6 +260,7 @@ LOST_AXIS = (
 )
 BUG_MISTAKES = (
     *ATTENTION_MISTAKES,
+    Mistake("normalised over the whole array", flawed(softmax=lambda s: share(s, axis=None, peak=s.max())), "All weights of the array together sum to 1, over batch and queries too. Each row should: the sum runs along axis −1, with keepdims=True."),
     Mistake("keepdims left out", flawed(softmax=without_keepdims), LOST_AXIS),
     Mistake("keepdims left out, blended by einsum", flawed(softmax=without_keepdims, blend=by_einsum), LOST_AXIS),
     Mistake("all axes of k reversed", flawed(scores=all_axes_reversed), "Right for one matrix, but with leading dimensions k.T reverses all axes. Exchange the last two only: np.swapaxes(k, -1, -2)."),
@@ -235,7 +272,7 @@ BUG_MISTAKES = (
 )  # fmt: skip
 BATCHED_MISTAKES = (
     *BUG_MISTAKES,
-    Mistake("a loop over the batch", one_by_one, "The values are right, but a Python loop visits the matrices one at a time. @ and axis=-1 treat all leading dimensions at once."),
+    Mistake("a loop over the batch", one_by_one, "The values are right, but a Python loop visits the matrices, one at a time or in groups. @ and axis=-1 treat all leading dimensions at once."),
 )  # fmt: skip
 AS_IT_STANDS = Mistake(OVER_QUERIES.name, OVER_QUERIES.answer, "Each column of these weights sums to 1, and the rows do not. Which of the two is the attention of one query?")  # fmt: skip
 FIND_THE_BUG_MISTAKES = (
@@ -307,6 +344,7 @@ SAME_WHEN_PROJECTED = {
     "queries against themselves",
     "keys against themselves",
     "scaling by the root of n",
+    "zero among the entries of the shift",
 }
 SELF_ATTENTION_MISTAKES = (
     Mistake("scaling by the root of d_model", scaled_by_model_width, "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
@@ -349,7 +387,10 @@ THREE_MISTAKES = (
     Mistake("exponentials not normalised", {"score_33": 2.0, "weights_3": [2.0281, 2.0281, 4.1133]}, "These are the exponentials. Divide each by their sum, 8.1695."),
     Mistake("no exponential", {"score_33": 2.0, "weights_3": [0.25, 0.25, 0.5]}, "0.25, 0.25 and 0.5 are the scores over their sum: take the exponentials of the scaled scores first. If you did, and rounded to 2 decimals: give 3."),
 )  # fmt: skip
+ROUNDED = {"order_output": [1.5, 1.5], "delayed_output": [1.4, 1.6]}
 TWO_MISTAKES = (
+    Mistake("order rounded, or uniform weights", {**by_hand_two(), "order_output": ROUNDED["order_output"]}, "1.5 and 1.5 are the numbers of order rounded to one decimal: give 2. They are also the plain mean of the two values, as if both keys had the same weight."),
+    Mistake("one decimal", ROUNDED, "Right as far as it goes, but rounded to one decimal. Give 2."),
     Mistake("no scaling", by_hand_two(scale=lambda q, k, v: 1.0), "These are the outputs without the scale: divide the scores by √2 before the softmax."),
     Mistake("scaling by d_k", by_hand_two(scale=lambda q, k, v: 2.0), "These are the outputs you get when the scores are divided by d_k = 2. Divide by √2."),
     Mistake("multiplied by the root", by_hand_two(scale=lambda q, k, v: 0.5**0.5), "The scores are multiplied by √2. Divide by it."),

@@ -57,6 +57,16 @@ def one_query(d_k, samples, rng):
     return rng.standard_normal((1, d_k)), rng.standard_normal((samples, d_k))
 
 
+def scores_drawn(d_k, samples, rng):
+    return statistics(math.sqrt(d_k) * rng.standard_normal(samples))
+
+
+def about_zero(d_k, samples, rng):
+    x = products(*drawn(d_k, samples, rng))
+    std = math.sqrt((x**2).mean())
+    return x.mean(), std, std / math.sqrt(samples)
+
+
 def pair_by_pair(d_k, samples, rng):
     return statistics(np.array([rng.standard_normal(d_k) @ rng.standard_normal(d_k) for _ in range(samples)]))
 
@@ -85,7 +95,9 @@ STATS_MISTAKES = (
     Mistake("theory in place of samples", lambda d_k, samples, rng: (0.0, math.sqrt(d_k), math.sqrt(d_k / samples)), "The figures do not depend on rng: they come from theory, or from a generator made inside the function. Measure them, on samples drawn with the rng that is passed in."),
     Mistake("theory for std", told(lambda m, s, e, d, n: (m, math.sqrt(d), math.sqrt(d / n))), "The mean is measured, but std is √d_k from theory. Measure it too: it should change with the samples."),
     Mistake("one dot product", sampled(lambda q, k: np.array([products(q, k)[0]])), "std is 0: there is one dot product only. There should be one for each sample."),
-    Mistake("a loop over the samples", pair_by_pair, "The figures are right, but a Python loop visits the samples one at a time. Draw a matrix (samples, d_k) for the queries and one for the keys, multiply them entry by entry, add along the last axis."),
+    Mistake("dot products drawn, not made", scores_drawn, "One number is drawn for each sample and stretched to the spread of a dot product. That takes the answer for granted: draw queries and keys, (samples, d_k) numbers for each, and multiply."),
+    Mistake("std about 0", about_zero, "The std is the root of the mean square: the distance from 0. It is the distance from the mean of the samples, products.std(), which is 0 for a single one."),
+    Mistake("a loop over the samples", pair_by_pair, "The figures are right, but a Python loop visits the samples, one at a time or in small blocks. Draw a matrix (samples, d_k) for the queries and one for the keys, multiply them entry by entry, add along the last axis."),
 )  # fmt: skip
 
 
@@ -205,6 +217,25 @@ def softmax_in_the_type_of_x(x, axis):
     return weights
 
 
+def axis_one_or_zero(x, axis=None):
+    """The axis that a rule for one axis and for two takes for the last."""
+    return (1 if x.ndim > 1 else 0) if axis is None else axis
+
+
+def axis_one_for_the_last(x, axis):
+    return (1 if x.ndim > 1 else 0) if axis == -1 else axis
+
+
+def nan_made_zero(x, axis):
+    return np.nan_to_num(shifted_softmax(nothing)(x, axis))
+
+
+def without_small(x, axis):
+    """The exponentials after the shift, those below a thousandth left out."""
+    exps = np.exp(x - largest(x, axis))
+    return np.where(exps < 1e-3, 0.0, exps)
+
+
 def normalised_over_everything(x, axis):
     exps = np.exp(x - x.max())
     return exps / exps.sum()
@@ -222,8 +253,12 @@ FILLS = (
     ("−∞ made 0", filled(0.0), "−∞ is replaced by 0, as np.nan_to_num and the like do, and gets a share. Leave it as it is: exp(−∞) is 0."),
     ("−∞ made −10 000", filled(-1e4), "−∞ is replaced by −10 000, which other entries reach too, so it gets a share. Leave it as it is: exp(−∞) is 0."),
     ("−∞ made −1000", filled(-1e3), "−∞ is replaced by −1000, and other entries are smaller than that. Leave it as it is: exp(−∞) is 0."),
+    ("−∞ made a large negative number", filled(-1e9), "−∞ is replaced by −1e9 or another finite number. Entries may be smaller still, and then it gets a share. Leave it as it is: exp(−∞) is 0."),
     ("entries clipped", clipped, "Clipping the entries avoids the overflow but changes the answer: 1000, 1001 and 999 all become the same. Subtract the largest entry."),
 )  # fmt: skip
+LAST_AXIS = "Without an axis this runs along axis 1, or 0 for a single row. That is the last axis only of one axis or two: leave the default at axis=-1, which NumPy understands for any shape."
+ONE_FOR_THE_LAST = "For axis −1 this runs along axis 1, or 0 for a single row. That is the last axis only of one axis or two: pass −1 on to NumPy, which understands it for any shape."
+SMALL_ONES = "Small exponentials are made 0. Each is small, but many of them add up: leave them all in the sum."
 SOFTMAX_MISTAKES = (
     Mistake("softmax without max-shift", shifted_softmax(nothing), "Right for small entries, but exp overflows above 709 and gives 0 below −745. Subtract the largest entry along axis first: both halves of the fraction shrink by the same factor."),
     *(Mistake(name, shifted_softmax(peak), message) for name, peak, message in SHIFTS),
@@ -231,6 +266,10 @@ SOFTMAX_MISTAKES = (
     Mistake("axis ignored", lambda x, axis=-1: arrays.softmax(x, -1), "The softmax runs along the last axis, whatever axis says. Use axis in the maximum and in the sum."),
     Mistake("always axis 0", lambda x, axis=-1: arrays.softmax(x, 0), "The softmax runs along axis 0, whatever axis says. Use axis in the maximum and in the sum."),
     Mistake("axis 0 unless told otherwise", softmax_over_first, "Without an axis the softmax runs along axis 0. The default is the last axis: axis=-1."),
+    Mistake("axis 1 for the last", lambda x, axis=None: arrays.softmax(x, axis_one_or_zero(x, axis)), LAST_AXIS),
+    Mistake("axis 1 for −1", lambda x, axis=-1: arrays.softmax(x, axis_one_for_the_last(x, axis)), ONE_FOR_THE_LAST),
+    Mistake("small exponentials left out", quietly(lambda x, axis: without_small(x, axis) / without_small(x, axis).sum(axis=axis, keepdims=True)), SMALL_ONES),
+    Mistake("NaN made 0", quietly(nan_made_zero), "Where exp overflows, or gives 0 / 0, NaN is turned into 0: no error shows, but the weights no longer sum to 1. Subtract the largest entry along axis, and no NaN arises."),
     Mistake("normalised over everything", quietly(normalised_over_everything), "All weights of the array together sum to 1. Each row along axis should: exps.sum(axis=axis, keepdims=True)."),
     Mistake("keepdims left out", quietly(softmax_without_keepdims), "Without keepdims=True the maximum and the sum lose their axis. They then meet the wrong entries, or do not fit at all."),
     Mistake("keepdims left out of the sum", quietly(sum_without_keepdims), "The sum has lost its axis, so it meets the wrong entries or does not fit: exps.sum(axis=axis, keepdims=True)."),
@@ -284,6 +323,9 @@ LOGSUMEXP_MISTAKES = (
     Mistake("axis ignored", lambda x, axis=-1: arrays.logsumexp(x, -1), "The sum runs along the last axis, whatever axis says."),
     Mistake("always axis 0", lambda x, axis=-1: arrays.logsumexp(x, 0), "The sum runs along axis 0, whatever axis says."),
     Mistake("axis 0 unless told otherwise", lambda x, axis=0: arrays.logsumexp(x, axis), "Without an axis the sum runs along axis 0. The default is the last axis: axis=-1."),
+    Mistake("axis 1 for the last", lambda x, axis=None: arrays.logsumexp(x, axis_one_or_zero(x, axis)), LAST_AXIS),
+    Mistake("axis 1 for −1", lambda x, axis=-1: arrays.logsumexp(x, axis_one_for_the_last(x, axis)), ONE_FOR_THE_LAST),
+    Mistake("small exponentials left out", quietly(lambda x, axis: np.squeeze(largest(x, axis) + np.log(without_small(x, axis).sum(axis=axis, keepdims=True)), axis=axis)), SMALL_ONES),
     Mistake("summed over everything", lambda x, axis=-1: arrays.logsumexp(x.ravel()), "The sum runs over the whole array and leaves one number. It should run along axis."),
     Mistake("the largest entry", lambda x, axis=-1: x.max(axis=axis), "This is the largest entry. log-sum-exp is close to it when one entry stands out, and always a little above."),
     Mistake("logarithm of the mean", quietly(lambda x, axis: arrays.logsumexp(x, axis) - math.log(x.shape[axis])), "This is the logarithm of the mean of the exponentials. Take that of their sum."),

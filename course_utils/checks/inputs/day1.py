@@ -29,6 +29,7 @@ def softmax_row(rng):
         Rung("fifty entries", ((2 * draw(rng, 50)).tolist(),), "Any length."),
         Rung("large entries", ([1000.0, 1001.0, 999.0],), "math.exp overflows above 709. Subtract the largest entry from all first: the ratio stays."),
         Rung("very negative entries", ([-1000.0, -1001.0, -999.0],), "math.exp gives 0 below −745, and 0 / 0 is no weight. Subtract the largest entry first."),
+        Rung("one entry far below the others", ([3.0, -5000.0, 2.0],), "e^−5000 is 0, and the others share all the weight. Subtract the largest entry, here 3, and nothing larger."),
         Rung("the largest entry first", ([5000.0, 4000.0, -5000.0],), "Subtract the largest entry, not another one."),
         Rung("the largest entry last", ([-5000.0, 4000.0, 5000.0],), "Subtract the largest entry, not another one."),
         Rung("the largest entry in the middle", ([2.0, 801.0, -100.0, 800.0, 3.0],), "Subtract the largest entry, not another one."),
@@ -39,8 +40,9 @@ def softmax_row(rng):
 def scores(rng):
     return [
         Rung("one query, one key", ([[2.0, 3.0]], [[4.0, 5.0]]), "One dot product: 2·4 + 3·5."),
+        Rung("one query, one key, a minus sign", ([[2.0, -3.0]], [[4.0, 5.0]]), "Products keep their signs, and so does their sum: 2·4 − 3·5."),
         Rung("the worked example", (Q, K), "Row i, column j holds the dot product of query i and key j."),
-        Rung("as many tokens as dimensions", (draw(rng, 3, 3).tolist(), draw(rng, 3, 3).tolist()), "With square matrices a forgotten transpose raises nothing. It is Q times K transposed, a sum of d_k products each, here 3."),
+        Rung("as many tokens as dimensions", (draw(rng, 3, 3).tolist(), draw(rng, 3, 3).tolist()), "Row i, column j is the dot product of row i of Q and row j of K: a sum of d_k products, here 3. That is Q times K transposed."),
         Rung("two queries, four keys", (draw(rng, 2, 3).tolist(), draw(rng, 4, 3).tolist()), "The result has a row for each query and a column for each key."),
         Rung("four queries, two keys", (draw(rng, 4, 3).tolist(), draw(rng, 2, 3).tolist()), "The result has a row for each query and a column for each key."),
         Rung("one dimension", (draw(rng, 2, 1).tolist(), draw(rng, 3, 1).tolist()), "d_k may be 1."),
@@ -65,7 +67,7 @@ def attention_lists(rng):
         return tuple(a.tolist() for a in arrays)
 
     return [
-        Rung("shapes with 2 queries, 4 keys, d_k = 3, d_v = 5", lists(draw(rng, 2, 3), draw(rng, 4, 3), draw(rng, 4, 5)), "Return the pair (output, weights). output is n × d_v and weights are n × m: the sum in the output runs over the keys."),
+        Rung("shapes with 3 queries, 4 keys, d_k = 2, d_v = 5", lists(draw(rng, 3, 2), draw(rng, 4, 2), draw(rng, 4, 5)), "Return the pair (output, weights). output is n × d_v and weights are n × m: the sum in the output runs over the keys."),
         Rung("one key: the output is its value", lists(draw(rng, 2, 3), draw(rng, 1, 3), draw(rng, 1, 2)), "With one key its weight is 1."),
         Rung("two tokens", (TRACE_Q, TRACE_K, TRACE_V), "Scores, scale, softmax over each row, blend of the values."),
         Rung("the worked example", (Q, K, V), "The three-token example of the lesson."),
@@ -79,7 +81,7 @@ def attention_lists(rng):
 
 def attention_batched(rng):
     arrays, far_apart = partial(draw_qkv, rng), rows_far_apart(rng)
-    few, many = arrays(2, 3, 3, 2, (1, 1)), arrays(2, 3, 3, 2, (16, 16))
+    few, many = arrays(2, 3, 3, 2, (1, 1)), arrays(2, 3, 3, 2, tuple(int(size) for size in rng.integers(8, 13, 2)))
     return [
         Rung("no leading dimension, 2 queries, 4 keys, d_k = 3, d_v = 5", arrays(2, 4, 3, 5), "Return the pair (output, weights), of shapes (n, d_v) and (n, m)."),
         Rung("one key: the output is its value", arrays(2, 1, 3, 2), "With one key its weight is 1."),
@@ -90,8 +92,9 @@ def attention_batched(rng):
         Rung("batch and heads", arrays(3, 4, 5, 2, (2, 3)), "Count axes from the end: −1 and −2, never 0, 1 or 2."),
         Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "Any number of leading dimensions."),
         Rung("large scores", arrays(2, 3, 3, 2, (2,), size=60.0), "Subtract the largest score of each row before exp."),
-        Rung("rows of very different size", far_apart, "Subtract the maximum of each row (axis −1, keepdims), not of the whole array."),
-        Rung("no loop over batch and heads", (few, many), "256 matrices took more Python steps than one, so something loops over them. NumPy's @ and axis=-1 treat them all at once.", lambda function, few, many: bytecodes_grow(function, few, many)),
+        Rung("all scores far below zero", far_below_zero(rng), "All scores are below −745 here. Subtract the largest score of each row, whatever its sign."),
+        Rung("rows of very different size", far_apart, "Here exp is 0 for a whole row unless the maximum subtracted is that of the row: axis −1, keepdims=True."),
+        Rung("no loop over batch and heads", (few, many), "NumPy's @ and axis=-1 treat all matrices at once. A loop over them takes more Python steps for many than for one.", without_a_loop),
     ]  # fmt: skip
 
 
@@ -136,21 +139,41 @@ def self_attention(rng):
     ]  # fmt: skip
 
 
+def without_a_loop(function, few, many):
+    """Whether more matrices take more Python steps, and what the function made of the many while it was watched."""
+    results = []
+    growth = bytecodes_grow(lambda *args: results.append(function(*args)), few, many)
+    output, weights = results[-1]
+    return {"output": output, "weights": weights, "growth of Python steps": growth}
+
+
 def find_the_bug(rng):
     return [rung for rung in attention_batched(rng) if not rung.measure]
+
+
+def rows_of_numbers(result):
+    """A list of rows as it is. Raises TypeError where later rows are empty, as they are from a used-up iterator."""
+    if isinstance(result, (list, tuple)) and result and all(isinstance(row, (list, tuple)) for row in result):
+        first, *later = map(len, result)
+        if first and 0 in later:
+            raise TypeError(
+                f"row 0 has {first} numbers and row {later.index(0) + 1} none: a zip or a generator can be gone through "
+                "only once. Make it a list, or make it anew for each row"
+            )
+    return result
 
 
 AGAIN = "Go through it again: score, scale, exponential, sum, division."
 LADDERS = {
     "softmax_row": Ladder(("softmax_row",), ("weights",), softmax_row),
-    "scores": Ladder(("scores",), ("scores",), scores),
+    "scores": Ladder(("scores",), ("scores",), scores, convert=rows_of_numbers),
     "scale_scores": Ladder(("scale_scores",), ("scaled",), scale_scores),
-    "attention_lists": Ladder(("attention_lists",), ("output", "weights"), attention_lists),
+    "attention_lists": Ladder(("attention_lists",), ("output", "weights"), attention_lists, convert=rows_of_numbers),
     "by_hand_three": Ladder(("score_33", "weights_3"), entries=True, advice=AGAIN),
     "by_hand_two": Ladder(
         ("order_output", "delayed_output"),
         entries=True,
-        advice=AGAIN + " Then the blend: each weight times its value, added up.",
+        advice=AGAIN + " Then the blend: each weight times its value, added up. Round at the end, to 2 decimals.",
     ),
     "attention_batched": Ladder(("attention_batched",), ("output", "weights"), attention_batched),
     "soft_lookup": Ladder(("soft_lookup",), ("value",), soft_lookup),
@@ -168,6 +191,13 @@ def rows_far_apart(rng):
     """q, k and v for which the scores of one query lie far above all of the other's."""
     q = np.array([[40.0, 0.0], [-40.0, 1.0]])
     k = np.array([[40.0, 1.0], [41.0, 0.5], [40.5, 2.0]])
+    return q, k, draw(rng, 3, 2)
+
+
+def far_below_zero(rng):
+    """q, k and v for which all scores lie near −1000."""
+    q = np.array([[40.0, 1.0], [30.0, 2.0]])
+    k = np.array([[-40.0, 1.0], [-41.0, 0.5], [-40.5, 2.0]])
     return q, k, draw(rng, 3, 2)
 
 

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from ..evidence import Ladder, Rung, bytecodes_grow, changes
-from .day1 import K, Q, V, draw, draw_qkv, rows_far_apart
+from .day1 import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
 from .day6 import differentiates
 
 HALF = {part: (1e-2, 1e-2) for part in ("weights", "logsumexp")}  # float16 keeps about three decimals
@@ -38,10 +38,12 @@ def dot_product_stats(rng):
         Rung("the standard error is std / √samples", run(7, 300), "Divide the std that you return by math.sqrt(samples), not a std or a root from elsewhere.", error_is_std_over_root),
         Rung("the same state of rng gives the same numbers", run(7, 300), "Two calls with generators in the same state gave different numbers. Draw with the rng that is passed in, not with np.random or torch.", same_state_same_figures),
         Rung("another state of rng gives other numbers", run(7, 300), "Generators in different states should give different numbers, all three. Take them from the samples, not from theory, and draw with the rng that is passed in, not with one made inside.", other_state_other_figures),
+        Rung("queries and keys are drawn", run(64, 500), "What is taken from rng grows with the samples, and not with d_k. Draw queries and keys, (samples, d_k) numbers for each, and multiply: not the dot products themselves.", pairs_are_drawn),
         Rung("every sample is a pair of its own", run(1, 1000), "The std jumps about from call to call, far more than chance allows. Each sample needs a query and a key of its own: two draws of shape (samples, d_k).", stds_agree),
-        Rung("no loop over the samples", (run(3, 50), run(3, 1000)), "More samples took more Python steps, so something loops over them. Draw all queries as one matrix (samples, d_k), and let NumPy multiply, add and take the statistics.", bytecodes_grow),
-        Rung("std over many calls, d_k = 9", run(9, 400), "Over 100 calls the stds are not near 3 on average. Add up all d_k products of a pair, and take the root of the mean squared distance from the mean: products.std().", stds_come_near_the_root),
-        Rung("std over many calls, d_k = 1", run(1, 400), "Over 100 calls the stds are not near 1 on average. A pair has d_k products, here one, and std measures the distance from the mean: products.std().", stds_come_near_the_root),
+        Rung("no loop over the samples", (run(3, 50), run(3, 1000)), "Draw all queries as one matrix (samples, d_k), and let NumPy multiply, add and take the statistics. A loop over the samples, or over small blocks of them, takes more Python steps for more samples.", without_a_loop, chance(3, 1000, 1.2)),
+        Rung("one sample lies at its mean", run(2, 1), "With one sample the mean is that sample, so std is 0 (or has no value, over samples − 1). Here it is not: std is the distance from the mean of the samples, products.std(), and there are `samples` products, no more.", one_sample_does_not_spread),
+        Rung("std over many calls, d_k = 9", run(9, 400), "Over 100 calls the stds are not near √9 = 3, but too large or too small by more than 7 %. Entries need variance 1, which rounded or clipped ones do not have; a pair has exactly d_k products; and std is products.std() as it is.", stds_come_near_the_root),
+        Rung("std over many calls, d_k = 1", run(1, 400), "Over 100 calls the stds are not near 1, but too large or too small by more than 20 %. A pair has d_k products, here one, of two entries of variance 1, and std is products.std() as it is.", stds_come_near_the_root),
         Rung("as many pairs as samples", run(50, 2), "Over 1000 calls with two samples the means stray further than std / √samples, or less far, or the stds do. Are `samples` pairs drawn, each used once? Draw (samples, d_k) numbers for both.", means_stray_as_pairs_do),
         Rung("the mean is that of all samples", run(1, 400), "Over 400 calls the means should lie on both sides of 0, bell-shaped, and stray by std / √samples. Take the mean of all products, products.mean(), with its sign.", means_lie_around_zero),
         Rung("one sample", run(1, 1), "With one sample and d_k = 1 the mean is the product of two numbers. Over 500 calls it strays otherwise. Draw the queries and the keys with the rng that is passed in.", single_products_stray_by_one),
@@ -64,8 +66,15 @@ def stable_softmax(rng):
         Rung("three axes, the middle one", (draw(rng, 2, 3, 5), 1), "Any axis of any shape: use axis in the maximum and in the sum."),
         Rung("four axes, the second from the end", (draw(rng, 2, 3, 4, 2), -2), "A negative axis counts from the end. NumPy understands it as it is."),
         Rung("four axes, the first", (draw(rng, 2, 3, 1, 2), 0), "Any axis of any shape: use axis in the maximum and in the sum."),
+        Rung("three axes, the last", (draw(rng, 2, 3, 4),), "axis is −1 unless told otherwise: the last axis, however many there are."),
+        Rung("four axes, the last", (draw(rng, 3, 2, 4, 3),), "axis is −1 unless told otherwise: the last axis, however many there are."),
+        Rung("three axes, axis −1", (draw(rng, 3, 4, 2), -1), "A negative axis counts from the end: −1 is the last. NumPy understands it as it is."),
+        Rung("four axes, axis −1", (draw(rng, 2, 2, 3, 5), -1), "A negative axis counts from the end: −1 is the last. NumPy understands it as it is."),
+        Rung("a matrix, axis −2", (draw(rng, 3, 4), -2), "A negative axis counts from the end: −2 of two axes is the first. NumPy understands it as it is."),
+        Rung("three axes, axis −2", (draw(rng, 2, 4, 3), -2), "A negative axis counts from the end: −2 of three axes is the middle one. NumPy understands it as it is."),
         Rung("the axis given by name", (draw(rng, 3, 2), 0), "The second parameter is called axis.", lambda softmax, x, axis: {"weights": softmax(x, axis=axis)}),
         Rung("x stays as it was", (hidden,), "The function writes into the x that was passed in. Make a new array: x - peak in place of x -= peak, and no x[...] = value.", changes),
+        Rung("one 8 beside fifty 1s", (one_among_many(),), "e^−7 is small, but there are fifty of them: together they take 4 % from the 8. Leave no entry out."),
         Rung("whole numbers", (np.array([[3, 1, 2], [0, 5, 4]]),), "Entries may be ints; the weights are not."),
         Rung("large entries", (np.array([1000.0, 1001.0, 999.0]),), "exp overflows above 709. Subtract the largest entry first: the ratio stays."),
         Rung("very negative entries", (np.array([-1000.0, -1001.0, -999.0]),), "exp gives 0 below −745, and 0 / 0 is no weight. Subtract the largest entry first."),
@@ -84,6 +93,10 @@ def stable_softmax(rng):
 
 HALF_OVERFLOWS = "In float16 exp overflows above 11.09 already. Subtract the largest entry along axis always, not only from some size on."
 HALF_ENDS = "float16 ends at 65 504, and anything larger is infinity. Subtract the largest entry of each row along axis; no entry may grow on the way."
+
+
+def one_among_many():
+    return np.array([1.0] * 20 + [8.0] + [1.0] * 30)
 
 
 def ordinary_in_half():
@@ -108,9 +121,16 @@ def logsumexp(rng):
         Rung("a square matrix", (draw(rng, 4, 4),), "With a square matrix a lost axis raises nothing. Keep it with keepdims=True until the end."),
         Rung("three axes, the middle one", (draw(rng, 2, 3, 5), 1), "(2, 3, 5) along axis 1 gives (2, 5)."),
         Rung("four axes, the second from the end", (draw(rng, 2, 3, 4, 2), -2), "A negative axis counts from the end. NumPy understands it as it is."),
+        Rung("three axes, the last", (draw(rng, 2, 3, 4),), "axis is −1 unless told otherwise: (2, 3, 4) gives (2, 3)."),
+        Rung("four axes, the last", (draw(rng, 3, 2, 4, 3),), "axis is −1 unless told otherwise: (3, 2, 4, 3) gives (3, 2, 4)."),
+        Rung("three axes, axis −1", (draw(rng, 3, 4, 2), -1), "A negative axis counts from the end: −1 is the last. NumPy understands it as it is."),
+        Rung("four axes, axis −1", (draw(rng, 2, 2, 3, 5), -1), "A negative axis counts from the end: −1 is the last. NumPy understands it as it is."),
+        Rung("a matrix, axis −2", (draw(rng, 3, 4), -2), "A negative axis counts from the end: −2 of two axes is the first. NumPy understands it as it is."),
+        Rung("three axes, axis −2", (draw(rng, 2, 4, 3), -2), "A negative axis counts from the end: −2 of three axes is the middle one. NumPy understands it as it is."),
         Rung("other axes of length one stay", (draw(rng, 1, 4, 1), 1), "Only axis disappears: (1, 4, 1) along axis 1 gives (1, 1). Give np.squeeze the axis."),
         Rung("the axis given by name", (draw(rng, 3, 2), 0), "The second parameter is called axis.", lambda logsumexp, x, axis: {"logsumexp": logsumexp(x, axis=axis)}),
         Rung("x stays as it was", (hidden,), "The function writes into the x that was passed in. Make a new array: x - peak in place of x -= peak, and no x[...] = value.", changes),
+        Rung("one 8 beside fifty 1s", (one_among_many(),), "e^−7 is small, but there are fifty of them: they add 0.045 to the 8. Leave no entry out."),
         Rung("whole numbers", (np.array([[3, 1, 2], [0, 5, 4]]),), "Entries may be ints; the results are not."),
         Rung("large entries", (np.array([1000.0, 1001.0, 999.0]),), "exp overflows above 709. Take the largest entry out of the sum first, and add it after the logarithm."),
         Rung("very negative entries", (np.array([-1000.0, -1001.0, -999.0]),), "exp gives 0 below −745, and log 0 is −∞. Take the largest entry out of the sum first."),
@@ -232,7 +252,7 @@ def attention_backward(rng):
         Rung("batch and heads", of(3, 4, 5, 2, (2, 3)), "Any number of leading dimensions: count axes from the end."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0), "exp overflows above 709. Your softmax of exercise 3 subtracts the largest score first."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2), "The numbers are right, but an array that was passed in is changed. Make new ones: a * b in place of a *= b.", changes),
-        Rung("by hand", of(3, 4, 5, 2), "The numbers are right, but torch.func has differentiated. The gradients are to be worked out by hand.", differentiates),
+        Rung("by hand", of(3, 4, 5, 2), "The gradients are to be worked out by hand: torch.func may not differentiate for you.", differentiates),
     ]  # fmt: skip
 
 
@@ -249,7 +269,8 @@ def find_the_bug(rng):
         Rung("batch and heads", arrays(3, 4, 5, 2, (2, 3)), "d_k is the last axis of q, whatever comes before it."),
         Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "Any number of leading dimensions."),
         Rung("large scores", arrays(2, 3, 3, 2, (2,), size=60.0), "Subtract the largest score of each row before exp."),
-        Rung("rows of very different size", far_apart, "Subtract the maximum of each row (axis −1, keepdims), not of the whole array."),
+        Rung("all scores far below zero", far_below_zero(rng), "All scores are below −745 here. Subtract the largest score of each row, whatever its sign."),
+        Rung("rows of very different size", far_apart, "Here exp is 0 for a whole row unless the maximum subtracted is that of the row: axis −1, keepdims=True."),
         Rung("q, k and v stay as they were", arrays(3, 4, 5, 2, (2,)), "The function writes into an array that was passed in. Make a new one: q * scale in place of q *= scale.", changes),
     ]  # fmt: skip
 
@@ -271,6 +292,7 @@ LADDERS = {
     "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug),
 }
 CALLS = 40
+PCG64 = 0x2360ED051FC65DA44385DF649FCCF645  # the factor of the generator that default_rng makes
 
 
 def generator(rng):
@@ -293,6 +315,43 @@ def error_is_std_over_root(function, d_k, samples, rng):
     """1.0 if the standard error is std / √samples to a thousandth in five calls, whether std is over n or n − 1."""
     calls = [figures(function(d_k, samples, rng)) for _ in range(5)]
     return float(all(abs(error * math.sqrt(samples) / std - 1) < 1e-3 for _, std, error in calls))
+
+
+def without_a_loop(function, few, many):
+    """Whether more samples take more Python steps, and the figures of the many that came while it was watched."""
+    results = []
+    growth = bytecodes_grow(lambda *args: results.append(figures(function(*args))), few, many)
+    mean, std, standard_error = results[-1]
+    return {"mean": mean, "std": std, "standard_error": standard_error, "growth of Python steps": growth}
+
+
+def pairs_are_drawn(function, d_k, samples, rng):
+    """0.0 if what is taken from rng grows with the samples but not with d_k; from a generator seeded by it, neither."""
+    few, many, wide = (taken(function, *sizes, rng) for sizes in ((1, samples // 10), (1, samples), (d_k, samples)))
+    return float(many < few + 10 or wide > many * d_k / 4)
+
+
+def taken(function, d_k, samples, rng):
+    """How many steps a call makes rng go, whatever is drawn: of PCG64, whose state is a linear congruence."""
+    state, inc = (rng.bit_generator.state["state"][part] for part in ("state", "inc"))
+    function(d_k, samples, rng)
+    wanted, steps, bit, factor = rng.bit_generator.state["state"]["state"], 0, 1, PCG64
+    while state != wanted and bit < 2**128:
+        if (state ^ wanted) & bit:
+            state, steps = (state * factor + inc) % 2**128, steps + bit
+        inc, factor, bit = (factor + 1) * inc % 2**128, factor**2 % 2**128, 2 * bit
+    return steps
+
+
+def one_sample_does_not_spread(function, d_k, samples, rng):
+    """0.0 if in five calls with one sample the std is 0, or has no value; 1.0 if it is the size of the mean, else 2.0."""
+    try:
+        means, stds, _ = many_calls(5, function, d_k, samples, rng).T
+    except (ZeroDivisionError, ValueError):
+        return 0.0
+    if all(math.isnan(std) or abs(std) < 1e-6 for std in stds):
+        return 0.0
+    return 1.0 if np.allclose(np.abs(means), stds) else 2.0
 
 
 def stds_agree(function, d_k, samples, rng):
