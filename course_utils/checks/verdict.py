@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
@@ -225,11 +226,19 @@ def find_patterns(day: int, grade_id: str) -> dict[str, str]:
 
 
 def _stamp(day: int) -> str:
-    """A hash of what decides over a day's patterns."""
-    found = hashlib.sha256()
-    for room in ("inputs", "answers"):
-        found.update(Path(__file__).with_name(room).joinpath(f"day{day}.py").read_bytes())
-    return found.hexdigest()
+    """A hash of what decides over a day's patterns: its inputs and answers, and those of the days that they import."""
+    unread, read = [day], {}
+    while unread:
+        number = unread.pop()
+        for room in ("inputs", "answers"):
+            path = Path(__file__).with_name(room) / f"day{number}.py"
+            read[number, room] = path.read_bytes() if path.exists() else b""
+        named = {int(each) for room in ("inputs", "answers") for each in _OTHER_DAY.findall(read[number, room])}
+        unread += [other for other in named if (other, "inputs") not in read]
+    return hashlib.sha256(b"".join(read[key] for key in sorted(read))).hexdigest()
+
+
+_OTHER_DAY = re.compile(rb"^from \.+(?:inputs\.)?day(\d+) import", re.MULTILINE)
 
 
 def _once_for_each_key(find: Callable) -> Callable:
