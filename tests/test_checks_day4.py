@@ -380,6 +380,8 @@ def test_a_class_that_is_not_the_layer_is_told_so_in_words(kind, said):
         ("multi_head", day4.altered("B", *day4.ALTERED["MaskOfMinusABillion"]), "a finite fill"),
         ("multi_head", day4.altered("G", *day4.ALTERED["MaskAsALogarithm"]), "blocked keys keep a little"),
         ("multi_head", day4.altered("R", *day4.ALTERED["MaskOfTheFirstQuery"]), "the mask's first row for all"),
+        ("multi_head", day4.altered("S", *day4.ALTERED["InFloat32AndBack"]), "softmax in float32"),
+        ("grouped_query", day4.grouped_in_float32_and_back, "softmax in float32"),
         ("grouped_query", day4.grouped_with_a_fill_of_minus_10000, "a finite fill"),
         ("grouped_query", day4.grouped_with_the_logarithm_of_the_mask, "blocked keys keep a little"),
         ("grouped_query", day4.grouped_by_repeat, "repeat for repeat_interleave"),

@@ -561,6 +561,8 @@ def test_the_broken_code_of_the_notebook_is_the_first_known_mistake():
 @pytest.mark.parametrize(
     ("grade_id", "variant", "name"),
     [
+        ("online_softmax", "online_in_float32", "in float32"),
+        ("merge_partials", "merge_in_float32_and_back", "in float32"),
         ("online_softmax", "online_read_twice", "two passes, in loops"),
         ("merge_partials", "merge_that_rescales_the_first_only", "only a is rescaled"),
         ("merge_partials", "merge_that_rescales_the_second_only", "only b is rescaled"),
@@ -577,6 +579,7 @@ def test_a_slip_that_people_make_is_told_by_its_name(grade_id, variant, name):
     ("grade_id", "variant", "words"),
     [
         ("tiled_attention", "tiles_summed_in_float32", "torch.zeros makes float32, q.new_zeros does not"),
+        ("flash_backward", "gradients_in_float32_and_back", "float32 keeps about seven digits"),
         ("tiled_attention", "tiles_of_float32_scores", "float32 keeps about seven digits"),
         ("online_softmax", day6.online_without_zeros, "“a 0 among others” m is -1, expected 0"),
         ("online_softmax", day6.online_two_hundred_at_a_time, "the numbers are kept, in a list or elsewhere"),
@@ -589,6 +592,7 @@ def test_a_slip_that_people_make_is_told_by_its_name(grade_id, variant, name):
     ],
     ids=[
         "tiles in float32",
+        "gradients in float32",
         "scores in float32",
         "zeros",
         "kept",

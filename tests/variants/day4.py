@@ -447,6 +447,7 @@ ALTERED = {  # AsInTheLesson.forward with one piece replaced
     "DetachedWeights": (SOFTMAX, f"{SOFTMAX}.detach()"),
     "DetachedBeforeWo": (RETURN, RETURN.replace("heads.", "heads.detach().")),
     "InFloat64": (SOFTMAX, "torch.softmax(scores.double(), dim=-1)"),
+    "InFloat32AndBack": (SOFTMAX, "torch.softmax(scores.float(), dim=-1).to(v.dtype)"),
     "InHalfPrecision": (SOFTMAX, "torch.softmax(scores.half(), dim=-1).to(v.dtype)"),
     "WeightsToo": (RETURN, f"{RETURN}, scores"),
     "NothingReturned": (RETURN, "self.W_o(x)"),
@@ -1171,6 +1172,11 @@ def grouped_without_gradients_where_masked(q, k, v, mask=None):
 @wrong(4, "grouped_query")
 def grouped_in_float32(q, k, v, mask=None):
     return grouped_on(neighbours)(q, k, v, mask).float()
+
+
+@wrong(4, "grouped_query")
+def grouped_in_float32_and_back(q, k, v, mask=None):
+    return grouped_on(neighbours)(q.float(), k.float(), v.float(), mask).to(q.dtype)
 
 
 @wrong(4, "grouped_query")

@@ -264,6 +264,17 @@ def online_that_stops_at_infinity(stream):
 
 
 @wrong(6, "online_softmax")
+def online_in_float32(stream):
+    m, l = torch.tensor(-math.inf), torch.tensor(0.0)
+    for x in stream:
+        x = torch.tensor(float(x))
+        if x > -math.inf:
+            new = torch.maximum(m, x)
+            l, m = l * torch.exp(m - new) + torch.exp(x - new), new
+    return m.item(), l.item()
+
+
+@wrong(6, "online_softmax")
 def online_read_twice(stream):
     m, l = -math.inf, 0.0
     for x in stream:
@@ -426,6 +437,12 @@ def merge_that_rescales_the_first_only(a, b):
 @wrong(6, "merge_partials")
 def merge_that_rescales_the_second_only(a, b):
     return merge_that_rescales_the_first_only(b, a)
+
+
+@wrong(6, "merge_partials")
+def merge_in_float32_and_back(a, b):
+    parts = merge_with_where([x.float() for x in a], [x.float() for x in b])
+    return tuple(x.to(y.dtype) for x, y in zip(parts, a, strict=True))
 
 
 @wrong(6, "merge_partials")
@@ -1272,6 +1289,11 @@ def gradients_with_a_scaled_query(q, k, v, o, lse, do):
     p = (scaled @ k.mT - lse[:, None]).exp_()
     ds = (do @ v.mT).sub_((do * o).sum(-1, keepdim=True)).mul_(p)
     return [ds @ k / math.sqrt(q.shape[1]), ds.mT @ scaled, p.mT @ do]
+
+
+@wrong(6, "flash_backward")
+def gradients_in_float32_and_back(*given):
+    return tuple(x.to(given[0].dtype) for x in gradients_in_five_products(*(x.float() for x in given)))
 
 
 @wrong(6, "flash_backward")

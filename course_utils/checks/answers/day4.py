@@ -150,6 +150,10 @@ def exponentials(scores):
     return torch.exp(scores - scores.amax(dim=-1, keepdim=True))
 
 
+def in_single(scores):
+    return torch.softmax(scores.float(), dim=-1).to(scores.dtype)
+
+
 def unshifted(scores):
     exps = torch.exp(scores)
     return exps / exps.sum(dim=-1, keepdim=True)
@@ -214,6 +218,7 @@ STEPS_IN_HEADS = (
     ("blocked keys keep a little", in_steps(block=lambda scores, mask: scores + torch.log(mask + 1e-9)), "Blocked keys keep a little weight: log(0 + 1e-9) is only −21, which a large score outweighs. Where the mask is False the score is −∞."),
     ("the mask's first row for all", in_steps(block=as_the_first_query), FIRST_ROW),
     ("the first row of the whole mask for all", in_steps(block=as_the_first_query_of_all), FIRST_ROW),
+    ("softmax in float32", in_steps(share=in_single), "The softmax is right to float32 only, where everything is float64: scores that differ in the eighth digit get equal weights. Keep the dtype on the way, with no .float() and no new tensor in float32."),
     ("mask on the queries", in_steps(block=on_queries), "The mask meets the queries in place of the keys: it is transposed. Its last axis are the keys, like that of the scores."),
 )  # fmt: skip
 

@@ -57,6 +57,16 @@ def in_two_loops(stream):
     return m, l
 
 
+def in_float32(stream):
+    m, l = np.float32(-INFINITY), np.float32(0.0)
+    with np.errstate(all="ignore"):
+        for x in map(np.float32, stream):
+            if x > -INFINITY:
+                new = max(m, x)
+                l, m = l * np.exp(m - new) + np.exp(x - new), new
+    return float(m), float(l)
+
+
 def kept_in_a_list(stream):
     return running()(list(stream))
 
@@ -79,6 +89,7 @@ ONLINE_MISTAKES = (
     Mistake("the numbers counted", running(rescale=lambda l, old, new: l, term=lambda x, old, new: 1.0), "l counts the numbers. Each counts e^(x − m), which is 1 only for the maximum."),
     Mistake("two passes", in_two_passes, TWICE),
     Mistake("two passes, in loops", in_two_loops, TWICE),
+    Mistake("in float32", in_float32, "m and l are right to float32 only, which keeps about seven digits: large numbers that differ less become one. Python's floats, and float64, keep sixteen."),
     Mistake("the numbers are kept", kept_in_a_list, "The result is right, but the numbers are kept, in a list or elsewhere. A stream may be longer than memory: read it with one for loop, carrying only m and l."),
 )  # fmt: skip
 
@@ -134,6 +145,12 @@ def one_sided(side):
     return merge
 
 
+def in_single(a, b):
+    """Everything in float32, and back."""
+    parts = joined()(*(tuple(x.float() for x in tensors_of(part)) for part in (a, b)))
+    return tuple(x.to(tensors_of(a)[0].dtype) for x in parts)
+
+
 def with_the_factor_on_the_wrong_axis(a, b):
     (m_a, l_a, o_a), (m_b, l_b, o_b) = tensors_of(a), tensors_of(b)
     m = torch.maximum(m_a, m_b)
@@ -146,6 +163,7 @@ MERGE_MISTAKES = (
     Mistake("neither l nor o is rescaled", joined(factor=ones), "l and o of the two parts are added as they are. Each part was summed relative to its own maximum: multiply by e^(m_part − m) first."),
     Mistake("only a is rescaled", one_sided("a"), ONE_SIDED.format("a", "b")),
     Mistake("only b is rescaled", one_sided("b"), ONE_SIDED.format("b", "a")),
+    Mistake("in float32", in_single, "The parts are merged in float32, where they are float64: maxima that differ in the eighth digit become one. Keep the dtype on the way."),
     Mistake("powers of two", joined(factor=lambda own, other, m: torch.exp2(own - m.masked_fill(m == -INFINITY, 0.0))), "The factors are powers of 2. l and o hold powers of e, so it is e^(m_part − m)."),
     Mistake("exponentials of the maxima", joined(factor=lambda own, other, m: torch.exp(own) / torch.exp(m.masked_fill(m == -INFINITY, 0.0))), "The factor is e^m_part over e^m, and of large maxima both overflow. Subtract first: e^(m_part − m) is at most 1."),
     Mistake("o is not rescaled", joined(of_o=ones), "l is right, but the two o are added as they are. They shrink by the same factor as l."),

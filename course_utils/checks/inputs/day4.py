@@ -16,6 +16,8 @@ from .day3 import NEW_TENSORS, UNTOUCHED, draw_mask
 
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient of x", "score")}
 FILL = "A fill such as −1e4 or −1e9 is a number like any other. Here the real scores lie below it, so the blocked keys win. Use −∞."
+TOO_NEAR = "scores that float32 cannot tell apart"
+IN_FLOAT64 = "The scores are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits, and makes them all alike: stay in the dtype of what you are given on the way, too."
 SIZE_ONE = "Each of these masks broadcasts to the shape of the scores: an axis of size 1, or one that is not there, stands for all. masked_fill and torch.where do that by themselves. If you take mask[i] in a loop, expand the mask to the shape of the scores first."
 NO_GRADIENT = "The gradient must come back to {}: stay in PyTorch, detach nothing, and make no new tensor out of its numbers (torch.tensor, .data, .numpy())."
 
@@ -127,6 +129,7 @@ def multi_head(rng):
         rung("one number a head", layer(2, 3, 4, 4), "d_head may be 1: then √d_head is 1."),
         rung("many tokens and heads", layer(1, 17, 18, 6, np.tri(17, dtype=bool)), "Any number of tokens and of heads: take the sizes from x and from __init__."),
         rung("large scores", layer(1, 5, 8, 2, size=40.0), "torch.softmax is safe for large scores; exp alone is not. What is subtracted before exp is the largest score of each row, not of all."),
+        rung(TOO_NEAR, near(rng), IN_FLOAT64),
         rung("mask=None, given", layer(1, 3, 6, 2, None), "The layer is called as layer(x, mask=None) here. None means that every token may attend to every token.", attended_by_name),
         rung("a mask of nothing but True", layer(2, 3, 6, 2, np.ones((3, 3), dtype=bool)), "A mask of nothing but True changes nothing: True means may attend."),
         rung("a causal mask (T, T)", layer(5, 5, 6, 2, causal), "Where the mask is False the score is −∞ before the softmax. True means may attend: fill where it is False, ~mask. (T, T) is one mask for all sequences, also where B = T."),
@@ -145,6 +148,15 @@ def multi_head(rng):
         rung("the gradients, without a mask", (*layer(2, 4, 6, 3, None), draw(rng, 2, 4, 6)), NO_GRADIENT.format("x and to both maps"), layer_gradients),
         rung("float32", as_single(layer(2, 4, 6, 2, lengths)), "Layer and x are float32 here, and what you make must be too: new tensors need the dtype of x.", tolerance=SINGLE),
     ]  # fmt: skip
+
+
+def near(rng):
+    """A layer of two heads of width 4 in which all scores of a query are 1 000 000 and a few hundredths."""
+    W_qkv = np.zeros((24, 8))
+    W_qkv[[0, 4, 8, 12], [0, 0, 1, 1]] = 1.0  # q is the first number of x, k the second, in both heads
+    W_qkv[16:, 2:] = draw(rng, 8, 6)
+    x = np.column_stack([np.ones(3), 2e6 + 0.02 * rng.permutation(3), draw(rng, 3, 6)])[None]
+    return 8, 2, W_qkv, draw(rng, 8, 8), x
 
 
 def far_below(rng):
@@ -383,6 +395,7 @@ def grouped_query(rng):
         Rung("n = m = h = d", arrays(1, 3, 1, 3, 3, 3), "With equal sizes a wrong axis raises nothing. The softmax runs along the last axis, the keys. Without a mask nothing is blocked."),
         Rung("B = h_kv", arrays(2, 4, 2, 3, 3, 2), "With B = h_kv a repetition along the batch axis has the right size. Heads are axis 1."),
         Rung("large scores", arrays(1, 4, 2, 2, 3, 4, size=50.0), "torch.softmax is safe for large scores; exp alone is not."),
+        Rung(TOO_NEAR, (np.ones((1, 4, 2, 1)), 1e6 + 0.01 * np.stack([rng.permutation(3) for _ in range(2)])[None, ..., None], draw(rng, 1, 2, 3, 1)), IN_FLOAT64),
         Rung("q, k and v as split_heads makes them", tuple(np.swapaxes(a.reshape(2, a.shape[2], -1, 3), 1, 2) for a in arrays(2, 4, 2, 3, 5, 3)), "These are transposed views, as split_heads returns them: their numbers do not lie in memory in the order of the axes. Where view raises, reshape copies."),
         Rung("mask=None, given", arrays(1, 2, 1, 2, 3, 2, None), "The call is grouped_query_attention(q, k, v, mask=None) here. None means that every query may attend to every key.", by_name("output", "mask")),
         Rung("a causal mask (n, m), B = n", arrays(4, 4, 2, 4, 4, 3, np.tri(4, dtype=bool)), "Where the mask is False the score is −∞ before the softmax. True means may attend: fill where it is False, ~mask. (n, m) is one mask for all sequences, also where B = n."),

@@ -17,6 +17,7 @@ from ..evidence import Ladder, Rung, Unreadable, changes
 from .day1 import draw, draw_qkv
 
 INFINITY = math.inf
+TOO_NEAR = "numbers that float32 cannot tell apart"
 LOG2_E = math.log2(math.e)
 UNTOUCHED = "what it is given stays as it was"
 NEW_TENSORS = "The answer is right but writes into its arguments, which the caller still needs. Make new tensors, or work on x.clone(). A slice of a tensor is a part of it, no copy."
@@ -74,6 +75,7 @@ def online_softmax(rng):
         rung("negative numbers only", (-1.0 - rng.random(5).round(2)).tolist(), "All numbers are below 0, and so is m. What is m before the first number? 0 is too large."),
         rung("whole numbers", [1, 3, 2], "The numbers may be ints."),
         rung("a 0 among others", [-1.0, 0.0, -2.0], "0 is a number like any other, and here the largest. `if x` is false for it."),
+        rung(TOO_NEAR, (1e6 + 0.01 * rng.permutation(3)).tolist(), "The numbers are 1 000 000 and a few hundredths. float32 keeps about seven digits, and makes them all alike: Python's floats, and float64, keep sixteen."),
         rung("large numbers", [1000.0, 1001.0, 999.0], "e^1000 overflows. Only differences to the maximum go into exp, and they are never above 0."),
         rung("very negative numbers", [-1000.0, -1001.0, -999.0], "e^−1000 is 0, and its logarithm −∞. Only differences to the maximum go into exp. And a start of m = −1000 or so is a number like any other."),
         rung("below −10 000 000 000", [-4e10, -4e10 - 1.0, -4e10 + 1.0], "m starts at −∞. A very negative number in its place is a number like any other, and here it is the largest. And of this size m + log l has no digits left for l: carry l itself."),
@@ -218,6 +220,10 @@ def merge_partials(rng):
         gathered([[1000.0, 1001.0], [-1000.0, -999.0]], draw(rng, 2, 2)),
         gathered([[1001.5], [-1001.0]], draw(rng, 1, 2)),
     )
+    close = (
+        gathered(1e6 + 0.01 * rng.permutation(3)[:, None], draw(rng, 1, 2)),
+        gathered(1e6 + 0.01 * (rng.permutation(3)[:, None] + 0.5), draw(rng, 1, 2)),
+    )
     apart = gathered([[900.0], [-900.0]], draw(rng, 1, 2)), gathered([[-900.0], [900.0]], draw(rng, 1, 2))
     three = [gathered(10 * draw(rng, 2, keys), draw(rng, keys, 3)) for keys in (1, 2, 3)]
     return [
@@ -233,6 +239,7 @@ def merge_partials(rng):
         Rung("both are empty", (*nobody, *nobody), "−∞ − (−∞) is NaN. Two empty parts make an empty part: m = −∞, l = 0, o = 0, and exactly 0.", merged, {"l": (1e-6, 1e-11), "o": (1e-6, 1e-11)}),
         rung("some queries have nothing in a, some in b, one nowhere", gathered(holes[0], draw(rng, 3, 2)), gathered(holes[1], draw(rng, 2, 2)), "Each query for itself may be empty in a, in b, or in both. −∞ − (−∞) is NaN; the factor of an empty part may be any number, for instance 0."),
         rung("float64 in, float64 out", here, there, FLOAT64, merged_in_dtype),
+        rung(TOO_NEAR, *close, "The maxima are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits, and makes them alike: keep the dtype on the way, too."),
         rung("maxima of 1000 and of −1000", *big, "e^1000 overflows and e^−1000 is 0. Only differences to the new maximum go into exp, and they are never above 0."),
         rung("maxima 1800 apart", *apart, "The smaller part counts e^−1800, which is 0. The other stays as it was: o is not divided by l, and no factor is larger than 1."),
         rung("below −10 000 000 000", gathered([[-4e10, -4e10 - 1]], draw(rng, 2, 2)), gathered([[-4e10 + 1]], draw(rng, 1, 2)), "A fill such as −1e9 lies above these maxima. Only −∞ says that a part is empty."),
@@ -641,6 +648,7 @@ def flash_backward(rng):
         Rung("d_k = 9, the scale", of(4, 5, 9, 3, size=1.5), "The scores are q · k / √d_k, so the scale comes into P, and once more into dq and into dk. lse is that of the scaled scores."),
         Rung("a gradient of zeros", flat, "Where do is 0 all gradients are 0."),
         Rung("float64 in, float64 out", of(3, 4, 2, 3), FLOAT64, gradients_in_dtype),
+        Rung(TOO_NEAR, with_forward(np.ones((2, 1)), 1000 + 1e-5 * rng.permutation(3)[:, None], draw(rng, 3, 2), draw(rng, 2, 2)), "The scores are 1000 and some 0.00001, in float64. float32 keeps about seven digits, and makes them all alike: keep the dtype on the way, too."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0), "exp(1000) is infinity: e^(score − lse) is at most 1, with no other maximum needed."),
         Rung("k and v are some of the keys", (q, k[2:5], v[2:5], o, lse, do), "o and lse belong to all 7 keys, k and v are 3 of them. P = e^(score − lse) and delta = rowsum(do ∘ o) take from o and lse what the missing keys add; softmax over the given keys does not.", tolerance={}),
         Rung("k and v are one key of many", (q, k[6:], v[6:], o, lse, do), "The same with a single key: its weight is e^(score − lse), not 1."),
