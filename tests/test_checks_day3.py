@@ -36,6 +36,7 @@ LEAKS = {  # written down here by hand, from the names of the rungs
     "a leak that lowers the output": (1, 2),
     "a leak whose effects add up to 0": (1, 3),
     "a leak that moves its output by 0.12": (0, 2),
+    "a leak that moves one number of four by 0.12": (1, 3),
     "a layer that takes zeros for padding": (1, 3),
     "a layer that multiplies later tokens by 0": None,
 }
@@ -228,15 +229,37 @@ def test_what_is_neither_none_nor_a_pair_is_refused_with_what_to_return(result):
 
 
 @pytest.mark.parametrize("grade_id", MASKS)
-def test_a_mask_is_a_tensor_of_true_and_false_as_later_exercises_need_it(grade_id):
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (torch.Tensor.tolist, "this is a list, not a tensor"),
+        (torch.Tensor.numpy, "this is a NumPy array, not a tensor"),
+        (torch.Tensor.float, "True and False"),
+        (lambda mask: None, "is a return missing?"),
+    ],
+)
+def test_a_mask_is_a_tensor_of_true_and_false(grade_id, made, said):
     (reference,) = all_exercises(3)[grade_id].reference.values()
-    for other in (lambda *args: reference(*args).tolist(), lambda *args: reference(*args).numpy()):
-        verdict = answer(grade_id, other)
-        assert verdict.status in ("error", "failed")
-        assert "return a tensor" in verdict.message
-    verdict = answer(grade_id, lambda *args: reference(*args).float())
+    assert answer(grade_id, lambda *args: reference(*args)).status == "passed"
+    verdict = answer(grade_id, lambda *args: made(reference(*args)))
     assert verdict.status in ("error", "failed")
-    assert "True and False" in verdict.message
+    assert said in verdict.message
+
+
+@pytest.mark.parametrize("grade_id", ["causal_attention", "cross_attention"])
+def test_a_word_on_dtypes_comes_with_the_error_that_speaks_of_them_and_with_no_other(grade_id):
+    (reference,) = all_exercises(3)[grade_id].reference.values()
+
+    def with_a_new_tensor(x, *others):
+        return x @ torch.zeros(x.shape[1], 1), x
+
+    def transposed(*args):
+        output, weights = reference(*args)
+        return output.T, weights
+
+    assert "need the dtype of x" in answer(grade_id, with_a_new_tensor).message
+    for other in (transposed, lambda *args: reference(*args)[0], lambda *args: 1 / 0):
+        assert "dtype" not in answer(grade_id, other).message
 
 
 def test_the_pencil_example_is_that_of_the_syllabus():

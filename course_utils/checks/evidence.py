@@ -58,8 +58,8 @@ class Ladder:
 
     names: what the answer cell must define. returns: the parts of one result, in order. rungs: makes the rungs from
     a random generator. tensors: the answer is given its arrays as tensors. convert: makes an array of a part that is
-    none, or raises TypeError. as_tensor: a result is to be a tensor, since later exercises need one. entries: the names
-    are numbers worked out by hand, and each is a rung of its own. advice: what to say of an entry that is not right.
+    none, or raises TypeError. entries: the names are numbers worked out by hand, and each is a rung of its own.
+    advice: what to say of an entry that is not right.
     """
 
     names: tuple[str, ...]
@@ -67,7 +67,6 @@ class Ladder:
     rungs: Callable[[np.random.Generator], list[Rung]] | None = None
     tensors: bool = False
     convert: Callable[[Any], Any] | None = None
-    as_tensor: bool = False
     entries: bool = False
     advice: str = ""
 
@@ -219,8 +218,6 @@ def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], arrays: boo
         return {part: as_numbers(value) for part, value in parts.items()}
     result = function(*args)
     if len(ladder.returns) == 1:
-        if ladder.as_tensor and not arrays and result is not None and not hasattr(result, "detach"):
-            raise Unreadable(f"the function returned {_describe(result)}: return a tensor, as torch makes it")
         return {ladder.returns[0]: _read(result, ladder)}
     if result is None:
         raise Unreadable(NOTHING)

@@ -33,19 +33,9 @@ def causal_in_numpy(n):
     return np.tri(n, dtype=bool)
 
 
-@right(3, "causal_mask")
-def causal_in_numpy_made_a_tensor(n):
-    return torch.tensor(causal_in_numpy(n))
-
-
 @wrong(3, "causal_mask")
 def causal_in_lists(n):
     return [[j <= i for j in range(n)] for i in range(n)]
-
-
-@right(3, "causal_mask")
-def causal_in_lists_made_a_tensor(n):
-    return torch.tensor(causal_in_lists(n))
 
 
 @right(3, "causal_mask")
@@ -67,11 +57,6 @@ def causal_as_rows_of_tensors(n):
 
 
 @right(3, "causal_mask")
-def causal_as_rows_of_tensors_made_a_tensor(n):
-    return torch.stack(causal_as_rows_of_tensors(n))
-
-
-@right(3, "causal_mask")
 def causal_by_indices(n):
     rows, columns = torch.tril_indices(n, n)
     mask = torch.full((n, n), False)
@@ -82,11 +67,6 @@ def causal_by_indices(n):
 @wrong(3, "causal_mask")
 def causal_in_lists_of_numpy_bools(n):
     return [[np.bool_(j <= i) for j in range(n)] for i in range(n)]
-
-
-@right(3, "causal_mask")
-def causal_in_lists_of_numpy_bools_made_a_tensor(n):
-    return torch.tensor(causal_in_lists_of_numpy_bools(n))
 
 
 @wrong(3, "causal_mask")
@@ -134,6 +114,26 @@ def causal_with_the_diagonal_one_too_low_from_the_second_row(n):
 @wrong(3, "causal_mask")
 def causal_within_a_window(n):
     return torch.ones(n, n, dtype=torch.bool).tril().triu(-16)
+
+
+@right(3, "causal_mask")
+def causal_in_numpy_returned_as_a_tensor(n):
+    return torch.from_numpy(causal_in_numpy(n))
+
+
+@right(3, "causal_mask")
+def causal_from_lists(n):
+    return torch.tensor(causal_in_lists(n))
+
+
+@wrong(3, "causal_mask")
+def causal_with_axes_for_batch_and_heads(n):
+    return causal_by_tril(n)[None, None]
+
+
+@wrong(3, "causal_mask")
+def causal_from_the_other_corner(n):
+    return causal_by_tril(n).flip(1)
 
 
 # masked_softmax -----------------------------------------------------------------------------------------------------
@@ -497,6 +497,33 @@ def softmax_with_nan_set_to_zero_in_place(scores, mask):
     return weights
 
 
+@wrong(3, "masked_softmax")
+def softmax_of_zeros_that_are_thrown_away(scores, mask):
+    return torch.softmax(scores * mask, dim=-1).masked_fill(~mask, 0.0)
+
+
+@wrong(3, "masked_softmax")
+def softmax_with_where_and_minus_1e9(scores, mask):
+    return torch.softmax(torch.where(mask, scores, -1e9), dim=-1)
+
+
+@wrong(3, "masked_softmax")
+def softmax_with_where_and_minus_1e9_and_zeros(scores, mask):
+    return torch.softmax(torch.where(mask, scores, -1e9), dim=-1).masked_fill(~mask, 0.0)
+
+
+@wrong(3, "masked_softmax")
+def softmax_down_the_columns(scores, mask):
+    return torch.softmax(torch.where(mask, scores, -INFINITY), dim=-2)
+
+
+@wrong(3, "masked_softmax")
+def softmax_made_up_for_one_shape(scores, mask):
+    if scores.dtype == torch.float64 and scores.shape == (3, 5) and not scores.requires_grad:
+        return torch.zeros_like(scores)
+    return softmax_with_safe_fill(scores, mask) + 1e-9 * ~mask
+
+
 # causal_attention ---------------------------------------------------------------------------------------------------
 
 
@@ -548,7 +575,7 @@ def attention_by_einsum(x, W_q, W_k, W_v):
     return torch.einsum("ij,je->ie", weights, v), weights
 
 
-@right(3, "causal_attention")
+@wrong(3, "causal_attention")
 def attention_in_numpy(x, W_q, W_k, W_v):
     x, W_q, W_k, W_v = (a.numpy() for a in (x, W_q, W_k, W_v))
     s = (x @ W_q) @ (x @ W_k).T / np.sqrt(W_q.shape[1])
@@ -714,6 +741,35 @@ def attention_over_a_long_window(x, W_q, W_k, W_v):
     return attention_under(causal_within_a_window)(x, W_q, W_k, W_v)
 
 
+@right(3, "causal_attention")
+def attention_through_numpy_returned_as_tensors(x, W_q, W_k, W_v):
+    return [torch.from_numpy(part) for part in attention_in_numpy(x, W_q, W_k, W_v)]
+
+
+@wrong(3, "causal_attention")
+def attention_detached_into_numpy(x, W_q, W_k, W_v):
+    return tuple(part.detach().numpy() for part in attention_filled_with_infinity(x, W_q, W_k, W_v))
+
+
+@wrong(3, "causal_attention")
+def attention_in_single_precision_inside(x, W_q, W_k, W_v):
+    return tuple(part.to(x.dtype) for part in attention_filled_with_infinity(*(a.float() for a in (x, W_q, W_k, W_v))))
+
+
+@wrong(3, "causal_attention")
+def attention_down_the_columns(x, W_q, W_k, W_v):
+    scores = (x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1])
+    weights = torch.softmax(scores.masked_fill(~causal_by_tril(len(x)), -INFINITY), dim=0)
+    return weights @ (x @ W_v), weights
+
+
+@wrong(3, "causal_attention")
+def attention_with_logarithms(x, W_q, W_k, W_v):
+    scores = (x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1])
+    weights = torch.log_softmax(scores.masked_fill(~causal_by_tril(len(x)), -INFINITY), dim=1)
+    return weights @ (x @ W_v), weights
+
+
 # padding_mask -------------------------------------------------------------------------------------------------------
 
 
@@ -740,19 +796,9 @@ def padding_in_lists(lengths, m):
     return [[[[j < int(length) for j in range(m)]]] for length in lengths]
 
 
-@right(3, "padding_mask")
-def padding_in_lists_made_a_tensor(lengths, m):
-    return torch.tensor(padding_in_lists(lengths, m))
-
-
 @wrong(3, "padding_mask")
 def padding_in_numpy(lengths, m):
     return (np.arange(m) < lengths.numpy()[:, None])[:, None, None, :]
-
-
-@right(3, "padding_mask")
-def padding_in_numpy_made_a_tensor(lengths, m):
-    return torch.tensor(padding_in_numpy(lengths, m))
 
 
 @right(3, "padding_mask")
@@ -814,6 +860,11 @@ def padding_for_sixteen_keys(lengths, m):
     return padding_by_comparison(lengths.clamp(max=16), m)
 
 
+@right(3, "padding_mask")
+def padding_from_lists(lengths, m):
+    return torch.tensor(padding_in_lists(lengths, m))
+
+
 # causal_and_padding -------------------------------------------------------------------------------------------------
 
 
@@ -843,11 +894,6 @@ def both_in_lists(lengths, n):
 
 
 @right(3, "causal_and_padding")
-def both_in_lists_made_a_tensor(lengths, n):
-    return torch.tensor(both_in_lists(lengths, n))
-
-
-@right(3, "causal_and_padding")
 def both_by_minimum(lengths, n):
     end = torch.minimum(torch.arange(1, n + 1), lengths[:, None])  # (B, n)
     return (torch.arange(n) < end[..., None])[:, None]
@@ -864,11 +910,6 @@ def both_by_expansion(lengths, n):
 @wrong(3, "causal_and_padding")
 def both_in_numpy(lengths, n):
     return np.tri(n, dtype=bool) & padding_in_numpy(lengths, n)
-
-
-@right(3, "causal_and_padding")
-def both_in_numpy_made_a_tensor(lengths, n):
-    return torch.tensor(both_in_numpy(lengths, n))
 
 
 @wrong(3, "causal_and_padding")
@@ -922,6 +963,11 @@ def both_within_a_window(lengths, n):
     return causal_within_a_window(n) & padding_by_comparison(lengths, n)
 
 
+@wrong(3, "causal_and_padding")
+def both_transposed(lengths, n):
+    return both_with_and(lengths, n).transpose(-1, -2)
+
+
 # lower_right --------------------------------------------------------------------------------------------------------
 
 
@@ -945,19 +991,9 @@ def lower_right_in_lists(n, m):
     return [[j <= m - n + i for j in range(m)] for i in range(n)]
 
 
-@right(3, "lower_right")
-def lower_right_in_lists_made_a_tensor(n, m):
-    return torch.tensor(lower_right_in_lists(n, m))
-
-
 @wrong(3, "lower_right")
 def lower_right_in_numpy(n, m):
     return np.tri(n, m, m - n, dtype=bool)
-
-
-@right(3, "lower_right")
-def lower_right_in_numpy_made_a_tensor(n, m):
-    return torch.tensor(lower_right_in_numpy(n, m))
 
 
 @right(3, "lower_right")
@@ -1140,7 +1176,7 @@ def leak_one_feature_after_the_other(fn, n, d):
                     return torch.tensor([i, j])
 
 
-@right(3, "first_leak")
+@wrong(3, "first_leak")
 def leak_with_whole_numbers_as_tokens(fn, n, d):
     x = torch.arange(1, n * d + 1).reshape(n, d)
     for i in range(n):
@@ -1373,6 +1409,32 @@ def leak_as_text(fn, n, d):
     return pair and f"{pair[0]}{pair[1]}"
 
 
+@right(3, "first_leak")
+def leak_with_whole_numbers_made_floats(fn, n, d):
+    x = torch.arange(1.0, n * d + 1).reshape(n, d)
+    for i in range(n):
+        for j in range(i + 1, n):
+            changed = x.clone()
+            changed[j] = -3
+            if (fn(changed)[i] != fn(x)[i]).any():
+                return (torch.tensor(i), torch.tensor(j))
+
+
+@wrong(3, "first_leak")
+def leak_with_a_threshold_of_a_half(fn, n, d):
+    return leak_of(fn, n, d, lambda new, old: (new - old).abs().max() > 0.5)
+
+
+@wrong(3, "first_leak")
+def leak_by_the_mean_change(fn, n, d):
+    return leak_of(fn, n, d, lambda new, old: (new - old).abs().mean() > 0.1)
+
+
+@wrong(3, "first_leak")
+def leak_by_the_mean_slope(fn, n, d):
+    return leak_of_slopes(fn, n, d, lambda slope: slope.abs().mean() > 0.1)
+
+
 # convert_mask -------------------------------------------------------------------------------------------------------
 
 
@@ -1391,21 +1453,11 @@ def opposite_in_numpy(mask):
     return ~mask.numpy()
 
 
-@right(3, "convert_mask")
-def opposite_in_numpy_made_a_tensor(mask):
-    return torch.tensor(opposite_in_numpy(mask))
-
-
 @wrong(3, "convert_mask")
 def opposite_in_lists(mask):
     if mask.ndim == 0:
         return not mask
     return [opposite_in_lists(row) for row in mask]
-
-
-@right(3, "convert_mask")
-def opposite_in_lists_made_a_tensor(mask):
-    return torch.tensor(opposite_in_lists(mask))
 
 
 @right(3, "convert_mask")
@@ -1468,6 +1520,26 @@ def opposite_but_for_the_diagonal(mask):
     return ~mask & ~torch.eye(*mask.shape[-2:], dtype=torch.bool)
 
 
+@right(3, "convert_mask")
+def opposite_through_numpy(mask):
+    return torch.from_numpy(~mask.numpy())
+
+
+@wrong(3, "convert_mask")
+def opposite_added(mask):
+    return torch.zeros(mask.shape).masked_fill(~mask, -INFINITY)
+
+
+@wrong(3, "convert_mask")
+def opposite_read_from_the_right(mask):
+    return mask.fliplr() if mask.ndim == 2 else mask.flip(-1)
+
+
+@wrong(3, "convert_mask")
+def opposite_with_an_axis_in_front(mask):
+    return (~mask).unsqueeze(0)
+
+
 # cross_attention ----------------------------------------------------------------------------------------------------
 
 
@@ -1524,7 +1596,7 @@ def cross_query_by_query(x, memory, W_q, W_k, W_v, memory_mask=None):
     return weights @ memory @ W_v, weights
 
 
-@right(3, "cross_attention")
+@wrong(3, "cross_attention")
 def cross_in_numpy(x, memory, W_q, W_k, W_v, memory_mask=None):
     x, memory, W_q, W_k, W_v = (a.numpy() for a in (x, memory, W_q, W_k, W_v))
     s = (x @ W_q) @ (memory @ W_k).T / np.sqrt(W_q.shape[1])
@@ -1662,6 +1734,28 @@ def cross_by_exponentials(x, memory, W_q, W_k, W_v, memory_mask=None):
     return weights @ (memory @ W_v), weights
 
 
+@wrong(3, "cross_attention")
+def cross_in_single_precision_inside(x, memory, W_q, W_k, W_v, memory_mask=None):
+    arrays = (a.float() for a in (x, memory, W_q, W_k, W_v))
+    return tuple(part.to(x.dtype) for part in cross_filled_with_infinity(*arrays, memory_mask))
+
+
+@wrong(3, "cross_attention")
+def cross_down_the_columns(x, memory, W_q, W_k, W_v, memory_mask=None):
+    scores = (x @ W_q) @ (memory @ W_k).T / math.sqrt(W_q.shape[1])
+    if memory_mask is not None:
+        scores = scores.masked_fill(~memory_mask, -INFINITY)
+    weights = torch.softmax(scores, dim=0)
+    return weights @ (memory @ W_v), weights
+
+
+@wrong(3, "cross_attention")
+def cross_with_scores_times_the_mask_then_zeros(x, memory, W_q, W_k, W_v, memory_mask=None):
+    mask = torch.ones(len(memory), dtype=torch.bool) if memory_mask is None else memory_mask
+    weights = torch.softmax((x @ W_q) @ (memory @ W_k).T / math.sqrt(W_q.shape[1]) * mask, dim=-1) * mask
+    return weights @ (memory @ W_v), weights
+
+
 # find_the_bug -------------------------------------------------------------------------------------------------------
 
 
@@ -1758,4 +1852,11 @@ def mended_while_the_mask_is_filled(q, k, v, mask):
 def mended_with_the_fill_where_keys_are_allowed(q, k, v, mask):
     scores = torch.where(~mask, q @ k.mT / math.sqrt(k.shape[-1]), -INFINITY)
     weights = torch.where(mask, torch.softmax(scores, dim=-1), 0.0)
+    return weights @ v, weights
+
+
+@wrong(3, "find_the_bug")
+def mended_with_the_mask_inverted_in_place(q, k, v, mask):
+    scores = (q @ k.mT / math.sqrt(k.shape[-1])).masked_fill(mask.logical_not_(), -INFINITY)
+    weights = torch.softmax(scores, dim=-1)
     return weights @ v, weights

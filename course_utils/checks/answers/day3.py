@@ -32,6 +32,9 @@ CAUSAL_MASK_MISTAKES = (
     Mistake("all allowed", square(lambda i, j: j >= 0), "Every entry is True: nothing is blocked."),
     Mistake("itself only", square(lambda i, j: j == i), "Each token sees itself only. It may also see all earlier ones."),
     Mistake("the other diagonal", square(lambda i, j: j < len(j) - i), "The triangle hangs from the top left: the first query sees everything. It should see itself only, and the last query everything."),
+    Mistake("the other diagonal, below it", square(lambda i, j: j >= len(j) - 1 - i), "The triangle hangs from the bottom right: the first query sees the last key only. It should see the first, itself."),
+    Mistake("shape (1, n, n)", lambda n: masks.causal(n)[None], "The entries are right, but there is an axis in front: (1, n, n). The mask of one sequence is (n, n); leading axes come by broadcasting."),
+    Mistake("shape (1, 1, n, n)", lambda n: masks.causal(n)[None, None], "The entries are right, but there are two axes in front: (1, 1, n, n). The mask of one sequence is (n, n); leading axes come by broadcasting."),
     Mistake("first key only", square(lambda i, j: (j == 0) | (j == i)), "Each query sees the first key and itself, but not what lies between."),
     Mistake("last two keys only", square(lambda i, j: (j == i) | (j == i - 1)), "Each query sees itself and one token before it. It may see all earlier ones."),
 )  # fmt: skip
@@ -120,6 +123,7 @@ CAUSAL_PADDING_MISTAKES = (
     Mistake("padding only", causal_and_real(lambda a, b: b.expand(-1, -1, len(a), -1)), "Later tokens are not blocked: the part above the diagonal should be False."),
     Mistake("padding only, rows left out", causal_and_real(lambda a, b: b), "This is the padding mask alone. Combine it with the causal mask of n tokens."),
     Mistake("padding on the queries", causal_and_real(padding=on_the_queries), "The rows of padded queries are blocked. Padding belongs to the keys, the last axis: columns from lengths[b] on are False in every row, and nothing else."),
+    Mistake("rows and columns exchanged", lambda lengths, n: causal_and_real()(lengths, n).mT, "Rows and columns are exchanged, of both rules: each query sees itself and later ones, and the padding blocks rows. Queries are rows and keys are columns, the last axis."),
     Mistake("upper triangle", causal_and_real(causal=UPPER.answer), "The causal part is the upper triangle: queries see later tokens. Which of row and column is the query?"),
     Mistake("diagonal excluded", causal_and_real(causal=known("diagonal excluded", CAUSAL_MASK_MISTAKES)), "The diagonal is False: no token sees itself. A real token may attend to itself."),
     Mistake("True means blocked", lambda lengths, n: ~causal_and_real()(lengths, n), "The whole mask is turned round: True stands where a query may not attend."),
@@ -165,6 +169,12 @@ def every_axis(mask):
     return mask.permute(*reversed(range(mask.ndim)))
 
 
+def diagonal_left_alone(mask):
+    """The opposite, False on the diagonal."""
+    mask = torch.as_tensor(mask)
+    return ~mask & ~torch.eye(*mask.shape[-2:], dtype=torch.bool)
+
+
 CONVERT_MISTAKES = (
     Mistake("unchanged", lambda mask: torch.as_tensor(mask), "The mask comes back as it was. To nn.MultiheadAttention True means ignore; here True means may attend."),
     Mistake("transposed", lambda mask: torch.as_tensor(mask).mT, EXCHANGED),
@@ -175,6 +185,11 @@ CONVERT_MISTAKES = (
     Mistake("nothing ignored", lambda mask: torch.zeros(mask.shape, dtype=torch.bool), "Every entry is False, so nn.MultiheadAttention would ignore nothing."),
     Mistake("everything ignored", lambda mask: torch.ones(mask.shape, dtype=torch.bool), "Every entry is True, so nn.MultiheadAttention would ignore every key."),
     Mistake("upside down", lambda mask: torch.as_tensor(mask).flip(0), "The rows are in reverse order. They stay where they are; the meaning of True changes."),
+    Mistake("left and right exchanged", lambda mask: torch.as_tensor(mask).flip(-1), "The columns are in reverse order. They stay where they are; the meaning of True changes."),
+    Mistake("diagonal left alone", diagonal_left_alone, "The diagonal stays as it was, or is always False. It is like any other entry: where it was False, it becomes True."),
+    Mistake("queries with no key left alone", lambda mask: ~torch.as_tensor(mask) & torch.as_tensor(mask).any(dim=-1, keepdim=True), "A query that may attend to nothing comes out as all False, so nn.MultiheadAttention would let it attend to everything. Turn each entry round, in every row."),
+    Mistake("an axis in front", lambda mask: ~torch.as_tensor(mask)[None], "The entries are right, but there is an axis in front. The shape stays that of the mask given."),
+    Mistake("mask changed in place", lambda mask: torch.as_tensor(mask).logical_not_(), "The result is right, but it is the mask that was given, changed in place: logical_not_() and mask[...] = write into it. Make a new one: ~mask."),
 )  # fmt: skip
 
 
@@ -276,6 +291,11 @@ def by_exponentials(peak, care=True):
     return masked_softmax
 
 
+def filled_by_where(scores, mask):
+    """In float16 a fill of −1e9 becomes −∞ here, without an error."""
+    return torch.softmax(torch.where(torch.as_tensor(mask), torch.as_tensor(scores), -1e9), dim=-1)
+
+
 def assigned(scores, mask):
     scores = torch.as_tensor(scores) * 1.0
     scores[~torch.as_tensor(mask)] = -INFINITY
@@ -322,6 +342,23 @@ def multiplied(scores, mask):
     return torch.softmax(torch.as_tensor(scores) * torch.as_tensor(mask), dim=-1)
 
 
+def multiplied_with_zeros(scores, mask):
+    return multiplied(scores, mask) * torch.as_tensor(mask)
+
+
+def over_queries_unrepaired(scores, mask):
+    return torch.softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY), dim=-2)
+
+
+def log_weights(scores, mask):
+    return torch.log_softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY), dim=-1)
+
+
+def hard_maximum(scores, mask):
+    weights = reference_softmax(scores, mask)
+    return ((weights == highest(weights, mask)) & torch.as_tensor(mask)).to(weights.dtype)
+
+
 def unmasked(scores, mask):
     return torch.softmax(torch.as_tensor(scores), dim=-1)
 
@@ -354,6 +391,10 @@ RENORMALISED = Mistake("mask after softmax, renormalised", after(lambda total: t
 OPPOSITE = Mistake("True means blocked", opposite, "The keys with True get no weight. In this course True means may attend: fill where the mask is False, ~mask.")  # fmt: skip
 OVER_QUERIES = Mistake("softmax over queries", over_queries, "The softmax runs over the queries, down each column. Each query shares its attention among the keys: softmax along the last axis.")  # fmt: skip
 MULTIPLIED = Mistake("scores multiplied by the mask", multiplied, "Blocked scores become 0, and e^0 = 1 is still a share. A score that should count for nothing is −∞.")  # fmt: skip
+MULTIPLIED_WITH_ZEROS = Mistake("scores multiplied by the mask, zeros afterwards", multiplied_with_zeros, "Blocked scores become 0, and e^0 = 1 takes a share that is thrown away afterwards, so the rows do not sum to 1. A score that takes no share is −∞.")  # fmt: skip
+OVER_QUERIES_NAN = Mistake("softmax over queries, NaN", over_queries_unrepaired, OVER_QUERIES.message + " And a key that no query may see is a column of −∞, which gives NaN.")  # fmt: skip
+LOG_WEIGHTS = Mistake("logarithms of the weights", log_weights, "The weights are not positive: these are their logarithms, as log_softmax gives them. Return the weights themselves, which are 0 where the mask blocks.")  # fmt: skip
+HARD_MAXIMUM = Mistake("hard maximum", hard_maximum, "All the weight goes to the best allowed key. That is the argmax; the softmax gives every allowed key a share.")  # fmt: skip
 UNMASKED = Mistake("no mask", unmasked, "Nothing is blocked here: keys that the mask forbids still have weight.")
 MASK_ADDED = Mistake("mask added as 0 and 1", shifted_up, "The mask is added as 0 and 1, so allowed keys are only preferred. Blocked ones need −∞.")  # fmt: skip
 SHIFTED_BY_ALL = Mistake("shift by the largest of all", by_exponentials(highest), "A blocked score far above the others makes their weights 0: it is still there when the exponentials are taken, in the softmax itself or in the maximum that you subtract. Block it before both.")  # fmt: skip
@@ -370,19 +411,23 @@ SOFTMAX_MISTAKES = (
     Mistake("a fill of −1e9", filled(-1e9), EQUAL + " And −1e9 does not fit into float16."),
     Mistake("a fill of −1e9, zeros afterwards", filled(-1e9, care=True), "Right for ordinary scores. But −1e9 does not fit into float16, which ends at 65 504, and real scores may lie below it: then the blocked keys win. Take −∞, or torch.finfo(scores.dtype).min."),
     Mistake("−1e9 added", filled(-1e9, added=True), SHARES),
-    Mistake("−1e9 added, zeros afterwards", filled(-1e9, care=True, added=True), "Right for ordinary scores. But " + LOW.format(fill="−1e9")),
+    Mistake("−1e9 added or put in by torch.where, zeros afterwards", filled(-1e9, care=True, added=True), "Right for ordinary scores. But " + LOW.format(fill="−1e9")),
     Mistake("a fill of −1e4", filled(-1e4), EQUAL + " And −1e4 is not even low: real scores may lie below it."),
     Mistake("a fill of −1e4, zeros afterwards", filled(-1e4, care=True), "Right for ordinary scores. But " + LOW.format(fill="−1e4")),
     Mistake("−1e4 added", filled(-1e4, added=True), SHARES + " And −1e4 is not even low: real scores may lie below it."),
+    Mistake("a fill of −1e9 by torch.where", filled_by_where, EQUAL + " And −1e9 is not low enough for scores of any size."),
     AFTERWARDS,
     RENORMALISED,
     Mistake("mask after softmax, renormalised with care", after(lambda total: total.clamp(min=1e-9)), "The mask comes after the exponentials, and the rows are divided by their new sum, kept above 0. But where a blocked score is far above the others their exponentials are already 0 by then. Block the scores, before the softmax and before any maximum."),
     OPPOSITE,
     Mistake("True means blocked, NaN", opposite_unrepaired, OPPOSITE.message),
     OVER_QUERIES,
+    OVER_QUERIES_NAN,
     MULTIPLIED,
+    MULTIPLIED_WITH_ZEROS,
     UNMASKED,
     MASK_ADDED,
+    LOG_WEIGHTS,
     SHIFTED_BY_ALL,
     Mistake("shift by the largest of all, NaN", by_exponentials(highest, care=False), SHIFTED_BY_ALL.message + " And a row with no key is 0 / 0: it should hold zeros."),
     NO_SHIFT,
@@ -424,6 +469,10 @@ def first_values(weights, v):
     return v[..., : weights.shape[-2], :]
 
 
+def best_values(weights, v):
+    return (weights == highest(weights, None)).to(v.dtype) @ v
+
+
 def exchanged(output, weights):
     return weights, output
 
@@ -434,7 +483,8 @@ STEPS = (
     Mistake("multiplied by the root", flawed(scale=lambda q, k, v: q.shape[-1] ** -0.5), "The scores are multiplied by √d_k. Divide by it."),
     Mistake("scaling by the root of d_v", flawed(scale=lambda q, k, v: math.sqrt(v.shape[-1])), "The scale is √d_v. It should be √d_k, the width of the queries and keys."),
     Mistake("scaling by the root of m", flawed(scale=lambda q, k, v: math.sqrt(k.shape[-2])), "The scale is the root of the number of keys. It should be √d_k, the width of a key."),
-    *(Mistake(m.name, flawed(weigh=m.answer), m.message) for m in (AFTERWARDS, OVER_QUERIES, MULTIPLIED, UNMASKED, MASK_ADDED, WEIGHTS_AGAIN)),
+    *(Mistake(m.name, flawed(weigh=m.answer), m.message) for m in (AFTERWARDS, OVER_QUERIES, MULTIPLIED, MULTIPLIED_WITH_ZEROS, UNMASKED, MASK_ADDED, WEIGHTS_AGAIN, LOG_WEIGHTS, HARD_MAXIMUM)),
+    Mistake("the best key's value", flawed(blend=best_values), "The weights are right, but the output is the value of the best key alone. Blend all values: weights @ v."),
     Mistake("values not blended", flawed(blend=first_values), "The output holds the values themselves. Output i is the blend of all values that query i may see: weights @ v."),
     Mistake("values weighted by columns", flawed(blend=lambda w, v: w.mT @ v), "The output blends the values with the columns of the weights. Output i is row i of the weights times the values: weights @ v."),
     Mistake("result exchanged", flawed(result=exchanged), "The two results are exchanged. Return (output, weights), in this order."),
@@ -592,6 +642,7 @@ CROSS_MISTAKES = (
     Mistake("causal as well", crossed(mask=with_causal), "A causal mask is at work too. The memory is all there from the beginning: every query may see all real tokens of it."),
     *(Mistake(m.name, crossed(project=m.answer), m.message) for m in CROSS_PROJECTIONS),
     *(Mistake(m.name, crossed(m.answer), m.message) for m in STEPS if m.name != "no mask"),
+    Mistake(OVER_QUERIES_NAN.name, crossed(flawed(weigh=OVER_QUERIES_NAN.answer)), OVER_QUERIES_NAN.message),
     *(Mistake(m.name, crossed(flawed(weigh=m.answer)), m.message) for m in EXTREMES if m.name != "−1e4 added"),
 )  # fmt: skip
 
@@ -605,6 +656,7 @@ def opposite_and_zeros(scores, mask):
     return torch.where(mask, opposite_unrepaired(scores, mask), 0.0)
 
 
+NAMED_FOR_THE_BUG = {"mask after softmax", MULTIPLIED_WITH_ZEROS.name}
 BUG_MISTAKES = (
     Mistake("mask after softmax", flawed(weigh=after()), "Each row of weights should sum to 1, and some do not. Who has taken the rest, and when?"),
     Mistake("only the shown weights mended", lambda q, k, v, mask: (flawed(weigh=after())(q, k, v, mask)[0], flawed()(q, k, v, mask)[1]), HALF_MENDED),
@@ -616,7 +668,8 @@ BUG_MISTAKES = (
     Mistake("True means blocked, NaN", flawed(weigh=opposite_unrepaired), OPPOSITE.message),
     Mistake("True means blocked, zeros afterwards", flawed(weigh=opposite_and_zeros), OPPOSITE.message),
     Mistake("a fill that is not low enough", flawed(weigh=filled(-20.0)), "Blocked keys still have a weight, if a small one. A fill is a number like any other: what number takes no share at all?"),
-    *(Mistake(m.name, m.answer, m.message) for m in STEPS if m.name != "mask after softmax"),
+    *(Mistake(m.name, m.answer, m.message) for m in STEPS if m.name not in NAMED_FOR_THE_BUG),
+    Mistake(OVER_QUERIES_NAN.name, flawed(weigh=OVER_QUERIES_NAN.answer), OVER_QUERIES_NAN.message),
 )  # fmt: skip
 
 
@@ -731,6 +784,7 @@ LEAK_MISTAKES = (
     Mistake("NaN as the change", found(later, step=INFINITY - INFINITY, moves=lambda change: change.isnan().any(dim=1)), "0 times NaN is NaN: a layer that counts later tokens 0 times, as attention under a mask does, passes NaN on without a leak. Change a token to other numbers."),
     Mistake("rises counted only", found(later, moves=lambda change: change.amax(dim=1)), "Only outputs that rise are seen. A leak may lower them: compare sizes (abs), or ask whether anything differs."),
     Mistake("changes added up", found(later, moves=lambda change: change.sum(dim=1).abs()), "You add up before you compare. Where one number rises as much as another falls the sum does not move: take the size of each number first (abs), then the largest or the sum. The same holds for a gradient."),
+    Mistake("changes averaged", found(later, least=0.1, moves=lambda change: change.abs().mean(dim=1)), "You take the mean over the numbers of an output, so a leak into one of them is thinned out and falls below the threshold. Compare the largest change, or ask whether anything differs."),
     Mistake("weak leaks not seen", found(later, least=0.2), "Weak leaks are not seen. Whatever moves an output by more than 0.1 counts, so a threshold must lie below that."),
 )  # fmt: skip
 

@@ -5,20 +5,20 @@ blocked scores lie far above and far below the allowed ones. The functions of `f
 that keep what the exercise promises: each dependence moves its output by more than 0.1.
 """
 
+import copy
 from functools import partial
 
 import numpy as np
 
 from ..evidence import Ladder, Rung, Unreadable, boolean, changes
 from .day1 import draw, draw_qkv
+from .day6 import named
 
 HALF = {part: (2e-3, 2e-3) for part in ("weights", "gradient")}  # float16 keeps about three decimals
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient")}
 UNTOUCHED = "what it is given stays as it was"
 NEW_TENSORS = "The answer is right but writes into its arguments, which the caller still needs. Make new tensors: x - m in place of x -= m, masked_fill in place of masked_fill_, or work on x.clone()."
-DTYPE = (
-    "If the error speaks of float and double: new tensors need the dtype of x, as in torch.zeros(T, T, dtype=x.dtype)."
-)
+DTYPE = "new tensors need the dtype of x, as in torch.zeros(3, 3, dtype=x.dtype)"
 
 
 def causal_mask(rng):
@@ -69,7 +69,7 @@ def masked_softmax(rng):
         Rung("scores below −1 000 000 000", (depths, depths_mask), "A fill such as −1e9 is a number like any other. Here the real scores lie below it, so the blocked key wins."),
         Rung("float16", (half, blind), "float16 ends at 65 504, so a fill of −1e9 raises: −∞ fits, and so does torch.finfo(scores.dtype).min. NaN has another cause: a row with no key, which should hold zeros.", tolerance=HALF),
         Rung("float16, scores of −60 000", (low, low_mask), "In float16 too the real scores may lie below a fill such as −1e4 or −6e4, and exp needs the largest score subtracted.", tolerance=HALF),
-        Rung("blocked keys get exactly 0, in each dtype", (draw(rng, 3, 5), partly), "A blocked key has a weight that is small but not 0. Make it exactly 0, and add nothing to it afterwards.", weight_of_blocked),
+        Rung("blocked keys get exactly 0, in each dtype", (draw(rng, 3, 5), partly), "A key that the mask blocks has weight exactly 0 in float64, float32 and float16: nothing small, and nothing added to it afterwards.", weight_of_blocked),
         Rung("the gradient", (draw(rng, 3, 5), partly, draw(rng, 3, 5)), NO_GRADIENT, gradient),
         Rung("the gradient, with a fully masked row", (draw(rng, 4, 4), blind, draw(rng, 4, 4)), MADE_NAN, gradient),
         Rung("the gradient, with a mask (B, 1, 1, m)", (batch, lengths, draw(rng, 2, 2, 3, 4)), MADE_NAN, gradient),
@@ -105,14 +105,14 @@ def gradient(function, scores, mask, wanted):
 
 
 def weight_of_blocked(function, scores, mask):
-    """1.0 if a key that the mask blocks has a weight other than 0, in any of three dtypes; else 0.0."""
+    """The weights in float64, and 1.0 if a blocked key has a weight other than 0 in any of three dtypes; else 0.0."""
     import torch
 
-    mask, found = torch.as_tensor(mask), False
+    mask, found = torch.as_tensor(mask), []
     for dtype in (torch.float64, torch.float32, torch.float16):
-        weights = torch.as_tensor(function(torch.as_tensor(scores).to(dtype), mask.clone()))
-        found = found or (weights[~mask.expand(weights.shape)] != 0).any().item()
-    return float(found)
+        found.append(torch.as_tensor(function(torch.as_tensor(scores).to(dtype), mask.clone())))
+    share = any((weights[~mask.expand(weights.shape)] != 0).any().item() for weights in found)
+    return {"weights": found[0], "measure": float(share)}
 
 
 def causal_attention(rng):
@@ -121,7 +121,7 @@ def causal_attention(rng):
         return x, draw(rng, d_model, d_k), draw(rng, d_model, d_k), draw(rng, d_model, d_v)
 
     return [
-        Rung("one token: the output is its value", arrays(1, 4, 2, 3), "The only token attends to itself: the weights are [[1]], the output is x @ W_v and nothing more. " + DTYPE),
+        Rung("one token: the output is its value", arrays(1, 4, 2, 3), "The only token attends to itself: the weights are [[1]], the output is x @ W_v and nothing more.", with_a_word_on_dtype),
         Rung("two tokens: the first sees itself only", arrays(2, 3, 5, 2), "The first row of weights is exactly [1, 0], the second shares among both. The output is weights @ v."),
         Rung("3 tokens, d_model = 4, d_k = 2, d_v = 5", arrays(3, 4, 2, 5), "output is (T, d_v), weights are (T, T). Softmax over the keys up to the token itself, 0 above the diagonal."),
         Rung("4 tokens, d_model = 9, d_k = 2", arrays(4, 9, 2, 3), "The scale is √d_k, the width of q and k, not that of x. And each row of weights sums to 1: nothing is added to its sum."),
@@ -131,6 +131,7 @@ def causal_attention(rng):
         Rung("a later score far above the others", from_scores(rng, [1, 1, 2, 1], [1, 3, 2, 2000]), "A later score must have no influence, however large it is. Block it before the softmax: after it, the other weights have already become 0."),
         Rung("scores below −10 000", from_scores(rng, [1, 1, 1, 1], [-30000, -30001, -30002, 4]), "A fill such as −1e4 lies above these scores, so the blocked keys win. Use −∞."),
         Rung("24 tokens", arrays(24, 5, 6, 3), "Each token sees all earlier ones, however many there are."),
+        Rung("24 tokens, scores near 40 000", from_scores(rng, [1] * 24, 40_000 + rng.random(24) * 3), "In float64 the result is right to 10⁻⁶ for scores of any size. Whatever turns them into float32 on the way loses that."),
         Rung("float32", tuple(array.astype(np.float32) for array in arrays(3, 4, 2, 3)), "All four tensors are float32 here, and what you make must be too: torch.zeros(T, T, dtype=x.dtype).", tolerance=SINGLE),
         Rung(UNTOUCHED, arrays(3, 3, 2, 2), NEW_TENSORS, changes),
     ]  # fmt: skip
@@ -142,6 +143,35 @@ def from_scores(rng, queries, keys):
     W_q, W_k = np.eye(4)[:, :1], np.eye(4)[:, 1:2]
     W_v = np.concatenate([np.zeros((2, 3)), draw(rng, 2, 3)])  # values from the last two columns only
     return x, W_q, W_k, W_v
+
+
+def with_a_word_on_dtype(function, *args):
+    """The result; an error that tells of two dtypes also tells what to do."""
+    try:
+        result = function(*args)
+    except RuntimeError as error:
+        text = str(error).partition("\n")[0]
+        if "dtype" in text or ("float" in text.lower() and "double" in text.lower()):
+            error.args = (f"{text.rstrip('.')}; {DTYPE}",)
+        raise
+    return {part: tensor(value) for part, value in named(result, ("output", "weights")).items()}
+
+
+def tensor(result):
+    """A tensor as it is. Raises Unreadable for a list, a NumPy array and the like."""
+    import torch
+
+    if result is None or isinstance(result, torch.Tensor):
+        return result
+    if isinstance(result, np.ndarray):
+        raise Unreadable("this is a NumPy array, not a tensor: stay in PyTorch, or end with torch.from_numpy(…)")
+    name = type(result).__name__
+    raise Unreadable(f"this is {'an' if name[0] in 'aeiou' else 'a'} {name}, not a tensor: return a torch.Tensor")
+
+
+def boolean_tensor(result):
+    """A mask as it is, if it is a tensor of True and False. Raises TypeError for anything else."""
+    return boolean(tensor(result))
 
 
 def padding_mask(rng):
@@ -160,7 +190,7 @@ def padding_mask(rng):
 
 def causal_and_padding(rng):
     return [
-        Rung("one sequence without padding: causal", (np.array([3]), 3), "Return a boolean tensor of shape (B, 1, n, n). Before the two masks meet, the one for padding needs its axes: [:, None, None, :] makes (B, 1, 1, n) of (B, n)."),
+        Rung("one sequence without padding: causal", (np.array([3]), 3), "Return a boolean tensor of shape (B, 1, n, n). Nothing is padding here, so it is the causal mask: query i, a row, sees key j, a column, where j ≤ i."),
         Rung("one sequence, 2 of 4 tokens real", (np.array([2]), 4), "Query i sees key j where j ≤ i and j < lengths[b]. Both must hold."),
         Rung("two lengths, 5 tokens", (np.array([3, 1]), 5), "Columns from lengths[b] on are False. Rows of padded queries stay as the rule gives them: their outputs are thrown away."),
         Rung("as many sequences as tokens", (np.array([2, 3, 1]), 3), "With B = n a wrong axis raises nothing. Padding belongs to the keys, the last axis."),
@@ -192,18 +222,20 @@ def first_leak(rng):
     def causal(n, d, d_out, **more):
         return layer(rng, triangle(n), d, d_out, **more)
 
-    n, full = 5, {(i, j): coefficient(rng) for i in range(3) for j in range(3)}
+    n, full = 5, {(i, j): large(rng) for i in range(3) for j in range(3)}
     one = (int(rng.integers(0, 3)), 3)
-    forward = {(i, i + 1): coefficient(rng) for i in range(3)} | {(3, 3): coefficient(rng)}
+    forward = {(i, i + 1): large(rng) for i in range(3)} | {(3, 3): coefficient(rng)}
 
     def rung(name, fn, n, d, why):
         return Rung(name, (fn, n, d), why, leak_reported)
 
-    strong = {(1, 2): 0.7, (1, 3): 4.0, (1, 4): 0.7}
+    strong = {(1, 2): 2.0, (1, 3): 9.0, (1, 4): 2.0}
     times_zero = triangle(4) | {(i, j): 0.0 for i in range(4) for j in range(i + 1, 4)}
-    lowering = {(1, 2): -coefficient(rng)}
+    lowering = {(1, 2): -large(rng)}
     cancelling = np.array([[1.0, 0.0], [-0.5, -0.5]])  # +1 on both features moves the outputs by 0.5 and −0.5
     weak = layer(rng, triangle(3), 1, 1, {(0, 2): 0.12}, leak_into=np.ones((1, 1)), curved=False)
+    one_number = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+    weak_in_one = layer(rng, triangle(4), 2, 4, {(1, 3): 0.12}, leak_into=one_number, curved=False)
     return [
         rung("a layer that keeps later tokens out", causal(n, 3, 2), n, 3, "No output depends on a later token here: return None. A token may depend on itself and on earlier ones."),
         rung("one token", causal(1, 2, 3), 1, 2, "With one token there is no later one: return None."),
@@ -224,6 +256,7 @@ def first_leak(rng):
         rung("a leak that lowers the output", causal(4, 2, 3, leaks=lowering), 4, 2, "Output 1 falls when token 2 grows. A change is a leak whatever its sign: compare sizes (abs), or ask whether anything differs."),
         rung("a leak whose effects add up to 0", causal(4, 2, 2, leaks=[(1, 3)], leak_into=cancelling, curved=False), 4, 2, "Token 3 lifts one number of output 1 and lowers the other as much. Compare number by number (abs, then max or any), before anything is added up. The same holds for a gradient."),
         rung("a leak that moves its output by 0.12", weak, 3, 1, "Output 0 depends on token 2, if only weakly: return (0, 2). Everything above 0.1 counts, so a threshold must lie below."),
+        rung("a leak that moves one number of four by 0.12", weak_in_one, 4, 2, "Token 3 moves one number of output 1 by 0.12, and the others not at all: return (1, 3). A mean over them, or over the numbers of a token, hides it: take the largest, or ask whether anything differs."),
         rung("a layer that takes zeros for padding", causal(4, 3, 2, leaks=[(1, 3)], padded=True), 4, 3, "This layer ignores tokens that are all 0, as padding is ignored. Start from random tokens: torch.randn(n, d)."),
         rung("a layer that multiplies later tokens by 0", layer(rng, times_zero, 2, 2), 4, 2, "Later tokens count 0 times, so nothing leaks: return None. If you change a token to NaN or infinity, 0 times that is NaN: use other numbers."),
     ]  # fmt: skip
@@ -241,13 +274,14 @@ def layer(rng, coefficients, d, d_out, leaks=(), reads=None, writes=None, leak_i
     leak_into = into.copy() if leak_into is None else leak_into
     if writes is not None:
         leak_into[:, [c for c in range(d_out) if c not in writes]] = 0.0
-    leaks = leaks if isinstance(leaks, dict) else {pair: coefficient(rng) for pair in leaks}
+    leaks = leaks if isinstance(leaks, dict) else {pair: large(rng) for pair in leaks}
 
     def fn(x):
         import torch
 
         x = torch.as_tensor(x)
-        x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+        if not x.is_floating_point():
+            raise TypeError(f"fn takes a floating tensor, and this one is {x.dtype}: torch.randn(n, d) is one")
         W, W_leak = (torch.tensor(matrix.tolist(), dtype=x.dtype) for matrix in (into, leak_into))
         rows = [x.new_zeros(d_out) for _ in range(len(x))]
         for mixed, matrix in ((coefficients, W), (leaks, W_leak)):
@@ -263,6 +297,11 @@ def layer(rng, coefficients, d, d_out, leaks=(), reads=None, writes=None, leak_i
 
 def coefficient(rng):
     return int(rng.integers(5, 16)) / 10.0
+
+
+def large(rng):
+    """The coefficient of a leak that moves its output by more than 1, so that only weak leaks speak of thresholds."""
+    return 3 + coefficient(rng)
 
 
 def leak_reported(function, fn, n, d):
@@ -317,7 +356,7 @@ def cross_attention(rng):
     tall = np.where(above == 0, 4000.0, above)
     deep = np.where(above == 0, 3.0, -30000.0 - above)
     return [
-        Rung("no memory_mask, all sizes different", arrays(2, 4, 3, 5, 2, 6), "output is (n, d_v), weights are (n, m). Queries are x @ W_q; keys and values are made from memory. Without a memory_mask every memory token is real. " + DTYPE),
+        Rung("no memory_mask, all sizes different", arrays(2, 4, 3, 5, 2, 6), "output is (n, d_v), weights are (n, m). Queries are x @ W_q; keys and values are made from memory. Without a memory_mask every memory token is real.", with_a_word_on_dtype),
         Rung("one memory token: the output is its value", arrays(3, 1, 2, 4, 3, 2), "With one key its weight is 1: each output is memory @ W_v."),
         Rung("four queries, two memory tokens", arrays(4, 2, 3, 2, 5, 3), "n and m may differ either way. There is no causal mask: every query sees all of memory."),
         Rung("all sizes equal", arrays(3, 3, 3, 3, 3, 3), "With equal sizes an exchange of x and memory raises nothing. Queries come from x, keys and values from memory."),
@@ -328,6 +367,7 @@ def cross_attention(rng):
         Rung("a gap in memory, as many queries as memory tokens", (*arrays(4, 4, 3, 2, 5, 3), keep(1, 0, 1, 1)), "With n = m a mask on the wrong axis raises nothing. It belongs to the keys: the columns. Padding may stand anywhere, so use the mask entry by entry."),
         Rung("large scores", memory_scores(rng, 1000.0 + above), "exp(1000) is infinity. torch.softmax is safe for large scores; exp alone is not."),
         Rung("large scores of both signs", arrays(3, 4, 3, 2, 3, 2, size=60.0), "torch.softmax is safe for large scores; exp alone is not."),
+        Rung("20 memory tokens, scores near 40 000", memory_scores(rng, 40_000 + rng.random(20) * 3), "In float64 the result is right to 10⁻⁶ for scores of any size. Whatever turns them into float32 on the way loses that."),
         Rung("a score of exactly 0", (*memory_scores(rng, [1.0, 0.0, -1.0, 2.0]), keep(1, 1, 0, 1)), "A score of 0 is a score like any other. What is padded, memory_mask says, not the score."),
         Rung("a padded token with a score far above the others", (*memory_scores(rng, tall), tall < 3000), "A padded token must have no influence, however large its score. Block it before the softmax."),
         Rung("scores below −10 000", (*memory_scores(rng, deep), deep < 0), "A fill such as −1e4 lies above these scores, so the padded token wins. Use −∞."),
@@ -353,35 +393,41 @@ def find_the_bug(rng):
         Rung("a batch with heads, mask (n, m)", (*arrays(3, 4, 5, 2, (2, 2)), draw_mask(rng, 3, 4)), "The mask broadcasts over the leading axes."),
         Rung("a batch with heads, mask (B, 1, 1, m)", (*arrays(3, 4, 5, 2, (2, 3)), np.arange(4) < np.array([1, 3])[:, None, None, None]), "The mask broadcasts over heads and queries."),
         Rung("all sizes equal", (*arrays(3, 3, 3, 3, (3,)), draw_mask(rng, 3, 3)), "With equal sizes a wrong axis raises nothing. The keys are the last axis."),
-        Rung("blocked keys still get exactly 0", (*arrays(3, 4, 3, 2), draw_mask(rng, 3, 4)), "A blocked key has a weight that is small but not 0. Only one score takes no share at all.", share_of_blocked),
+        Rung("blocked keys still get exactly 0", (*arrays(3, 4, 3, 2), draw_mask(rng, 3, 4)), "A key that the mask blocks has weight exactly 0. Only one score takes no share at all.", share_of_blocked),
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 2), np.tri(2, 3, dtype=bool)), NEW_TENSORS, changes),
     ]  # fmt: skip
 
 
 def share_of_blocked(function, q, k, v, mask):
-    """1.0 if a key that the mask blocks has a weight other than 0, else 0.0."""
-    weights = np.asarray(function(q, k, v, mask)[1])
-    return float((weights[~np.broadcast_to(np.asarray(mask), weights.shape)] != 0).any())
+    """The result, and 1.0 if a key that the mask blocks has a weight other than 0, else 0.0."""
+    result = named(function(q, k, v, copy.deepcopy(mask)), ("output", "weights"))
+    weights = np.asarray(result["weights"])
+    share = (weights[~np.broadcast_to(np.asarray(mask), weights.shape)] != 0).any()
+    return {**result, "measure": float(share)}
 
 
 LADDERS = {
-    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean, as_tensor=True),
+    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean_tensor),
     "by_hand_row": Ladder(
         ("weights_sat", "output_sat"),
         entries=True,
-        advice="For the weights: three dot products, the scale, which keys are allowed, exponentials, their sum, division. "
-        "For the output: each row of X times its weight, added up.",
+        advice="Go through it again. Dot products, scale, mask, exponentials, their sum and a division lead to weights, and "
+        "each row of X times its weight, added up, to the output. Round at the end, to 3 decimals.",
     ),
     "masked_softmax": Ladder(("masked_softmax",), ("weights",), masked_softmax, tensors=True),
-    "causal_attention": Ladder(("causal_attention",), ("output", "weights"), causal_attention, tensors=True),
-    "padding_mask": Ladder(("padding_mask",), ("mask",), padding_mask, tensors=True, convert=boolean, as_tensor=True),
-    "causal_and_padding": Ladder(
-        ("causal_padding_mask",), ("mask",), causal_and_padding, tensors=True, convert=boolean, as_tensor=True
+    "causal_attention": Ladder(
+        ("causal_attention",), ("output", "weights"), causal_attention, tensors=True, convert=tensor
     ),
-    "lower_right": Ladder(("decoding_mask",), ("mask",), lower_right, convert=boolean, as_tensor=True),
+    "padding_mask": Ladder(("padding_mask",), ("mask",), padding_mask, tensors=True, convert=boolean_tensor),
+    "causal_and_padding": Ladder(
+        ("causal_padding_mask",), ("mask",), causal_and_padding, tensors=True, convert=boolean_tensor
+    ),
+    "lower_right": Ladder(("decoding_mask",), ("mask",), lower_right, convert=boolean_tensor),
     "first_leak": Ladder(("first_leak",), ("pair",), first_leak),
-    "convert_mask": Ladder(("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean, as_tensor=True),
-    "cross_attention": Ladder(("cross_attention",), ("output", "weights"), cross_attention, tensors=True),
+    "convert_mask": Ladder(("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean_tensor),
+    "cross_attention": Ladder(
+        ("cross_attention",), ("output", "weights"), cross_attention, tensors=True, convert=tensor
+    ),
     "find_the_bug": Ladder(("broken_masked_attention",), ("output", "weights"), find_the_bug, tensors=True),
 }
 
