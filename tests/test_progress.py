@@ -272,8 +272,8 @@ def test_the_record_that_the_damaged_ones_are_made_from_is_right(course):
 def test_a_record_is_written_whole_or_not_at_all(course, monkeypatch):
     grade(course, graded(1, one="passed"))
     before = sorted(path.name for path in (course / "grades").iterdir())
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("no room")))
-    with pytest.raises(OSError, match="no room"):
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no room")))
+    with pytest.raises(CourseError, match=r"progress\.json: cannot be written \(no room\)"):
         grade(course, graded(1, one="failed"))
     assert day(course, 1).done == 1
     assert sorted(path.name for path in (course / "grades").iterdir()) == before

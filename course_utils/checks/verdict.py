@@ -61,6 +61,7 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
         return Verdict("passed", 1.0, rungs=rungs)
     share = sum(held) / len(held) if find_ladder(day, grade_id).entries else 0.0
     given, wanted = pairs[held.index(False)]
+    gave = [outcome for outcome, _ in pairs]
     if all("error" in outcome for outcome, _ in pairs):
         if all(_is_unwritten(str(outcome["error"])) for outcome, _ in pairs):
             return Verdict("missing", 0.0, "Not written yet.", rungs=rungs)
@@ -68,11 +69,11 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
             return Verdict("error", 0.0, _explain(day, grade_id, given, wanted), rungs=rungs)
         raised = str(given["error"]).partition(":")[0] if hidden else given["error"]  # its text may hold the input
         why = "" if hidden else _why(day, grade_id, wanted)
-        relation = _relation(day, grade_id, [pair[0] for pair in pairs], expected, held, hidden)
+        relation = _relation(day, grade_id, gave, expected, held, hidden)
         message = f"On “{wanted['rung']}” {_failed(raised)} {why}".strip()
         return Verdict("error", 0.0, message, relation.name if relation else None, rungs)
     mistake = recognise(day, grade_id, evidence, expected, held)
-    relation = None if mistake else _relation(day, grade_id, [pair[0] for pair in pairs], expected, held, hidden)
+    relation = None if mistake else _relation(day, grade_id, gave, expected, held, hidden)
     message = mistake.message if mistake else _explain(day, grade_id, given, wanted)
     if hidden:
         kind = str(given.get("error", UNREADABLE)).partition(":")[0]  # its text may hold the input

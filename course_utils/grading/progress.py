@@ -22,6 +22,7 @@ from .feedback import feedback_place
 from .grade import Graded
 from .gradebook import ungraded
 from .report import untouched
+from .writing import write_whole
 
 
 def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
@@ -67,12 +68,7 @@ def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path
     except ValueError as error:
         days, said = {}, f"{path} {error}; it is kept as {_put_aside(path).name}, and a new one was started"
     record = {"schema": 1, "days": dict(sorted((days | new).items()))}
-    unfinished = folder / f".{RECORD}.{os.getpid()}.tmp"
-    try:
-        unfinished.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_whole(path, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     return said
 
 

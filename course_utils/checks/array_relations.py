@@ -1,0 +1,664 @@
+"""How wrong arrays relate to the right ones: a factor, a transpose, rows that do not sum to 1, one wrong corner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+
+NEAR = 2e-6  # relative to the largest number of an array: how well a relation must hold
+FLOAT32, FLOAT16, BFLOAT16 = 2.0**-24, 2.0**-11, 2.0**-8  # halves of a unit in the last place
+
+
+@dataclass(frozen=True)
+class Relation:
+    """name: as a class report lists it. message: a sentence or two for the learner."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rung with the names of its arguments."""
+
+    name: str
+    args: tuple
+    called: tuple[str, ...]
+    measured: bool
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One part of one result that is wrong: the rung, what was given, and what is right."""
+
+    rung: Step
+    given: np.ndarray
+    right: np.ndarray
+    others: Mapping[str, np.ndarray] = field(default_factory=dict)  # the other parts of the right result
+
+    @property
+    def alike(self) -> bool:
+        """Whether both have one shape."""
+        return self.given.shape == self.right.shape
+
+
+def same(a: np.ndarray, b: np.ndarray, near: float = NEAR) -> bool:
+    """Whether two arrays have one shape and the same numbers, but for rounding."""
+    if a.shape != b.shape:
+        return False
+    if not a.size:
+        return True
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
+        return False
+    scale = max(float(np.abs(b[finite]).max(initial=0.0)), 1e-9)
+    return bool((np.abs(a[finite] - b[finite]) <= near * scale).all())
+
+
+def telling(pairs: Sequence[Pair]) -> bool:
+    """Whether the arrays hold enough different numbers for a relation to be no accident."""
+    return sum(len(np.unique(pair.right.round(9))) for pair in pairs) >= 3
+
+
+# Whole arrays: what was done to the right one -----------------------------------------------------------------------
+
+
+def _all_same(pairs: Sequence[Pair], made: Callable[[Pair], np.ndarray | None]) -> bool:
+    found = [made(pair) for pair in pairs]
+    return all(array is not None and same(pair.given, array) for pair, array in zip(pairs, found, strict=True))
+
+
+def rounding(pairs: Sequence[Pair]) -> Relation | None:
+    """Right to the precision of a narrower type, or to some decimals."""
+    if not all(pair.alike and np.isfinite(pair.given).all() for pair in pairs):
+        return None
+    off = max(_distance(pair) for pair in pairs)
+    if off <= 40 * FLOAT32:
+        message = "Right to the rounding of float32, and no further: somewhere on the way a number is kept in float32."
+        return Relation("computed in float32", message)
+    for decimals in range(7):
+        for name, cut in (("rounded", np.round), ("cut off", lambda x, n: np.trunc(x * 10**n) / 10**n)):
+            if all(same(pair.given, cut(pair.right, decimals), 1e-7) for pair in pairs) and telling(pairs):
+                to = f"to {decimals} decimals" if decimals else "to whole numbers"
+                return Relation(f"{name} {to}", f"Right, but {name} {to}. Return the numbers as they are.")
+    for name, narrow, unit in (("float16", _as_float16, FLOAT16), ("bfloat16", _as_bfloat16, BFLOAT16)):
+        if off <= 40 * unit and all(same(narrow(pair.given), pair.given, 1e-7) for pair in pairs):
+            return Relation(f"rounded to {name}", f"Every number was rounded to {name}.")
+    if off <= 2e-3 and telling(pairs):
+        return Relation("nearly right", "Nearly right everywhere: no number is off by more than 0.2 % of the largest.")
+    return None
+
+
+def _distance(pair: Pair) -> float:
+    scale = max(float(np.abs(pair.right).max(initial=0.0)), 1e-30)
+    return float(np.abs(pair.given - pair.right).max(initial=0.0)) / scale
+
+
+def _as_float16(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float16).astype(float)
+
+
+def _as_bfloat16(x: np.ndarray) -> np.ndarray:
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + 0x8000) & 0xFFFF0000).astype(np.uint32).view(np.float32).astype(float)
+
+
+def _copied(pairs: Sequence[Pair]) -> Relation | None:
+    """An argument, or another part of the result, in its place."""
+    for i in range(max((len(pair.rung.args) for pair in pairs), default=0)):
+        if _all_same(pairs, lambda pair, i=i: argument(pair.rung, i)) and telling(pairs):
+            called = pairs[0].rung.called[i]
+            return Relation(f"{called} as it came", f"This is {called}, as it was passed in.")
+    for name in pairs[0].others:
+        if _all_same(pairs, lambda pair, name=name: pair.others.get(name)) and telling(pairs):
+            return Relation(f"{name} in its place", f"What stands here is {name}. Mind the order of what you return.")
+    return None
+
+
+def argument(rung: Step, i: int) -> np.ndarray | None:
+    try:
+        array = np.asarray(rung.args[i], dtype=float)
+    except (TypeError, ValueError, IndexError):
+        return None
+    return array if array.ndim else None
+
+
+def _monotone(pairs: Sequence[Pair]) -> Relation | None:
+    """The right numbers, sent through a function."""
+    for name, function, message in FUNCTIONS:
+        if _all_same(pairs, lambda pair, f=function: f(pair.right)) and telling(pairs):
+            return Relation(name, message)
+    return None
+
+
+def _one_hot(x: np.ndarray) -> np.ndarray | None:
+    if x.ndim == 0 or x.shape[-1] < 2:
+        return None
+    best = np.zeros_like(x)
+    np.put_along_axis(best, x.argmax(-1)[..., None], 1.0, -1)
+    return best
+
+
+FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
+    ("opposite sign", lambda x: -x, "Every number has the opposite sign."),
+    ("the other way round", lambda x: 1 - x, "Every number x is 1 − x here: what is to be 1 is 0."),
+    ("squared", np.square, "Every number is the square of the right one."),
+    ("square root taken", np.sqrt, "Every number is the square root of the right one."),
+    (
+        "not squared, or a root too much",
+        lambda x: np.sign(x) * np.sqrt(np.abs(x)),
+        "Every number is the root of the right one.",
+    ),
+    ("reciprocal", lambda x: 1 / x, "Every number is 1 over the right one."),
+    ("logarithm taken", np.log, "Every number is the natural logarithm of the right one."),
+    ("logarithm to base 2", np.log2, "Every number is the logarithm to base 2 of the right one."),
+    ("exponential taken", np.exp, "Every number is e to the power of the right one."),
+    ("absolute value taken", np.abs, "Every number is right but for its sign: all are positive."),
+    ("negatives set to 0", lambda x: np.maximum(x, 0), "Negative numbers have become 0; the others are right."),
+    ("all weight on the best", _one_hot, "The largest entry of each row has become 1 and all others 0."),
+)
+
+
+def _arranged(pairs: Sequence[Pair]) -> Relation | None:
+    """The right numbers at other places, or in another shape."""
+    for name, made, message in ARRANGEMENTS:
+        if _all_same(pairs, lambda pair, f=made: _tried(f, pair)) and telling(pairs):
+            return Relation(name, message)
+    return None
+
+
+def _tried(made: Callable[[Pair], np.ndarray], pair: Pair) -> np.ndarray | None:
+    try:
+        return made(pair)
+    except (ValueError, IndexError):
+        return None
+
+
+ARRANGEMENTS: tuple[tuple[str, Callable, str], ...] = (
+    (
+        "transposed",
+        lambda p: np.swapaxes(p.right, -1, -2),
+        "This is the right result transposed: rows and columns have changed places.",
+    ),
+    (
+        "all axes reversed",
+        lambda p: np.transpose(p.right),
+        "This is the right result with all axes reversed, as .T does.",
+    ),
+    ("first two axes swapped", lambda p: np.swapaxes(p.right, 0, 1), "The first two axes have changed places."),
+    (
+        "second and third axis swapped",
+        lambda p: np.swapaxes(p.right, 1, 2),
+        "The second and the third axis have changed places.",
+    ),
+    (
+        "an axis of length 1 too many",
+        lambda p: p.right.reshape(p.given.shape) if p.given.ndim > p.right.ndim else None,
+        "The numbers are right, but there is an axis too many.",
+    ),
+    (
+        "an axis too few",
+        lambda p: p.right.reshape(p.given.shape) if p.given.ndim < p.right.ndim else None,
+        "The numbers are right, but an axis is missing.",
+    ),
+    (
+        "another shape",
+        lambda p: p.right.reshape(p.given.shape) if not p.alike else None,
+        "The numbers are right and in order, but in another shape.",
+    ),
+    ("rows backwards", lambda p: np.flip(p.right, -1), "Every row stands backwards."),
+    ("rows in reverse order", lambda p: np.flip(p.right, -2), "The rows are right, but in reverse order."),
+    ("first axis backwards", lambda p: np.flip(p.right, 0), "Along the first axis everything stands backwards."),
+    (
+        "shifted by one to the right",
+        lambda p: np.roll(p.right, 1, -1),
+        "Every row is shifted by one place, its end put in front.",
+    ),
+    (
+        "shifted by one to the left",
+        lambda p: np.roll(p.right, -1, -1),
+        "Every row is shifted by one place, its beginning put at the end.",
+    ),
+    ("rows shifted by one", lambda p: np.roll(p.right, 1, -2), "All rows stand one place too low."),
+    ("rows shifted back by one", lambda p: np.roll(p.right, -1, -2), "All rows stand one place too high."),
+    (
+        "first one for all",
+        lambda p: np.broadcast_to(p.right[:1], p.right.shape),
+        "What is right for the first entry of the first axis stands for all of them.",
+    ),
+    (
+        "last one for all",
+        lambda p: np.broadcast_to(p.right[-1:], p.right.shape),
+        "What is right for the last entry of the first axis stands for all of them.",
+    ),
+    (
+        "first row for all",
+        lambda p: np.broadcast_to(p.right[..., :1, :], p.right.shape),
+        "The first row stands for all rows.",
+    ),
+    (
+        "last row for all",
+        lambda p: np.broadcast_to(p.right[..., -1:, :], p.right.shape),
+        "The last row stands for all rows.",
+    ),
+    ("only the first", lambda p: p.right[0], "Only the first entry of the first axis is there."),
+    ("only the last", lambda p: p.right[-1], "Only the last entry of the first axis is there."),
+    ("the last row only", lambda p: p.right[..., -1:, :], "Only the last row is there."),
+    ("the first row only", lambda p: p.right[..., :1, :], "Only the first row is there."),
+    ("the last entry missing", lambda p: p.right[..., :-1], "The last entry of each row is missing."),
+    ("the first entry missing", lambda p: p.right[..., 1:], "The first entry of each row is missing."),
+    ("the last row missing", lambda p: p.right[..., :-1, :], "The last row is missing."),
+    ("the first row missing", lambda p: p.right[..., 1:, :], "The first row is missing."),
+    ("the last of all missing", lambda p: p.right[:-1], "The last entry is missing."),
+    ("the first of all missing", lambda p: p.right[1:], "The first entry is missing."),
+    ("summed over the first axis", lambda p: p.right.sum(0), "This is the right result added up over its first axis."),
+    (
+        "averaged over the first axis",
+        lambda p: p.right.mean(0),
+        "This is the mean of the right result over its first axis.",
+    ),
+    ("summed over the last axis", lambda p: p.right.sum(-1), "This is the right result added up over its last axis."),
+    (
+        "averaged over the last axis",
+        lambda p: p.right.mean(-1),
+        "This is the mean of the right result over its last axis.",
+    ),
+    ("summed over all", lambda p: np.asarray(p.right.sum()), "This is the sum of the right result."),
+    ("averaged over all", lambda p: np.asarray(p.right.mean()), "This is the mean of the right result."),
+    ("a running sum", lambda p: np.cumsum(p.right, -1), "Every entry is the sum of the right ones up to it."),
+    ("a running sum of rows", lambda p: np.cumsum(p.right, -2), "Every row is the sum of the right ones up to it."),
+    ("another order", lambda p: _sorted_as(p), "These are the right numbers in another order."),
+)
+
+
+def _sorted_as(pair: Pair) -> np.ndarray | None:
+    """What was given, if it holds the right numbers in another order."""
+    if pair.given.size != pair.right.size or pair.given.size < 2:
+        return None
+    return pair.given if same(np.sort(pair.given, axis=None), np.sort(pair.right, axis=None)) else None
+
+
+# Numbers: a factor, a term ------------------------------------------------------------------------------------------
+
+
+def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
+    """All numbers too large by one factor: a constant, or made of sizes and whole arguments."""
+    factors = [_ratio(pair) for pair in pairs]
+    if any(factor is None for factor in factors) or not (telling(pairs) or len(pairs) > 1):
+        return None
+    if made := _expression(pairs, factors):
+        return Relation(f"times {made}", f"Every number is {made} times the right one.")
+    if not all(telling([pair]) for pair in pairs):
+        return None
+    worst = max(factors, key=lambda factor: abs(math.log(abs(factor))))
+    said = f"On “{pairs[factors.index(worst)].rung.name}” every number is {worst:.4g} times the right one"
+    return Relation("a factor", f"{said}; on the other steps it is one factor too, another one.")
+
+
+def _ratio(pair: Pair) -> float | None:
+    if not pair.alike or not pair.right.size:
+        return None
+    place = np.unravel_index(np.abs(pair.right).argmax(), pair.right.shape) if pair.right.ndim else ()
+    factor = float(pair.given[place] / pair.right[place])
+    fine = math.isfinite(factor) and factor != 0 and same(pair.given, factor * pair.right)
+    return factor if fine else None
+
+
+def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
+    """All numbers too large or too small by one term."""
+    terms = [_difference(pair) for pair in pairs]
+    if any(term is None for term in terms) or len(pairs) < 2:
+        return None
+    for sign, short in ((1, False), (-1, True)):
+        if made := _expression(pairs, [sign * term for term in terms]):
+            how = "too small" if short else "too large"
+            return Relation(f"{how} by {made}", f"Every number is {how} by {made}.")
+    return None
+
+
+def _difference(pair: Pair) -> float | None:
+    if not pair.alike or not pair.right.size:
+        return None
+    term = float((pair.given - pair.right).reshape(-1)[0])
+    fine = math.isfinite(term) and term != 0 and same(pair.given, pair.right + term)
+    return term if fine else None
+
+
+def _expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
+    """A constant, or a constant times powers of sizes and arguments, that gives the values; else empty."""
+    if _near_all(values, [values[0]] * len(values)):
+        return _number(values[0])
+    known = _quantities(pairs)
+    for powers in _exponents(list(known)):
+        made = np.prod([np.power(known[name], power) for name, power in powers], axis=0)
+        left = np.asarray(values) / made
+        constant = float(left[0])
+        if _near_all(left, [constant] * len(left)) and _is_plain(constant):
+            return _product(constant, powers)
+    return ""
+
+
+POWERS = (1, -1, 0.5, -0.5, 2, -2)
+SUPERSCRIPTS = {1: "", 2: "²"}
+
+
+def _exponents(names: Sequence[str]) -> Iterator[tuple[tuple[str, float], ...]]:
+    """The powers to try, simple ones first: one or two of any kind, then products of up to four."""
+    for many, kinds in ((1, POWERS), (2, POWERS), (3, (1, 2)), (4, (1,))):
+        for chosen in combinations(names[:8], many):
+            for powers in product(kinds, repeat=many):
+                yield tuple(zip(chosen, powers, strict=True))
+
+
+def _is_plain(constant: float) -> bool:
+    """Whether a constant is one that people write: 2, 1/4, 12."""
+    near = Fraction(abs(constant)).limit_denominator(16)
+    return near.numerator <= 64 and bool(near) and math.isclose(float(near), abs(constant), rel_tol=1e-5)
+
+
+def _near_all(values: Sequence[float], others: Sequence[float]) -> bool:
+    return all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(values, others, strict=True))
+
+
+def _product(constant: float, powers: Sequence[tuple[str, float]]) -> str:
+    above = [_power(name, power) for name, power in powers if power > 0]
+    below = [_power(name, -power) for name, power in powers if power < 0]
+    if not math.isclose(constant, 1, rel_tol=1e-5) or not above:
+        above.insert(0, _number(constant))
+    text = " · ".join(above)
+    return f"{text} / ({' · '.join(below)})" if len(below) > 1 else f"{text} / {below[0]}" if below else text
+
+
+def _power(name: str, power: float) -> str:
+    return f"√{name}" if power == 0.5 else f"{name}{SUPERSCRIPTS[power]}"
+
+
+def _number(x: float) -> str:
+    """A number as people write it: 3, 1/3, √2, 0.2887."""
+    for value, form in ((x, "{}"), (x * abs(x), "√{}")):
+        near = Fraction(abs(value)).limit_denominator(64)
+        if near and math.isclose(float(near), abs(value), rel_tol=1e-6):
+            text = str(near) if form == "{}" or near.denominator == 1 else f"({near})"
+            return ("−" if x < 0 else "") + form.format(text)
+    return f"{x:.5g}".replace("-", "−")
+
+
+def _quantities(pairs: Sequence[Pair]) -> dict[str, list[float]]:
+    """What a factor may be made of, by name, a value each pair: whole arguments and lengths of axes of arguments."""
+    found: dict[str, list[float]] = {}
+    for i in range(min(len(pair.rung.args) for pair in pairs)):
+        args, called = [pair.rung.args[i] for pair in pairs], pairs[0].rung.called[i]
+        if all(isinstance(arg, (int, float)) and not isinstance(arg, bool) and arg > 0 for arg in args):
+            found[called] = [float(arg) for arg in args]
+            continue
+        arrays = [argument(pair.rung, i) for pair in pairs]
+        if any(array is None for array in arrays):
+            continue
+        for axis in (-1, -2, -3, -4):
+            if all(array.ndim >= -axis and array.shape[axis] for array in arrays):
+                found[f"{called}.shape[{axis}]".replace("-", "−")] = [float(a.shape[axis]) for a in arrays]
+    found = {name: values for name, values in found.items() if len(set(values)) > 1}
+    return dict(sorted(found.items(), key=lambda quantity: ".shape" in quantity[0]))
+
+
+# Rows ---------------------------------------------------------------------------------------------------------------
+
+
+def _rows(pairs: Sequence[Pair]) -> Relation | None:
+    """What holds of rows that are to sum to 1, or row by row."""
+    if not all(pair.alike and pair.right.ndim for pair in pairs):
+        return None
+    sums_to_one = all(np.allclose(pair.right.sum(-1), 1, atol=1e-6) for pair in pairs)
+    if sums_to_one and not any(np.allclose(pair.given.sum(-1), 1, atol=1e-5) for pair in pairs):
+        return _rows_that_do_not_sum(pairs)
+    if sums_to_one and all((pair.given >= 0).all() for pair in pairs):
+        if sharper := _sharper(pairs):
+            return sharper
+        if all(np.allclose(pair.given, 1 / pair.given.shape[-1], atol=1e-6) for pair in pairs) and telling(pairs):
+            return Relation("uniform rows", "All entries of a row are equal: the scores do not matter.")
+    for name, message, less in (
+        ("a factor for each row", "Every row is a multiple of the right one, each with a factor of its own.", _ratio),
+        ("a term for each row", "Every row is the right one plus a number of its own.", _difference),
+    ):
+        if _row_by_row(pairs, less):
+            return Relation(name, message)
+    return None
+
+
+def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
+    square_or_more = [pair for pair in pairs if pair.given.ndim >= 2]
+    if square_or_more and all(np.allclose(pair.given.sum(-2), 1, atol=1e-5) for pair in square_or_more):
+        message = "Rows are to sum to 1, and here the columns do: the normalising runs along the wrong axis."
+        return Relation("columns sum to 1, not rows", message)
+    if all(np.allclose(pair.given.sum(), 1, atol=1e-5) for pair in pairs if pair.given.ndim >= 2) and square_or_more:
+        message = "Each row is to sum to 1, and here all rows together do: the sum runs over the whole array."
+        return Relation("everything sums to 1, not each row", message)
+    worst = max(pairs, key=lambda pair: np.nan_to_num(np.abs(pair.given.sum(-1) - 1)).max())
+    total = worst.given.sum(-1).reshape(-1)
+    total = total[np.nan_to_num(np.abs(total - 1)).argmax()]
+    said = f"Each row is to sum to 1; on “{worst.rung.name}” one sums to {total:.4g}."
+    return Relation("rows do not sum to 1", said)
+
+
+def _sharper(pairs: Sequence[Pair]) -> Relation | None:
+    """Rows that are the softmax of the right scores times a factor: the logarithms are the right ones, stretched."""
+    factors = []
+    for pair in pairs:
+        right, given = pair.right.reshape(-1, pair.right.shape[-1]), pair.given.reshape(-1, pair.right.shape[-1])
+        fine = (right > 1e-12) & (given > 1e-12)
+        x, y = (np.where(fine, np.log(np.where(fine, each, 1.0)), np.nan) for each in (right, given))
+        x, y = (each - np.nanmean(each, axis=-1, keepdims=True) for each in (x, y))
+        usable = np.isfinite(x) & np.isfinite(y)
+        if (x[usable] ** 2).sum() < 1e-12:
+            continue
+        factor = float((x[usable] * y[usable]).sum() / (x[usable] ** 2).sum())
+        if not np.allclose(y[usable], factor * x[usable], atol=1e-4 * max(1.0, float(np.abs(y[usable]).max()))):
+            return None
+        factors.append((pair, factor))
+    if not factors or sum(pair.right.size for pair, _ in factors) < 4 or any(factor <= 0 for _, factor in factors):
+        return None
+    made = _expression([pair for pair, _ in factors], [factor for _, factor in factors])
+    if made:
+        return Relation(f"scores times {made}", f"These are the rows for scores that are {made} times the right ones.")
+    pair, factor = max(factors, key=lambda each: abs(math.log(each[1])))
+    said = f"These are the rows for scores times some factor, {factor:.4g} on “{pair.rung.name}”."
+    return Relation("scores times a factor", said)
+
+
+def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> bool:
+    rows = [
+        Pair(pair.rung, mine, wanted)
+        for pair in pairs
+        if pair.right.ndim >= 2 and pair.right.shape[-1] > 1
+        for mine, wanted in zip(
+            pair.given.reshape(-1, pair.given.shape[-1]), pair.right.reshape(-1, pair.right.shape[-1]), strict=True
+        )
+    ]
+    return len(rows) > 2 and telling(rows) and all(same(r.given, r.right) or less(r) is not None for r in rows)
+
+
+# Which entries are wrong --------------------------------------------------------------------------------------------
+
+
+def _where_wrong(pairs: Sequence[Pair]) -> Relation | None:
+    """Right but for some entries, which are told by their places or by what stands there."""
+    if not all(pair.alike and pair.right.ndim and pair.right.size > 1 for pair in pairs):
+        return None
+    right = [np.isclose(p.given, p.right, rtol=0, atol=NEAR * max(float(np.abs(p.right).max()), 1e-9)) for p in pairs]
+    if not all(ok.any() for ok in right):
+        return None
+    if all({*np.unique(pair.right), *np.unique(pair.given)} <= {0.0, 1.0} for pair in pairs) and (
+        found := _of_a_mask(pairs)
+    ):
+        return found
+    for name, message, place in PLACES:
+        if all(_only_there(ok, place) for ok in right):
+            return Relation(name, message)
+    for name, what, test in (
+        ("some entries are 0", "are 0 and should not be", lambda p, ok: (p.given[~ok] == 0).all()),
+        ("some entries are not 0", "are to be 0 and are not", lambda p, ok: (p.right[~ok] == 0).all()),
+        ("some entries are missing", "are no finite numbers", lambda p, ok: (~np.isfinite(p.given[~ok])).all()),
+        ("some signs are wrong", "have the wrong sign", lambda p, ok: np.allclose(p.given[~ok], -p.right[~ok])),
+    ):
+        if all(test(pair, ok) for pair, ok in zip(pairs, right, strict=True)):
+            pair, ok = pairs[0], right[0]
+            first = ", ".join(map(str, np.argwhere(~ok)[0]))
+            said = f"Right but for entries that {what}: on “{pair.rung.name}” the first is [{first}]."
+            return Relation(name, said)
+    return None
+
+
+def _only_there(ok: np.ndarray, wrong: Callable[[np.ndarray], np.ndarray | None]) -> bool:
+    """Whether the entries that are wrong are at these places and nowhere else, and some others are right."""
+    places = wrong(ok)
+    return places is not None and bool((~ok[places]).any()) and bool(ok[~places].all()) and bool((~places).any())
+
+
+def _along(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
+    def places(ok: np.ndarray) -> np.ndarray | None:
+        if ok.ndim < -axis or ok.shape[axis] < 2:
+            return None
+        found = np.zeros(ok.shape, bool)
+        np.moveaxis(found, axis, 0)[entries] = True
+        return found
+
+    return places
+
+
+def _triangle(upper: bool) -> Callable[[np.ndarray], np.ndarray | None]:
+    def places(ok: np.ndarray) -> np.ndarray | None:
+        if ok.ndim < 2 or min(ok.shape[-2:]) < 2:
+            return None
+        every = np.ones(ok.shape, bool)
+        return np.triu(every, 1) if upper else np.tril(every, -1)
+
+    return places
+
+
+def _first_axis(entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
+    def places(ok: np.ndarray) -> np.ndarray | None:
+        if ok.ndim < 3 or ok.shape[0] < 2:
+            return None
+        found = np.zeros(ok.shape, bool)
+        found[entries] = True
+        return found
+
+    return places
+
+
+PLACES: tuple[tuple[str, str, Callable], ...] = (
+    ("the first row only is wrong", "Only the first row is wrong.", _along(-2, slice(0, 1))),
+    ("the last row only is wrong", "Only the last row is wrong.", _along(-2, slice(-1, None))),
+    ("the first column only is wrong", "Only the first entry of rows is wrong.", _along(-1, slice(0, 1))),
+    ("the last column only is wrong", "Only the last entry of rows is wrong.", _along(-1, slice(-1, None))),
+    ("right for the first row only", "Only the first row is right.", _along(-2, slice(1, None))),
+    ("right for the last row only", "Only the last row is right.", _along(-2, slice(None, -1))),
+    ("right for the first column only", "Only the first entry of each row is right.", _along(-1, slice(1, None))),
+    ("right for the last column only", "Only the last entry of each row is right.", _along(-1, slice(None, -1))),
+    ("right for the first batch only", "Only the first entry of the first axis is right.", _first_axis(slice(1, None))),
+    ("right for the last batch only", "Only the last entry of the first axis is right.", _first_axis(slice(None, -1))),
+    ("wrong above the diagonal", "Everything is right but for entries above the diagonal.", _triangle(True)),
+    ("wrong below the diagonal", "Everything is right but for entries below the diagonal.", _triangle(False)),
+)
+
+
+def _of_a_mask(pairs: Sequence[Pair]) -> Relation | None:
+    """A mask of 0 and 1: a diagonal at another place, or too much or too little of it."""
+    for k in (-2, -1, 1, 2):
+        if all(p.right.ndim >= 2 and same(p.given, _moved(p.right, k)) for p in pairs):
+            how = "later" if k > 0 else "earlier"
+            return Relation(
+                f"edge {abs(k)} {how}", f"Each row changes from True to False {abs(k)} place(s) {how} than it should."
+            )
+    more, less = (all((sign * (p.given - p.right) >= 0).all() for p in pairs) for sign in (1, -1))
+    if more or less:
+        said = (
+            "is True where it should be, and elsewhere too"
+            if more
+            else "is True only where it should be, but too seldom"
+        )
+        pair = pairs[0]
+        first = ", ".join(map(str, np.argwhere(pair.given != pair.right)[0]))
+        name = "True too often" if more else "True too seldom"
+        return Relation(name, f"The mask {said}: on “{pair.rung.name}” [{first}] is the first entry to differ.")
+    return None
+
+
+def _moved(mask: np.ndarray, k: int) -> np.ndarray:
+    """A mask whose rows begin with True, with k more of it in each."""
+    counts = np.clip(mask.sum(-1) + k, 0, mask.shape[-1])
+    return (np.arange(mask.shape[-1]) < counts[..., None]).astype(float)
+
+
+def _same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
+    """A result that does not depend on what is asked."""
+    if len({pair.right.tobytes() for pair in pairs}) < 2 and not telling(pairs):
+        return None
+    if all((pair.given == 0).all() for pair in pairs):
+        return Relation("all zeros", "All numbers are 0.")
+    first = pairs[0].given
+    if len(pairs) > 2 and all(same(pair.given, first) for pair in pairs):
+        return Relation("always the same", "The result is the same whatever is passed in.")
+    return None
+
+
+def _shaped(pairs: Sequence[Pair]) -> Relation | None:
+    """Another shape than the right one, on every rung in the same way."""
+    for name, message, test in SHAPES:
+        if all(not pair.alike and test(pair.given.shape, pair.right.shape) for pair in pairs):
+            return Relation(name, message)
+    return None
+
+
+def _one_axis_differs(given: tuple, right: tuple) -> bool:
+    return len(given) == len(right) and sum(a != b for a, b in zip(given, right, strict=True)) == 1
+
+
+SHAPES: tuple[tuple[str, str, Callable[[tuple, tuple], bool]], ...] = (
+    ("shape transposed", "The shape is the right one with its axes in reverse order.", lambda a, b: a == b[::-1]),
+    (
+        "last two axes swapped in the shape",
+        "The last two lengths of the shape are swapped.",
+        lambda a, b: _swapped(a, b),
+    ),
+    (
+        "axes of length 1 too many",
+        "The shape has axes of length 1 that should not be there.",
+        lambda a, b: _no_ones(a, b),
+    ),
+    ("axes of length 1 missing", "The shape lacks axes of length 1.", lambda a, b: _no_ones(b, a)),
+    ("an array for a number", "One number is wanted, and this is an array.", lambda a, b: not b),
+    ("a number for an array", "An array is wanted, and this is one number.", lambda a, b: not a),
+    ("an axis too many", "The result has an axis too many.", lambda a, b: len(a) == len(b) + 1),
+    ("an axis too few", "The result has an axis too few.", lambda a, b: len(a) == len(b) - 1),
+    ("another number of axes", "The result has another number of axes.", lambda a, b: len(a) != len(b)),
+    ("one axis of another length", "One axis of the result has the wrong length.", _one_axis_differs),
+    ("axes of other lengths", "The axes of the result have the wrong lengths.", lambda a, b: len(a) == len(b)),
+)
+
+
+def _swapped(given: tuple, right: tuple) -> bool:
+    return len(right) > 1 and given == (*right[:-2], right[-1], right[-2])
+
+
+def _no_ones(given: tuple, right: tuple) -> bool:
+    return [n for n in given if n != 1] == [n for n in right if n != 1] and len(given) > len(right)
+
+
+LOOKS: tuple[Callable[[Sequence[Pair]], Relation | None], ...] = (
+    rounding,
+    _same_everywhere,
+    _copied,
+    _monotone,
+    _by_a_factor,
+    _arranged,
+    _by_a_term,
+    _where_wrong,
+    _rows,
+    _shaped,
+)
