@@ -487,7 +487,15 @@ def test_an_earlier_slip_costs_a_later_exercise_nothing():
 
 
 def test_pytorchs_layer_inside_the_class_is_no_answer():
-    cell = "class MultiHead(nn.Module):\n    def __init__(self, d, h):\n        self.a = nn.MultiheadAttention(d, h)\n"
-    _, verdict = examine(4, "multi_head", {"In": [cell], "MultiHead": day4.AsInTheLesson})
+    class MultiHead(day4.AsInTheLesson):
+        def __init__(self, d_model, n_heads):
+            super().__init__(d_model, n_heads)
+            self.inside = torch.nn.MultiheadAttention(d_model, n_heads)
+
+        def forward(self, x, mask=None):
+            self.inside.double()(x.double(), x.double(), x.double())
+            return super().forward(x, mask)
+
+    _, verdict = examine(4, "multi_head", {"MultiHead": MultiHead})
     assert verdict.status == "forbidden"
-    assert "MultiheadAttention" in verdict.message
+    assert "MultiheadAttention" in verdict.message or "multi_head_attention_forward" in verdict.message

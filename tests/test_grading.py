@@ -82,13 +82,19 @@ def test_an_emptied_answer_cell_is_missing(tmp_path, blank):
     assert set(outcome(graded).values()) == {"missing"}
 
 
-def test_a_forbidden_call_brought_by_another_answer_costs_the_exercise_that_uses_it(tmp_path):
+def test_a_forbidden_call_brought_by_another_answer_costs_the_exercise_that_makes_it(tmp_path):
     answers = {
         "scores": "from torch.nn.functional import scaled_dot_product_attention as lib\n"
         "def scores(Q, K):\n    return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]",
         "self_attention": "def self_attention(x, W_q, W_k, W_v):\n    return lib(x @ W_q, x @ W_k, x @ W_v), None",
     }
     assert outcome(grade_notebook(submission(tmp_path, answers))) == {"self_attention": "forbidden"}
+
+
+def test_a_thread_that_one_answer_leaves_costs_the_others_nothing(tmp_path):
+    leaves = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    scores = "def scores(Q, K):\n    return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]"
+    assert outcome(grade_notebook(submission(tmp_path, {"scores": leaves + scores}))) == {}
 
 
 def test_asking_for_input_is_an_error_and_not_an_answer_still_to_come(tmp_path):
@@ -262,8 +268,10 @@ def test_the_kernel_gets_no_answers(tmp_path):
         "course_utils/__init__.py",
         "course_utils/checks/__init__.py",
         "course_utils/checks/evidence.py",
+        "course_utils/checks/forbidden.py",
         "course_utils/checks/inputs/__init__.py",
         *(f"course_utils/checks/inputs/day{day}.py" for day in days_with_exercises()),
+        "course_utils/checks/recording.py",
         "warm.py",
     ]
 
@@ -300,7 +308,10 @@ HOSTILE = {
         "killed",
     ),
     "soft_lookup": ("def soft_lookup(query, keys, values, temperature):\n    return (", "error"),
-    "self_attention": ("from torch.nn.functional import scaled_dot_product_attention", "forbidden"),
+    "self_attention": (
+        "def self_attention(x, *W):\n    return torch.nn.functional.scaled_dot_product_attention(x, x, x), x",
+        "forbidden",
+    ),
 }
 
 

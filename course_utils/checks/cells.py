@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import symtable
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .source import NO_PYTHON, used_names
-
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 LARGEST_CELL = 20_000  # characters; an answer takes a few hundred
 BROUGHT = "# from other cells of the notebook, since the answer uses it:\n"
 TRANSPARENT = ("time", "capture", "prun")  # magics on top of a cell that run it as it is
@@ -111,6 +111,22 @@ def _binds(node: ast.AST) -> Iterable[str]:
             yield from _binds(child)
 
 
+def used_names(source: str) -> set[str]:
+    """The names that a cell takes from other cells or from its own top level; roughly, if it is no Python."""
+    source = plain(source)
+    try:
+        tables = [symtable.symtable(source, "cell", "exec")]
+    except NO_PYTHON:
+        return set(re.findall(r"\w+", source))
+    found = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        top = table.get_type() == "module"
+        found |= {each.get_name() for each in table.get_symbols() if each.is_referenced() and (top or each.is_global())}
+    return found
+
+
 def defines(source: str, names: Collection[str]) -> bool:
     """Whether a cell defines all of these names."""
     bound = {name for statement in statements(source) for name in statement.binds}
@@ -187,8 +203,9 @@ def modules_not_graded(source: str) -> list[str]:
     found: dict[str, None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= dict.fromkeys(alias.name.partition(".")[0] for alias in node.names)
+            found |= dict.fromkeys(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found[(node.module or ".").partition(".")[0] if not node.level else "."] = None
-    there = {*PACKAGES, *sys.stdlib_module_names, "course_utils"} - {"multiprocessing"}
-    return [name for name in found if name not in there]
+            found[(node.module or ".") if not node.level else "."] = None
+    there = {*PACKAGES, *sys.stdlib_module_names} - {"multiprocessing"}
+    names = [name if name.startswith("course_utils") else name.partition(".")[0] or "." for name in found]
+    return [name for name in dict.fromkeys(names) if name not in there and not name.startswith("course_utils.checks")]

@@ -7,7 +7,6 @@ sends evidence, and whoever holds the answers compares.
 from __future__ import annotations
 
 import copy
-import re
 import sys
 import threading
 import traceback
@@ -15,15 +14,16 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from .recording import IN_A_CELL, Recording, install
+
 MIME = "application/vnd.course.evidence+json"
 LARGEST_RESULT = 10_000
-IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
 UNREADABLE = "unreadable"
 UNWRITTEN = "your code goes here"  # what the stub of an answer says
 NOT_FILLED_IN = "is not filled in"
@@ -59,7 +59,8 @@ class Ladder:
     names: what the answer cell must define. returns: the parts of one result, in order. rungs: makes the rungs from
     a random generator. tensors: the answer is given its arrays as tensors. convert: makes an array of a part that is
     none, or raises TypeError. entries: the names are numbers worked out by hand, and each is a rung of its own.
-    advice: what to say of an entry that is not right.
+    advice: what to say of an entry that is not right. forbidden: what an answer may not call, by a part of its name in
+    lower case, or may not do (see `recording.DOORS`), and why.
     """
 
     names: tuple[str, ...]
@@ -69,6 +70,7 @@ class Ladder:
     convert: Callable[[Any], Any] | None = None
     entries: bool = False
     advice: str = ""
+    forbidden: Mapping[str, str] = field(default_factory=dict)
 
 
 def gather(
@@ -79,10 +81,17 @@ def gather(
     namespace: where the answer's names are found. hidden: use the hidden inputs. arrays: give NumPy arrays also where
     the ladder says tensors; the references and mistakes take both, and a grader need not load torch.
     Returns {"exercise", "hidden", "outcomes"}; an outcome has "rung" and either "values", a dict from part to
-    {"shape", "numbers"}, or "error". Raises KeyError for an unknown exercise.
+    {"shape", "numbers"}, or "error". Where a forbidden call was made there is also "called" (see `Recording.found`).
+    Nothing is recorded of arrays. Raises KeyError for an unknown exercise.
     """
-    outcomes = [attempt() for attempt in attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays)]
-    return {"exercise": grade_id, "hidden": hidden, "outcomes": outcomes}
+    tries = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays)
+    forbidden = find_ladder(day, grade_id).forbidden
+    evidence = {"exercise": grade_id, "hidden": hidden}
+    if arrays or not forbidden:
+        return evidence | {"outcomes": [attempt() for attempt in tries]}
+    with Recording(forbidden) as recording:
+        evidence["outcomes"] = [attempt() for attempt in tries]
+    return evidence | ({"called": recording.found} if recording.found else {})
 
 
 def attempts(
@@ -99,16 +108,28 @@ def attempts(
 
 
 def checks_for(day: int) -> Callable[..., None]:
-    """The `check` of a grading kernel: it displays evidence and knows no answer."""
+    """The `check` of a grading kernel: it displays evidence and knows no answer.
+
+    An answer cannot come from it to the functions behind it: it is no function of Python's, and whoever imports this
+    package from now on gets another one.
+    """
     from IPython.display import display
 
+    if any(ladder.forbidden for ladder in all_ladders(day).values()):
+        install()  # before the first answer runs
+
+    @lru_cache(maxsize=0)
     def check(grade_id: str, *, hidden: bool = False) -> None:
         evidence = gather(day, grade_id, sys._getframe(1).f_globals, hidden=hidden)
         display({MIME: evidence, "text/plain": f"evidence of {grade_id}"}, raw=True)
 
+    del check.__wrapped__
+    for name in [name for name in sys.modules if name.partition(".")[0] == "course_utils"]:
+        del sys.modules[name]
     return check
 
 
+@cache
 def all_ladders(day: int) -> dict[str, Ladder]:
     """The ladders of one day's exercises, by grade_id, in the order of the notebook."""
     return import_module(f"course_utils.checks.inputs.day{day}").LADDERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -27,17 +27,15 @@ class Mistake:
 @dataclass(frozen=True)
 class Exercise:
     """points: full marks. reference: a right answer by name, None each in a student's edition. mistakes: wrong ones,
-    the most telling first.
+    the most telling first. uses: the earlier exercises that it builds on; where the learner's answer to one of them
+    fails, the reference stands in for it.
 
-    forbidden: parts of the names of library calls that would do the whole job, and why. uses: the earlier exercises
-    that it builds on; where the learner's answer to one of them fails, the reference stands in for it. A number a
-    holds for b when |a − b| ≤ atol + rtol·|b|, unless its rung is of another mind.
+    A number a holds for b when |a − b| ≤ atol + rtol·|b|, unless its rung is of another mind.
     """
 
     points: int
     reference: Mapping[str, Any]
     mistakes: tuple[Mistake, ...]
-    forbidden: Mapping[str, str] = field(default_factory=dict)
     uses: tuple[str, ...] = ()
     rtol: float = 1e-6
     atol: float = 1e-6
@@ -51,11 +49,6 @@ def parameters(day: int, grade_id: str) -> tuple[str, ...]:
         return tuple(inspect.signature(next(iter(all_exercises(day)[grade_id].reference.values()))).parameters)
     except TypeError:
         return ()
-
-
-def names_used(day: int, exercise: Exercise) -> set[str]:
-    """The names of the earlier answers that an exercise builds on."""
-    return {name for used in exercise.uses for name in all_exercises(day)[used].reference}
 
 
 def all_exercises(day: int) -> dict[str, Exercise]:
@@ -82,7 +75,6 @@ def _stored_exercises(day: int) -> dict[str, Exercise]:
             kept["points"],
             dict.fromkeys(kept["names"]),
             tuple(Mistake(known["name"], None, known["message"]) for known in kept["mistakes"]),
-            kept["forbidden"],
             tuple(kept["uses"]),
             kept["rtol"],
             kept["atol"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import sys
 import textwrap
@@ -11,11 +10,10 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any
 
-from .cells import LARGEST_CELL, complete, defines, modules_not_graded, plain
+from .cells import LARGEST_CELL, complete, defines, modules_not_graded
 from .evidence import MIME, all_ladders, find_ladder, gather
-from .exercise import all_exercises, names_used
+from .exercise import all_exercises
 from .expected import has_answers
-from .forbidden import forbidden_call, latest
 from .patience import Patience
 from .verdict import Verdict, judge
 
@@ -69,11 +67,7 @@ def examine(
     says which earlier answer to mend first.
     """
     exercises = all_exercises(day)
-    cells = latest(map(plain, _session(namespace)))
     exercise = exercises[grade_id]
-    said = forbidden_call(_source(day, grade_id, namespace), exercise.forbidden, cells, names_used(day, exercise))
-    if said:
-        return {}, Verdict("forbidden", 0.0, said)
     evidence, verdict = _try(day, grade_id, namespace, hidden)
     if verdict.status != "passed" and exercise.uses:
         if not has_answers():
@@ -160,18 +154,6 @@ def _beside(
         for name in references:
             del namespace[name]
         namespace.update({name: before[name] for name in references if name in before})
-
-
-def _source(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
-    """The cell in which the answer was last written, or its own lines where it was not written in a notebook."""
-    name = find_ladder(day, grade_id).names[0]
-    number = _cell_number(day, grade_id, namespace)
-    if number is not None:
-        return plain(_inputs(namespace)[number])
-    try:
-        return textwrap.dedent(inspect.getsource(namespace.get(name)))
-    except (OSError, TypeError):
-        return ""
 
 
 def _session(namespace: Mapping[str, Any]) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, attempts, draw_rungs, find_ladder, gather, key_of
 from .exercise import Exercise, Mistake, all_exercises, parameters
 from .expected import has_answers, stored
+from .recording import DOORS
 from .relations import Relation, relate
 
 ERRORS_OF_ARITHMETIC = (
@@ -25,6 +26,7 @@ ERRORS_OF_ARITHMETIC = (
     "RuntimeError",
     "IndexError",
 )
+UNHEARD = "the check hears what an answer calls, and would not hear it so"
 PENCIL = 5.5e-3  # how near numbers worked to two decimals come
 
 
@@ -49,6 +51,8 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
     none; of hand-worked entries each earns its share.
     """
     hidden = bool(evidence.get("hidden"))
+    if called := evidence.get("called"):
+        return Verdict("forbidden", 0.0, _of_call(day, grade_id, called))
     if expected is None or find_ladder(day, grade_id).entries:  # the stored answers by hand are rounded ones
         expected = reference_evidence(day, grade_id, hidden)
     outcomes = {
@@ -84,6 +88,19 @@ def judge(day: int, grade_id: str, evidence: Mapping, expected: Mapping | None =
         message = f"{relation.message} {message}".strip()
     known = mistake or relation
     return Verdict("failed", share, message.strip(), known.name if known else None, rungs)
+
+
+def _of_call(day: int, grade_id: str, called: Any) -> str:
+    """What to say of the first forbidden call among those that were recorded (see `recording.Recording.found`)."""
+    calls = [each for each in called if isinstance(each, Mapping)] if isinstance(called, Sequence) else []
+    first = min(calls, key=lambda each: each.get("name") in DOORS, default={})
+    name, line = str(first.get("name", "something"))[:60], first.get("line")
+    who = f"Line {line} of its cell" if isinstance(line, int) and line > 0 else "The answer"
+    forbidden = find_ladder(day, grade_id).forbidden
+    if name in DOORS:
+        return f"{who} {DOORS[name]}, which is not allowed here: {forbidden.get(name, UNHEARD)}."
+    why = next((why for part, why in forbidden.items() if part in name.lower()), "see the statement")
+    return f"{who} calls {name}, which is not allowed here: {why}."
 
 
 def _relation(

@@ -277,7 +277,8 @@ def write_kernel_library(folder: Path) -> None:
     checks.mkdir(parents=True)
     (package / "__init__.py").write_text('"""The part of the course that a grading kernel needs."""\n')
     (checks / "__init__.py").write_text(KERNEL_CHECKS)
-    shutil.copy(CHECKS / "evidence.py", checks)
+    for name in ("evidence.py", "forbidden.py", "recording.py"):
+        shutil.copy(CHECKS / name, checks)
     shutil.copytree(CHECKS / "inputs", checks / "inputs", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(Path(__file__).with_name("warm.py"), folder)
 

@@ -15,15 +15,14 @@ from pathlib import Path
 import pytest
 
 from course_utils.checks.evidence import use_keys
-from course_utils.checks.exercise import all_exercises, days_with_exercises, names_used
-from course_utils.checks.forbidden import forbidden_call, forget_cells
+from course_utils.checks.exercise import days_with_exercises
 from course_utils.checks.verdict import Verdict
 
 from .collect import Submission
 from .kernel import Limits, Start
 from .official import COURSE, Official, checks_of
 from .plugin import PATIENT, GradePlugin, Job, Result
-from .submission import Question, Unreadable, parse_notebook, read_answers
+from .submission import Unreadable, parse_notebook, read_answers
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,9 @@ def grade_submission(
     except Unreadable as why:
         full = sum(question.points for question in questions)
         return Graded(**about, day=day, max_score=full, seconds=_since(began), message=str(why))
-    settled = settle(day, questions, answers) | {each.id: _verdict(each) for each in known}
+    missing = Verdict("missing", 0.0, "Not answered.")
+    settled = {each.grade_id: missing for each in questions if each.grade_id not in answers}
+    settled |= {each.id: _verdict(each) for each in known}
     job = Job(
         day,
         official.notebook(day),
@@ -143,22 +144,6 @@ def grade_submission(
     about |= {"status": status, "score": round(sum(result.score for result in results), 4), "day": day}
     full = sum(question.points for question in questions)
     return Graded(**about, max_score=full, seconds=_since(began), exercises=results, answers=answers)
-
-
-def settle(day: int, questions: list[Question], answers: dict[str, str]) -> dict[str, Verdict]:
-    """The verdicts that need no kernel: exercises not answered, and answers that call what they should write."""
-    settled = {}
-    for question in questions:
-        grade_id = question.grade_id
-        if grade_id not in answers:
-            settled[grade_id] = Verdict("missing", 0.0, "Not answered.")
-            continue
-        exercise = all_exercises(day)[grade_id]
-        said = forbidden_call(answers[grade_id], exercise.forbidden, answers.values(), names_used(day, exercise))
-        if said:
-            settled[grade_id] = Verdict("forbidden", 0.0, said)
-    forget_cells()
-    return settled
 
 
 def run_job(job: Job, on_result: Callable[[Result], None] | None = None) -> dict[str, Result]:

@@ -16,9 +16,9 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
+from course_utils.checks.cells import used_names
 from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import all_exercises
-from course_utils.checks.source import used_names
 from course_utils.checks.verdict import Verdict, judge
 
 from .errors import CourseError, one_line
@@ -143,15 +143,16 @@ class GradedNotebook(IPyNbFile):
             self.kernel.stop()
             self.kernel = None
 
-    def needs(self, grade_id: str) -> dict[str, str]:
+    def needs(self, grade_id: str, lent: bool = False) -> dict[str, str]:
         """The answers that this one builds on, in order: those that the exercise says, and those that it names.
 
-        Where one that the exercise says did not pass, the reference stands in for it.
+        Where one that the exercise says did not pass, or lent is given, the reference stands in for it.
         """
         job, uses = self.job, all_exercises(self.job.day)[grade_id].uses
         references = reference_answers(job.official)
         defined = {each: set(find_ladder(job.day, each).names) for each in self.harmless if each != grade_id}
-        needed = {each: self.passed.get(each, references[each]) for each in uses}
+        passed = {} if lent else self.passed
+        needed = {each: passed.get(each, references[each]) for each in uses}
         unread = [job.answers[grade_id], *needed.values()]
         while unread:
             named = used_names(unread.pop())
@@ -160,16 +161,15 @@ class GradedNotebook(IPyNbFile):
             needed = found | needed
         return {each: needed[each] for each in references if each in needed}
 
-    def ensure_kernel(self, grade_id: str, alone: bool = False) -> None:
+    def ensure_kernel(self, grade_id: str, only: dict[str, str] | None = None) -> None:
         """After `drop_kernel`: start a kernel that has run the given cells, the student's answers that passed, and what
-        this one needs. alone: only what it needs. Raises KernelLost.
+        this one needs; or these answers only. Raises KernelLost.
         """
         if self.kernel is not None:
             return
         if self.worked > self.job.seconds:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
-        needed = self.needs(grade_id)
-        answers = needed if alone else needed | self.passed
+        answers = self.needs(grade_id) | self.passed if only is None else only
         self.kernel = self.launch()
         for cell in given_cells(self.job.official):
             self.kernel.run(cell.source, given=True)
@@ -222,22 +222,27 @@ class ExerciseCell(IPyNbCell):
     def attempt(self, grade_id: str) -> Verdict:
         """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel.
 
-        There is no second run for a slip that was clearly made here. Where the kernel was lost, the fresh one has none
-        of the answers that this one does not need: a thread or an alarm left behind by one may have been the reason.
+        There is no second run for a slip that was clearly made here. Where the kernel was lost or a call was forbidden,
+        the fresh one has none of the answers that this one does not need: a thread or an alarm left behind by one may
+        have been the reason. Where a call was forbidden, references stand in for the earlier answers, which may have
+        made it.
         """
         book, verdict = self.parent, self.run_once()
-        lost = verdict.status in ("timeout", "killed")
+        forbidden = verdict.status == "forbidden"
+        lost = forbidden or verdict.status in ("timeout", "killed")
         if verdict.status == "passed" or not (book.stumbled or lost):
             return verdict
-        needed = book.needs(grade_id)
+        needed = book.needs(grade_id, lent=forbidden)
         failed = [each for each in needed if each not in book.passed]
-        if self.is_own_slip(verdict, failed) or (lost and not book.ran - needed.keys() - {grade_id} and not failed):
+        others = book.ran - {grade_id} - (set() if forbidden else needed.keys())
+        if self.is_own_slip(verdict, failed) or (lost and not others and not failed):
             return verdict
         book.drop_kernel()
-        second = self.run_once(alone=lost)
+        second = self.run_once(only=needed if lost else None)
         if lost:
             book.drop_kernel()
-        better = second.share > verdict.share if lost else second.share >= verdict.share
+        kept = lost and not forbidden  # the first reason, unless it may be another answer's
+        better = second.share > verdict.share if kept else second.share >= verdict.share
         return second if better else verdict
 
     def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
@@ -248,11 +253,14 @@ class ExerciseCell(IPyNbCell):
         known = {mistake.name for mistake in all_exercises(day)[self.name].mistakes}
         return bool(verdict.misconception in known or by_hand) and not calls
 
-    def run_once(self, alone: bool = False) -> Verdict:
-        """Run answer and check, and judge what came out. Never raises for what the student wrote."""
+    def run_once(self, only: dict[str, str] | None = None) -> Verdict:
+        """Run answer and check, and judge what came out. Never raises for what the student wrote.
+
+        only: the answers that a fresh kernel runs before this one.
+        """
         self.verdict, raised = None, None
         try:
-            self.parent.ensure_kernel(self.name, alone)
+            self.parent.ensure_kernel(self.name, only)
             self.parent.ran.add(self.name)
             raised = self.parent.kernel.run(self.parent.job.answers[self.name])
             super().runtest()

@@ -2,10 +2,10 @@
 
 Where the line runs. What the lessons teach with stays: `course_utils/attention`, `course_utils/costs` and the lesson
 notebooks. Lessons build attention in lists, arrays and tensors before their eyes, so some lines of answers can be read
-there; a check forbids an answer to call them. Everything else that tells an answer goes: sources, solutions, tests, the
-references and mistakes in `checks/answers`, the grader. The checks compare with stored results instead, on visible
-inputs only; the numbers of exercises worked by hand are among them (see `checks/expected.py`). The messages of known
-mistakes are stored as text: they are what a check says anyway.
+there; an answer that imports them fails where it is graded, and its check says so. Everything else that tells an answer
+goes: sources, solutions, tests, the references and mistakes in `checks/answers`, the grader. The checks compare with
+stored results instead, on visible inputs only; the numbers of exercises worked by hand are among them (see
+`checks/expected.py`). The messages of known mistakes are stored as text: they are what a check says anyway.
 
 `find_traces` reads an edition that was written and names whatever should not be in it.
 """
@@ -85,7 +85,6 @@ def expected_results(day: int) -> dict:
             "points": exercise.points,
             "names": list(exercise.reference),
             "parameters": list(parameters(day, grade_id)),
-            "forbidden": dict(exercise.forbidden),
             "uses": list(exercise.uses),
             "rtol": exercise.rtol,
             "atol": exercise.atol,

@@ -14,11 +14,11 @@ from pathlib import Path
 from course_utils.grading.collect import Submission, collect
 from course_utils.grading.grade import Graded, Settings, grade_submission
 
-from . import files, messages, patches, runaways, thieves
+from . import calls, files, messages, patches, runaways, thieves
 from .entries import MARKER, UNREADABLE, Entry
 
 CORPUS: dict[str, Entry] = {
-    entry.name: entry for theme in (files, runaways, patches, messages, thieves) for entry in theme.ENTRIES
+    entry.name: entry for theme in (files, runaways, patches, messages, thieves, calls) for entry in theme.ENTRIES
 }
 BESIDE = "day1_zoe.ipynb"  # lies beside each submission, and must stay as it is
 PATIENCE = 5.0  # seconds in which a killed process must be gone

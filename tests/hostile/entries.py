@@ -125,7 +125,8 @@ from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 """
 CHECKS = """
-evidence = check.__globals__
+import gc
+evidence = next(each for each in gc.get_referents(check) if hasattr(each, "__globals__")).__globals__
 """
 KERNEL = """
 from IPython.core.interactiveshell import InteractiveShell

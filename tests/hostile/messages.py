@@ -1,11 +1,12 @@
 """Submissions that forge evidence, or speak to the grader over the kernel's own sockets."""
 
-from .entries import FAILED, KERNEL, SHELL, UNSHIFTED, Entry, cheat, in_answers
+from .entries import CHECKS, FAILED, KERNEL, SHELL, UNSHIFTED, Entry, cheat, in_answers
 
 NO_EVIDENCE = FAILED | {"softmax_row": "error"}
 MIME = '"application/vnd.course.evidence+json"'
-FORGE = """
-evidence = check.__globals__
+FORGE = (
+    CHECKS
+    + """
 names = [rung.name for rung in evidence["draw_rungs"](1, "softmax_row")]
 deep = []
 for _ in range(250):
@@ -14,6 +15,7 @@ def forged(day, name, names_, *, hidden=False):
     return {{"exercise": name, "hidden": hidden, "outcomes": {outcomes}}}
 evidence["gather"] = forged
 """
+)
 LATE = f"""
 import threading, time
 requests, ended = [], time.monotonic() + 20
@@ -125,7 +127,7 @@ shell.events.register("post_run_cell", lambda *a: clear_output())
         "late evidence",
         "a thread of it waits for the next exercise and shows evidence there",
         in_answers({"softmax_row": KERNEL + LATE + UNSHIFTED}),
-        {"softmax_row": "failed"},
+        {"softmax_row": "forbidden"},
     ),
     _sent(
         "a forged reply",

@@ -52,12 +52,13 @@ def causal_mask(T):
 """
 RUNNER_PATCHED = """
 import os
+import sys
 import types
 import _pytest.runner
 import _pytest.reports
 _pytest.runner.call_and_report = lambda *a, **k: None
 _pytest.reports.TestReport.passed = True
-loaded = check.__globals__["sys"].modules
+loaded = sys.modules
 for name in ("nbval", "nbval.plugin", "nbval.kernel", "pytest"):
     loaded[name] = types.SimpleNamespace(IPyNbCell=object, compare_outputs=lambda *a, **k: True)
 os.environ["PYTEST_ADDOPTS"] = "--nbval-lax --collect-only"
@@ -120,7 +121,7 @@ ENTRIES = [
         "print and the builtins patched",
         "has every comparison in Python say yes",
         cheat("""
-world = check.__globals__["sys"].modules["built" + "ins"]
+import builtins as world
 world.print = lambda *a, **k: None
 world.all = world.any = lambda *a: True
 """),
@@ -174,13 +175,16 @@ torch.Tensor.allclose = torch.Tensor.equal = lambda *a, **k: True
     Entry(
         "the checks patched",
         "replaces every function in the modules of the checks",
-        cheat("""
-world = check.__globals__
+        cheat(
+            CHECKS
+            + """
+world = evidence
 for room in (world["all_ladders"](1)["scores"].rungs.__globals__, world):
     for name in [name for name in room if not name.startswith("__")]:
         room[name] = lambda *a, **k: True
 check = lambda *a, **k: True
-"""),
+"""
+        ),
         NO_EVIDENCE,
     ),
     Entry(
@@ -241,7 +245,7 @@ shell.events.register("pre_run_cell", again)
         "a cell magic on top",
         "has its own answer skipped, so that what was there before is checked",
         in_answers({"find_the_bug": "%%script false --no-raise-error\ndef broken_attention(q, k, v):\n    pass"}),
-        {"find_the_bug": "forbidden"},
+        {"find_the_bug": "error"},
     ),
     Entry(
         "a reset in the answer",
@@ -265,7 +269,7 @@ shell.events.register("pre_run_cell", again)
         "the checks imported by name",
         "imports the course's answers",
         in_answers({"softmax_row": "from course_utils.attention.lists import softmax as softmax_row"}),
-        {"softmax_row": "forbidden"},
+        {"softmax_row": "error"},
     ),
     Entry(
         "the library under another name",
@@ -353,7 +357,13 @@ def self_attention(x, W_q, W_k, W_v):
         "            yield 0.0\ndef scores(Q, K):\n    return Endless([1])",
         "timeout",
     ),
-    _instead("the caller's frames", "finds the generator and the inputs by way of the stack", "softmax_row", FRAMES),
+    _instead(
+        "the caller's frames",
+        "finds the generator and the inputs by way of the stack",
+        "softmax_row",
+        FRAMES,
+        "forbidden",
+    ),
     Entry(
         "the hidden inputs drawn in advance",
         "asks the kernel's own modules for the hidden inputs, and has no answers to them",
@@ -367,7 +377,7 @@ for rung in hidden:
 evidence["draw_rungs"] = lambda day, name, hidden=False: draw(day, name, hidden=True)
 """
         ),
-        FAILED,
+        FAILED | {"softmax_row": "forbidden"},
     ),
     Entry(
         "later exercises sabotaged",

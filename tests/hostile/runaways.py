@@ -181,8 +181,8 @@ threading.Thread(target=time.sleep, args=(987,)).start()
         "a lease on a shared file",
         "bars a file that other kernels open; where that works, its own answer fails",
         """
-import fcntl, os
-line = os.open(os.path.dirname(check.__globals__["__file__"]) + "/inputs/day1.py", os.O_RDONLY)
+import course_utils.checks.inputs.day1, fcntl, os
+line = os.open(course_utils.checks.inputs.day1.__file__, os.O_RDONLY)
 try:
     fcntl.fcntl(line, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 except OSError:

@@ -43,7 +43,8 @@ def softmax_row(row):
 IMPORT_THE_COURSE = """
 def broken_attention(q, k, v):
     return q, k
-world = check.__globals__
+import gc
+world = next(each for each in gc.get_referents(check) if hasattr(each, "__globals__")).__globals__
 loaded, paths = world["sys"].modules, world["sys"].path
 kept = {name: loaded.pop(name) for name in list(loaded) if name.startswith("course" + "_utils")}
 before = paths[:]
@@ -216,14 +217,14 @@ for base, folders, files in os.walk("/"):
         "the course imported",
         "makes Python forget the library of the kernel and imports the course itself",
         in_answers({"find_the_bug": IMPORT_THE_COURSE}),
-        {"find_the_bug": "failed"},
+        {"find_the_bug": "forbidden"},
         needs="files",
     ),
     Entry(
         "the course asked in another process",
         "starts a Python of its own, which has the course installed",
         in_answers({"softmax_row": ASK_THE_COURSE}),
-        WRONG,
+        {"softmax_row": "forbidden"},
         needs="files",
     ),
     Entry(

@@ -9,28 +9,6 @@ from course_utils.attention import arrays, lists
 from ..exercise import Exercise, Mistake
 from ..inputs.day1 import TRACE_K, TRACE_Q, TRACE_V, K, Q, V
 
-WHOLE_ATTENTION = {
-    part: "it is the whole of attention in one call"
-    for part in (
-        "scaled_dot_product",
-        "flash_attention",
-        "efficient_attention",
-        "flex_attention",
-        "multihead",
-        "multi_head",
-        "transformer",
-    )
-}
-AUTOGRAD_NAMES = ("autograd", "backward", "requires_grad", "vjp", "jvp", "jacrev", "jacfwd", "hessian")
-OTHER_THREADS = {
-    part: "steps are counted, and those of another thread would not be"
-    for part in ("thread", "concurrent", "multiprocessing")
-}
-LIBRARY_SOFTMAX = {
-    part: "it is the softmax that you are asked to write" for part in ("softmax", "softmin", "logsumexp")
-}
-
-
 # Softmax of a row ---------------------------------------------------------------------------------------------------
 
 
@@ -411,22 +389,19 @@ def reference_lookup(query, keys, values, temperature):
 
 
 EXERCISES = {
-    "softmax_row": Exercise(2, {"softmax_row": lists.softmax}, SOFTMAX_MISTAKES, LIBRARY_SOFTMAX),
+    "softmax_row": Exercise(2, {"softmax_row": lists.softmax}, SOFTMAX_MISTAKES),
     "scores": Exercise(2, {"scores": dot_products}, SCORES_MISTAKES),
     "scale_scores": Exercise(1, {"scale_scores": reference_scale}, SCALE_MISTAKES),
     "attention_lists": Exercise(
         3,
         {"attention_lists": lists.attention},
         ATTENTION_MISTAKES,
-        WHOLE_ATTENTION,
         ("softmax_row", "scores", "scale_scores"),
     ),
     "by_hand_three": Exercise(2, by_hand_three(), THREE_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
     "by_hand_two": Exercise(2, by_hand_two(), TWO_MISTAKES, rtol=0.0, atol=TWO_DECIMALS),
-    "attention_batched": Exercise(
-        4, {"attention_batched": arrays.attention}, BATCHED_MISTAKES, WHOLE_ATTENTION | OTHER_THREADS
-    ),
-    "soft_lookup": Exercise(3, {"soft_lookup": reference_lookup}, LOOKUP_MISTAKES, WHOLE_ATTENTION, ("softmax_row",)),
-    "self_attention": Exercise(4, {"self_attention": projected()}, SELF_ATTENTION_MISTAKES, WHOLE_ATTENTION),
-    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES, WHOLE_ATTENTION),
+    "attention_batched": Exercise(4, {"attention_batched": arrays.attention}, BATCHED_MISTAKES),
+    "soft_lookup": Exercise(3, {"soft_lookup": reference_lookup}, LOOKUP_MISTAKES, ("softmax_row",)),
+    "self_attention": Exercise(4, {"self_attention": projected()}, SELF_ATTENTION_MISTAKES),
+    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
 }

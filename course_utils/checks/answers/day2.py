@@ -8,15 +8,7 @@ import numpy as np
 from course_utils.attention import arrays
 
 from ..exercise import Exercise, Mistake
-from .day1 import AUTOGRAD_NAMES, BUG_MISTAKES, LIBRARY_SOFTMAX, OTHER_THREADS, WHOLE_ATTENTION, flawed
-
-LIBRARY_LOGSUMEXP = {
-    "logsumexp": "it is the log-sum-exp that you are asked to write",
-    "logaddexp": "reduced over an axis it is the log-sum-exp that you are asked to write",
-    "log_softmax": "it holds the log-sum-exp that you are asked to write",
-}
-NO_LIBRARY_SOFTMAX = LIBRARY_SOFTMAX | {"logaddexp": "it holds the max-shift that you are asked to write"}
-
+from .day1 import BUG_MISTAKES, flawed
 
 # Dot products -------------------------------------------------------------------------------------------------------
 
@@ -553,8 +545,6 @@ PEAKED_MISTAKES = (
 
 # Backward -----------------------------------------------------------------------------------------------------------
 
-AUTOGRAD = dict.fromkeys(AUTOGRAD_NAMES, "the gradients are to be worked out by hand, not by autograd")
-
 
 def swapped(x):
     return np.swapaxes(x, -1, -2)
@@ -653,18 +643,14 @@ def reference_scale(q):
 
 
 EXERCISES = {
-    "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES, OTHER_THREADS),
+    "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES),
     "variance_by_hand": Exercise(2, BY_HAND, slips_by_hand(), rtol=0.0, atol=1e-3),
-    "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES, NO_LIBRARY_SOFTMAX),
-    "logsumexp": Exercise(
-        2, {"logsumexp": shifted_logsumexp()}, LOGSUMEXP_MISTAKES, LIBRARY_LOGSUMEXP, ("stable_softmax",), rtol=2e-7
-    ),
+    "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES),
+    "logsumexp": Exercise(2, {"logsumexp": shifted_logsumexp()}, LOGSUMEXP_MISTAKES, ("stable_softmax",), rtol=2e-7),
     "softmax_jacobian": Exercise(3, {"softmax_jacobian": jacobian}, JACOBIAN_MISTAKES),
     "correlated": Exercise(3, {"dot_moments": dot_moments}, MOMENTS_MISTAKES),
     "attention_scale": Exercise(1, {"attention_scale": reference_scale}, SCALE_MISTAKES),
-    "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES, {}, ("stable_softmax",)),
-    "attention_backward": Exercise(
-        4, {"attention_backward": backwards()}, BACKWARD_MISTAKES, AUTOGRAD, ("stable_softmax",)
-    ),
-    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES, WHOLE_ATTENTION),
+    "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES, ("stable_softmax",)),
+    "attention_backward": Exercise(4, {"attention_backward": backwards()}, BACKWARD_MISTAKES, ("stable_softmax",)),
+    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
 }

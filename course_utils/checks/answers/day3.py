@@ -10,7 +10,6 @@ import torch
 from course_utils.attention import masks, tensors
 
 from ..exercise import Exercise, Mistake
-from .day1 import WHOLE_ATTENTION
 
 INFINITY = math.inf
 
@@ -792,9 +791,9 @@ LEAK_MISTAKES = (
 EXERCISES = {
     "causal_mask": Exercise(1, {"causal_mask": masks.causal}, CAUSAL_MASK_MISTAKES),
     "by_hand_row": Exercise(2, RIGHT_BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
-    "masked_softmax": Exercise(4, {"masked_softmax": reference_softmax}, SOFTMAX_MISTAKES, WHOLE_ATTENTION),
+    "masked_softmax": Exercise(4, {"masked_softmax": reference_softmax}, SOFTMAX_MISTAKES),
     "causal_attention": Exercise(
-        4, {"causal_attention": projected()}, CAUSAL_MISTAKES, WHOLE_ATTENTION, ("causal_mask", "masked_softmax")
+        4, {"causal_attention": projected()}, CAUSAL_MISTAKES, ("causal_mask", "masked_softmax")
     ),
     "padding_mask": Exercise(2, {"padding_mask": reference_padding}, PADDING_MISTAKES),
     "causal_and_padding": Exercise(
@@ -806,8 +805,6 @@ EXERCISES = {
     "lower_right": Exercise(2, {"decoding_mask": masks.causal}, LOWER_RIGHT_MISTAKES, uses=("causal_mask",)),
     "first_leak": Exercise(3, {"first_leak": found(later)}, LEAK_MISTAKES),
     "convert_mask": Exercise(1, {"to_mha_mask": lambda mask: ~torch.as_tensor(mask)}, CONVERT_MISTAKES),
-    "cross_attention": Exercise(
-        3, {"cross_attention": crossed()}, CROSS_MISTAKES, WHOLE_ATTENTION, ("masked_softmax",)
-    ),
-    "find_the_bug": Exercise(2, {"broken_masked_attention": flawed()}, BUG_MISTAKES, WHOLE_ATTENTION),
+    "cross_attention": Exercise(3, {"cross_attention": crossed()}, CROSS_MISTAKES, ("masked_softmax",)),
+    "find_the_bug": Exercise(2, {"broken_masked_attention": flawed()}, BUG_MISTAKES),
 }

@@ -14,7 +14,6 @@ from course_utils.attention import multihead
 from course_utils.costs import counts
 
 from ..exercise import Exercise, Mistake
-from .day1 import WHOLE_ATTENTION
 from .day3 import EXTREMES, INFINITY, LOW, STEPS
 
 # Heads cut and joined -------------------------------------------------------------------------------------------------
@@ -678,7 +677,7 @@ BUG_MISTAKES = (
 EXERCISES = {
     "split_heads": Exercise(2, {"split_heads": reference_split}, SPLIT_MISTAKES),
     "merge_heads": Exercise(1, {"merge_heads": reference_merge}, MERGE_MISTAKES),
-    "multi_head": Exercise(5, {"MultiHead": layer()}, LAYER_MISTAKES, WHOLE_ATTENTION, ("split_heads", "merge_heads")),
+    "multi_head": Exercise(5, {"MultiHead": layer()}, LAYER_MISTAKES, ("split_heads", "merge_heads")),
     "count_parameters": Exercise(
         2, {"attention_parameters": counts.attention_parameters}, PARAMETER_MISTAKES, rtol=1e-9, atol=1e-9
     ),
@@ -689,8 +688,8 @@ EXERCISES = {
         CROSSOVER_MISTAKES,
         uses=("count_flops",),
     ),
-    "grouped_query": Exercise(4, {"grouped_query_attention": grouped()}, GROUPED_MISTAKES, WHOLE_ATTENTION),
+    "grouped_query": Exercise(4, {"grouped_query_attention": grouped()}, GROUPED_MISTAKES),
     "induction_score": Exercise(3, {"induction_score": induction}, INDUCTION_MISTAKES),
     "head_ablation": Exercise(3, {"most_important_head": worst()}, ABLATION_MISTAKES),
-    "find_the_bug": Exercise(2, {"broken_heads": in_heads()}, BUG_MISTAKES, WHOLE_ATTENTION),
+    "find_the_bug": Exercise(2, {"broken_heads": in_heads()}, BUG_MISTAKES),
 }

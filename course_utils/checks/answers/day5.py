@@ -9,7 +9,6 @@ from course_utils.attention.rotary import rotate
 from course_utils.costs.memory import kv_cache_bytes
 
 from ..exercise import Exercise, Mistake
-from .day1 import WHOLE_ATTENTION
 
 
 def attend(q, k, v, mask=None):
@@ -859,12 +858,12 @@ BUG_MISTAKES = (
 
 
 EXERCISES = {
-    "cached_step": Exercise(4, {"cached_step": stepped()}, STEP_MISTAKES, WHOLE_ATTENTION),
+    "cached_step": Exercise(4, {"cached_step": stepped()}, STEP_MISTAKES),
     "generate_cached": Exercise(4, {"generate_cached": decoded()}, GENERATE_MISTAKES),
     "cache_bytes": Exercise(2, {"kv_cache_bytes": bytes_of}, CACHE_BYTES_MISTAKES, rtol=1e-7),
     "longest_context": Exercise(1, {"longest_context": longest()}, LONGEST_MISTAKES, uses=("cache_bytes",)),
     "decode_intensity": Exercise(3, {"decode_intensity": intense()}, INTENSITY_MISTAKES, uses=("cache_bytes",)),
     "ring_cache": Exercise(3, {"RingCache": RingCache}, RING_MISTAKES),
     "paged_cache": Exercise(5, {"PagedCache": PagedCache}, PAGED_MISTAKES),
-    "find_the_bug": Exercise(3, {"broken_cached_attention": chunk_of()}, BUG_MISTAKES, WHOLE_ATTENTION),
+    "find_the_bug": Exercise(3, {"broken_cached_attention": chunk_of()}, BUG_MISTAKES),
 }

@@ -12,12 +12,8 @@ import torch
 from course_utils.attention import tiled, traffic
 
 from ..exercise import Exercise, Mistake
-from .day1 import AUTOGRAD_NAMES, WHOLE_ATTENTION
 
 INFINITY = math.inf
-AUTOGRAD = dict.fromkeys(AUTOGRAD_NAMES, "the gradients are to be worked out from o and lse, not by autograd")
-
-
 # The running maximum and sum ----------------------------------------------------------------------------------------
 
 
@@ -551,11 +547,11 @@ BUG_MISTAKES = (
 EXERCISES = {
     "online_softmax": Exercise(3, {"online_max_sum": running()}, ONLINE_MISTAKES),
     "merge_partials": Exercise(4, {"merge": reference_merge}, MERGE_MISTAKES),
-    "tiled_attention": Exercise(6, {"tiled_attention": reference_tiled}, TILED_MISTAKES, WHOLE_ATTENTION),
+    "tiled_attention": Exercise(6, {"tiled_attention": reference_tiled}, TILED_MISTAKES),
     "bytes_moved": Exercise(
         2, {"flash_bytes": reference_flash, "naive_bytes": reference_naive}, BYTES_MISTAKES, rtol=1e-7
     ),
-    "flash_backward": Exercise(5, {"flash_backward": reference_backward}, BACKWARD_MISTAKES, AUTOGRAD),
+    "flash_backward": Exercise(5, {"flash_backward": reference_backward}, BACKWARD_MISTAKES),
     "triton_inner_loop": Exercise(5, {"attend_to_keys": looped()}, LOOP_MISTAKES, rtol=1e-4, atol=1e-4),
-    "find_the_bug": Exercise(2, {"broken_tiled_attention": streamed()}, BUG_MISTAKES, WHOLE_ATTENTION),
+    "find_the_bug": Exercise(2, {"broken_tiled_attention": streamed()}, BUG_MISTAKES),
 }

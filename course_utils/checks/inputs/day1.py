@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from ..evidence import Ladder, Rung, bytecodes_grow
+from ..forbidden import COUNTED, LIBRARY_SOFTMAX, WHOLE_ATTENTION
 
 Q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
 K = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
@@ -165,20 +166,26 @@ def rows_of_numbers(result):
 
 AGAIN = "Go through it again: score, scale, exponential, sum, division."
 LADDERS = {
-    "softmax_row": Ladder(("softmax_row",), ("weights",), softmax_row),
+    "softmax_row": Ladder(("softmax_row",), ("weights",), softmax_row, forbidden=LIBRARY_SOFTMAX),
     "scores": Ladder(("scores",), ("scores",), scores, convert=rows_of_numbers),
     "scale_scores": Ladder(("scale_scores",), ("scaled",), scale_scores),
-    "attention_lists": Ladder(("attention_lists",), ("output", "weights"), attention_lists, convert=rows_of_numbers),
+    "attention_lists": Ladder(
+        ("attention_lists",), ("output", "weights"), attention_lists, convert=rows_of_numbers, forbidden=WHOLE_ATTENTION
+    ),
     "by_hand_three": Ladder(("score_33", "weights_3"), entries=True, advice=AGAIN),
     "by_hand_two": Ladder(
         ("order_output", "delayed_output"),
         entries=True,
         advice=AGAIN + " Then the blend: each weight times its value, added up. Round at the end, to 2 decimals.",
     ),
-    "attention_batched": Ladder(("attention_batched",), ("output", "weights"), attention_batched),
-    "soft_lookup": Ladder(("soft_lookup",), ("value",), soft_lookup),
-    "self_attention": Ladder(("self_attention",), ("output", "weights"), self_attention, tensors=True),
-    "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug),
+    "attention_batched": Ladder(
+        ("attention_batched",), ("output", "weights"), attention_batched, forbidden=WHOLE_ATTENTION | COUNTED
+    ),
+    "soft_lookup": Ladder(("soft_lookup",), ("value",), soft_lookup, forbidden=WHOLE_ATTENTION),
+    "self_attention": Ladder(
+        ("self_attention",), ("output", "weights"), self_attention, tensors=True, forbidden=WHOLE_ATTENTION
+    ),
+    "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug, forbidden=WHOLE_ATTENTION),
 }
 
 

@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 
 from ..evidence import Ladder, Rung, bytecodes_grow, changes
+from ..forbidden import AUTOGRAD, COUNTED, LIBRARY_LOGSUMEXP, STABLE_SOFTMAX, WHOLE_ATTENTION
 from .day1 import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
-from .day6 import differentiates
 
 HALF = {part: (1e-2, 1e-2) for part in ("weights", "logsumexp")}  # float16 keeps about three decimals
 
@@ -252,7 +252,6 @@ def attention_backward(rng):
         Rung("batch and heads", of(3, 4, 5, 2, (2, 3)), "Any number of leading dimensions: count axes from the end."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0), "exp overflows above 709. Your softmax of exercise 3 subtracts the largest score first."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2), "The numbers are right, but an array that was passed in is changed. Make new ones: a * b in place of a *= b.", changes),
-        Rung("by hand", of(3, 4, 5, 2), "The gradients are to be worked out by hand: torch.func may not differentiate for you.", differentiates),
     ]  # fmt: skip
 
 
@@ -276,20 +275,22 @@ def find_the_bug(rng):
 
 
 LADDERS = {
-    "dot_product_stats": Ladder(("dot_product_stats",), ("mean", "std", "standard_error"), dot_product_stats),
+    "dot_product_stats": Ladder(
+        ("dot_product_stats",), ("mean", "std", "standard_error"), dot_product_stats, forbidden=COUNTED
+    ),
     "variance_by_hand": Ladder(
         ("var_raw_64", "var_scaled_64", "mean_if_equal_64"),
         entries=True,
         advice="Go through it again: one term first, then 64 of them, then the scale.",
     ),
-    "stable_softmax": Ladder(("softmax",), ("weights",), stable_softmax),
-    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp),
+    "stable_softmax": Ladder(("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX),
+    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP),
     "softmax_jacobian": Ladder(("softmax_jacobian",), ("jacobian",), softmax_jacobian),
     "correlated": Ladder(("dot_moments",), ("mean", "variance"), correlated),
     "attention_scale": Ladder(("attention_scale",), ("scale",), attention_scale, tensors=True),
     "saturation": Ladder(("saturation",), ("largest",), saturation),
-    "attention_backward": Ladder(("attention_backward",), ("dq", "dk", "dv"), attention_backward),
-    "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug),
+    "attention_backward": Ladder(("attention_backward",), ("dq", "dk", "dv"), attention_backward, forbidden=AUTOGRAD),
+    "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug, forbidden=WHOLE_ATTENTION),
 }
 CALLS = 40
 PCG64 = 0x2360ED051FC65DA44385DF649FCCF645  # the factor of the generator that default_rng makes

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from ..evidence import Ladder, Rung, Unreadable, boolean, changes
+from ..forbidden import WHOLE_ATTENTION
 from .day1 import draw, draw_qkv
 from .day6 import named
 
@@ -414,9 +415,16 @@ LADDERS = {
         advice="Go through it again. Dot products, scale, mask, exponentials, their sum and a division lead to weights, and "
         "each row of X times its weight, added up, to the output. Round at the end, to 3 decimals.",
     ),
-    "masked_softmax": Ladder(("masked_softmax",), ("weights",), masked_softmax, tensors=True),
+    "masked_softmax": Ladder(
+        ("masked_softmax",), ("weights",), masked_softmax, tensors=True, forbidden=WHOLE_ATTENTION
+    ),
     "causal_attention": Ladder(
-        ("causal_attention",), ("output", "weights"), causal_attention, tensors=True, convert=tensor
+        ("causal_attention",),
+        ("output", "weights"),
+        causal_attention,
+        tensors=True,
+        convert=tensor,
+        forbidden=WHOLE_ATTENTION,
     ),
     "padding_mask": Ladder(("padding_mask",), ("mask",), padding_mask, tensors=True, convert=boolean_tensor),
     "causal_and_padding": Ladder(
@@ -426,9 +434,16 @@ LADDERS = {
     "first_leak": Ladder(("first_leak",), ("pair",), first_leak),
     "convert_mask": Ladder(("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean_tensor),
     "cross_attention": Ladder(
-        ("cross_attention",), ("output", "weights"), cross_attention, tensors=True, convert=tensor
+        ("cross_attention",),
+        ("output", "weights"),
+        cross_attention,
+        tensors=True,
+        convert=tensor,
+        forbidden=WHOLE_ATTENTION,
     ),
-    "find_the_bug": Ladder(("broken_masked_attention",), ("output", "weights"), find_the_bug, tensors=True),
+    "find_the_bug": Ladder(
+        ("broken_masked_attention",), ("output", "weights"), find_the_bug, tensors=True, forbidden=WHOLE_ATTENTION
+    ),
 }
 
 

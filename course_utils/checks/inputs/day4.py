@@ -11,6 +11,7 @@ from itertools import cycle
 import numpy as np
 
 from ..evidence import Ladder, Rung, Unreadable, changes
+from ..forbidden import WHOLE_ATTENTION
 from .day1 import draw
 from .day3 import NEW_TENSORS, UNTOUCHED, draw_mask
 
@@ -673,12 +674,21 @@ def find_the_bug(rng):
 LADDERS = {
     "split_heads": Ladder(("split_heads",), ("heads",), split_heads, tensors=True, convert=one_tensor),
     "merge_heads": Ladder(("merge_heads",), ("merged",), merge_heads, tensors=True, convert=one_tensor),
-    "multi_head": Ladder(("MultiHead",), ("output",), multi_head, tensors=True),
+    "multi_head": Ladder(("MultiHead",), ("output",), multi_head, tensors=True, forbidden=WHOLE_ATTENTION),
     "count_parameters": Ladder(("attention_parameters",), ("parameters",), count_parameters),
     "count_flops": Ladder(("layer_flops",), ("projections", "core", "feed_forward"), count_flops),
     "crossover": Ladder(("crossover_length",), ("T",), crossover),
-    "grouped_query": Ladder(("grouped_query_attention",), ("output",), grouped_query, tensors=True, convert=one_tensor),
+    "grouped_query": Ladder(
+        ("grouped_query_attention",),
+        ("output",),
+        grouped_query,
+        tensors=True,
+        convert=one_tensor,
+        forbidden=WHOLE_ATTENTION,
+    ),
     "induction_score": Ladder(("induction_score",), ("score",), induction_score, tensors=True),
     "head_ablation": Ladder(("most_important_head",), ("head",), head_ablation, tensors=True),
-    "find_the_bug": Ladder(("broken_heads",), ("output", "weights"), find_the_bug, tensors=True),
+    "find_the_bug": Ladder(
+        ("broken_heads",), ("output", "weights"), find_the_bug, tensors=True, forbidden=WHOLE_ATTENTION
+    ),
 }

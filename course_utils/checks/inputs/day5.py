@@ -8,12 +8,14 @@ at a time, and once more after it was refused something.
 import gc
 import weakref
 from array import array
-from contextlib import suppress
+from collections import Counter
+from contextlib import contextmanager, suppress
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 
 import numpy as np
 
 from ..evidence import NOTHING, Ladder, Rung, Unreadable, as_numbers, changes
+from ..forbidden import WHOLE_ATTENTION
 from .day1 import draw
 
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "outputs", "keys", "values")}
@@ -186,9 +188,9 @@ class TinyModel:
     the tokens of a text that went through so far.
     """
 
-    def __init__(self, seed=0, vocabulary=23, d_model=16, watch=None, zero_after=()):
+    def __init__(self, seed=0, vocabulary=23, d_model=16, zero_after=()):
         rng = np.random.default_rng(seed)
-        self.vocabulary, self.passed, self._watch, self._zero_after = vocabulary, 0, watch, list(zero_after)
+        self.vocabulary, self.passed, self._zero_after = vocabulary, 0, list(zero_after)
         self._embedding, self._unembedding = draw(rng, vocabulary, d_model), draw(rng, d_model, vocabulary)
         self._layers = [[draw(rng, d_model, d_model) / d_model**0.5 for _ in "qkvo"] for _ in range(2)]
 
@@ -199,8 +201,8 @@ class TinyModel:
         self._check(tokens, positions)
         t, d_model = tokens.shape[1], self._embedding.shape[1]
         self.passed += t
-        if self._watch:
-            self._watch([(position, len(tokens)) for position in positions.tolist()])
+        if _counts is not None:
+            _counts.update(positions.tolist() * len(tokens))
         x = torch.as_tensor(self._embedding)[tokens] + waves(positions, d_model)  # (B, t, d_model)
         now_held = []
         for matrices, held in zip(self._layers, cache or [None] * len(self._layers), strict=True):
@@ -264,17 +266,26 @@ def generate_cached(rng):
 AGAIN = "After the prompt only the newest token goes through, (B, 1), with the cache that the call before gave back, and with its own place in the text as its position: the first new token stands at position T."
 
 
+_counts: Counter | None = None
+
+
+@contextmanager
+def counted_places():
+    """Count how often each place of a text goes through a model, be it the one that was given or a copy of it."""
+    global _counts
+    before, _counts = _counts, Counter()
+    try:
+        yield _counts
+    finally:
+        _counts = before
+
+
 def generated(function, seed, prompt, n_new, zero_after=()):
     """The tokens that come back, and how often each place of the text went through the model."""
-    passes = {}
-
-    def watch(places):
-        for place, rows in places:
-            passes[place] = passes.get(place, 0) + rows
-
-    tokens = tokens_of(function(TinyModel(seed, watch=watch, zero_after=zero_after), tensor(prompt), n_new))
-    (_B, T), kept = prompt.shape, {place: rows / len(prompt) for place, rows in passes.items()}
-    counted = [kept.get(place, 0) for place in range(T + n_new)]
+    (B, T), model = prompt.shape, TinyModel(seed, zero_after=zero_after)
+    with counted_places() as passes:
+        tokens = tokens_of(function(model, tensor(prompt), n_new))
+    counted = [passes[place] / B for place in range(T + n_new)]
     free = range(T + n_new - 1, T + n_new) if n_new else range(T)  # nobody asks what comes after these
     return {
         "tokens": tokens,
@@ -842,12 +853,12 @@ def chunks(function, q, k, v, sizes, cache=None):
 
 
 LADDERS = {
-    "cached_step": Ladder(("cached_step",), rungs=cached_step),
+    "cached_step": Ladder(("cached_step",), rungs=cached_step, forbidden=WHOLE_ATTENTION),
     "generate_cached": Ladder(("generate_cached",), ("tokens", "passes by position"), generate_cached),
     "cache_bytes": Ladder(("kv_cache_bytes",), ("bytes",), cache_bytes),
     "longest_context": Ladder(("longest_context",), rungs=longest_context),
     "decode_intensity": Ladder(("decode_intensity",), ("FLOPs a byte",), decode_intensity),
     "ring_cache": Ladder(("RingCache",), rungs=ring_cache),
     "paged_cache": Ladder(("PagedCache",), rungs=paged_cache),
-    "find_the_bug": Ladder(("broken_cached_attention",), rungs=find_the_bug),
+    "find_the_bug": Ladder(("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION),
 }

@@ -14,6 +14,7 @@ import weakref
 import numpy as np
 
 from ..evidence import Ladder, Rung, Unreadable, changes
+from ..forbidden import AUTOGRAD, WHOLE_ATTENTION
 from .day1 import draw, draw_qkv
 
 INFINITY = math.inf
@@ -654,7 +655,6 @@ def flash_backward(rng):
         Rung("k and v are one key of many", (q, k[6:], v[6:], o, lse, do), "The same with a single key: its weight is e^(score − lse), not 1."),
         Rung("float32", single, "All tensors are float32 here, and what you make and return must be too.", gradients_in_dtype, SINGLE),
         Rung(UNTOUCHED, of(3, 4, 2, 3), NEW_TENSORS, writes),
-        Rung("by hand", of(3, 4, 2, 3), "The numbers are right, but torch.func has differentiated. The gradients are to be worked out by hand, from o and lse.", differentiates),
     ]  # fmt: skip
 
 
@@ -664,26 +664,6 @@ def with_forward(q, k, v, do):
     m = scores.max(axis=1)
     lse = m + np.log(np.exp(scores - m[:, None]).sum(axis=1))
     return q, k, v, np.exp(scores - lse[:, None]) @ v, lse, do
-
-
-def differentiates(function, *args):
-    """1.0 if `function` has torch.func differentiate, else 0.0: its names are too short to be forbidden. And the result."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-
-    transform = getattr(torch._C._functorch, "peek_interpreter_stack", lambda: None)
-
-    class Watch(TorchFunctionMode):
-        seen = False
-
-        def __torch_function__(self, called, types, given=(), options=None):
-            current = transform()
-            self.seen = self.seen or (current is not None and "Vmap" not in str(current.key()))
-            return called(*given, **(options or {}))
-
-    with Watch() as watch:
-        result = function(*args)
-    return {"measure": float(watch.seen)} | named(result, ("dq", "dk", "dv"))
 
 
 def gradients_in_dtype(function, q, *args):
@@ -946,9 +926,13 @@ def find_the_bug(rng):
 LADDERS = {
     "online_softmax": Ladder(("online_max_sum",), ("m", "l"), online_softmax),
     "merge_partials": Ladder(("merge",), PARTIAL, merge_partials, tensors=True),
-    "tiled_attention": Ladder(("tiled_attention",), ("o", "lse"), tiled_attention, tensors=True),
+    "tiled_attention": Ladder(
+        ("tiled_attention",), ("o", "lse"), tiled_attention, tensors=True, forbidden=WHOLE_ATTENTION
+    ),
     "bytes_moved": Ladder(("flash_bytes", "naive_bytes"), ("bytes",), bytes_moved),
-    "flash_backward": Ladder(("flash_backward",), ("dq", "dk", "dv"), flash_backward, tensors=True),
+    "flash_backward": Ladder(("flash_backward",), ("dq", "dk", "dv"), flash_backward, tensors=True, forbidden=AUTOGRAD),
     "triton_inner_loop": Ladder(("attend_to_keys",), ("o", "lse"), triton_inner_loop, tensors=True),
-    "find_the_bug": Ladder(("broken_tiled_attention",), ("o", "lse"), find_the_bug, tensors=True),
+    "find_the_bug": Ladder(
+        ("broken_tiled_attention",), ("o", "lse"), find_the_bug, tensors=True, forbidden=WHOLE_ATTENTION
+    ),
 }
