@@ -280,13 +280,14 @@ def test_the_answer_cell_sees_no_answers_and_no_secrets(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_TEST_TOKEN", "hush")
     spy = """
 import os
-find = check.__globals__["import_module"]
+from importlib import import_module as find
+assert not hasattr(check, "__globals__") and not hasattr(check, "__wrapped__")
 def scale_scores(S, d_k):
     assert "COURSE_TEST_TOKEN" not in os.environ
     assert not os.path.exists("solutions")
     for name in ("verdict", "answers", "interactive"):
         try:
-            find("course" + "_utils.checks." + name)
+            find("course_utils.checks." + name)
         except ImportError:
             continue
         raise AssertionError(name)

@@ -56,6 +56,12 @@ ON_TENSORS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(monkeypatch):
+    """What one test leaves behind does not count in the next."""
+    monkeypatch.setattr(recording_module, "_left", recording_module._Left())
+
+
 def examined(day, grade_id, source):
     """What a check says of an answer that stands in a cell."""
     namespace = {"__name__": "__main__", "math": math, "np": np, "torch": torch, "F": F}

@@ -14,8 +14,9 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ UNWRITTEN = "your code goes here"  # what the stub of an answer says
 NOT_FILLED_IN = "is not filled in"
 NOTHING = "the function returned None: is a return missing?"
 _KEYS: dict[int, dict[str, str]] = {}
+_KEPT: dict[int, ModuleType] = {}  # the modules of inputs that can no longer be imported
 
 
 class Unreadable(TypeError):
@@ -124,15 +126,15 @@ def checks_for(day: int) -> Callable[..., None]:
         display({MIME: evidence, "text/plain": f"evidence of {grade_id}"}, raw=True)
 
     del check.__wrapped__
+    _KEPT[day] = import_module(f"course_utils.checks.inputs.day{day}")
     for name in [name for name in sys.modules if name.partition(".")[0] == "course_utils"]:
         del sys.modules[name]
     return check
 
 
-@cache
 def all_ladders(day: int) -> dict[str, Ladder]:
     """The ladders of one day's exercises, by grade_id, in the order of the notebook."""
-    return import_module(f"course_utils.checks.inputs.day{day}").LADDERS
+    return (_KEPT.get(day) or import_module(f"course_utils.checks.inputs.day{day}")).LADDERS
 
 
 def find_ladder(day: int, grade_id: str) -> Ladder:

@@ -113,7 +113,7 @@ class Recording(AbstractContextManager):
         _active.append(self)
         if _left.reached:
             self.note(TOOLS)
-        if _left.threads:
+        if _left.threads - {getattr(_here, "thread", None)}:
             self.note(THREAD)
         sys.setprofile(self._on_call)
         return self
@@ -161,6 +161,7 @@ class _Left:
 
 
 _left = _Left()
+_here = threading.local()  # the thread at work, if it is one of those
 _active: list[Recording] = []
 
 
@@ -208,6 +209,7 @@ def _start(start: Callable, run: Callable, *args: Any, **kwargs: Any) -> Any:
     thread = object()
 
     def run_to_the_end(*args: Any, **kwargs: Any) -> None:
+        _here.thread = thread
         try:
             run(*args, **kwargs)
         finally:
