@@ -216,7 +216,7 @@ class Visible(ast.NodeTransformer):
 shell.ast_transformers.append(Visible())
 """
         ),
-        NO_EVIDENCE,
+        FAILED,
     ),
     Entry(
         "a hook before every cell",
