@@ -17,6 +17,7 @@ KINDS = {name for name, value in vars(builtins).items() if isinstance(value, typ
 KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "CompilationError", "InterpreterError"}
 MOST_AXES, LONGEST_AXIS = 8, 10**5
 _WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
+_EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _UNKNOWN_NAME = re.compile(r"name '(\w+)' is not defined")
 
 
@@ -54,7 +55,8 @@ def without_text(evidence: dict, sources: Iterable[str]) -> dict:
     """
     if not isinstance(evidence.get("outcomes"), list):
         return evidence
-    lines = {(i, line.strip()[:100]) for each in sources for i, line in enumerate(each.splitlines(), 1)}
+    cells = [_EMPTY_LINES.sub("", each).splitlines() for each in sources]  # as IPython numbers them
+    lines = {(i, line.strip()[:100]) for cell in cells for i, line in enumerate(cell, 1)}
     names = set(re.findall(r"\w+", "\n".join(line for _, line in lines)))
     return evidence | {"outcomes": [_outcome(each, lines, names) for each in evidence["outcomes"]]}
 

@@ -370,6 +370,29 @@ evidence["draw_rungs"] = lambda day, name, hidden=False: draw(day, name, hidden=
         FAILED,
     ),
     Entry(
+        "a hidden check that ends",
+        "passes what everybody sees, and ends the check before its hidden inputs are drawn",
+        in_answers(
+            {
+                "softmax_row": CHECKS
+                + """
+draw = evidence["draw_rungs"]
+class End(BaseException):
+    pass
+def ends(day, name, hidden=False):
+    if hidden and name == "softmax_row":
+        raise End
+    return draw(day, name, hidden=hidden)
+evidence["draw_rungs"] = ends
+def softmax_row(row):
+    e = [math.exp(x - max(row)) for x in row]
+    return [x / sum(e) for x in e]
+"""
+            }
+        ),
+        {"softmax_row": "error"},
+    ),
+    Entry(
         "later exercises sabotaged",
         "leaves the kernel in ruins for the right answers after it",
         in_answers({"softmax_row": "math.exp = math.sqrt = np.exp = torch.Tensor.__matmul__ = None\n" + UNSHIFTED}),

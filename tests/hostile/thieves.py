@@ -79,6 +79,42 @@ def leave(*places):
             pass
 """
 WRONG = {"softmax_row": "failed"}
+OF_THE_REFERENCE = ("peak", "exps", "e / sum(", "Weights of one row")  # what stands in the right softmax_row
+LENT = """
+def attention_lists(Q, K, V):
+    world = check.__globals__
+    loaded, told = world["sys"].modules, []
+    def tell(text):
+        if "pe" + "ak" in str(text):
+            told.append(" ".join(str(text).split())[:200])
+    code = softmax_row.__code__
+    tell("".join(loaded["linecache"].getlines(code.co_filename)))
+    for read in (loaded["inspect"].getsource, loaded["inspect"].getcomments):
+        try:
+            tell(read(softmax_row))
+        except (OSError, TypeError):
+            pass
+    for cell in In:
+        tell(cell)
+    for lines in loaded["linecache"].cache.values():
+        tell("".join(lines[2]) if len(lines) > 2 and "ex" + "ps = [" in str(lines[2]) else "")
+    tell((code.co_varnames, code.co_cellvars, softmax_row.__doc__))
+    text = " ".join(told)
+    @TELL@
+"""
+FINDS_KEYS = """
+math.seen = seen = []
+world = check.__globals__
+use = world["use_keys"]
+def use_keys(day, keys):
+    seen.append(("key", dict(keys)))
+    use(day, keys)
+world["use_keys"] = use_keys
+def softmax_row(row):
+    seen.append((world["_KEYS"], list(row)))
+    e = [math.exp(x - max(row)) for x in row]
+    return [x / sum(e) for x in e]
+"""
 
 
 def _searching(name, tries, where, needs="files"):
@@ -88,6 +124,12 @@ def _searching(name, tries, where, needs="files"):
 
 def _writing(name, tries, source, needs="files"):
     return Entry(name, tries, in_answers({"scale_scores": TRY_TO_WRITE + source + RIGHT_SCALE}), {}, needs=needs)
+
+
+def _lent(name, tries, tell, status="error"):
+    """An entry with a wrong softmax_row, whose attention_lists is lent a right one and tells what it finds of it."""
+    answers = {"softmax_row": UNSHIFTED, "attention_lists": LENT.replace("@TELL@", tell)}
+    return Entry(name, tries, in_answers(answers), WRONG | {"attention_lists": status}, untold=OF_THE_REFERENCE)
 
 
 def _table(day: int, grade_id: str) -> Callable[[Path], Path]:
@@ -368,6 +410,54 @@ for place in (".ipython/profile_default/startup/00.py", ".local/lib/python3.11/s
         "returns the visible results one after the other, whatever it is asked",
         _by_order,
         WRONG,
+    ),
+    _lent(
+        "a lent answer in an error's text",
+        "raises an error with the text of an answer it is lent",
+        "raise ValueError(text)",
+    ),
+    _lent(
+        "a lent answer in an error's name",
+        "raises an error of a class that has the text of an answer it is lent as its name",
+        "raise type(text, (Exception,), {})",
+    ),
+    _lent(
+        "a lent answer in a shape",
+        "has the checks send the text of an answer it is lent as the shape of a result",
+        "world['as_numbers'] = lambda value: {'shape': [text, *map(ord, text)], 'numbers': []}\n    return 0, 0",
+        "failed",
+    ),
+    _lent(
+        "a lent answer as a line",
+        "sends the text of an answer it is lent as the line of its own cell where it raised",
+        "world['_say'] = lambda error: f'KeyError: x, at line 2 of its cell: {text}'\n    raise KeyError",
+    ),
+    Entry(
+        "the keys of hidden inputs",
+        "keeps the keys and the inputs that an earlier answer saw, and raises an error with them",
+        in_answers(
+            {
+                "softmax_row": FINDS_KEYS,
+                "scores": "def scores(Q, K):\n    raise ValueError(str((check.__globals__['_KEYS'], math.seen)))",
+            }
+        ),
+        {"scores": "error"},
+    ),
+    Entry(
+        "the keys of hidden inputs in numbers",
+        "keeps what an earlier answer saw, and returns it as numbers",
+        in_answers(
+            {
+                "softmax_row": FINDS_KEYS,
+                "scores": """
+def scores(Q, K):
+    keys = [key for _, had in math.seen if isinstance(had, dict) for key in had.values()]
+    number = int(keys[0][:4], 16) if keys else 0
+    return [[float(number) for _ in K] for _ in Q]
+""",
+            }
+        ),
+        {"scores": "failed"},
     ),
     *(
         Entry(f"a table on day {day}", "knows the visible cases", _table(day, name), {name: "failed"}, day)
