@@ -438,7 +438,11 @@ for place in (".ipython/profile_default/startup/00.py", ".local/lib/python3.11/s
         in_answers(
             {
                 "softmax_row": FINDS_KEYS,
-                "scores": "def scores(Q, K):\n    raise ValueError(str((check.__globals__['_KEYS'], math.seen)))",
+                "scores": """
+def scores(Q, K):
+    had = [each for each in math.seen if each[0] == "key"]
+    raise ValueError(str((check.__globals__["_KEYS"], had[:1], math.seen[-1:])))
+""",
             }
         ),
         {"scores": "error"},
