@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from hostile.entries import CHECKS
 from in_process import course
 from typer.testing import CliRunner
 
@@ -213,18 +214,21 @@ def test_cells_outputs_points_and_tags_of_the_submission_do_not_count(tmp_path):
 
 
 def test_patching_what_the_checks_use_gains_nothing(tmp_path):
-    patches = """
+    patches = (
+        CHECKS
+        + """
 import IPython.display, numpy
 numpy.allclose = numpy.isclose = lambda *a, **k: True
 IPython.display.display = lambda *a, **k: None
-for name in [name for name in check.__globals__ if not name.startswith("__")]:
-    check.__globals__[name] = lambda *a, **k: True
+for name in [name for name in evidence if not name.startswith("__")]:
+    evidence[name] = lambda *a, **k: True
 check = lambda *a, **k: True
 def softmax_row(row):
     return [1.0] * len(row)
 """
+    )
     graded = grade_notebook(submission(tmp_path, {"softmax_row": patches}))
-    assert outcome(graded) == {"softmax_row": "error"}
+    assert outcome(graded) == {"softmax_row": "forbidden"}
     assert graded.score == 23
 
 
@@ -339,8 +343,9 @@ order_output = delayed_output = A()
 """,
     "attention_batched": "def attention_batched(q, k, v):\n    return attention_batched(q, k, v)",
     "self_attention": "%a\n" * 700,
-    "find_the_bug": """
-check.__globals__["gather"] = lambda day, name, names, hidden=False: {
+    "find_the_bug": CHECKS
+    + """
+evidence["gather"] = lambda day, name, names, hidden=False: {
     "exercise": name, "hidden": hidden, "outcomes": [{"rung": [1]}, 7]
 }
 def broken_attention(q, k, v): return 1, 2

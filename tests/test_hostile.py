@@ -1,5 +1,6 @@
 """What no submission can do: earn a point that it should not, touch another's grade, or leave anything behind."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -66,6 +67,7 @@ def test_it_gets_what_it_deserves_and_leaves_nothing(name, tmp_path, call, scrat
     record = record_of(grade_submission(write_entry(entry, tmp_path, port), SETTINGS))
     assert verdicts(record) == entry.deserves
     assert record["score"] == entry.score
+    assert [text for text in entry.untold if text in json.dumps(record)] == []
     assert left_running() == []
     assert left_lying(scratch, *tmp_path.iterdir()) == []
     assert harmed(tmp_path) == []

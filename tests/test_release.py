@@ -15,6 +15,8 @@ from importlib import import_module
 
 import nbformat
 import pytest
+from hostile.corpus import CORPUS, record_of, verdicts, write_entry
+from hostile.entries import in_answers
 from typer.testing import CliRunner
 from variants import RIGHT, SLOW, WRONG
 
@@ -28,8 +30,9 @@ from course_utils.grading.class_release import class_keys, hidden_outputs, read_
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.collect import collect
 from course_utils.grading.errors import CourseError
-from course_utils.grading.grade import Settings, grade_notebook
+from course_utils.grading.grade import Settings, grade_notebook, grade_submission
 from course_utils.grading.official import COURSE, Official
+from course_utils.grading.plugin import UNSTEADY
 from course_utils.grading.student_edition import find_traces, write_student_edition
 
 DAYS = days_with_exercises()
@@ -461,6 +464,55 @@ def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
     (unkeyed / "keys.json").unlink()
     by_hand = sum(all_exercises(1)[g].points for g in all_exercises(1) if find_ladder(1, g).entries)
     assert grade_notebook(COURSE.path(1), settings=Settings(Official(unkeyed))).score == by_hand
+
+
+@pytest.mark.parametrize("name", ["the keys of hidden inputs", "the keys of hidden inputs in numbers"])
+def test_no_key_and_no_hidden_input_of_a_class_comes_back_to_a_student(name, out, tmp_path):
+    bundle = Official(out / "grader")
+    entry, keys = CORPUS[name], bundle.keys(1)
+    graded = grade_submission(write_entry(entry, tmp_path), Settings(bundle))
+    assert verdicts(record_of(graded)) == entry.deserves
+    known = grade_submission(write_entry(entry, tmp_path / "public"), Settings())
+    said, public = (
+        next(each.message for each in found.exercises if each.id == "scale_scores") for found in (graded, known)
+    )
+    assert not any(key[:8] in said for key in keys.values())
+    assert str(int(keys["scores"][:4], 16)) not in said
+    assert (said == public) == (name != "the keys of hidden inputs")  # without a key, inputs are quoted
+
+
+FIRST_LOOK = """
+import linecache, os, re, sys
+from IPython.core.interactiveshell import InteractiveShell
+def softmax_row(row):
+    kernel = InteractiveShell.instance().kernel
+    texts = [globals(), sys.argv, os.environ, kernel.get_parent(), kernel.session.key, *linecache.cache.values()]
+    raise ValueError(sorted({key for text in texts for key in re.findall("[0-9a-f]{64}", str(text))}))
+"""
+
+
+def test_in_a_class_an_error_is_quoted_and_no_key_is_there_yet(out, tmp_path):
+    bundle = Official(out / "grader")
+    slips = {"softmax_row": FIRST_LOOK, "self_attention": "def self_attention(x, *W):\n    raise ValueError('mine')"}
+    graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(bundle))
+    said = {each.id: each.message for each in graded.exercises if each.status != "passed"}
+    assert said.keys() == slips.keys()
+    assert "it raised ValueError: mine, at line 2 of its cell" in said["self_attention"]
+    assert "it raised ValueError: [" in said["softmax_row"]
+    assert not any(key in said["softmax_row"] for key in bundle.keys(1).values())
+
+
+def test_what_fails_in_a_class_and_holds_alone_is_said_to_be_unsteady(out, tmp_path):
+    keeps = "math.seen = []\ndef softmax_row(row):\n    math.seen.append(row)\n"
+    late = "def scale_scores(S, d_k):\n    if math.seen:\n        raise ValueError(math.seen)\n"
+    slips = {
+        "softmax_row": keeps + "    e = [math.exp(x - max(row)) for x in row]\n    return [x / sum(e) for x in e]",
+        "scale_scores": late + "    return [[s / math.sqrt(d_k) for s in row] for row in S]",
+    }
+    graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(Official(out / "grader")))
+    assert [(each.id, each.message) for each in graded.exercises if each.status != "passed"] == [
+        ("scale_scores", UNSTEADY)
+    ]
 
 
 def test_a_bundle_of_one_day_grades_a_notebook_whose_name_tells_none(out, tmp_path):

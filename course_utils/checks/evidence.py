@@ -110,7 +110,7 @@ def attempts(
 
 
 def checks_for(day: int) -> Callable[..., None]:
-    """The `check` of a grading kernel: it displays evidence and knows no answer.
+    """The `check` of a grading kernel: it displays evidence and knows no answer. key: what its inputs are drawn from.
 
     An answer cannot come from it to the functions behind it: it is no function of Python's, and whoever imports this
     package from now on gets another one.
@@ -121,8 +121,13 @@ def checks_for(day: int) -> Callable[..., None]:
         install()  # before the first answer runs
 
     @lru_cache(maxsize=0)
-    def check(grade_id: str, *, hidden: bool = False) -> None:
-        evidence = gather(day, grade_id, sys._getframe(1).f_globals, hidden=hidden)
+    def check(grade_id: str, *, hidden: bool = False, key: str = "") -> None:
+        try:
+            use_keys(day, {grade_id: key} if key else {})
+            evidence = gather(day, grade_id, sys._getframe(1).f_globals, hidden=hidden)
+        finally:
+            key = ""  # a traceback keeps what is here
+            use_keys(day, {})
         display({MIME: evidence, "text/plain": f"evidence of {grade_id}"}, raw=True)
 
     del check.__wrapped__

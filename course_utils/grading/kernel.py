@@ -7,13 +7,11 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from itertools import chain, islice
 from mmap import PAGESIZE
 from pathlib import Path
-from types import MappingProxyType
 
 import zmq
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -30,7 +28,6 @@ LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message tha
 LONGEST_END = 3.0  # seconds from the end of a process until its server says so, on a busy machine
 WALL = 12  # times as long by the clock as of work, where work cannot be told from waiting, and behind all else
 PROVISIONER = "course-confined"
-NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
 class KernelLost(Exception):
@@ -78,7 +75,7 @@ class GradingKernel(RunningKernel):
     Raises OSError when the server is gone, NotConfined as open_kernels.
     """
 
-    def __init__(self, limits: Limits, seconds: float, start: Start, day: int = 0, keys: Mapping[str, str] = NO_KEYS):
+    def __init__(self, limits: Limits, seconds: float, start: Start):
         self.limits, self.granted = limits, seconds
         self.own = None if start.warm else open_kernels(start.confinement, warm=False)
         config = {
@@ -86,8 +83,6 @@ class GradingKernel(RunningKernel):
             "confinement": start.confinement,
             "memory_bytes": limits.memory_bytes,
             "cpu_seconds": limits.cpu_seconds,
-            "day": day,
-            "keys": dict(keys),
         }
         _register_provisioner()
         self.km = KernelManager(kernel_name="course", kernel_spec_manager=CourseKernelspecs(config))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,11 +13,11 @@ import nbformat
 
 import course_utils
 from course_utils.checks.cells import statements
-from course_utils.checks.evidence import find_ladder
+from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import days_with_exercises
 
 from .errors import CourseError
-from .release import stub_source
+from .release import HIDDEN, find_regions, stub_source
 from .submission import Question
 
 KEYS = "keys.json"
@@ -78,6 +78,19 @@ def checks_of(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNod
         for cell in notebook.cells
         if cell.metadata.get("nbgrader", {}).get("grade")
     }
+
+
+def check_parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
+    """A check cell as one or two: what everybody sees, and the hidden tests, each with the evidence that it shows."""
+    lines = cell.source.split("\n")
+    regions = [region for region in find_regions(cell.source) if region.kind == HIDDEN]
+    inside = [lines[region.begin + 1 : region.end] for region in regions]
+    for region in reversed(regions):
+        del lines[region.begin : region.end + 1]
+    parts = [lines, [line for part in inside for line in part]]
+    for hidden, part in enumerate(parts[: 1 + bool(regions)]):
+        outputs = [each for each in cell.outputs if bool(each.get("data", {}).get(MIME, {}).get("hidden")) == hidden]
+        yield nbformat.from_dict({**cell, "source": "\n".join(part), "outputs": outputs})
 
 
 def reference_answers(notebook: nbformat.NotebookNode) -> dict[str, str]:

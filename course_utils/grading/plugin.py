@@ -4,12 +4,19 @@ The official notebook supplies every cell but the answers. A check cell prints e
 compared here with the evidence stored in the official notebook. After a slip, an exercise that fails gets a second try
 in a fresh kernel, where reference answers stand in for the earlier ones that failed: nobody pays twice for one slip.
 The time of a notebook is what its kernels work; what the judge does is not charged.
+
+A message quotes only a kernel in which there was nothing to tell: no answer that was lent, and no key of a class. The
+key of an exercise comes with its hidden check and goes with it, but the answer to it, or an earlier one that patched
+`use_keys`, can keep what it saw. So what fails after that is run again in a kernel that had no key, for its message
+alone. Beside a lent answer a message has no text of the kernel's (see `quotes`). What a student can still draw from
+it for each exercise: whether it passes, and with a lent answer, which is there compiled, a number or a shape too. What
+hidden inputs were like shows in which known relation wrong results have to the right ones.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import nbformat
@@ -23,11 +30,13 @@ from course_utils.checks.verdict import Verdict, judge
 
 from .errors import CourseError, one_line
 from .kernel import GradingKernel, KernelLost, Limits, Start
-from .official import checks_of, given_cells, reference_answers
+from .official import check_parts, checks_of, given_cells, reference_answers
+from .quotes import keyed_cell, kind_of, lent_cell, without_text
 
 PROPERTY = "course_result"
 PATIENT = 2  # so many exercises may run out of time; then a class comes first, and each of the rest has half the time
 LOST_HELPER = " No cell of the notebook defines it by that name."
+UNSTEADY = "It fails here, and otherwise or not at all without what earlier answers left behind."
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,8 @@ class GradedNotebook(IPyNbFile):
         self.passed: dict[str, str] = {}
         self.harmless: dict[str, str] = {}  # what ran and did not lose its kernel
         self.ran: set[str] = set()  # the answers that the kernel has run
+        self.lent = False  # whether the kernel holds an answer that is not the student's
+        self.keyed = False  # whether it has had a key
         self.worked = 0.0  # seconds, in the kernels before this one
         self.timeouts = {grade_id for grade_id, verdict in job.settled.items() if verdict.status == "timeout"}
         self.stumbled = False
@@ -120,7 +131,11 @@ class GradedNotebook(IPyNbFile):
             )
         for number, (grade_id, cell) in enumerate(checks_of(self.job.official).items()):
             options = defaultdict(bool, check=True)
-            yield ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
+            exercise = ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
+            exercise.parts = list(check_parts(cell))
+            for hidden in exercise.parts[1:] if self.job.keys.get(grade_id) else ():
+                hidden.source = keyed_cell(hidden.source, self.job.keys[grade_id])
+            yield exercise
 
     def launch(self) -> GradingKernel:
         """A kernel that is ready; a cold one where the process that forks warm ones is gone."""
@@ -129,11 +144,11 @@ class GradedNotebook(IPyNbFile):
         if len(self.timeouts) >= PATIENT:
             limits = replace(limits, cell_seconds=limits.cell_seconds / 2, idle_seconds=limits.idle_seconds / 2)
         try:
-            kernel = GradingKernel(limits, left, job.start, job.day, job.keys)
+            kernel = GradingKernel(limits, left, job.start)
         except OSError:
-            kernel = GradingKernel(limits, left, replace(job.start, warm=False), job.day, job.keys)
+            kernel = GradingKernel(limits, left, replace(job.start, warm=False))
         kernel.wait_until_ready()
-        self.ran = set()
+        self.ran, self.lent, self.keyed = set(), False, False
         return kernel
 
     def drop_kernel(self) -> None:
@@ -174,7 +189,9 @@ class GradedNotebook(IPyNbFile):
         for cell in given_cells(self.job.official):
             self.kernel.run(cell.source, given=True)
         for each in (each for each in reference_answers(self.job.official) if each in answers):
-            self.kernel.run(answers[each])
+            lent = answers[each] != self.job.answers.get(each)
+            self.kernel.run(lent_cell(answers[each]) if lent else answers[each])
+            self.lent = self.lent or lent
             self.ran.add(each)
 
 
@@ -198,6 +215,7 @@ class ExerciseCell(IPyNbCell):
     """The check of one exercise, run after the student's answer to it."""
 
     result: Result | None = None
+    parts: Sequence[nbformat.NotebookNode] = ()  # of the check: what everybody sees, and the hidden tests
 
     def runtest(self) -> None:
         grade_id, book = self.name, self.parent
@@ -220,6 +238,19 @@ class ExerciseCell(IPyNbCell):
             raise NbCellError(self.cell_num, message, self.cell.source)
 
     def attempt(self, grade_id: str) -> Verdict:
+        """The verdict on an exercise, with a message that quotes no kernel which had something to hide."""
+        book, self.said, self.doubtful = self.parent, {}, set()
+        verdict = self.run_twice(grade_id)
+        if verdict.message in self.doubtful - self.said.keys():
+            book.drop_kernel()
+            again = self.run_once()
+            told = again if again.status == verdict.status else replace(verdict, message=UNSTEADY, misconception=None)
+            verdict = replace(told, share=verdict.share)
+        if book.lent:
+            book.drop_kernel()  # before another exercise is quoted
+        return replace(self.said.get(verdict.message, verdict), status=verdict.status, share=verdict.share)
+
+    def run_twice(self, grade_id: str) -> Verdict:
         """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel.
 
         There is no second run for a slip that was clearly made here. Where the kernel was lost or a call was forbidden,
@@ -256,27 +287,45 @@ class ExerciseCell(IPyNbCell):
     def run_once(self, only: dict[str, str] | None = None) -> Verdict:
         """Run answer and check, and judge what came out. Never raises for what the student wrote.
 
-        only: the answers that a fresh kernel runs before this one.
+        only: the answers that a fresh kernel runs before this one. The verdict quotes no text. Where the kernel had
+        nothing to hide, `said` has the one that does, by its message; where it has had a key, `doubtful` has the
+        message if it tells anything that is the kernel's.
         """
-        self.verdict, raised = None, None
+        book, raised, keyed, clean = self.parent, None, False, False
+        self.verdict = self.full = None
+        self.quotes = False
         try:
-            self.parent.ensure_kernel(self.name, only)
-            self.parent.ran.add(self.name)
-            raised = self.parent.kernel.run(self.parent.job.answers[self.name])
-            super().runtest()
+            book.ensure_kernel(self.name, only)
+            book.ran.add(self.name)
+            keyed, clean = book.keyed, not (book.lent or book.keyed)
+            raised = book.kernel.run(book.job.answers[self.name])
+            for hidden, part in enumerate(self.parts):
+                self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
+                book.keyed = book.keyed or bool(hidden and book.job.keys.get(self.name))
+                super().runtest()
         except KernelLost as lost:
-            self.parent.drop_kernel()
+            book.drop_kernel()
             return Verdict(lost.status, 0.0, f"{lost}.")
         except Exception as error:  # a check that failed, or whatever a hostile kernel makes nbval stumble over
             if self.verdict is None:
                 ended = [out.ename for out in self.test_outputs or [] if out.output_type == "error"]
-                self.verdict = Verdict("error", 0.0, f"The check ended with {(ended or [type(error).__name__])[0]}.")
+                kind = kind_of(str((ended or [type(error).__name__])[0]))
+                self.verdict = Verdict("error", 0.0, f"The check ended with {kind}.")
         verdict = self.verdict or Verdict("error", 0.0, "The check gave no evidence.")
+        full = self.full or verdict
         if raised and verdict.status == "error":
-            verdict = replace(verdict, message=f"The answer cell raised {raised}")
-        return (
-            replace(verdict, message=verdict.message + LOST_HELPER) if "NameError: name" in verdict.message else verdict
+            self.quotes = True
+            verdict = replace(verdict, message=f"The answer cell raised {kind_of(raised)}.")
+            full = replace(full, message=f"The answer cell raised {raised}")
+        verdict, full = (
+            replace(each, message=each.message + LOST_HELPER) if "NameError: name" in each.message else each
+            for each in (verdict, full)
         )
+        if clean:
+            self.said[verdict.message] = full
+        elif keyed and self.quotes:
+            self.doubtful.add(verdict.message)
+        return verdict
 
     def compare_outputs(self, test, ref, skip_compare=None) -> bool:
         """nbval's comparison, of evidence only: numbers with a tolerance, and whatever else was printed left alone."""
@@ -286,9 +335,15 @@ class ExerciseCell(IPyNbCell):
         if labels[0] != labels[1] or not wanted:
             self.verdict = Verdict("error", 0.0, "The check did not give the evidence that it should.")
             return False
+        day, known = self.parent.job.day, {each.name for each in all_exercises(self.parent.job.day)[self.name].mistakes}
         for evidence, expected in zip(given, wanted, strict=True):
-            self.verdict = judge(self.parent.job.day, self.name, evidence, expected)
-            if self.verdict.status != "passed":  # what everybody sees tells best what is wrong
+            forbidden = find_ladder(day, self.name).forbidden
+            plain = without_text(evidence, self.parent.job.answers.values(), forbidden)
+            self.verdict = self.full = judge(day, self.name, plain, expected)
+            if self.verdict.status != "passed":
+                self.quotes = not self.hidden and self.verdict.misconception not in known
+                if self.quotes and plain != evidence:
+                    self.full = judge(day, self.name, evidence, expected)
                 return False
         return True
 

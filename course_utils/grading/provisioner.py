@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_client.provisioning import LocalProvisioner
-from traitlets import Dict, Float, Int, Unicode
+from traitlets import Float, Int, Unicode
 
 from .confinement import INSIDE, kernel_environment, remove, shared_kernels
 
@@ -33,8 +33,6 @@ class ConfinedProvisioner(LocalProvisioner):
     confinement = Unicode("best", help="How to confine where this process has to start the server.").tag(config=True)
     memory_bytes = Int(4 * GIB, help="Of data, for the kernel.").tag(config=True)
     cpu_seconds = Float(600.0, help="Of processor time, for the kernel.").tag(config=True)
-    day = Int(0, help="The day that `keys` belong to.").tag(config=True)
-    keys = Dict(help="What the hidden inputs are drawn from, by grade_id.").tag(config=True)
 
     box: Path | None = None
     wire: socket.socket | None = None
@@ -67,8 +65,6 @@ class ConfinedProvisioner(LocalProvisioner):
             "env": kernel_environment(library, "~"),
             "limits": {"memory": self.memory_bytes, "seconds": self.cpu_seconds},
             "read": self.settings["read"],
-            "day": self.day,
-            "keys": self.keys,
         }
         self.status, self.heard, self.spent, self.asked, self.answered, self.started = None, b"", None, 0, 0, False
         self.wire = socket.socket(socket.AF_UNIX)

@@ -22,6 +22,7 @@ class Entry:
     write(folder): puts the submission there and returns its path; a source may hold @MARKER@, @FOLDER@ and @PORT@.
     deserves: the exercises that do not pass and their statuses, or "unreadable". partial: the points that such an
     exercise still earns. needs: what must be shut off for it to gain and leave nothing: files, network or processes.
+    untold: texts that no message to the student may hold.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Entry:
     deserves: Mapping[str, str] | str
     day: int = 1
     needs: str = ""
+    untold: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:

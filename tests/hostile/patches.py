@@ -220,7 +220,7 @@ class Visible(ast.NodeTransformer):
 shell.ast_transformers.append(Visible())
 """
         ),
-        NO_EVIDENCE,
+        FAILED,
     ),
     Entry(
         "a hook before every cell",
@@ -378,6 +378,29 @@ evidence["draw_rungs"] = lambda day, name, hidden=False: draw(day, name, hidden=
 """
         ),
         FAILED | {"softmax_row": "forbidden"},
+    ),
+    Entry(
+        "a hidden check that ends",
+        "passes what everybody sees, and ends the check before its hidden inputs are drawn",
+        in_answers(
+            {
+                "softmax_row": CHECKS
+                + """
+draw = evidence["draw_rungs"]
+class End(BaseException):
+    pass
+def ends(day, name, hidden=False):
+    if hidden and name == "softmax_row":
+        raise End
+    return draw(day, name, hidden=hidden)
+evidence["draw_rungs"] = ends
+def softmax_row(row):
+    e = [math.exp(x - max(row)) for x in row]
+    return [x / sum(e) for x in e]
+"""
+            }
+        ),
+        {"softmax_row": "error"},
     ),
     Entry(
         "later exercises sabotaged",

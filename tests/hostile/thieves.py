@@ -10,7 +10,7 @@ import numpy as np
 from course_utils.checks.evidence import draw_rungs, find_ladder
 from course_utils.checks.verdict import reference_evidence
 
-from .entries import FAILED, KERNEL, RIGHT_SCALE, UNSHIFTED, Entry, cheat, in_answers
+from .entries import CHECKS, FAILED, KERNEL, RIGHT_SCALE, UNSHIFTED, Entry, cheat, in_answers
 
 SEARCH = """
 import json, os, pathlib, re, sys
@@ -80,6 +80,43 @@ def leave(*places):
             pass
 """
 WRONG = {"softmax_row": "failed"}
+OF_THE_REFERENCE = ("peak", "exps", "e / sum(", "Weights of one row")  # what stands in the right softmax_row
+LENT = """
+def attention_lists(Q, K, V):
+    import inspect, linecache
+    told = []
+    def tell(text):
+        if "pe" + "ak" in str(text):
+            told.append(" ".join(str(text).split())[:200])
+    code = softmax_row.__code__
+    tell("".join(linecache.getlines(code.co_filename)))
+    for read in (inspect.getsource, inspect.getcomments):
+        try:
+            tell(read(softmax_row))
+        except (OSError, TypeError):
+            pass
+    for cell in In:
+        tell(cell)
+    for lines in linecache.cache.values():
+        tell("".join(lines[2]) if len(lines) > 2 and "ex" + "ps = [" in str(lines[2]) else "")
+    tell((code.co_varnames, code.co_cellvars, softmax_row.__doc__))
+    text = " ".join(told)
+    @TELL@
+"""
+FINDS_KEYS = (
+    CHECKS
+    + """
+math.seen = seen = []
+use = evidence["use_keys"]
+def use_keys(day, keys):
+    seen.append(("key", dict(keys)))
+    use(day, keys)
+evidence["use_keys"] = use_keys
+def scores(Q, K):
+    seen.append((evidence["_KEYS"], list(Q)))
+    return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]
+"""
+)
 
 
 def _searching(name, tries, where, needs="files"):
@@ -89,6 +126,15 @@ def _searching(name, tries, where, needs="files"):
 
 def _writing(name, tries, source, needs="files"):
     return Entry(name, tries, in_answers({"scale_scores": TRY_TO_WRITE + source + RIGHT_SCALE}), {}, needs=needs)
+
+
+def _lent(name, tries, tell, status="error"):
+    """An entry with a wrong softmax_row, whose attention_lists is lent a right one and tells what it finds of it."""
+    answers = {
+        "softmax_row": UNSHIFTED,
+        "attention_lists": CHECKS * (status == "forbidden") + LENT.replace("@TELL@", tell),
+    }
+    return Entry(name, tries, in_answers(answers), WRONG | {"attention_lists": status}, untold=OF_THE_REFERENCE)
 
 
 def _table(day: int, grade_id: str) -> Callable[[Path], Path]:
@@ -369,6 +415,59 @@ for place in (".ipython/profile_default/startup/00.py", ".local/lib/python3.11/s
         "returns the visible results one after the other, whatever it is asked",
         _by_order,
         WRONG,
+    ),
+    _lent(
+        "a lent answer in an error's text",
+        "raises an error with the text of an answer it is lent",
+        "raise ValueError(text)",
+    ),
+    _lent(
+        "a lent answer in an error's name",
+        "raises an error of a class that has the text of an answer it is lent as its name",
+        "raise type(text, (Exception,), {})",
+    ),
+    _lent(
+        "a lent answer in a shape",
+        "has the checks send the text of an answer it is lent as the shape of a result",
+        "evidence['as_numbers'] = lambda value: {'shape': [text, *map(ord, text)], 'numbers': []}\n    return 0, 0",
+        "forbidden",
+    ),
+    _lent(
+        "a lent answer as a line",
+        "sends the text of an answer it is lent as the line of its own cell where it raised",
+        "evidence['_say'] = lambda error: f'KeyError: x, at line 2 of its cell: {text}'\n    raise KeyError",
+        "forbidden",
+    ),
+    Entry(
+        "the keys of hidden inputs",
+        "keeps the keys and the inputs that an earlier answer saw, and raises an error with them",
+        in_answers(
+            {
+                "scores": FINDS_KEYS,
+                "scale_scores": """
+def scale_scores(S, d_k):
+    had = [each for each in math.seen if each[0] == "key"]
+    raise ValueError(str((evidence["_KEYS"], had[:1], math.seen[-1:])))
+""",
+            }
+        ),
+        {"scale_scores": "error"},
+    ),
+    Entry(
+        "the keys of hidden inputs in numbers",
+        "keeps what an earlier answer saw, and returns it as numbers",
+        in_answers(
+            {
+                "scores": FINDS_KEYS,
+                "scale_scores": """
+def scale_scores(S, d_k):
+    keys = [key for _, had in math.seen if isinstance(had, dict) for key in had.values()]
+    number = int(keys[0][:4], 16) if keys else 0
+    return [[float(number) for _ in row] for row in S]
+""",
+            }
+        ),
+        {"scale_scores": "failed"},
     ),
     *(
         Entry(f"a table on day {day}", "knows the visible cases", _table(day, name), {name: "failed"}, day)

@@ -1,0 +1,102 @@
+"""How a right answer and a class's key come into a kernel, and what a student may read of what it says then."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import marshal
+import re
+from collections.abc import Iterable
+
+from course_utils.checks.evidence import NOT_FILLED_IN, NOTHING, UNREADABLE, UNWRITTEN
+from course_utils.checks.recording import DOORS
+
+LENT = "<lent>"  # the file name of code that a kernel is lent, which has no source there
+LEFT_OUT = "(its text is not shown)"
+OTHER_KIND = "an error of another kind"
+KINDS = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
+KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "CompilationError", "InterpreterError"}
+MOST_AXES, LONGEST_AXIS = 8, 10**5
+_WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
+_EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
+_UNKNOWN_NAME = re.compile(r"name '(\w+)' is not defined")
+
+
+def lent_cell(source: str) -> str:
+    """A cell that runs this source where its text cannot be read: from a compiled code object, which leaves no name."""
+    code = base64.b85encode(marshal.dumps(compile(source, LENT, "exec"))).decode()
+    return f'exec(__import__("marshal").loads(__import__("base64").b85decode({code!r})))'
+
+
+def keyed_cell(source: str, key: str) -> str:
+    """A hidden check cell whose check draws its inputs from this key, and lets it go: so does the text of cells that
+    IPython keeps."""
+    forget = '__import__("linecache").cache.pop(__import__("sys")._getframe().f_code.co_filename, None)'
+    return f"{forget}\n{source.replace('hidden=True', f'hidden=True, key={key!r}')}"
+
+
+def kind_of(error: str) -> str:
+    """The kind that an error's text begins with, if it is Python's or a library's own: a class can have any name."""
+    kind = re.split(": |, ", error, maxsplit=1)[0]
+    return kind if kind in KINDS else OTHER_KIND
+
+
+def without_text(evidence: dict, sources: Iterable[str], forbidden: Iterable[str] = ()) -> dict:
+    """Evidence that quotes nothing of its kernel's: of an error the kind and the line, if it is one of the sources', of
+    a call the part of its name that is forbidden.
+
+    It is judged as the whole evidence is. What it still can tell are numbers, shapes and one name of the sources.
+    """
+    if isinstance(evidence.get("called"), list):
+        evidence = evidence | {"called": [_call(each, forbidden) for each in evidence["called"]]}
+    if not isinstance(evidence.get("outcomes"), list):
+        return evidence
+    cells = [_EMPTY_LINES.sub("", each).splitlines() for each in sources]  # as IPython numbers them
+    lines = {(i, line.strip()[:100]) for cell in cells for i, line in enumerate(cell, 1)}
+    names = set(re.findall(r"\w+", "\n".join(line for _, line in lines)))
+    return evidence | {"outcomes": [_outcome(each, lines, names) for each in evidence["outcomes"]]}
+
+
+def _call(call: object, forbidden: Iterable[str]) -> dict:
+    name = str(call.get("name")) if isinstance(call, dict) else ""
+    return {"name": name if name in DOORS else next((part for part in forbidden if part in name.lower()), "")}
+
+
+def _outcome(outcome: object, lines: set[tuple[int, str]], names: set[str]) -> object:
+    if not isinstance(outcome, dict):
+        return outcome
+    changed = dict(outcome)
+    if "error" in outcome:
+        changed["error"] = _error(str(outcome["error"]), str(outcome.get("rung")), lines, names)
+    if isinstance(outcome.get("values"), dict):
+        changed["values"] = {part: _array(array) for part, array in outcome["values"].items()}
+    return changed
+
+
+def _error(error: str, rung: str, lines: set[tuple[int, str]], names: set[str]) -> str:
+    if error.startswith(UNREADABLE):
+        return error if error == f"{UNREADABLE}: {NOTHING}" else f"{UNREADABLE}: "
+    said, where = error, ""
+    for found in _WHERE.finditer(error):
+        line = error[found.end() :]
+        if (int(found[1]), line) in lines:
+            said, where = error[: found.start()], error[found.start() :]
+    kind, _, text = said.partition(": ")
+    if kind == "NotImplementedError" and text.endswith(NOT_FILLED_IN):
+        text = f"{rung} {NOT_FILLED_IN}"
+    elif kind == "NameError" and (unknown := _UNKNOWN_NAME.match(text)) and unknown[1] in names:
+        text = unknown[0]
+    elif text and text != UNWRITTEN:
+        text = LEFT_OUT
+    return f"{kind_of(kind)}: {text}".rstrip(": ") + where
+
+
+def _array(array: object) -> object:
+    """An array whose shape tells little; one that is odd is not that of any right result."""
+    shape = array.get("shape") if isinstance(array, dict) else None
+    if not isinstance(shape, (list, dict, str)):
+        return array
+    few = isinstance(shape, list) and len(shape) <= MOST_AXES
+    if few and all(isinstance(size, int) and 0 <= size < LONGEST_AXIS for size in shape):
+        return array
+    return array | {"shape": ["?"]}
