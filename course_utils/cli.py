@@ -100,6 +100,7 @@ def grade(
     if not paths:
         raise typer.BadParameter("give the notebooks to grade")
     from rich.console import Console
+    from rich.markup import escape
 
     from course_utils.grading import progress as own_progress
     from course_utils.grading.classroom import cores
@@ -128,7 +129,8 @@ def grade(
         official.path(day)  # raises where there is no such day
     if out:
         open_folder(out)
-    submissions = collect(paths, day)
+    with Console(stderr=True).status("reading the submissions") as status:
+        submissions = collect(paths, day, lambda student: status.update(f"reading what {escape(student)} handed in"))
     places = [each.path for each in submissions]
     own = own_progress.own_exercises(places, out) if out else {}
     alone = out is not None and not bundle and not gradebook and own_progress.is_alone(places, out)

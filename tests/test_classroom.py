@@ -25,7 +25,7 @@ from course_utils.grading.official import COURSE, Official
 from course_utils.grading.plugin import Result
 from course_utils.grading.release import release_exercise
 from course_utils.grading.watch import Watch
-from course_utils.grading.workers import Kernels, Order, Paper, Watcher, Worker, grade_here
+from course_utils.grading.workers import LABORIOUS, Kernels, Order, Paper, Watcher, Worker, grade_here
 
 ROOT = Path(__file__).parents[1]
 COLD = Settings(start=Start(warm=False))  # where no kernel is needed, none need be warm
@@ -232,6 +232,22 @@ def test_a_worker_that_dies_costs_no_result_and_what_kills_it_each_time_is_unrea
     assert outcome == {0: "failed", 1: "unreadable", 2: "failed", 3: "failed", 4: "failed", 5: "failed"}
     message = next(graded.message for graded in found.values() if graded.status == "unreadable")
     assert message == "s1.ipynb: it ends the process that grades it, each time that it is tried"
+
+
+def test_a_submission_that_takes_the_grader_too_long_to_read_is_unreadable_and_costs_no_other(tmp_path):
+    cells = [nbformat.v4.new_code_cell(f"def softmax_row(row):\n    pass\na={i}\n" + "a=b\n" * 4900) for i in range(20)]
+    slow = nbformat.writes(nbformat.v4.new_notebook(cells=cells)).encode()
+    worker = Worker(tmp_path / "w")
+    worker.start()
+    try:
+        worker.give(Order(Paper(0, "s0", "s0.ipynb", 1, slow), COLD, work=1))
+        graded = worker.take()
+        assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", 25)
+        assert graded.message == f"s0.ipynb: {LABORIOUS}"
+        worker.give(Order(Paper(1, "s1", "s1.ipynb", 1, notebook()), COLD))
+        assert worker.take().status == "failed"
+    finally:
+        worker.stop()
 
 
 class Fragile(Kernels):

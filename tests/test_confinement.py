@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,44 @@ def test_a_confined_kernel_sees_none_of_the_graders_files(level, tmp_path):
         for folder in (ROOT, ROOT / "solutions", tmp_path, server.folder, Path("/proc/1/cwd/solutions")):
             shown = f"import os\nfound = os.listdir({str(folder)!r})\nassert set(found) <= {{'.venv', 'boxes'}}, found"
             assert "AssertionError" not in raised(kernel, shown), folder
+
+
+IN_PROC = """
+import os, re
+found = b""
+for place, folders, names in os.walk("/proc"):
+    folders[:] = [name for name in folders if name not in ("task", "fd", "map_files", "net", "ns", "attr")]
+    for name in names:
+        try:
+            with open(os.path.join(place, name), "rb") as file:
+                found += file.read(2**20)
+        except OSError:
+            pass
+others = []
+for number in {*range(1, 3000), *PIDS} - {int(os.path.basename(os.path.realpath("/proc/self")).strip("self") or 0)}:
+    try:
+        others.append(open(f"/proc/{number}/cmdline", "rb").read())
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("level", SHUT)
+def test_no_process_but_the_kernels_own_is_in_proc_and_no_name_or_answer(level, tmp_path):
+    secret = "zoe-" + uuid.uuid4().hex
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", secret])
+    try:
+        with KernelServer(level) as server, started(server) as kernel, started(server):
+            pids = [os.getpid(), other.pid, server.process.pid, *range(other.pid, other.pid + 50)]
+            assert raised(kernel, IN_PROC.replace("PIDS", str(pids))) == ""
+            assert raised(kernel, "assert others == [], others") == ""
+            assert raised(kernel, "assert b'warm.py' in open('/proc/self/cmdline', 'rb').read()") == ""
+            assert raised(kernel, f"assert b{secret[::-1]!r}[::-1] not in found") == ""
+            shown = "open('/proc/self/environ', 'rb').read() + open('/proc/self/cmdline', 'rb').read()"
+            assert raised(kernel, f"assert not re.search(b'solutions|keys.json|student/|[.]ipynb', {shown})") == ""
+    finally:
+        other.kill()
+        other.wait()
 
 
 @BUBBLEWRAP

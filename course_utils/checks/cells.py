@@ -135,7 +135,8 @@ def defines(source: str, names: Collection[str]) -> bool:
 
 def definitions(source: str, names: Collection[str]) -> str:
     """The statements of a cell that define one of these names."""
-    return "\n".join(each.source for each in statements(source) if each.binds & set(names))
+    wanted = frozenset(names)
+    return "\n".join(each.source for each in statements(source) if not wanted.isdisjoint(each.binds))
 
 
 def complete(source: str, cells: Sequence[str], known: Collection[str] = ()) -> Found:
@@ -183,10 +184,19 @@ def complete(source: str, cells: Sequence[str], known: Collection[str] = ()) -> 
 def _place_of(name: str, cells: Sequence[str]) -> list[tuple[int, int]] | None:
     """The statements that define a name, in the first of the cells that does."""
     for number, cell in enumerate(cells):
-        found = [(number, i) for i, each in enumerate(statements(cell)) if name in each.binds]
-        if found:
-            return found
+        if found := _bound_at(cell).get(name):
+            return [(number, i) for i in found]
     return None
+
+
+@lru_cache(maxsize=512)
+def _bound_at(source: str) -> dict[str, list[int]]:
+    """The places of the statements of a cell that define a name, by name."""
+    places: dict[str, list[int]] = {}
+    for i, statement in enumerate(statements(source)):
+        for name in statement.binds:
+            places.setdefault(name, []).append(i)
+    return places
 
 
 def _graded_module(source: str) -> bool:

@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -19,7 +19,7 @@ from .archive import read_member
 from .errors import CourseError, one_line
 from .official import COURSE
 from .places import MOST_FILES, Place, files_of, is_notebook, is_zip, kids_of, open_place, student_zip
-from .submission import Unreadable, read_answers, read_file
+from .submission import Unreadable, days_of, read_file
 
 MOST_NOTEBOOKS = 60  # of one student
 READ_ANEW = 5 * 2**20  # bytes that a zip inside a zip counts for, since all of it is read for each notebook
@@ -66,10 +66,11 @@ class Found(list[Submission]):
         self.notes = [one_line(note) for note in notes]
 
 
-def collect(paths: list[Path], day: int | None = None) -> Found:
+def collect(paths: list[Path], day: int | None = None, on_student: Callable[[str], None] = lambda name: None) -> Found:
     """The submissions in notebooks, folders and zips: one a student and day, the newest of those that can be read.
 
-    day: the day they belong to; other days' notebooks are left out where a student has one of that day.
+    day: the day they belong to; other days' notebooks are left out where a student has one of that day. on_student:
+    called with each student's name before their notebooks are looked into.
 
     Folders and zips may hold nbgrader's `student/assignment/notebook`, `student.ipynb`, what Moodle and Canvas give as
     all submissions of an assignment, and any of these below a folder for each day. Whatever of a student cannot be read
@@ -81,7 +82,7 @@ def collect(paths: list[Path], day: int | None = None) -> Found:
         if path not in loose:
             finder.add_class(open_place(path))
     finder.add_loose(list(dict.fromkeys(loose)))
-    return finder.finish(day)
+    return finder.finish(day, on_student)
 
 
 def safe_name(student: str) -> str:
@@ -255,7 +256,7 @@ class _Finder:
             )
         )
 
-    def finish(self, day: int | None) -> Found:
+    def finish(self, day: int | None, on_student: Callable[[str], None]) -> Found:
         """The submissions, each student's name unique, one a student and day."""
         self._disown_shared_ids()
         students = defaultdict(list)
@@ -263,6 +264,7 @@ class _Finder:
             students[name].append(candidate)
         submissions = []
         for student in sorted(students, key=lambda name: (name.casefold(), name)):
+            on_student(student)
             counted = _counting(students[student], day)
             submissions += [each.submission(student, told) for told, each in counted]
             self.notes += [
@@ -383,8 +385,7 @@ class _Reader:
     def holds(self, candidate: _Candidate, day: int | None) -> bool:
         """Whether a notebook has exercises of that day."""
         with contextlib.suppress(Unreadable, CourseError):
-            read_answers(self._read(candidate), candidate.place.name, COURSE.questions(day))
-            return True
+            return bool(days_of(self._read(candidate), candidate.place.name, {day: COURSE.questions(day)}))
         return False
 
     def _read(self, candidate: _Candidate) -> bytes:

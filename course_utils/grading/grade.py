@@ -22,7 +22,7 @@ from .collect import Submission
 from .kernel import Limits, Start
 from .official import COURSE, Official, checks_of
 from .plugin import PATIENT, GradePlugin, Job, Result
-from .submission import Unreadable, parse_notebook, read_answers
+from .submission import Unreadable, days_of, read_answers
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,8 @@ def day_in_name(name: str) -> int | None:
 
 def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
     """The day whose exercises are in a notebook. Raises Unreadable when it holds none."""
-    parse_notebook(data, name)
-    for day in official.days():
-        with contextlib.suppress(Unreadable):
-            read_answers(data, name, official.questions(day))
-            return day
+    if found := days_of(data, name, {day: official.questions(day) for day in official.days()}):
+        return found[0]
     raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")
 
 

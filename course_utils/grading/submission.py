@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 import stat
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from course_utils.checks.cells import LARGEST_CELL, complete, definitions, plain
@@ -48,9 +50,7 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
     belongs to another exercise only the statements that define this answer are taken. Raises Unreadable, also for a
     notebook with another day's exercises or none.
     """
-    cells = _code_cells(parse_notebook(data, name))
-    if sum(len(cell.source) for cell in cells) > LARGEST_CODE:
-        raise Unreadable(f"{name}: more than {LARGEST_CODE // 1000} kB of code")
+    cells = _code_cells(parse_notebook(data, name), name)
     _verify_day(name, cells, questions)
     answers, known = {}, set(given)
     for question in questions:
@@ -60,6 +60,19 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
             answers[question.grade_id] = complete(source, [*reversed(above), *below], known).source
         known |= set(question.names)
     return answers
+
+
+def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> list[int]:
+    """The days whose exercises are in a notebook, of those whose questions are given.
+
+    Raises Unreadable for what is no notebook, and for one that has too much code.
+    """
+    cells, found = _code_cells(parse_notebook(data, name), name), []
+    for day, asked in questions.items():
+        with contextlib.suppress(Unreadable):
+            _verify_day(name, cells, asked)
+            found.append(day)
+    return found
 
 
 def _answer_cell(question: Question, cells: list[_CodeCell], known: set[str]) -> tuple[int, str]:
@@ -138,10 +151,16 @@ def parse_notebook(data: bytes, name: str) -> Mapping:
 
 def same_code(a: str, b: str) -> bool:
     """Whether two cells are the same program, whatever their comments and spacing."""
+    return _program(a) == _program(b)
+
+
+@lru_cache(maxsize=512)
+def _program(source: str) -> str:
+    """A cell's program without comments and spacing; the cell itself where it is none."""
     try:
-        return ast.dump(ast.parse(plain(a))) == ast.dump(ast.parse(plain(b)))
+        return ast.dump(ast.parse(plain(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return a.strip() == b.strip()
+        return source.strip()
 
 
 def _checked(notebook: object, name: str) -> Mapping:
@@ -162,7 +181,8 @@ class _CodeCell:
     source: str
 
 
-def _code_cells(notebook: Mapping) -> list[_CodeCell]:
+def _code_cells(notebook: Mapping, name: str) -> list[_CodeCell]:
+    """The code cells of a notebook. Raises Unreadable when they are more code than anybody writes."""
     found = []
     for cell in notebook["cells"]:
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
@@ -178,6 +198,8 @@ def _code_cells(notebook: Mapping) -> list[_CodeCell]:
         ids = frozenset(identity for identity in (cell.get("id"), grade_id) if isinstance(identity, str))
         answers = grade_id if isinstance(grade_id, str) and nbgrader.get("solution") is True else None
         found.append(_CodeCell(ids, answers, source))
+    if sum(len(cell.source) for cell in found) > LARGEST_CODE:
+        raise Unreadable(f"{name}: more than {LARGEST_CODE // 1000} kB of code")
     return found
 
 
@@ -187,12 +209,32 @@ def _verify_day(name: str, cells: list[_CodeCell], questions: list[Question]) ->
     foreign = answered - known
     if len(foreign) > len(answered & known):
         raise Unreadable(f"{name}: the exercises of another day ({', '.join(sorted(foreign)[:3])}, …)")
-    if not any(cell.ids & known or any(_defines(cell.source, q) for q in questions) for cell in cells):
+    if not any(cell.ids & known or any(_may_define(cell.source, q) for q in questions) for cell in cells):
         raise Unreadable(f"{name}: none of the day's exercises are in it ({', '.join(sorted(known)[:3])}, …)")
 
 
 def _defines(source: str, question: Question) -> bool:
     if question.entries:
-        return defines_names(source, question.names)
-    function = r"^(?:(?:def|class)[ \t]+{0}\b|{0}[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)"
-    return all(re.search(function.format(name), source, re.MULTILINE) for name in question.names)
+        return all(name in source for name in question.names) and defines_names(source, question.names)
+    return _functions(source).issuperset(question.names)
+
+
+def _may_define(source: str, question: Question) -> bool:
+    """Whether a cell seems to define an answer, found without reading it as Python, as many files are looked at."""
+    return (_assigned if question.entries else _functions)(source).issuperset(question.names)
+
+
+_FUNCTION = re.compile(r"^(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)", re.MULTILINE)
+
+
+@lru_cache(maxsize=512)
+def _functions(source: str) -> frozenset[str]:
+    """The names that a cell defines at its left edge by def, class or lambda, found once for all questions."""
+    return frozenset(defined or named for defined, named in _FUNCTION.findall(source))
+
+
+@lru_cache(maxsize=512)
+def _assigned(source: str) -> frozenset[str]:
+    """The words of a cell that may be assigned to: those before a line's last equals sign."""
+    left = (line.rpartition("=")[0] for line in source.splitlines())
+    return frozenset(word for part in left for word in re.findall(r"\w+", part))

@@ -293,6 +293,7 @@ NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PROCESSES = 0x20000, 0x8000000, 0x10000000, 
 READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 ASIDE, SCRATCH = "/mnt", "/scratch"  # empty folders of the sandbox
+ABOUT_THE_MACHINE = ("cpuinfo", "meminfo", "stat")  # files of /proc that libraries read
 
 
 def enter_namespaces(box: str):
@@ -323,6 +324,7 @@ def enter_namespaces(box: str):
     os.close(heard)
     os.close(granted)
     os.setsid()
+    _hide_processes()
 
     def bound() -> None:
         os.write(ready, b"!")
@@ -357,6 +359,22 @@ def _mount_box(box: str) -> None:
     _mount("tmpfs", "/dev/pts", "tmpfs", NO_SETUID | NO_DEVICES, "size=4k")
     _mount(None, "/proc", None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS)
     _mount(None, "/dev", None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_DEVICES)
+
+
+def _hide_processes() -> None:
+    """Leave of /proc this process and what libraries read of the machine: no other process and no command line.
+
+    The /proc of the sandbox shows all in it, its command lines too, and the system allows no new one inside.
+    """
+    _mount("tmpfs", ASIDE, "tmpfs", NO_SETUID | NO_DEVICES | NO_PROGRAMS, "size=64k,mode=755")
+    os.mkdir(f"{ASIDE}/self")
+    _mount(f"/proc/{os.readlink('/proc/self')}", f"{ASIDE}/self", None, BIND)
+    for name in ABOUT_THE_MACHINE:
+        _write(f"{ASIDE}/{name}", "")
+        _mount(f"/proc/{name}", f"{ASIDE}/{name}", None, BIND)
+    _mount(None, ASIDE, None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS)
+    _mount(ASIDE, "/proc", None, BIND | RECURSIVE)
+    _call(LIBC.umount2(ASIDE.encode(), 2), "umount")
 
 
 def _mount(source, target, kind, flags, data=None) -> None:
@@ -540,7 +558,7 @@ def _try(level: str) -> None:
         try:
             if level == "bubblewrap":
                 _unshare()
-                _mount("tmpfs", ASIDE, "tmpfs", NO_SETUID, "size=1m")
+                _hide_processes()
             else:
                 restrict_paths(["/"], [])
         except OSError as error:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from .plugin import Result
 PACKAGES = str(Path(course_utils.__file__).parents[1])
 LONE_TRIES = 2
 LARGEST_WORKER = 3 * 2**30  # bytes of data; one that wants more is at fault, and ends
+WORK = 60  # seconds of processor time for one submission, beside its kernels: most take one
+LABORIOUS = "it takes too much of the grader's own time, beside that of its answers"
 FATAL = "it ends the process that grades it, each time that it is tried"
 
 
@@ -52,12 +55,14 @@ class Paper:
 
 @dataclass(frozen=True)
 class Order:
-    """What a worker is to grade, and how. known: results that it need not find again. hurry: as in grade_submission."""
+    """What a worker is to grade, and how. known: results that it need not find again. hurry: as in grade_submission.
+    work: seconds of processor time that it may take itself."""
 
     paper: Paper
     settings: Settings
     hurry: bool = False
     known: tuple[Result, ...] = ()
+    work: int = WORK
 
 
 @dataclass(frozen=True)
@@ -225,7 +230,7 @@ class Worker:
     def stop(self) -> None:
         """Kill the process and what it started, and delete its folder."""
         self.process.kill()
-        self.process.wait()
+        self.ended = self.process.wait()
         self.process.stdin.close()
         self.connection.close()
         _sweep(self.folder)
@@ -239,13 +244,16 @@ class Worker:
 
     def take(self) -> Graded | PutOff | Result | None:
         """What the process says: the result of an exercise on the way, in the end that of the submission, or that it is
-        put off. None when the process died, and then another stands by."""
+        put off. None when the process died, and then another stands by; but it is unreadable where that was for WORK.
+        """
         try:
             return self.connection.recv()
         except (EOFError, OSError):
             self.stop()
             self.start()
-            return None
+        if self.ended == -signal.SIGXCPU:
+            return unreadable(self.order.paper, self.order.settings, f"{self.order.paper.name}: {LABORIOUS}")
+        return None
 
 
 def work(descriptor: int, folder: str) -> None:
@@ -255,10 +263,14 @@ def work(descriptor: int, folder: str) -> None:
     connection, tempfile.tempdir = Connection(descriptor), folder
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_WORKER, LARGEST_WORKER))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # none is left where the time is up
     threading.Thread(target=_end_with_parent, args=[Path(folder)], daemon=True).start()
     with contextlib.suppress(EOFError):
         while True:
             order = connection.recv()
+            with contextlib.suppress(ValueError, OSError):
+                most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+                resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + order.work, most))
             try:
                 graded = grade_paper(order.paper, order.settings, connection.send, hurry=order.hurry, known=order.known)
             except PutOff as late:

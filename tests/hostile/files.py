@@ -53,6 +53,12 @@ def _duplicate(notebook: dict) -> None:
     notebook["cells"].append({**_answer(notebook, "scores"), "source": "def scores(Q, K):\n    return 0"})
 
 
+def _add_names(notebook: dict) -> None:
+    for part in range(0, 9000, 1000):
+        source = "".join(f"n{i}=n{i + 1}\n" for i in range(part, part + 1000))
+        notebook["cells"].append({"cell_type": "code", "metadata": {}, "source": source, "outputs": []})
+
+
 def _retype(notebook: dict) -> None:
     _answer(notebook, "scores")["cell_type"] = "markdown"
     _answer(notebook, "find_the_bug")["cell_type"] = "raw"
@@ -163,6 +169,14 @@ def _nested_bomb() -> bytes:
     return data
 
 
+def _slow_to_read(number: int) -> bytes:
+    """A notebook of no day, in whose long cells stand the names that answers by hand have, to no effect."""
+    names = [name for day in COURSE.days() for q in COURSE.questions(day) if q.entries for name in q.names]
+    source = f"# {number} {' '.join(names)}\n" + "x=1\n" * 4800
+    cells = [{"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": f"# {i}\n{source}"} for i in range(15)]
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
+
+
 def _cut_zip(folder: Path) -> Path:
     path = _zipped(("ada/day1_ada.ipynb", {}))(folder)
     path.write_bytes(path.read_bytes()[:-40])
@@ -203,6 +217,13 @@ ENTRIES = [
         "cells before and after", "ends the kernel before the first answer and empties it after", _insert_before, {}
     ),
     _changed("another kernel", "asks for a kernel by a path, in another language", _foreign_kernel, {}),
+    _changed(
+        "names in other cells",
+        "uses thousands of names from other cells, each made of the next, for the grader to bring along",
+        _add_names,
+        {"scores": "error"},
+        {"scores": "def scores(Q, K):\n    return n0"},
+    ),
     _changed("strange cells", "has cells that are numbers, lists and 400 levels deep", _strange_metadata, {}),
     _changed("10 MB of pictures", "brings large attachments", _attachments, {}),
     _changed(
@@ -250,4 +271,12 @@ ENTRIES = [
     ),
     _unreadable("a zip with a link", "holds a symbolic link to the official notebook", _zip_with_link),
     _unreadable("a zip cut off", "lacks its last bytes", _cut_zip),
+    _unreadable(
+        "a zip of files to look into",
+        "has 40 notebooks of long cells, none of them of a day, for the grader to find the one that counts",
+        lambda folder: _zipped(*((f"ada/n{i}.ipynb", _slow_to_read(i)) for i in range(40)))(folder),
+    ),
+    Entry(
+        "a name with another minus", "begins its name like a formula, with U+2212", _named("−2+3_day1.ipynb"), FAILED
+    ),
 ]

@@ -73,6 +73,12 @@ ENTRIES = [
         'with open("large", "wb") as file:\n    file.seek(2**33)\n    file.write(b"x")\nreturn values[0]',
         "error",
     ),
+    Entry(
+        "a line without end",
+        "has the page of feedback colour a keyword before 19,900 spaces",
+        in_answers({"scores": "match" + " " * 19_900 + "0"}),
+        {"scores": "error"},
+    ),
     _in_lookup("a question to nobody", "asks for input()", 'return input("the answer? ")', "error"),
     _in_lookup(
         "a question with stdin forced open",
