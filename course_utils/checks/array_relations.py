@@ -24,12 +24,17 @@ class Relation:
 
 @dataclass(frozen=True)
 class Step:
-    """A rung with the names of its arguments."""
+    """A rung with the names of its arguments. measured: how the answer works is recorded. of: the function.
+
+    quantities: see Ladder.
+    """
 
     name: str
     args: tuple
     called: tuple[str, ...]
     measured: bool
+    of: str = ""
+    quantities: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -333,13 +338,13 @@ def _expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
     """A constant, or a constant times powers of sizes and arguments, that gives the values; else empty."""
     if _near_all(values, [values[0]] * len(values)):
         return _number(values[0])
-    known = _quantities(pairs)
+    known = quantities_of(pairs)
     for powers in _exponents(list(known)):
         made = np.prod([np.power(known[name], power) for name, power in powers], axis=0)
         left = np.asarray(values) / made
         constant = float(left[0])
-        if _near_all(left, [constant] * len(left)) and _is_plain(constant):
-            return _product(constant, powers)
+        if _near_all(left, [constant] * len(left)) and is_plain(constant):
+            return as_product(constant, powers)
     return ""
 
 
@@ -355,7 +360,7 @@ def _exponents(names: Sequence[str]) -> Iterator[tuple[tuple[str, float], ...]]:
                 yield tuple(zip(chosen, powers, strict=True))
 
 
-def _is_plain(constant: float) -> bool:
+def is_plain(constant: float) -> bool:
     """Whether a constant is one that people write: 2, 1/4, 12."""
     near = Fraction(abs(constant)).limit_denominator(16)
     return near.numerator <= 64 and bool(near) and math.isclose(float(near), abs(constant), rel_tol=1e-5)
@@ -365,7 +370,7 @@ def _near_all(values: Sequence[float], others: Sequence[float]) -> bool:
     return all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(values, others, strict=True))
 
 
-def _product(constant: float, powers: Sequence[tuple[str, float]]) -> str:
+def as_product(constant: float, powers: Sequence[tuple[str, float]]) -> str:
     above = [_power(name, power) for name, power in powers if power > 0]
     below = [_power(name, -power) for name, power in powers if power < 0]
     if not math.isclose(constant, 1, rel_tol=1e-5) or not above:
@@ -388,8 +393,12 @@ def _number(x: float) -> str:
     return f"{x:.5g}".replace("-", "−")
 
 
-def _quantities(pairs: Sequence[Pair]) -> dict[str, list[float]]:
+def quantities_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
     """What a factor may be made of, by name, a value each pair: whole arguments and lengths of axes of arguments."""
+    if all(pair.rung.quantities is not None for pair in pairs):
+        names = [name for name in pairs[0].rung.quantities if all(name in pair.rung.quantities for pair in pairs)]
+        made = {name: [float(pair.rung.quantities[name]) for pair in pairs] for name in names}
+        return {name: values for name, values in made.items() if len(set(values)) > 1 and min(values) > 0}
     found: dict[str, list[float]] = {}
     for i in range(min(len(pair.rung.args) for pair in pairs)):
         args, called = [pair.rung.args[i] for pair in pairs], pairs[0].rung.called[i]
@@ -519,6 +528,19 @@ def _only_there(ok: np.ndarray, wrong: Callable[[np.ndarray], np.ndarray | None]
     return places is not None and bool((~ok[places]).any()) and bool(ok[~places].all()) and bool((~places).any())
 
 
+def _all_but(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
+    """All rows or columns but one end, if none of them is right as a whole."""
+
+    def places(ok: np.ndarray) -> np.ndarray | None:
+        found = _along(axis, entries)(ok)
+        if found is None:
+            return None
+        others = np.moveaxis(ok, axis, 0)[entries]
+        return None if others.reshape(len(others), -1).all(axis=1).any() else found
+
+    return places
+
+
 def _along(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
     def places(ok: np.ndarray) -> np.ndarray | None:
         if ok.ndim < -axis or ok.shape[axis] < 2:
@@ -556,10 +578,10 @@ PLACES: tuple[tuple[str, str, Callable], ...] = (
     ("the last row only is wrong", "Only the last row is wrong.", _along(-2, slice(-1, None))),
     ("the first column only is wrong", "Only the first entry of rows is wrong.", _along(-1, slice(0, 1))),
     ("the last column only is wrong", "Only the last entry of rows is wrong.", _along(-1, slice(-1, None))),
-    ("right for the first row only", "Only the first row is right.", _along(-2, slice(1, None))),
-    ("right for the last row only", "Only the last row is right.", _along(-2, slice(None, -1))),
-    ("right for the first column only", "Only the first entry of each row is right.", _along(-1, slice(1, None))),
-    ("right for the last column only", "Only the last entry of each row is right.", _along(-1, slice(None, -1))),
+    ("right for the first row only", "Only the first row is right.", _all_but(-2, slice(1, None))),
+    ("right for the last row only", "Only the last row is right.", _all_but(-2, slice(None, -1))),
+    ("right for the first column only", "Only the first entry of each row is right.", _all_but(-1, slice(1, None))),
+    ("right for the last column only", "Only the last entry of each row is right.", _all_but(-1, slice(None, -1))),
     ("right for the first batch only", "Only the first entry of the first axis is right.", _first_axis(slice(1, None))),
     ("right for the last batch only", "Only the last entry of the first axis is right.", _first_axis(slice(None, -1))),
     ("wrong above the diagonal", "Everything is right but for entries above the diagonal.", _triangle(True)),

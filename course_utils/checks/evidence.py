@@ -59,7 +59,10 @@ class Ladder:
     names: what the answer cell must define. returns: the parts of one result, in order. rungs: makes the rungs from
     a random generator. tensors: the answer is given its arrays as tensors. convert: makes an array of a part that is
     none, or raises TypeError. entries: the names are numbers worked out by hand, and each is a rung of its own.
-    advice: what to say of an entry that is not right.
+    advice: what to say of an entry that is not right. cases: kinds of inputs that a slip may depend on, each as
+    "with …", "without …" and a test of the rung's arguments. quantities: of what a wrong number may be made, by name,
+    from a rung; its whole arguments when left out. called: the rungs' arguments, where they are not those of the
+    function.
     """
 
     names: tuple[str, ...]
@@ -69,6 +72,9 @@ class Ladder:
     convert: Callable[[Any], Any] | None = None
     entries: bool = False
     advice: str = ""
+    cases: tuple[tuple[str, str, Callable[..., bool]], ...] = ()
+    quantities: Callable[[Rung], Mapping[str, float]] | None = None
+    called: tuple[str, ...] = ()
 
 
 def gather(

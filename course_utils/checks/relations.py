@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from .array_relations import LOOKS, Pair, Relation, Step, argument, rounding
 from .evidence import NOTHING, UNREADABLE, Ladder, Rung
+from .number_relations import too_much_and_too_little
 
 MOST_NAMED = 3  # rungs that are listed by name
 SLIPS_OF_THE_PEN = ("NameError", "AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
+LONGEST_ERROR = 90  # characters of an error in the name of a relation
 LARGE = 80.0  # exp of it is near the end of float32
 
 
@@ -27,38 +29,52 @@ def relate(
     right: Sequence[Mapping],
     wrong: Sequence[Container[str]],
     parameters: Sequence[str] = (),
+    *,
+    hidden: bool = False,
 ) -> Relation | None:
     """What can be said of all rungs that do not hold, the most telling first; None where there is nothing.
 
     given, right: an outcome each rung, as `gather` returns them. wrong: the parts of each rung that do not hold.
-    parameters: what the arguments are called.
+    parameters: what the arguments are called. hidden: nothing may be told of the inputs, nor of the text of an error.
     """
     held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
-    rungs = [_named(rung, parameters) for rung in rungs]
+    rungs = [_named(ladder, rung, wanted, parameters) for rung, wanted in zip(rungs, right, strict=True)]
+    raised = _raised(rungs, given, failing, hidden)
     if found := _unreadable(given, failing):
         return found
-    parts = _wrong_pairs(rungs, given, right, wrong)
+    if any(str(given[i].get("error", "")).startswith(SLIPS_OF_THE_PEN) for i in failing):
+        return raised
+    parts = _wrong_pairs(ladder, rungs, given, right, wrong)
     alone = len(failing) == 1 and _only_some_rungs(rungs, held)
     with np.errstate(all="ignore"):
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name))):
             pairs = parts[part]
-            for look in (rounding,) if alone else LOOKS:
+            for look in (rounding,) if alone else (*LOOKS, too_much_and_too_little):
                 if found := look(pairs):
                     return _of_part(_said_where(found, held), part, ladder)
-    if any(str(given[i].get("error", "")).startswith(SLIPS_OF_THE_PEN) for i in failing):
-        return None
     return (
         _of_errors(parts)
-        or _by_condition(rungs, held)
-        or _only_some_parts(ladder, rungs, parts, given, right, failing)
+        or _both(_only_some_parts(ladder, given, right, wrong, failing), _by_condition(ladder, rungs, held))
+        or raised
         or _only_some_rungs(rungs, held)
         or _from_a_rung_on(rungs, held)
+        or _not_finite(given, failing)
+        or _right_only_on(rungs, held)
     )
 
 
-def _wrong_pairs(rungs, given, right, wrong) -> dict[str, list[Pair]]:
-    """The pairs of arrays that differ, by part; measured rungs and what has no finite numbers are left out."""
+def _both(one: Relation | None, other: Relation | None) -> Relation | None:
+    if one and other:
+        return Relation(f"{one.name}, {other.name}", f"{one.message} {other.message}")
+    return one or other
+
+
+def _wrong_pairs(ladder, rungs, given, right, wrong) -> dict[str, list[Pair]]:
+    """The pairs of arrays that differ, by part, and by function where the answer has several.
+
+    Measured rungs and what has no finite numbers are left out.
+    """
     found: dict[str, list[Pair]] = {}
     for i in range(len(rungs)):
         if (
@@ -74,7 +90,8 @@ def _wrong_pairs(rungs, given, right, wrong) -> dict[str, list[Pair]]:
                 continue
             if np.isfinite(array).all() and np.isfinite(mine[part]).any():
                 others = {name: value for name, value in wanted.items() if name != part}
-                found.setdefault(_kind_of(part), []).append(Pair(rungs[i], mine[part], array, others))
+                kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
+                found.setdefault(kind, []).append(Pair(rungs[i], mine[part], array, others))
     return found
 
 
@@ -101,36 +118,57 @@ def _said_where(found: Relation, held: Sequence[bool]) -> Relation:
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
-    """A relation of one part of several says which."""
-    if len(ladder.returns) < 2:
+    """A relation of one part of several, or of one function of several, says which."""
+    if len(ladder.returns) < 2 and len(ladder.names) < 2:
         return found
     return Relation(f"{part}: {found.name}", f"{part}: {found.message[0].lower()}{found.message[1:]}")
 
 
-def _named(rung: Rung, parameters: Sequence[str]) -> Step:
+def _named(ladder: Ladder, rung: Rung, wanted: Mapping, parameters: Sequence[str]) -> Step:
+    parameters = ladder.called or parameters
     called = [parameters[i] if i < len(parameters) else f"argument {i + 1}" for i in range(len(rung.args))]
-    return Step(rung.name, rung.args, tuple(called), rung.measure is not None)
+    measured = "measure" in wanted.get("values", {})
+    quantities = ladder.quantities(rung) if ladder.quantities else None
+    return Step(rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities)
 
 
 # Which rungs are wrong ----------------------------------------------------------------------------------------------
 
 
-def _by_condition(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
     """A property of the inputs that tells the rungs that hold from those that do not."""
     valued = {i for i, rung in enumerate(rungs) if not rung.measured}
     failing = {i for i in valued if not held[i]}
     if len(failing) < 2 or failing == valued:
         return None
-    kinds = [(where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS]
+    cases = [(where, else_, {i for i in valued if _holds(test, rungs[i])}) for where, else_, test in ladder.cases]
+    kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
     for where, elsewhere, found in kinds:
         if found == failing:
             return Relation(f"wrong {where}", f"Right {elsewhere}, and wrong {where}.")
         if found and failing == valued - found:
             return Relation(f"right only {where}", f"Right only {where}.")
-    for where, _, found in sorted(kinds, key=lambda kind: len(kind[2])):
-        if failing < found and len(found) <= len(valued) / 2 and len(failing) * 2 >= len(found):
+    for (one, _, first), (other, _, second) in combinations(cases, 2):
+        if first & second == failing:
+            return Relation(f"wrong {one} and {other}", f"Wrong only {one} and at the same time {other}.")
+        if first | second == failing:
+            return Relation(f"wrong {one}, and {other}", f"Wrong {one}, and wrong {other}; right elsewhere.")
+    for where, elsewhere, found in sorted(kinds, key=lambda kind: len(kind[2])):
+        few = len(found) <= len(valued) / 2 or (len(valued - found) > 1 and (where, elsewhere, found) in cases)
+        if failing < found and few and len(failing) * 2 >= len(found):
             return Relation(f"wrong only {where}", f"Wrong only {where}, in {len(failing)} of {len(found)} such steps.")
+    for where, _, found in sorted(cases, key=lambda kind: -len(kind[2])):
+        if found < failing and len(found) * 2 >= len(failing):
+            return Relation(f"wrong {where}, and elsewhere", f"Wrong wherever it is tried {where}, and elsewhere too.")
     return None
+
+
+def _holds(test: Callable[..., bool], rung: Step) -> bool:
+    """Whether a rung is of a kind; one that has fewer arguments than the kind asks about is not."""
+    try:
+        return bool(test(*rung.args))
+    except (TypeError, AttributeError, IndexError, ValueError):
+        return False
 
 
 def _unreadable(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
@@ -193,16 +231,52 @@ CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
 )
 
 
-def _only_some_parts(ladder, rungs, parts, given, right, failing) -> Relation | None:
+def _only_some_parts(ladder, given, right, wrong, failing) -> Relation | None:
     """Of several parts some are right on every rung."""
-    if len(ladder.returns) < 2 or any("error" in given[i] for i in failing) or any(rungs[i].measured for i in failing):
+    if len(ladder.returns) < 2 or any("error" in given[i] for i in failing):
         return None
-    wrong = [name for name in ladder.returns if name in parts]
-    fine = [name for name in ladder.returns if name not in parts]
+    seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in failing]
+    if not all(parts or "measure" in right[i]["values"] for parts, i in zip(seen, failing, strict=True)):
+        return None
+    parts = set().union(*seen)
+    wrong, fine = ([name for name in ladder.returns if (name in parts) is told] for told in (True, False))
     if not wrong or not fine:
         return None
     names, others = " and ".join(wrong), " and ".join(fine)
     return Relation(f"{names} wrong, {others} right", f"Right everywhere: {others}. The slip is in {names}.")
+
+
+def _raised(rungs: Sequence[Step], given: Sequence[Mapping], failing: Sequence[int], hidden: bool) -> Relation | None:
+    """One kind of error, on half of what fails or more."""
+    errors = {i: str(given[i]["error"]) for i in failing if "error" in given[i]}
+    errors = {i: error for i, error in errors.items() if not error.startswith(UNREADABLE)}
+    if len(errors) * 2 < len(failing) or len({error.partition(":")[0] for error in errors.values()}) != 1:
+        return None
+    first = min(errors)
+    kind, _, text = errors[first].partition(": ")
+    text = "" if hidden else _without_numbers(text)
+    said = "" if first == failing[0] or hidden else f"On “{rungs[first].name}” it raised {errors[first]}."
+    return Relation(f"raises {kind}: {text}" if text else f"raises {kind}", said)
+
+
+def _without_numbers(text: str) -> str:
+    """The text of an error, the same for all inputs and wherever it arose."""
+    text = re.sub(r",? at (the )?line .*", "", text)
+    return re.sub(r"-?\b\d+(x\d+)?(\.\d+)?\b", "…", text)[:LONGEST_ERROR].strip(" :.")
+
+
+def _not_finite(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
+    """NaN or an infinity wherever something is wrong."""
+    kinds = set()
+    for i in failing:
+        if "error" in given[i] or not isinstance(given[i].get("values"), Mapping):
+            return None
+        arrays = [array for array in map(_array, given[i]["values"].values()) if array is not None]
+        if not any(np.isnan(array).any() or np.isinf(array).any() for array in arrays):
+            return None
+        kinds |= {"NaN" if np.isnan(array).any() else "∞" for array in arrays if not np.isfinite(array).all()}
+    name = "NaN" if "NaN" in kinds else "an infinity"
+    return Relation(f"{name} comes out", f"Wherever it is wrong {name} comes out.") if kinds else None
 
 
 def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
@@ -221,6 +295,16 @@ def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | N
         return None
     name = rungs[first].name
     return Relation(f"wrong from “{name}” on", f"Right up to “{rungs[first - 1].name}”; wrong from “{name}” on.")
+
+
+def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+    """A few rungs hold, and no other."""
+    valued = [(rung, ok) for rung, ok in zip(rungs, held, strict=True) if not rung.measured]
+    fine = [rung.name for rung, ok in valued if ok]
+    if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued):
+        return None
+    names = " and ".join(f"“{name}”" for name in fine)
+    return Relation(f"right only on {names}", f"Right only on {names}.")
 
 
 def _of_errors(parts: Mapping[str, list[Pair]]) -> Relation | None:
