@@ -88,11 +88,14 @@ def rounding(pairs: Sequence[Pair]) -> Relation | None:
         return Relation("computed in float32", message)
     for decimals in range(7):
         for name, cut in (("rounded", np.round), ("cut off", lambda x, n: np.trunc(x * 10**n) / 10**n)):
-            if all(same(pair.given, cut(pair.right, decimals), 1e-7) for pair in pairs) and telling(pairs):
+            cuts = [cut(pair.right, decimals) for pair in pairs]
+            fit = all(same(pair.given, array, 1e-7) for pair, array in zip(pairs, cuts, strict=True))
+            if fit and telling(pairs) and any(array.any() for array in cuts):
                 to = f"to {decimals} decimals" if decimals else "to whole numbers"
                 return Relation(f"{name} {to}", f"Right, but {name} {to}. Return the numbers as they are.")
-    for name, narrow, unit in (("float16", _as_float16, FLOAT16), ("bfloat16", _as_bfloat16, BFLOAT16)):
-        if off <= 40 * unit and all(same(narrow(pair.given), pair.given, 1e-7) for pair in pairs):
+    whole = all((pair.given == np.round(pair.given)).all() for pair in pairs)
+    for name, narrow, unit in (("bfloat16", _as_bfloat16, BFLOAT16), ("float16", _as_float16, FLOAT16)):
+        if not whole and off <= 10 * unit and all(same(narrow(pair.given), pair.given, 1e-7) for pair in pairs):
             return Relation(f"rounded to {name}", f"Every number was rounded to {name}.")
     if off <= 2e-3 and telling(pairs):
         return Relation("nearly right", "Nearly right everywhere: no number is off by more than 0.2 % of the largest.")
@@ -319,11 +322,9 @@ def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
     terms = [_difference(pair) for pair in pairs]
     if any(term is None for term in terms) or len(pairs) < 2:
         return None
-    for sign, short in ((1, False), (-1, True)):
-        if made := _expression(pairs, [sign * term for term in terms]):
-            how = "too small" if short else "too large"
-            return Relation(f"{how} by {made}", f"Every number is {how} by {made}.")
-    return None
+    how, sign = ("too large", 1) if terms[0] > 0 else ("too small", -1)
+    made = _expression(pairs, [sign * term for term in terms])
+    return Relation(f"{how} by {made}", f"Every number is {how} by {made}.") if made else None
 
 
 def _difference(pair: Pair) -> float | None:
@@ -456,13 +457,14 @@ def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
 
 def _sharper(pairs: Sequence[Pair]) -> Relation | None:
     """Rows that are the softmax of the right scores times a factor: the logarithms are the right ones, stretched."""
-    factors = []
+    factors, masks_differ = [], False
     for pair in pairs:
         right, given = pair.right.reshape(-1, pair.right.shape[-1]), pair.given.reshape(-1, pair.right.shape[-1])
         fine = (right > 1e-12) & (given > 1e-12)
         x, y = (np.where(fine, np.log(np.where(fine, each, 1.0)), np.nan) for each in (right, given))
-        x, y = (each - np.nanmean(each, axis=-1, keepdims=True) for each in (x, y))
+        x, y = (each - _mean_of_numbers(each) for each in (x, y))
         usable = np.isfinite(x) & np.isfinite(y)
+        masks_differ = masks_differ or bool(((right > 1e-12) != (given > 1e-12)).any())
         if (x[usable] ** 2).sum() < 1e-12:
             continue
         factor = float((x[usable] * y[usable]).sum() / (x[usable] ** 2).sum())
@@ -471,12 +473,20 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
         factors.append((pair, factor))
     if not factors or sum(pair.right.size for pair, _ in factors) < 4 or any(factor <= 0 for _, factor in factors):
         return None
+    if all(abs(factor - 1) < 1e-4 for _, factor in factors):
+        said = "Where neither is 0 the weights of a row are in the right ratio, but other entries are 0 than should be."
+        return Relation("other entries are 0", said) if masks_differ else None
     made = _expression([pair for pair, _ in factors], [factor for _, factor in factors])
     if made:
         return Relation(f"scores times {made}", f"These are the rows for scores that are {made} times the right ones.")
     pair, factor = max(factors, key=lambda each: abs(math.log(each[1])))
     said = f"These are the rows for scores times some factor, {factor:.4g} on “{pair.rung.name}”."
     return Relation("scores times a factor", said)
+
+
+def _mean_of_numbers(x: np.ndarray) -> np.ndarray:
+    """The mean of each row over what is a number; 0 where nothing is."""
+    return np.nansum(x, axis=-1, keepdims=True) / np.isfinite(x).sum(axis=-1, keepdims=True).clip(1)
 
 
 def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> bool:
@@ -630,9 +640,12 @@ def _same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def _shaped(pairs: Sequence[Pair]) -> Relation | None:
-    """Another shape than the right one, on every rung in the same way."""
+    """Another shape than the right one, on half of the rungs or more, and in the same way."""
+    unlike = [pair for pair in pairs if not pair.alike]
+    if len(unlike) * 2 < len(pairs):
+        return None
     for name, message, test in SHAPES:
-        if all(not pair.alike and test(pair.given.shape, pair.right.shape) for pair in pairs):
+        if all(test(pair.given.shape, pair.right.shape) for pair in unlike):
             return Relation(name, message)
     return None
 

@@ -12,12 +12,13 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from .array_relations import LOOKS, Pair, Relation, Step, argument, rounding
+from .array_relations import FLOAT32, LOOKS, Pair, Relation, Step, argument, rounding
 from .evidence import NOTHING, UNREADABLE, Ladder, Rung
-from .number_relations import too_much_and_too_little
+from .number_relations import along_a_diagonal, of_a_share, of_terms
 
 MOST_NAMED = 3  # rungs that are listed by name
 SLIPS_OF_THE_PEN = ("NameError", "AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
+NEEDS_FLOAT64 = "float32 cannot tell apart"  # in the names of rungs
 LONGEST_ERROR = 90  # characters of an error in the name of a relation
 LARGE = 80.0  # exp of it is near the end of float32
 
@@ -48,9 +49,11 @@ def relate(
     parts = _wrong_pairs(ladder, rungs, given, right, wrong)
     alone = len(failing) == 1 and _only_some_rungs(rungs, held)
     with np.errstate(all="ignore"):
+        if found := _in_float32(rungs, parts, failing):
+            return found
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name))):
             pairs = parts[part]
-            for look in (rounding,) if alone else (*LOOKS, too_much_and_too_little):
+            for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal):
                 if found := look(pairs):
                     return _of_part(_said_where(found, held), part, ladder)
     return (
@@ -83,16 +86,32 @@ def _wrong_pairs(ladder, rungs, given, right, wrong) -> dict[str, list[Pair]]:
             or "measure" in right[i]["values"]
         ):
             continue
-        mine = {name: _array(value) for name, value in given[i]["values"].items()}
-        wanted = {name: _array(value) for name, value in right[i]["values"].items()}
+        mine = {name: as_array(value) for name, value in given[i]["values"].items()}
+        wanted = {name: as_array(value) for name, value in right[i]["values"].items()}
         for part, array in wanted.items():
-            if part not in wrong[i] or mine.get(part) is None:
+            other = len(ladder.returns) > 1 and part not in ladder.returns  # measured, not returned
+            if part not in wrong[i] or mine.get(part) is None or other:
                 continue
             if np.isfinite(array).all() and np.isfinite(mine[part]).any():
-                others = {name: value for name, value in wanted.items() if name != part}
+                others = {name: value for name, value in wanted.items() if name != part and name in ladder.returns}
                 kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
                 found.setdefault(kind, []).append(Pair(rungs[i], mine[part], array, others))
     return found
+
+
+def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing: Sequence[int]) -> Relation | None:
+    """Right to float32's digits, where large inputs take some of them away and one rung needs more than it has."""
+    pairs = [pair for each in parts.values() for pair in each]
+    if len(failing) * 2 > len(rungs) or not any(NEEDS_FLOAT64 in pair.rung.name for pair in pairs):
+        return None
+    for pair in pairs:
+        near = 40 * FLOAT32 * max(1.0, _largest(pair.rung)) ** 2
+        if not pair.alike or not np.isfinite(pair.given).all():
+            return None
+        if np.abs(pair.given - pair.right).max(initial=0.0) > near * max(1.0, float(np.abs(pair.right).max(initial=0))):
+            return None
+    said = "Right to the rounding of float32, and no further: somewhere on the way a number is kept in float32."
+    return Relation("computed in float32", said)
 
 
 def _kind_of(part: str) -> str:
@@ -100,7 +119,8 @@ def _kind_of(part: str) -> str:
     return re.sub(r"\[?\b\d+\b\]?", "…", part)
 
 
-def _array(value: Mapping) -> np.ndarray | None:
+def as_array(value: Mapping | None) -> np.ndarray | None:
+    """A part of an outcome as an array; None for what is none."""
     try:
         return np.array([float(x) for x in value["numbers"]]).reshape(value["shape"])
     except (TypeError, ValueError, KeyError):
@@ -159,7 +179,7 @@ def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -
             return Relation(f"wrong only {where}", f"Wrong only {where}, in {len(failing)} of {len(found)} such steps.")
     for where, _, found in sorted(cases, key=lambda kind: -len(kind[2])):
         if found < failing and len(found) * 2 >= len(failing):
-            return Relation(f"wrong {where}, and elsewhere", f"Wrong wherever it is tried {where}, and elsewhere too.")
+            return Relation(f"wrong {where}, and elsewhere", f"Wrong on every step {where}, and on others too.")
     return None
 
 
@@ -173,10 +193,11 @@ def _holds(test: Callable[..., bool], rung: Step) -> bool:
 
 def _unreadable(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
     """A result of another kind than asked for, wherever it is wrong."""
-    said = {str(given[i].get("error", "")) for i in failing}
-    if not said or not all(each.startswith(UNREADABLE) for each in said):
+    said = [str(given[i].get("error", "")) for i in failing]
+    strange = [each for each in said if each.startswith(UNREADABLE)]
+    if not strange or strange[0] != said[0] or len(strange) * 2 < len(said):
         return None
-    text = min(said).removeprefix(f"{UNREADABLE}: ")
+    text = min(strange).removeprefix(f"{UNREADABLE}: ")
     if text == NOTHING:
         return Relation("nothing returned", "")
     own = re.match(r"(a|the) (mask|weights|tensor|scores)[^:;,]*", text)
@@ -249,8 +270,10 @@ def _only_some_parts(ladder, given, right, wrong, failing) -> Relation | None:
 def _raised(rungs: Sequence[Step], given: Sequence[Mapping], failing: Sequence[int], hidden: bool) -> Relation | None:
     """One kind of error, on half of what fails or more."""
     errors = {i: str(given[i]["error"]) for i in failing if "error" in given[i]}
-    errors = {i: error for i, error in errors.items() if not error.startswith(UNREADABLE)}
-    if len(errors) * 2 < len(failing) or len({error.partition(":")[0] for error in errors.values()}) != 1:
+    kinds = [error.partition(":")[0] for error in errors.values() if not error.startswith(UNREADABLE)]
+    usual = max(kinds, key=kinds.count, default="")
+    errors = {i: error for i, error in errors.items() if error.partition(":")[0] == usual}
+    if not errors or len(errors) * 2 < len(failing):
         return None
     first = min(errors)
     kind, _, text = errors[first].partition(": ")
@@ -271,7 +294,7 @@ def _not_finite(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | 
     for i in failing:
         if "error" in given[i] or not isinstance(given[i].get("values"), Mapping):
             return None
-        arrays = [array for array in map(_array, given[i]["values"].values()) if array is not None]
+        arrays = [array for array in map(as_array, given[i]["values"].values()) if array is not None]
         if not any(np.isnan(array).any() or np.isinf(array).any() for array in arrays):
             return None
         kinds |= {"NaN" if np.isnan(array).any() else "∞" for array in arrays if not np.isfinite(array).all()}
