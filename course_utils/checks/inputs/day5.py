@@ -859,7 +859,7 @@ def decoded(rung):
     return dict(zip(names, (*rung.args, 2)[:5], strict=True))
 
 
-SHARED = (
+SHARING = (
     ("where heads share keys and values", "where each has its own", lambda h, h_kv, *_: h != h_kv),
     ("where bytes_per_value is not 2", "where it is 2", lambda *args: args[4:] not in ((), (2,))),
 )
@@ -875,7 +875,7 @@ LADDERS = {
     "cache_bytes": Ladder(("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED),
     "longest_context": Ladder(("longest_context",), rungs=longest_context, quantities=fitted, cases=BATCHED),
     "decode_intensity": Ladder(
-        ("decode_intensity",), ("FLOPs a byte",), decode_intensity, quantities=decoded, cases=SHARED
+        ("decode_intensity",), ("FLOPs a byte",), decode_intensity, quantities=decoded, cases=SHARING
     ),
     "ring_cache": Ladder(("RingCache",), rungs=ring_cache),
     "paged_cache": Ladder(("PagedCache",), rungs=paged_cache),
