@@ -24,9 +24,9 @@ class Relation:
 
 @dataclass(frozen=True)
 class Step:
-    """A rung with the names of its arguments. measured: how the answer works is recorded. of: the function.
+    """A rung with the names of its arguments.
 
-    quantities: see Ladder.
+    measured: how the answer works is recorded. of: the function. quantities: see Ladder. measure: see Rung.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Step:
     measured: bool
     of: str = ""
     quantities: Mapping[str, float] | None = None
+    measure: Callable | None = None
 
 
 @dataclass(frozen=True)
@@ -299,7 +300,7 @@ def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     factors = [_ratio(pair) for pair in pairs]
     if any(factor is None for factor in factors) or not (telling(pairs) or len(pairs) > 1):
         return None
-    if made := _expression(pairs, factors):
+    if made := expression(pairs, factors):
         return Relation(f"times {made}", f"Every number is {made} times the right one.")
     if not all(telling([pair]) for pair in pairs):
         return None
@@ -323,7 +324,7 @@ def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
     if any(term is None for term in terms) or len(pairs) < 2:
         return None
     how, sign = ("too large", 1) if terms[0] > 0 else ("too small", -1)
-    made = _expression(pairs, [sign * term for term in terms])
+    made = expression(pairs, [sign * term for term in terms])
     return Relation(f"{how} by {made}", f"Every number is {how} by {made}.") if made else None
 
 
@@ -335,7 +336,7 @@ def _difference(pair: Pair) -> float | None:
     return term if fine else None
 
 
-def _expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
+def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
     """A constant, or a constant times powers of sizes and arguments, that gives the values; else empty."""
     if _near_all(values, [values[0]] * len(values)):
         return _number(values[0])
@@ -476,7 +477,7 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
     if all(abs(factor - 1) < 1e-4 for _, factor in factors):
         said = "Where neither is 0 the weights of a row are in the right ratio, but other entries are 0 than should be."
         return Relation("other entries are 0", said) if masks_differ else None
-    made = _expression([pair for pair, _ in factors], [factor for _, factor in factors])
+    made = expression([pair for pair, _ in factors], [factor for _, factor in factors])
     if made:
         return Relation(f"scores times {made}", f"These are the rows for scores that are {made} times the right ones.")
     pair, factor = max(factors, key=lambda each: abs(math.log(each[1])))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from .array_relations import Relation, is_plain
+from .array_relations import Relation
 
 PENCIL = 5.5e-3  # how near numbers worked to two decimals come
 NEARLY = 0.0115
@@ -84,6 +84,12 @@ def _factor(mine: np.ndarray, right: np.ndarray) -> float:
     return factor if np.allclose(mine, factor * right, rtol=0, atol=PENCIL * max(1.0, abs(factor))) else 0.0
 
 
+def _is_plain(factor: float) -> bool:
+    """Whether a factor is, to pencil's precision, a whole number, a power of 2, or 1 over one."""
+    larger = max(abs(factor), 1 / abs(factor)) if factor else 0.0
+    return larger > 1.2 and abs(larger - round(larger)) < 0.006 * larger
+
+
 FACTS: tuple[tuple[str, str, Callable[[np.ndarray, np.ndarray], bool]], ...] = (
     ("opposite sign", "has the wrong sign.", lambda a, b: b.any() and _near(a, -b)),
     ("in percent", "is in percent.", lambda a, b: np.allclose(a, 100 * b, rtol=6e-3, atol=0.6) and b.any()),
@@ -128,12 +134,12 @@ FACTS: tuple[tuple[str, str, Callable[[np.ndarray, np.ndarray], bool]], ...] = (
     (
         "a factor",
         "is off by a plain factor: something is counted too often, or not often enough.",
-        lambda a, b: is_plain(_factor(a, b)) if _factor(a, b) else False,
+        lambda a, b: _is_plain(_factor(a, b)),
     ),
     (
         "a root",
         "is off by the root of a plain number.",
-        lambda a, b: _factor(a, b) > 0 and is_plain(_factor(a, b) ** 2),
+        lambda a, b: _factor(a, b) > 0 and _is_plain(_factor(a, b) ** 2),
     ),
     ("squared", "is the square of what is asked.", lambda a, b: _near(a, b**2)),
     ("a little off", "is a little off.", lambda a, b: not b.ndim and abs(abs(float(a - b)) - 1) < 1e-9),
@@ -146,6 +152,11 @@ FACTS: tuple[tuple[str, str, Callable[[np.ndarray, np.ndarray], bool]], ...] = (
         "right in sum, not in its parts",
         "adds up to what it should, but its parts are not right.",
         _several(lambda a, b: abs(float(a.sum() - b.sum())) < 2 * PENCIL),
+    ),
+    (
+        "some numbers right",
+        "has some numbers right and others not.",
+        _several(lambda a, b: (np.abs(a - b) <= PENCIL).any()),
     ),
     ("all too large", "has all its numbers too large.", _several(lambda a, b: (a > b).all())),
     ("all too small", "has all its numbers too small.", _several(lambda a, b: (a < b).all())),

@@ -23,6 +23,8 @@ def of_terms(pairs: Sequence[Pair]) -> Relation | None:
     given, right = (np.array([float(getattr(pair, side)) for pair in pairs]) for side in ("given", "right"))
     if not np.isfinite(given).all() or not given.any():
         return None
+    if not quantities_of(pairs):
+        return None
     terms, values = _terms(pairs)
     scale = np.maximum(np.abs(right), np.abs(given)).clip(1e-9)
     found = _of_one(terms, values, given - right, scale) or _of_two(terms, values, given - right, scale)
@@ -45,9 +47,11 @@ def of_a_share(pairs: Sequence[Pair]) -> Relation | None:
     if not np.isfinite(given).all() or not given.all() or not right.all():
         return None
     known = quantities_of(pairs)
+    if not known:
+        return None
     powers = [p for p in product((0, 1, -1), repeat=min(len(known), MOST_QUANTITIES)) if any(p)]
     columns = np.array(list(known.values()), dtype=float).reshape(len(known), len(pairs))[:MOST_QUANTITIES]
-    values = np.prod(columns[None] ** np.array(powers, dtype=float)[..., None], axis=1) if powers else np.ones((0, 1))
+    values = np.prod(columns[None] ** np.array(powers, dtype=float)[..., None], axis=1)
     terms = [tuple((name, n) for name, n in zip(known, p, strict=False) if n) for p in powers]
     order = sorted(range(len(terms)), key=lambda i: sum(abs(n) for _, n in terms[i]))
     terms, values = [terms[i] for i in order], values[order]

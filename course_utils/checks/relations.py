@@ -6,13 +6,14 @@ recognised, and it never names a mistake that was not made.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
 
-from .array_relations import FLOAT32, LOOKS, Pair, Relation, Step, argument, rounding
+from .array_relations import FLOAT32, LOOKS, Pair, Relation, Step, argument, expression, rounding
 from .evidence import NOTHING, UNREADABLE, Ladder, Rung
 from .number_relations import along_a_diagonal, of_a_share, of_terms
 
@@ -30,13 +31,15 @@ def relate(
     right: Sequence[Mapping],
     wrong: Sequence[Container[str]],
     parameters: Sequence[str] = (),
+    scaled: Callable[[float], Callable] | None = None,
     *,
     hidden: bool = False,
 ) -> Relation | None:
     """What can be said of all rungs that do not hold, the most telling first; None where there is nothing.
 
     given, right: an outcome each rung, as `gather` returns them. wrong: the parts of each rung that do not hold.
-    parameters: what the arguments are called. hidden: nothing may be told of the inputs, nor of the text of an error.
+    parameters: what the arguments are called. scaled: see Exercise. hidden: nothing may be told of the inputs, nor of
+    the text of an error.
     """
     held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
@@ -56,9 +59,11 @@ def relate(
             for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal):
                 if found := look(pairs):
                     return _of_part(_said_where(found, held), part, ladder)
+        if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
+            return _said_where(found, held)
     return (
         _of_errors(parts)
-        or _both(_only_some_parts(ladder, given, right, wrong, failing), _by_condition(ladder, rungs, held))
+        or _both(_only_some_parts(ladder, rungs, given, wrong, failing), _by_condition(ladder, rungs, held))
         or raised
         or _only_some_rungs(rungs, held)
         or _from_a_rung_on(rungs, held)
@@ -105,7 +110,7 @@ def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing:
     if len(failing) * 2 > len(rungs) or not any(NEEDS_FLOAT64 in pair.rung.name for pair in pairs):
         return None
     for pair in pairs:
-        near = 40 * FLOAT32 * max(1.0, _largest(pair.rung)) ** 2
+        near = 40 * FLOAT32 * min(max(1.0, _largest(pair.rung)), 1e9) ** 2
         if not pair.alike or not np.isfinite(pair.given).all():
             return None
         if np.abs(pair.given - pair.right).max(initial=0.0) > near * max(1.0, float(np.abs(pair.right).max(initial=0))):
@@ -149,7 +154,7 @@ def _named(ladder: Ladder, rung: Rung, wanted: Mapping, parameters: Sequence[str
     called = [parameters[i] if i < len(parameters) else f"argument {i + 1}" for i in range(len(rung.args))]
     measured = "measure" in wanted.get("values", {})
     quantities = ladder.quantities(rung) if ladder.quantities else None
-    return Step(rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities)
+    return Step(rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities, rung.measure)
 
 
 # Which rungs are wrong ----------------------------------------------------------------------------------------------
@@ -252,19 +257,55 @@ CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
 )
 
 
-def _only_some_parts(ladder, given, right, wrong, failing) -> Relation | None:
+def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> Relation | None:
+    """What attention gives for scores times a factor."""
+    pairs = [pair for pair in pairs if pair.rung.measure is None]
+    if len(pairs) < 2 or not all(p.alike and np.isfinite(p.given).all() for p in pairs):
+        return None
+    factors = []
+    for pair in pairs[:MOST_FITTED]:
+        factor = _fitted(pair, scaled)
+        if factor is None:
+            return None
+        factors.append(factor)
+    if made := expression(pairs[:MOST_FITTED], factors):
+        return Relation(f"scores times {made}", f"This is what comes for scores that are {made} times the right ones.")
+    first, name = factors[0], pairs[0].rung.name
+    said = f"This is what comes for scores times some factor, on “{name}” {first:.4g} times the right ones."
+    return Relation("scores times a factor", said)
+
+
+MOST_FITTED = 5  # rungs on which a factor is looked for
+
+
+def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
+    """The factor of the scores that gives what was given; None where none does."""
+
+    def off(power: float) -> float:
+        made = np.asarray(scaled(2.0**power)(*pair.rung.args), dtype=float)
+        return float(np.abs(made - pair.given).max()) if made.shape == pair.given.shape else math.inf
+
+    step, best = 1.0, min(np.arange(-6.0, 7.0), key=off)
+    while step > 1e-7:
+        step /= 2
+        best = min((best - step, best, best + step), key=off)
+    near = 1e-5 * max(float(np.abs(pair.right).max(initial=0)), 1e-9)
+    return 2.0**best if abs(best) > 1e-3 and off(best) <= near else None
+
+
+def _only_some_parts(ladder, rungs, given, wrong, failing) -> Relation | None:
     """Of several parts some are right on every rung."""
     if len(ladder.returns) < 2 or any("error" in given[i] for i in failing):
         return None
-    seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in failing]
-    if not all(parts or "measure" in right[i]["values"] for parts, i in zip(seen, failing, strict=True)):
-        return None
+    usual = next(rung.measure for rung in rungs)  # others merge twice, or take the result further
+    single = [i for i in failing if rungs[i].measure == usual]
+    seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in single]
     parts = set().union(*seen)
     wrong, fine = ([name for name in ladder.returns if (name in parts) is told] for told in (True, False))
     if not wrong or not fine:
         return None
     names, others = " and ".join(wrong), " and ".join(fine)
-    return Relation(f"{names} wrong, {others} right", f"Right everywhere: {others}. The slip is in {names}.")
+    return Relation(f"{names} wrong, {others} right", f"Right: {others}. The slip is in {names}.")
 
 
 def _raised(rungs: Sequence[Step], given: Sequence[Mapping], failing: Sequence[int], hidden: bool) -> Relation | None:
@@ -324,7 +365,7 @@ def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | No
     """A few rungs hold, and no other."""
     valued = [(rung, ok) for rung, ok in zip(rungs, held, strict=True) if not rung.measured]
     fine = [rung.name for rung, ok in valued if ok]
-    if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued):
+    if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued) or len(valued) < 4:
         return None
     names = " and ".join(f"“{name}”" for name in fine)
     return Relation(f"right only on {names}", f"Right only on {names}.")

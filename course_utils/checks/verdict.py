@@ -103,7 +103,8 @@ def _relation(
         return None  # what is expected was stored before the ladder changed
     pairs = zip(given, expected["outcomes"], held, strict=True)
     wrong = [set() if ok else _wrong_parts(day, grade_id, mine, wanted) for mine, wanted, ok in pairs]
-    return relate(ladder, rungs, given, expected["outcomes"], wrong, parameters(day, grade_id), hidden=hidden)
+    scaled = all_exercises(day)[grade_id].scaled
+    return relate(ladder, rungs, given, expected["outcomes"], wrong, parameters(day, grade_id), scaled, hidden=hidden)
 
 
 def _wrong_parts(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> set[str]:

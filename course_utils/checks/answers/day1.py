@@ -429,7 +429,14 @@ EXERCISES = {
     "attention_batched": Exercise(
         4, {"attention_batched": arrays.attention}, BATCHED_MISTAKES, WHOLE_ATTENTION | OTHER_THREADS
     ),
-    "soft_lookup": Exercise(3, {"soft_lookup": reference_lookup}, LOOKUP_MISTAKES, WHOLE_ATTENTION, ("softmax_row",)),
+    "soft_lookup": Exercise(
+        3,
+        {"soft_lookup": reference_lookup},
+        LOOKUP_MISTAKES,
+        WHOLE_ATTENTION,
+        ("softmax_row",),
+        scaled=lambda factor: lookup(lambda q, k, t: arrays.softmax(factor * (k @ q / t))),
+    ),
     "self_attention": Exercise(4, {"self_attention": projected()}, SELF_ATTENTION_MISTAKES, WHOLE_ATTENTION),
     "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES, WHOLE_ATTENTION),
 }

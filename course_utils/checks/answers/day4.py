@@ -467,7 +467,7 @@ GROUPED_MISTAKES = (
     Mistake("key heads in reverse order", grouped(lambda k, group: interleave(k.flip(1), group)), "The first group reads the last key head. The groups keep the order of the heads."),
     Mistake("no softmax", grouped(attention=lambda q, k, v, mask: (q @ k.mT / math.sqrt(q.shape[-1]) @ v,)), "The values are blended with the scores. The weights are their softmax over the keys."),
     Mistake("everything in float32", grouped_in_single, "Everything is right to float32 only, which keeps about seven digits. Keep the dtype on the way."),
-    *(Mistake(f"scaled by the root of {name}", grouped(attention=in_steps(scale=scale)), f"The scores are divided by the root of {name}. A query has d numbers, so it is √d.") for name, scale in (("the number of heads", lambda q, k: math.sqrt(q.shape[1])), ("the number of queries", lambda q, k: math.sqrt(q.shape[-2])), ("the number of keys", lambda q, k: math.sqrt(k.shape[-2])))),
+    *(Mistake(f"scaling by the root of {name}", grouped(attention=in_steps(scale=scale)), f"The scores are divided by the root of {name}. A query has d numbers, so it is √d.") for name, scale in (("the number of heads", lambda q, k: math.sqrt(q.shape[1])), ("the number of queries", lambda q, k: math.sqrt(q.shape[-2])))),
     Mistake("scaling by the whole width", grouped(attention=in_steps(scale=root_of_all)), "The scale is √(h · d). A query has d numbers, so it is √d."),
     *(Mistake(name, grouped(attention=steps), message.replace("d_head", "d")) for name, steps, message in STEPS_IN_HEADS if name not in SQUARE),
 )  # fmt: skip
@@ -732,7 +732,13 @@ EXERCISES = {
         CROSSOVER_MISTAKES,
         uses=("count_flops",),
     ),
-    "grouped_query": Exercise(4, {"grouped_query_attention": grouped()}, GROUPED_MISTAKES, WHOLE_ATTENTION),
+    "grouped_query": Exercise(
+        4,
+        {"grouped_query_attention": grouped()},
+        GROUPED_MISTAKES,
+        WHOLE_ATTENTION,
+        scaled=lambda factor: grouped(attention=in_steps(scale=lambda q, k: math.sqrt(q.shape[-1]) / factor)),
+    ),
     "induction_score": Exercise(3, {"induction_score": induction}, INDUCTION_MISTAKES),
     "head_ablation": Exercise(3, {"most_important_head": worst()}, ABLATION_MISTAKES),
     "find_the_bug": Exercise(2, {"broken_heads": in_heads()}, BUG_MISTAKES, WHOLE_ATTENTION),
