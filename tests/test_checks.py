@@ -226,10 +226,17 @@ def test_the_bug_as_it_stands_is_not_given_away():
     assert "axis" not in verdict.message
 
 
-@pytest.mark.parametrize("weights", [[0.249, 0.248, 0.503], [0.248, 0.248, 0.505], [0.2, 0.3, 0.5]])
-def test_a_number_that_is_nearer_to_right_than_to_a_known_mistake_is_not_called_one(weights):
+@pytest.mark.parametrize(
+    ("weights", "what"),
+    [
+        ([0.249, 0.248, 0.503], "nearly right"),
+        ([0.248, 0.248, 0.505], "nearly right"),
+        ([0.2, 0.3, 0.5], "the largest too small"),
+    ],
+)
+def test_a_number_that_is_nearer_to_right_than_to_a_known_mistake_is_not_called_one(weights, what):
     verdict = judge(1, "by_hand_three", gather(1, "by_hand_three", {"score_33": 2, "weights_3": weights}))
-    assert (verdict.share, verdict.misconception) == (0.5, None)
+    assert (verdict.share, verdict.misconception) == (0.5, f"weights_3: {what}")
 
 
 def test_pencil_rounding_of_a_known_mistake_is_still_recognised():
@@ -245,7 +252,7 @@ def test_a_known_mistake_is_recognised_while_another_entry_is_still_empty():
     assert judge(1, "by_hand_three", gather(1, "by_hand_three", empty)).misconception is None
 
 
-def test_an_error_that_is_no_arithmetic_is_no_misconception():
+def test_an_error_that_is_no_arithmetic_is_no_known_mistake():
     def softmax_row(row):
         if max(row) > 700:
             return stable(row)  # noqa: F821
@@ -253,7 +260,7 @@ def test_an_error_that_is_no_arithmetic_is_no_misconception():
         return [x / sum(e) for x in e]
 
     verdict = judge(1, "softmax_row", gather(1, "softmax_row", {"softmax_row": softmax_row}))
-    assert verdict.misconception is None
+    assert verdict.misconception == "raises NameError: name 'stable' is not defined"
     assert "NameError" in verdict.message
 
 

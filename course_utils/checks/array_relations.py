@@ -24,12 +24,18 @@ class Relation:
 
 @dataclass(frozen=True)
 class Step:
-    """A rung with the names of its arguments."""
+    """A rung with the names of its arguments.
+
+    measured: how the answer works is recorded. of: the function. quantities: see Ladder. measure: see Rung.
+    """
 
     name: str
     args: tuple
     called: tuple[str, ...]
     measured: bool
+    of: str = ""
+    quantities: Mapping[str, float] | None = None
+    measure: Callable | None = None
 
 
 @dataclass(frozen=True)
@@ -83,11 +89,14 @@ def rounding(pairs: Sequence[Pair]) -> Relation | None:
         return Relation("computed in float32", message)
     for decimals in range(7):
         for name, cut in (("rounded", np.round), ("cut off", lambda x, n: np.trunc(x * 10**n) / 10**n)):
-            if all(same(pair.given, cut(pair.right, decimals), 1e-7) for pair in pairs) and telling(pairs):
+            cuts = [cut(pair.right, decimals) for pair in pairs]
+            fit = all(same(pair.given, array, 1e-7) for pair, array in zip(pairs, cuts, strict=True))
+            if fit and telling(pairs) and any(array.any() for array in cuts):
                 to = f"to {decimals} decimals" if decimals else "to whole numbers"
                 return Relation(f"{name} {to}", f"Right, but {name} {to}. Return the numbers as they are.")
-    for name, narrow, unit in (("float16", _as_float16, FLOAT16), ("bfloat16", _as_bfloat16, BFLOAT16)):
-        if off <= 40 * unit and all(same(narrow(pair.given), pair.given, 1e-7) for pair in pairs):
+    whole = all((pair.given == np.round(pair.given)).all() for pair in pairs)
+    for name, narrow, unit in (("bfloat16", _as_bfloat16, BFLOAT16), ("float16", _as_float16, FLOAT16)):
+        if not whole and off <= 10 * unit and all(same(narrow(pair.given), pair.given, 1e-7) for pair in pairs):
             return Relation(f"rounded to {name}", f"Every number was rounded to {name}.")
     if off <= 2e-3 and telling(pairs):
         return Relation("nearly right", "Nearly right everywhere: no number is off by more than 0.2 % of the largest.")
@@ -291,7 +300,7 @@ def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     factors = [_ratio(pair) for pair in pairs]
     if any(factor is None for factor in factors) or not (telling(pairs) or len(pairs) > 1):
         return None
-    if made := _expression(pairs, factors):
+    if made := expression(pairs, factors):
         return Relation(f"times {made}", f"Every number is {made} times the right one.")
     if not all(telling([pair]) for pair in pairs):
         return None
@@ -314,11 +323,9 @@ def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
     terms = [_difference(pair) for pair in pairs]
     if any(term is None for term in terms) or len(pairs) < 2:
         return None
-    for sign, short in ((1, False), (-1, True)):
-        if made := _expression(pairs, [sign * term for term in terms]):
-            how = "too small" if short else "too large"
-            return Relation(f"{how} by {made}", f"Every number is {how} by {made}.")
-    return None
+    how, sign = ("too large", 1) if terms[0] > 0 else ("too small", -1)
+    made = expression(pairs, [sign * term for term in terms])
+    return Relation(f"{how} by {made}", f"Every number is {how} by {made}.") if made else None
 
 
 def _difference(pair: Pair) -> float | None:
@@ -329,17 +336,17 @@ def _difference(pair: Pair) -> float | None:
     return term if fine else None
 
 
-def _expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
+def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
     """A constant, or a constant times powers of sizes and arguments, that gives the values; else empty."""
     if _near_all(values, [values[0]] * len(values)):
         return _number(values[0])
-    known = _quantities(pairs)
+    known = quantities_of(pairs)
     for powers in _exponents(list(known)):
         made = np.prod([np.power(known[name], power) for name, power in powers], axis=0)
         left = np.asarray(values) / made
         constant = float(left[0])
-        if _near_all(left, [constant] * len(left)) and _is_plain(constant):
-            return _product(constant, powers)
+        if _near_all(left, [constant] * len(left)) and is_plain(constant):
+            return as_product(constant, powers)
     return ""
 
 
@@ -355,7 +362,7 @@ def _exponents(names: Sequence[str]) -> Iterator[tuple[tuple[str, float], ...]]:
                 yield tuple(zip(chosen, powers, strict=True))
 
 
-def _is_plain(constant: float) -> bool:
+def is_plain(constant: float) -> bool:
     """Whether a constant is one that people write: 2, 1/4, 12."""
     near = Fraction(abs(constant)).limit_denominator(16)
     return near.numerator <= 64 and bool(near) and math.isclose(float(near), abs(constant), rel_tol=1e-5)
@@ -365,7 +372,7 @@ def _near_all(values: Sequence[float], others: Sequence[float]) -> bool:
     return all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(values, others, strict=True))
 
 
-def _product(constant: float, powers: Sequence[tuple[str, float]]) -> str:
+def as_product(constant: float, powers: Sequence[tuple[str, float]]) -> str:
     above = [_power(name, power) for name, power in powers if power > 0]
     below = [_power(name, -power) for name, power in powers if power < 0]
     if not math.isclose(constant, 1, rel_tol=1e-5) or not above:
@@ -388,8 +395,12 @@ def _number(x: float) -> str:
     return f"{x:.5g}".replace("-", "−")
 
 
-def _quantities(pairs: Sequence[Pair]) -> dict[str, list[float]]:
+def quantities_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
     """What a factor may be made of, by name, a value each pair: whole arguments and lengths of axes of arguments."""
+    if all(pair.rung.quantities is not None for pair in pairs):
+        names = [name for name in pairs[0].rung.quantities if all(name in pair.rung.quantities for pair in pairs)]
+        made = {name: [float(pair.rung.quantities[name]) for pair in pairs] for name in names}
+        return {name: values for name, values in made.items() if len(set(values)) > 1 and min(values) > 0}
     found: dict[str, list[float]] = {}
     for i in range(min(len(pair.rung.args) for pair in pairs)):
         args, called = [pair.rung.args[i] for pair in pairs], pairs[0].rung.called[i]
@@ -447,13 +458,14 @@ def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
 
 def _sharper(pairs: Sequence[Pair]) -> Relation | None:
     """Rows that are the softmax of the right scores times a factor: the logarithms are the right ones, stretched."""
-    factors = []
+    factors, masks_differ = [], False
     for pair in pairs:
         right, given = pair.right.reshape(-1, pair.right.shape[-1]), pair.given.reshape(-1, pair.right.shape[-1])
         fine = (right > 1e-12) & (given > 1e-12)
         x, y = (np.where(fine, np.log(np.where(fine, each, 1.0)), np.nan) for each in (right, given))
-        x, y = (each - np.nanmean(each, axis=-1, keepdims=True) for each in (x, y))
+        x, y = (each - _mean_of_numbers(each) for each in (x, y))
         usable = np.isfinite(x) & np.isfinite(y)
+        masks_differ = masks_differ or bool(((right > 1e-12) != (given > 1e-12)).any())
         if (x[usable] ** 2).sum() < 1e-12:
             continue
         factor = float((x[usable] * y[usable]).sum() / (x[usable] ** 2).sum())
@@ -462,12 +474,20 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
         factors.append((pair, factor))
     if not factors or sum(pair.right.size for pair, _ in factors) < 4 or any(factor <= 0 for _, factor in factors):
         return None
-    made = _expression([pair for pair, _ in factors], [factor for _, factor in factors])
+    if all(abs(factor - 1) < 1e-4 for _, factor in factors):
+        said = "Where neither is 0 the weights of a row are in the right ratio, but other entries are 0 than should be."
+        return Relation("other entries are 0", said) if masks_differ else None
+    made = expression([pair for pair, _ in factors], [factor for _, factor in factors])
     if made:
         return Relation(f"scores times {made}", f"These are the rows for scores that are {made} times the right ones.")
     pair, factor = max(factors, key=lambda each: abs(math.log(each[1])))
     said = f"These are the rows for scores times some factor, {factor:.4g} on “{pair.rung.name}”."
     return Relation("scores times a factor", said)
+
+
+def _mean_of_numbers(x: np.ndarray) -> np.ndarray:
+    """The mean of each row over what is a number; 0 where nothing is."""
+    return np.nansum(x, axis=-1, keepdims=True) / np.isfinite(x).sum(axis=-1, keepdims=True).clip(1)
 
 
 def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> bool:
@@ -519,6 +539,19 @@ def _only_there(ok: np.ndarray, wrong: Callable[[np.ndarray], np.ndarray | None]
     return places is not None and bool((~ok[places]).any()) and bool(ok[~places].all()) and bool((~places).any())
 
 
+def _all_but(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
+    """All rows or columns but one end, if none of them is right as a whole."""
+
+    def places(ok: np.ndarray) -> np.ndarray | None:
+        found = _along(axis, entries)(ok)
+        if found is None:
+            return None
+        others = np.moveaxis(ok, axis, 0)[entries]
+        return None if others.reshape(len(others), -1).all(axis=1).any() else found
+
+    return places
+
+
 def _along(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
     def places(ok: np.ndarray) -> np.ndarray | None:
         if ok.ndim < -axis or ok.shape[axis] < 2:
@@ -556,10 +589,10 @@ PLACES: tuple[tuple[str, str, Callable], ...] = (
     ("the last row only is wrong", "Only the last row is wrong.", _along(-2, slice(-1, None))),
     ("the first column only is wrong", "Only the first entry of rows is wrong.", _along(-1, slice(0, 1))),
     ("the last column only is wrong", "Only the last entry of rows is wrong.", _along(-1, slice(-1, None))),
-    ("right for the first row only", "Only the first row is right.", _along(-2, slice(1, None))),
-    ("right for the last row only", "Only the last row is right.", _along(-2, slice(None, -1))),
-    ("right for the first column only", "Only the first entry of each row is right.", _along(-1, slice(1, None))),
-    ("right for the last column only", "Only the last entry of each row is right.", _along(-1, slice(None, -1))),
+    ("right for the first row only", "Only the first row is right.", _all_but(-2, slice(1, None))),
+    ("right for the last row only", "Only the last row is right.", _all_but(-2, slice(None, -1))),
+    ("right for the first column only", "Only the first entry of each row is right.", _all_but(-1, slice(1, None))),
+    ("right for the last column only", "Only the last entry of each row is right.", _all_but(-1, slice(None, -1))),
     ("right for the first batch only", "Only the first entry of the first axis is right.", _first_axis(slice(1, None))),
     ("right for the last batch only", "Only the last entry of the first axis is right.", _first_axis(slice(None, -1))),
     ("wrong above the diagonal", "Everything is right but for entries above the diagonal.", _triangle(True)),
@@ -608,9 +641,12 @@ def _same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def _shaped(pairs: Sequence[Pair]) -> Relation | None:
-    """Another shape than the right one, on every rung in the same way."""
+    """Another shape than the right one, on half of the rungs or more, and in the same way."""
+    unlike = [pair for pair in pairs if not pair.alike]
+    if len(unlike) * 2 < len(pairs):
+        return None
     for name, message, test in SHAPES:
-        if all(not pair.alike and test(pair.given.shape, pair.right.shape) for pair in pairs):
+        if all(test(pair.given.shape, pair.right.shape) for pair in unlike):
             return Relation(name, message)
     return None
 

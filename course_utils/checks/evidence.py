@@ -61,8 +61,11 @@ class Ladder:
     names: what the answer cell must define. returns: the parts of one result, in order. rungs: makes the rungs from
     a random generator. tensors: the answer is given its arrays as tensors. convert: makes an array of a part that is
     none, or raises TypeError. entries: the names are numbers worked out by hand, and each is a rung of its own.
-    advice: what to say of an entry that is not right. forbidden: what an answer may not call, by a part of its name in
-    lower case, or may not do (see `recording.DOORS`), and why.
+    advice: what to say of an entry that is not right. cases: kinds of inputs that a slip may depend on, each as
+    "with …", "without …" and a test of the rung's arguments. quantities: of what a wrong number may be made, by name,
+    from a rung; its whole arguments when left out. called: the rungs' arguments, where they are not those of the
+    function. forbidden: what an answer may not call, by a part of its name in lower case, or may not do
+    (see `recording.DOORS`), and why.
     """
 
     names: tuple[str, ...]
@@ -73,6 +76,9 @@ class Ladder:
     entries: bool = False
     advice: str = ""
     forbidden: Mapping[str, str] = field(default_factory=dict)
+    cases: tuple[tuple[str, str, Callable[..., bool]], ...] = ()
+    quantities: Callable[[Rung], Mapping[str, float]] | None = None
+    called: tuple[str, ...] = ()
 
 
 def gather(

@@ -30,7 +30,8 @@ class Exercise:
     the most telling first. uses: the earlier exercises that it builds on; where the learner's answer to one of them
     fails, the reference stands in for it.
 
-    A number a holds for b when |a − b| ≤ atol + rtol·|b|, unless its rung is of another mind.
+    A number a holds for b when |a − b| ≤ atol + rtol·|b|, unless its rung is of another mind. scaled: makes the
+    right answer with its scores times a factor.
     """
 
     points: int
@@ -39,6 +40,7 @@ class Exercise:
     uses: tuple[str, ...] = ()
     rtol: float = 1e-6
     atol: float = 1e-6
+    scaled: Callable[[float], Callable] | None = None
 
 
 def parameters(day: int, grade_id: str) -> tuple[str, ...]:

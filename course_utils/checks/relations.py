@@ -6,17 +6,21 @@ recognised, and it never names a mistake that was not made.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
-from .array_relations import LOOKS, Pair, Relation, Step, argument, rounding
+from .array_relations import FLOAT32, LOOKS, Pair, Relation, Step, argument, expression, rounding
 from .evidence import NOTHING, UNREADABLE, Ladder, Rung
+from .number_relations import along_a_diagonal, of_a_share, of_terms
 
 MOST_NAMED = 3  # rungs that are listed by name
 SLIPS_OF_THE_PEN = ("NameError", "AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
+NEEDS_FLOAT64 = "float32 cannot tell apart"  # in the names of rungs
+LONGEST_ERROR = 90  # characters of an error in the name of a relation
 LARGE = 80.0  # exp of it is near the end of float32
 
 
@@ -27,38 +31,58 @@ def relate(
     right: Sequence[Mapping],
     wrong: Sequence[Container[str]],
     parameters: Sequence[str] = (),
+    scaled: Callable[[float], Callable] | None = None,
+    *,
+    hidden: bool = False,
 ) -> Relation | None:
     """What can be said of all rungs that do not hold, the most telling first; None where there is nothing.
 
     given, right: an outcome each rung, as `gather` returns them. wrong: the parts of each rung that do not hold.
-    parameters: what the arguments are called.
+    parameters: what the arguments are called. scaled: see Exercise. hidden: nothing may be told of the inputs, nor of
+    the text of an error.
     """
     held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
-    rungs = [_named(rung, parameters) for rung in rungs]
+    rungs = [_named(ladder, rung, wanted, parameters) for rung, wanted in zip(rungs, right, strict=True)]
+    raised = _raised(rungs, given, failing, hidden)
     if found := _unreadable(given, failing):
         return found
-    parts = _wrong_pairs(rungs, given, right, wrong)
+    if any(str(given[i].get("error", "")).startswith(SLIPS_OF_THE_PEN) for i in failing):
+        return raised
+    parts = _wrong_pairs(ladder, rungs, given, right, wrong)
     alone = len(failing) == 1 and _only_some_rungs(rungs, held)
     with np.errstate(all="ignore"):
+        if found := _in_float32(rungs, parts, failing):
+            return found
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name))):
             pairs = parts[part]
-            for look in (rounding,) if alone else LOOKS:
+            for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal):
                 if found := look(pairs):
                     return _of_part(_said_where(found, held), part, ladder)
-    if any(str(given[i].get("error", "")).startswith(SLIPS_OF_THE_PEN) for i in failing):
-        return None
+        if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
+            return _said_where(found, held)
     return (
         _of_errors(parts)
-        or _by_condition(rungs, held)
-        or _only_some_parts(ladder, rungs, parts, given, right, failing)
+        or _both(_only_some_parts(ladder, rungs, given, wrong, failing), _by_condition(ladder, rungs, held))
+        or raised
         or _only_some_rungs(rungs, held)
         or _from_a_rung_on(rungs, held)
+        or _not_finite(given, failing)
+        or _right_only_on(rungs, held)
     )
 
 
-def _wrong_pairs(rungs, given, right, wrong) -> dict[str, list[Pair]]:
-    """The pairs of arrays that differ, by part; measured rungs and what has no finite numbers are left out."""
+def _both(one: Relation | None, other: Relation | None) -> Relation | None:
+    if one and other:
+        return Relation(f"{one.name}, {other.name}", f"{one.message} {other.message}")
+    return one or other
+
+
+def _wrong_pairs(ladder, rungs, given, right, wrong) -> dict[str, list[Pair]]:
+    """The pairs of arrays that differ, by part, and by function where the answer has several.
+
+    Measured rungs and what has no finite numbers are left out.
+    """
     found: dict[str, list[Pair]] = {}
     for i in range(len(rungs)):
         if (
@@ -67,15 +91,32 @@ def _wrong_pairs(rungs, given, right, wrong) -> dict[str, list[Pair]]:
             or "measure" in right[i]["values"]
         ):
             continue
-        mine = {name: _array(value) for name, value in given[i]["values"].items()}
-        wanted = {name: _array(value) for name, value in right[i]["values"].items()}
+        mine = {name: as_array(value) for name, value in given[i]["values"].items()}
+        wanted = {name: as_array(value) for name, value in right[i]["values"].items()}
         for part, array in wanted.items():
-            if part not in wrong[i] or mine.get(part) is None:
+            other = len(ladder.returns) > 1 and part not in ladder.returns  # measured, not returned
+            if part not in wrong[i] or mine.get(part) is None or other:
                 continue
             if np.isfinite(array).all() and np.isfinite(mine[part]).any():
-                others = {name: value for name, value in wanted.items() if name != part}
-                found.setdefault(_kind_of(part), []).append(Pair(rungs[i], mine[part], array, others))
+                others = {name: value for name, value in wanted.items() if name != part and name in ladder.returns}
+                kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
+                found.setdefault(kind, []).append(Pair(rungs[i], mine[part], array, others))
     return found
+
+
+def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing: Sequence[int]) -> Relation | None:
+    """Right to float32's digits, where large inputs take some of them away and one rung needs more than it has."""
+    pairs = [pair for each in parts.values() for pair in each]
+    if len(failing) * 2 > len(rungs) or not any(NEEDS_FLOAT64 in pair.rung.name for pair in pairs):
+        return None
+    for pair in pairs:
+        near = 40 * FLOAT32 * min(max(1.0, _largest(pair.rung)), 1e9) ** 2
+        if not pair.alike or not np.isfinite(pair.given).all():
+            return None
+        if np.abs(pair.given - pair.right).max(initial=0.0) > near * max(1.0, float(np.abs(pair.right).max(initial=0))):
+            return None
+    said = "Right to the rounding of float32, and no further: somewhere on the way a number is kept in float32."
+    return Relation("computed in float32", said)
 
 
 def _kind_of(part: str) -> str:
@@ -83,7 +124,8 @@ def _kind_of(part: str) -> str:
     return re.sub(r"\[?\b\d+\b\]?", "…", part)
 
 
-def _array(value: Mapping) -> np.ndarray | None:
+def as_array(value: Mapping | None) -> np.ndarray | None:
+    """A part of an outcome as an array; None for what is none."""
     try:
         return np.array([float(x) for x in value["numbers"]]).reshape(value["shape"])
     except (TypeError, ValueError, KeyError):
@@ -101,44 +143,66 @@ def _said_where(found: Relation, held: Sequence[bool]) -> Relation:
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
-    """A relation of one part of several says which."""
-    if len(ladder.returns) < 2:
+    """A relation of one part of several, or of one function of several, says which."""
+    if len(ladder.returns) < 2 and len(ladder.names) < 2:
         return found
     return Relation(f"{part}: {found.name}", f"{part}: {found.message[0].lower()}{found.message[1:]}")
 
 
-def _named(rung: Rung, parameters: Sequence[str]) -> Step:
+def _named(ladder: Ladder, rung: Rung, wanted: Mapping, parameters: Sequence[str]) -> Step:
+    parameters = ladder.called or parameters
     called = [parameters[i] if i < len(parameters) else f"argument {i + 1}" for i in range(len(rung.args))]
-    return Step(rung.name, rung.args, tuple(called), rung.measure is not None)
+    measured = "measure" in wanted.get("values", {})
+    quantities = ladder.quantities(rung) if ladder.quantities else None
+    return Step(rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities, rung.measure)
 
 
 # Which rungs are wrong ----------------------------------------------------------------------------------------------
 
 
-def _by_condition(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
     """A property of the inputs that tells the rungs that hold from those that do not."""
     valued = {i for i, rung in enumerate(rungs) if not rung.measured}
     failing = {i for i in valued if not held[i]}
     if len(failing) < 2 or failing == valued:
         return None
-    kinds = [(where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS]
+    cases = [(where, else_, {i for i in valued if _holds(test, rungs[i])}) for where, else_, test in ladder.cases]
+    kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
     for where, elsewhere, found in kinds:
         if found == failing:
             return Relation(f"wrong {where}", f"Right {elsewhere}, and wrong {where}.")
         if found and failing == valued - found:
             return Relation(f"right only {where}", f"Right only {where}.")
-    for where, _, found in sorted(kinds, key=lambda kind: len(kind[2])):
-        if failing < found and len(found) <= len(valued) / 2 and len(failing) * 2 >= len(found):
+    for (one, _, first), (other, _, second) in combinations(cases, 2):
+        if first & second == failing:
+            return Relation(f"wrong {one} and {other}", f"Wrong only {one} and at the same time {other}.")
+        if first | second == failing:
+            return Relation(f"wrong {one}, and {other}", f"Wrong {one}, and wrong {other}; right elsewhere.")
+    for where, elsewhere, found in sorted(kinds, key=lambda kind: len(kind[2])):
+        few = len(found) <= len(valued) / 2 or (len(valued - found) > 1 and (where, elsewhere, found) in cases)
+        if failing < found and few and len(failing) * 2 >= len(found):
             return Relation(f"wrong only {where}", f"Wrong only {where}, in {len(failing)} of {len(found)} such steps.")
+    for where, _, found in sorted(cases, key=lambda kind: -len(kind[2])):
+        if found < failing and len(found) * 2 >= len(failing):
+            return Relation(f"wrong {where}, and elsewhere", f"Wrong on every step {where}, and on others too.")
     return None
+
+
+def _holds(test: Callable[..., bool], rung: Step) -> bool:
+    """Whether a rung is of a kind; one that has fewer arguments than the kind asks about is not."""
+    try:
+        return bool(test(*rung.args))
+    except (TypeError, AttributeError, IndexError, ValueError):
+        return False
 
 
 def _unreadable(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
     """A result of another kind than asked for, wherever it is wrong."""
-    said = {str(given[i].get("error", "")) for i in failing}
-    if not said or not all(each.startswith(UNREADABLE) for each in said):
+    said = [str(given[i].get("error", "")) for i in failing]
+    strange = [each for each in said if each.startswith(UNREADABLE)]
+    if not strange or strange[0] != said[0] or len(strange) * 2 < len(said):
         return None
-    text = min(said).removeprefix(f"{UNREADABLE}: ")
+    text = min(strange).removeprefix(f"{UNREADABLE}: ")
     if text == NOTHING:
         return Relation("nothing returned", "")
     own = re.match(r"(a|the) (mask|weights|tensor|scores)[^:;,]*", text)
@@ -193,16 +257,90 @@ CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
 )
 
 
-def _only_some_parts(ladder, rungs, parts, given, right, failing) -> Relation | None:
-    """Of several parts some are right on every rung."""
-    if len(ladder.returns) < 2 or any("error" in given[i] for i in failing) or any(rungs[i].measured for i in failing):
+def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> Relation | None:
+    """What attention gives for scores times a factor."""
+    pairs = [pair for pair in pairs if pair.rung.measure is None]
+    if len(pairs) < 2 or not all(p.alike and np.isfinite(p.given).all() for p in pairs):
         return None
-    wrong = [name for name in ladder.returns if name in parts]
-    fine = [name for name in ladder.returns if name not in parts]
+    factors = []
+    for pair in pairs[:MOST_FITTED]:
+        factor = _fitted(pair, scaled)
+        if factor is None:
+            return None
+        factors.append(factor)
+    if made := expression(pairs[:MOST_FITTED], factors):
+        return Relation(f"scores times {made}", f"This is what comes for scores that are {made} times the right ones.")
+    first, name = factors[0], pairs[0].rung.name
+    said = f"This is what comes for scores times some factor, on “{name}” {first:.4g} times the right ones."
+    return Relation("scores times a factor", said)
+
+
+MOST_FITTED = 5  # rungs on which a factor is looked for
+
+
+def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
+    """The factor of the scores that gives what was given; None where none does."""
+
+    def off(power: float) -> float:
+        made = np.asarray(scaled(2.0**power)(*pair.rung.args), dtype=float)
+        return float(np.abs(made - pair.given).max()) if made.shape == pair.given.shape else math.inf
+
+    step, best = 1.0, min(np.arange(-6.0, 7.0), key=off)
+    while step > 1e-7:
+        step /= 2
+        best = min((best - step, best, best + step), key=off)
+    near = 1e-5 * max(float(np.abs(pair.right).max(initial=0)), 1e-9)
+    return 2.0**best if abs(best) > 1e-3 and off(best) <= near else None
+
+
+def _only_some_parts(ladder, rungs, given, wrong, failing) -> Relation | None:
+    """Of several parts some are right on every rung."""
+    if len(ladder.returns) < 2 or any("error" in given[i] for i in failing):
+        return None
+    usual = next(rung.measure for rung in rungs)  # others merge twice, or take the result further
+    single = [i for i in failing if rungs[i].measure == usual]
+    seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in single]
+    parts = set().union(*seen)
+    wrong, fine = ([name for name in ladder.returns if (name in parts) is told] for told in (True, False))
     if not wrong or not fine:
         return None
     names, others = " and ".join(wrong), " and ".join(fine)
-    return Relation(f"{names} wrong, {others} right", f"Right everywhere: {others}. The slip is in {names}.")
+    return Relation(f"{names} wrong, {others} right", f"Right: {others}. The slip is in {names}.")
+
+
+def _raised(rungs: Sequence[Step], given: Sequence[Mapping], failing: Sequence[int], hidden: bool) -> Relation | None:
+    """One kind of error, on half of what fails or more."""
+    errors = {i: str(given[i]["error"]) for i in failing if "error" in given[i]}
+    kinds = [error.partition(":")[0] for error in errors.values() if not error.startswith(UNREADABLE)]
+    usual = max(kinds, key=kinds.count, default="")
+    errors = {i: error for i, error in errors.items() if error.partition(":")[0] == usual}
+    if not errors or len(errors) * 2 < len(failing):
+        return None
+    first = min(errors)
+    kind, _, text = errors[first].partition(": ")
+    text = "" if hidden else _without_numbers(text)
+    said = "" if first == failing[0] or hidden else f"On “{rungs[first].name}” it raised {errors[first]}."
+    return Relation(f"raises {kind}: {text}" if text else f"raises {kind}", said)
+
+
+def _without_numbers(text: str) -> str:
+    """The text of an error, the same for all inputs and wherever it arose."""
+    text = re.sub(r",? at (the )?line .*", "", text)
+    return re.sub(r"-?\b\d+(x\d+)?(\.\d+)?\b", "…", text)[:LONGEST_ERROR].strip(" :.")
+
+
+def _not_finite(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
+    """NaN or an infinity wherever something is wrong."""
+    kinds = set()
+    for i in failing:
+        if "error" in given[i] or not isinstance(given[i].get("values"), Mapping):
+            return None
+        arrays = [array for array in map(as_array, given[i]["values"].values()) if array is not None]
+        if not any(np.isnan(array).any() or np.isinf(array).any() for array in arrays):
+            return None
+        kinds |= {"NaN" if np.isnan(array).any() else "∞" for array in arrays if not np.isfinite(array).all()}
+    name = "NaN" if "NaN" in kinds else "an infinity"
+    return Relation(f"{name} comes out", f"Wherever it is wrong {name} comes out.") if kinds else None
 
 
 def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
@@ -221,6 +359,16 @@ def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | N
         return None
     name = rungs[first].name
     return Relation(f"wrong from “{name}” on", f"Right up to “{rungs[first - 1].name}”; wrong from “{name}” on.")
+
+
+def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+    """A few rungs hold, and no other."""
+    valued = [(rung, ok) for rung, ok in zip(rungs, held, strict=True) if not rung.measured]
+    fine = [rung.name for rung, ok in valued if ok]
+    if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued) or len(valued) < 4:
+        return None
+    names = " and ".join(f"“{name}”" for name in fine)
+    return Relation(f"right only on {names}", f"Right only on {names}.")
 
 
 def _of_errors(parts: Mapping[str, list[Pair]]) -> Relation | None:

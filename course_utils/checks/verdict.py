@@ -15,8 +15,9 @@ from typing import Any
 from .evidence import NOT_FILLED_IN, UNREADABLE, UNWRITTEN, attempts, draw_rungs, find_ladder, gather, key_of
 from .exercise import Exercise, Mistake, all_exercises, parameters
 from .expected import has_answers, stored
+from .hand_relations import PENCIL, relate_by_hand
 from .recording import DOORS
-from .relations import Relation, relate
+from .relations import Relation, as_array, relate
 
 ERRORS_OF_ARITHMETIC = (
     "OverflowError",
@@ -27,7 +28,6 @@ ERRORS_OF_ARITHMETIC = (
     "IndexError",
 )
 UNHEARD = "the check hears what an answer calls, and would not hear it so"
-PENCIL = 5.5e-3  # how near numbers worked to two decimals come
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,22 @@ def _of_call(day: int, grade_id: str, called: Any) -> str:
 def _relation(
     day: int, grade_id: str, given: Sequence[Mapping], expected: Mapping, held: list[bool], hidden: bool
 ) -> Relation | None:
-    """What the wrong numbers have in common, where they were not worked by hand."""
+    """What the wrong numbers have in common."""
     ladder = find_ladder(day, grade_id)
     if ladder.entries:
-        return None
+        names = [wanted["rung"] for wanted in expected["outcomes"]]
+        mine, right = (
+            [as_array(outcome.get("values", {}).get(name)) for name, outcome in zip(names, outcomes, strict=True)]
+            for outcomes in (given, expected["outcomes"])
+        )
+        return relate_by_hand(names, mine, right, held)
     rungs = draw_rungs(day, grade_id, hidden=hidden)
     if [rung.name for rung in rungs] != [wanted["rung"] for wanted in expected["outcomes"]]:
         return None  # what is expected was stored before the ladder changed
     pairs = zip(given, expected["outcomes"], held, strict=True)
     wrong = [set() if ok else _wrong_parts(day, grade_id, mine, wanted) for mine, wanted, ok in pairs]
-    return relate(ladder, rungs, given, expected["outcomes"], wrong, parameters(day, grade_id))
+    scaled = all_exercises(day)[grade_id].scaled
+    return relate(ladder, rungs, given, expected["outcomes"], wrong, parameters(day, grade_id), scaled, hidden=hidden)
 
 
 def _wrong_parts(day: int, grade_id: str, given: Mapping, wanted: Mapping) -> set[str]:

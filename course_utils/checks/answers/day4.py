@@ -443,6 +443,11 @@ def one_of_all(pick):
     return lambda k, group: pick(k).expand(-1, k.shape[1] * group, -1, -1)
 
 
+def grouped_in_single(q, k, v, mask=None):
+    """Everything in float32, and back."""
+    return grouped()(*(torch.as_tensor(a).float() for a in (q, k, v)), mask).to(torch.as_tensor(q).dtype)
+
+
 def root_of_all(q, k):
     return math.sqrt(q.shape[1] * q.shape[-1])
 
@@ -459,6 +464,9 @@ GROUPED_MISTAKES = (
     Mistake("first key head for all", grouped(one_of_all(lambda k: k[:, :1])), "Every query head reads the first key head. That is right for h_kv = 1 only: each group has a key head of its own."),
     Mistake("mean of the key heads", grouped(one_of_all(lambda k: k.mean(dim=1, keepdim=True))), "Every query head reads the mean of all key heads. Each group reads its own, as it is."),
     Mistake("key heads in reverse order", grouped(lambda k, group: interleave(k.flip(1), group)), "The first group reads the last key head. The groups keep the order of the heads."),
+    Mistake("no softmax", grouped(attention=lambda q, k, v, mask: (q @ k.mT / math.sqrt(q.shape[-1]) @ v,)), "The values are blended with the scores. The weights are their softmax over the keys."),
+    Mistake("everything in float32", grouped_in_single, "Everything is right to float32 only, which keeps about seven digits. Keep the dtype on the way."),
+    *(Mistake(f"scaling by the root of {name}", grouped(attention=in_steps(scale=scale)), f"The scores are divided by the root of {name}. A query has d numbers, so it is √d.") for name, scale in (("the number of heads", lambda q, k: math.sqrt(q.shape[1])), ("the number of queries", lambda q, k: math.sqrt(q.shape[-2])))),
     Mistake("scaling by the whole width", grouped(attention=in_steps(scale=root_of_all)), "The scale is √(h · d). A query has d numbers, so it is √d."),
     *(Mistake(name, grouped(attention=steps), message.replace("d_head", "d")) for name, steps, message in STEPS_IN_HEADS if name not in SQUARE),
 )  # fmt: skip
@@ -502,6 +510,27 @@ def from_the_end(weights, period):
     return sum(torch.as_tensor(weights)[i, i - period + 1].item() for i in range(2 * period)) / (2 * period)
 
 
+def picked(made):
+    """A number made of the weights that are asked for, of their rows and of the period."""
+
+    def score(weights, period):
+        rows = torch.as_tensor(weights)[period:]
+        return made(torch.as_tensor(weights).diagonal(1 - period)[1:], rows, period)
+
+    return score
+
+
+def around(weights, period):
+    """Keys that go round within the first copy: the last query looks at key 0."""
+    weights = torch.as_tensor(weights)
+    return sum(weights[period + i, (i + 1) % period].item() for i in range(period)) / period
+
+
+def in_the_first_copy(weights, period):
+    weights = torch.as_tensor(weights)
+    return sum(weights[i, i - period + 1].item() for i in range(period)) / period
+
+
 INDUCTION_MISTAKES = (
     Mistake("the same token", looked_back(0), "The key is i − period, the first occurrence of the token itself. An induction head looks at what came after it: i − period + 1."),
     Mistake("two tokens after", looked_back(2), "The key is i − period + 2, one too far. The token after the first occurrence of token i stands at i − period + 1."),
@@ -519,6 +548,20 @@ INDUCTION_MISTAKES = (
     Mistake("sum in place of mean", looked_back(1, over=lambda period: 1), "The weights are added up. Asked for is their mean: divide by `period`."),
     Mistake("divided by one too few", looked_back(1, over=lambda period: period - 1), "The sum is right, but there are `period` queries in the second copy, not period − 1."),
     Mistake("rows and columns exchanged", looked_back(1, swapped=True), "Rows and columns are exchanged: weights[i, j] is what query i gives to key j. The row is the token of the second copy."),
+    Mistake("keys that go round", around, "The key of the last query is 0 here, the remainder by `period`. The token after the first occurrence of the last one is the first of the second copy, key `period`."),
+    Mistake("queries of the first copy", in_the_first_copy, "The queries are those of the first copy, 0 to period − 1, and most of their keys are negative, which counts from the end. They are period to 2 · period − 1."),
+    Mistake("the token before, from the end", lambda weights, period: sum(float(weights[i, i - period - 1]) for i in range(period, 2 * period)) / period, "The key is i − period − 1, the token before the first occurrence, and the first one is −1, which is the last key. Asked for is i − period + 1."),
+    Mistake("the largest", picked(lambda line, rows, period: line.max()), "This is the largest of the weights asked for. Take their mean."),
+    Mistake("the smallest", picked(lambda line, rows, period: line.min()), "This is the smallest of the weights asked for. Take their mean."),
+    Mistake("the median", picked(lambda line, rows, period: line.median()), "This is the median of the weights asked for. Take their mean."),
+    Mistake("squared", picked(lambda line, rows, period: (line**2).mean()), "The weights are squared before the mean. They count as they are."),
+    Mistake("all weight on the first copy", picked(lambda line, rows, period: rows[:, :period].sum(dim=-1).mean()), "This is what the second copy gives to the first copy as a whole. Asked for is one key for each query: i − period + 1."),
+    Mistake("the mean weight on the first copy", picked(lambda line, rows, period: rows[:, :period].mean()), "This is the mean over all pairs of a query in the second copy and a key in the first. Asked for is one key for each query: i − period + 1."),
+    Mistake("the mean of all weights", lambda weights, period: torch.as_tensor(weights).mean(), "This is the mean of all weights, which is the same for every head. Asked for is one key for each query: i − period + 1."),
+    Mistake("every query with every key", lambda weights, period: torch.as_tensor(weights)[period:, 1 : period + 1].mean(), "Every query of the second copy meets all the keys asked for. Each has one of its own: index with two arrays, weights[queries, keys]."),
+    Mistake("over the largest of each row", picked(lambda line, rows, period: (line / rows.max(dim=-1)[0]).mean()), "Each weight is divided by the largest of its row. It counts as it is."),
+    Mistake("over the sum of the first copy", picked(lambda line, rows, period: (line / rows[:, :period].sum(dim=-1)).mean()), "Each weight is divided by what the query gives to the first copy. It counts as it is."),
+    Mistake("two keys for each query", lambda weights, period: looked_back(1)(weights, period) + looked_back(0)(weights, period), "The weight on the token itself is added to that on the token after it. Only the latter counts, key i − period + 1."),
     Mistake("share of queries whose largest weight is there", hits, "You count the queries that look there most. Asked for is the mean weight itself, so weaker looks count too, with their weight."),
 )  # fmt: skip
 
@@ -688,7 +731,12 @@ EXERCISES = {
         CROSSOVER_MISTAKES,
         uses=("count_flops",),
     ),
-    "grouped_query": Exercise(4, {"grouped_query_attention": grouped()}, GROUPED_MISTAKES),
+    "grouped_query": Exercise(
+        4,
+        {"grouped_query_attention": grouped()},
+        GROUPED_MISTAKES,
+        scaled=lambda factor: grouped(attention=in_steps(scale=lambda q, k: math.sqrt(q.shape[-1]) / factor)),
+    ),
     "induction_score": Exercise(3, {"induction_score": induction}, INDUCTION_MISTAKES),
     "head_ablation": Exercise(3, {"most_important_head": worst()}, ABLATION_MISTAKES),
     "find_the_bug": Exercise(2, {"broken_heads": in_heads()}, BUG_MISTAKES),

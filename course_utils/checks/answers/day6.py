@@ -14,6 +14,9 @@ from course_utils.attention import tiled, traffic
 from ..exercise import Exercise, Mistake
 
 INFINITY = math.inf
+LOG2_E = math.log2(math.e)
+
+
 # The running maximum and sum ----------------------------------------------------------------------------------------
 
 
@@ -129,14 +132,21 @@ def of_blends(a, b):
     return m, a_l + b_l, (o_a * a_l[..., None] + o_b * b_l[..., None]) / (a_l + b_l)[..., None]
 
 
-def one_sided(side):
-    """Only a, or only b, is rescaled."""
+def times_l(a, b):
+    """o is weighted with l, and not divided by it."""
+    m, l, o = of_blends(a, b)
+    return m, l, o * l[..., None]
+
+
+def one_sided(side, l_too=True):
+    """Only a, or only b, is rescaled; in o alone, or in l too."""
 
     def merge(a, b):
         (m_a, l_a, o_a), (m_b, l_b, o_b) = tensors_of(a), tensors_of(b)
         m = torch.maximum(m_a, m_b)
         a_l, b_l = (shrink(m_a, m), ones(m_b, m_a, m)) if side == "a" else (ones(m_a, m_b, m), shrink(m_b, m))
-        return m, l_a * a_l + l_b * b_l, o_a * a_l[..., None] + o_b * b_l[..., None]
+        l = l_a * a_l + l_b * b_l if l_too else joined()(a, b)[1]
+        return m, l, o_a * a_l[..., None] + o_b * b_l[..., None]
 
     return merge
 
@@ -164,6 +174,11 @@ MERGE_MISTAKES = (
     Mistake("exponentials of the maxima", joined(factor=lambda own, other, m: torch.exp(own) / torch.exp(m.masked_fill(m == -INFINITY, 0.0))), "The factor is e^m_part over e^m, and of large maxima both overflow. Subtract first: e^(m_part − m) is at most 1."),
     Mistake("o is not rescaled", joined(of_o=ones), "l is right, but the two o are added as they are. They shrink by the same factor as l."),
     Mistake("l is not rescaled", joined(of_l=ones), "o is right, but the two l are added as they are. They shrink by the same factor as o."),
+    Mistake("of o only that of a is rescaled", one_sided("a", l_too=False), "l is right. Of o only that of a is rescaled, and that of b is added as it is. Either may have the smaller maximum, so each gets its own factor."),
+    Mistake("of o only that of b is rescaled", one_sided("b", l_too=False), "l is right. Of o only that of b is rescaled, and that of a is added as it is. Either may have the smaller maximum, so each gets its own factor."),
+    Mistake("o times l", times_l, "o is multiplied by l. It is a sum already, Σ e^(score − m) · value: it needs the factor e^(m_part − m) and nothing else."),
+    Mistake("(l, m, o)", joined(end=lambda m, l, o: (l, m, o)), "m and l have changed places: return (m, l, o)."),
+    Mistake("the differences, not their exponentials", joined(factor=lambda own, other, m: own - m.masked_fill(m == -INFINITY, 0.0)), "l and o are multiplied by m_part − m itself. The factor is e to the power of it."),
     Mistake("the factors are exchanged", joined(factor=lambda own, other, m: shrink(other, m)), "The factors are exchanged: each part is multiplied by that of the other. The part whose maximum is the smaller one shrinks."),
     Mistake("the factor upside down", joined(factor=lambda own, other, m: torch.exp(m - own)), "The factors are upside down. No part grows: the factor is e^(m_part − m), at most 1."),
     Mistake("factors from both maxima", joined(factor=lambda own, other, m: torch.exp(own - other)), "The factors compare the two maxima with each other. Each part is compared with the maximum of both: e^(m_part − m)."),
@@ -401,6 +416,11 @@ def unscaled(d):
     return 1.0
 
 
+def scaled_delta(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    return backwards(delta=lambda do, o, p, dp: (do * o).sum(dim=-1, keepdim=True) * scale)(q, k, v, o, lse, do)
+
+
 BACKWARD_MISTAKES = (
     Mistake("delta left out", backwards(jacobian=lambda p, dp, delta: p * dp), "delta is missing: dS = P ∘ (dP − delta), with delta the row sum of do ∘ o. Each weight can only grow at the others' cost."),
     Mistake("delta added", backwards(jacobian=lambda p, dp, delta: p * (dp + delta)), "delta is added. It is subtracted: dS = P ∘ (dP − delta)."),
@@ -418,6 +438,24 @@ BACKWARD_MISTAKES = (
     Mistake("dk without the scale", backwards(after_k=unscaled), "dq is right, but dk lacks the scale 1/√d_k."),
     Mistake("dq without the scale", backwards(after=unscaled, after_k=lambda d: d**-0.5), "dk is right, but dq lacks the scale 1/√d_k."),
     Mistake("P without the scale", backwards(scale=unscaled), "The scores are not scaled when P is made again. lse is that of the scaled scores."),
+    Mistake("scaled by d_k", backwards(scale=lambda d: 1 / d, after=lambda d: 1 / d), "The scale is 1/d_k here, in the scores and in dq and dk. It is 1/√d_k."),
+    Mistake("the scores scaled by d_k", backwards(scale=lambda d: 1 / d), "The scores are divided by d_k when P is made again. lse is that of scores divided by √d_k."),
+    Mistake("the scale upside down", backwards(scale=lambda d: d**0.5, after=lambda d: d**0.5), "The scale is √d_k here. It is 1/√d_k."),
+    Mistake("the scale of the values", lambda q, k, v, *rest: backwards(scale=lambda d: v.shape[1] ** -0.5, after=lambda d: v.shape[1] ** -0.5)(q, k, v, *rest), "The scale is made of d_v. It is 1/√d_k: scores are products of queries and keys."),
+    Mistake("powers of two", backwards(weigh=lambda s, lse: torch.exp2(s - lse[:, None])), "P is 2^(score − lse). It is e^(score − lse)."),
+    Mistake("P without lse", backwards(weigh=lambda s, lse: torch.exp(s)), "P is e^score, not normalised. It is e^(score − lse)."),
+    Mistake("the largest score in place of lse", backwards(weigh=lambda s, lse: torch.exp(s - s.amax(dim=-1, keepdim=True))), "P is e^(score − the largest score), not normalised. It is e^(score − lse), and lse is given."),
+    Mistake("P and delta not in one bracket", backwards(jacobian=lambda p, dp, delta: p * dp - delta), "dS is P ∘ dP − delta here. P multiplies both: P ∘ (dP − delta)."),
+    Mistake("delta twice", backwards(jacobian=lambda p, dp, delta: p * (dp - 2 * delta)), "delta is subtracted twice."),
+    Mistake("delta of o", backwards(delta=lambda do, o, p, dp: o.sum(dim=-1, keepdim=True)), "delta is the row sum of o here. It is that of do ∘ o."),
+    Mistake("delta of do ∘ do", backwards(delta=lambda do, o, p, dp: (do * do).sum(dim=-1, keepdim=True)), "delta is the row sum of do ∘ do here. It is that of do ∘ o."),
+    Mistake("delta of o ∘ o", backwards(delta=lambda do, o, p, dp: (o * o).sum(dim=-1, keepdim=True)), "delta is the row sum of o ∘ o here. It is that of do ∘ o."),
+    Mistake("delta over all queries' products", backwards(delta=lambda do, o, p, dp: (do @ o.T).sum(dim=-1, keepdim=True)), "delta is the row sum of do oᵀ here, which mixes queries. It is that of do ∘ o, entry by entry."),
+    Mistake("delta scaled", scaled_delta, "delta is divided by √d_k. It is the row sum of do ∘ o as it is: the scale comes in afterwards, for dP − delta as a whole."),
+    Mistake("P (1 − P)", backwards(jacobian=lambda p, dp, delta: p * (1 - p) * dp), "dS is P (1 − P) dP, the derivative of a sigmoid. Each weight of a softmax depends on all scores of its row: P ∘ (dP − delta)."),
+    Mistake("P squared", backwards(jacobian=lambda p, dp, delta: p * p * (dp - delta)), "P is multiplied twice: dS = P ∘ (dP − delta)."),
+    Mistake("dv from o", lambda q, k, v, o, lse, do: (*reference_backward(q, k, v, o, lse, do)[:2], backwards()(q, k, v, do, lse, torch.as_tensor(o))[2]), "dv is Pᵀ o here. It is Pᵀ do."),
+    Mistake("dv from dP", lambda q, k, v, o, lse, do: (*reference_backward(q, k, v, o, lse, do)[:2], (torch.as_tensor(do) @ torch.as_tensor(v).T).T @ torch.as_tensor(do)), "dv is dPᵀ do here. o = P v, so dv = Pᵀ do."),
     Mistake("no scale at all", backwards(scale=unscaled, after=unscaled), "The scale 1/√d_k is missing, in the scores and in dq and dk."),
     Mistake("dq and dk with the scale twice", backwards(after=lambda d: 1 / d), "dq and dk have the scale twice: dS is a gradient of the scaled scores, and one 1/√d_k leads from there to q and k."),
     Mistake("dv from dS", backwards(values=lambda p, ds, do: ds.T @ do), "dv is dSᵀ do here. o = P v, so dv = Pᵀ do."),
@@ -440,6 +478,12 @@ def looped(
     end=lambda acc, l, m, given: (acc, l, m),
     late=False,
     masks=lambda masked: masked,
+    at=lambda j, BLOCK_K: j,
+    tiles=lambda k, v: (k, v),
+    weights=lambda exp2, s, new, m, scale_log2: exp2(s - new[:, None]),
+    sums=lambda p: p.sum(axis=1),
+    blend=lambda p, v: p @ v,
+    after=lambda x, factor: x,
 ):
     """The inner loop with one thing changed."""
 
@@ -448,18 +492,19 @@ def looped(
         acc, l, m = begin(acc, l, m)
         with np.errstate(all="ignore"):
             for j in blocks(start, stop, BLOCK_K):
-                k, v = (x.load([head_of(head), j, 0]).reshape(BLOCK_K, D_HEAD) for x in (keys, values))
+                place = [head_of(head), at(j, BLOCK_K), 0]
+                k, v = tiles(*(x.load(place).reshape(BLOCK_K, D_HEAD) for x in (keys, values)))
                 s = q @ k.T * scale(scale_log2, D_HEAD)
                 columns = j + np.arange(BLOCK_K)
                 if masks(MASKED) and not late:
                     s = mask(s, columns, j, last)
                 new = maximum(m, s.max(axis=1))
-                p = exp2(s - new[:, None])
+                p = weights(exp2, s, new, m, scale_log2)
                 if masks(MASKED) and late:
                     p = np.where(columns[None, :] <= last[:, None], p, 0.0)
                 factor = exp2(m - new)
-                l = l * l_factor(factor) + p.sum(axis=1)
-                acc = acc * acc_factor(factor)[:, None] + p @ v
+                l = after(l * l_factor(factor) + sums(p), factor)
+                acc = after(acc * acc_factor(factor)[:, None] + blend(p, v), factor[:, None])
                 m = new
         return end(acc, l, m, given)
 
@@ -497,6 +542,30 @@ LOOP_MISTAKES = (
     Mistake("the state begins anew", looped(begin=anew), "acc, l and m begin anew in each call, so what the first call gathered is lost. Go on from what is given."),
     Mistake("m stays as it was", looped(end=lambda acc, l, m, given: (acc, l, given)), "The m that comes back is the old one. Set m = m_new at the end of each turn."),
     Mistake("each block its own maximum", looped(maximum=lambda m, s: s), "m is the maximum of the block alone. Take the larger one of it and m: otherwise the factor can overflow."),
+    Mistake("each block alone", looped(l_factor=np.zeros_like, acc_factor=np.zeros_like), "l and acc hold the last block alone: add to what the blocks before have given, rescaled by 2^(m_old − m_new)."),
+    Mistake("acc of the last block alone", looped(acc_factor=np.zeros_like), "lse is right, but acc holds the last block alone: add p · v to acc * rescale[:, None], the third argument of tl.dot."),
+    Mistake("l of the last block alone", looped(l_factor=np.zeros_like), "l holds the last block alone: l * rescale plus the sum of p."),
+    Mistake("rescaled after adding", looped(l_factor=one, acc_factor=one, after=lambda x, factor: x * factor), "What this block adds is rescaled too, though it is relative to the new maximum already. Rescale first, then add. At the first block the factor is 0, and all is lost."),
+    Mistake("only the factor in powers of e", looped(l_factor=lambda f: f**LOG2_E, acc_factor=lambda f: f**LOG2_E), "The weights are powers of 2 and the factor is a power of e: both are tl.exp2."),
+    Mistake("only the weights in powers of e", looped(weights=lambda exp2, s, new, m, scale: np.exp(s - new[:, None])), "The factor is a power of 2 and the weights are powers of e: both are tl.exp2."),
+    Mistake("no maximum subtracted", looped(weights=lambda exp2, s, new, m, scale: exp2(s)), "The weights are 2^s. Subtract the running maximum first, 2^(s − m_new): otherwise they overflow, and do not fit the factor."),
+    Mistake("relative to the old maximum", looped(weights=lambda exp2, s, new, m, scale: exp2(s - m[:, None])), "The weights are relative to the maximum before this block, which is −∞ at first. Subtract m_new."),
+    Mistake("the scale after the maximum", looped(scale=lambda scale_log2, D_HEAD: 1.0, weights=lambda exp2, s, new, m, scale: exp2((s - new[:, None]) * scale)), "scale_log2 is multiplied to s − m_new, so m and the factor are in other units than the weights. Scale the scores first, then take the maximum."),
+    Mistake("divided by the scale", looped(scale=lambda scale_log2, D_HEAD: 1 / scale_log2), "The scores are divided by scale_log2. Multiply: it is log2 e / √d_head."),
+    Mistake("m in powers of e", looped(end=lambda acc, l, m, given: (acc, l, m / LOG2_E)), "m is converted to powers of e. The kernel does that at its end: m counts in powers of two."),
+    Mistake("acc is divided by l", looped(end=lambda acc, l, m, given: (acc / l[:, None], l, m)), "acc is divided by l. The kernel divides once, after both calls: return the sum."),
+    Mistake("acc and l are divided", looped(weights=lambda exp2, s, new, m, scale: exp2(s - new[:, None]) / exp2(s - new[:, None]).sum(axis=1, keepdims=True)), "The weights of each block are normalised by themselves. Sum them into l as they are; the kernel divides by l at its end."),
+    Mistake("the values are the keys", looped(tiles=lambda k, v: (k, k)), "p meets the keys where the values should stand: load v from values."),
+    Mistake("the keys are the values", looped(tiles=lambda k, v: (v, v)), "q meets the values where the keys should stand: load k from keys."),
+    Mistake("keys and values exchanged", looped(tiles=lambda k, v: (v, k)), "Keys and values are exchanged: q meets the keys, p the values."),
+    Mistake("the keys not transposed", looped(tiles=lambda k, v: (k.T, v)), "The tile of keys is not transposed: scores are q · kᵀ, a row for each query and a column for each key. With square tiles nothing raises."),
+    Mistake("the weights transposed", looped(blend=lambda p, v: p.T @ v), "The weights are transposed before they meet the values. p is (BLOCK_Q, BLOCK_K) and v is (BLOCK_K, D_HEAD): tl.dot(p, v)."),
+    Mistake("summed over queries", looped(sums=lambda p: p.sum(axis=0)), "The weights are summed over the queries, axis 0. l has one number for each query: tl.sum(p, 1)."),
+    Mistake("j is multiplied by BLOCK_K", looped(at=lambda j, BLOCK_K: j * BLOCK_K), "The tile begins at j · BLOCK_K. j counts keys already, from start on in steps of BLOCK_K: load [head, j, 0]."),
+    Mistake("the first tile always", looped(at=lambda j, BLOCK_K: 0), "Every turn loads the first tile: load [head, j, 0]."),
+    Mistake("blocks numbered from 0", looped(blocks=lambda start, stop, step: range(start // step, stop // step)), "j counts blocks here, 0, 1, 2, and is used as the number of a key. Step by BLOCK_K: tl.range(start, stop, BLOCK_K)."),
+    Mistake("one key at a time", looped(blocks=lambda start, stop, step: range(start, stop)), "The loop goes on by one key, and each turn takes BLOCK_K of them, so keys count several times. Step by BLOCK_K: tl.range(start, stop, BLOCK_K)."),
+    Mistake("one block too many", looped(blocks=lambda start, stop, step: range(start, stop + step, step)), "The loop goes one block too far. It ends before stop, as range does."),
     Mistake("head 0 always", looped(head_of=lambda head: 0), "Keys and values are always those of head 0. Load from [head, j, 0]."),
 )  # fmt: skip
 

@@ -164,6 +164,11 @@ def rows_of_numbers(result):
     return result
 
 
+TEMPERATURES = (
+    ("where the temperature is not 1", "where it is 1", lambda query, keys, values, temperature: temperature != 1),
+    ("where the temperature is below 0.1", "where it is higher", lambda query, keys, values, temperature: temperature < 0.1),
+    ("with several keys", "with one key", lambda query, keys, *_: len(keys) > 1),
+)  # fmt: skip
 AGAIN = "Go through it again: score, scale, exponential, sum, division."
 LADDERS = {
     "softmax_row": Ladder(("softmax_row",), ("weights",), softmax_row, forbidden=LIBRARY_SOFTMAX),
@@ -181,7 +186,7 @@ LADDERS = {
     "attention_batched": Ladder(
         ("attention_batched",), ("output", "weights"), attention_batched, forbidden=WHOLE_ATTENTION | COUNTED
     ),
-    "soft_lookup": Ladder(("soft_lookup",), ("value",), soft_lookup, forbidden=WHOLE_ATTENTION),
+    "soft_lookup": Ladder(("soft_lookup",), ("value",), soft_lookup, cases=TEMPERATURES, forbidden=WHOLE_ATTENTION),
     "self_attention": Ladder(
         ("self_attention",), ("output", "weights"), self_attention, tensors=True, forbidden=WHOLE_ATTENTION
     ),

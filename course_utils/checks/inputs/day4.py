@@ -671,11 +671,54 @@ def find_the_bug(rng):
     ]  # fmt: skip
 
 
+# Kinds of inputs, and of what numbers may be made -------------------------------------------------------------------
+
+
+def matrices(rung):
+    d_model, n_heads, n_kv_heads, d_head = (*rung.args, None, None)[:4]
+    width = d_head or d_model // n_heads
+    return {"d_model": d_model, "n_heads": n_heads, "n_kv_heads": n_kv_heads or n_heads, "d_head": width}
+
+
+MATRICES = (
+    ("where n_kv_heads is None or left out", "where it is given", lambda *args: args[2:3] in ((), (None,))),
+    ("where there are fewer key heads than heads", "where there are as many", lambda *args: (args[2:] or [None])[0] not in (None, args[1])),
+    ("where d_head is given", "where it is None or left out", lambda *args: args[3:] not in ((), (None,))),
+)  # fmt: skip
+GROUPS = (
+    ("where heads share keys and values", "where each has its own", lambda q, k, *_: q.shape[1] != k.shape[1]),
+    ("where there are several groups of several heads", "elsewhere", lambda q, k, *_: 1 < k.shape[1] < q.shape[1]),
+    ("with several key heads", "with one", lambda q, k, *_: k.shape[1] > 1),
+    ("with a mask", "without a mask", lambda q, k, v, mask, *_: hasattr(mask, "dtype") and mask.dtype == bool),
+    ("with a mask of four axes", "elsewhere", lambda q, k, v, mask, *_: mask.dtype == bool and mask.ndim == 4),
+    ("with several keys", "with one key", lambda q, k, *_: k.shape[2] > 1),
+)  # fmt: skip
+LAYERS = (
+    ("with several heads", "with one head", lambda d_model, n_heads, *_: n_heads > 1),
+    ("with several tokens", "with one token", lambda d_model, n_heads, W, W_o, x, *_: x.shape[1] > 1),
+    ("with several sequences", "with one sequence", lambda d_model, n_heads, W, W_o, x, *_: len(x) > 1),
+    ("with a mask", "without a mask", lambda d_model, n_heads, W, W_o, x, mask, *_: mask is not None and mask.dtype == bool),
+    ("with a mask of less than four axes", "elsewhere", lambda d_model, n_heads, W, W_o, x, mask, *_: mask.dtype == bool and mask.ndim < 4),
+    ("with a mask of four axes", "elsewhere", lambda d_model, n_heads, W, W_o, x, mask, *_: mask.dtype == bool and mask.ndim == 4),
+)  # fmt: skip
+HEADS = (
+    ("with several heads", "with one head", lambda q, k, v, n_heads: n_heads > 1),
+    ("with several tokens", "with one token", lambda q, k, v, n_heads: q.shape[1] > 1),
+    ("with several heads and several tokens", "elsewhere", lambda q, k, v, n_heads: n_heads > 1 and q.shape[1] > 1),
+    ("with several sequences", "with one sequence", lambda q, *_: len(q) > 1),
+)  # fmt: skip
+LAYER = ("d_model", "n_heads", "weight of W_qkv", "weight of W_o", "x", "mask")
+
+
 LADDERS = {
     "split_heads": Ladder(("split_heads",), ("heads",), split_heads, tensors=True, convert=one_tensor),
     "merge_heads": Ladder(("merge_heads",), ("merged",), merge_heads, tensors=True, convert=one_tensor),
-    "multi_head": Ladder(("MultiHead",), ("output",), multi_head, tensors=True, forbidden=WHOLE_ATTENTION),
-    "count_parameters": Ladder(("attention_parameters",), ("parameters",), count_parameters),
+    "multi_head": Ladder(
+        ("MultiHead",), ("output",), multi_head, tensors=True, cases=LAYERS, called=LAYER, forbidden=WHOLE_ATTENTION
+    ),
+    "count_parameters": Ladder(
+        ("attention_parameters",), ("parameters",), count_parameters, cases=MATRICES, quantities=matrices
+    ),
     "count_flops": Ladder(("layer_flops",), ("projections", "core", "feed_forward"), count_flops),
     "crossover": Ladder(("crossover_length",), ("T",), crossover),
     "grouped_query": Ladder(
@@ -684,11 +727,12 @@ LADDERS = {
         grouped_query,
         tensors=True,
         convert=one_tensor,
+        cases=GROUPS,
         forbidden=WHOLE_ATTENTION,
     ),
     "induction_score": Ladder(("induction_score",), ("score",), induction_score, tensors=True),
     "head_ablation": Ladder(("most_important_head",), ("head",), head_ablation, tensors=True),
     "find_the_bug": Ladder(
-        ("broken_heads",), ("output", "weights"), find_the_bug, tensors=True, forbidden=WHOLE_ATTENTION
+        ("broken_heads",), ("output", "weights"), find_the_bug, tensors=True, cases=HEADS, forbidden=WHOLE_ATTENTION
     ),
 }

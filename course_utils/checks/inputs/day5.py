@@ -852,12 +852,42 @@ def chunks(function, q, k, v, sizes, cache=None):
     return outputs, cache
 
 
+# Of what numbers may be made ----------------------------------------------------------------------------------------
+
+
+def cached(rung):
+    names = ("n_layers", "n_kv_heads", "d_head", "n_tokens", "batch", "bytes_per_value")
+    return dict(zip(names, (*rung.args, *(1, 2)[len(rung.args) - 4 :]), strict=True))
+
+
+def fitted(rung):
+    names = ("budget_bytes", "n_layers", "n_kv_heads", "d_head", "batch", "bytes_per_value")
+    return dict(zip(names, (*rung.args, *(1, 2)[len(rung.args) - 4 :]), strict=True))
+
+
+def decoded(rung):
+    names = ("n_heads", "n_kv_heads", "d_head", "n_tokens", "bytes_per_value")
+    return dict(zip(names, (*rung.args, 2)[:5], strict=True))
+
+
+SHARING = (
+    ("where heads share keys and values", "where each has its own", lambda h, h_kv, *_: h != h_kv),
+    ("where bytes_per_value is not 2", "where it is 2", lambda *args: args[4:] not in ((), (2,))),
+)
+BATCHED = (
+    ("where batch is not 1", "where batch is 1", lambda *args: args[4:5] not in ((), (1,))),
+    ("where bytes_per_value is not 2", "where it is 2", lambda *args: args[5:] not in ((), (2,))),
+)
+
+
 LADDERS = {
     "cached_step": Ladder(("cached_step",), rungs=cached_step, forbidden=WHOLE_ATTENTION),
     "generate_cached": Ladder(("generate_cached",), ("tokens", "passes by position"), generate_cached),
-    "cache_bytes": Ladder(("kv_cache_bytes",), ("bytes",), cache_bytes),
-    "longest_context": Ladder(("longest_context",), rungs=longest_context),
-    "decode_intensity": Ladder(("decode_intensity",), ("FLOPs a byte",), decode_intensity),
+    "cache_bytes": Ladder(("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED),
+    "longest_context": Ladder(("longest_context",), rungs=longest_context, quantities=fitted, cases=BATCHED),
+    "decode_intensity": Ladder(
+        ("decode_intensity",), ("FLOPs a byte",), decode_intensity, quantities=decoded, cases=SHARING
+    ),
     "ring_cache": Ladder(("RingCache",), rungs=ring_cache),
     "paged_cache": Ladder(("PagedCache",), rungs=paged_cache),
     "find_the_bug": Ladder(("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION),

@@ -923,16 +923,92 @@ def find_the_bug(rng):
     ]  # fmt: skip
 
 
+# Kinds of inputs ----------------------------------------------------------------------------------------------------
+
+
+STREAMS = (
+    ("where a later number is larger", "where none is", lambda numbers: any(x > max(numbers[:i]) for i, x in enumerate(numbers) if i)),
+    ("where a later number is smaller", "where none is", lambda numbers: any(x < max(numbers[:i]) for i, x in enumerate(numbers) if i)),
+    ("where −∞ comes", "without −∞", lambda numbers: -INFINITY in numbers),
+    ("where −∞ comes first", "where it does not", lambda numbers: numbers[0] == -INFINITY),
+    ("where all numbers are negative", "where some are not", lambda numbers: max(numbers) < 0),
+    ("where there is no number but −∞", "where there is", lambda numbers: not any(x > -INFINITY for x in numbers)),
+    ("with more than one number", "with one number at most", lambda numbers: len(numbers) > 1),
+    ("for numbers of 1000 and more", "for smaller ones", lambda numbers: max(abs(x) for x in numbers if x > -INFINITY) >= 999),
+)  # fmt: skip
+PARTS = (
+    ("where b has the larger maximum", "where it has not", lambda m_a, l_a, o_a, m_b, *_: bool((m_b > m_a).any())),
+    ("where a has the larger maximum", "where it has not", lambda m_a, l_a, o_a, m_b, *_: bool((m_a > m_b).any())),
+    ("where maxima differ", "where they are equal", lambda m_a, l_a, o_a, m_b, *_: bool((m_a != m_b).any())),
+    ("where a part is empty", "where none is", lambda m_a, l_a, o_a, m_b, *_: bool(np.isinf(m_a).any() or np.isinf(m_b).any())),
+    ("where both are empty", "where one is not", lambda m_a, l_a, o_a, m_b, *_: bool((m_a + m_b == -INFINITY).any() and (np.isinf(m_a) & np.isinf(m_b)).any())),
+    ("with several queries", "with one query", lambda m_a, *_: m_a.size > 1),
+)  # fmt: skip
+TILES = (
+    ("with causal=True", "without causal", lambda q, k, v, block_q, block_k, causal=False: causal),
+    ("with several blocks of keys", "with one block of keys", lambda q, k, v, block_q, block_k, *_: len(k) > block_k),
+    ("with several blocks of queries", "with one block of queries", lambda q, k, v, block_q, *_: len(q) > block_q),
+    ("where block_k does not divide m", "where it does", lambda q, k, v, block_q, block_k, *_: len(k) % block_k > 0),
+    ("where block_q does not divide n", "where it does", lambda q, k, v, block_q, *_: len(q) % block_q > 0),
+    ("where a block is larger than the sequence", "where none is", lambda q, k, v, block_q, block_k, *_: len(k) < block_k or len(q) < block_q),
+    ("where blocks of queries and of keys differ", "where they are equal", lambda q, k, v, block_q, block_k, *_: block_q != block_k),
+    ("with causal=True and several blocks of keys", "elsewhere", lambda q, k, v, block_q, block_k, causal=False: causal and len(k) > block_k),
+    ("with causal=True and more keys than queries", "elsewhere", lambda q, k, v, block_q, block_k, causal=False: causal and len(k) > len(q)),
+)  # fmt: skip
+KERNELS = (
+    ("with several blocks of keys", "with one block of keys", lambda q, k, v, causal, block_q, block_k: k.shape[1] > block_k),
+    ("where something is masked", "where nothing is", lambda q, k, v, causal, block_q, block_k: causal or k.shape[1] % block_k > 0),
+    ("with causal=True", "without causal", lambda q, k, v, causal, *_: causal),
+    ("where BLOCK_K does not divide the keys", "where it does", lambda q, k, v, causal, block_q, block_k: k.shape[1] % block_k > 0),
+    ("with whole blocks of keys before the last", "without", lambda q, k, v, causal, block_q, block_k: k.shape[1] >= block_k),
+    ("with several heads", "with one head", lambda q, *_: len(q) > 1),
+)  # fmt: skip
+BLOCKS = (
+    ("with several blocks of keys", "with one block of keys", lambda q, k, v, block_k: k.shape[-2] > block_k),
+    ("where block_k does not divide m", "where it does", lambda q, k, v, block_k: k.shape[-2] % block_k > 0),
+    ("with leading axes", "without", lambda q, *_: q.ndim > 2),
+)  # fmt: skip
+
+
+def counted(rung):
+    """What the bytes of a rung are made of."""
+    T, d, *rest = rung.args
+    if rung.of == "naive_bytes":
+        return {"T": T, "d": d, "bytes_per_value": (*rest, 2)[0]}
+    block_q, bytes_per_value = (*rest, 2)[:2]
+    return {
+        "T": T,
+        "d": d,
+        "⌈T / block_q⌉": math.ceil(T / block_q),
+        "bytes_per_value": bytes_per_value,
+        "block_q": block_q,
+    }
+
+
 LADDERS = {
-    "online_softmax": Ladder(("online_max_sum",), ("m", "l"), online_softmax),
-    "merge_partials": Ladder(("merge",), PARTIAL, merge_partials, tensors=True),
-    "tiled_attention": Ladder(
-        ("tiled_attention",), ("o", "lse"), tiled_attention, tensors=True, forbidden=WHOLE_ATTENTION
+    "online_softmax": Ladder(("online_max_sum",), ("m", "l"), online_softmax, cases=STREAMS),
+    "merge_partials": Ladder(
+        ("merge",),
+        PARTIAL,
+        merge_partials,
+        tensors=True,
+        cases=PARTS,
+        called=("m_a", "l_a", "o_a", "m_b", "l_b", "o_b"),
     ),
-    "bytes_moved": Ladder(("flash_bytes", "naive_bytes"), ("bytes",), bytes_moved),
+    "tiled_attention": Ladder(
+        ("tiled_attention",), ("o", "lse"), tiled_attention, tensors=True, cases=TILES, forbidden=WHOLE_ATTENTION
+    ),
+    "bytes_moved": Ladder(("flash_bytes", "naive_bytes"), ("bytes",), bytes_moved, quantities=counted),
     "flash_backward": Ladder(("flash_backward",), ("dq", "dk", "dv"), flash_backward, tensors=True, forbidden=AUTOGRAD),
-    "triton_inner_loop": Ladder(("attend_to_keys",), ("o", "lse"), triton_inner_loop, tensors=True),
+    "triton_inner_loop": Ladder(
+        ("attend_to_keys",),
+        ("o", "lse"),
+        triton_inner_loop,
+        tensors=True,
+        cases=KERNELS,
+        called=("q", "k", "v", "causal", "block_q", "block_k"),
+    ),
     "find_the_bug": Ladder(
-        ("broken_tiled_attention",), ("o", "lse"), find_the_bug, tensors=True, forbidden=WHOLE_ATTENTION
+        ("broken_tiled_attention",), ("o", "lse"), find_the_bug, tensors=True, cases=BLOCKS, forbidden=WHOLE_ATTENTION
     ),
 }
