@@ -425,7 +425,7 @@ def test_a_function_that_writes_into_what_it_is_given_is_seen(function, args, ch
 
 def test_an_entry_that_is_not_right_gets_the_ladders_advice(invented):
     day = invented(Ladder(("answer",), entries=True, advice="Add again."), Exercise(1, {"answer": 7}, ()))
-    assert judged(day, 8).message == "answer is not right. Add again."
+    assert judged(day, 8).message == "answer is a little off. answer is not right. Add again."
 
 
 # Evidence that is not what it should be -----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from course_utils.checks.evidence import NOTHING, UNREADABLE, Ladder, Rung, as_numbers
+from course_utils.checks.hand_relations import relate_by_hand
 from course_utils.checks.relations import relate
 
 LADDER = Ladder(("f",), ("weights",))
@@ -38,7 +39,7 @@ def outcome(name, value):
     return {"rung": name, "values": {"weights": as_numbers(value)}}
 
 
-def found(right, wrong, inputs=None):
+def found(right, wrong, inputs=None, ladder=LADDER, names=("q", "k", "d"), scaled=None, hidden=False):
     """What is said of a wrong function beside the right one, on the same inputs."""
     inputs = inputs or drawn()
     rungs = [Rung(f"step {i}", args) for i, args in enumerate(inputs)]
@@ -46,11 +47,12 @@ def found(right, wrong, inputs=None):
     given = [outcome(rung.name, wrong(*rung.args)) for rung in rungs]
     held = [
         "values" in a and a["values"]["weights"]["shape"] == b["values"]["weights"]["shape"]
-        and np.allclose(a["values"]["weights"]["numbers"], b["values"]["weights"]["numbers"], 0, 1e-6)
+        and np.allclose([*map(float, a["values"]["weights"]["numbers"])], b["values"]["weights"]["numbers"], 0, 1e-6)
         for a, b in zip(given, wanted, strict=True)
     ]  # fmt: skip
     assert not all(held)
-    return relate(LADDER, rungs, given, wanted, [() if ok else ("weights",) for ok in held], ("q", "k", "d"))
+    wrong_parts = [() if ok else ("weights",) for ok in held]
+    return relate(ladder, rungs, given, wanted, wrong_parts, names, scaled, hidden=hidden)
 
 
 @pytest.mark.parametrize(
@@ -125,3 +127,208 @@ def test_what_is_right_up_to_a_step_is_said_to_be_so():
 
     said = found(scores_of, wrong, drawn() + drawn()[:2])
     assert said.message == "Right up to “step 1”; wrong from “step 2” on."
+
+
+# Errors and kinds of inputs -----------------------------------------------------------------------------------------
+
+WIDE = (
+    ("where d is 5 or more", "where it is less", lambda q, k, d: d >= 5),
+    ("with few keys", "with many", lambda q, k, d: len(k) < 5),
+)
+SHAPES = "RuntimeError: The size of tensor a ({}) must match the size of tensor b (3), at line 2 of its cell: a + b"
+
+
+def six():
+    return drawn() + drawn()[:2]
+
+
+def unlike(q, k, d):
+    return np.sin(9 * q @ k.T) + 7
+
+
+def test_one_kind_of_error_is_named_without_its_numbers():
+    said = found(scores_of, lambda q, k, d: SHAPES.format(len(q) + 3))
+    assert said.name == "raises RuntimeError: The size of tensor a (…) must match the size of tensor b (…)"
+
+
+def test_the_text_of_an_error_on_hidden_inputs_is_not_told():
+    assert found(scores_of, lambda q, k, d: SHAPES.format(7), hidden=True).name == "raises RuntimeError"
+
+
+def test_an_error_on_few_of_the_wrong_steps_is_not_what_went_wrong():
+    said = found(scores_of, lambda q, k, d: SHAPES.format(7) if len(q) == 4 else unlike(q, k, d))
+    assert said is None
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong_where"),
+    [
+        ("wrong where d is 5 or more", lambda q, k, d: d >= 5),
+        ("right only where d is 5 or more", lambda q, k, d: d < 5),
+        ("wrong where d is 5 or more and with few keys", lambda q, k, d: d >= 5 and len(k) < 5),
+        ("wrong from “step 2” on", None),
+    ],
+)
+def test_a_ladder_names_kinds_of_inputs_that_a_slip_goes_with(name, wrong_where):
+    ladder = Ladder(("f",), ("weights",), cases=WIDE)
+    inputs, turn = [*six(), *six()], iter(range(99))
+    if wrong_where is None:
+        inputs, wrong_where = six(), lambda q, k, d: next(turn) > 1
+    said = found(scores_of, lambda q, k, d: (unlike if wrong_where(q, k, d) else scores_of)(q, k, d), inputs, ladder)
+    assert said.name == name
+
+
+def test_what_is_right_on_few_steps_only_is_said():
+    turn = iter(range(9))
+    wrong = found(scores_of, lambda q, k, d: (unlike if next(turn) not in (1, 3) else scores_of)(q, k, d), six())
+    assert wrong.name == "right only on “step 1” and “step 3”"
+
+
+def test_a_result_without_numbers_is_said_to_be_so():
+    assert found(scores_of, lambda q, k, d: np.full((len(q), len(k)), np.nan)).name == "NaN comes out"
+
+
+def test_of_several_parts_those_that_are_right_are_named():
+    ladder, rungs = Ladder(("f",), ("o", "lse")), [Rung(f"step {i}", args) for i, args in enumerate(drawn())]
+
+    def outcomes(o, lse):
+        parts = [{"o": as_numbers(o(*args)), "lse": as_numbers(lse(*args))} for args in drawn()]
+        return [{"rung": rung.name, "values": values} for rung, values in zip(rungs, parts, strict=True)]
+
+    given, wanted = outcomes(unlike, scores_of), outcomes(scores_of, scores_of)
+    said = relate(ladder, rungs, given, wanted, [{"o"}] * 4, ("q", "k", "d"))
+    assert (said.name, said.message) == ("o wrong, lse right", "Right: lse. The slip is in o.")
+    assert relate(ladder, rungs, outcomes(unlike, unlike), wanted, [{"o", "lse"}] * 4, ("q", "k", "d")) is None
+
+
+@pytest.mark.parametrize(("scale", "name"), [(lambda d: d**0.5, "scores times √d"), (lambda d: 3.0, "scores times 3")])
+def test_attention_for_scores_times_a_factor_is_named(scale, name):
+    def attention(factor):
+        return lambda q, k, d: softmax(factor * q @ k.T) @ np.cos(k)
+
+    inputs = [(q, k, d) for q, k, d in six() if len(k) > 2]
+    said = found(attention(1.0), lambda q, k, d: attention(scale(d))(q, k, d), inputs, scaled=attention)
+    assert said.name == name
+    assert found(attention(1.0), lambda q, k, d: np.sin(attention(1.0)(q, k, d)) + 2, inputs, scaled=attention) is None
+
+
+def test_weights_in_the_right_ratio_are_not_said_to_be_of_other_scores():
+    def masked(keep):
+        return lambda q, k, d: softmax(np.where(keep(len(k)), scores_of(q, k, d), -np.inf))
+
+    said = found(masked(lambda m: np.arange(m) > 0), masked(lambda m: np.arange(m) < m - 1), drawn())
+    assert said.name == "other entries are 0"
+
+
+# Numbers of a formula -----------------------------------------------------------------------------------------------
+
+COUNTS = [(64, 16, 2), (100, 8, 4), (37, 24, 2), (500, 3, 1), (8, 128, 4), (75, 75, 8)]
+
+
+def numbers(right, wrong):
+    return found(right, wrong, COUNTS, names=("T", "d", "width"))
+
+
+def bytes_of(T, d, width):
+    return (4 * T * d + 2 * T * T) * width
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("too small by T · d · width", lambda T, d, width: (3 * T * d + 2 * T * T) * width),
+        ("2 · d² · width too much, 2 · T² · width too little", lambda T, d, width: (4 * T * d + 2 * d * d) * width),
+        ("T · d too much, T · d · width too little", lambda T, d, width: bytes_of(T, d, width) - T * d * (width - 1)),
+        ("4 · T · d", lambda T, d, width: 4 * T * d),
+        ("times 8", lambda T, d, width: 8 * bytes_of(T, d, width)),
+    ],
+)
+def test_terms_too_much_or_too_little_are_named(name, wrong):
+    assert numbers(bytes_of, wrong).name == name
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda T, d, width: bytes_of(T, d, width) * 1.01 + 3.3 * T,
+        lambda T, d, width: (T % 7) * d + width,
+        lambda T, d, width: bytes_of(T, d, width) + 0.317 * T * d,
+        lambda T, d, width: 1e-6 * bytes_of(T, d, width) + 1,
+    ],
+)
+def test_a_term_that_is_not_plain_is_not_made_up(wrong):
+    assert "too" not in getattr(numbers(bytes_of, wrong), "name", "")
+
+
+def test_a_share_too_much_is_named():
+    said = numbers(lambda T, d, width: T / width, lambda T, d, width: T / width * (1 + 1 / (4 * d)))
+    assert said.name == "(1 + 1/4 / d) times the right one"
+    assert numbers(lambda T, d, width: T / width, lambda T, d, width: T / width * (1 + 0.123 / d**1.7)) is None
+
+
+def squares():
+    rng = np.random.default_rng(3)
+    return [(rng.random((2 * p, 2 * p)), p) for p in (2, 4, 7, 5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("weights[i, i − period], over their number", lambda w, p: np.diagonal(w, -p).mean()),
+        (
+            "weights[i, i − period + 1] without its last entry, over their number",
+            lambda w, p: np.diagonal(w, 1 - p)[:-1].sum() / p,
+        ),
+        ("weights[i, i] without its first period entries, over their number", lambda w, p: np.diagonal(w)[p:].mean()),
+    ],
+)
+def test_the_mean_along_a_diagonal_is_named(name, wrong):
+    right = lambda w, p: np.diagonal(w, 1 - p)[1:].mean()  # noqa: E731
+    assert found(right, wrong, squares(), names=("weights", "period")).name == name
+    assert found(right, lambda w, p: wrong(w, p) ** 2, squares(), names=("weights", "period")) is None
+
+
+# Numbers by hand ----------------------------------------------------------------------------------------------------
+
+WEIGHTS, OUTPUT = [0.248, 0.25, 0.502], [1.2, 0.4]
+
+
+@pytest.mark.parametrize(
+    ("weights", "name"),
+    [
+        ([0.2, 0.2, 0.5], "weights: rounded to 1 decimal"),
+        ([0.25, 0.25, 0.51], "weights: nearly right"),
+        ([0.502, 0.25, 0.248], "weights: backwards"),
+        ([0.25, 0.502, 0.248], "weights: another order"),
+        ([0.248, 0.25, 0.6], "weights: one number wrong"),
+        ([24.8, 25.0, 50.2], "weights: in percent"),
+        ([-0.248, -0.25, -0.502], "weights: opposite sign"),
+        ([0.333, 0.333, 0.333], "weights: all alike"),
+        ([0.6, 0.6, 1.1], "weights: does not sum to 1"),
+        ([0.15, 0.15, 0.7], "weights: the largest too large"),
+        ([0.3, 0.3, 0.4], "weights: the largest too small"),
+        ([0.6, 0.3, 0.1], "weights: the largest at another place"),
+        ([0.248, 0.752], "weights: too few numbers"),
+        (0.5, "weights: a number for a list"),
+        ([[0.248, 0.25, 0.502]], "weights: another shape"),
+    ],
+)
+def test_an_entry_by_hand_is_named_by_what_is_wrong_with_it(weights, name):
+    given, right = (np.array(weights), np.array(OUTPUT)), (np.array(WEIGHTS), np.array(OUTPUT))
+    said = relate_by_hand(("weights", "output"), given, right, (False, True))
+    assert said.name == name
+    assert not any(f"{x:g}" in said.message for x in WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [(32, "n: a factor"), (8, "n: a factor"), (90.5, "n: a root"), (65, "n: a little off"), (50, None)],
+)
+def test_a_number_by_hand_is_off_by_a_factor_or_nothing_is_said(given, name):
+    said = relate_by_hand(("n",), [np.array(given)], [np.array(64.0)], [False])
+    assert (said and said.name) == name
+
+
+def test_entries_in_each_others_place():
+    given, right = [np.array(3.0), np.array(7.0)], [np.array(7.0), np.array(3.0)]
+    assert relate_by_hand(("a", "b"), given, right, [False, False]).name == "a: b in its place, b: a in its place"

@@ -630,12 +630,13 @@ def _moved(mask: np.ndarray, k: int) -> np.ndarray:
 
 def _same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
     """A result that does not depend on what is asked."""
-    if len({pair.right.tobytes() for pair in pairs}) < 2 and not telling(pairs):
+    different = len({pair.right.tobytes() for pair in pairs}) > 1
+    if not different and not telling(pairs):
         return None
     if all((pair.given == 0).all() for pair in pairs):
         return Relation("all zeros", "All numbers are 0.")
     first = pairs[0].given
-    if len(pairs) > 2 and all(same(pair.given, first) for pair in pairs):
+    if different and len(pairs) > 2 and all(same(pair.given, first) for pair in pairs):
         return Relation("always the same", "The result is the same whatever is passed in.")
     return None
 

@@ -74,15 +74,19 @@ def along_a_diagonal(pairs: Sequence[Pair]) -> Relation | None:
         lines = [np.diagonal(array, times * size + more) for array, size, *_ in found]
         sums = [[0.0, *np.cumsum(line).tolist()] for line in lines]
         for first, last in product(CUTS, repeat=2):
+            ends = {"first": first, "last": last}
             for over, counted in DIVISORS:
                 if all(map(_is_cut_sum, sums, sizes, wanted, *([each] * len(sums) for each in (first, last, counted)))):
-                    cut = [f"its first {first.format(size_name)}"] * (first != "0")
-                    cut += [f"its last {last.format(size_name)}"] * (last != "0")
+                    cut = [f"its {end} {_entries(cut, size_name)}" for end, cut in ends.items() if cut != "0"]
                     without = f" without {' and '.join(cut)}" if cut else ""
                     line = f"{name}[i, i{_shift(times, more, size_name)}]{without}"
                     said = f"This is the sum of the entries {line}, {over.format(size_name)}."
                     return Relation(f"{line}, {over.format(size_name)}", said)
     return None
+
+
+def _entries(cut: str, size_name: str) -> str:
+    return "entry" if cut == "1" else f"{cut.format(size_name)} entries"
 
 
 def _is_cut_sum(sums: Sequence[float], size: int, wanted: float, first: str, last: str, counted: Callable) -> bool:

@@ -18,6 +18,7 @@ from .evidence import NOTHING, UNREADABLE, Ladder, Rung
 from .number_relations import along_a_diagonal, of_a_share, of_terms
 
 MOST_NAMED = 3  # rungs that are listed by name
+MOST_PARTS = 4  # of a result that are looked at by themselves
 SLIPS_OF_THE_PEN = ("NameError", "AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
 NEEDS_FLOAT64 = "float32 cannot tell apart"  # in the names of rungs
 LONGEST_ERROR = 90  # characters of an error in the name of a relation
@@ -54,7 +55,7 @@ def relate(
     with np.errstate(all="ignore"):
         if found := _in_float32(rungs, parts, failing):
             return found
-        for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name))):
+        for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
             pairs = parts[part]
             for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal):
                 if found := look(pairs):
@@ -170,7 +171,7 @@ def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -
     kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
     for where, elsewhere, found in kinds:
         if found == failing:
-            return Relation(f"wrong {where}", f"Right {elsewhere}, and wrong {where}.")
+            return Relation(f"wrong {where}", f"Wrong {where}, and right {elsewhere}.")
         if found and failing == valued - found:
             return Relation(f"right only {where}", f"Right only {where}.")
     for (one, _, first), (other, _, second) in combinations(cases, 2):

@@ -719,6 +719,20 @@ def lookup_as_a_matrix(query, keys, values, temperature):
     return lookup_by_einsum(query, keys, values, temperature)[None, :]
 
 
+@wrong(1, "soft_lookup")
+def lookup_divided_by_the_number_of_dimensions_too(query, keys, values, temperature):
+    scores = keys @ query / temperature / len(query)
+    weights = np.exp(scores - scores.max())
+    return weights / weights.sum() @ values
+
+
+@wrong(1, "soft_lookup")
+def lookup_of_the_values_backwards(query, keys, values, temperature):
+    scores = keys @ query / temperature
+    weights = np.exp(scores - scores.max())
+    return weights / weights.sum() @ values[::-1]
+
+
 # self_attention -----------------------------------------------------------------------------------------------------
 
 

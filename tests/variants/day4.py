@@ -726,6 +726,17 @@ def parameters_with_another_name(d_model, n_heads, kv=None, d_head=None):
     return parameters_by_formula(d_model, n_heads, kv, d_head)
 
 
+@wrong(4, "count_parameters")
+def parameters_with_a_bias_for_the_queries(d_model, n_heads, n_kv_heads=None, d_head=None):
+    kv, width = n_kv_heads or n_heads, d_head or d_model // n_heads
+    return 2 * d_model * (n_heads + kv) * width + n_heads * width
+
+
+@wrong(4, "count_parameters")
+def parameters_of_three_squares(d_model, n_heads, n_kv_heads=None, d_head=None):
+    return 3 * d_model**2
+
+
 # count_flops ---------------------------------------------------------------------------------------------------------
 
 
@@ -1223,6 +1234,15 @@ def grouped_merged(q, k, v, mask=None):
     return merge_by_cat(grouped_on(neighbours)(q, k, v, mask))
 
 
+@wrong(4, "grouped_query")
+def grouped_divided_by_the_square_of_d(q, k, v, mask=None):
+    group = q.shape[1] // k.shape[1]
+    scores = q @ k.repeat_interleave(group, dim=1).mT / q.shape[-1] ** 2
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return torch.softmax(scores, dim=-1) @ v.repeat_interleave(group, dim=1)
+
+
 # induction_score -----------------------------------------------------------------------------------------------------
 
 
@@ -1388,6 +1408,17 @@ def induction_of_either_token(weights, period):
 @wrong(4, "induction_score")
 def induction_that_is_one_or_zero(weights, period):
     return (weights.diagonal(1 - period)[1:] > 0.5).double().mean()
+
+
+@wrong(4, "induction_score")
+def induction_with_itself(weights, period):
+    return weights.diagonal()[period:].mean()
+
+
+@wrong(4, "induction_score")
+def induction_by_all_pairs(weights, period):
+    queries = torch.arange(period, 2 * period)
+    return weights[queries][:, queries - period + 1].mean()
 
 
 # head_ablation -------------------------------------------------------------------------------------------------------

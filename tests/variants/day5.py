@@ -659,6 +659,16 @@ def longest_by_floor_division_of_floats(budget_bytes, n_layers, n_kv_heads, d_he
     return int(budget_bytes // float(2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
 
 
+@wrong(5, "cache_bytes")
+def bytes_of_one_token_more(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
+    return 2 * n_layers * n_kv_heads * d_head * (n_tokens + 1) * batch * bytes_per_value
+
+
+@wrong(5, "longest_context")
+def longest_as_a_tensor(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
+    return torch.tensor(float(budget_bytes // (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)))
+
+
 # decode_intensity ---------------------------------------------------------------------------------------------------
 
 
@@ -737,6 +747,11 @@ def intensity_of_32_at_most(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_val
 @wrong(5, "decode_intensity")
 def intensity_of_the_keys_bytes(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
     return 4 * n_heads / n_kv_heads / bytes_per_value
+
+
+@wrong(5, "decode_intensity")
+def intensity_without_bytes(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
+    return 4 * n_heads * n_tokens * d_head
 
 
 # ring_cache ---------------------------------------------------------------------------------------------------------

@@ -573,6 +573,14 @@ def merge_that_shifts_and_restores(a, b):
     return merge_with_where(a, b)
 
 
+@wrong(6, "merge_partials")
+def merge_with_the_larger_l(a, b):
+    m = torch.maximum(a[0], b[0])
+    finite = m.masked_fill(m == -INFINITY, 0.0)
+    x, y = torch.exp(a[0] - finite), torch.exp(b[0] - finite)
+    return m, torch.maximum(a[1] * x, b[1] * y), a[2] * x[..., None] + b[2] * y[..., None]
+
+
 # tiled_attention ----------------------------------------------------------------------------------------------------
 
 
@@ -1134,6 +1142,15 @@ for name, way in {
     wrong(6, "tiled_attention")(registered(name, leaving_by(way)))
 
 
+@wrong(6, "tiled_attention")
+def tiled_without_the_last_keys(q, k, v, block_q, block_k, causal=False):
+    whole = max(len(k) // block_k * block_k, min(block_k, len(k)))
+    scores = q @ k[:whole].T / math.sqrt(q.shape[1])
+    if causal:
+        scores = scores.masked_fill(~torch.ones(len(q), whole).tril(len(k) - len(q)).bool(), -INFINITY)
+    return torch.softmax(scores, dim=-1) @ v[:whole], torch.logsumexp(scores, dim=-1)
+
+
 # bytes_moved --------------------------------------------------------------------------------------------------------
 
 
@@ -1439,6 +1456,14 @@ def gradients_two_of_three(q, k, v, o, lse, do):
     return gradients_in_five_products(q, k, v, o, lse, do)[:2]
 
 
+@wrong(6, "flash_backward")
+def gradients_with_delta_from_dP(q, k, v, o, lse, do):
+    scale = q.shape[1] ** -0.5
+    p, dp = torch.exp(q @ k.T * scale - lse[:, None]), do @ v.T
+    ds = p * (dp - dp.mean(dim=-1, keepdim=True))
+    return ds @ k * scale, ds.T @ q * scale, p.T @ do
+
+
 # triton_inner_loop --------------------------------------------------------------------------------------------------
 
 
@@ -1647,3 +1672,14 @@ def mended_but_the_queries_scaled_in_place(q, k, v, block_k):
     q.mul_(q.shape[-1] ** -0.5)
     s = q @ k.mT
     return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
+
+
+@wrong(6, "find_the_bug")
+def mended_with_the_mean_factor(q, k, v, block_k):
+    m, l, acc = q.new_full((*q.shape[:-1], 1), -math.inf), 0.0, 0.0
+    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
+        s = q @ keys.mT / math.sqrt(q.shape[-1])
+        before, m = m, torch.maximum(m, s.amax(dim=-1, keepdim=True))
+        p, factor = torch.exp(s - m), torch.exp(before - m)
+        l, acc = l * factor + p.sum(dim=-1, keepdim=True), acc * factor.mean() + p @ values
+    return acc / l, (m + torch.log(l))[..., 0]

@@ -443,11 +443,6 @@ def one_of_all(pick):
     return lambda k, group: pick(k).expand(-1, k.shape[1] * group, -1, -1)
 
 
-def grouped_in_single(q, k, v, mask=None):
-    """Everything in float32, and back."""
-    return grouped()(*(torch.as_tensor(a).float() for a in (q, k, v)), mask).to(torch.as_tensor(q).dtype)
-
-
 def root_of_all(q, k):
     return math.sqrt(q.shape[1] * q.shape[-1])
 
@@ -465,7 +460,6 @@ GROUPED_MISTAKES = (
     Mistake("mean of the key heads", grouped(one_of_all(lambda k: k.mean(dim=1, keepdim=True))), "Every query head reads the mean of all key heads. Each group reads its own, as it is."),
     Mistake("key heads in reverse order", grouped(lambda k, group: interleave(k.flip(1), group)), "The first group reads the last key head. The groups keep the order of the heads."),
     Mistake("no softmax", grouped(attention=lambda q, k, v, mask: (q @ k.mT / math.sqrt(q.shape[-1]) @ v,)), "The values are blended with the scores. The weights are their softmax over the keys."),
-    Mistake("everything in float32", grouped_in_single, "Everything is right to float32 only, which keeps about seven digits. Keep the dtype on the way."),
     *(Mistake(f"scaling by the root of {name}", grouped(attention=in_steps(scale=scale)), f"The scores are divided by the root of {name}. A query has d numbers, so it is √d.") for name, scale in (("the number of heads", lambda q, k: math.sqrt(q.shape[1])), ("the number of queries", lambda q, k: math.sqrt(q.shape[-2])))),
     Mistake("scaling by the whole width", grouped(attention=in_steps(scale=root_of_all)), "The scale is √(h · d). A query has d numbers, so it is √d."),
     *(Mistake(name, grouped(attention=steps), message.replace("d_head", "d")) for name, steps, message in STEPS_IN_HEADS if name not in SQUARE),
