@@ -201,7 +201,7 @@ def test_two_slips_by_hand_are_both_explained():
 def test_an_unknown_number_by_hand_gets_advice():
     entries = {"var_raw_64": 65, "var_scaled_64": 1.0, "mean_if_equal_64": 64.0}
     verdict = judge(2, "variance_by_hand", gather(2, "variance_by_hand", entries))
-    assert (verdict.share, verdict.misconception) == (pytest.approx(2 / 3), None)
+    assert (verdict.share, verdict.misconception) == (pytest.approx(2 / 3), "var_raw_64: a little off")
     assert "var_raw_64 is not right. Go through it again: one term first" in verdict.message
 
 

@@ -46,6 +46,7 @@ class Pair:
     given: np.ndarray
     right: np.ndarray
     others: Mapping[str, np.ndarray] = field(default_factory=dict)  # the other parts of the right result
+    mask: bool = False  # 1 and 0 are True and False
 
     @property
     def alike(self) -> bool:
@@ -414,7 +415,8 @@ def quantities_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
             if all(array.ndim >= -axis and array.shape[axis] for array in arrays):
                 found[f"{called}.shape[{axis}]".replace("-", "−")] = [float(a.shape[axis]) for a in arrays]
     found = {name: values for name, values in found.items() if len(set(values)) > 1}
-    return dict(sorted(found.items(), key=lambda quantity: ".shape" in quantity[0]))
+    found = dict(sorted(found.items(), key=lambda quantity: ".shape" in quantity[0]))
+    return {name: found[name] for i, name in enumerate(found) if found[name] not in list(found.values())[:i]}
 
 
 # Rows ---------------------------------------------------------------------------------------------------------------
@@ -512,7 +514,7 @@ def _where_wrong(pairs: Sequence[Pair]) -> Relation | None:
     right = [np.isclose(p.given, p.right, rtol=0, atol=NEAR * max(float(np.abs(p.right).max()), 1e-9)) for p in pairs]
     if not all(ok.any() for ok in right):
         return None
-    if all({*np.unique(pair.right), *np.unique(pair.given)} <= {0.0, 1.0} for pair in pairs) and (
+    if all(pair.mask and {*np.unique(pair.right), *np.unique(pair.given)} <= {0.0, 1.0} for pair in pairs) and (
         found := _of_a_mask(pairs)
     ):
         return found

@@ -99,9 +99,10 @@ def _wrong_pairs(ladder, rungs, given, right, wrong) -> dict[str, list[Pair]]:
             if part not in wrong[i] or mine.get(part) is None or other:
                 continue
             if np.isfinite(array).all() and np.isfinite(mine[part]).any():
-                others = {name: value for name, value in wanted.items() if name != part and name in ladder.returns}
+                returned = [name for name in wanted if name != part and {name, part} <= {*ladder.returns}]
+                others = {name: wanted[name] for name in returned}
                 kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
-                found.setdefault(kind, []).append(Pair(rungs[i], mine[part], array, others))
+                found.setdefault(kind, []).append(Pair(rungs[i], mine[part], array, others, "mask" in part))
     return found
 
 
