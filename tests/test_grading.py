@@ -228,7 +228,7 @@ def softmax_row(row):
 """
     )
     graded = grade_notebook(submission(tmp_path, {"softmax_row": patches}))
-    assert outcome(graded) == {"softmax_row": "forbidden"}
+    assert outcome(graded) == {"softmax_row": "error"}
     assert graded.score == 23
 
 

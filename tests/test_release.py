@@ -329,9 +329,14 @@ def test_its_checks_say_of_every_answer_what_the_full_course_says(out, tmp_path)
     file.write_text(json.dumps(cases))
     said = json.loads(in_the_edition(out, JUDGE, str(file), str(out / "student")))
     assert len(said) > 150
+    same = 0
     for (grade_id, evidence), verdict in zip(cases, said, strict=True):
         own = judge(1, grade_id, evidence)
+        if all_exercises(1)[grade_id].scaled and str(own.misconception).startswith("scores times"):
+            continue  # what is found by trying the reference is not told where there is none
+        same += 1
         assert {**verdict, "rungs": tuple(map(tuple, verdict["rungs"]))} == vars(own), grade_id
+    assert same > 150
 
 
 NOTEBOOK = """

@@ -31,7 +31,7 @@ class Exercise:
     fails, the reference stands in for it.
 
     A number a holds for b when |a − b| ≤ atol + rtol·|b|, unless its rung is of another mind. scaled: makes the
-    right answer with its scores times a factor.
+    right answer with its scores times a factor; None in a student's edition.
     """
 
     points: int

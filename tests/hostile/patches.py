@@ -384,23 +384,22 @@ evidence["draw_rungs"] = lambda day, name, hidden=False: draw(day, name, hidden=
         "passes what everybody sees, and ends the check before its hidden inputs are drawn",
         in_answers(
             {
-                "softmax_row": CHECKS
+                "scores": CHECKS
                 + """
 draw = evidence["draw_rungs"]
 class End(BaseException):
     pass
 def ends(day, name, hidden=False):
-    if hidden and name == "softmax_row":
+    if hidden and name == "scores":
         raise End
     return draw(day, name, hidden=hidden)
 evidence["draw_rungs"] = ends
-def softmax_row(row):
-    e = [math.exp(x - max(row)) for x in row]
-    return [x / sum(e) for x in e]
+def scores(Q, K):
+    return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]
 """
             }
         ),
-        {"softmax_row": "error"},
+        {"scores": "error"},
     ),
     Entry(
         "later exercises sabotaged",

@@ -446,8 +446,8 @@ for place in (".ipython/profile_default/startup/00.py", ".local/lib/python3.11/s
                 "scores": FINDS_KEYS,
                 "scale_scores": """
 def scale_scores(S, d_k):
-    had = [each for each in math.seen if each[0] == "key"]
-    raise ValueError(str((evidence["_KEYS"], had[:1], math.seen[-1:])))
+    had, asked = ([each for each in math.seen if (each[0] == "key") is key] for key in (True, False))
+    raise ValueError(str((evidence["_KEYS"], had[:1], asked[-1:])))
 """,
             }
         ),
