@@ -114,10 +114,10 @@ ENTRIES = [
         "below = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu",
     ),
     _calling(
-        "found among all objects",
-        "asks the garbage collector for the function",
-        "next(o for o in gc.get_objects() if getattr(o, '__name__', '') == 'scaled_dot_product_attention')",
-        "import gc",
+        "found by the garbage collector",
+        "asks the garbage collector for what a module holds",
+        "next(o for o in gc.get_referents(vars(F)) if getattr(o, '__name__', '') == 'scaled_dot_product_attention')",
+        "import gc\nimport torch.nn.functional as F",
     ),
     _softmax(
         "a decomposition",
