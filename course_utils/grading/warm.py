@@ -70,6 +70,8 @@ def main(folder: str, level: str, modules: list[str]) -> None:
 def _import(modules: list[str]) -> None:
     """Import what kernels use, and keep it out of the way of their garbage collections, which would copy it."""
     sys.modules["debugpy"] = None  # nobody debugs a student's kernel
+    # An editable installation of the course would lend its answers to whoever imports them.
+    sys.meta_path[:] = [each for each in sys.meta_path if "course_utils" not in getattr(each, "__module__", "")]
     gc.disable()  # imports leave next to no garbage: to look for it takes a third of their time
     for name in (*KERNEL_MODULES, *modules):
         importlib.import_module(name)
