@@ -104,7 +104,7 @@ class GradedNotebook(IPyNbFile):
         self.passed: dict[str, str] = {}
         self.harmless: dict[str, str] = {}  # what ran and did not lose its kernel
         self.ran: set[str] = set()  # the answers that the kernel has run
-        self.lent = False  # whether the kernel holds an answer that is not the student's
+        self.lent: set[str] = set()  # the exercises whose answer in the kernel is not the student's
         self.keyed = False  # whether it has had a key
         self.worked = 0.0  # seconds, in the kernels before this one
         self.timeouts = {grade_id for grade_id, verdict in job.settled.items() if verdict.status == "timeout"}
@@ -148,7 +148,7 @@ class GradedNotebook(IPyNbFile):
         except OSError:
             kernel = GradingKernel(limits, left, replace(job.start, warm=False))
         kernel.wait_until_ready()
-        self.ran, self.lent, self.keyed = set(), False, False
+        self.ran, self.lent, self.keyed = set(), set(), False
         return kernel
 
     def drop_kernel(self) -> None:
@@ -179,20 +179,26 @@ class GradedNotebook(IPyNbFile):
     def ensure_kernel(self, grade_id: str, only: dict[str, str] | None = None) -> None:
         """After `drop_kernel`: start a kernel that has run the given cells, the student's answers that passed, and what
         this one needs; or these answers only. Raises KernelLost.
+
+        A kernel that was lent answers goes on only where this exercise would be lent the same: what others are told
+        may quote theirs, and that holds no answer but the student's.
         """
+        needed = self.needs(grade_id) if only is None else only
+        lent = {each for each, source in needed.items() if source != self.job.answers.get(each)}
+        if self.lent and (lent != self.lent or not needed.keys() <= self.ran):
+            self.drop_kernel()
         if self.kernel is not None:
             return
         if self.worked > self.job.seconds:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
-        answers = self.needs(grade_id) | self.passed if only is None else only
+        answers = needed | self.passed if only is None else only
         self.kernel = self.launch()
         for cell in given_cells(self.job.official):
             self.kernel.run(cell.source, given=True)
         for each in (each for each in reference_answers(self.job.official) if each in answers):
-            lent = answers[each] != self.job.answers.get(each)
-            self.kernel.run(lent_cell(answers[each]) if lent else answers[each])
-            self.lent = self.lent or lent
+            self.kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
             self.ran.add(each)
+        self.lent = lent
 
 
 class GivenCell(IPyNbCell):
@@ -246,8 +252,6 @@ class ExerciseCell(IPyNbCell):
             again = self.run_once()
             told = again if again.status == verdict.status else replace(verdict, message=UNSTEADY, misconception=None)
             verdict = replace(told, share=verdict.share)
-        if book.lent:
-            book.drop_kernel()  # before another exercise is quoted
         return replace(self.said.get(verdict.message, verdict), status=verdict.status, share=verdict.share)
 
     def run_twice(self, grade_id: str) -> Verdict:
