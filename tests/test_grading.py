@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from course_utils.checks.exercise import days_with_exercises
 from course_utils.cli import app
-from course_utils.grading import confinement, kernel
+from course_utils.grading import confinement, kernel, plugin
 from course_utils.grading.confinement import write_kernel_library
 from course_utils.grading.grade import Settings, day_in_cells, day_in_name, grade_notebook
 from course_utils.grading.kernel import Limits
@@ -109,6 +109,20 @@ def test_an_exercise_that_uses_a_failed_one_is_lent_a_right_one_and_only_that(tm
     lazy = {"find_the_bug": "def broken_attention(q, k, v):\n    return attention_batched(q, k, v)"}
     graded = grade_notebook(submission(tmp_path, blanks | lazy))
     assert outcome(graded) == dict.fromkeys([*blanks, *lazy], "error")
+
+
+def test_what_builds_on_a_failed_answer_shares_one_kernel_and_the_rest_goes_on_in_its_own(tmp_path, monkeypatch):
+    launch, launched = plugin.GradedNotebook.launch, []
+    monkeypatch.setattr(plugin.GradedNotebook, "launch", lambda book: launched.append(1) or launch(book))
+    graded = grade_notebook(submission(tmp_path, {"softmax_row": "def softmax_row(row):\n    return [0.3 for x in row]"}))
+    assert outcome(graded) == {"softmax_row": "failed"}  # attention_lists and soft_lookup were lent one
+    assert len(launched) == 2
+
+
+def test_an_answer_that_fails_beside_a_lent_one_leaves_nothing_behind(tmp_path):
+    breaks = "def attention_lists(q, k, v):\n    math.exp = None\n    return softmax_row(q)"
+    answers = {"softmax_row": "def softmax_row(row):\n    return [0.3 for x in row]", "attention_lists": breaks}
+    assert outcome(grade_notebook(submission(tmp_path, answers))).keys() == answers.keys()
 
 
 def test_of_two_entries_by_hand_each_earns_its_share(tmp_path):

@@ -63,7 +63,7 @@ class Grader:
         """The environment its commands run in: its own Python first, one thread, and the course to be imported."""
         path = f"{self.python.parent}:/usr/local/bin:/usr/bin:/bin"
         own = {"PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(home), "OMP_NUM_THREADS": "1"}
-        return own | {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+        return own | {"LANG": "C.UTF-8"}
 
     def run(self, command: list[str], place: Path) -> subprocess.CompletedProcess:
         """Run one of its commands in the place, outside any sandbox."""

@@ -13,7 +13,7 @@ import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from types import ModuleType
@@ -105,13 +105,14 @@ def gather(
 def attempts(
     day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False, arrays: bool = False
 ) -> list[Callable[[], dict]]:
-    """What `gather` does, as a function for each rung: called, it runs the answer there and returns the outcome."""
+    """What `gather` does, as a function for each rung: called once, it runs the answer and returns the outcome."""
     ladder = find_ladder(day, grade_id)
     if ladder.entries:
         values = {name: lambda name=name: {name: as_numbers(_entry(name, namespace))} for name in ladder.names}
     else:
         rungs = draw_rungs(day, grade_id, hidden=hidden)
-        values = {rung.name: lambda rung=rung: _climb(rung, ladder, namespace, arrays) for rung in rungs}
+        given = [replace(rung, args=_arguments(rung.args, ladder.tensors and not arrays)) for rung in rungs]
+        values = {rung.name: lambda rung=rung: _climb(rung, ladder, namespace) for rung in given}
     return [partial(_outcome, name, value) for name, value in values.items()]
 
 
@@ -195,7 +196,10 @@ def as_numbers(value: Any) -> dict:
         raise TypeError(f"{_describe(value)} is not a number or a rectangular array of numbers") from None
     if array.size > LARGEST_RESULT:
         raise TypeError(f"an array of shape {array.shape} is far larger than the result should be")
-    return {"shape": list(array.shape), "numbers": [_plain(x) for x in array.ravel().tolist()]}
+    numbers = [  # without a function: a recording hears of each call
+        0.0 if -1e-12 <= x <= 1e-12 else float(f"{x:.8g}") if x - x == 0 else str(x) for x in array.ravel().tolist()
+    ]
+    return {"shape": list(array.shape), "numbers": numbers}
 
 
 def boolean(value: Any) -> Any:
@@ -239,18 +243,23 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
     return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # whatever else it runs besides
 
 
-def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], arrays: bool) -> dict:
-    function = _lookup(rung.of or ladder.names[0], namespace)
-    args = copy.deepcopy(rung.args)
-    if ladder.tensors and not arrays:
-        import torch
+def _arguments(args: tuple, tensors: bool) -> tuple:
+    """Copies that an answer may write into, arrays as tensors if it is to have those."""
+    args = copy.deepcopy(args)
+    if not tensors:
+        return args
+    import torch
 
-        args = tuple(torch.from_numpy(arg) if isinstance(arg, np.ndarray) else arg for arg in args)
+    return tuple(torch.from_numpy(arg) if isinstance(arg, np.ndarray) else arg for arg in args)
+
+
+def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict:
+    function = _lookup(rung.of or ladder.names[0], namespace)
     if rung.measure:
-        measured = rung.measure(function, *args)
+        measured = rung.measure(function, *rung.args)
         parts = measured if isinstance(measured, Mapping) else {"measure": measured}
         return {part: as_numbers(value) for part, value in parts.items()}
-    result = function(*args)
+    result = function(*rung.args)
     if len(ladder.returns) == 1:
         return {ladder.returns[0]: _read(result, ladder)}
     if result is None:
@@ -316,15 +325,13 @@ def _entry(name: str, namespace: Mapping[str, Any]) -> Any:
 def _detached(value: Any) -> Any:
     """A tensor as an array, also inside lists."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        return (value if str(value.dtype) == "torch.bool" else value.double()).numpy()
-    return [_detached(part) for part in value] if isinstance(value, (list, tuple)) else value
-
-
-def _plain(x: float) -> float | str:
-    if not np.isfinite(x):
-        return str(x)
-    return float(f"{x:.8g}") + 0.0 if abs(x) > 1e-12 else 0.0
+        try:
+            return value.numpy(force=True)
+        except TypeError:  # NumPy has no bfloat16
+            return value.detach().cpu().double().numpy()
+    if isinstance(value, (list, tuple)):
+        return [part if type(part) in (float, int) else _detached(part) for part in value]
+    return value
 
 
 def _alike(a: Any, b: Any) -> bool:

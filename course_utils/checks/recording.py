@@ -25,7 +25,7 @@ import numpy as np
 
 IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
 MOST_FOUND = 5
-MOST_EVENTS = 50_000  # of Python's calls: then only modes and hook go on, since hearing every call is slow
+MOST_CALLS = 25_000  # of Python's: then only modes and hook go on, since hearing every call is slow
 THREAD, HIDDEN, FRAMES, TOOLS = "thread", "hidden", "frames", "tools"
 DOORS = {  # what could hide a call, as a teacher would say it of an answer
     THREAD: "starts a thread or another program, or leaves a thread running",
@@ -101,7 +101,7 @@ class Recording(AbstractContextManager):
     def __init__(self, forbidden: Mapping[str, str]):
         self.parts = tuple(part for part in forbidden if part not in DOORS)
         self.found: list[dict[str, Any]] = []
-        self.thread, self.events = threading.get_ident(), 0
+        self.thread, self.deaf = threading.get_ident(), False
 
     def __enter__(self) -> Recording:
         install()
@@ -119,7 +119,7 @@ class Recording(AbstractContextManager):
         return self
 
     def __exit__(self, *_: object) -> None:
-        replaced = sys.getprofile() is not (self._on_call if self.events < MOST_EVENTS else None)
+        replaced = sys.getprofile() is not (None if self.deaf else self._on_call)
         sys.setprofile(self._before)
         _active.remove(self)
         if replaced:
@@ -272,20 +272,23 @@ def _modes() -> tuple[type, type]:
     in_backward = torch._C._current_graph_task_id
 
     class Listening:
-        """heard: how many calls. known: of each function that was called, the name to note, or nothing."""
+        """heard: how many calls. harmless: functions that need not be noted. To look one up by `in` is no call
+        that the profile function hears of."""
 
         def __init__(self, recording: Recording):
             super().__init__()
-            self.recording, self.heard, self.known = recording, 0, {}
+            self.recording, self.heard, self.harmless = recording, 0, set()
 
         def hear(self, function: Any, name: str) -> None:
-            if name := self.known.setdefault(function, self.recording.telling(name)):
+            if name := self.recording.telling(name):
                 self.recording.note(name)
+            else:
+                self.harmless.add(function)
 
     class Functions(Listening, TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             self.heard += 1
-            if self.known.get(function, True):
+            if function not in self.harmless:
                 self.hear(function, getattr(function, "__name__", ""))
             return function(*args, **(kwargs or {}))
 
@@ -300,8 +303,8 @@ def _modes() -> tuple[type, type]:
 
         def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
             self.heard += 1
-            if self.known.get(operation, True):
-                self.hear(operation, operation.name().replace("::", "."))
+            if operation._op not in self.harmless:  # the operation itself has a hash in Python
+                self.hear(operation._op, operation.name().replace("::", "."))
             if self.gradients and in_backward() != -1:
                 self.recording.note("backward")
             return operation(*args, **(kwargs or {}))
@@ -313,28 +316,32 @@ def _on_call(recording: Recording) -> Callable[[FrameType, str, Any], None]:
     """A profile function: it hears of each function of a library that is written in Python, and of PyTorch's others."""
     of_code: dict[CodeType, str] = {}
     of_name: dict[str, str] = {}
+    calls = 0
 
     def on_call(frame: FrameType, event: str, called: Any) -> None:
-        recording.events += 1
-        if recording.events >= MOST_EVENTS:
-            sys.setprofile(None)
-        elif event == "call":
-            code = frame.f_code
-            name = of_code.get(code)
+        nonlocal calls
+        if event == "call":
+            name = of_code.get(frame.f_code)
             if name is None:
-                name = of_code[code] = recording.telling(_called(code))
+                name = of_code[frame.f_code] = recording.telling(_called(frame.f_code))
             if name in HIDING_FUNCTIONS:
                 if _own_behind(frame.f_back):
                     recording.note(HIDDEN, frame)
             elif name:
                 recording.note(name, frame)
         elif event == "c_call":
-            name = getattr(called, "__name__", "")
+            name = called.__name__
             telling = of_name.get(name)
             if telling is None:
                 telling = of_name[name] = recording.telling(name) or (HIDDEN if _is_private(name) else "")
             if telling and _of_torch(called) and (telling != HIDDEN or _is_own(frame)):
                 recording.note(telling, frame)
+        else:
+            return
+        calls += 1
+        if calls >= MOST_CALLS:
+            recording.deaf = True
+            sys.setprofile(None)
 
     return on_call
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib.util
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ from .warm import ASIDE, SCRATCH, landlock_version
 LEVELS = ("bubblewrap", "landlock", "limits")
 MODULES = ("numpy.random", "torch", "matplotlib.pyplot", "course_utils.checks.evidence")
 CHECKS = Path(__file__).parents[1] / "checks"
+INPUTS = sorted((CHECKS / "inputs").glob("*.py"))
 COURSE = Path(course_utils.__file__).parents[1]
 KERNEL_CHECKS = (
     '"""The checks as a grading kernel sees them: evidence, no answers."""\n\nfrom .evidence import checks_for\n'
@@ -277,10 +279,19 @@ def write_kernel_library(folder: Path) -> None:
     checks.mkdir(parents=True)
     (package / "__init__.py").write_text('"""The part of the course that a grading kernel needs."""\n')
     (checks / "__init__.py").write_text(KERNEL_CHECKS)
-    for name in ("evidence.py", "forbidden.py", "recording.py"):
-        shutil.copy(CHECKS / name, checks)
-    shutil.copytree(CHECKS / "inputs", checks / "inputs", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("evidence.py", "forbidden.py", "recording.py", *(f"inputs/{path.name}" for path in INPUTS)):
+        _copy_compiled(CHECKS / name, checks / name)
     shutil.copy(Path(__file__).with_name("warm.py"), folder)
+
+
+def _copy_compiled(source: Path, target: Path) -> None:
+    """Copy a module, and what Python compiled of it, or else each kernel would do that again."""
+    compiled = Path(importlib.util.cache_from_source(str(source)))
+    cache = target.parent / "__pycache__"
+    cache.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)  # with its times, by which Python knows that the two belong together
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(compiled, cache / compiled.name)
 
 
 def remove(folder: Path) -> None:

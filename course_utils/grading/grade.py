@@ -167,6 +167,11 @@ def run_job(job: Job, on_result: Callable[[Result], None] | None = None) -> dict
     return plugin.results
 
 
+UNUSED = (  # plugins of pytest's own: to register them all takes a tenth of a notebook's time
+    *("cacheprovider", "debugging", "doctest", "faulthandler", "junitxml", "logging", "monkeypatch", "pastebin"),
+    *("recwarn", "setuponly", "setupplan", "skipping", "stepwise", "subtests", "threadexception"),
+    *("tmpdir", "unittest", "unraisableexception", "warnings"),
+)
 PYTEST_OPTIONS = (
     "--disable-plugin-autoload",
     "--noconftest",
@@ -176,11 +181,7 @@ PYTEST_OPTIONS = (
     os.devnull,
     "-p",
     "nbval.plugin",
-    *(
-        part
-        for name in ("cacheprovider", "faulthandler", "logging", "doctest", "junitxml", "unraisableexception")
-        for part in ("-p", f"no:{name}")
-    ),
+    *(f"-pno:{name}" for name in UNUSED),
 )
 
 

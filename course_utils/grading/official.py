@@ -90,7 +90,7 @@ def check_parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     parts = [lines, [line for part in inside for line in part]]
     for hidden, part in enumerate(parts[: 1 + bool(regions)]):
         outputs = [each for each in cell.outputs if bool(each.get("data", {}).get(MIME, {}).get("hidden")) == hidden]
-        yield nbformat.from_dict({**cell, "source": "\n".join(part), "outputs": outputs})
+        yield nbformat.NotebookNode({**cell, "source": "\n".join(part), "outputs": outputs})
 
 
 def reference_answers(notebook: nbformat.NotebookNode) -> dict[str, str]:

@@ -16,7 +16,7 @@ hidden inputs were like shows in which known relation wrong results have to the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import nbformat
@@ -95,6 +95,21 @@ class GradePlugin:
                     self.on_result(self.results[value["id"]])
 
 
+@dataclass
+class Held:
+    """A kernel, if it runs, and what it has seen: the answers that it ran, the exercises whose answer in it is not the
+    student's, and whether it had a key."""
+
+    kernel: GradingKernel | None = None
+    ran: set[str] = field(default_factory=set)
+    lent: set[str] = field(default_factory=set)
+    keyed: bool = False
+
+    def begin(self, kernel: GradingKernel, lent: Iterable[str] = ()) -> None:
+        """Hold this kernel, which has run nothing yet."""
+        self.kernel, self.ran, self.lent, self.keyed = kernel, set(), set(lent), False
+
+
 class GradedNotebook(IPyNbFile):
     """The official notebook with a student's answers in it."""
 
@@ -103,25 +118,29 @@ class GradedNotebook(IPyNbFile):
         self.job = job
         self.passed: dict[str, str] = {}
         self.harmless: dict[str, str] = {}  # what ran and did not lose its kernel
-        self.ran: set[str] = set()  # the answers that the kernel has run
-        self.lent: set[str] = set()  # the exercises whose answer in the kernel is not the student's
-        self.keyed = False  # whether it has had a key
-        self.worked = 0.0  # seconds, in the kernels before this one
+        self.own, self.lending = Held(), Held()  # with the student's answers; with some that are lent
+        self.held = self.own  # the one of them that works
+        self.worked = 0.0  # seconds, in the kernels that ended
         self.timeouts = {grade_id for grade_id, verdict in job.settled.items() if verdict.status == "timeout"}
         self.stumbled = False
         self.trouble = ""  # why nothing can be graded, if a cell that everybody is given fails
+
+    @property
+    def kernel(self) -> GradingKernel | None:
+        """The kernel that nbval's cells run in."""
+        return self.held.kernel
 
     def setup(self) -> None:
         """Start the kernel, unless this goes on where it was put off: then it begins with what passed."""
         if any(verdict.status == "passed" for verdict in self.job.settled.values()):
             return
         try:
-            self.kernel = self.launch()
+            self.own.begin(self.launch())
         except (RuntimeError, OSError, CourseError) as error:
             self.trouble = f"Not graded: no kernel starts on this machine. {error}"
 
     def teardown(self) -> None:
-        self.drop_kernel()
+        self.drop_kernels()
 
     def collect(self) -> Iterator[IPyNbCell]:
         """A given cell or an exercise each: an exercise is its answer cell and its check cell together."""
@@ -139,8 +158,7 @@ class GradedNotebook(IPyNbFile):
 
     def launch(self) -> GradingKernel:
         """A kernel that is ready; a cold one where the process that forks warm ones is gone."""
-        job, left = self.job, self.job.seconds - self.worked
-        limits = job.limits
+        job, left, limits = self.job, self.left(), self.job.limits
         if len(self.timeouts) >= PATIENT:
             limits = replace(limits, cell_seconds=limits.cell_seconds / 2, idle_seconds=limits.idle_seconds / 2)
         try:
@@ -148,15 +166,24 @@ class GradedNotebook(IPyNbFile):
         except OSError:
             kernel = GradingKernel(limits, left, replace(job.start, warm=False))
         kernel.wait_until_ready()
-        self.ran, self.lent, self.keyed = set(), set(), False
         return kernel
 
-    def drop_kernel(self) -> None:
-        """Stop the kernel, if there is one; the next exercise starts a fresh one."""
-        if self.kernel is not None:
-            self.worked += self.kernel.worked
-            self.kernel.stop()
-            self.kernel = None
+    def left(self) -> float:
+        """Seconds of work that are left for the kernel that works, its own among them."""
+        others = (each.kernel for each in (self.own, self.lending) if each is not self.held)
+        return self.job.seconds - self.worked - sum(kernel.worked for kernel in others if kernel is not None)
+
+    def drop_kernel(self, held: Held) -> None:
+        """Stop this kernel, if it runs."""
+        if held.kernel is not None:
+            self.worked += held.kernel.worked
+            held.kernel.stop()
+            held.kernel = None
+
+    def drop_kernels(self) -> None:
+        """Stop the kernels that run; the next exercise starts a fresh one."""
+        self.drop_kernel(self.own)
+        self.drop_kernel(self.lending)
 
     def needs(self, grade_id: str, lent: bool = False) -> dict[str, str]:
         """The answers that this one builds on, in order: those that the exercise says, and those that it names.
@@ -176,29 +203,32 @@ class GradedNotebook(IPyNbFile):
             needed = found | needed
         return {each: needed[each] for each in references if each in needed}
 
-    def ensure_kernel(self, grade_id: str, only: dict[str, str] | None = None) -> None:
-        """After `drop_kernel`: start a kernel that has run the given cells, the student's answers that passed, and what
-        this one needs; or these answers only. Raises KernelLost.
+    def ensure_kernel(self, grade_id: str, fresh: bool = False, only: dict[str, str] | None = None) -> None:
+        """Take the student's own kernel for this exercise, if it runs. Raises KernelLost.
 
-        A kernel that was lent answers goes on only where this exercise would be lent the same: what others are told
-        may quote theirs, and that holds no answer but the student's.
+        With fresh, or where it does not run, it is one in which no answer failed: it has run the given cells, the
+        student's answers that passed, and what this exercise needs. only: these answers instead. Where some of them
+        are lent, it is a kernel beside the student's own, which goes on with the next exercise that would be lent the
+        same: what others are told may quote theirs, and that holds no answer but the student's.
         """
         needed = self.needs(grade_id) if only is None else only
         lent = {each for each, source in needed.items() if source != self.job.answers.get(each)}
-        if self.lent and (lent != self.lent or not needed.keys() <= self.ran):
-            self.drop_kernel()
-        if self.kernel is not None:
-            return
-        if self.worked > self.job.seconds:
+        self.held = self.lending if lent and (fresh or self.own.kernel is None) else self.own
+        if fresh if self.held is self.own else self.held.lent != lent:
+            self.drop_kernel(self.held)
+        if self.left() < 0:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
-        answers = needed | self.passed if only is None else only
-        self.kernel = self.launch()
-        for cell in given_cells(self.job.official):
-            self.kernel.run(cell.source, given=True)
-        for each in (each for each in reference_answers(self.job.official) if each in answers):
+        if self.kernel is None:
+            answers = needed | self.passed if only is None else only
+            self.held.begin(self.launch(), lent)
+            for cell in given_cells(self.job.official):
+                self.kernel.run(cell.source, given=True)
+        else:
+            self.kernel.granted = self.left()
+            answers = needed if self.held.lent else {}
+        for each in (each for each in reference_answers(self.job.official) if each in answers.keys() - self.held.ran):
             self.kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
-            self.ran.add(each)
-        self.lent = lent
+            self.held.ran.add(each)
 
 
 class GivenCell(IPyNbCell):
@@ -248,7 +278,7 @@ class ExerciseCell(IPyNbCell):
         book, self.said, self.doubtful = self.parent, {}, set()
         verdict = self.run_twice(grade_id)
         if verdict.message in self.doubtful - self.said.keys():
-            book.drop_kernel()
+            book.drop_kernels()
             again = self.run_once()
             told = again if again.status == verdict.status else replace(verdict, message=UNSTEADY, misconception=None)
             verdict = replace(told, share=verdict.share)
@@ -269,13 +299,14 @@ class ExerciseCell(IPyNbCell):
             return verdict
         needed = book.needs(grade_id, lent=forbidden)
         failed = [each for each in needed if each not in book.passed]
-        others = book.ran - {grade_id} - (set() if forbidden else needed.keys())
+        others = book.held.ran - {grade_id} - (set() if forbidden else needed.keys())
         if self.is_own_slip(verdict, failed) or (lost and not others and not failed):
             return verdict
-        book.drop_kernel()
-        second = self.run_once(only=needed if lost else None)
         if lost:
-            book.drop_kernel()
+            book.drop_kernels()
+        second = self.run_once(fresh=True, only=needed if lost else None)
+        if lost:
+            book.drop_kernels()
         kept = lost and not forbidden  # the first reason, unless it may be another answer's
         better = second.share > verdict.share if kept else second.share >= verdict.share
         return second if better else verdict
@@ -288,10 +319,10 @@ class ExerciseCell(IPyNbCell):
         known = {mistake.name for mistake in all_exercises(day)[self.name].mistakes}
         return bool(verdict.misconception in known or by_hand) and not calls
 
-    def run_once(self, only: dict[str, str] | None = None) -> Verdict:
+    def run_once(self, fresh: bool = False, only: dict[str, str] | None = None) -> Verdict:
         """Run answer and check, and judge what came out. Never raises for what the student wrote.
 
-        only: the answers that a fresh kernel runs before this one. The verdict quotes no text. Where the kernel had
+        fresh, only: as for `ensure_kernel`. The verdict quotes no text. Where the kernel had
         nothing to hide, `said` has the one that does, by its message; where it has had a key, `doubtful` has the
         message if it tells anything that is the kernel's.
         """
@@ -299,16 +330,17 @@ class ExerciseCell(IPyNbCell):
         self.verdict = self.full = None
         self.quotes = False
         try:
-            book.ensure_kernel(self.name, only)
-            book.ran.add(self.name)
-            keyed, clean = book.keyed, not (book.lent or book.keyed)
+            book.ensure_kernel(self.name, fresh, only)
+            held = book.held
+            held.ran.add(self.name)
+            keyed, clean = held.keyed, not (held.lent or held.keyed)
             raised = book.kernel.run(book.job.answers[self.name])
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
-                book.keyed = book.keyed or bool(hidden and book.job.keys.get(self.name))
+                held.keyed = held.keyed or bool(hidden and book.job.keys.get(self.name))
                 super().runtest()
         except KernelLost as lost:
-            book.drop_kernel()
+            book.drop_kernel(book.held)
             return Verdict(lost.status, 0.0, f"{lost}.")
         except Exception as error:  # a check that failed, or whatever a hostile kernel makes nbval stumble over
             if self.verdict is None:
@@ -316,6 +348,8 @@ class ExerciseCell(IPyNbCell):
                 kind = kind_of(str((ended or [type(error).__name__])[0]))
                 self.verdict = Verdict("error", 0.0, f"The check ended with {kind}.")
         verdict = self.verdict or Verdict("error", 0.0, "The check gave no evidence.")
+        if book.held.lent and verdict.status != "passed":
+            book.drop_kernel(book.held)
         full = self.full or verdict
         if raised and verdict.status == "error":
             self.quotes = True

@@ -40,6 +40,7 @@ class ConfinedProvisioner(LocalProvisioner):
     status: int | None = None
     spent: tuple[float, float] | None = None
     asked = answered = 0
+    looked = 0.0  # when it was last asked
     started = False
 
     @property
@@ -80,6 +81,9 @@ class ConfinedProvisioner(LocalProvisioner):
         return self.connection_info
 
     async def poll(self) -> int | None:
+        return self.ended()
+
+    def ended(self) -> int | None:
         """None while the kernel runs, else the status with which it ended."""
         if self.wire is None:
             return 0 if self.status is None else self.status
@@ -87,14 +91,17 @@ class ConfinedProvisioner(LocalProvisioner):
             self._hear()
         return self.status
 
-    def look(self) -> None:
+    def look(self, pause: float = 0.0) -> None:
         """Hear what the server says, and ask what the kernel has spent; `spent` has it soon, and `answered` counts.
+
+        pause: seconds since it was last asked, before which it is not.
 
         spent: seconds that the kernel has worked, and has waited for a turn; None where its system does not say.
         """
         while self._alive and select.select([self.wire], [], [], 0)[0]:
             self._hear()
-        if self._alive and self.asked == self.answered:
+        if self._alive and self.asked == self.answered and time.monotonic() >= self.looked + pause:
+            self.looked = time.monotonic()
             with contextlib.suppress(OSError):
                 self.wire.sendall(json.dumps({"spent": self.asked + 1}).encode() + b"\n")
                 self.asked += 1
