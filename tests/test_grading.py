@@ -29,6 +29,7 @@ UNFILLED = release_exercise(COURSE.notebook(1))  # not the file in exercises/, w
 IDS = [question.grade_id for question in COURSE.questions(1)]
 QUICK = Settings(limits=Limits(cell_seconds=1.5, idle_seconds=2.5))
 RIGHT_SCALE = "def scale_scores(S, d_k):\n    return [[s / math.sqrt(d_k) for s in row] for row in S]"
+EVEN = "def softmax_row(row):\n    return [0.3 for x in row]"
 UNSHIFTED = "def softmax_row(row):\n    e = [math.exp(x) for x in row]\n    return [x / sum(e) for x in e]"
 
 
@@ -114,14 +115,14 @@ def test_an_exercise_that_uses_a_failed_one_is_lent_a_right_one_and_only_that(tm
 def test_what_builds_on_a_failed_answer_shares_one_kernel_and_the_rest_goes_on_in_its_own(tmp_path, monkeypatch):
     launch, launched = plugin.GradedNotebook.launch, []
     monkeypatch.setattr(plugin.GradedNotebook, "launch", lambda book: launched.append(1) or launch(book))
-    graded = grade_notebook(submission(tmp_path, {"softmax_row": "def softmax_row(row):\n    return [0.3 for x in row]"}))
+    graded = grade_notebook(submission(tmp_path, {"softmax_row": EVEN}))
     assert outcome(graded) == {"softmax_row": "failed"}  # attention_lists and soft_lookup were lent one
     assert len(launched) == 2
 
 
 def test_an_answer_that_fails_beside_a_lent_one_leaves_nothing_behind(tmp_path):
     breaks = "def attention_lists(q, k, v):\n    math.exp = None\n    return softmax_row(q)"
-    answers = {"softmax_row": "def softmax_row(row):\n    return [0.3 for x in row]", "attention_lists": breaks}
+    answers = {"softmax_row": EVEN, "attention_lists": breaks}
     assert outcome(grade_notebook(submission(tmp_path, answers))).keys() == answers.keys()
 
 
