@@ -120,6 +120,16 @@ def test_what_builds_on_a_failed_answer_shares_one_kernel_and_the_rest_goes_on_i
     assert len(launched) == 2
 
 
+def test_an_answer_cell_that_raises_is_told_by_what_it_raised_and_not_by_what_it_lacks_then(tmp_path):
+    told = "ZeroDivisionError: division by zero"
+    result = next(
+        each
+        for each in grade_notebook(submission(tmp_path, {"softmax_row": f"one = 1 / 0\n{EVEN}"})).exercises
+        if each.id == "softmax_row"
+    )
+    assert (result.message, result.misconception) == (f"The answer cell raised {told}", f"raises {told}")
+
+
 def test_an_answer_that_fails_beside_a_lent_one_leaves_nothing_behind(tmp_path):
     breaks = "def attention_lists(q, k, v):\n    math.exp = None\n    return softmax_row(q)"
     answers = {"softmax_row": EVEN, "attention_lists": breaks}

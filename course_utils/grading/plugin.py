@@ -353,8 +353,10 @@ class ExerciseCell(IPyNbCell):
         full = self.full or verdict
         if raised and verdict.status == "error":
             self.quotes = True
-            verdict = replace(verdict, message=f"The answer cell raised {kind_of(raised)}.")
-            full = replace(full, message=f"The answer cell raised {raised}")
+            verdict, full = (
+                replace(each, message=f"The answer cell raised {told}", misconception=f"raises {told}".rstrip("."))
+                for each, told in ((verdict, f"{kind_of(raised)}."), (full, raised))
+            )
         verdict, full = (
             replace(each, message=each.message + LOST_HELPER) if "NameError: name" in each.message else each
             for each in (verdict, full)
