@@ -16,10 +16,10 @@ FIRST = (
     "tests/browser/",
     "notebooks/",
     "solutions/",
-    "tests/test_checks.py",
-    "tests/test_hostile.py",
+    "tests/checks/test_checks.py",
+    "tests/grading/test_hostile.py",
 )  # the longest, in parts of a run
-BY_DAY = re.compile(r"(tests/test_(?:checks|graded_days)\.py)::.*\[(day\d+)[-\]]")
+BY_DAY = re.compile(r"(tests/(?:checks/test_checks|grading/test_graded_days)\.py)::.*\[(day\d+)[-\]]")
 _skipped: Counter[str] = Counter()
 _left: Counter[str] = Counter()
 _not_run: list[str] = []
@@ -99,8 +99,8 @@ class _CourseCell(IPyNbCell):
     """Evidence is compared as the judge does: the eighth digit of a float32 differs from processor to processor."""
 
     def compare_outputs(self, test, ref, skip_compare=None):
+        from course_utils.authoring.alike import evidence_alike
         from course_utils.checks.evidence import MIME
-        from course_utils.grading.alike import evidence_alike
 
         for given, wanted in zip(test, ref, strict=False):
             given, wanted = (output.get("data", {}) for output in (given, wanted))

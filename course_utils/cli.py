@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from course_utils.errors import CourseError
+from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits
+
 app = typer.Typer(
     help="Attention, from pencil to kernel: build, check and grade the notebooks of the course.",
     no_args_is_help=True,
@@ -27,7 +30,7 @@ def build(
     """Execute the sources that changed; write notebooks/, solutions/ and exercises/."""
     from rich.console import Console
 
-    from course_utils.grading import build as building
+    from course_utils.authoring import build as building
 
     console = Console(highlight=False)
     if fix:
@@ -47,7 +50,7 @@ def build(
 @app.command()
 def check(root: Root = Path()) -> None:
     """Verify, without executing, that sources, notebooks, solutions and exercises agree."""
-    from course_utils.grading import build as building
+    from course_utils.authoring import build as building
 
     disagreements = building.check(root)
     for line in disagreements:
@@ -79,8 +82,8 @@ def grade(
     fail_under: Annotated[
         float | None, typer.Option(help="Exit with status 1 below this percentage of all points.", min=0, max=100)
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that a cell may work.", min=0.5)] = 10.0,
-    deadline: Annotated[float, typer.Option(help="Seconds that a notebook may work.", min=5)] = 300.0,
+    timeout: Annotated[float, typer.Option(help="Seconds that a cell may work.", min=0.5)] = Limits.cell_seconds,
+    deadline: Annotated[float, typer.Option(help="Seconds that a notebook may work.", min=5)] = NOTEBOOK_SECONDS,
     bundle: Annotated[Path | None, typer.Option(help="A grader's bundle, as `course release` wrote it.")] = None,
     gradebook: Annotated[
         Path | None, typer.Option(metavar="CSV", help="A gradebook that Canvas or Moodle exported, to be filled in.")
@@ -89,83 +92,62 @@ def grade(
         bool, typer.Option("--require-confinement", help="Grade only where student code can be confined fully.")
     ] = False,
     cold: Annotated[bool, typer.Option("--cold", help="Start each kernel afresh; slower, same grades.")] = False,
-    reset: Annotated[
-        int | None, typer.Option(metavar="DAY", help="Grade nothing: give fresh exercises, keep the old ones.")
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write down what each kernel was asked and how it ended.")
+    ] = None,
+    fresh: Annotated[
+        int | None, typer.Option("--reset", metavar="DAY", help="The same as `course reset DAY`.", hidden=True)
     ] = None,
 ) -> None:
     """Grade notebooks with nbval: scores, and what each answer that fails should look at."""
-    if reset is not None:
-        _reset(reset, paths)
+    if fresh is not None:
+        if paths:
+            raise typer.BadParameter("--reset grades nothing: leave the notebooks out")
+        reset(fresh)
         return
     if not paths:
         raise typer.BadParameter("give the notebooks to grade")
-    from rich.console import Console
-    from rich.markup import escape
-
-    from course_utils.grading import progress as own_progress
-    from course_utils.grading.classroom import cores
-    from course_utils.grading.collect import collect
-    from course_utils.grading.confinement import open_kernels
-    from course_utils.grading.errors import CourseError
-    from course_utils.grading.grade import Settings
-    from course_utils.grading.kernel import Limits, Start
-    from course_utils.grading.official import COURSE, Official
-    from course_utils.grading.report import open_folder, write_gradebook, write_reports
-    from course_utils.grading.watch import MOST_TABLES, watch_class
-
-    official = Official(bundle) if bundle else COURSE
-    if bundle and not official.days():
-        raise CourseError(f"{bundle}: not a grader's bundle; give the folder `grader` that `course release` wrote")
     if gradebook and not out:
         raise typer.BadParameter("--gradebook needs --out, the folder for the one that is filled in")
-    for path in [*(path for path in paths if path.suffix.lower() == ".zip"), *([gradebook] if gradebook else [])]:
-        if not path.exists():
-            raise CourseError(f"{path}: no such file")
-    start = Start("full" if require_confinement else "best", warm=not cold)
-    if require_confinement and cold and not dask:
-        open_kernels("full", warm=False).close()  # raises here, not for each kernel
-    settings = Settings(official, Limits(cell_seconds=timeout), deadline, start)
-    if day is not None:
-        official.path(day)  # raises where there is no such day
-    if out:
-        open_folder(out)
-    with Console(stderr=True).status("reading the submissions") as status:
-        submissions = collect(paths, day, lambda student: status.update(f"reading what {escape(student)} handed in"))
-    places = [each.path for each in submissions]
-    own = own_progress.own_exercises(places, out) if out else {}
-    alone = out is not None and not bundle and not gradebook and own_progress.is_alone(places, out)
-    for note in submissions.notes:
-        print(f"course: {note}", file=sys.stderr)
-    if not submissions:
-        raise CourseError(f"{' '.join(map(str, paths))}: no notebooks there")
-    one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
-    tables = one_by_one and len(submissions) <= MOST_TABLES
+    if log and dask:
+        raise typer.BadParameter(
+            "the kernels of a cluster run elsewhere and write no log here; leave out --log or --dask"
+        )
+    from course_utils.grading.run import Request, run
+
+    asked = Request(
+        paths,
+        day,
+        out,
+        jobs,
+        dask,
+        again,
+        fail_under,
+        cell_seconds=timeout,
+        notebook_seconds=deadline,
+        bundle=bundle,
+        gradebook=gradebook,
+        require_confinement=require_confinement,
+        cold=cold,
+        log=log,
+    )
     try:
-        result = watch_class(submissions, settings, tables, out=out, jobs=jobs or cores(), dask=dask, again=again)
+        run(asked)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    graded = result.graded
-    if result.confinement and not result.confinement.full:
-        print(f"course: {result.confinement}", file=sys.stderr)
-    if out:
-        write_reports(graded, out, notes=result.notes, official=official, alone=alone)
-        print(f"reports are in {out}")
-        if gradebook:
-            _tell_filled(write_gradebook(gradebook, graded, out, official=official), out)
-        if said := own_progress.note_progress(graded, own, out):
-            print(f"course: {said}", file=sys.stderr)
-        if alone:
-            own_progress.show_outcome(graded, out, Console(highlight=False))
-    unreadable = [submission for submission in graded if submission.status == "unreadable"]
-    if one_by_one and unreadable:  # in a class it is a result like others
-        for submission in unreadable:
-            print(f"course: {submission.message}", file=sys.stderr)
-        raise typer.Exit(2)
-    full = sum(submission.max_score for submission in graded)
-    reached = sum(submission.score for submission in graded)
-    if fail_under is not None and not 100 * reached >= fail_under * full:
-        print(f"course: {reached:g} of {full:g} points, below {fail_under:g} %", file=sys.stderr)
-        raise typer.Exit(1)
+
+
+@app.command()
+def reset(
+    day: Annotated[int, typer.Argument(metavar="DAY", help="The number of the day.")],
+    root: Root = Path(),
+) -> None:
+    """Give fresh exercises for a day; what you had is kept beside them."""
+    from course_utils.learner.reset import reset_exercise
+
+    fresh, kept = reset_exercise(root, day)
+    where = f"the one you had is {kept}" if kept else "nothing of yours was in it"
+    print(f"{fresh} is fresh; {where}. If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
 
 
 @app.command()
@@ -173,7 +155,7 @@ def progress(root: Root = Path()) -> None:
     """Show what of the exercises is done, as the last grading of each notebook in exercises/ says."""
     from rich.console import Console
 
-    from course_utils.grading.progress import show_progress
+    from course_utils.grading.reports.progress import show_progress
 
     show_progress(root, Console(highlight=False))
 
@@ -181,7 +163,7 @@ def progress(root: Root = Path()) -> None:
 @app.command()
 def update(root: Root = Path()) -> None:
     """Bring the newest edition of the course with git; what you wrote is kept, and your answers go into it."""
-    from course_utils.grading.update import update as bring
+    from course_utils.learner.update import update as bring
 
     done = bring(root)
     if not done.files:
@@ -206,7 +188,7 @@ def release(
     """Write the edition that a class gets, without answers, and the bundle that grades it."""
     from rich.console import Console
 
-    from course_utils.grading import class_release
+    from course_utils.authoring import release as class_release
 
     numbers = [part.strip() for part in days.split(",") if part.strip()]
     if not all(part.isdecimal() for part in numbers):
@@ -222,15 +204,6 @@ def release(
         print("course: hidden inputs are those of the public course; --secret-file makes others", file=sys.stderr)
 
 
-def _tell_filled(filled, out: Path) -> None:
-    """What became of an exported gradebook."""
-    print(f"{out}/gradebook.csv: {filled.matched} students filled in")
-    for student in filled.unmatched:
-        print(f"course: {student} is not in the gradebook", file=sys.stderr)
-    for note in filled.notes:
-        print(f"course: {note}", file=sys.stderr)
-
-
 def _tell_merged(merged) -> None:
     """What became of a file that the learner and the new edition changed."""
     if merged.kept:
@@ -241,24 +214,14 @@ def _tell_merged(merged) -> None:
         print(f"course: {merged.name} no longer asks {', '.join(merged.lost)}", file=sys.stderr)
 
 
-def _reset(day: int, paths: list[Path] | None) -> None:
-    """`course grade --reset DAY`."""
-    if paths:
-        raise typer.BadParameter("--reset grades nothing: leave the notebooks out")
-    from course_utils.grading.reset import reset_exercise
-
-    fresh, kept = reset_exercise(Path(), day)
-    where = f"the one you had is {kept}" if kept else "nothing of yours was in it"
-    print(f"{fresh} is fresh; {where}. If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
-
-
 def main() -> None:
-    """The console script: expected errors are one line on stderr and exit status 2."""
-    from course_utils.grading.errors import CourseError
-
+    """The console script: expected errors are one line on stderr, and the exit status that they know, 2 for most."""
     try:
         sys.exit(app(prog_name="course", standalone_mode=False))
-    except (CourseError, OSError) as error:
+    except CourseError as error:
+        print(f"course: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except OSError as error:
         print(f"course: {error}", file=sys.stderr)
     except typer.Abort:
         print("course: stopped", file=sys.stderr)

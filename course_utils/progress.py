@@ -9,23 +9,14 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-COURSE = Path(__file__).parents[1]
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, SOLUTIONS, Day, find_notebook
+
 RECORD = "progress.json"
-TITLES = {
-    1: "Attention by hand",
-    2: "Why √d_k",
-    3: "Causal masking",
-    4: "Multi-head",
-    5: "The KV cache",
-    6: "FlashAttention on GPU",
-    7: "Serving",
-    8: "Positions and variants",
-    9: "Capstone",
-}
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,7 @@ class Exercise:
 
 
 @dataclass(frozen=True)
-class Day:
+class DayProgress:
     """A day of the course. name: that of its notebooks, empty while it is planned. graded: when, None if never.
     changed: whether an answer in exercises/ is another than the one that was graded."""
 
@@ -92,24 +83,24 @@ class Day:
 class Progress:
     """All nine days. trouble: why the record of grades could not be read; remark: what to do where nothing counts."""
 
-    days: tuple[Day, ...]
+    days: tuple[DayProgress, ...]
     trouble: str = ""
     remark: str = ""
 
     @property
-    def next(self) -> tuple[Day, Exercise] | None:
+    def next(self) -> tuple[DayProgress, Exercise] | None:
         """The first exercise of the course that has not passed."""
         return next(((day, day.next) for day in self.days if day.next), None)
 
 
-def read_progress(root: Path = COURSE) -> Progress:
+def read_progress(root: Path = ROOT) -> Progress:
     """The progress of the learner whose course lies in a folder. What is missing or damaged there raises nothing."""
     graded, trouble = {}, ""
     try:
         graded = read_record(root / "grades" / RECORD)
     except ValueError as error:
         trouble = f"grades/{RECORD} {error}; run make grade, which puts it aside and starts a new one"
-    days = tuple(_day(root, number, graded.get(str(number), {})) for number in TITLES)
+    days = tuple(_day(root, day, graded.get(str(day.number), {})) for day in DAYS)
     return Progress(days, trouble, "" if graded or trouble else _remark(root))
 
 
@@ -143,28 +134,29 @@ def digest(notebook: Path) -> str:
 
 def notebook_name(root: Path, number: int) -> str:
     """What the exercises of a day are called, without the ending; empty when the day has none in this folder."""
-    return _first(root, number, "solutions", "exercises").stem
+    return _first(root, number, SOLUTIONS, EXERCISES).stem
 
 
-def _day(root: Path, number: int, graded: dict) -> Day:
-    name = notebook_name(root, number) or _first(root, number, "notebooks").stem
+def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
+    number, title = day.number, day.title
+    name = notebook_name(root, number) or _first(root, number, LESSONS).stem
     exercises = _exercises(root, name) if name else ()
     if not graded:
-        return Day(number, TITLES[number], name, exercises)
+        return DayProgress(number, title, name, exercises)
     results = graded["exercises"]
     exercises = tuple(
-        Exercise(each.id, each.title, each.points, each.minutes, results[each.id]["status"], results[each.id]["score"])
+        replace(each, status=results[each.id]["status"], score=results[each.id]["score"])
         if each.id in results
         else each
         for each in exercises
     )
-    changed = digest(root / "exercises" / f"{name}.ipynb") != graded["answers"]
-    return Day(number, TITLES[number], name, exercises, datetime.fromisoformat(graded["graded"]), changed)
+    changed = digest(root / EXERCISES / f"{name}.ipynb") != graded["answers"]
+    return DayProgress(number, title, name, exercises, datetime.fromisoformat(graded["graded"]), changed)
 
 
 def _exercises(root: Path, name: str) -> tuple[Exercise, ...]:
     """What a day asks, from the first edition of its notebook that can be read."""
-    for folder in ("solutions", "exercises"):
+    for folder in (SOLUTIONS, EXERCISES):
         if found := tuple(_asked(root / folder / f"{name}.ipynb")):
             return found
     return ()
@@ -199,10 +191,8 @@ def _cells(notebook: Path) -> list[tuple[str, str, dict]]:
 
 def _first(root: Path, number: int, *folders: str) -> Path:
     """A day's notebook in the first of these folders that has one; an empty path when none has."""
-    for folder in folders:
-        if found := list((root / folder).glob(f"day{number}_*.ipynb")):
-            return min(found, key=lambda path: (len(path.name), path.name))  # a copy has the longer name
-    return Path()
+    found = (find_notebook(root / folder, number) for folder in folders)
+    return next(filter(None, found), Path())
 
 
 def _is_day(day: dict) -> bool:

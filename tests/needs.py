@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from course_utils.grading.warm import landlock_version
+from course_utils.sandbox.inside.landlock import landlock_version
 
 
 def _bubblewrap() -> str:

@@ -10,11 +10,11 @@ import json
 import pprint
 from pathlib import Path
 
+from course_utils.authoring.cut import release_exercise
+from course_utils.authoring.official import COURSE, checks_of
 from course_utils.checks.evidence import find_ladder
 from course_utils.checks.exercise import all_exercises
-from course_utils.checks.verdict import reference_evidence
-from course_utils.grading.official import COURSE, checks_of
-from course_utils.grading.release import release_exercise
+from course_utils.checks.judged import judge_of
 
 OTTER_START = "import otter\n\ngrader = otter.Notebook()"
 OTTER_HEAD = '''\
@@ -84,7 +84,7 @@ def otter_test(day: int, grade_id: str) -> str:
         cases = [(name, exercise.points / len(names), False, name) for name in names]
     else:
         cases = [("visible inputs", None, False, None), ("hidden inputs", None, True, None)]
-    expected = {hidden: reference_evidence(day, grade_id, hidden)["outcomes"] for _, _, hidden, _ in cases}
+    expected = {hidden: judge_of(day, grade_id).reference(hidden)["outcomes"] for _, _, hidden, _ in cases}
     head = OTTER_HEAD.format(
         day=day,
         grade_id=grade_id,

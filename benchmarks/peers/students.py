@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import nbformat
 
-from course_utils.grading.official import COURSE, reference_answers
-from course_utils.grading.release import release_exercise
+from course_utils.authoring.cut import release_exercise
+from course_utils.authoring.official import COURSE, reference_answers
 from peers.graders import DAY
 from peers.venvs import ROOT
 

@@ -9,16 +9,17 @@ from pathlib import Path
 
 from nbval.plugin import IPyNbCell
 
-from course_utils.grading import grade, report
-from course_utils.grading.collect import Submission
-from course_utils.grading.kernel import GradingKernel
+from course_utils.grading import grade
+from course_utils.grading.intake.collect import Submission
 from course_utils.grading.plugin import ExerciseCell, GivenCell, GradedNotebook
+from course_utils.grading.reports import report
+from course_utils.sandbox.kernel import GradingKernel
 from peers.graders import DAY
 
 # A step's seconds are its own: those of a step inside it are not counted twice. Inside a closed step no other begins.
 STEPS = {
     "reading the submission": (grade, ("read_answers",)),
-    "pytest and nbval": (grade, ("run_job",)),
+    "pytest and nbval": (grade, ("run_request",)),
     "starting the kernel": (GradedNotebook, ("launch",)),
     "given cells": (GivenCell, ("runtest",)),
     "fresh kernels after a slip": (GradedNotebook, ("ensure_kernel",)),

@@ -25,15 +25,14 @@ from .recording import IN_A_CELL, Recording, install
 
 MIME = "application/vnd.course.evidence+json"
 LARGEST_RESULT = 10_000
-UNREADABLE = "unreadable"
+BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # what the stub of an answer says
 NOT_FILLED_IN = "is not filled in"
 NOTHING = "the function returned None: is a return missing?"
-_KEYS: dict[int, dict[str, str]] = {}
 _KEPT: dict[int, ModuleType] = {}  # the modules of inputs that can no longer be imported
 
 
-class Unreadable(TypeError):
+class BadResult(TypeError):
     """What a function returned is no number, no array and nothing that can be made one; the text says what it is."""
 
 
@@ -82,17 +81,24 @@ class Ladder:
 
 
 def gather(
-    day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False, arrays: bool = False
-) -> dict:
+    day: int,
+    grade_id: str,
+    namespace: Mapping[str, Any],
+    *,
+    hidden: bool = False,
+    arrays: bool = False,
+    seed: str = "",
+) -> dict[str, Any]:
     """Run the answer to an exercise on its ladder.
 
     namespace: where the answer's names are found. hidden: use the hidden inputs. arrays: give NumPy arrays also where
-    the ladder says tensors; the references and mistakes take both, and a grader need not load torch.
+    the ladder says tensors; the references and mistakes take both, and a grader need not load torch. seed: see
+    `draw_rungs`.
     Returns {"exercise", "hidden", "outcomes"}; an outcome has "rung" and either "values", a dict from part to
     {"shape", "numbers"}, or "error". Where a forbidden call was made there is also "called" (see `Recording.found`).
     Nothing is recorded of arrays. Raises KeyError for an unknown exercise.
     """
-    tries = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays)
+    tries = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays, seed=seed)
     forbidden = find_ladder(day, grade_id).forbidden
     evidence = {"exercise": grade_id, "hidden": hidden}
     if arrays or not forbidden:
@@ -103,21 +109,27 @@ def gather(
 
 
 def attempts(
-    day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False, arrays: bool = False
-) -> list[Callable[[], dict]]:
+    day: int,
+    grade_id: str,
+    namespace: Mapping[str, Any],
+    *,
+    hidden: bool = False,
+    arrays: bool = False,
+    seed: str = "",
+) -> list[Callable[[], dict[str, Any]]]:
     """What `gather` does, as a function for each rung: called once, it runs the answer and returns the outcome."""
     ladder = find_ladder(day, grade_id)
     if ladder.entries:
         values = {name: lambda name=name: {name: as_numbers(_entry(name, namespace))} for name in ladder.names}
     else:
-        rungs = draw_rungs(day, grade_id, hidden=hidden)
+        rungs = draw_rungs(day, grade_id, hidden=hidden, seed=seed)
         given = [replace(rung, args=_arguments(rung.args, ladder.tensors and not arrays)) for rung in rungs]
         values = {rung.name: lambda rung=rung: _climb(rung, ladder, namespace) for rung in given}
     return [partial(_outcome, name, value) for name, value in values.items()]
 
 
 def checks_for(day: int) -> Callable[..., None]:
-    """The `check` of a grading kernel: it displays evidence and knows no answer. key: what its inputs are drawn from.
+    """The `check` of a grading kernel: it displays evidence and knows no answer. seed: see `draw_rungs`.
 
     An answer cannot come from it to the functions behind it: it is no function of Python's, and whoever imports this
     package from now on gets another one.
@@ -128,13 +140,11 @@ def checks_for(day: int) -> Callable[..., None]:
         install()  # before the first answer runs
 
     @lru_cache(maxsize=0)
-    def check(grade_id: str, *, hidden: bool = False, key: str = "") -> None:
+    def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         try:
-            use_keys(day, {grade_id: key} if key else {})
-            evidence = gather(day, grade_id, sys._getframe(1).f_globals, hidden=hidden)
+            evidence = gather(day, grade_id, sys._getframe(1).f_globals, hidden=hidden, seed=seed)
         finally:
-            key = ""  # a traceback keeps what is here
-            use_keys(day, {})
+            seed = ""  # a traceback keeps what is here
         display({MIME: evidence, "text/plain": f"evidence of {grade_id}"}, raw=True)
 
     del check.__wrapped__
@@ -157,27 +167,15 @@ def find_ladder(day: int, grade_id: str) -> Ladder:
     return ladders[grade_id]
 
 
-def use_keys(day: int, keys: Mapping[str, str]) -> None:
-    """From now on draw the hidden inputs of a day from these keys, hex text by grade_id; from no key, the public ones.
+def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "") -> list[Rung]:
+    """The rungs of an exercise with their inputs: always the same ones, and others when hidden.
 
-    Raises ValueError for a key that is not hex text.
+    seed: what the hidden inputs are drawn from, hex text; the public ones without it. Raises ValueError for another.
     """
-    for key in keys.values():
-        bytes.fromhex(key)
-    _KEYS[day] = dict(keys)
-
-
-def key_of(day: int, grade_id: str) -> str:
-    """What the hidden inputs of an exercise are drawn from; empty for the public ones."""
-    return _KEYS.get(day, {}).get(grade_id, "")
-
-
-def draw_rungs(day: int, grade_id: str, *, hidden: bool = False) -> list[Rung]:
-    """The rungs of an exercise with their inputs: always the same ones, and others when hidden (see `use_keys`)."""
-    seed = [day, zlib.crc32(grade_id.encode()), int(hidden)]
-    if hidden and key_of(day, grade_id):
-        seed.append(int(f"1{key_of(day, grade_id)}", 16))  # a seed that ends in 0 is the one without it
-    return find_ladder(day, grade_id).rungs(np.random.default_rng(seed))
+    drawn_from = [day, zlib.crc32(grade_id.encode()), int(hidden)]
+    if hidden and seed:
+        drawn_from.append(int(f"1{seed}", 16))  # one that ends in 0 is the one without it
+    return find_ladder(day, grade_id).rungs(np.random.default_rng(drawn_from))
 
 
 def as_numbers(value: Any) -> dict:
@@ -263,9 +261,9 @@ def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict:
     if len(ladder.returns) == 1:
         return {ladder.returns[0]: _read(result, ladder)}
     if result is None:
-        raise Unreadable(NOTHING)
+        raise BadResult(NOTHING)
     if not isinstance(result, (tuple, list)) or len(result) != len(ladder.returns):
-        raise Unreadable(f"the function returned {_describe(result)}; it should return ({', '.join(ladder.returns)})")
+        raise BadResult(f"the function returned {_describe(result)}; it should return ({', '.join(ladder.returns)})")
     return {part: _read(value, ladder) for part, value in zip(ladder.returns, result, strict=True)}
 
 
@@ -277,7 +275,7 @@ def _read(result: Any, ladder: Ladder) -> dict:
             raise TypeError(NOTHING)
         return as_numbers(result)
     except TypeError as error:
-        raise Unreadable(str(error)) from None
+        raise BadResult(str(error)) from None
 
 
 def _outcome(name: str, values: Callable[[], dict]) -> dict:
@@ -295,8 +293,8 @@ def _say(error: BaseException) -> str:
         text = str(error).strip().partition("\n")[0]
     except Exception:
         text = ""
-    if isinstance(error, Unreadable):
-        return f"{UNREADABLE}: {text}"[:300]
+    if isinstance(error, BadResult):
+        return f"{BAD_RESULT}: {text}"[:300]
     said = f"{type(error).__name__}: {text}"[:300].rstrip(": ") + _line_of(error)
     return said.encode("utf-8", "replace").decode()
 
@@ -352,3 +350,6 @@ def _describe(value: Any) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+Unreadable = BadResult

@@ -14,8 +14,9 @@ from .cells import LARGEST_CELL, complete, defines, modules_not_graded
 from .evidence import MIME, all_ladders, find_ladder, gather
 from .exercise import all_exercises
 from .expected import has_answers
+from .judged import judge_of
 from .patience import Patience
-from .verdict import Verdict, judge
+from .verdict import Verdict
 
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
 
@@ -31,16 +32,16 @@ def checks_for(day: int) -> Callable[..., None]:
     """The `check` of a day's exercises.
 
     check(grade_id) takes the answer from the notebook it is called in, shows the ladder and raises NotYet with advice
-    when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs, where there are answers.
-    An answer that takes too long is stopped. KeyError for an unknown id.
+    when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs, where there are answers,
+    drawn from a seed if one is given. An answer that takes too long is stopped. KeyError for an unknown id.
     """
     last: dict[tuple[str, bool], tuple[int | None, str]] = {}  # the cell that was checked, and what was said
 
-    def check(grade_id: str, *, hidden: bool = False) -> None:
+    def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
         namespace = sys._getframe(1).f_globals
-        evidence, verdict = examine(day, grade_id, namespace, hidden=hidden)
+        evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
         if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
         text = report(day, grade_id, verdict, hidden=hidden)
@@ -58,8 +59,8 @@ def checks_for(day: int) -> Callable[..., None]:
 
 
 def examine(
-    day: int, grade_id: str, namespace: MutableMapping[str, Any], *, hidden: bool = False
-) -> tuple[dict, Verdict]:
+    day: int, grade_id: str, namespace: MutableMapping[str, Any], *, hidden: bool = False, seed: str = ""
+) -> tuple[dict[str, Any], Verdict]:
     """The evidence and the verdict for the answer that stands in `namespace`.
 
     An answer that fails gets a second try, as in grading, in which references stand in for the earlier answers that it
@@ -68,12 +69,12 @@ def examine(
     """
     exercises = all_exercises(day)
     exercise = exercises[grade_id]
-    evidence, verdict = _try(day, grade_id, namespace, hidden)
+    evidence, verdict = _try(day, grade_id, namespace, hidden, seed)
     if verdict.status != "passed" and exercise.uses:
         if not has_answers():
             return evidence, _with_the_slips_before(day, exercise.uses, namespace, verdict)
         references = {name: f for used in exercise.uses for name, f in exercises[used].reference.items()}
-        second = _beside(references, namespace, lambda: _try(day, grade_id, namespace, hidden))
+        second = _beside(references, namespace, lambda: _try(day, grade_id, namespace, hidden, seed))
         if second[1].share >= verdict.share:
             return second
     return evidence, verdict
@@ -125,13 +126,15 @@ def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -
     return "\n\n".join(parts)
 
 
-def _try(day: int, grade_id: str, namespace: Mapping[str, Any], hidden: bool = False) -> tuple[dict, Verdict]:
+def _try(
+    day: int, grade_id: str, namespace: Mapping[str, Any], hidden: bool = False, seed: str = ""
+) -> tuple[dict[str, Any], Verdict]:
     """The evidence and the verdict for an answer, without a second try."""
     with Patience() as patience:
-        evidence = gather(day, grade_id, namespace, hidden=hidden)
+        evidence = gather(day, grade_id, namespace, hidden=hidden, seed=seed)
     if patience.said:
         return {}, Verdict("timeout", 0.0, patience.said)
-    return evidence, judge(day, grade_id, evidence)
+    return evidence, judge_of(day, grade_id, seed).judge(evidence)
 
 
 def _with_the_slips_before(day: int, uses: Iterable[str], namespace: Mapping[str, Any], verdict: Verdict) -> Verdict:

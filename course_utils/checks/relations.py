@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from .array_relations import FLOAT32, LOOKS, Pair, Relation, Step, argument, expression, rounding
-from .evidence import NOTHING, UNREADABLE, Ladder, Rung
+from .evidence import BAD_RESULT, NOTHING, Ladder, Rung
 from .number_relations import along_a_diagonal, of_a_share, of_terms
 
 MOST_NAMED = 3  # rungs that are listed by name
@@ -201,10 +201,10 @@ def _holds(test: Callable[..., bool], rung: Step) -> bool:
 def _unreadable(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
     """A result of another kind than asked for, wherever it is wrong."""
     said = [str(given[i].get("error", "")) for i in failing]
-    strange = [each for each in said if each.startswith(UNREADABLE)]
+    strange = [each for each in said if each.startswith(BAD_RESULT)]
     if not strange or strange[0] != said[0] or len(strange) * 2 < len(said):
         return None
-    text = min(strange).removeprefix(f"{UNREADABLE}: ")
+    text = min(strange).removeprefix(f"{BAD_RESULT}: ")
     if text == NOTHING:
         return Relation("nothing returned", "")
     own = re.match(r"(a|the) (mask|weights|tensor|scores)[^:;,]*", text)
@@ -313,7 +313,7 @@ def _only_some_parts(ladder, rungs, given, wrong, failing) -> Relation | None:
 def _raised(rungs: Sequence[Step], given: Sequence[Mapping], failing: Sequence[int], hidden: bool) -> Relation | None:
     """One kind of error, on half of what fails or more."""
     errors = {i: str(given[i]["error"]) for i in failing if "error" in given[i]}
-    kinds = [error.partition(":")[0] for error in errors.values() if not error.startswith(UNREADABLE)]
+    kinds = [error.partition(":")[0] for error in errors.values() if not error.startswith(BAD_RESULT)]
     usual = max(kinds, key=kinds.count, default="")
     errors = {i: error for i, error in errors.items() if error.partition(":")[0] == usual}
     if not errors or len(errors) * 2 < len(failing):

@@ -1,6 +1,7 @@
-"""Build the notebooks from their sources, and grade what students send. Importing this loads nothing else."""
+"""Grade what students send, one notebook or a class of them.
 
-import sys
+`intake` finds the submissions and reads their answers, `reports` writes what comes out. In between: `run` is what
+`course grade` does, `classroom` shares the work out, `grade` takes one submission, `plugin` one notebook.
+"""
 
-# jsonschema would compile a grammar of web addresses, 0.7 s in each process that reads notebooks; none is checked here.
-sys.modules.setdefault("rfc3987_syntax", None)
+from course_utils import authoring as authoring  # first: it spares all that read notebooks a slow import

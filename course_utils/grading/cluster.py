@@ -18,12 +18,13 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from .errors import CourseError, one_line
-from .grade import Graded, Settings
-from .official import KEYS, Official
-from .workers import FATAL, Paper, grade_paper, unreadable
+from course_utils.authoring.official import KEYS, Official
+from course_utils.errors import CourseError, one_line
+from course_utils.grading.grade import Settings
+from course_utils.grading.results import Graded
+from course_utils.grading.workers import FATAL, Job, as_unreadable, grade_job
 
-TRIES = 3  # of a paper whose workers die
+TRIES = 3  # of a job whose workers die
 SECONDS_TO_CONNECT = 20
 SECONDS_WITHOUT_WORKERS = 60
 
@@ -37,48 +38,48 @@ class OfficialParcel:
     package: str
 
 
-def grade_there(papers: Iterator[Paper], settings: Settings, address: str) -> Iterator[tuple[Paper, Graded]]:
-    """Grade on the cluster whose scheduler has an address; yields each paper with its result, as they finish.
+def grade_there(queue: Iterator[Job], settings: Settings, address: str) -> Iterator[tuple[Job, Graded]]:
+    """Grade on the cluster whose scheduler has an address; yields each job with its result, as they finish.
 
-    A worker process has one paper at a time, whatever its threads; workers may come and go. When one dies, its paper is
+    A worker process has one job at a time, whatever its threads; workers may come and go. When one dies, its job is
     tried on others, twice; what still ends its worker is unreadable. Raises CourseError where dask is not installed, no
     scheduler or no worker is there, or a worker has another course.
     """
-    first = next(papers, None)
+    first = next(queue, None)
     if first is None:
         return
     parcel_of = cache(lambda day: official_parcel(settings.official, day))
-    plain = replace(settings, official=Official(Path()))
+    plain = replace(settings, official=Official(Path()), log="")  # a log is written where the kernels are
     with _connected(address) as cluster:
         waiting, deaths = deque([first]), Counter()
         while True:
             for worker in cluster.idle():
-                paper = waiting.popleft() if waiting else next(papers, None)
-                if paper is None:
+                job = waiting.popleft() if waiting else next(queue, None)
+                if job is None:
                     break
-                cluster.give(worker, paper, parcel_of(paper.day), plain)
+                cluster.give(worker, job, parcel_of(job.day), plain)
             if not cluster.running and not waiting:
                 return
-            for paper, graded in cluster.finished():
+            for job, graded in cluster.finished():
                 if graded is None:
-                    deaths[paper.place] += 1
-                    if deaths[paper.place] < TRIES:
-                        waiting.append(paper)
+                    deaths[job.place] += 1
+                    if deaths[job.place] < TRIES:
+                        waiting.append(job)
                         continue
-                    graded = unreadable(paper, settings, f"{paper.name}: {FATAL}")
-                yield paper, graded
+                    graded = as_unreadable(job, settings, f"{job.name}: {FATAL}")
+                yield job, graded
 
 
 class Cluster:
-    """The workers behind a scheduler, and the paper that each of them has. Its methods raise CourseError."""
+    """The workers behind a scheduler, and the job that each of them has. Its methods raise CourseError."""
 
     def __init__(self, client, address: str):
         self.client, self.address = client, address
-        self.running: dict = {}  # future -> (worker's address, paper)
+        self.running: dict = {}  # future -> (worker's address, job)
         self.seen = time.monotonic()
 
     def idle(self) -> list[str]:
-        """The workers without a paper. There may be none for a while, but not for long."""
+        """The workers without a job. There may be none for a while, but not for long."""
         with self._talking():
             workers = set(self.client.nthreads())
         if workers:
@@ -87,15 +88,15 @@ class Cluster:
             raise CourseError(f"{self.address}: the scheduler has no workers; start one: dask worker {self.address}")
         return sorted(workers - {worker for worker, _ in self.running.values()})
 
-    def give(self, worker: str, paper: Paper, parcel: OfficialParcel, settings: Settings) -> None:
-        """Start a paper on a worker."""
+    def give(self, worker: str, job: Job, parcel: OfficialParcel, settings: Settings) -> None:
+        """Start a job on a worker."""
         with self._talking(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of its size
-            future = self.client.submit(grade_parcel, paper, parcel, settings, workers=[worker], pure=False)
-        self.running[future] = worker, paper
+            future = self.client.submit(grade_parcel, job, parcel, settings, workers=[worker], pure=False)
+        self.running[future] = worker, job
 
-    def finished(self) -> list[tuple[Paper, Graded | None]]:
-        """Wait a second at most for papers that are finished; None stands for the result where a worker died."""
+    def finished(self) -> list[tuple[Job, Graded | None]]:
+        """Wait a second at most for jobs that are finished; None stands for the result where a worker died."""
         from distributed import wait
 
         with self._talking():
@@ -154,16 +155,16 @@ def official_parcel(official: Official, day: int | None) -> OfficialParcel:
     """The official side of a day, or of every day when it is not known, for a machine that has only the package."""
     days = official.days() if day is None else [day]
     files = {official.path(each).name: official.path(each).read_bytes() for each in days}
-    keys = {str(each): dict(official.keys(each)) for each in days}
+    seeds = {str(each): dict(official.seeds(each)) for each in days}
     digests = {each: official.digest(each) for each in days}
-    return OfficialParcel(files | {KEYS: json.dumps(keys).encode()}, digests, version("course_utils"))
+    return OfficialParcel(files | {KEYS: json.dumps(seeds).encode()}, digests, version("course_utils"))
 
 
-def grade_parcel(paper: Paper, parcel: OfficialParcel, settings: Settings) -> Graded:
-    """Grade a paper. This is what a Dask worker runs. Raises CourseError when its course is not the sender's."""
+def grade_parcel(job: Job, parcel: OfficialParcel, settings: Settings) -> Graded:
+    """Grade a job. This is what a Dask worker runs. Raises CourseError when its course is not the sender's."""
     with _AT_WORK:
         official = _unpack(parcel)
-        return grade_paper(paper, replace(settings, official=official))
+        return grade_job(job, replace(settings, official=official))
 
 
 _AT_WORK = threading.Lock()  # grading takes over sys.stdout

@@ -5,70 +5,40 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from course_utils.checks.evidence import use_keys
+from course_utils.authoring.official import COURSE, Official, checks_of
 from course_utils.checks.exercise import days_with_exercises
 from course_utils.checks.verdict import Verdict
-
-from .collect import Submission
-from .kernel import Limits, Start
-from .official import COURSE, Official, checks_of
-from .plugin import PATIENT, GradePlugin, Job, Result
-from .submission import Unreadable, days_of, read_answers
-
-
-@dataclass(frozen=True)
-class Graded:
-    """A graded submission. status: passed when every exercise is, failed when not, unreadable when there was nothing
-    to grade; then `message` says why."""
-
-    student: str
-    notebook: str
-    day: int | None
-    status: str
-    score: float
-    max_score: float
-    seconds: float
-    exercises: tuple[Result, ...] = ()
-    message: str = ""
-    answers: Mapping[str, str] = field(default_factory=dict)  # the student's code, for the page of feedback
-    lms_id: str = ""  # Moodle's or Canvas's number, for the gradebook
-
-    def as_record(self) -> dict:
-        """The submission as `grades.json` holds it."""
-        optional = {"message", "lms_id"}
-        record = {k: v for k, v in asdict(self).items() if k != "answers" and (v or k not in optional)}
-        record["exercises"] = [asdict(result) for result in self.exercises]
-        return record
+from course_utils.course import day_of
+from course_utils.errors import PutOff, Unreadable
+from course_utils.grading.intake.answers import day_in_cells, read_answers
+from course_utils.grading.intake.collect import Submission
+from course_utils.grading.plugin import PATIENT, GradePlugin, GradeRequest
+from course_utils.grading.results import Graded, Result
+from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to grade. seconds: of work, for a whole notebook. start: how kernels start, and how far they are confined."""
+    """How to grade."""
 
     official: Official = COURSE
+    """What is asked, and what a right answer gives: the course's own, or a grader's bundle."""
     limits: Limits = field(default_factory=Limits)
-    seconds: float = 300.0
+    """Of each kernel."""
+    seconds: float = NOTEBOOK_SECONDS
+    """Of work, for a whole notebook."""
     start: Start = field(default_factory=Start)
-
-
-class PutOff(Exception):
-    """A submission that is to wait until others are graded: PATIENT of its exercises ran out of time.
-
-    results: of the exercises graded so far.
-    """
-
-    def __init__(self, results: tuple[Result, ...]):
-        super().__init__(results)  # as it is sent from a worker
-        self.results = results
+    """How kernels start, and how far they are confined."""
+    log: str = ""
+    """A file for what each kernel was asked, what came back and how it ended; none by default."""
 
 
 def grade_notebook(
@@ -104,7 +74,7 @@ def grade_submission(
     about = {"student": submission.student, "notebook": submission.name, "status": "unreadable", "score": 0.0}
     about["lms_id"] = submission.lms_id
     day, questions = submission.day, []
-    if day is None and (told := day_in_name(submission.name)) in days_with_exercises():
+    if day is None and (told := day_of(submission.name)) in days_with_exercises():
         day = told
     try:
         if day is not None:
@@ -117,28 +87,27 @@ def grade_submission(
         full = sum(question.points for question in questions)
         return Graded(**about, day=day, max_score=full, seconds=_since(began), message=str(why))
     missing = Verdict("missing", 0.0, "Not answered.")
-    settled = {each.grade_id: missing for each in questions if each.grade_id not in answers}
-    settled |= {each.id: _verdict(each) for each in known}
-    job = Job(
+    prejudged = {each.grade_id: missing for each in questions if each.grade_id not in answers}
+    prejudged |= {each.id: _verdict(each) for each in known}
+    request = GradeRequest(
         day,
         official.notebook(day),
         answers,
-        settled,
+        prejudged,
         settings.limits,
         settings.seconds,
         settings.start,
-        official.keys(day),
+        official.seeds(day),
         hurry,
+        settings.log,
+        submission.student,
     )
-    use_keys(day, official.keys(day))  # what is compared here must be drawn as in the kernel
-    try:
-        found = run_job(job, on_result)
-    finally:
-        use_keys(day, {})
+    found = run_request(request, on_result)
     if hurry and len(found) < len(questions) and sum(each.status == "timeout" for each in found.values()) >= PATIENT:
         raise PutOff(tuple(found.values()))
     results = tuple(
-        found.get(q.grade_id) or Result(q.grade_id, "error", 0.0, q.points, "It was not graded.") for q in questions
+        found.get(q.grade_id) or Result(q.grade_id, "error", 0.0, q.points, "It was not graded.", machine_failed=True)
+        for q in questions
     )
     status = "passed" if all(result.status == "passed" for result in results) else "failed"
     about |= {"status": status, "score": round(sum(result.score for result in results), 4), "day": day}
@@ -146,20 +115,20 @@ def grade_submission(
     return Graded(**about, max_score=full, seconds=_since(began), exercises=results, answers=answers)
 
 
-def run_job(job: Job, on_result: Callable[[Result], None] | None = None) -> dict[str, Result]:
-    """Run a job through pytest and nbval in this process, and return the results by grade_id.
+def run_request(request: GradeRequest, on_result: Callable[[Result], None] | None = None) -> dict[str, Result]:
+    """Run a request through pytest and nbval in this process, and return the results by grade_id.
 
     No conftest, plugin or setting from a submission's folder takes part: pytest sees one file in a folder of ours.
     """
-    plugin = GradePlugin(job, on_result)
-    if job.settled.keys() >= checks_of(job.official).keys():
-        return {grade_id: _unrun(job, grade_id, verdict) for grade_id, verdict in job.settled.items()}
+    plugin = GradePlugin(request, on_result)
+    if request.prejudged.keys() >= checks_of(request.official).keys():
+        return {grade_id: _unrun(request, grade_id, verdict) for grade_id, verdict in request.prejudged.items()}
     with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _quiet():
-        book = Path(folder, f"day{job.day}.ipynb")
+        book = Path(folder, f"day{request.day}.ipynb")
         book.touch()
         own = [f"--rootdir={folder}", f"--confcutdir={folder}"]  # nothing is looked for above it
         ended = pytest.main(
-            [*PYTEST_OPTIONS, *own, f"--nbval-cell-timeout={job.limits.cell_seconds}", str(book)],
+            [*PYTEST_OPTIONS, *own, f"--nbval-cell-timeout={request.limits.cell_seconds}", str(book)],
             [plugin],
         )
     if ended == pytest.ExitCode.INTERRUPTED:
@@ -185,29 +154,13 @@ PYTEST_OPTIONS = (
 )
 
 
-DAY_IN_NAME = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
-
-
-def day_in_name(name: str) -> int | None:
-    """The day that a file's name speaks of: day1_….ipynb is 1, and so are ada_day1.ipynb and Day 01.ipynb."""
-    found = DAY_IN_NAME.search(name)
-    return int(found[1]) if found else None
-
-
-def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
-    """The day whose exercises are in a notebook. Raises Unreadable when it holds none."""
-    if found := days_of(data, name, {day: official.questions(day) for day in official.days()}):
-        return found[0]
-    raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")
-
-
 def _verdict(result: Result) -> Verdict:
     share = result.score / result.max_score if result.max_score else 0.0
     return Verdict(result.status, share, result.message, result.misconception)
 
 
-def _unrun(job: Job, grade_id: str, verdict: Verdict) -> Result:
-    points = float(checks_of(job.official)[grade_id].metadata.nbgrader.points)
+def _unrun(request: GradeRequest, grade_id: str, verdict: Verdict) -> Result:
+    points = float(checks_of(request.official)[grade_id].metadata.nbgrader.points)
     return Result(grade_id, verdict.status, 0.0, points, verdict.message, verdict.misconception)
 
 

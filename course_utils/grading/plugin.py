@@ -5,9 +5,9 @@ compared here with the evidence stored in the official notebook. After a slip, a
 in a fresh kernel, where reference answers stand in for the earlier ones that failed: nobody pays twice for one slip.
 The time of a notebook is what its kernels work; what the judge does is not charged.
 
-A message quotes only a kernel in which there was nothing to tell: no answer that was lent, and no key of a class. The
-key of an exercise comes with its hidden check and goes with it, but the answer to it, or an earlier one that patched
-`use_keys`, can keep what it saw. So what fails after that is run again in a kernel that had no key, for its message
+A message quotes only a kernel in which there was nothing to tell: no answer that was lent, and no seed of a class. The
+seed of an exercise comes with its hidden check and goes with it, but the answer to it, or an earlier one that patched
+`draw_rungs`, can keep what it saw. So what fails after that is run again in a kernel that had no seed, for its message
 alone. Beside a lent answer a message has no text of the kernel's (see `quotes`). What a student can still draw from
 it for each exercise: whether it passes, and with a lent answer, which is there compiled, a number or a shape too. What
 hidden inputs were like shows in which known relation wrong results have to the right ones.
@@ -23,15 +23,18 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
+from course_utils.authoring.official import check_parts, checks_of, given_cells, reference_answers
 from course_utils.checks.cells import used_names
 from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import all_exercises
-from course_utils.checks.verdict import Verdict, judge
-
-from .errors import CourseError, one_line
-from .kernel import GradingKernel, KernelLost, Limits, Start
-from .official import check_parts, checks_of, given_cells, reference_answers
-from .quotes import keyed_cell, kind_of, lent_cell, without_text
+from course_utils.checks.judged import UNKNOWN_NAME, judge_of
+from course_utils.checks.verdict import Verdict
+from course_utils.errors import CourseError, KernelLost, one_line
+from course_utils.grading.quotes import kind_of, lent_cell, seeded_cell, without_text
+from course_utils.grading.results import Result
+from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
+from course_utils.sandbox.log import KernelLog
 
 PROPERTY = "course_result"
 PATIENT = 2  # so many exercises may run out of time; then a class comes first, and each of the rest has half the time
@@ -40,45 +43,42 @@ UNSTEADY = "It fails here, and otherwise or not at all without what earlier answ
 
 
 @dataclass(frozen=True)
-class Result:
-    """What became of one exercise."""
-
-    id: str
-    status: str
-    score: float
-    max_score: float
-    message: str = ""
-    misconception: str | None = None
-
-
-@dataclass(frozen=True)
-class Job:
-    """One notebook to grade: the official one, the student's answers by grade_id, and verdicts that need no kernel.
-
-    seconds: of work, for all of it. hurry: grade no more of a notebook in which PATIENT exercises ran out of time.
-    """
+class GradeRequest:
+    """One notebook to grade."""
 
     day: int
     official: nbformat.NotebookNode
+    """It supplies every cell but the answers."""
     answers: dict[str, str]
-    settled: dict[str, Verdict] = field(default_factory=dict)
+    """The student's, by grade_id."""
+    prejudged: dict[str, Verdict] = field(default_factory=dict)
+    """Verdicts that need no kernel, by grade_id."""
     limits: Limits = field(default_factory=Limits)
-    seconds: float = 300.0
+    """Of each kernel."""
+    seconds: float = NOTEBOOK_SECONDS
+    """Of work, for all of it."""
     start: Start = field(default_factory=Start)
-    keys: Mapping[str, str] = field(default_factory=dict)
+    """How kernels start."""
+    seeds: Mapping[str, str] = field(default_factory=dict)
+    """What hidden inputs are drawn from, hex text by grade_id; empty for the public ones."""
     hurry: bool = False
+    """Grade no more of a notebook in which PATIENT exercises ran out of time."""
+    log: str = ""
+    """A file for what happens to kernels; none by default."""
+    student: str = ""
+    """For the log alone."""
 
 
 class GradePlugin:
     """Collects the graded notebook and keeps the results, by grade_id."""
 
-    def __init__(self, job: Job, on_result=None):
-        self.job, self.on_result = job, on_result
+    def __init__(self, request: GradeRequest, on_result=None):
+        self.request, self.on_result = request, on_result
         self.results: dict[str, Result] = {}
 
     def pytest_collect_file(self, file_path, parent):
         if file_path.suffix == ".ipynb":
-            return GradedNotebook.from_parent(parent, path=file_path, job=self.job)
+            return GradedNotebook.from_parent(parent, path=file_path, request=self.request)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -98,30 +98,30 @@ class GradePlugin:
 @dataclass
 class Held:
     """A kernel, if it runs, and what it has seen: the answers that it ran, the exercises whose answer in it is not the
-    student's, and whether it had a key."""
+    student's, and whether it had a seed."""
 
     kernel: GradingKernel | None = None
     ran: set[str] = field(default_factory=set)
     lent: set[str] = field(default_factory=set)
-    keyed: bool = False
+    seeded: bool = False
 
     def begin(self, kernel: GradingKernel, lent: Iterable[str] = ()) -> None:
         """Hold this kernel, which has run nothing yet."""
-        self.kernel, self.ran, self.lent, self.keyed = kernel, set(), set(lent), False
+        self.kernel, self.ran, self.lent, self.seeded = kernel, set(), set(lent), False
 
 
 class GradedNotebook(IPyNbFile):
     """The official notebook with a student's answers in it."""
 
-    def __init__(self, *args, job: Job, **kwargs):
+    def __init__(self, *args, request: GradeRequest, **kwargs):
         super().__init__(*args, **kwargs)
-        self.job = job
+        self.request = request
         self.passed: dict[str, str] = {}
         self.harmless: dict[str, str] = {}  # what ran and did not lose its kernel
         self.own, self.lending = Held(), Held()  # with the student's answers; with some that are lent
         self.held = self.own  # the one of them that works
         self.worked = 0.0  # seconds, in the kernels that ended
-        self.timeouts = {grade_id for grade_id, verdict in job.settled.items() if verdict.status == "timeout"}
+        self.timeouts = {grade_id for grade_id, verdict in request.prejudged.items() if verdict.status == "timeout"}
         self.stumbled = False
         self.trouble = ""  # why nothing can be graded, if a cell that everybody is given fails
 
@@ -132,7 +132,7 @@ class GradedNotebook(IPyNbFile):
 
     def setup(self) -> None:
         """Start the kernel, unless this goes on where it was put off: then it begins with what passed."""
-        if any(verdict.status == "passed" for verdict in self.job.settled.values()):
+        if any(verdict.status == "passed" for verdict in self.request.prejudged.values()):
             return
         try:
             self.own.begin(self.launch())
@@ -144,34 +144,35 @@ class GradedNotebook(IPyNbFile):
 
     def collect(self) -> Iterator[IPyNbCell]:
         """A given cell or an exercise each: an exercise is its answer cell and its check cell together."""
-        for number, cell in enumerate(given_cells(self.job.official)):
+        for number, cell in enumerate(given_cells(self.request.official)):
             yield GivenCell.from_parent(
                 self, name=f"given {number}", cell_num=number, cell=cell, options=defaultdict(bool)
             )
-        for number, (grade_id, cell) in enumerate(checks_of(self.job.official).items()):
+        for number, (grade_id, cell) in enumerate(checks_of(self.request.official).items()):
             options = defaultdict(bool, check=True)
             exercise = ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
             exercise.parts = list(check_parts(cell))
-            for hidden in exercise.parts[1:] if self.job.keys.get(grade_id) else ():
-                hidden.source = keyed_cell(hidden.source, self.job.keys[grade_id])
+            for hidden in exercise.parts[1:] if self.request.seeds.get(grade_id) else ():
+                hidden.source = seeded_cell(hidden.source, self.request.seeds[grade_id])
             yield exercise
 
     def launch(self) -> GradingKernel:
         """A kernel that is ready; a cold one where the process that forks warm ones is gone."""
-        job, left, limits = self.job, self.left(), self.job.limits
+        request, left, limits = self.request, self.left(), self.request.limits
         if len(self.timeouts) >= PATIENT:
             limits = replace(limits, cell_seconds=limits.cell_seconds / 2, idle_seconds=limits.idle_seconds / 2)
+        log = KernelLog(request.log, request.student)
         try:
-            kernel = GradingKernel(limits, left, job.start)
+            kernel = GradingKernel(limits, left, request.start, log)
         except OSError:
-            kernel = GradingKernel(limits, left, replace(job.start, warm=False))
+            kernel = GradingKernel(limits, left, replace(request.start, warm=False), log)
         kernel.wait_until_ready()
         return kernel
 
     def left(self) -> float:
         """Seconds of work that are left for the kernel that works, its own among them."""
         others = (each.kernel for each in (self.own, self.lending) if each is not self.held)
-        return self.job.seconds - self.worked - sum(kernel.worked for kernel in others if kernel is not None)
+        return self.request.seconds - self.worked - sum(kernel.worked for kernel in others if kernel is not None)
 
     def drop_kernel(self, held: Held) -> None:
         """Stop this kernel, if it runs."""
@@ -190,12 +191,12 @@ class GradedNotebook(IPyNbFile):
 
         Where one that the exercise says did not pass, or lent is given, the reference stands in for it.
         """
-        job, uses = self.job, all_exercises(self.job.day)[grade_id].uses
-        references = reference_answers(job.official)
-        defined = {each: set(find_ladder(job.day, each).names) for each in self.harmless if each != grade_id}
+        request, uses = self.request, all_exercises(self.request.day)[grade_id].uses
+        references = reference_answers(request.official)
+        defined = {each: set(find_ladder(request.day, each).names) for each in self.harmless if each != grade_id}
         passed = {} if lent else self.passed
         needed = {each: passed.get(each, references[each]) for each in uses}
-        unread = [job.answers[grade_id], *needed.values()]
+        unread = [request.answers[grade_id], *needed.values()]
         while unread:
             named = used_names(unread.pop())
             found = {each: self.harmless[each] for each, names in defined.items() if names & named}
@@ -212,7 +213,7 @@ class GradedNotebook(IPyNbFile):
         same: what others are told may quote theirs, and that holds no answer but the student's.
         """
         needed = self.needs(grade_id) if only is None else only
-        lent = {each for each, source in needed.items() if source != self.job.answers.get(each)}
+        lent = {each for each, source in needed.items() if source != self.request.answers.get(each)}
         self.held = self.lending if lent and (fresh or self.own.kernel is None) else self.own
         if fresh if self.held is self.own else self.held.lent != lent:
             self.drop_kernel(self.held)
@@ -221,12 +222,14 @@ class GradedNotebook(IPyNbFile):
         if self.kernel is None:
             answers = needed | self.passed if only is None else only
             self.held.begin(self.launch(), lent)
-            for cell in given_cells(self.job.official):
+            for cell in given_cells(self.request.official):
                 self.kernel.run(cell.source, given=True)
         else:
             self.kernel.granted = self.left()
             answers = needed if self.held.lent else {}
-        for each in (each for each in reference_answers(self.job.official) if each in answers.keys() - self.held.ran):
+        for each in (
+            each for each in reference_answers(self.request.official) if each in answers.keys() - self.held.ran
+        ):
             self.kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
             self.held.ran.add(each)
 
@@ -255,20 +258,21 @@ class ExerciseCell(IPyNbCell):
 
     def runtest(self) -> None:
         grade_id, book = self.name, self.parent
-        verdict = book.job.settled.get(grade_id)
+        verdict = book.request.prejudged.get(grade_id)
         if verdict is None:
-            if book.job.hurry and len(book.timeouts) >= PATIENT:
+            if book.request.hurry and len(book.timeouts) >= PATIENT:
                 return
             verdict = Verdict("error", 0.0, book.trouble) if book.trouble else self.attempt(grade_id)
         points = float(self.cell.metadata.nbgrader.points)
         score = round(points * min(max(verdict.share, 0.0), 1.0), 4)
         message = one_line(verdict.message)
-        self.result = Result(grade_id, verdict.status, score, points, message, verdict.misconception)
+        failed = bool(book.trouble) and grade_id not in book.request.prejudged
+        self.result = Result(grade_id, verdict.status, score, points, message, verdict.misconception, failed)
         book.timeouts |= {grade_id} if verdict.status == "timeout" else set()
         if verdict.status not in ("missing", "timeout", "killed"):
-            book.harmless[grade_id] = book.job.answers[grade_id]
+            book.harmless[grade_id] = book.request.answers[grade_id]
         if verdict.status == "passed":
-            book.passed[grade_id] = book.job.answers[grade_id]
+            book.passed[grade_id] = book.request.answers[grade_id]
         else:
             book.stumbled = True
             raise NbCellError(self.cell_num, message, self.cell.source)
@@ -313,7 +317,7 @@ class ExerciseCell(IPyNbCell):
 
     def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
         """Whether this is a known mistake, or wrong numbers by hand, with no call to an earlier answer that failed."""
-        day, named = self.parent.job.day, used_names(self.parent.job.answers[self.name])
+        day, named = self.parent.request.day, used_names(self.parent.request.answers[self.name])
         calls = any(name in named for used in failed for name in find_ladder(day, used).names)
         by_hand = find_ladder(day, self.name).entries and verdict.status == "failed"
         known = {mistake.name for mistake in all_exercises(day)[self.name].mistakes}
@@ -323,21 +327,21 @@ class ExerciseCell(IPyNbCell):
         """Run answer and check, and judge what came out. Never raises for what the student wrote.
 
         fresh, only: as for `ensure_kernel`. The verdict quotes no text. Where the kernel had
-        nothing to hide, `said` has the one that does, by its message; where it has had a key, `doubtful` has the
+        nothing to hide, `said` has the one that does, by its message; where it has had a seed, `doubtful` has the
         message if it tells anything that is the kernel's.
         """
-        book, raised, keyed, clean = self.parent, None, False, False
+        book, raised, seeded, clean = self.parent, None, False, False
         self.verdict = self.full = None
         self.quotes = False
         try:
             book.ensure_kernel(self.name, fresh, only)
             held = book.held
             held.ran.add(self.name)
-            keyed, clean = held.keyed, not (held.lent or held.keyed)
-            raised = book.kernel.run(book.job.answers[self.name])
+            seeded, clean = held.seeded, not (held.lent or held.seeded)
+            raised = book.kernel.run(book.request.answers[self.name])
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
-                held.keyed = held.keyed or bool(hidden and book.job.keys.get(self.name))
+                held.seeded = held.seeded or bool(hidden and book.request.seeds.get(self.name))
                 super().runtest()
         except KernelLost as lost:
             book.drop_kernel(book.held)
@@ -354,16 +358,14 @@ class ExerciseCell(IPyNbCell):
         if raised and verdict.status == "error":
             self.quotes = True
             verdict, full = (
-                replace(each, message=f"The answer cell raised {told}", misconception=f"raises {told}".rstrip("."))
-                for each, told in ((verdict, f"{kind_of(raised)}."), (full, raised))
+                _of_answer_cell(each, told) for each, told in ((verdict, f"{kind_of(raised)}."), (full, raised))
             )
         verdict, full = (
-            replace(each, message=each.message + LOST_HELPER) if "NameError: name" in each.message else each
-            for each in (verdict, full)
+            replace(each, message=each.message + LOST_HELPER) if each.unknown_name else each for each in (verdict, full)
         )
         if clean:
             self.said[verdict.message] = full
-        elif keyed and self.quotes:
+        elif seeded and self.quotes:
             self.doubtful.add(verdict.message)
         return verdict
 
@@ -375,17 +377,24 @@ class ExerciseCell(IPyNbCell):
         if labels[0] != labels[1] or not wanted:
             self.verdict = Verdict("error", 0.0, "The check did not give the evidence that it should.")
             return False
-        day, known = self.parent.job.day, {each.name for each in all_exercises(self.parent.job.day)[self.name].mistakes}
+        request = self.parent.request
+        judged = judge_of(request.day, self.name, request.seeds.get(self.name, ""))
+        known = {mistake.name for mistake in judged.exercise.mistakes}
         for evidence, expected in zip(given, wanted, strict=True):
-            forbidden = find_ladder(day, self.name).forbidden
-            plain = without_text(evidence, self.parent.job.answers.values(), forbidden)
-            self.verdict = self.full = judge(day, self.name, plain, expected)
+            plain = without_text(evidence, request.answers.values(), judged.ladder.forbidden)
+            self.verdict = self.full = judged.judge(plain, expected)
             if self.verdict.status != "passed":
                 self.quotes = not self.hidden and self.verdict.misconception not in known
                 if self.quotes and plain != evidence:
-                    self.full = judge(day, self.name, evidence, expected)
+                    self.full = judged.judge(evidence, expected)
                 return False
         return True
+
+
+def _of_answer_cell(verdict: Verdict, raised: str) -> Verdict:
+    """The verdict on an exercise whose answer cell itself raised this error."""
+    said, name = f"The answer cell raised {raised}", f"raises {raised}".rstrip(".")
+    return replace(verdict, message=said, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
 def evidence_in(outputs) -> list[dict]:

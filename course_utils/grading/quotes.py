@@ -1,4 +1,4 @@
-"""How a right answer and a class's key come into a kernel, and what a student may read of what it says then."""
+"""How a right answer and a class's seed come into a kernel, and what a student may read of what it says then."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import marshal
 import re
 from collections.abc import Iterable
 
-from course_utils.checks.evidence import NOT_FILLED_IN, NOTHING, UNREADABLE, UNWRITTEN
+from course_utils.authoring.official import with_seed
+from course_utils.checks.evidence import BAD_RESULT, NOT_FILLED_IN, NOTHING, UNWRITTEN
 from course_utils.checks.recording import DOORS
 
 LENT = "<lent>"  # the file name of code that a kernel is lent, which has no source there
@@ -28,11 +29,11 @@ def lent_cell(source: str) -> str:
     return f'exec(__import__("marshal").loads(__import__("base64").b85decode({code!r})))'
 
 
-def keyed_cell(source: str, key: str) -> str:
-    """A hidden check cell whose check draws its inputs from this key, and lets it go: so does the text of cells that
+def seeded_cell(source: str, seed: str) -> str:
+    """A hidden check cell whose check draws its inputs from this seed, and lets it go: so does the text of cells that
     IPython keeps."""
     forget = '__import__("linecache").cache.pop(__import__("sys")._getframe().f_code.co_filename, None)'
-    return f"{forget}\n{source.replace('hidden=True', f'hidden=True, key={key!r}')}"
+    return f"{forget}\n{with_seed(source, seed)}"
 
 
 def kind_of(error: str) -> str:
@@ -74,8 +75,8 @@ def _outcome(outcome: object, lines: set[tuple[int, str]], names: set[str]) -> o
 
 
 def _error(error: str, rung: str, lines: set[tuple[int, str]], names: set[str]) -> str:
-    if error.startswith(UNREADABLE):
-        return error if error == f"{UNREADABLE}: {NOTHING}" else f"{UNREADABLE}: "
+    if error.startswith(BAD_RESULT):
+        return error if error == f"{BAD_RESULT}: {NOTHING}" else f"{BAD_RESULT}: "
     said, where = error, ""
     for found in _WHERE.finditer(error):
         line = error[found.end() :]

@@ -9,14 +9,13 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from .classroom import ClassResult, grade_class
-from .collect import Submission
-from .errors import one_line
-from .grade import Graded, Settings
-from .gradebook import ungraded
-from .plugin import Result
-from .report import print_table
-from .workers import Paper, Watcher
+from course_utils.errors import one_line
+from course_utils.grading.classroom import ClassResult, grade_class
+from course_utils.grading.grade import Settings
+from course_utils.grading.intake.collect import Submission
+from course_utils.grading.reports.report import print_table
+from course_utils.grading.results import Graded, Result, ungraded
+from course_utils.grading.workers import Job, Watcher
 
 MOST_TABLES = 10
 
@@ -74,18 +73,18 @@ class Watch:
             self._line(graded)
         self.bar.advance(self.task)
 
-    def on_begin(self, paper: Paper) -> None:
+    def on_begin(self, job: Job) -> None:
         """Show that a submission is being graded."""
-        self._show(paper, "begins")
+        self._show(job, "begins")
 
-    def on_result(self, paper: Paper, result: Result) -> None:
+    def on_result(self, job: Job, result: Result) -> None:
         """Show how far a submission is."""
-        self._show(paper, f"{result.id} {result.status}")
+        self._show(job, f"{result.id} {result.status}")
 
-    def on_put_off(self, paper: Paper) -> None:
+    def on_put_off(self, job: Job) -> None:
         """Say that a submission comes last, since it takes long."""
-        self.begun.pop((paper.student, paper.name), None)
-        late = f"{one_line(paper.student, 60)}: exercises run out of time, so the others are graded first"
+        self.begun.pop((job.student, job.name), None)
+        late = f"{one_line(job.student, 60)}: exercises run out of time, so the others are graded first"
         self.console.print(late, markup=False, emoji=False, soft_wrap=True)
 
     def stopped(self, kept: bool) -> None:
@@ -94,8 +93,8 @@ class Watch:
         how = "the same command takes up from there" if kept else "with --out DIR they would have been kept"
         print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
 
-    def _show(self, paper: Paper, how_far: str) -> None:
-        self.begun[paper.student, paper.name] = f"{one_line(paper.student, 30)}: {how_far}"
+    def _show(self, job: Job, how_far: str) -> None:
+        self.begun[job.student, job.name] = f"{one_line(job.student, 30)}: {how_far}"
         self.bar.update(self.task, description="; ".join(self.begun.values()))
 
     def _show_in_order(self) -> None:

@@ -18,14 +18,13 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-import course_utils
+from course_utils.course import ROOT
+from course_utils.errors import CourseError, PutOff, one_line
+from course_utils.grading.grade import Settings, grade_submission
+from course_utils.grading.results import Graded, Result
+from course_utils.sandbox.confinement import Confinement, open_kernels, remove
 
-from .confinement import Confinement, open_kernels, remove
-from .errors import CourseError, one_line
-from .grade import Graded, PutOff, Settings, grade_submission
-from .plugin import Result
-
-PACKAGES = str(Path(course_utils.__file__).parents[1])
+PACKAGES = str(ROOT)
 LONE_TRIES = 2
 LARGEST_WORKER = 3 * 2**30  # bytes of data; one that wants more is at fault, and ends
 WORK = 60  # seconds of processor time for one submission, beside its kernels: most take one
@@ -34,7 +33,7 @@ FATAL = "it ends the process that grades it, each time that it is tried"
 
 
 @dataclass(frozen=True)
-class Paper:
+class Job:
     """A submission that was read; `grade_submission` takes it as it takes a Submission.
 
     place: its number in the class. key: what its result is kept under.
@@ -58,7 +57,7 @@ class Order:
     """What a worker is to grade, and how. known: results that it need not find again. hurry: as in grade_submission.
     work: seconds of processor time that it may take itself."""
 
-    paper: Paper
+    job: Job
     settings: Settings
     hurry: bool = False
     known: tuple[Result, ...] = ()
@@ -69,13 +68,13 @@ class Order:
 class Watcher:
     """Who hears what workers do: that a submission is begun, each of its results, and that it is put off."""
 
-    on_begin: Callable[[Paper], None] = lambda paper: None
-    on_result: Callable[[Paper, Result], None] = lambda paper, result: None
-    on_put_off: Callable[[Paper], None] = lambda paper: None
+    on_begin: Callable[[Job], None] = lambda job: None
+    on_result: Callable[[Job, Result], None] = lambda job, result: None
+    on_put_off: Callable[[Job], None] = lambda job: None
 
 
-def grade_paper(
-    paper: Paper,
+def grade_job(
+    job: Job,
     settings: Settings,
     on_result: Callable[[Result], None] | None = None,
     *,
@@ -84,29 +83,29 @@ def grade_paper(
 ) -> Graded:
     """Grade one submission; whatever goes wrong with it is its result. Raises PutOff as grade_submission does."""
     try:
-        return grade_submission(paper, settings, on_result, hurry=hurry, known=known)
+        return grade_submission(job, settings, on_result, hurry=hurry, known=known)
     except PutOff:
         raise
     except CourseError as error:
-        return unreadable(paper, settings, f"{paper.name}: {error}")
+        return as_unreadable(job, settings, f"{job.name}: {error}")
     except Exception as error:
-        return unreadable(paper, settings, f"{paper.name}: the grader fails on it ({type(error).__name__}: {error})")
+        return as_unreadable(job, settings, f"{job.name}: the grader fails on it ({type(error).__name__}: {error})")
 
 
-def unreadable(paper: Paper, settings: Settings, why: str) -> Graded:
+def as_unreadable(job: Job, settings: Settings, why: str) -> Graded:
     """The result of a submission that cannot be graded; its day is None where there are no exercises for it."""
-    day, full = paper.day, 0.0
+    day, full = job.day, 0.0
     try:
         full = sum(question.points for question in settings.official.questions(day)) if day is not None else 0.0
     except CourseError:
         day = None
-    about = {"student": paper.student, "notebook": paper.name, "day": day, "lms_id": paper.lms_id}
+    about = {"student": job.student, "notebook": job.name, "day": day, "lms_id": job.lms_id}
     return Graded(**about, status="unreadable", score=0.0, max_score=full, seconds=0.0, message=one_line(why))
 
 
 class Kernels:
     """Where the kernels of all workers come from: one process of this machine, started when it is first needed, and
-    again for the next paper when it has ended. Without warm kernels there is none."""
+    again for the next job when it has ended. Without warm kernels there is none."""
 
     def __init__(self, settings: Settings):
         self.plain, self.server = settings, None
@@ -138,68 +137,68 @@ class Kernels:
 
 
 def grade_here(
-    papers: Iterator[Paper], kernels: Kernels, jobs: int, watcher: Watcher = Watcher()
-) -> Iterator[tuple[Paper, Graded]]:
-    """Grade in `jobs` worker processes; yields each paper with its result, as they finish.
+    queue: Iterator[Job], kernels: Kernels, processes: int, watcher: Watcher = Watcher()
+) -> Iterator[tuple[Job, Graded]]:
+    """Grade in some worker processes; yields each job with its result, as they finish.
 
-    One is taken when a worker is free, so no more than `jobs` are held. What takes long is put off until the others are
-    graded. When a worker dies, those at work finish, and then its paper is tried again with nothing beside it, twice;
-    what still ends its worker is unreadable.
+    One is taken when a worker is free, so no more are held than there are workers. What takes long is put off until
+    the others are graded. When a worker dies, those at work finish, and then its job is tried again with nothing beside
+    it, twice; what still ends its worker is unreadable.
     """
-    first = next(papers, None)
+    first = next(queue, None)
     if first is None:
         return
-    papers = chain([first], papers)
+    queue = chain([first], queue)
     with tempfile.TemporaryDirectory(prefix="class_") as folder, contextlib.ExitStack() as stack:
-        idle = [Worker(Path(folder, str(number))) for number in range(jobs)]
+        idle = [Worker(Path(folder, str(number))) for number in range(processes)]
         for worker in idle:
             stack.callback(worker.stop)
             worker.start()
         busy: dict[Connection, Worker] = {}
-        doubtful: deque[Paper] = deque()
+        doubtful: deque[Job] = deque()
         late: deque[Order] = deque()
         while True:
-            while idle and not doubtful and (order := _next_order(papers, late, kernels)):
+            while idle and not doubtful and (order := _next_order(queue, late, kernels)):
                 worker = idle.pop()
-                watcher.on_begin(order.paper)
+                watcher.on_begin(order.job)
                 busy[worker.give(order)] = worker
             if busy:
                 for connection in wait(list(busy)):
                     worker = busy[connection]
-                    paper, said = worker.order.paper, worker.take()
+                    job, said = worker.order.job, worker.take()
                     if isinstance(said, Result):
-                        watcher.on_result(paper, said)
+                        watcher.on_result(job, said)
                         continue
                     idle.append(busy.pop(connection))
                     if said is None:
-                        doubtful.append(paper)
+                        doubtful.append(job)
                     elif isinstance(said, PutOff):
-                        late.append(Order(paper, kernels.plain, known=said.results))
-                        watcher.on_put_off(paper)
+                        late.append(Order(job, kernels.plain, known=said.results))
+                        watcher.on_put_off(job)
                     else:
-                        yield paper, said
+                        yield job, said
             elif doubtful:
-                paper = doubtful.popleft()
-                yield paper, _grade_alone(paper, idle[0], kernels)
+                job = doubtful.popleft()
+                yield job, _grade_alone(job, idle[0], kernels)
             else:
                 return
 
 
-def _next_order(papers: Iterator[Paper], late: deque[Order], kernels: Kernels) -> Order | None:
+def _next_order(queue: Iterator[Job], late: deque[Order], kernels: Kernels) -> Order | None:
     """What to grade next: what was put off comes last."""
-    if paper := next(papers, None):
-        return Order(paper, kernels.settings(), hurry=True)
+    if job := next(queue, None):
+        return Order(job, kernels.settings(), hurry=True)
     return replace(late.popleft(), settings=kernels.settings()) if late else None
 
 
-def _grade_alone(paper: Paper, worker: Worker, kernels: Kernels) -> Graded:
+def _grade_alone(job: Job, worker: Worker, kernels: Kernels) -> Graded:
     for _ in range(LONE_TRIES):
-        worker.give(Order(paper, kernels.settings()))
+        worker.give(Order(job, kernels.settings()))
         while isinstance(said := worker.take(), Result):
             pass
         if said:
             return said
-    return unreadable(paper, kernels.plain, f"{paper.name}: {FATAL}")
+    return as_unreadable(job, kernels.plain, f"{job.name}: {FATAL}")
 
 
 class Worker:
@@ -252,7 +251,7 @@ class Worker:
             self.stop()
             self.start()
         if self.ended == -signal.SIGXCPU:
-            return unreadable(self.order.paper, self.order.settings, f"{self.order.paper.name}: {LABORIOUS}")
+            return as_unreadable(self.order.job, self.order.settings, f"{self.order.job.name}: {LABORIOUS}")
         return None
 
 
@@ -272,7 +271,7 @@ def work(descriptor: int, folder: str) -> None:
                 most = resource.getrlimit(resource.RLIMIT_CPU)[1]
                 resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + order.work, most))
             try:
-                graded = grade_paper(order.paper, order.settings, connection.send, hurry=order.hurry, known=order.known)
+                graded = grade_job(order.job, order.settings, connection.send, hurry=order.hurry, known=order.known)
             except PutOff as late:
                 graded = late
             connection.send(graded)

@@ -5,6 +5,7 @@ from pathlib import Path
 import traitlets
 
 from course_utils import progress
+from course_utils.course import ROOT
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.widget import FOLDER, CourseWidget, script
@@ -24,7 +25,7 @@ class ProgressMap(CourseWidget):
     _shown = traitlets.Dict().tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)
 
-    def __init__(self, root=progress.COURSE):
+    def __init__(self, root=ROOT):
         self._root = Path(root)
         super().__init__()
         self.read()

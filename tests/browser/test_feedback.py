@@ -2,10 +2,9 @@
 
 import pytest
 
-from course_utils.grading.feedback import write_feedback
-from course_utils.grading.grade import Graded
-from course_utils.grading.official import COURSE
-from course_utils.grading.plugin import Result
+from course_utils.authoring.official import COURSE
+from course_utils.grading.reports.feedback import write_feedback
+from course_utils.grading.results import Graded, Result
 
 STATUSES = ("passed", "failed", "error", "missing", "forbidden", "timeout", "killed")
 EVIL = "</script><script>document.title = 'evil'</script><img src='http://evil.example/x' onerror='document.title=1'>"

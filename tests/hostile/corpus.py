@@ -11,8 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from course_utils.grading.collect import Submission, collect
-from course_utils.grading.grade import Graded, Settings, grade_submission
+from course_utils.grading.grade import Settings, grade_submission
+from course_utils.grading.intake.collect import Submission, collect
+from course_utils.grading.results import Graded
 
 from . import calls, files, messages, patches, runaways, thieves
 from .entries import MARKER, UNREADABLE, Entry

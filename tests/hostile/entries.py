@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_utils.authoring.official import COURSE
 from course_utils.checks.exercise import all_exercises
-from course_utils.grading.official import COURSE
 
 MARKER = f"hx{uuid.uuid4().hex[:10]}"  # in the name of every process and file that an attack tries to leave
 UNREADABLE = "unreadable"

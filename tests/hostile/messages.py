@@ -11,7 +11,7 @@ names = [rung.name for rung in evidence["draw_rungs"](1, "softmax_row")]
 deep = []
 for _ in range(250):
     deep = [deep]
-def forged(day, name, names_, *, hidden=False):
+def forged(day, name, names_, *, hidden=False, seed=""):
     return {{"exercise": name, "hidden": hidden, "outcomes": {outcomes}}}
 evidence["gather"] = forged
 """

@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from course_utils.grading.classroom import grade_class
-from course_utils.grading.collect import Submission
 from course_utils.grading.grade import Settings
-from course_utils.grading.kernel import Limits, Start
-from course_utils.grading.report import write_reports
+from course_utils.grading.intake.collect import Submission
+from course_utils.grading.reports.report import write_reports
+from course_utils.sandbox.limits import Limits, Start
 
 from .corpus import CORPUS, write_corpus
 

@@ -90,7 +90,7 @@ def softmax_row(row):
         world = frame.f_globals
         if "draw_rungs" in world and "drawn" not in world:
             draw = world["drawn"] = world["draw_rungs"]
-            world["draw_rungs"] = lambda day, name, hidden=False: draw(day, name)[:1] * 12
+            world["draw_rungs"] = lambda day, name, hidden=False, seed="": draw(day, name)[:1] * 12
             world["as_numbers"] = lambda value: {"shape": [1], "numbers": [1.0]}
         rung = frame.f_locals.get("rung")
         if hasattr(rung, "args"):
@@ -374,7 +374,7 @@ draw = evidence["draw_rungs"]
 hidden = draw(1, "softmax_row", hidden=True)
 for rung in hidden:
     object.__setattr__(rung, "measure", lambda function, *args: {"weights": [0.2] * 5})
-evidence["draw_rungs"] = lambda day, name, hidden=False: draw(day, name, hidden=True)
+evidence["draw_rungs"] = lambda day, name, hidden=False, seed="": draw(day, name, hidden=True, seed=seed)
 """
         ),
         FAILED | {"softmax_row": "forbidden"},
@@ -389,10 +389,10 @@ evidence["draw_rungs"] = lambda day, name, hidden=False: draw(day, name, hidden=
 draw = evidence["draw_rungs"]
 class End(BaseException):
     pass
-def ends(day, name, hidden=False):
+def ends(day, name, hidden=False, seed=""):
     if hidden and name == "scores":
         raise End
-    return draw(day, name, hidden=hidden)
+    return draw(day, name, hidden=hidden, seed=seed)
 evidence["draw_rungs"] = ends
 def scores(Q, K):
     return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from course_utils.checks.evidence import draw_rungs, find_ladder
-from course_utils.checks.verdict import reference_evidence
+from course_utils.checks.judged import judge_of
 
 from .entries import CHECKS, FAILED, KERNEL, RIGHT_SCALE, UNSHIFTED, Entry, cheat, in_answers
 
@@ -103,17 +103,21 @@ def attention_lists(Q, K, V):
     text = " ".join(told)
     @TELL@
 """
-FINDS_KEYS = (
+FINDS_SEEDS = (
     CHECKS
     + """
 math.seen = seen = []
-use = evidence["use_keys"]
-def use_keys(day, keys):
-    seen.append(("key", dict(keys)))
-    use(day, keys)
-evidence["use_keys"] = use_keys
+draw = evidence["draw_rungs"]
+def draw_rungs(day, name, hidden=False, seed=""):
+    seen.append(("seed", {name: seed} if seed else {}))
+    return draw(day, name, hidden=hidden, seed=seed)
+evidence["draw_rungs"] = draw_rungs
 def scores(Q, K):
-    seen.append((evidence["_KEYS"], list(Q)))
+    frame, found = sys._getframe(), []
+    while frame is not None:
+        found += [frame.f_locals[name] for name in ("seed", "key") if frame.f_locals.get(name)]
+        frame = frame.f_back
+    seen.append((found, list(Q)))
     return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]
 """
 )
@@ -142,7 +146,7 @@ def _table(day: int, grade_id: str) -> Callable[[Path], Path]:
 
     def write(folder: Path) -> Path:
         ladder, table = find_ladder(day, grade_id), {}
-        outcomes = reference_evidence(day, grade_id)["outcomes"]
+        outcomes = judge_of(day, grade_id).reference()["outcomes"]
         for rung, outcome in zip(draw_rungs(day, grade_id), outcomes, strict=True):
             if not rung.measure:
                 table[_key(rung.args)] = [(part["shape"], part["numbers"]) for part in outcome["values"].values()]
@@ -179,7 +183,7 @@ def softmax_row(row):
 
 
 def _by_order(folder: Path) -> Path:
-    outcomes = reference_evidence(1, "softmax_row")["outcomes"]
+    outcomes = judge_of(1, "softmax_row").reference()["outcomes"]
     known = [[float(x) for x in outcome["values"]["weights"]["numbers"]] for outcome in outcomes]
     return in_answers({"softmax_row": BY_ORDER.format(known=known)})(folder)
 
@@ -443,11 +447,11 @@ for place in (".ipython/profile_default/startup/00.py", ".local/lib/python3.11/s
         "keeps the keys and the inputs that an earlier answer saw, and raises an error with them",
         in_answers(
             {
-                "scores": FINDS_KEYS,
+                "scores": FINDS_SEEDS,
                 "scale_scores": """
 def scale_scores(S, d_k):
-    had, asked = ([each for each in math.seen if (each[0] == "key") is key] for key in (True, False))
-    raise ValueError(str((evidence["_KEYS"], had[:1], asked[-1:])))
+    had, asked = ([each for each in math.seen if (each[0] == "seed") is seed] for seed in (True, False))
+    raise ValueError(str((had[-1:], asked[-1:])))
 """,
             }
         ),
@@ -458,11 +462,11 @@ def scale_scores(S, d_k):
         "keeps what an earlier answer saw, and returns it as numbers",
         in_answers(
             {
-                "scores": FINDS_KEYS,
+                "scores": FINDS_SEEDS,
                 "scale_scores": """
 def scale_scores(S, d_k):
-    keys = [key for _, had in math.seen if isinstance(had, dict) for key in had.values()]
-    number = int(keys[0][:4], 16) if keys else 0
+    seeds = [seed for _, had in math.seen if isinstance(had, dict) for seed in had.values()]
+    number = int(seeds[0][:4], 16) if seeds else 0
     return [[float(number) for _ in row] for row in S]
 """,
             }

@@ -1,0 +1,60 @@
+"""What the same cell may give differently on another machine, and still be the same.
+
+Evidence: its numbers, within the tolerances of the judge, since float32 keeps about seven digits and processors add in
+other orders. Pictures: colours, by two of their 255 steps. Everything else is the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.evidence import MIME
+from course_utils.checks.judged import judge_of
+from course_utils.course import day_of
+
+PNG = "image/png"
+STEPS = 2  # of 255: where a line's edge was rounded the other way
+
+
+def outputs_alike(name: str, given: Sequence[Mapping], wanted: Sequence[Mapping]) -> bool:
+    """Whether two runs of a cell gave the same outputs. name: of its notebook's file, which says the day."""
+    return len(given) == len(wanted) and all(_alike(name, a, b) for a, b in zip(given, wanted, strict=True))
+
+
+def evidence_alike(name: str, given: Any, wanted: Any) -> bool:
+    """Whether two pieces of evidence are of one check and agree as the judge compares them."""
+    day = day_of(name)
+    parts = ("exercise", "hidden")
+    if not day or [given.get(part) for part in parts] != [wanted.get(part) for part in parts]:
+        return False
+    return judge_of(day, wanted["exercise"]).judge(given, wanted).status == "passed"
+
+
+def _alike(name: str, given: Mapping, wanted: Mapping) -> bool:
+    ours, theirs = ({**output, "data": None} for output in (given, wanted))
+    shown, expected = (output.get("data", {}) for output in (given, wanted))
+    return (
+        ours == theirs
+        and shown.keys() == expected.keys()
+        and all(_same(name, kind, shown[kind], expected[kind]) for kind in shown)
+    )
+
+
+def _same(name: str, kind: str, given: Any, wanted: Any) -> bool:
+    if given == wanted:
+        return True
+    if kind == MIME:
+        return evidence_alike(name, given, wanted)
+    return kind == PNG and _pictures_alike(given, wanted)
+
+
+def _pictures_alike(given: str, wanted: str) -> bool:
+    from matplotlib.image import imread
+
+    one, other = (imread(io.BytesIO(base64.b64decode(text)), format="png") for text in (given, wanted))
+    return one.shape == other.shape and bool(np.abs(one - other).max() < (STEPS + 0.5) / 255)

@@ -1,0 +1,308 @@
+"""Build the notebooks from the text that people edit, and verify that the two agree.
+
+    sources/lessons/X.md   -> notebooks/X.ipynb                      executed
+    sources/exercises/X.md -> solutions/X.ipynb -> exercises/X.ipynb   executed; answers and hidden tests cut out
+
+A build of the same sources gives the same bytes, and executes only what changed. On another machine cells may give
+outputs that differ a little (`alike.py` says how much); then those built before are kept. The functions take the folder
+that holds `sources/`, so that tests can build in a folder of their own.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+
+from course_utils.authoring.alike import outputs_alike
+from course_utils.authoring.cut import is_answer, release_exercise, stub_source
+from course_utils.authoring.execute import clean, execute
+from course_utils.authoring.measured import IGNORED, verify_measured
+from course_utils.authoring.notebooks import dump, read_notebook
+from course_utils.authoring.sources import Source, canonical, load_source, read_source, verify_no_leak
+from course_utils.checks.exercise import all_exercises, days_with_exercises
+from course_utils.checks.expected import has_answers
+from course_utils.checks.judged import judge_of
+from course_utils.checks.patterns import patterns_are_old, patterns_path, write_patterns
+from course_utils.course import ROOT, SOURCES, day_of
+from course_utils.errors import CellFailed, CourseError
+from course_utils.files import keep_copy, write_all
+
+__all__ = ["Report", "build", "check", "fix", "read_source", "release_exercise", "stub_source"]
+
+PARTS = ("id", "cell_type", "source", "metadata")
+EXECUTED = {Path(source).name: built for built, source in SOURCES.items()}
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class Report:
+    """What a build did: files written, and files that were up to date."""
+
+    written: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+
+
+def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: Progress = lambda *_: None) -> Report:
+    """Build the days given (numbers or names of sources), or all; `force` executes unchanged ones too.
+
+    A day is written when all of its notebooks are right, or not at all. Raises SourceError or CourseError. A file in
+    exercises/ that somebody has solved is overwritten only with `force`, and a copy goes to exercises/kept/. `progress`
+    hears the name of a source, the cell that runs, and how many there are.
+    """
+    root = Path(root).resolve()
+    report = Report()
+    for paths in _days(root, days):
+        built: dict[Path, str] = {}
+        for path in paths:
+            source = load_source(path, root)
+            _verify_kind(source)
+            built |= _build_source(source, root, force, progress)
+        changed = {target: text for target, text in built.items() if _text(target) != text}
+        for target, grade_id in _answers_of_somebody(root, changed):
+            if not force:
+                name = target.relative_to(root).as_posix()
+                raise CourseError(
+                    f"{name}: somebody has solved {grade_id}; save a copy, or build with --force, which does"
+                )
+            keep_copy(target)
+        write_all(changed)
+        if day := _own_day(root, paths):
+            target = patterns_path(day)
+            (report.written if _write_patterns(day) else report.unchanged).append(target.relative_to(root).as_posix())
+        for target in built:
+            (report.written if target in changed else report.unchanged).append(target.relative_to(root).as_posix())
+    return report
+
+
+def check(root: Path, used: bool = False) -> list[str]:
+    """Each disagreement between sources, notebooks, solutions and exercises, in one line; nothing is executed.
+
+    used: allow for what a learner does: run, save, solve. Raises SourceError where a source itself is wrong.
+    """
+    root = Path(root).resolve()
+    found: list[str] = []
+    expected: set[Path] = set()
+    for path in _sources(root):
+        source = load_source(path, root)
+        _verify_kind(source)
+        target = _target(source, root)
+        expected.add(target)
+        disagreements = _disagreements(source, target, root, used)
+        found += disagreements
+        if target.parent.name == "notebooks" and not disagreements and not used:
+            verify_measured(source, nbformat.read(target, as_version=4))
+        if target.parent.name == "solutions":
+            exercise = root / "exercises" / target.name
+            expected.add(exercise)
+            found += _exercise_disagreements(target, exercise, root, used)
+            if (day := _own_day(root, [path])) and patterns_are_old(day):
+                name = patterns_path(day).relative_to(root).as_posix()
+                found.append(f"{name}: the checks of day {day} changed; run `course build {day}`")
+    for folder in ("notebooks", "solutions", "exercises"):
+        for leftover in sorted(set((root / folder).glob("*.ipynb")) - expected):
+            found.append(f"{folder}/{leftover.name}: no source makes it; delete it, or move it elsewhere")
+    return found
+
+
+def fix(root: Path, days: Iterable[str] = ()) -> list[str]:
+    """Rewrite sources in the form in which Jupytext writes them; the names of those that changed."""
+    root = Path(root).resolve()
+    changed = []
+    for path in [path for paths in _days(root, days) for path in paths]:
+        text = path.read_text(encoding="utf-8")
+        if canonical(text) != text:
+            write_all({path: canonical(text)})
+            changed.append(path.relative_to(root).as_posix())
+    return changed
+
+
+def _sources(root: Path) -> list[Path]:
+    found = sorted(path for kind in EXECUTED for path in (root / "sources" / kind).glob("*.md"))
+    if not found:
+        raise CourseError(
+            f"{root}: no sources in sources/lessons or sources/exercises; run this in the course's folder"
+        )
+    return found
+
+
+def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
+    """The sources of each day, lessons and exercises of one name together."""
+    days: dict[str, list[Path]] = {}
+    for path in _sources(root):
+        days.setdefault(path.stem, []).append(path)
+    chosen = set()
+    for day in wanted:
+        matches = {name for name in days if name == day or re.match(rf"day{re.escape(day)}(_|$)", name)}
+        if not matches:
+            raise CourseError(f"no day {day!r}; give a number or a name of: {', '.join(sorted(days))}")
+        chosen |= matches
+    return [paths for name, paths in sorted(days.items()) if not chosen or name in chosen]
+
+
+def _own_day(root: Path, paths: Iterable[Path]) -> int | None:
+    """The number of a day that has exercises in this very course, whose checks are those of this package."""
+    numbers = [day for path in paths if (day := day_of(path.name))]
+    own = root == ROOT.resolve() and has_answers()
+    return next((number for number in numbers if own and number in days_with_exercises()), None)
+
+
+def _write_patterns(day: int) -> bool:
+    """Write down which rungs hold for each known mistake of a day, if its checks changed since; whether they did."""
+    if not patterns_are_old(day):
+        return False
+    write_patterns(day, {grade_id: judge_of(day, grade_id).patterns() for grade_id in all_exercises(day)})
+    return True
+
+
+def _verify_kind(source: Source) -> None:
+    """Graded cells belong to exercises."""
+    if source.path.parent.name == "lessons":
+        for index, cell in enumerate(source.notebook.cells):
+            if "nbgrader" in cell.metadata:
+                raise source.error(index, 0, "a graded cell in a lesson", "move it to sources/exercises")
+
+
+def _target(source: Source, root: Path) -> Path:
+    return root / EXECUTED[source.path.parent.name] / f"{source.path.stem}.ipynb"
+
+
+def _build_source(source: Source, root: Path, force: bool, progress: Progress) -> dict[Path, str]:
+    """The files that a source makes, as path and text."""
+    target = _target(source, root)
+    if force or _disagreements(source, target, root):
+        notebook = _execute(source, root, progress)
+        _keep_ignored_outputs(notebook, target)
+        _keep_outputs_alike(notebook, target)
+        notebook.metadata.course.outputs = _outputs_sha256(notebook)
+    else:
+        notebook = nbformat.read(target, as_version=4)
+    built = {target: dump(notebook)}
+    if target.parent.name == "solutions":
+        verify_no_leak(source, notebook)
+        built[root / "exercises" / target.name] = dump(release_exercise(notebook))
+    else:
+        verify_measured(source, notebook)
+    return built
+
+
+def _execute(source: Source, root: Path, progress: Progress):
+    total = len(source.notebook.cells)
+    try:
+        return execute(source.notebook, root, lambda index: progress(source.name, index + 1, total))
+    except CellFailed as error:
+        raise source.error(error.cell, error.line, error.what, error.todo) from None
+
+
+def _disagreements(source: Source, target: Path, root: Path, used: bool = False) -> list[str]:
+    """Where an executed notebook is not what its source says."""
+    name = target.relative_to(root).as_posix()
+    todo = "run `course build`"
+    notebook, trouble = read_notebook(target)
+    if notebook is None:
+        return [f"{name}: {trouble}; {todo}"]
+    if notebook.metadata.get("course", {}).get("sha256") != source.sha256:
+        return [f"{name}: built from another version of {source.name}; {todo}"]
+    parts = ("id", "cell_type", "source") if used else PARTS
+    difference = _first_difference(source.notebook.cells, notebook.cells, parts)
+    if difference:
+        return [f"{name}: {difference} as in {source.name}; {todo}"]
+    if used:
+        return []
+    tidy = nbformat.from_dict(notebook)
+    clean(tidy, root)
+    metadata = nbformat.from_dict(source.notebook.metadata)
+    metadata.course.outputs = _outputs_sha256(notebook)
+    if notebook.metadata != metadata or dump(tidy) != _text(target):
+        return [f"{name}: not as the build writes it, so it was run or saved since; {todo} or restore it"]
+    return []
+
+
+def _keep_ignored_outputs(notebook, target: Path) -> None:
+    """Take timings and the like from the notebook built before, so that a build of unchanged cells changes nothing.
+
+    All of them or none: where one such cell is new, all come from this run, so that a table and its picture agree.
+    """
+    before, _ = read_notebook(target)
+    known = {cell.id: cell.outputs for cell in _ignored(before)} if before else {}
+    ignored = list(_ignored(notebook))
+    if not all(cell.id in known for cell in ignored):
+        return
+    for cell in ignored:
+        cell.outputs = known[cell.id]
+        for output in cell.outputs:
+            if "execution_count" in output:  # a cell above may be new
+                output.execution_count = cell.execution_count
+
+
+def _keep_outputs_alike(notebook, target: Path) -> None:
+    """Take from the notebook built before what this machine gives a little differently, as its cells are the same."""
+    before, _ = read_notebook(target)
+    known = {cell.id: cell for cell in before.cells if cell.cell_type == "code"} if before else {}
+    for cell in notebook.cells:
+        old = known.get(cell.id)
+        if old and cell.source == old.source and outputs_alike(target.name, cell.outputs, old.outputs):
+            cell.outputs = old.outputs
+
+
+def _ignored(notebook) -> Iterator[nbformat.NotebookNode]:
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and IGNORED in cell.metadata.get("tags", []):
+            yield cell
+
+
+def _outputs_sha256(notebook) -> str:
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()
+
+
+def _exercise_disagreements(solution: Path, exercise: Path, root: Path, used: bool) -> list[str]:
+    """Where a student's edition is not the solution without answers."""
+    name = exercise.relative_to(root).as_posix()
+    official, _ = read_notebook(solution)
+    given, trouble = read_notebook(exercise)
+    if official is None:
+        return []  # said already
+    if given is None:
+        return [f"{name}: {trouble}; run `course build`"]
+    expected = release_exercise(official)
+    if dump(expected) == _text(exercise) or (used and given.metadata.get("course") == expected.metadata.course):
+        return []
+    difference = _first_difference(expected.cells, given.cells) or "outputs or metadata are not"
+    return [f"{name}: {difference} as cut from {solution.relative_to(root).as_posix()}; run `course build`"]
+
+
+def _first_difference(expected, given, parts=PARTS) -> str:
+    """The first cell that differs, as the start of a sentence, or an empty string."""
+    if len(expected) != len(given):
+        return f"{len(given)} cells and not {len(expected)}"
+    for number, (wanted, found) in enumerate(zip(expected, given, strict=True), start=1):
+        for part in parts:
+            if wanted.get(part) != found.get(part):
+                return f"the {part.replace('_', ' ')} of cell {number} ({wanted.id}) is not"
+    return ""
+
+
+def _answers_of_somebody(root: Path, changed: dict[Path, str]) -> Iterator[tuple[Path, str]]:
+    """The files about to be overwritten in which somebody wrote an answer, with the grade_id of one."""
+    for target in changed:
+        present, _ = read_notebook(target)
+        if target.parent.name != "exercises" or present is None:
+            continue
+        fresh = nbformat.reads(changed[target], as_version=4)
+        old_solution, _ = read_notebook(root / "solutions" / target.name)
+        stubs = {cell.source for cell in fresh.cells if is_answer(cell)}
+        stubs |= {stub_source(cell) for cell in (old_solution or fresh).cells if is_answer(cell)}
+        own = [cell for cell in present.cells if is_answer(cell) and cell.source not in stubs]
+        if own:
+            yield target, own[0].metadata["nbgrader"].get("grade_id", "an answer")
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

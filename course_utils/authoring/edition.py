@@ -1,0 +1,241 @@
+"""The edition of the course that a class gets: lessons, exercises and checks, and nothing that gives an answer away.
+
+Where the line runs. What the lessons teach with stays: `course_utils/attention`, `course_utils/costs` and the lesson
+notebooks. Lessons build attention in lists, arrays and tensors before their eyes, so some lines of answers can be read
+there; an answer that imports them fails where it is graded, and its check says so. Everything else that tells an answer
+goes: sources, solutions, tests, the references and mistakes in `checks/answers`, the grader. The checks compare with
+stored results instead, on visible inputs only; the numbers of exercises worked by hand are among them (see
+`checks/expected.py`). The messages of known mistakes are stored as text: they are what a check says anyway.
+
+`find_traces` reads an edition that was written and names whatever should not be in it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from course_utils.authoring import build
+from course_utils.authoring.cut import is_given, release_exercise, squeeze, telling_lines
+from course_utils.authoring.official import COURSE, Official
+from course_utils.checks.evidence import MIME
+from course_utils.checks.exercise import all_exercises, parameters
+from course_utils.checks.expected import FOLDER, store
+from course_utils.checks.judged import judge_of
+from course_utils.course import LESSONS, SOLUTIONS, find_notebook, notebook_paths
+from course_utils.errors import CourseError
+
+README = Path(__file__).with_name("student_readme.md")
+AS_THEY_ARE = (
+    "LICENSE",
+    "LICENSE-TEXT",
+    "requirements.lock",
+    "environment.yml",
+    "setup.py",
+    ".gitignore",
+    "scripts/preflight.py",
+    "labconfig",
+)
+LEFT_OUT = ("checks/answers", "authoring", "sandbox", "grading", "learner", "cli.py", "__main__.py")  # of course_utils
+LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
+TARGETS = ("help", "lab", "clean", "again")
+EXTRAS_LEFT_OUT = ("dev", "cluster")
+TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.pytest")
+NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
+HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"
+MARKS = ("### BEGIN SOLUTION", "### END SOLUTION", "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
+
+
+def write_student_edition(folder: Path, days: list[int], course: Official = COURSE) -> None:
+    """Write the student's edition of some days into an empty folder. Raises CourseError for a course with gaps."""
+    root = course.folder
+    try:
+        for name in AS_THEY_ARE:
+            _copy(root / name, folder / name)
+        (folder / "Makefile").write_text(_makefile((root / "Makefile").read_text(encoding="utf-8")), encoding="utf-8")
+        settings = _project((root / "pyproject.toml").read_text(encoding="utf-8"))
+        (folder / "pyproject.toml").write_text(settings, encoding="utf-8")
+        _copy_library(root / "course_utils", folder / "course_utils", max(days))
+        lessons = {day: _lesson(root, day) for day in days}
+    except OSError as error:
+        raise CourseError(f"{error.filename}: cannot be read ({error.strerror}); release from a whole course") from None
+    here = {f"notebooks/{path.name}" for path in lessons.values()}
+    here |= {f"exercises/{course.path(day).name}" for day in days}
+    for day, lesson in lessons.items():
+        _write(_without_dead_links(nbformat.read(lesson, as_version=4), here), folder / "notebooks" / lesson.name)
+        exercise = _for_a_class(release_exercise(course.notebook(day)))
+        _write(_without_dead_links(exercise, here), folder / "exercises" / course.path(day).name)
+        store(expected_results(day), folder / FOLDER.relative_to(FOLDER.parents[2]) / f"day{day}.json.gz")
+    rows = "\n".join(_row(day, lessons[day], course.path(day)) for day in days)
+    (folder / "README.md").write_text(README.read_text(encoding="utf-8").replace("{days}", rows), encoding="utf-8")
+
+
+def expected_results(day: int) -> dict:
+    """What the checks of a student's edition know of a day: by grade_id points, rules, and what answers and known
+    mistakes give on visible inputs."""
+    return {
+        grade_id: {
+            "points": exercise.points,
+            "names": list(exercise.reference),
+            "parameters": list(parameters(day, grade_id)),
+            "uses": list(exercise.uses),
+            "rtol": exercise.rtol,
+            "atol": exercise.atol,
+            "right": _written(judge_of(day, grade_id).reference()),
+            "mistakes": [
+                {"name": mistake.name, "message": mistake.message, "evidence": _written(evidence)}
+                for mistake, evidence in judge_of(day, grade_id).mistakes()
+            ],
+        }
+        for grade_id, exercise in all_exercises(day).items()
+    }
+
+
+def _written(evidence: Mapping) -> Mapping:
+    """Evidence with all its outcomes, each of which may be worked out only now."""
+    return {**evidence, "outcomes": list(evidence["outcomes"])}
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What of answers can be read in an edition: faults, a line each, and the number of answers' lines that the lessons
+    and their library share."""
+
+    faults: tuple[str, ...]
+    shared: int
+
+
+def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...] = ()) -> Traces:
+    """Search every file of an edition for answers, hidden tests and their results, and texts that must stay secret."""
+    lines = {squeeze(line): (name, line) for name, line in _lines_of_answers(course)}
+    faults, shared = [], set()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder).as_posix()
+        faults += [f"{name}: is no part of a student's edition" for part in name.split("/") if part in NOT_HERE]
+        text = _text_of(path)
+        faults += [f"{name}: holds {mark}" for mark in MARKS if mark in text]
+        faults += [f"{name}: holds a key of the class" for secret in secrets if secret in text]
+        if path.suffix == ".ipynb":
+            faults += [f"{name}: holds {what!r}" for what in (MIME, "hidden=True", "../solutions") if what in text]
+            text = _text_to_search(path)
+        squeezed = squeeze(text)
+        found = {line for line in lines if line in squeezed}
+        if name.startswith(LIBRARY):
+            shared |= found
+        else:
+            faults += [f"{name}: has a line of the answer {lines[line][0]}: {lines[line][1]}" for line in sorted(found)]
+    return Traces(tuple(faults), len(shared))
+
+
+def _lines_of_answers(course: Official) -> Iterator[tuple[str, str]]:
+    for _, path in notebook_paths(course.folder / SOLUTIONS):
+        solution = nbformat.read(path, as_version=4)
+        for cell, _, line in telling_lines(solution):
+            yield f"{path.stem.partition('_')[0]} {solution.cells[cell].metadata.nbgrader.grade_id}", line
+
+
+def _text_of(path: Path) -> str:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8", "replace")
+
+
+def _text_to_search(path: Path) -> str:
+    """The text of a notebook, but for code that is given to be mended: it resembles an answer on purpose."""
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n".join([cell.source for cell in cells if not is_given(cell)] + [str(c.get("outputs", "")) for c in cells])
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+def _copy_library(source: Path, target: Path, last: int) -> None:
+    """`course_utils` without answers and grader, and without the inputs of days that come later."""
+    left_out = {(source / name).resolve() for name in LEFT_OUT}
+    later = [p for p in (source / "checks" / "inputs").glob("day*.py") if int(p.stem.removeprefix("day")) > last]
+    left_out |= {path.resolve() for path in later}
+
+    def ignore(folder, names):
+        return [n for n in names if n == "__pycache__" or n[0] == "." or Path(folder, n).resolve() in left_out]
+
+    shutil.copytree(source, target, ignore=ignore)
+
+
+def _makefile(text: str) -> str:
+    """The Makefile with the targets that a student's edition can make, and one that says where points come from."""
+    kept = []
+    for block in re.split(r"\n{2,}", text.rstrip("\n")):
+        target = re.search(r"^([a-z][a-z-]*|\$\(TOOLS\)):(?!=)", block, re.MULTILINE)
+        if target is None or target[1] in TARGETS:
+            kept.append(block)
+    text = "\n\n".join(kept) + "\n"
+    text = re.sub(r"^(?:export )?(?:SUBMISSIONS|WORKERS|TESTS|TOOLS)\b.*\n", "", text, flags=re.MULTILINE)
+    text = text.replace(" $(TOOLS)", "")
+    text = text.replace("keeps notebooks, answers and grades", "keeps notebooks and answers")
+    text = re.sub(r"^\.PHONY:.*", ".PHONY: " + " ".join((*TARGETS, "grade")), text, flags=re.MULTILINE)
+    text = re.sub(r"(--LabApp\.default_url=/lab/tree/)\S+", r"\1README.md", text)
+    said = "course: points come from your teacher: save the notebook and hand in the file from exercises/"
+    return text + f'\ngrade: ## say where points come from\n\t@echo "{said}" >&2; exit 2\n'
+
+
+def _project(text: str) -> str:
+    """pyproject.toml without the grader's commands and the tools of those who write the course."""
+    tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    text = "".join(table for table in tables if not table[1:].startswith(TABLES_LEFT_OUT))
+    text = re.sub(rf"^(?:{'|'.join(EXTRAS_LEFT_OUT)}) = \[.*\n(?: .*\n)*\]\n", "", text, flags=re.MULTILINE)
+    text = text.replace("widgets, checks and grader of", "widgets and checks of")
+    tomllib.loads(text)
+    return text
+
+
+def _lesson(root: Path, day: int) -> Path:
+    found = find_notebook(root / LESSONS, day)
+    if found is None:
+        raise CourseError(f"no lesson for day {day}: there is no {root}/{LESSONS}/day{day}_*.ipynb")
+    return found
+
+
+def _row(day: int, lesson: Path, exercise: Path) -> str:
+    heading = nbformat.read(lesson, as_version=4).cells[0].source.partition("\n")[0]
+    title = heading.lstrip("# ").removeprefix(f"Day {day}: ")
+    return f"| {day} | [{title}](notebooks/{lesson.name}) | [exercises](exercises/{exercise.name}) |"
+
+
+def _for_a_class(exercise):
+    """An exercise whose text speaks of handing in, where the course's own speaks of `make grade` and of solutions."""
+    for cell in exercise.cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"Answers to compare with are in \[solutions\]\([^)]*\)\.\s*", "", cell.source)
+            cell.source = re.sub(r"^`make grade` in a terminal grades(?:.+\n?)+", HAND_IN, text, flags=re.M).rstrip()
+    return exercise
+
+
+def _without_dead_links(notebook, here: set[str]):
+    """A notebook that names no source, and with links only to notebooks of this edition; others keep their words."""
+    for paired in ("jupytext", "course"):
+        notebook.metadata.pop(paired, None)
+
+    def link(found):
+        name = found[2] if "/" in found[2] else f"notebooks/{found[2]}"
+        return found[0] if name in here else found[1]
+
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\[([^]]+)\]\((?:\.\./)?((?:\w+/)?\w+\.ipynb)(?:#[^)]*)?\)", link, cell.source)
+    return notebook
+
+
+def _write(notebook, path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(build.dump(notebook), encoding="utf-8", newline="\n")

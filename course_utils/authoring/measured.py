@@ -1,0 +1,116 @@
+"""Cells of a lesson that show what was measured: their outputs differ from run to run, so nbval must not compare them.
+
+A predicted time is the same everywhere and a measured one is not, though both read "5.02 ms". So the source decides: a
+cell measures when it uses a clock, the module `costs.measure`, or a name that was made with one of these, in any cell
+before. What it shows counts when it holds a number or a picture.
+"""
+
+import ast
+import dis
+import re
+from collections.abc import Iterator
+from types import CodeType
+
+from course_utils.authoring.sources import Source
+
+CLOCKS = {"time", "timeit", "course_utils.costs.measure"}
+IGNORED = "nbval-ignore-output"
+_MAGIC = re.compile(r"^\s*[%!].*$", re.MULTILINE)
+_TIMING_MAGIC = re.compile(r"^\s*%%?time(it)?\b", re.MULTILINE)
+_GROWS = {"append", "extend", "insert", "add", "update"}  # methods that put something into what they are called on
+
+
+def verify_measured(source: Source, notebook) -> None:
+    """Raise SourceError for a cell whose stored output shows a measurement and is compared by nbval.
+
+    notebook: the executed one, with the cells of `source`.
+    """
+    for index, line in _measuring(notebook):
+        cell = notebook.cells[index]
+        shown = _shown(cell.outputs)
+        if shown and IGNORED not in cell.metadata.get("tags", []):
+            what = f"the output shows {shown} that was measured, and the next run measures another"
+            raise source.error(index, line, what, f"tag the cell {IGNORED}, or show what was recorded")
+
+
+def _measuring(notebook) -> Iterator[tuple[int, int]]:
+    """The cells that use a measurement: their index, and the line in the cell, from 0, that does so first."""
+    measured: set[str] = set()
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        lines = [cell.source[: found.start()].count("\n") for found in _TIMING_MAGIC.finditer(cell.source)]
+        for statement in _statements(cell.source):
+            uses = _follow(statement, measured)
+            if uses and not isinstance(statement, ast.FunctionDef | ast.ClassDef):  # a definition shows nothing
+                lines.append(statement.lineno - 1)
+        if lines:
+            yield index, min(lines)
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(_MAGIC.sub("pass", source)).body
+    except SyntaxError:  # the cell is in another language, or wrong on purpose
+        return []
+
+
+def _follow(statement: ast.stmt, measured: set[str]) -> bool:
+    """Does the statement use one of the measured names? Adds to them, in place, the names that it makes from these."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        measured -= {alias.asname or alias.name for alias in statement.names}
+        measured |= set(_clocks(statement))
+        return False
+    code = compile(ast.Module([statement], []), "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    read, made = names(code)
+    if not measured & read:
+        measured -= made
+        return False
+    measured |= made | set(_filled(statement))
+    return True
+
+
+def _clocks(statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """The names under which an import brings a clock in."""
+    for alias in statement.names:
+        whole = f"{statement.module}.{alias.name}" if isinstance(statement, ast.ImportFrom) else alias.name
+        if whole in CLOCKS or (isinstance(statement, ast.ImportFrom) and statement.module in CLOCKS):
+            yield alias.asname or alias.name
+
+
+def names(code: CodeType) -> tuple[set[str], set[str]]:
+    """The notebook's own names that the code reads before it makes them, in its functions too, and those it makes."""
+    read: set[str] = set()
+    made: set[str] = set()
+    for step in dis.get_instructions(code):
+        if step.opname in ("STORE_NAME", "STORE_GLOBAL"):
+            made.add(step.argval)
+        elif step.opname in ("LOAD_NAME", "LOAD_GLOBAL"):
+            read |= {step.argval} - made
+        elif isinstance(step.argval, CodeType):
+            read |= names(step.argval)[0] - made
+    return read, made
+
+
+def _filled(statement: ast.stmt) -> Iterator[str]:
+    """Names of what the statement puts something into: `name[…] = …`, `name.append(…)`."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            owner = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:
+            owner = node.func.value
+        else:
+            continue
+        if isinstance(owner, ast.Name):
+            yield owner.id
+
+
+def _shown(outputs) -> str:
+    """What the outputs show that could be a measurement, in a word; nothing if there is neither number nor picture."""
+    for output in outputs:
+        data = output.get("data", {})
+        if any(mime.startswith("image/") for mime in data):
+            return "a picture"
+        if re.search(r"\d", output.get("text", "") + data.get("text/plain", "")):
+            return "a number"
+    return ""

@@ -1,0 +1,229 @@
+"""Write what a teacher hands out and what a teacher keeps: the student's edition and the grader's bundle.
+
+    DIR/student/  student.zip   see `student_edition.py`
+    DIR/grader/   grader.zip    solutions/ with what they give on the class's hidden inputs, and keys.json
+
+Hidden inputs are drawn from a seed an exercise, which is made of the class's secret: whoever learns one learns no
+other, and nothing of the secret. Without a secret they are those of the public course. The same release gives the same
+bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import hmac
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from course_utils.authoring import build
+from course_utils.authoring.edition import find_traces, write_student_edition
+from course_utils.authoring.execute import execute
+from course_utils.authoring.official import COURSE, KEYS, Official, checks_of, with_seed
+from course_utils.checks.evidence import MIME, all_ladders, find_ladder
+from course_utils.checks.exercise import days_with_exercises
+from course_utils.checks.judged import judge_of
+from course_utils.errors import CellFailed, CourseError
+
+BUNDLE_README = Path(__file__).with_name("bundle_readme.md")
+SHORTEST_SECRET = 16  # bytes
+MARKER = ".course-release.json"
+FOLDERS = ("student", "grader")
+_FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Released:
+    """What was written. shared: the number of lines of answers that lessons and their library show too."""
+
+    days: tuple[int, ...]
+    shared: int
+    seeded: bool
+
+
+def release(
+    out: Path,
+    days: Iterable[int] = (),
+    secret: bytes | None = None,
+    progress: Callable[[str], None] = lambda doing: None,
+    course: Official = COURSE,
+) -> Released:
+    """Write the student's edition and the grader's bundle of some days, or all, into the folder `out`.
+
+    secret: what the class's hidden inputs come from; they are public without one. progress: hears what is being done.
+    Raises CourseError for an unknown day, for a course that is not built, when `out` holds what no release wrote, and
+    when something of an answer could be read in the student's edition. In every case `out` is left as it was.
+    """
+    days = _known(days)
+    _verify_place(out)
+    progress("comparing sources and notebooks")
+    stale = [
+        line for line in build.check(course.folder, used=True) if not line.startswith(("exercises/", "notebooks/"))
+    ]
+    if stale:
+        raise CourseError(f"{stale[0]} first")
+    progress("drawing the class's hidden inputs")
+    seeds = {day: class_seeds(secret, day) for day in days} if secret else {}
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".course-release-", dir=out) as beside:
+        student, grader = (Path(beside, name) for name in FOLDERS)
+        student.mkdir()
+        progress("writing the student's edition")
+        write_student_edition(student, days, course)
+        progress("searching the student's edition for answers")
+        shared = _verify_no_trace(student, course, secret, seeds)
+        _write_bundle(grader, days, seeds, course, progress)
+        for folder in (student, grader):
+            _zip(folder)
+        _move_into_place(Path(beside), out)
+    return Released(tuple(days), shared, bool(seeds))
+
+
+def class_seeds(secret: bytes, day: int) -> dict[str, str]:
+    """What the hidden inputs of a day's exercises are drawn from in a class with this secret, hex text by grade_id.
+
+    Inputs on which a known mistake does not show are rare: then the next seed serves.
+    """
+    return {
+        grade_id: next(seed for seed in _seeds_of(secret, f"{day}/{grade_id}") if _tells_mistakes(day, grade_id, seed))
+        for grade_id in all_ladders(day)
+    }
+
+
+def _seeds_of(secret: bytes, name: str) -> Iterator[str]:
+    for attempt in count():
+        text = f"{name}/{attempt}" if attempt else name
+        yield hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _tells_mistakes(day: int, grade_id: str, seed: str) -> bool:
+    """Whether each known mistake shows on the hidden inputs of this seed, so that it loses its points."""
+    if find_ladder(day, grade_id).entries:
+        return True
+    exercise = judge_of(day, grade_id, seed)
+    right = exercise.reference(hidden=True)
+    return not any(exercise.passes(known, right) for _, known in exercise.mistakes(hidden=True))
+
+
+def read_secret(path: Path) -> tuple[bytes, str]:
+    """The secret in a file, and a warning if others on this machine can read it. Raises CourseError."""
+    try:
+        secret = path.read_bytes().rstrip(b"\r\n")
+        seen = path.stat().st_mode & 0o044
+    except OSError as error:
+        raise CourseError(f"{path}: the secret cannot be read ({error.strerror})") from None
+    if len(secret) < SHORTEST_SECRET:
+        todo = f"give {SHORTEST_SECRET} bytes or more, as from: openssl rand -hex 32"
+        raise CourseError(f"{path}: a secret of {len(secret)} bytes can be guessed; {todo}")
+    return secret, f"{path}: others on this machine can read the secret; chmod 600 keeps it to you" if seen else ""
+
+
+def _known(days: Iterable[int]) -> list[int]:
+    known, wanted = days_with_exercises(), sorted(set(days))
+    for day in wanted:
+        if day not in known:
+            raise CourseError(f"no exercises for day {day}; there are those of days {', '.join(map(str, known))}")
+    return wanted or known
+
+
+def _verify_place(out: Path) -> None:
+    """`out` is new, empty, or as an earlier release left it: nothing of anybody's would be lost."""
+    if out.exists() and not out.is_dir():
+        raise CourseError(f"{out}: is a file; give a folder")
+    if not out.exists() or not any(out.iterdir()):
+        return
+    try:
+        written = json.loads((out / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise CourseError(f"{out}: is not empty, and no release made it; give a new or an empty folder") from None
+    for name, found in _hashes(out).items():
+        if written.get(name) != found:
+            raise CourseError(f"{out / name}: was changed or added since its release; move it, or give another folder")
+
+
+def _hashes(out: Path) -> dict[str, str]:
+    """The hash of each file that a release writes, but for the marker, and of what was put beside them."""
+    files = [path for folder in FOLDERS for path in (out / folder).rglob("*") if not path.is_dir()]
+    files += [path for folder in FOLDERS if (path := out / f"{folder}.zip").exists()]
+    return {path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
+
+
+def _verify_no_trace(student: Path, course: Official, secret: bytes | None, seeds: Mapping) -> int:
+    secrets = [seed for of_day in seeds.values() for seed in of_day.values()]
+    secrets += [secret.decode("utf-8", "replace"), secret.hex()] if secret else []
+    traces = find_traces(student, course, tuple(secrets))
+    if traces.faults:
+        raise CourseError(
+            f"not released, since answers could be read ({len(traces.faults)} places): {traces.faults[0]}"
+        )
+    return traces.shared
+
+
+def _write_bundle(folder: Path, days: list[int], seeds: Mapping, course: Official, progress) -> None:
+    (folder / "solutions").mkdir(parents=True)
+    for day in days:
+        path = course.path(day)
+        if seeds:
+            progress(f"executing the solutions of day {day} on the class's hidden inputs")
+            notebook = rebuild_hidden_outputs(course.notebook(day), day, seeds[day], course.folder)
+            text = build.dump(notebook)
+        else:
+            text = path.read_text(encoding="utf-8")
+        (folder / "solutions" / path.name).write_text(text, encoding="utf-8", newline="\n")
+    (folder / KEYS).write_text(json.dumps(seeds, indent=1) + "\n", encoding="utf-8")
+    from_what = "keys made of the class's secret" if seeds else "none are given, so they are those of the public course"
+    text = BUNDLE_README.read_text(encoding="utf-8")
+    text = text.replace("{days}", ", ".join(map(str, days))).replace("{keys}", from_what)
+    (folder / "README.md").write_text(text, encoding="utf-8")
+
+
+def rebuild_hidden_outputs(solution, day: int, seeds: Mapping[str, str], root: Path):
+    """A copy of a solution notebook with the results on the hidden inputs of these seeds, from an execution.
+
+    All else stays as it is. Raises CourseError when an answer of the course's own fails on them.
+    """
+    seeded = copy.deepcopy(solution)
+    for grade_id, check in checks_of(seeded).items():
+        check.source = with_seed(check.source, seeds.get(grade_id, ""))
+    try:
+        executed = execute(seeded, root)
+    except CellFailed as error:
+        raise CourseError(f"day {day}: on the hidden inputs of this secret {error}; give another secret") from None
+    rebuilt = copy.deepcopy(solution)
+    for cell, fresh in zip(rebuilt.cells, executed.cells, strict=True):
+        for output, again in zip(hidden_outputs(cell), hidden_outputs(fresh), strict=True):
+            output.data[MIME] = again.data[MIME]
+    return rebuilt
+
+
+def hidden_outputs(cell) -> list:
+    """The outputs of a cell that hold evidence on hidden inputs."""
+    return [out for out in cell.get("outputs", []) if out.get("data", {}).get(MIME, {}).get("hidden")]
+
+
+def _zip(folder: Path) -> None:
+    """A zip beside a folder, of the same bytes for the same files."""
+    with zipfile.ZipFile(folder.with_suffix(".zip"), "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            member = zipfile.ZipInfo(path.relative_to(folder.parent).as_posix(), _FIRST_DAY_OF_ZIP)
+            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
+            file.writestr(member, path.read_bytes())
+
+
+def _move_into_place(beside: Path, out: Path) -> None:
+    """Put a finished release in the place of the one before. The bundle is readable by its owner only."""
+    (beside / "grader").chmod(0o700)
+    (beside / "grader.zip").chmod(0o600)
+    (beside / MARKER).write_text(json.dumps(_hashes(beside), indent=1) + "\n", encoding="utf-8")
+    for folder in FOLDERS:
+        if (out / folder).exists():
+            shutil.rmtree(out / folder)
+        (beside / folder).replace(out / folder)
+        (beside / f"{folder}.zip").replace(out / f"{folder}.zip")
+    (beside / MARKER).replace(out / MARKER)

@@ -1,0 +1,63 @@
+"""Which rungs hold for each known mistake of a day, written down by `course build`.
+
+They spare the naming of a mistake most of its work: only mistakes that fail on the same rungs as an answer are run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from course_utils.files import write_whole
+
+Patterns = Mapping[str, Mapping[str, str]]  # by grade_id and the mistake's name, as `as_pattern` writes them
+
+
+def as_pattern(held: Sequence[bool]) -> str:
+    """Which rungs hold, as text: 1101."""
+    return "".join("01"[ok] for ok in held)
+
+
+def patterns_path(day: int) -> Path:
+    """Where the patterns of a day's mistakes are written down, beside its answers."""
+    return Path(__file__).with_name("answers") / f"day{day}.held.json"
+
+
+@cache
+def read_patterns(day: int) -> Patterns:
+    """What is written down of a day; nothing where that is old or was never done."""
+    return {} if patterns_are_old(day) else json.loads(patterns_path(day).read_text(encoding="utf-8"))["held"]
+
+
+def write_patterns(day: int, held: Patterns) -> None:
+    """Write down the patterns of a day."""
+    text = json.dumps({"of": _stamp(day), "held": held}, indent=1, ensure_ascii=False)
+    write_whole(patterns_path(day), f"{text}\n")
+    read_patterns.cache_clear()
+
+
+def patterns_are_old(day: int) -> bool:
+    """Whether a day's checks changed since its patterns were written down."""
+    path = patterns_path(day)
+    return not path.exists() or json.loads(path.read_text(encoding="utf-8"))["of"] != _stamp(day)
+
+
+def _stamp(day: int) -> str:
+    """A hash of what decides over a day's patterns: its inputs and answers, and the modules that these import beside
+    them, other days' among them."""
+    unread, read = [f"day{day}"], {}
+    while unread:
+        module = unread.pop()
+        for room in ("inputs", "answers"):
+            path = Path(__file__).with_name(room) / f"{module}.py"
+            read[module, room] = path.read_bytes() if path.exists() else b""
+        named = {each.decode() for room in ("inputs", "answers") for each in _BESIDE.findall(read[module, room])}
+        unread += [other for other in named if (other, "inputs") not in read]
+    return hashlib.sha256(b"".join(read[key] for key in sorted(read))).hexdigest()
+
+
+_BESIDE = re.compile(rb"^from \.+(?:inputs\.)?([a-z_]+\d*) import", re.MULTILINE)

@@ -1,0 +1,86 @@
+"""The course: where it lies, what its days are, and where the files of a day lie. Each is defined here alone.
+
+A day's notebooks have one name in all folders, `day1_attention_by_hand`: it begins with the day's number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
+SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # of what each is built from
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day of the course. doing: what one does in it, a sentence."""
+
+    number: int
+    title: str
+    doing: str
+
+    def notebook(self, folder: str, root: Path = ROOT) -> Path | None:
+        """The day's notebook in one of the course's folders; None where there is none, as in a planned day."""
+        return find_notebook(root / folder, self.number)
+
+
+DAYS = (
+    Day(
+        1,
+        "Attention by hand",
+        "Compute attention on three tokens with a pencil, then in plain Python, NumPy and PyTorch, and get the same "
+        "numbers each time.",
+    ),
+    Day(2, "Why √d_k", "Prove how far dot products spread, and see what large scores do to weights and gradients."),
+    Day(3, "Causal masking", "Hide the future from every token, and find where it leaks through."),
+    Day(
+        4,
+        "Multi-head",
+        "Build the layer with several heads, count what it costs, and switch heads off in a trained model.",
+    ),
+    Day(
+        5,
+        "The KV cache",
+        "Generate text without computing keys and values twice, and reckon what that costs in memory.",
+    ),
+    Day(
+        6,
+        "FlashAttention on GPU",
+        "Compute attention tile by tile without ever holding the whole matrix, up to the inner loop of a kernel.",
+    ),
+    Day(7, "Serving", "Answer many requests at once."),
+    Day(8, "Positions and variants", "Put order into attention, and meet its relatives."),
+    Day(9, "Capstone", "Put your own parts together into one model."),
+)
+NUMBERS = tuple(day.number for day in DAYS)
+_DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
+
+
+def day_of(name: str) -> int | None:
+    """The day that a file's name speaks of: day1_….ipynb is 1, and so are ada_day1.ipynb and Day 01.ipynb."""
+    found = _DAY.search(name)
+    return int(found[1]) if found else None
+
+
+def around_day(name: str) -> tuple[str, str] | None:
+    """What stands before and after the day in a file's name; None where it speaks of none."""
+    found = _DAY.search(name)
+    return (name[: found.start()], name[found.end() :]) if found else None
+
+
+def notebook_paths(folder: Path) -> Iterator[tuple[int, Path]]:
+    """The notebooks of days in a folder, each with the day's number, in order; a copy has the longer name."""
+    found = [(int(named[1]), path) for path in folder.glob("day*_*.ipynb") if (named := _NOTEBOOK.match(path.name))]
+    return iter(sorted(found, key=lambda each: (each[0], len(each[1].name), each[1].name)))
+
+
+def find_notebook(folder: Path, number: int) -> Path | None:
+    """The notebook of a day in a folder; of several the one with the shortest name."""
+    return next((path for day, path in notebook_paths(folder) if day == number), None)
+
+
+_NOTEBOOK = re.compile(r"day(\d+)_")

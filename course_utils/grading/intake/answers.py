@@ -1,0 +1,175 @@
+"""What a submission answers: the source of its answer cells, and nothing else of it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from course_utils.authoring.official import COURSE, Official, Question
+from course_utils.checks.cells import LARGEST_CELL, complete, definitions, plain
+from course_utils.checks.cells import defines as defines_names
+from course_utils.errors import Unreadable
+from course_utils.grading.intake.files import parse_notebook
+
+LARGEST_CODE = 400_000  # characters; the notebooks of this course have 30,000
+
+
+def read_answers(data: bytes, name: str, questions: list[Question], given: Collection[str] = ()) -> dict[str, str]:
+    """The answers of a submission by grade_id; an exercise without an answer, or with the stub, is left out.
+
+    data: the file's bytes. name: what the file is called in errors. given: names that everybody's cells define.
+
+    A cell belongs to an exercise by its nbgrader grade_id or cell id; failing that, by the name it defines. Of several
+    the last one counts. What it uses from other cells of the notebook is put before it, by name; from a cell that
+    belongs to another exercise only the statements that define this answer are taken. Raises Unreadable, also for a
+    notebook with another day's exercises or none.
+    """
+    cells = _code_cells(parse_notebook(data, name), name)
+    _verify_day(name, cells, questions)
+    answers, known = {}, set(given)
+    for question in questions:
+        place, source = _answer_cell(question, cells, {each.grade_id for each in questions})
+        if source:
+            above, below = [c.source for c in cells[:place]], [c.source for c in cells[place + 1 :]]
+            answers[question.grade_id] = complete(source, [*reversed(above), *below], known).source
+        known |= set(question.names)
+    return answers
+
+
+def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> list[int]:
+    """The days whose exercises are in a notebook, of those whose questions are given.
+
+    Raises Unreadable for what is no notebook, and for one that has too much code.
+    """
+    cells, found = _code_cells(parse_notebook(data, name), name), []
+    for day, asked in questions.items():
+        with contextlib.suppress(Unreadable):
+            _verify_day(name, cells, asked)
+            found.append(day)
+    return found
+
+
+def _answer_cell(question: Question, cells: list[_CodeCell], known: set[str]) -> tuple[int, str]:
+    """The place of the cell that answers a question, and its source; an empty one if there is none."""
+    filled = [i for i, cell in enumerate(cells) if not _is_blank(cell.source, question)]
+    marked = [i for i in filled if question.grade_id in cells[i].ids]
+    defining = [i for i in filled if i not in marked and _defines(cells[i].source, question)]
+    own = [i for i in marked if defines_names(cells[i].source, question.names)]
+    for candidates in (own, [i for i in defining if not cells[i].ids & known]):
+        if candidates:
+            return candidates[-1], cells[candidates[-1]].source
+    lodged = [(i, definitions(cells[i].source, question.names)) for i in defining]  # in cells of other exercises
+    found = [(i, source) for i, source in lodged if source] or [(i, cells[i].source) for i in marked]
+    return found[-1] if found else (0, "")
+
+
+def _is_blank(source: str, question: Question) -> bool:
+    """Whether a cell is empty, is the stub, or defines the answer as the stub does."""
+    if same_code(source, question.stub) or same_code(source, ""):
+        return True
+    own, stub = definitions(source, question.names), definitions(question.stub, question.names)
+    return bool(own) and (same_code(own, stub) or _only_raises(own))
+
+
+def _only_raises(source: str) -> bool:
+    """Whether all that is defined is functions that raise NotImplementedError."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(
+        isinstance(node, ast.FunctionDef) and ast.unparse(node.body[-1]).startswith("raise NotImplementedError")
+        and all(isinstance(each, ast.Expr) for each in node.body[:-1])
+        for node in body
+    )  # fmt: skip
+
+
+def same_code(a: str, b: str) -> bool:
+    """Whether two cells are the same program, whatever their comments and spacing."""
+    return _program(a) == _program(b)
+
+
+@lru_cache(maxsize=512)
+def _program(source: str) -> str:
+    """A cell's program without comments and spacing; the cell itself where it is none."""
+    try:
+        return ast.dump(ast.parse(plain(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source.strip()
+
+
+@dataclass(frozen=True)
+class _CodeCell:
+    ids: frozenset[str]
+    answers: str | None  # the grade_id of an nbgrader answer cell
+    source: str
+
+
+def _code_cells(notebook: Mapping, name: str) -> list[_CodeCell]:
+    """The code cells of a notebook. Raises Unreadable when they are more code than anybody writes."""
+    found = []
+    for cell in notebook["cells"]:
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+            continue
+        source = cell.get("source", "")
+        if isinstance(source, list) and all(isinstance(line, str) for line in source):
+            source = "".join(source)
+        if not isinstance(source, str) or len(source) > LARGEST_CELL:
+            continue
+        metadata = cell.get("metadata")
+        nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
+        ids = frozenset(identity for identity in (cell.get("id"), grade_id) if isinstance(identity, str))
+        answers = grade_id if isinstance(grade_id, str) and nbgrader.get("solution") is True else None
+        found.append(_CodeCell(ids, answers, source))
+    if sum(len(cell.source) for cell in found) > LARGEST_CODE:
+        raise Unreadable(f"{name}: more than {LARGEST_CODE // 1000} kB of code")
+    return found
+
+
+def _verify_day(name: str, cells: list[_CodeCell], questions: list[Question]) -> None:
+    known = {question.grade_id for question in questions}
+    answered = {cell.answers for cell in cells if cell.answers}
+    foreign = answered - known
+    if len(foreign) > len(answered & known):
+        raise Unreadable(f"{name}: the exercises of another day ({', '.join(sorted(foreign)[:3])}, …)")
+    if not any(cell.ids & known or any(_may_define(cell.source, q) for q in questions) for cell in cells):
+        raise Unreadable(f"{name}: none of the day's exercises are in it ({', '.join(sorted(known)[:3])}, …)")
+
+
+def _defines(source: str, question: Question) -> bool:
+    if question.entries:
+        return all(name in source for name in question.names) and defines_names(source, question.names)
+    return _functions(source).issuperset(question.names)
+
+
+def _may_define(source: str, question: Question) -> bool:
+    """Whether a cell seems to define an answer, found without reading it as Python, as many files are looked at."""
+    return (_assigned if question.entries else _functions)(source).issuperset(question.names)
+
+
+_FUNCTION = re.compile(r"^(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)", re.MULTILINE)
+
+
+@lru_cache(maxsize=512)
+def _functions(source: str) -> frozenset[str]:
+    """The names that a cell defines at its left edge by def, class or lambda, found once for all questions."""
+    return frozenset(defined or named for defined, named in _FUNCTION.findall(source))
+
+
+@lru_cache(maxsize=512)
+def _assigned(source: str) -> frozenset[str]:
+    """The words of a cell that may be assigned to: those before a line's last equals sign."""
+    left = (line.rpartition("=")[0] for line in source.splitlines())
+    return frozenset(word for part in left for word in re.findall(r"\w+", part))
+
+
+def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
+    """The day whose exercises are in a notebook. Raises Unreadable when it holds none."""
+    if found := days_of(data, name, {day: official.questions(day) for day in official.days()}):
+        return found[0]
+    raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")

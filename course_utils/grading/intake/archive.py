@@ -1,0 +1,148 @@
+"""Zips from strangers: listed and read in memory, never extracted."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import stat
+import struct
+import unicodedata
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from course_utils.errors import Unreadable
+from course_utils.grading.intake.files import LARGEST_FILE, verify_size
+
+LARGEST_LIST = 16 * 2**20  # bytes of the list of members: about 100,000 of them
+MOST_FOLDERS = 20
+MOST_RATIO, UNSUSPICIOUS = 200, 16 * 2**20
+_PIECE = 2**16
+_BROKEN = (zipfile.BadZipFile, RuntimeError, EOFError, OSError, ValueError, OverflowError, struct.error, zlib.error)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file or folder in a zip. parts: its name by folders, without what could lead elsewhere. time: seconds.
+
+    problem: why it is not read, if it is not. astray: the problem is its name.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    time: float
+    folder: bool = False
+    problem: str = ""
+    astray: bool = False
+
+
+def list_members(source: Path | bytes, title: str, largest_list: int = LARGEST_LIST) -> list[Member]:
+    """What is in a zip, a file or its bytes, each name once. title: what the zip is called in errors.
+
+    Raises Unreadable for what is no zip, or one whose list of members has more bytes than `largest_list`.
+    """
+    with _opened(source, title, largest_list) as archive:
+        named = {_name(info): info for info in archive.infolist()}
+        times = Counter(_name(info) for info in archive.infolist())
+    return [_member(name, info, times[name]) for name, info in named.items()]
+
+
+def read_member(source: Path | bytes, name: str, title: str) -> bytes:
+    """The bytes of a file in a zip. Raises Unreadable, also for what `list_members` finds a problem with."""
+    with _opened(source, title) as archive:
+        found = [info for info in archive.infolist() if _name(info) == name]
+        if not found:
+            raise Unreadable(f"{title}: {name} is not in it")
+        if problem := _member(name, found[0], len(found)).problem:
+            raise Unreadable(f"{title}: {problem}")
+        pieces, size = [], 0
+        with archive.open(found[0]) as file:
+            while piece := file.read(_PIECE):
+                pieces.append(piece)
+                size += len(piece)
+                verify_size(name, size)
+        return b"".join(pieces)
+
+
+@contextlib.contextmanager
+def _opened(source: Path | bytes, title: str, largest_list: int = LARGEST_LIST) -> Iterator[zipfile.ZipFile]:
+    try:
+        if isinstance(source, Path) and not source.is_file():
+            raise Unreadable(f"{title}: {'not a file' if source.exists() else 'no such file'}")
+        file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+        with file, zipfile.ZipFile(_Bounded(file, largest_list)) as archive:
+            yield archive
+    except _BROKEN as error:
+        raise Unreadable(f"{title}: not a zip, or a broken one ({str(error)[:80]})") from None
+
+
+class _Bounded:
+    """A file that gives no more at once than the list of members may hold: zipfile reads that list in one piece."""
+
+    def __init__(self, file: BinaryIO, largest: int):
+        self._file, self._largest = file, largest
+
+    def read(self, size: int = -1) -> bytes:
+        if size > self._largest:
+            raise zipfile.BadZipFile("too many members")
+        return self._file.read(self._largest if size < 0 else size)
+
+    def __getattr__(self, name: str):
+        return getattr(self._file, name)
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    """A member's name. One that is not flagged as UTF-8 may be all the same: zipfile takes it for code page 437."""
+    name = info.orig_filename if "\0" in info.orig_filename else info.filename
+    if not info.flag_bits & 0x800 and not name.isascii():
+        with contextlib.suppress(UnicodeError):
+            return name.encode("cp437").decode("utf-8")
+    return name
+
+
+def _member(name: str, info: zipfile.ZipInfo, times: int) -> Member:
+    parts = tuple(part for part in re.split(r"[\\/]", name) if part not in ("", ".", ".."))
+    astray = _astray(name, parts)
+    problem = astray or _problem(name, info, times)
+    if len(parts) > MOST_FOLDERS:
+        parts = (parts[0], parts[-1])
+    try:
+        time = datetime(*info.date_time).timestamp()
+    except (ValueError, OverflowError, OSError):
+        time = 0.0
+    return Member(name, parts, time, name.endswith("/"), problem, bool(astray))
+
+
+def _astray(name: str, parts: tuple[str, ...]) -> str:
+    """What is wrong with a member's name, if anything."""
+    shown = name[:80]
+    if name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in re.split(r"[\\/]", name):
+        return f"{shown} would lead out of the zip"
+    if "\\" in name:
+        return f"{shown} has a backslash in its name"
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        return f"{shown} has a control character in its name"
+    return f"{shown} lies more than {MOST_FOLDERS} folders deep" if len(parts) > MOST_FOLDERS else ""
+
+
+def _problem(name: str, info: zipfile.ZipInfo, times: int) -> str:
+    """Why a member with a decent name is not read, if it is not."""
+    if times > 1:
+        return f"{name} is in it {times} times"
+    if info.flag_bits & 0x1:
+        return f"{name} is encrypted; hand it in without a password"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return f"{name} is compressed in an unusual way; make an ordinary zip"
+    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+        return f"{name} is a symbolic link or another special file"
+    if info.file_size > LARGEST_FILE:
+        return f"{name}: {info.file_size / 2**20:.0f} MiB, more than the {LARGEST_FILE >> 20} allowed"
+    if info.file_size > max(UNSUSPICIOUS, MOST_RATIO * info.compress_size):
+        return f"{name} is {info.file_size / max(1, info.compress_size):.0f} times as large unpacked: a zip bomb"
+    return ""

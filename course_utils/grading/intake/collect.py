@@ -1,0 +1,336 @@
+"""Find the submissions in what a teacher has: notebooks, folders, and the downloads of nbgrader, Moodle and Canvas."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from course_utils.authoring.official import COURSE
+from course_utils.errors import CourseError, Unreadable, one_line
+from course_utils.grading.intake.answers import day_in_cells, days_of
+from course_utils.grading.intake.archive import read_member
+from course_utils.grading.intake.files import read_file
+from course_utils.grading.intake.names import Named, known_day, read_name, safe_name, without_day
+from course_utils.grading.intake.nodes import (
+    MOST_FILES,
+    Node,
+    children_of,
+    files_of,
+    is_notebook,
+    is_zip,
+    open_node,
+    student_zip,
+)
+
+MOST_NOTEBOOKS = 60  # of one student
+READ_ANEW = 5 * 2**20  # bytes that a zip inside a zip counts for, since all of it is read for each notebook
+MOST_READ = 100 * 2**20  # bytes of one student's notebooks that are read to tell them apart
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One notebook of one student. Nothing of it is held here.
+
+    day: as its place tells, None when only its cells can. member: its name inside the zip at `path`, if it lies in one.
+    inner: its name inside the zip that `member` is, if it is one. lms_id: Moodle's participant number or Canvas's user
+    id. problem: why it cannot be read, where that is known already.
+    """
+
+    student: str
+    path: Path
+    day: int | None = None
+    member: str = ""
+    inner: str = ""
+    lms_id: str = ""
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file's own name, without folders."""
+        return PurePosixPath(self.inner or self.member).name or self.path.name
+
+    def read(self) -> bytes:
+        """The bytes of the notebook. Raises Unreadable."""
+        if self.problem:
+            raise Unreadable(self.problem)
+        if not self.member:
+            return read_file(self.path)
+        data = read_member(self.path, self.member, self.path.name)
+        return read_member(data, self.inner, PurePosixPath(self.member).name) if self.inner else data
+
+
+class Found(list[Submission]):
+    """The submissions, by student and day. notes: what was left out and why, a line each."""
+
+    def __init__(self, submissions: Iterable[Submission], notes: Iterable[str]):
+        super().__init__(submissions)
+        self.notes = [one_line(note) for note in notes]
+
+
+def collect(paths: list[Path], day: int | None = None, on_student: Callable[[str], None] = lambda name: None) -> Found:
+    """The submissions in notebooks, folders and zips: one a student and day, the newest of those that can be read.
+
+    day: the day they belong to; other days' notebooks are left out where a student has one of that day. on_student:
+    called with each student's name before their notebooks are looked into.
+
+    Folders and zips may hold nbgrader's `student/assignment/notebook`, `student.ipynb`, what Moodle and Canvas give as
+    all submissions of an assignment, and any of these below a folder for each day. Whatever of a student cannot be read
+    is a submission that says so. Nothing is written, and links inside folders are not followed.
+    """
+    finder = _Finder()
+    loose = [path for path in paths if not path.is_dir() and not is_zip(path.name)]
+    for path in paths:
+        if path not in loose:
+            finder.add_class(open_node(path))
+    finder.add_loose(list(dict.fromkeys(loose)))
+    return finder.finish(day, on_student)
+
+
+# Names --------------------------------------------------------------------------------------------------------------
+
+
+# Finding ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Candidate:
+    """A notebook that may count. student: the name as it was written. scope: where one id is one person.
+
+    doubtful: its folder and its name tell different days; `day` is the folder's.
+    """
+
+    student: str
+    lms_id: str
+    scope: int
+    day: int | None
+    doubtful: bool
+    order: tuple
+    node: Node
+
+    def submission(self, student: str = "", day: int | None = None) -> Submission:
+        node = self.node
+        return Submission(student, node.path, day, node.member, node.inner, self.lms_id, node.problem)
+
+    def where(self) -> str:
+        node = self.node
+        return node.inner or node.member or f"{node.path.parent.name}/{node.path.name}"
+
+
+class _Finder:
+    """Goes through what the teacher named, then settles who is who and which of several notebooks counts."""
+
+    def __init__(self):
+        self.candidates: list[_Candidate] = []
+        self.notes: list[str] = []
+        self._classes = 0
+
+    def add_class(self, root: Node, hint: int | None = None) -> None:
+        """A folder or zip with the work of a class, or of one student."""
+        self._classes += 1
+        scope, strangers = self._classes, []
+        try:
+            children = _below_wrappers(root)
+        except Unreadable as why:
+            return self._add(Named(root.name, ""), replace(root, problem=str(why)), hint, scope)
+        for child in children:
+            folder = child.children is not None
+            named = read_name(child.name, folder)
+            if named.student is None and (folder or (is_zip(child.name) and not child.member and not child.problem)):
+                self.add_class(child if folder else open_node(child.path), hint or known_day(child.name))
+            elif is_notebook(child.name) and not folder:
+                self._add(named if named.student is not None else replace(named, student=root.name), child, hint, scope)
+            elif folder or is_zip(child.name) or named.lms_id or (child.problem and not child.member):
+                self._add_student(named, child, hint, scope)
+            else:
+                strangers.append(child.name)
+        if strangers:
+            self.notes.append(f"{root.name}: {len(strangers)} files are no notebooks ({_few(strangers)})")
+
+    def add_loose(self, paths: list[Path]) -> None:
+        """Notebooks that the teacher named one by one. Links are followed."""
+        names = Counter(path.name for path in paths)
+        for path in paths:
+            named, hint = read_name(path.name), None
+            if names[path.name] > 1:
+                among = Path(os.path.commonpath([p.absolute().parent for p in paths if p.name == path.name]))
+                folders = path.absolute().parent.relative_to(among).parts
+                hint = next((known_day(folder) for folder in folders if known_day(folder)), None)
+                student = without_day(folders[0]) if folders else ""
+                named = replace(named, student=student or among.name)
+            elif not named.lms_id and not named.local:
+                named = replace(named, student=path.stem)
+            self._add(named, Node(path.name, path), hint, 0)
+
+    def _add_student(self, named: Named, child: Node, hint: int | None, scope: int) -> None:
+        """A folder, zip or file that is all one student's."""
+        named = replace(named, student=child.name) if named.student is None else named
+        try:
+            found = _notebooks_in(child)
+        except Unreadable as why:
+            found = [(replace(child, problem=str(why), children=None), ())]
+        for file, folders in found:
+            told = hint or known_day(named.file) or next(filter(None, map(known_day, folders)), None)
+            self._add(replace(named, file=file.name) if file.name != child.name else named, file, told, scope)
+
+    def _add(self, named: Named, node: Node, hint: int | None, scope: int) -> None:
+        told = known_day(named.file)
+        student = unicodedata.normalize("NFC", named.student or "")
+        self.candidates.append(
+            _Candidate(
+                student,
+                named.lms_id,
+                scope if named.local else 0,
+                hint or told,
+                bool(hint and told and hint != told),
+                (named.order, node.time, node.inner or node.member or str(node.path)),
+                node,
+            )
+        )
+
+    def finish(self, day: int | None, on_student: Callable[[str], None]) -> Found:
+        """The submissions, each student's name unique, one a student and day."""
+        self._disown_shared_ids()
+        students = defaultdict(list)
+        for candidate, name in zip(self.candidates, _unique_names(self.candidates), strict=True):
+            students[name].append(candidate)
+        submissions = []
+        for student in sorted(students, key=lambda name: (name.casefold(), name)):
+            on_student(student)
+            counted = _counting(students[student], day)
+            submissions += [each.submission(student, told) for told, each in counted]
+            self.notes += [
+                f"{student}: {each.node.problem or each.where()} is left out: {_why_not(counted)}"
+                for each in students[student]
+                if not any(each is other for _, other in counted)
+            ]
+        return Found(submissions, self.notes)
+
+    def _disown_shared_ids(self) -> None:
+        """A number under two names is nobody's: else a student could hand in under another's."""
+        names = defaultdict(set)
+        for each in self.candidates:
+            names[each.scope, each.lms_id].add(each.student)
+        for (_, lms_id), claimed in names.items():
+            if lms_id and len(claimed) > 1:
+                self.notes.append(f"the number {lms_id} is that of {_few(sorted(claimed))}: enter their grades by hand")
+        for each in self.candidates:
+            if len(names[each.scope, each.lms_id]) > 1:
+                each.lms_id = ""
+
+
+def _below_wrappers(folder: Node) -> list[Node]:
+    """What is at the level of students: below `submitted`, or below a single folder that only wraps the others."""
+    children = children_of(folder)
+    folders = [child for child in children if child.children is not None]
+    for child in folders:
+        if child.name.lower() in ("submitted", "submissions"):
+            return _below_wrappers(child)
+    if len(children) == len(folders) == 1:
+        inner = [read_name(child.name, child.children is not None) for child in children_of(folders[0])]
+        if folders[0].name == folder.name or any(each.local or each.lms_id for each in inner):
+            return _below_wrappers(replace(folders[0], name=folder.name))
+    return [child for child in children if child.children is None or child.name not in ("source", "autograded")]
+
+
+def _notebooks_in(node: Node) -> list[tuple[Node, tuple[str, ...]]]:
+    """All notebooks of a student, and what cannot be read, each with the folders it lies in. Raises Unreadable."""
+    files, found, others = iter([(node, ())]), [], []
+    if node.children is not None or is_zip(node.name):
+        files = files_of(node if node.children else student_zip(node), zipped=node.children is None)
+    for number, (file, folders) in enumerate(files):
+        if file.children is None and (
+            is_notebook(file.name) or (file.problem and (not file.member or is_zip(file.name)))
+        ):
+            found.append((file, folders))
+        elif file.children is None:
+            others.append(file.name)
+        if number >= MOST_FILES or len(found) > MOST_NOTEBOOKS:
+            raise Unreadable(f"{node.name}: more than {MOST_NOTEBOOKS} notebooks, or {MOST_FILES} files")
+    if not found and others == [node.name]:
+        raise Unreadable(f"{node.name}: not a notebook")
+    if not found:
+        raise Unreadable(f"{node.name}: no notebook in it{', only ' if others else ''}{_few(others)}")
+    named = [read_name(name) for file, folders in found for name in (*folders, file.name)]
+    if len({(each.student, each.lms_id) for each in named if each.lms_id}) > 1:
+        raise Unreadable(f"{node.name}: the work of several students; give it to course grade by itself")
+    return found
+
+
+def _unique_names(candidates: list[_Candidate]) -> list[str]:
+    """A student's name for each candidate: with the number where one name has several, different on every system."""
+    ids = defaultdict(set)
+    for each in candidates:
+        ids[each.student, each.scope].add(each.lms_id)
+    several = {student for (student, _), found in ids.items() if len(found) > 1}
+    people = [(each.student, each.lms_id if each.student in several else "") for each in candidates]
+    names, taken = {}, set()
+    for student, lms_id in sorted(set(people)):
+        plain = one_line(student, 100) or "unnamed"
+        name = plain = f"{plain} ({lms_id})" if lms_id else plain
+        number = 1
+        while safe_name(name).casefold() in taken:
+            number += 1
+            name = f"{plain} #{number}"
+        taken.add(safe_name(name).casefold())
+        names[student, lms_id] = name
+    return [names[person] for person in people]
+
+
+def _counting(mine: list[_Candidate], day: int | None) -> list[tuple[int | None, _Candidate]]:
+    """The notebooks of one student that count, by day: the newest that has the day's exercises in it."""
+    mine = sorted(mine, key=lambda each: each.order, reverse=True)
+    readable = [each for each in mine if not each.node.problem]
+    reader, days = _Reader(), defaultdict(list)
+    for each in readable:
+        if day is None and (each.doubtful or (each.day is None and len(readable) > 1)):
+            days[reader.day(each) or each.day].append(each)
+        else:
+            days[each.day].append(each)
+    if day is not None and readable:
+        days = {day: [e for e in readable if e.doubtful or e.day in (None, day)] or readable}
+    elif len(days) > 1:
+        days.pop(None, None)  # nothing of the course
+    counted = {told: next((e for e in of if len(of) == 1 or reader.holds(e, told)), of[0]) for told, of in days.items()}
+    for each in mine:
+        told = each.day if day is None else day
+        if each.node.problem and (told is not None or not counted):
+            counted.setdefault(told, each)
+    return sorted(counted.items(), key=lambda item: item[0] or 0)
+
+
+def _why_not(counted: list[tuple[int | None, _Candidate]]) -> str:
+    return "what counts is " + ", ".join(f"{each.where()}{f' (day {told})' if told else ''}" for told, each in counted)
+
+
+class _Reader:
+    """Looks into the notebooks of one student, up to so many bytes."""
+
+    def __init__(self):
+        self._left = MOST_READ
+
+    def day(self, candidate: _Candidate) -> int | None:
+        with contextlib.suppress(Unreadable):
+            return day_in_cells(self._read(candidate), candidate.node.name)
+        return None
+
+    def holds(self, candidate: _Candidate, day: int | None) -> bool:
+        """Whether a notebook has exercises of that day."""
+        with contextlib.suppress(Unreadable, CourseError):
+            return bool(days_of(self._read(candidate), candidate.node.name, {day: COURSE.questions(day)}))
+        return False
+
+    def _read(self, candidate: _Candidate) -> bytes:
+        if self._left <= 0:
+            raise Unreadable("enough was read")
+        data = candidate.submission().read()
+        self._left -= len(data) + (READ_ANEW if candidate.node.inner else 0)
+        return data
+
+
+def _few(names: list[str]) -> str:
+    return one_line(", ".join(name[:60] for name in names[:3])) + (", …" if len(names) > 3 else "")

@@ -1,0 +1,133 @@
+"""Grades in the forms that GitHub reads: annotations of a workflow run, and the results of its classrooms.
+
+    python -m course_utils.grading.github annotations|autograding|classroom50 grades/grades.json
+
+All that comes from a student is made one line, and escaped where a line could be taken for a command of the workflow.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from course_utils.errors import CourseError, one_line
+
+
+def annotations(grades: Mapping) -> list[str]:
+    """Workflow commands that show, on the run's page, each exercise that lost points; at most ten, as GitHub does."""
+    lost = [part for part in _parts(grades) if not part.passed]
+    return [f"::warning title={_property(part.title)}::{_data(part.message)}" for part in lost[:10]]
+
+
+def autograding_result(grades: Mapping) -> dict:
+    """What the action autograding-grading-reporter takes: the course's points, and a test for each exercise."""
+    parts = _parts(grades)
+    return {
+        "version": 1,
+        "status": _status(bool(parts) and all(part.passed for part in parts)),
+        "max_score": sum(part.full for part in parts),
+        "tests": [
+            {"name": part.title, "status": _status(part.passed), "score": part.score, "message": part.message}
+            for part in parts
+        ],
+    }
+
+
+def classroom50_result(grades: Mapping, about: Mapping[str, str]) -> dict:
+    """What Classroom 50 reads as result.json (classroom50/result/v1). about: the variables that its runner sets.
+
+    It keeps whole points only, so the points of an exercise that is right in part are rounded down.
+    Raises CourseError when a variable is missing.
+    """
+    missing = [name for name in CLASSROOM50 if not about.get(name)]
+    if missing:
+        raise CourseError(f"{', '.join(missing)} not set: run this where Classroom 50's runner sets them")
+    tests = [
+        {
+            "test-name": part.title,
+            "passed": part.passed,
+            "score": math.floor(part.score),
+            "max-score": math.ceil(part.full),
+            "message": part.message,
+        }
+        for part in _parts(grades)
+    ]
+    named = {CLASSROOM50[name]: about[name] for name in CLASSROOM50}
+    return {
+        "schema": "classroom50/result/v1",
+        **named,
+        "review": about.get("REVIEW_URL") or about["COMMIT_URL"],
+        "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "score": sum(test["score"] for test in tests),
+        "max-score": sum(test["max-score"] for test in tests),
+        "tests": tests,
+    }
+
+
+CLASSROOM50 = {
+    "CLASSROOM": "classroom",
+    "ASSIGNMENT": "assignment",
+    "SUBMISSION_TAG": "submission",
+    "COMMIT_URL": "commit",
+    "RELEASE_URL": "release",
+}
+
+
+def main(arguments: list[str]) -> str:
+    """What `python -m course_utils.grading.github` prints. Raises CourseError for anything but a file of grades."""
+    if len(arguments) != 2 or arguments[0] not in FORMS:
+        raise CourseError(f"usage: python -m course_utils.grading.github {'|'.join(FORMS)} grades.json")
+    form, path = arguments
+    try:
+        grades = json.loads(Path(path).read_text(encoding="utf-8"))
+        return FORMS[form](grades)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CourseError(f"{path}: no grades.json of the course ({one_line(str(error))})") from None
+
+
+FORMS = {
+    "annotations": lambda grades: "\n".join(annotations(grades)),
+    "autograding": lambda grades: base64.b64encode(json.dumps(autograding_result(grades)).encode()).decode(),
+    "classroom50": lambda grades: json.dumps(classroom50_result(grades, os.environ), indent=2),
+}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """An exercise, or a submission that has none because it could not be read."""
+
+    title: str
+    message: str
+    score: float
+    full: float
+    passed: bool
+
+
+def _parts(grades: Mapping) -> list[_Part]:
+    found = []
+    for submission in grades["submissions"]:
+        whole = {**submission, "id": submission["notebook"]}
+        for each in submission["exercises"] or [whole]:
+            title = f"day {submission['day']}, {each['id']}" if submission["exercises"] else each["id"]
+            message = "" if each["status"] == "passed" else one_line(each.get("message") or each["status"])
+            shown = [text.replace("::", ": :") for text in (one_line(title), message)]
+            found.append(_Part(*shown, each["score"], each["max_score"], each["status"] == "passed"))
+    return found
+
+
+def _status(passed: bool) -> str:
+    return "pass" if passed else "fail"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,356 @@
+"""Grades in the forms that Canvas and Moodle import.
+
+Canvas finds a student by the number in the column ID, then by SIS ids, then by the exact name; it takes a header
+`Student, ID, SIS User ID, SIS Login ID, Section`, and a row `Points Possible`. An assignment in a gradebook that it
+exported has its number in brackets after its name. (Source: lib/gradebook_importer.rb and gradebook_exporter.rb of
+instructure/canvas-lms.)
+
+Moodle has two forms. The grading worksheet of one assignment is matched by the number in `Participant 1234`, and needs
+the columns Identifier, Grade and Last modified (grade); an empty grade is passed over. (Source: importgradeslib.php of
+mod/assign/feedback/offline.) The gradebook import is matched by a column that the teacher chooses: user name, ID
+number, email address or user id; there "-" is no grade, while an empty cell would become a zero in a new column.
+(Source: grade/import/csv/classes/load_data.php, and docs.moodle.org, "Grade import".)
+
+A submission that could not be read, or not be graded through no fault of its own, has no grade here rather than a zero:
+a zero would count, and nobody would ask again. The class summary lists such submissions.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_utils.authoring.official import COURSE, Official
+from course_utils.errors import CourseError, one_line
+from course_utils.grading.reports.tasks import day_title, tasks
+from course_utils.grading.results import Graded, ungraded
+
+CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+POINTS_POSSIBLE = "Points Possible"
+MOODLE = (
+    "Identifier",
+    "Full name",
+    "Email address",
+    "Status",
+    "Grade",
+    "Maximum Grade",
+    "Grade can be changed",
+    "Last modified (submission)",
+    "Last modified (grade)",
+    "Feedback comments",
+)
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
+LARGEST_GRADEBOOK = 50 * 2**20
+
+
+@dataclass(frozen=True)
+class Person:
+    """A student with their submissions by day. lms_id: as the submissions' names tell, "" where they differ."""
+
+    student: str
+    lms_id: str
+    days: Mapping[int, Graded]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A teacher's file, filled in. text: to be written as it is. unmatched: students who have no row of their own in
+    it, or share one. notes: what else a teacher should know, a sentence each."""
+
+    text: str
+    matched: int
+    unmatched: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
+    """A new Canvas gradebook: a row a student, a column a day.
+
+    An empty cell clears a grade that Canvas has, so where there may be some, use `fill_gradebook` on its export.
+    """
+    days = _days(graded)
+    rows = [
+        [*CANVAS, *(day_title(official, day) for day in days)],
+        [f"    {POINTS_POSSIBLE}", *[""] * 4, *(f"{_full(graded, day):g}" for day in days)],
+    ]
+    for person in people(graded):
+        scores = [_points(person.days.get(day)) for day in days]
+        rows.append([_canvas_name(text_cell(person.student)), text_cell(person.lms_id), "", "", "", *scores])
+    return write_csv(rows)
+
+
+def moodle_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
+    """A file for Moodle's gradebook import: a row a student, a column a day.
+
+    For classes whose students are called by user name, ID number or email address: Moodle asks which of them it is.
+    """
+    days = _days(graded)
+    rows = [["Student", *(day_title(official, day) for day in days)]]
+    rows += [
+        [text_cell(person.student), *(_points(person.days.get(day)) or "-" for day in days)]
+        for person in people(graded)
+    ]
+    return write_csv(rows)
+
+
+def moodle_worksheet(graded: Sequence[Graded], day: int, official: Official = COURSE) -> str:
+    """The grading worksheet of one Moodle assignment, with a comment for each student.
+
+    The assignment's maximum grade must be the day's points; `fill_gradebook` takes any.
+    """
+    rows: list[Sequence[str]] = [MOODLE]
+    for person in people([each for each in graded if each.day == day]):
+        one = person.days[day]
+        who = f"Participant {person.lms_id}" if person.lms_id else ""
+        grades = [_points(one), f"{one.max_score:g}", "Yes"]
+        rows.append([who, text_cell(person.student), "", "", *grades, "-", "-", comment(one, official)])
+    return write_csv(rows)
+
+
+def worksheets(graded: Sequence[Graded], official: Official = COURSE) -> dict[str, str]:
+    """A Moodle worksheet by file name for each day that has submissions with a participant's number."""
+    days = sorted({each.day for each in graded if each.day is not None and each.lms_id})
+    return {f"moodle_day{day}.csv": moodle_worksheet(graded, day, official) for day in days}
+
+
+def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official = COURSE) -> Filled:
+    """Fill in a file that a teacher exported: a Canvas gradebook, or the Moodle worksheet of one day.
+
+    All its rows and columns stay. A grade is only set, never cleared, and is scaled to the points that the teacher gave
+    the assignment. In a Canvas gradebook the columns of missing days are added at the end. Raises CourseError.
+    """
+    text, mark = _read(exported)
+    try:
+        delimiter = max(",;", key=lambda sign: len(next(csv.reader(text.splitlines()[:1], delimiter=sign), ())))
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if any(row)]
+    except csv.Error as error:
+        raise CourseError(f"{exported}: not a CSV file ({error}); export it again") from None
+    header = rows[0] if rows else []
+    if header[:2] == ["Student", "ID"] and "Section" in header:
+        fill = _fill_canvas
+    elif {"Identifier", "Grade", "Last modified (grade)"} <= set(header):
+        fill = _fill_moodle
+    else:
+        raise CourseError(
+            f"{exported}: neither a Canvas gradebook (its columns begin with Student, ID) nor a Moodle grading"
+            " worksheet in English (Identifier, Grade, Last modified (grade)); export one of these"
+        )
+    width = max(map(len, rows))
+    rows = [row + [""] * (width - len(row)) for row in rows]
+    matched, unmatched, notes = fill(exported, rows, graded, official)
+    return Filled(mark + write_csv(rows, delimiter), matched, tuple(unmatched), tuple(notes))
+
+
+def people(graded: Iterable[Graded]) -> list[Person]:
+    """The submissions by student, in order. Of several of one student and day the last counts.
+
+    Students of one name stay apart where they handed in the same day under different numbers.
+    """
+    by_name: dict[str, dict[int | None, dict[str, Graded]]] = defaultdict(lambda: defaultdict(dict))
+    for each in graded:
+        by_name[each.student][each.day][each.lms_id] = each
+    found = []
+    for student, days in by_name.items():
+        numbers = {lms_id: None for of_day in days.values() for lms_id in of_day}
+        apart = any(len(of_day) > 1 for of_day in days.values())
+        for number in numbers if apart else [next(iter(numbers)) if len(numbers) == 1 else ""]:
+            own = {
+                day: one
+                for day, of_day in days.items()
+                for lms_id, one in of_day.items()
+                if day is not None and (not apart or lms_id == number)
+            }
+            found.append(Person(student, number, own))
+    return found
+
+
+def comment(graded: Graded, official: Official = COURSE) -> str:
+    """What Moodle shows a student beside the grade, as HTML: the exercises that did not pass, and why."""
+    if graded.status == "unreadable":
+        return text_cell(html.escape(graded.message))
+    known = tasks(official, graded.day)
+    lines = [
+        f"{known[each.id].title if each.id in known else each.id}: {each.score:g} of {each.max_score:g}. {each.message}"
+        for each in graded.exercises
+        if each.status != "passed"
+    ]
+    return "<br>".join(html.escape(one_line(line)) for line in lines)
+
+
+def text_cell(text: str) -> str:
+    """Text in one line that no spreadsheet takes for a formula: one that looks like it gets a quote before it.
+
+    No name that an LMS knows begins so, and a student with a number is matched by that.
+    """
+    said = one_line(text)
+    return f"'{said}" if said.startswith(FORMULA) else said
+
+
+def write_csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
+    """Rows as CSV. Every cell is quoted, so that none falls apart in a spreadsheet that splits at other signs."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
+    return text.getvalue()
+
+
+# Filling in ---------------------------------------------------------------------------------------------------------
+
+
+def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official):
+    header = rows[0]
+    place = {name: header.index(name) for name in CANVAS if name in header}
+    possible = next((r for r in rows[1:4] if r[0].strip() == POINTS_POSSIBLE and not r[place["ID"]].strip()), None)
+    if possible is None:
+        raise CourseError(f"{exported}: a Canvas gradebook without its row {POINTS_POSSIBLE}; export it again")
+    students = [row for row in rows[rows.index(possible) + 1 :] if any(cell.strip() for cell in row)]
+    logins = [place[name] for name in ("SIS User ID", "SIS Login ID") if name in place]
+    found, unmatched = _match(people(graded), students, [place["ID"]], [*logins, place["Student"]])
+    notes = []
+    for day in _days(graded):
+        column = _column_of(exported, header, possible, place["Section"], day, day_title(official, day))
+        full = _full(graded, day)
+        if column == len(header):
+            for row in rows:
+                row.append("")
+            header[column], possible[column] = day_title(official, day), f"{full:g}"
+        out_of = _number(possible[column]) or full
+        if out_of != full:
+            notes.append(f"{header[column]} is worth {out_of:g} points there and {full:g} here: grades were scaled.")
+        for person, row in found:
+            row[column] = _points(person.days.get(day), out_of) or row[column]
+    for row in students:
+        if row[place["ID"]].strip():  # Canvas then looks at no name
+            row[place["Student"]] = _canvas_name(_kept_name(row[place["Student"]]))
+    return len(found), unmatched, notes
+
+
+def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official):
+    days = _days(graded)
+    if len(days) > 1:
+        raise CourseError(f"{exported}: a Moodle worksheet is of one assignment; grade one day at a time for it")
+    header, students, notes = rows[0], rows[1:], set()
+    place = {name.casefold(): number for number, name in enumerate(header)}
+    names = [place[name] for name in ("email address", "id number", "full name") if name in place]
+    found, unmatched = _match(people(graded), students, [place["identifier"]], names)
+    for person, row in found:
+        for day, one in person.days.items():
+            out_of = _number(row[place["maximum grade"]]) if "maximum grade" in place else None
+            out_of = out_of or _full(graded, day)
+            if out_of != _full(graded, day):
+                notes.add(f"The assignment is worth {out_of:g} points and {_full(graded, day):g} here: scaled.")
+            row[place["grade"]] = _points(one, out_of) or row[place["grade"]]
+            if "feedback comments" in place:
+                row[place["feedback comments"]] = comment(one, official) or row[place["feedback comments"]]
+    for row in students:
+        if "full name" in place and row[place["identifier"]].strip():
+            row[place["full name"]] = _kept_name(row[place["full name"]])
+    return len(found), unmatched, sorted(notes)
+
+
+def _match(persons: list[Person], rows: list[list[str]], numbers: list[int], names: list[int]):
+    """Pairs of a person and their row, and the names of those who have none.
+
+    A person with a number is matched by it alone. One without is matched by the first of the columns in which exactly
+    one row holds their name. A row that two persons claim is given to neither.
+    """
+    by_number = {re.sub(r"\D", "", row[column]): row for column in numbers for row in rows}
+    by_name = [_rows_by_name(rows, column) for column in names]
+    claims: dict[int, list[tuple[Person, list[str]]]] = defaultdict(list)
+    unmatched = []
+    for person in persons:
+        named = (known.get(_plain_name(person.student), ()) for known in by_name)
+        by_name_alone = next((found[0] for found in named if len(found) == 1), None)
+        row = by_number.get(person.lms_id) if person.lms_id else by_name_alone
+        if row is None:
+            unmatched.append(person.student)
+        else:
+            claims[id(row)].append((person, row))
+    found = [claim[0] for claim in claims.values() if len(claim) == 1]
+    unmatched += [person.student for claim in claims.values() if len(claim) > 1 for person, _ in claim]
+    return found, unmatched
+
+
+def _rows_by_name(rows: list[list[str]], column: int) -> dict[str, list[list[str]]]:
+    """Rows by the name in a column; `Lovelace, Ada` is also Ada Lovelace."""
+    found = defaultdict(list)
+    for row in rows:
+        last, _, first = row[column].partition(",")
+        for name in {_plain_name(row[column]), _plain_name(f"{first} {last}")} - {""}:
+            found[name].append(row)
+    return found
+
+
+def _plain_name(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _column_of(exported: Path, header: list[str], possible: list[str], section: int, day: int, title: str) -> int:
+    """Where the grades of a day go in a Canvas gradebook; one past the end when it has no such column."""
+    named = {
+        number: re.sub(r"\s\(\d+\)\Z", "", name).strip().casefold()
+        for number, name in enumerate(header)
+        if number > section and "read only" not in possible[number]
+    }
+    exact = [number for number, name in named.items() if name == title.casefold()]
+    loose = [number for number, name in named.items() if re.match(rf"day\s*{day}\b", name)]
+    fitting = exact or loose
+    if len(fitting) > 1:
+        several = " and ".join(one_line(header[number], 80) for number in fitting)
+        raise CourseError(f"{exported}: {several} may both be day {day}; give one of them the name {title!r}")
+    return fitting[0] if fitting else len(header)
+
+
+def _read(path: Path) -> tuple[str, str]:
+    """The text of a CSV file, and the mark of byte order that it began with."""
+    try:
+        if path.stat().st_size > LARGEST_GRADEBOOK:
+            raise CourseError(f"{path}: larger than any gradebook ({LARGEST_GRADEBOOK >> 20} MiB)")
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise CourseError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise CourseError(f"{path}: not in UTF-8; export it again and do not save it from a spreadsheet") from None
+    return (text[1:], "\ufeff") if text.startswith("\ufeff") else (text, "")
+
+
+# Cells --------------------------------------------------------------------------------------------------------------
+
+
+def _days(graded: Iterable[Graded]) -> list[int]:
+    return sorted({each.day for each in graded if each.day is not None})
+
+
+def _full(graded: Iterable[Graded], day: int) -> float:
+    return max(each.max_score for each in graded if each.day == day)
+
+
+def _points(graded: Graded | None, out_of: float | None = None) -> str:
+    """The grade as an LMS takes it; empty when there is none."""
+    if graded is None or ungraded(graded) or not graded.max_score:
+        return ""
+    scale = 1.0 if out_of is None else out_of / graded.max_score
+    return f"{round(graded.score * scale, 2):g}"
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell.strip().replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _canvas_name(name: str) -> str:
+    """A name that Canvas does not take for its row of points, which it knows by these two words."""
+    return name.replace(POINTS_POSSIBLE, POINTS_POSSIBLE.replace(" ", "\u00a0"))
+
+
+def _kept_name(name: str) -> str:
+    """A name in a teacher's file as it was, unless it looks like a formula."""
+    return f"'{name}" if name.lstrip().startswith(FORMULA) else name

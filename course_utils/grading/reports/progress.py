@@ -1,0 +1,157 @@
+"""A learner's progress: noted when the notebooks in exercises/ are graded, and shown as a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from course_utils.course import NUMBERS
+from course_utils.errors import CourseError
+from course_utils.files import write_whole
+from course_utils.grading.reports.feedback import feedback_place
+from course_utils.grading.reports.report import untouched
+from course_utils.grading.results import Graded, ungraded
+from course_utils.progress import RECORD, DayProgress, Progress, digest, notebook_name, read_progress, read_record
+
+
+def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
+    """The learner's own exercises among notebooks that are about to be graded into a folder.
+
+    They lie in exercises/ beside that folder and have the names that the course gave them; what else is graded is
+    nobody's progress. Gives name -> digest of the answers in it. Call it before grading, so that an answer written
+    meanwhile counts as changed.
+    """
+    paths, root = list(paths), folder.absolute().parent.resolve()
+    given = {f"{name}.ipynb" for number in NUMBERS if (name := notebook_name(root, number))}
+    times = Counter(path.name for path in paths)
+    own = [path for path in paths if path.absolute().parent.resolve() == root / "exercises"]
+    return {path.name: digest(path) for path in own if path.name in given and times[path.name] == 1}
+
+
+def is_alone(paths: Iterable[Path], folder: Path) -> bool:
+    """Whether notebooks that are graded into a folder are one learner's and no class's.
+
+    They are the learner's own exercises, one notebook a day; JupyterLab's copies of them may lie there too.
+    """
+    paths = list(paths)
+    own = {Path(name).stem for name in own_exercises(paths, folder)}
+    home = folder.absolute().parent.resolve() / "exercises"
+    return bool(own) and all(
+        path.absolute().parent.resolve() == home and re.sub(r"-Copy\d+$", "", path.stem) in own for path in paths
+    )
+
+
+def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path) -> str:
+    """Put the results of the learner's own exercises into the folder's progress.json; other days stay as they are.
+
+    own: from `own_exercises`. Of an exercise the last result counts. A notebook that could not be read, or
+    that the machine failed to grade, changes nothing. Gives a sentence for the learner when the file there was damaged
+    and was put aside, else an empty string.
+    """
+    new = {str(each.day): _record(each, own[each.notebook]) for each in graded if _counts(each, own)}
+    if not new:
+        return ""
+    path, said = folder / RECORD, ""
+    try:
+        days = read_record(path)
+    except ValueError as error:
+        days, said = {}, f"{path} {error}; it is kept as {_put_aside(path).name}, and a new one was started"
+    record = {"schema": 1, "days": dict(sorted((days | new).items()))}
+    write_whole(path, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    return said
+
+
+def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> None:
+    """Print what one learner wants to know after grading: all points, what comes next, and the pages of feedback."""
+    progress = read_progress(folder.absolute().parent)
+    there = _together(progress)
+    console.print(
+        f"Together {there.score:g} of {there.points:g} points, {there.done} of {len(there.exercises)} exercises"
+    )
+    _print_next(progress, console)
+    begun = [each for each in graded if each.day is not None and each.exercises and not untouched(each)]
+    for each in sorted(begun, key=lambda each: each.day):
+        console.print(f"Feedback on day {each.day}: {folder / feedback_place(each)}", markup=False, soft_wrap=True)
+
+
+def show_progress(root: Path, console: Console) -> None:
+    """Print the table of days. Raises CourseError for a folder without exercises and for a damaged record."""
+    progress = read_progress(root)
+    if not any(day.exercises for day in progress.days):
+        raise CourseError(f"{root.resolve()}: no exercises in exercises/; run this in the course's folder")
+    console.print(_table(progress))
+    if progress.trouble:
+        raise CourseError(progress.trouble)
+    if progress.remark:
+        console.print(progress.remark, soft_wrap=True)
+    else:
+        _print_next(progress, console)
+
+
+def _print_next(progress: Progress, console: Console) -> None:
+    if progress.next is None:
+        console.print("Every exercise is done.")
+        return
+    day, exercise = progress.next
+    what = f"day {day.number}, {exercise.title} ({exercise.minutes} minutes)"
+    console.print(f"Next: {what}, in exercises/{day.name}.ipynb", markup=False, soft_wrap=True)
+
+
+def _counts(graded: Graded, own: Mapping[str, str]) -> bool:
+    return graded.notebook in own and graded.day in NUMBERS and not ungraded(graded)
+
+
+def _record(graded: Graded, answers: str) -> dict:
+    return {
+        "notebook": graded.notebook,
+        "answers": answers,
+        "graded": datetime.now(UTC).isoformat(timespec="seconds"),
+        "exercises": {
+            each.id: {"status": each.status, "score": each.score, "max_score": each.max_score}
+            for each in graded.exercises
+        },
+    }
+
+
+def _put_aside(path: Path) -> Path:
+    """Rename a damaged record to the first free name beside it."""
+    for number in count(1):
+        aside = path.with_name(f"{path.stem}-damaged-{number}{path.suffix}")
+        if not os.path.lexists(aside):
+            return path.rename(aside)
+
+
+def _table(progress: Progress) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_footer=True)
+    done, points, left, _ = _row(_together(progress))
+    table.add_column("day", justify="right", no_wrap=True)
+    table.add_column("", "together", no_wrap=True)
+    for name, footer in (("exercises", done), ("points", points), ("minutes\nleft", left)):
+        table.add_column(name, footer, justify="right", no_wrap=True)
+    table.add_column("last graded")
+    for day in progress.days:
+        cells = _row(day) if day.exercises else ("", "", "", "planned" if not day.name else "no exercises here")
+        table.add_row(f"{day.number}", day.title, *cells, style=None if day.exercises else "dim")
+    return table
+
+
+def _together(progress: Progress) -> DayProgress:
+    """All exercises of the course, as if they were of one day."""
+    return DayProgress(0, "", exercises=tuple(each for day in progress.days for each in day.exercises))
+
+
+def _row(day: DayProgress) -> tuple[str, str, str, str]:
+    when = day.graded.astimezone().strftime("%Y-%m-%d %H:%M") if day.graded else "never"
+    when += ", changed since" if day.changed else ""
+    done, points = f"{day.done} of {len(day.exercises)}", f"{day.score:g} of {day.points:g}"
+    return done, points, f"{day.minutes_left}", when

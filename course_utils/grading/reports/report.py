@@ -1,0 +1,361 @@
+"""Grades as files: JSON for programs, CSV for gradebooks, JUnit for CI, Markdown and a terminal table for people."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from course_utils.authoring.official import COURSE, Official
+from course_utils.checks.exercise import all_exercises
+from course_utils.errors import CourseError, one_line
+from course_utils.files import write_whole
+from course_utils.grading.reports.feedback import feedback_place
+from course_utils.grading.reports.gradebook import (
+    Filled,
+    canvas_csv,
+    fill_gradebook,
+    moodle_csv,
+    text_cell,
+    worksheets,
+    write_csv,
+)
+from course_utils.grading.reports.tasks import day_title, tasks
+from course_utils.grading.results import Graded, ungraded
+
+LARGEST_SUMMARY = 900_000  # bytes; GitHub drops a job summary of more than 1 MiB
+HARDEST = 10
+BINS = 10
+WATCHED = ("unreadable", "timeout", "killed", "forbidden")
+
+
+def write_reports(
+    graded: Sequence[Graded],
+    folder: Path,
+    *,
+    notes: Sequence[str] = (),
+    official: Official = COURSE,
+    alone: bool = False,
+) -> None:
+    """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
+
+    notes: lines for the summary of a class, such as how it was confined. alone: all of it is one learner's own, who
+    gets a summary of the days and nothing for Canvas and Moodle. Raises as `open_folder`.
+    """
+    open_folder(folder)
+    reports = {"grades.json": as_json(graded), "grades.csv": as_csv(graded), "junit.xml": as_junit(graded)}
+    if alone:
+        reports["summary.md"] = own_summary(graded, official)
+    else:
+        reports["summary.md"] = as_markdown(graded, notes, official)
+        reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official)}
+        reports |= worksheets(graded, official)
+    for name, text in reports.items():
+        write_whole(folder / name, text)
+
+
+def write_gradebook(exported: Path, graded: Sequence[Graded], folder: Path, *, official: Official = COURSE) -> Filled:
+    """Write gradebook.csv, a teacher's exported gradebook filled in; see `fill_gradebook`. Raises CourseError."""
+    filled = fill_gradebook(exported, graded, official)
+    open_folder(folder)
+    write_whole(folder / "gradebook.csv", filled.text)
+    return filled
+
+
+def open_folder(folder: Path) -> None:
+    """Make a folder for reports, if need be. Raises CourseError when nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CourseError(f"{folder}: no reports can be written there ({error.strerror})") from None
+
+
+def as_json(graded: Sequence[Graded]) -> str:
+    """Schema 1: {"schema", "day", "submissions": [{"student", "notebook", "day", "status", …, "exercises"}]}.
+
+    The day at the top is that of all submissions, null where they are of several.
+    """
+    days = {submission.day for submission in graded}
+    day = days.pop() if len(days) == 1 else None
+    record = {"schema": 1, "day": day, "submissions": [submission.as_record() for submission in graded]}
+    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_csv(graded: Sequence[Graded]) -> str:
+    """A line a submission: student, notebook, day, status, score, max_score, then the points of each exercise.
+
+    Where there are several days, the columns of exercises are day1.softmax_row and so on, and those of other days than
+    the submission's are empty.
+    """
+    several = len({submission.day for submission in graded}) > 1
+    columns = sorted({(each.day, result.id): None for each in graded for result in each.exercises}, key=lambda c: c[0])
+    names = [f"day{day}.{grade_id}" if several else grade_id for day, grade_id in columns]
+    rows = [["student", "notebook", "day", "status", "score", "max_score", *names]]
+    for submission in graded:
+        points = {result.id: f"{result.score:g}" for result in submission.exercises}
+        day = "" if submission.day is None else str(submission.day)
+        head = [text_cell(submission.student), text_cell(submission.notebook), day, submission.status]
+        scores = [f"{submission.score:g}", f"{submission.max_score:g}"]
+        own = [points.get(grade_id, "0") if day == submission.day else "" for day, grade_id in columns]
+        rows.append([*head, *scores, *own])
+    return write_csv(rows)
+
+
+def as_junit(graded: Sequence[Graded]) -> str:
+    """A test suite a submission and a test case an exercise; points are properties of the suite.
+
+    The schemas that Jenkins and GitLab read know no properties of a test case: there they are `softmax_row.score`.
+    """
+    root = ElementTree.Element("testsuites")
+    for submission in graded:
+        cases = submission.exercises
+        name = one_line(submission.student) or "?"
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=name if submission.day is None else f"{name}, day {submission.day}",
+            tests=str(len(cases) or 1),
+            failures=str(sum(result.status != "passed" for result in cases)),
+            errors=str(int(submission.status == "unreadable")),
+            time=f"{submission.seconds:.2f}",
+        )
+        properties = ElementTree.SubElement(suite, "properties")
+        for key, value in _junit_properties(submission):
+            ElementTree.SubElement(properties, "property", name=key, value=value)
+        where = {"classname": name if submission.day is None else f"day{submission.day}.{name}"}
+        if submission.status == "unreadable":
+            case = ElementTree.SubElement(suite, "testcase", where, name="notebook")
+            ElementTree.SubElement(case, "error", message=one_line(submission.message), type="unreadable")
+        for result in cases:
+            case = ElementTree.SubElement(suite, "testcase", where, name=result.id)
+            if result.status != "passed":
+                ElementTree.SubElement(case, "failure", message=one_line(result.message), type=result.status)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def as_markdown(graded: Sequence[Graded], notes: Sequence[str] = (), official: Official = COURSE) -> str:
+    """Of one student: a section a submission, with a table of exercises. Of a class: see `class_summary`."""
+    if len({submission.student for submission in graded}) > 1:
+        return class_summary(graded, notes, official)
+    lines = ["# Grades", ""]
+    for submission in graded:
+        lines += [f"## {_cell(submission.student)}: {_points(submission)}", "", *_exercises(submission)]
+    return "\n".join(lines)
+
+
+def own_summary(graded: Sequence[Graded], official: Official = COURSE) -> str:
+    """A learner's own notebooks, a section a day with a link to its page of feedback."""
+    reached, full = sum(each.score for each in graded), sum(each.max_score for each in graded)
+    lines = ["# Your grades", "", f"{reached:g} of {full:g} points in {_count(len(graded), 'notebook')}.", ""]
+    for each in sorted(graded, key=lambda each: (each.day is None, each.day)):
+        title = each.notebook if each.day is None else day_title(official, each.day)
+        lines += [f"## {_cell(title)}: {_points(each)}", ""]
+        if untouched(each):
+            lines += [f"Nothing is answered yet in {_cell(each.notebook)}.", ""]
+            continue
+        page = quote(feedback_place(each).as_posix())
+        lines += [f"[Feedback, with hints and your code]({page})", "", *_exercises(each)]
+    return "\n".join(lines)
+
+
+def class_summary(graded: Sequence[Graded], notes: Sequence[str] = (), official: Official = COURSE) -> str:
+    """A class: scores by day, the hardest exercises, misconceptions, what needs a teacher's eye, and the students.
+
+    The tables of students end where the summary would grow beyond what GitHub shows, and say so.
+    """
+    students = len({submission.student for submission in graded})
+    unread = sum(submission.status == "unreadable" for submission in graded)
+    lines = ["# Grades of a class", "", f"{_count(students, 'student')}, {_count(len(graded), 'submission')}."]
+    if unread:
+        lines[-1] += f" {_count(unread, 'file')} could not be read."
+    lines.append("")
+    for day in sorted({each.day for each in graded if each.day is not None}):
+        lines += _distribution([each for each in graded if each.day == day], day_title(official, day))
+    lines += _hardest(graded, official) + _misconceptions(graded, official)
+    if notes:
+        lines += ["## How it was graded", "", *(f"- {_cell(note)}" for note in notes), ""]
+    room = LARGEST_SUMMARY - len("\n".join(lines).encode())
+    lines += _watch(graded, room // 3)
+    room = LARGEST_SUMMARY - len("\n".join(lines).encode())
+    return "\n".join(lines + _students(graded, room))
+
+
+def print_table(submission: Graded, console: Console) -> None:
+    """One graded submission in the terminal: a table, or a line where nothing is answered."""
+    title = f"{escape(one_line(submission.notebook))}: {_points(submission)}"
+    if untouched(submission):
+        console.print(f"{title}, nothing is answered yet", emoji=False, soft_wrap=True)
+        return
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("exercise", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("points", justify="right", no_wrap=True)
+    table.add_column("what to look at", ratio=1)
+    for result in submission.exercises:
+        colour = {"passed": "green", "missing": "yellow"}.get(result.status, "red")
+        points = f"{result.score:g} of {result.max_score:g}"
+        table.add_row(result.id, f"[{colour}]{result.status}[/]", points, escape(one_line(_advice(result))))
+    console.print(table)
+
+
+def untouched(submission: Graded) -> bool:
+    """Whether no exercise of a notebook is answered."""
+    return bool(submission.exercises) and all(result.status == "missing" for result in submission.exercises)
+
+
+# The summary of a class ---------------------------------------------------------------------------------------------
+
+
+def _distribution(graded: Sequence[Graded], title: str) -> list[str]:
+    """The scores of one day: median, quartiles and a histogram; files that could not be graded are left out."""
+    lines = [f"## {_cell(title)}", ""]
+    counted = [each for each in graded if not ungraded(each)]
+    if not counted:
+        return [*lines, "Nothing could be graded.", ""]
+    scores, full = sorted(each.score for each in counted), counted[0].max_score or 1
+    first, median, third = statistics.quantiles(scores, n=4, method="inclusive") if len(scores) > 1 else scores * 3
+    spread = f"median {median:g}, quartiles {first:g} and {third:g}, lowest {scores[0]:g}, highest {scores[-1]:g}"
+    lines += [f"{_count(len(scores), 'submission')}, {full:g} points: {spread}.", "", "```text"]
+    counts = [0] * BINS
+    for score in scores:
+        counts[min(int(score / full * BINS), BINS - 1)] += 1
+    for number, count in enumerate(counts):
+        bar = "█" * -(-40 * count // max(counts))
+        lines.append(f"{number * 100 // BINS:3d} to {(number + 1) * 100 // BINS:3d} %  {count:4d}  {bar}".rstrip())
+    return [*lines, "```", ""]
+
+
+def _hardest(graded: Sequence[Graded], official: Official) -> list[str]:
+    """The exercises that the fewest passed, over all days."""
+    results = defaultdict(list)
+    for submission in graded:
+        if not ungraded(submission):
+            for result in submission.exercises:
+                results[submission.day, result.id].append(result)
+    if not results:
+        return []
+    rows = []
+    for (day, grade_id), found in results.items():
+        passed = sum(result.status == "passed" for result in found)
+        share = sum(result.score for result in found) / (sum(result.max_score for result in found) or 1)
+        title = tasks(official, day)[grade_id].title if grade_id in tasks(official, day) else grade_id
+        told = f"| {day} | {_cell(title)} | {passed} of {len(found)} ({passed / len(found):.0%}) | {share:.0%} |"
+        rows.append((passed / len(found), share, told))
+    rows.sort(key=lambda row: row[:2])
+    lines = ["## The hardest exercises", "", "| day | exercise | passed by | mean share of the points |"]
+    return [*lines, "|---|---|---|---|", *(told for *_, told in rows[:HARDEST]), ""]
+
+
+def _misconceptions(graded: Sequence[Graded], official: Official) -> list[str]:
+    """The slips that have a name: how many students made each, and what the checks say to it."""
+    found = defaultdict(set)
+    for submission in graded:
+        for result in submission.exercises:
+            if result.misconception:
+                found[submission.day, result.id, result.misconception].add(submission.student)
+    if not found:
+        return []
+    lines = ["## Misconceptions", "", "| day | exercise | misconception | students | what the checks say |"]
+    lines.append("|---|---|---|---|---|")
+    for (day, grade_id, name), students in sorted(found.items(), key=lambda item: -len(item[1])):
+        known = all_exercises(day).get(grade_id)
+        said = next((m.message for m in known.mistakes if m.name == name), "") if known else ""
+        lines.append(f"| {day} | {grade_id} | {_cell(name)} | {len(students)} | {_cell(said)} |")
+    return [*lines, ""]
+
+
+def _watch(graded: Sequence[Graded], room: int) -> list[str]:
+    """What a teacher should look at: files that could not be read, exercises that ended the kernel, forbidden calls."""
+    rows = []
+    for submission in graded:
+        told = [f"{each.status} in {each.id}" for each in submission.exercises if each.status in WATCHED]
+        if submission.status == "unreadable":
+            told = [f"unreadable: {submission.message}"]
+        elif ungraded(submission):
+            told.append("not graded through no fault of the student's")
+        if told:
+            day = "?" if submission.day is None else submission.day
+            rows.append(f"| {_cell(submission.student)} | {day} | {_cell('; '.join(told))} |")
+    head = ["## For the teacher's eye", "", "| student | day | what happened |", "|---|---|---|"]
+    return _capped(head, rows, room) if rows else []
+
+
+def _students(graded: Sequence[Graded], room: int) -> list[str]:
+    """A row a submission."""
+    rows = [
+        f"| {_cell(each.student)} | {'?' if each.day is None else each.day} | "
+        + ("no grade" if ungraded(each) else f"{each.score:g} of {each.max_score:g}")
+        + f" | {sum(result.status == 'passed' for result in each.exercises)} of {len(each.exercises)} |"
+        for each in graded
+    ]
+    return _capped(
+        ["## Students", "", "| student | day | points | exercises passed |", "|---|---|---|---|"], rows, room
+    )
+
+
+def _capped(head: list[str], rows: list[str], room: int) -> list[str]:
+    """A table of as many rows as there is room for, in bytes, and a line about those that are left out."""
+    kept, room = 0, room - 300 - sum(len(line.encode("utf-8", "replace")) + 1 for line in head)
+    for row in rows:
+        room -= len(row.encode("utf-8", "replace")) + 1
+        if room < 0:
+            break
+        kept += 1
+    left = [f"{len(rows) - kept} more are left out here, to keep this short enough for GitHub; grades.csv has all.", ""]
+    return [*head, *rows[:kept], "", *(left if kept < len(rows) else [])]
+
+
+# Parts --------------------------------------------------------------------------------------------------------------
+
+
+def _points(submission: Graded) -> str:
+    return f"{submission.score:g} of {submission.max_score:g} points"
+
+
+def _exercises(submission: Graded) -> list[str]:
+    """A submission's exercises as a table, or why there are none."""
+    lines = [f"{submission.status}: {_cell(submission.message)}", ""] if submission.message else []
+    if submission.exercises:
+        lines += ["| exercise | status | points | what to look at |", "|---|---|---|---|"]
+        lines += [
+            f"| {each.id} | {each.status} | {each.score:g} of {each.max_score:g} | {_cell(_advice(each))} |"
+            for each in submission.exercises
+        ]
+        lines.append("")
+    return lines
+
+
+def _junit_properties(submission: Graded) -> list[tuple[str, str]]:
+    found = [("status", submission.status), ("score", submission.score), ("max_score", submission.max_score)]
+    for result in submission.exercises:
+        found += [(f"{result.id}.score", result.score), (f"{result.id}.max_score", result.max_score)]
+    return [(name, value if isinstance(value, str) else f"{value:g}") for name, value in found]
+
+
+def _advice(result) -> str:
+    return f"{result.message} [{result.misconception}]" if result.misconception else result.message
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _cell(text: str) -> str:
+    """Text that stays text in Markdown and in its tables, whatever a student put into a name or an error message."""
+    said = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace("`", "'")
+    said = re.sub(r"([\\|*_\[\]~$#])", r"\\\1", said)
+    return re.sub(r"(?i)(https?|ftp|mailto)(?=:)|(?<=www)(?=\.)|(?=@)", lambda m: f"{m[0]}\u200b", said)

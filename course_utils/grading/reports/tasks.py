@@ -1,0 +1,127 @@
+"""What the exercises are called and what helps with them, as the official notebook says it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from course_utils.authoring.official import Official
+
+
+@dataclass(frozen=True)
+class Task:
+    """An exercise for people: its title with its number, and its hints as HTML, from the slightest to the plainest."""
+
+    title: str
+    hints: tuple[str, ...]
+
+
+def day_title(official: Official, day: int) -> str:
+    """The title of a day: `Day 1: Attention by hand`. Raises CourseError when there is no such day."""
+    first = official.notebook(day).cells[0].source
+    found = re.match(r"# Day \d+ exercises: (.)(.*)", first)
+    return f"Day {day}: {found[1].upper()}{found[2]}" if found else f"Day {day}"
+
+
+@cache
+def tasks(official: Official, day: int) -> Mapping[str, Task]:
+    """The exercises of a day by grade_id. Raises CourseError when there is no such day."""
+    found, title, text = {}, "", ""
+    for cell in official.notebook(day).cells:
+        if cell.cell_type == "markdown":
+            heading = re.match(r"## (.+)", cell.source)
+            title, text = (heading[1], cell.source) if heading else (title, text + cell.source)
+        elif cell.metadata.get("nbgrader", {}).get("solution"):
+            grade_id = cell.metadata.nbgrader.grade_id
+            found[grade_id] = Task(title or grade_id, tuple(map(markdown_html, _HINT.findall(text))))
+    return found
+
+
+def markdown_html(text: str) -> str:
+    """Markdown as HTML, with formulas as readable text. HTML in it is shown, not obeyed; pictures are not fetched."""
+    return _markdown().render(text)
+
+
+def formula_html(tex: str) -> str:
+    r"""LaTeX of the kind that the notebooks write, as HTML text: `\sqrt{d_k}` is √d with k below the line.
+
+    A command that is not known is shown by its name.
+    """
+    return f'<span class="formula">{_parse(iter(_TOKEN.findall(tex)))}</span>'
+
+
+_HINT = re.compile(r"<summary>Hint \d+</summary>\s*(.*?)\s*(?=</?details>|\Z)", re.DOTALL)
+_TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[^\\]", re.DOTALL)
+_SYMBOLS = {
+    "bmod": " mod ",
+    "cdot": "·",
+    "circ": "∘",
+    "dots": "…",
+    "ge": "≥",
+    "infty": "∞",
+    "ldots": "…",
+    "left": "",
+    "le": "≤",
+    "lfloor": "⌊",
+    "log": "log ",
+    "partial": "∂",
+    "qquad": " ",
+    "rfloor": "⌋",
+    "rho": "ρ",
+    "right": "",
+    "sum": "∑",
+    "times": "×",
+    "top": "T",
+    "!": "",
+    ",": " ",
+    ";": " ",
+}
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    formula = {"renderer": lambda tex, options: formula_html(tex)}
+    return MarkdownIt("commonmark", {"html": False}).disable("image").use(dollarmath_plugin, **formula)
+
+
+def _parse(tokens: Iterator[str]) -> str:
+    """Tokens up to the brace that closes their group."""
+    said = ""
+    for token in tokens:
+        if token == "}":
+            break
+        said += _atom(token, tokens)
+    return said
+
+
+def _atom(token: str, tokens: Iterator[str]) -> str:
+    name = token.removeprefix("\\")
+    if token == "{":
+        return _parse(tokens)
+    if token in ("^", "_"):
+        tag = "sup" if token == "^" else "sub"
+        return f"<{tag}>{_atom(next(tokens, ''), tokens)}</{tag}>"
+    if token == r"\sqrt":
+        return "√" + _bracketed(_argument(tokens))
+    if token == r"\frac":
+        return f"{_bracketed(_argument(tokens))}/{_bracketed(_argument(tokens))}"
+    if token in (r"\text", r"\mathrm"):
+        return _argument(tokens).replace("<i>", "").replace("</i>", "")
+    if token.startswith("\\"):
+        return _SYMBOLS.get(name, html.escape(name))
+    return f"<i>{token}</i>" if token.isalpha() else html.escape(token.replace("-", "−"))
+
+
+def _argument(tokens: Iterator[str]) -> str:
+    token = next((each for each in tokens if each != " "), "")
+    return _atom(token, tokens) if token else ""
+
+
+def _bracketed(part: str) -> str:
+    return f"({part})" if re.search(r"[-+−=·× ]", re.sub(r"<[^>]*>", "", part)) else part

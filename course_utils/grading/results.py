@@ -1,0 +1,53 @@
+"""What became of a submission and of each exercise in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one exercise."""
+
+    id: str
+    status: str
+    score: float
+    max_score: float
+    message: str = ""
+    misconception: str | None = None
+    machine_failed: bool = False  # no verdict, since the grading machine failed; not written into grades.json
+
+    def as_record(self) -> dict:
+        """The exercise as `grades.json` holds it."""
+        return {name: value for name, value in asdict(self).items() if name != "machine_failed"}
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A graded submission. status: passed when every exercise is, failed when not, unreadable when there was nothing
+    to grade; then `message` says why."""
+
+    student: str
+    notebook: str
+    day: int | None
+    status: str
+    score: float
+    max_score: float
+    seconds: float
+    exercises: tuple[Result, ...] = ()
+    message: str = ""
+    answers: Mapping[str, str] = field(default_factory=dict)  # the student's code, for the page of feedback
+    lms_id: str = ""  # Moodle's or Canvas's number, for the gradebook
+
+    def as_record(self) -> dict:
+        """The submission as `grades.json` holds it."""
+        optional = {"message", "lms_id"}
+        record = {k: v for k, v in asdict(self).items() if k != "answers" and (v or k not in optional)}
+        record["exercises"] = [result.as_record() for result in self.exercises]
+        return record
+
+
+def ungraded(graded: Graded) -> bool:
+    """Whether nothing can be said of an answer: the file could not be read, or the machine failed, not the student."""
+    return graded.status == "unreadable" or any(result.machine_failed for result in graded.exercises)

@@ -1,0 +1,1 @@
+"""What a learner alone may want of the course: fresh exercises, and its newest edition."""

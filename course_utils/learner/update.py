@@ -1,0 +1,256 @@
+"""A newer edition of the course, fetched with git, without losing what a learner wrote.
+
+What the learner did not touch becomes that of the new edition, and what only the learner touched stays. Where both
+changed a file, the new edition's counts and the learner's is kept in a folder `kept` beside it; the learner's answers
+go into the new exercises. All of it is worked out before the first file changes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from course_utils.authoring.cut import is_answer
+from course_utils.authoring.notebooks import dump
+from course_utils.authoring.official import Official
+from course_utils.course import day_of
+from course_utils.errors import CourseError, Unreadable, one_line
+from course_utils.files import keep_copy, write_all
+from course_utils.grading.intake.answers import read_answers
+
+UNCHANGED = "nothing was changed"
+OPENED = ("cell_type", "source", "outputs")  # of a cell: opening and saving a notebook leaves these as they were
+AT_WORK = ("MERGE_HEAD", "rebase-merge", "rebase-apply")
+FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A file that both changed. kept: where the learner's lies, empty when nothing of it was the learner's own. gone:
+    the new edition has it no more. answers: how many were carried into the new edition's; lost: the exercises that it
+    no longer has."""
+
+    name: str
+    kept: str = ""
+    gone: bool = False
+    answers: int = 0
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What an update did. files: how many are new or changed; 0 when there was no newer edition."""
+
+    files: int
+    merged: tuple[Merged, ...] = ()
+    packages: bool = False
+
+
+def update(root: Path) -> Updated:
+    """Bring the newest edition from where the course was cloned.
+
+    Raises CourseError, with all files as they were, when there is no git, no clone, no remote or no network, when a
+    merge is under way or something stands in the way that is no file.
+    """
+    git = _Git(root)
+    base, new = git.fetch()
+    changes = git.changes(base, new)
+    if not changes:
+        return Updated(0)
+    plans = [_plan(git, name, base, new) for name in git.touched(base, changes)]
+    target = git.join(base, new, changes)
+    own = {git.root / name: _content(git.root / name) for name in git.in_the_way(changes)}
+    kept = {}
+    try:
+        for plan in plans:
+            if not plan.same:
+                kept[plan.name] = keep_copy(plan.path).relative_to(git.root).as_posix()
+        git.give_way(own)
+        git.forward(target)
+    except BaseException:
+        for path, data in own.items():
+            _put_back(path, data)
+        for name in kept.values():
+            (git.root / name).unlink(missing_ok=True)
+        raise
+    write_all({plan.path: plan.text for plan in plans if plan.text})
+    merged = tuple(
+        Merged(each.name, kept.get(each.name, ""), changes[each.name] == "D", each.answers, each.lost) for each in plans
+    )
+    return Updated(len(changes), merged, bool({"requirements.lock", "pyproject.toml"} & changes.keys()))
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def _put_back(path: Path, data: bytes | None) -> None:
+    if data is None:
+        path.unlink(missing_ok=True)
+    elif _content(path) != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What becomes of a file that both changed. same: nothing in it is the learner's own. text: the new edition's with
+    the learner's answers in it."""
+
+    name: str
+    path: Path
+    same: bool = False
+    text: str = ""
+    answers: int = 0
+    lost: tuple[str, ...] = ()
+
+
+def _plan(git: _Git, name: str, base: str, new: str) -> _Plan:
+    path = git.root / name
+    for each in (path, path.parent / "kept"):
+        if each.is_symlink():
+            raise CourseError(f"{each}: a symbolic link, which an update leaves alone; move it away; {UNCHANGED}")
+    if not path.is_file():
+        raise CourseError(f"{path}: stands where the new edition has a file; move it away; {UNCHANGED}")
+    mine, theirs = path.read_bytes(), git.content(new, name)
+    if mine == theirs or _only_opened(mine, git.content(base, name)):
+        return _Plan(name, path, same=True)
+    if theirs and path.parent == git.root / "exercises" and path.suffix == ".ipynb":
+        return _with_answers(_Plan(name, path), mine, theirs, Official(git.root))
+    return _Plan(name, path)
+
+
+def _only_opened(mine: bytes, given: bytes) -> bool:
+    """Whether a notebook differs from the one that was given in nothing that a person or a cell wrote."""
+    try:
+        cells = [nbformat.reads(data.decode(), as_version=4).cells for data in (mine, given)]
+        mine, given = ([[cell.get(part) for part in OPENED] for cell in each] for each in cells)
+    except (ValueError, KeyError, TypeError, AttributeError):  # what nbformat raises of what is no notebook
+        return False
+    return mine == given
+
+
+def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, official: Official) -> _Plan:
+    """The plan with the learner's answers in the new edition's notebook; as it was when there are none."""
+    try:
+        day = day_of(plan.path.name)
+        answers = read_answers(mine, plan.name, official.questions(day), official.given_names(day))
+        fresh = nbformat.reads(theirs.decode(), as_version=4)
+    except (Unreadable, CourseError, ValueError, KeyError, TypeError, AttributeError):
+        return plan
+    cells = {cell.metadata.nbgrader.get("grade_id"): cell for cell in fresh.cells if is_answer(cell)}
+    for grade_id in answers.keys() & cells.keys():
+        cells[grade_id].source = answers[grade_id]
+    carried = len(answers.keys() & cells.keys())
+    lost = tuple(grade_id for grade_id in answers if grade_id not in cells)
+    return _Plan(plan.name, plan.path, text=dump(fresh) if carried else "", answers=carried, lost=lost)
+
+
+class _Git:
+    """The clone that a course lies in. Its methods raise CourseError."""
+
+    def __init__(self, root: Path):
+        self.root = root.resolve()
+        if not shutil.which("git"):
+            raise CourseError(f"git brings a newer edition, and it is not installed; {UNCHANGED}")
+        top = self.run("rev-parse", "--show-toplevel", refuse=f"{self.root}: not a clone that git made")
+        if Path(top.rstrip("\n")).resolve() != self.root:
+            raise CourseError(f"{self.root}: lies in another project's clone; clone the course by itself; {UNCHANGED}")
+        at_work = [self.run("rev-parse", "--git-path", name).rstrip("\n") for name in AT_WORK]
+        if self.run("ls-files", "--unmerged") or any((self.root / path).exists() for path in at_work):
+            raise CourseError(f"{self.root}: a merge or rebase is under way; end it with git first; {UNCHANGED}")
+
+    def run(self, *arguments: str, refuse: str = "", given: str = "", index: str = "") -> str:
+        """What git prints. refuse: how the error begins when git fails. given: what it reads. index: the file to use
+        for git's index."""
+        command = ["git", "--literal-pathspecs", "-C", str(self.root), *arguments]
+        environment = {name: value for name, value in os.environ.items() if name not in FOREIGN} | {"LC_ALL": "C"}
+        if index:
+            environment["GIT_INDEX_FILE"] = index
+        done = subprocess.run(command, input=os.fsencode(given), capture_output=True, env=environment)
+        if done.returncode:
+            why = one_line(done.stderr.decode(errors="replace"), 300).rstrip(".") or f"status {done.returncode}"
+            raise CourseError(f"{refuse or f'git {arguments[0]} failed'} ({why}); {UNCHANGED}")
+        return os.fsdecode(done.stdout)
+
+    def names(self, *arguments: str) -> set[str]:
+        """The files that git lists, with the option -z."""
+        return set(self.run(*arguments).split("\0")) - {""}
+
+    def fetch(self) -> tuple[str, str]:
+        """Fetch; the commit that this edition and the newest have in common, and the newest."""
+        remotes = self.run("remote").split()
+        if not remotes:
+            raise CourseError(f"{self.root}: this clone has no remote to bring an edition from; {UNCHANGED}")
+        remote, name = ("origin" if "origin" in remotes else remotes[0]), "HEAD"
+        branch = self.run("branch", "--show-current").strip()
+        with suppress(CourseError):  # a branch that follows none
+            remote = self.run("config", f"branch.{branch}.remote").strip()
+            name = self.run("config", f"branch.{branch}.merge").strip()
+        self.run("fetch", "--quiet", remote, name, refuse=f"no newer edition can be fetched from {remote}")
+        new = self.run("rev-parse", "FETCH_HEAD").strip()
+        base = self.run("merge-base", "HEAD", new, refuse="this clone and its remote have nothing in common").strip()
+        return base, new
+
+    def changes(self, base: str, new: str) -> dict[str, str]:
+        """The files that changed from one commit to the other: A for added, D for deleted, M or T otherwise."""
+        parts = self.run("diff", "--no-renames", "--name-status", "-z", base, new).split("\0")
+        return dict(zip(parts[1::2], parts[:-1:2], strict=True))
+
+    def touched(self, base: str, changes: Mapping[str, str]) -> list[str]:
+        """Which of these files the learner changed too, or put where the new edition has one."""
+        own = self.names("diff", "--no-renames", "--name-only", "-z", base)
+        there = [name for name in changes if os.path.lexists(self.root / name)]
+        return sorted(name for name in there if name in own or changes[name] == "A")
+
+    def content(self, commit: str, name: str) -> bytes:
+        """A file as it is in a commit; empty when it is not there."""
+        with suppress(CourseError):
+            return os.fsencode(self.run("cat-file", "--filters", f"{commit}:{name}"))
+        return b""
+
+    def join(self, base: str, new: str, changes: Mapping[str, str]) -> str:
+        """The commit to go to: the newest, or where the learner has commits, one that adds its files to theirs."""
+        head = self.run("rev-parse", "HEAD").strip()
+        if head == base:
+            return new
+        entries = [entry for entry in self.run("ls-tree", "-r", "-z", new).split("\0") if entry]
+        taken = [entry for entry in entries if entry.partition("\t")[2] in changes]
+        gone = [f"0 {'0' * len(new)}\t{name}" for name, change in changes.items() if change == "D"]
+        with tempfile.TemporaryDirectory(prefix="course_index_") as folder:
+            index = str(Path(folder, "index"))
+            self.run("read-tree", "HEAD", index=index)
+            self.run("update-index", "-z", "--index-info", given="\0".join([*gone, *taken, ""]), index=index)
+            tree = self.run("write-tree", index=index).strip()
+        return self.run("commit-tree", tree, "-p", head, "-p", new, "-m", "A newer edition of the course").strip()
+
+    def in_the_way(self, changes: Mapping[str, str]) -> list[str]:
+        """Which of these files are not as this commit has them: git would not write over them."""
+        dirty = self.names("diff", "--no-renames", "--name-only", "-z", "HEAD")
+        dirty |= self.names("diff", "--no-renames", "--name-only", "-z", "--cached", "HEAD")
+        known = self.names("ls-tree", "-r", "-z", "--name-only", "HEAD")
+        untracked = {name for name in changes if name not in known and os.path.lexists(self.root / name)}
+        return sorted(dirty & changes.keys() | untracked)
+
+    def give_way(self, paths: Iterable[Path]) -> None:
+        """Take files out of the way: those that this commit has go back to it, others go."""
+        names = [path.relative_to(self.root).as_posix() for path in paths]
+        known = self.names("ls-tree", "-r", "-z", "--name-only", "HEAD")
+        if back := [name for name in names if name in known]:
+            self.run("checkout", "HEAD", "--pathspec-from-file=-", "--pathspec-file-nul", given="\0".join(back))
+        for name in names:
+            if name not in known:
+                self.run("rm", "--cached", "--quiet", "--ignore-unmatch", "--", name)
+                (self.root / name).unlink()
+
+    def forward(self, commit: str) -> None:
+        """Go to a commit that follows this one."""
+        self.run("merge", "--quiet", "--ff-only", commit, refuse="the new edition cannot be put here")

@@ -1,0 +1,251 @@
+"""The process that kernels are forked from: it imports what every notebook imports, and only imports.
+
+usage: python -m inside FOLDER LEVEL [MODULE...]
+
+It stands alone, since it runs where no answer of the course can be read. It listens at FOLDER/server.sock, one
+connection a kernel: the request comes as a line of JSON, {"started": pid} goes back, {"exit": status} follows in the
+end. A line {"signal": number} is passed on to the kernel. {"spent": number} is answered with that number and the
+seconds that the kernel worked and waited for its turn. A connection that closes ends its kernel, and when standard
+input closes, the server ends with all its kernels.
+
+LEVEL says how a kernel is confined. bubblewrap: this process already runs in a sandbox of bubblewrap's, and each kernel
+gets namespaces of its own inside it. landlock: the kernel restricts itself to the folders of the request. limits:
+neither. System calls are filtered and resources limited at every level, where the system can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import time
+import traceback
+from typing import Any
+
+from .seccomp import filter_known
+from .start import COMPLAINTS, become_kernel, try_level
+from .system import set_dumpable
+
+KERNEL_MODULES = (  # what a kernel loads at its start and at its first cell
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "ipykernel.zmqshell",
+    "ipykernel.debugger",
+    "IPython.core.completer",
+    "IPython.core.completerlib",
+    "IPython.core.debugger",
+    "IPython.core.oinspect",
+    "IPython.extensions.storemagic",
+    "matplotlib_inline.backend_inline",
+)
+
+
+def main(folder: str, level: str, modules: list[str]) -> None:
+    """Try the confinement, import, tell {"ready": true} or {"failed": why} on standard output, and serve."""
+    told = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        try_level(level)
+        _import(modules)
+        _verify_one_thread()
+    except Exception as error:
+        print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=told, flush=True)
+        return
+    set_dumpable(0)  # no other process of this user may look into the server
+    server = Server(folder, level, warm=bool(modules))
+    print(json.dumps({"ready": True, "filter": filter_known()}), file=told, flush=True)
+    told.close()
+    server.serve()
+    os._exit(0)  # nothing is left to tidy, and to take all modules down takes a while
+
+
+def _import(modules: list[str]) -> None:
+    """Import what kernels use, and keep it out of the way of their garbage collections, which would copy it."""
+    sys.modules["debugpy"] = None  # nobody debugs a student's kernel
+    # An editable installation of the course would lend its answers to whoever imports them.
+    sys.meta_path[:] = [each for each in sys.meta_path if "course_utils" not in getattr(each, "__module__", "")]
+    gc.disable()  # imports leave next to no garbage: to look for it takes a third of their time
+    for name in (*KERNEL_MODULES, *modules):
+        importlib.import_module(name)
+    gc.freeze()
+    gc.enable()
+
+
+class Server:
+    """Forks a kernel for each connection, and keeps track of both."""
+
+    def __init__(self, folder: str, level: str, warm: bool):
+        self.folder, self.level, self.warm = folder, level, warm
+        self.kernels: dict[int, socket.socket] = {}
+        self.inside: dict[int, int] = {}  # from what was forked here to the kernel itself
+        self.selector = selectors.DefaultSelector()
+        self.listener = socket.socket(socket.AF_UNIX)
+        path = os.path.join(folder, "server.sock")
+        self.listener.bind(path + ".new")
+        self.listener.listen(64)
+        os.rename(path + ".new", path)
+        self.wake, woken = socket.socketpair()
+        for end in (self.wake, woken):
+            end.setblocking(False)
+        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.woken = woken
+
+    def serve(self) -> None:
+        """Until standard input closes."""
+        lifeline = os.fdopen(0, "rb", buffering=0)
+        for source in (lifeline, self.listener, self.wake):
+            self.selector.register(source, selectors.EVENT_READ)
+        while True:
+            for key, _ in self.selector.select():
+                if key.fileobj is lifeline:
+                    return self.end()
+                if key.fileobj is self.listener:
+                    self.accept()
+                elif key.fileobj is self.wake:
+                    with contextlib.suppress(BlockingIOError):
+                        self.wake.recv(4096)
+                else:
+                    self.hear(key.fileobj, key.data)
+            self.reap()
+
+    def accept(self) -> None:
+        connection, _ = self.listener.accept()
+        connection.settimeout(10)
+        try:
+            line = b""
+            while not line.endswith(b"\n"):
+                part = connection.recv(65536)
+                if not part:
+                    return connection.close()
+                line += part
+            process = self.fork(json.loads(line))
+            connection.sendall(json.dumps({"started": process}).encode() + b"\n")
+        except (OSError, ValueError):
+            return connection.close()
+        connection.setblocking(False)
+        self.kernels[process] = connection
+        self.selector.register(connection, selectors.EVENT_READ, process)
+
+    def fork(self, request: dict[str, Any]) -> int:
+        _verify_one_thread()
+        process = os.fork()
+        if process:
+            return process
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            become_kernel(request, self.level, self.warm)
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.write(COMPLAINTS, traceback.format_exc().encode())
+        os._exit(status)
+
+    def hear(self, connection: socket.socket, process: int) -> None:
+        """A signal for a kernel, or the end of the one who wanted it."""
+        try:
+            data = connection.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.selector.unregister(connection)
+            connection.close()
+            self.stop(process)
+            return
+        for line in data.splitlines():
+            asked = json.loads(line)
+            if "spent" in asked:
+                said = {"spent": self.spent(process), "asked": asked["spent"]}
+                with contextlib.suppress(OSError):  # whoever asked is gone, or does not listen
+                    connection.sendall(json.dumps(said).encode() + b"\n")
+            elif asked["signal"] in (signal.SIGKILL, signal.SIGTERM):
+                self.stop(process)
+            else:
+                os.kill(process, asked["signal"])
+
+    def spent(self, process: int) -> tuple[float, float] | None:
+        """Seconds of processor time that a kernel has used, and for how long its first thread was ready to run and the
+        machine had no turn for it. None where the system does not say."""
+        if self.level != "bubblewrap":
+            return spent_by(process)
+        if process not in self.inside:
+            family = descendants(process)
+            if len(family) < 2:  # it is only on its way
+                return None
+            self.inside[process] = family[-1]
+        return spent_by(self.inside[process])
+
+    def stop(self, process: int) -> None:
+        """End a kernel: the keeper of one in namespaces ends all that is in them, and then itself."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.level == "bubblewrap":
+                os.kill(process, signal.SIGTERM)
+            else:
+                os.killpg(process, signal.SIGKILL)
+
+    def reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                process, status = os.waitpid(-1, os.WNOHANG)
+                if not process:
+                    return
+                with contextlib.suppress(OSError):
+                    os.killpg(process, signal.SIGKILL)
+                self.inside.pop(process, None)
+                connection = self.kernels.pop(process, None)
+                if connection is None or connection.fileno() < 0:
+                    continue
+                self.selector.unregister(connection)
+                with contextlib.suppress(OSError):
+                    connection.sendall(json.dumps({"exit": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
+                connection.close()
+
+    def end(self) -> None:
+        for process in self.kernels:
+            self.stop(process)
+        for process in self.kernels:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process, 0)
+        shutil.rmtree(self.folder, ignore_errors=True)  # whoever made it may be gone
+
+
+def descendants(process: int) -> list[int]:
+    """The child of a process, its child, and so on, where each has one: of a keeper the first inside, the kernel."""
+    children, family = {}, []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat") as stat:
+            children[int(stat.read().rpartition(")")[2].split()[1])] = int(name)
+    while process in children:
+        process = children[process]
+        family.append(process)
+    return family
+
+
+def spent_by(process: int) -> tuple[float, float] | None:
+    """What `Server.spent` says, of one process: all its threads, also those that have ended, count as work."""
+    try:
+        with open(f"/proc/{process}/schedstat") as schedule:
+            waited = int(schedule.read().split()[1]) / 1e9
+        return time.clock_gettime(~process << 3 | 2), waited  # the kernel's number for "the processor time of"
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
+
+
+def _verify_one_thread() -> None:
+    """A thread does not live on in a fork, and what it held stays locked for ever."""
+    with contextlib.suppress(FileNotFoundError):
+        threads = os.listdir("/proc/self/task")
+        if len(threads) > 1:
+            raise RuntimeError(f"{len(threads)} threads run where kernels are to be forked")

@@ -1,0 +1,110 @@
+"""A kernel's own users, mounts and processes, inside the sandbox that bubblewrap has made for all kernels.
+
+bubblewrap keeps the kernels from the machine; this keeps them from each other. It stops "a neighbour's kernel", "a
+search of all processes", "files left in the temporary folder" and "shared memory left behind": the files and processes
+of another kernel are not there, and what a kernel leaves ends with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+
+from .system import LIBC, call, die_with_parent, write_text
+
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
+MNT_DETACH = 2
+ASIDE, SCRATCH = "/mnt", "/scratch"  # empty folders of the sandbox
+ABOUT_THE_MACHINE = ("cpuinfo", "meminfo", "stat")  # files of /proc that libraries read
+
+
+def enter_namespaces(scratch: str) -> Callable[[], None]:
+    """Go on in a process with its own users, mounts and processes, which of the shared folder has `scratch` alone.
+
+    Three processes come of it: the keeper, outside, which ends the first one inside when it gets SIGTERM; that one,
+    which ends when the kernel does, and with it all that the kernel started ("a daemon by the book"); and the kernel,
+    where this returns. Returns a function to call once the kernel's sockets are there: from then on `scratch` cannot be
+    written to.
+    """
+    unshare()
+    _mount_scratch(scratch)
+    first = os.fork()
+    if first:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(first, signal.SIGKILL))
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 255)
+    die_with_parent()
+    (heard, ready), (go, granted) = os.pipe(), os.pipe()
+    kernel = os.fork()
+    if kernel:
+        os.close(ready)
+        if os.read(heard, 1):
+            _mount(None, scratch, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+            os.write(granted, b"!")
+        while True:
+            process, status = os.wait()
+            if process == kernel:
+                os._exit(os.waitstatus_to_exitcode(status) & 255)
+    os.close(heard)
+    os.close(granted)
+    os.setsid()
+    hide_processes()
+
+    def bound() -> None:
+        os.write(ready, b"!")
+        if not os.read(go, 1):
+            raise OSError("the kernel's folder could not be closed")
+        os.close(ready)
+        os.close(go)
+
+    return bound
+
+
+def unshare() -> None:
+    """Namespaces of this process's own, in which the user keeps the number they have."""
+    user, group = os.getuid(), os.getgid()
+    call(LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC), "unshare")
+    write_text("/proc/self/setgroups", "deny")
+    write_text("/proc/self/uid_map", f"{user} {user} 1")
+    write_text("/proc/self/gid_map", f"{group} {group} 1")
+
+
+def _mount_scratch(scratch: str) -> None:
+    """Files of its own: memory that has a limit and ends with the kernel, all else read-only or gone."""
+    shared = os.path.dirname(os.path.dirname(scratch))
+    _mount(None, "/", None, MS_REC | MS_PRIVATE)  # what is mounted here shows nowhere else
+    _mount(scratch, ASIDE, None, MS_BIND)
+    _mount("tmpfs", shared, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m")  # "a neighbour's kernel": its folder is covered
+    _mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, "size=256m,mode=1777")  # "folders that cannot be deleted"
+    _mount(None, "/tmp", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)  # "files left outside"
+    _mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=64m,mode=1777")  # "shared memory left behind"
+    os.makedirs(scratch, exist_ok=True)
+    _mount(ASIDE, scratch, None, MS_BIND)
+    call(LIBC.umount2(ASIDE.encode(), MNT_DETACH), "umount")
+    _mount("tmpfs", "/dev/pts", "tmpfs", MS_NOSUID | MS_NODEV, "size=4k")  # no terminal to type into
+    _mount(None, "/proc", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    _mount(None, "/dev", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+
+
+def hide_processes() -> None:
+    """Leave of /proc this process and what libraries read of the machine: "a search of all processes".
+
+    The /proc of the sandbox shows all in it, its command lines too, and the system allows no new one inside.
+    """
+    _mount("tmpfs", ASIDE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=64k,mode=755")
+    os.mkdir(f"{ASIDE}/self")
+    _mount(f"/proc/{os.readlink('/proc/self')}", f"{ASIDE}/self", None, MS_BIND)
+    for name in ABOUT_THE_MACHINE:
+        write_text(f"{ASIDE}/{name}", "")
+        _mount(f"/proc/{name}", f"{ASIDE}/{name}", None, MS_BIND)
+    _mount(None, ASIDE, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    _mount(ASIDE, "/proc", None, MS_BIND | MS_REC)
+    call(LIBC.umount2(ASIDE.encode(), MNT_DETACH), "umount")
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    encoded = [part and part.encode() for part in (source, target, kind)]
+    call(LIBC.mount(*encoded, ctypes.c_ulong(flags), data and data.encode()), f"mount {target}")

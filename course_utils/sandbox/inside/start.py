@@ -1,0 +1,95 @@
+"""From a fork of the server to a kernel that student code may run in."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from typing import Any
+
+from .landlock import restrict_paths
+from .namespaces import SCRATCH, enter_namespaces, hide_processes, unshare
+from .rlimits import set_limits
+from .seccomp import filter_calls
+from .system import die_with_parent, drop_capabilities, no_new_privileges, set_dumpable
+
+COMPLAINTS = 3  # where a kernel that cannot start says why: the server's log
+
+
+def become_kernel(request: dict[str, Any], level: str, warm: bool) -> None:
+    """Confine this process as the request says and run a kernel in it until it ends.
+
+    request: "scratch", the kernel's own folder, with the connection file in it; "argv" of the kernel; "env"; "limits";
+    "read", the paths that it may read under Landlock.
+
+    The order matters: files first, while mounts may still be made; then limits and privileges; system calls last, since
+    the kernel's own start needs some of those that are refused.
+    """
+    os.setsid()
+    die_with_parent()
+    set_dumpable(1)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.dup2(2, COMPLAINTS)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+    os.closerange(COMPLAINTS + 1, 4096)
+    scratch, bound = request["scratch"], _nothing
+    home = os.path.join(scratch, "home")
+    if level == "bubblewrap":
+        home, bound = f"{SCRATCH}/home", enter_namespaces(scratch)
+    os.makedirs(home, exist_ok=True)
+    os.environ.clear()
+    os.environ.update(request["env"] | {"HOME": home, "TMPDIR": home})
+    os.chdir(home)
+    if level == "landlock":
+        restrict_paths(request["read"], [scratch])
+    set_limits(request["limits"], warm, level)
+    no_new_privileges()
+    drop_capabilities()
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
+    from ipykernel.kernelapp import IPKernelApp
+
+    sys.argv = request["argv"]
+    app = IPKernelApp.instance()
+    app.initialize(request["argv"][1:])
+    bound()
+    filter_calls()
+    os.close(COMPLAINTS)
+    app.start()
+
+
+def _nothing() -> None:
+    """What is to be done once the sockets are there, where no namespaces were entered."""
+
+
+def try_level(level: str) -> None:
+    """Raise OSError when this system does not let a kernel be confined so."""
+    if level == "limits":
+        return
+    heard, told = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            if level == "bubblewrap":
+                unshare()
+                hide_processes()
+            else:
+                restrict_paths(["/"], [])
+        except OSError as error:
+            os.write(told, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(told)
+    os.waitpid(process, 0)
+    with os.fdopen(heard) as said:
+        why = said.read()
+    if why:
+        raise OSError(why)

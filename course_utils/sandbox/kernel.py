@@ -1,0 +1,298 @@
+"""The kernel that runs student code: read while it speaks, capped, timed, and seen at once when it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections import deque
+from dataclasses import asdict
+from importlib.metadata import EntryPoint
+from itertools import chain, islice
+from mmap import PAGESIZE
+from pathlib import Path
+
+import zmq
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import KernelManager
+from jupyter_client.provisioning import KernelProvisionerFactory
+from jupyter_core.utils import run_sync
+from nbval.kernel import RunningKernel
+
+from course_utils.errors import KernelLost
+from course_utils.sandbox.confinement import open_kernels
+from course_utils.sandbox.limits import WALL, Limits, Start
+from course_utils.sandbox.log import KernelLog
+
+LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line, and the cell with it
+WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
+LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message that never ends is not counted
+LONGEST_END = 3.0  # seconds from the end of a process until its server says so, on a busy machine
+PAUSE = 0.03  # seconds from one question what a cell has worked to the next: most cells need less
+PROVISIONER = "course-confined"
+SETTINGS = (
+    "--HistoryManager.enabled=False",
+    "--IPKernelApp.quiet=True",
+    "--Kernel._execute_sleep=0",  # after each cell, for messages that are waited for anyway
+)
+
+
+class GradingKernel(RunningKernel):
+    """nbval's kernel, confined, in a scratch folder of its own, where `course_utils` holds no answers.
+
+    start: warm kernels come from its server, or else from that of this process; a cold one has a server for itself. Its
+    `get_message` reads output while the cell still runs, and raises KernelLost when the cell's time is up, when it
+    prints too much, or when the process is gone. seconds: of work, for all cells together. log: hears of all of it.
+    Raises OSError when the server is gone, NotConfined as open_kernels.
+    """
+
+    def __init__(self, limits: Limits, seconds: float, start: Start, log: KernelLog | None = None):
+        self.limits, self.granted, self.log = limits, seconds, log or KernelLog()
+        self.own = None if start.warm else open_kernels(start.confinement, warm=False)
+        config = {
+            "server": str(self.own.folder) if self.own else start.server,
+            "confinement": start.confinement,
+            "memory_bytes": limits.memory_bytes,
+            "cpu_seconds": limits.cpu_seconds,
+        }
+        _register_provisioner()
+        self.km = KernelManager(kernel_name="course", kernel_spec_manager=CourseKernelspecs(config))
+        try:
+            self.km.start_kernel(extra_arguments=list(SETTINGS))
+        except BaseException:
+            self._close_own()
+            raise
+        self.buffer: deque = deque()
+        self.begin_cell(limits.cell_seconds)
+        self._connect()
+        self.log.note("started", limits=asdict(limits), seconds=seconds, start=asdict(start))
+
+    def _connect(self) -> None:
+        self.kc = self.km.client()
+        self.kc.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
+        self.kc.context.setsockopt(zmq.RCVHWM, WAITING_MESSAGES)
+        self.kc.context.setsockopt(zmq.RECONNECT_IVL, 5)  # ms: the kernel's sockets are not there yet
+        self.kc.start_channels(stdin=False, hb=False, control=False)  # what nobody reads is not opened
+        self.lines = [self.kc.shell_channel.socket, self.kc.iopub_channel.socket]
+        self.monitors = [line.get_monitor_socket(zmq.EVENT_DISCONNECTED) for line in self.lines]
+        self.poller = zmq.Poller()
+        for source in (*self.lines, *self.monitors):
+            self.poller.register(source, zmq.POLLIN)
+
+    def wait_until_ready(self) -> None:
+        """Block until the kernel answers and is heard. Raises RuntimeError when it does not start."""
+        self.begin_cell(self.limits.start_seconds, self.limits.start_seconds)
+        try:
+            while not self._answers():
+                pass
+        except KernelLost as lost:
+            self.stop()
+            raise RuntimeError(f"The kernel does not start: {lost}") from None
+        self.buffer.clear()
+
+    def _answers(self) -> bool:
+        """Ask a question; whether its end was heard: a subscriber misses what was said before it joined."""
+        asked = self.kc.kernel_info()
+        while self.get_message("shell")["parent_header"].get("msg_id") != asked:
+            pass
+        patience = time.monotonic() + 0.03
+        while time.monotonic() < patience:
+            if self.kc.iopub_channel.socket.poll(10):
+                self._listen()
+            said = (message for message in self.buffer if message["parent_header"].get("msg_id") == asked)
+            if any(message["content"].get("execution_state") == "idle" for message in said):
+                return True
+        return False
+
+    def run(self, source: str, *, given: bool = False) -> str | None:
+        """Run a cell and return the error it raised, as "Name: text", or None. given: it has the time of a start.
+
+        Raises KernelLost.
+        """
+        message_id = self.execute_cell_input(source, allow_stdin=False)
+        if given:
+            self.begin_cell(self.limits.start_seconds, self.limits.start_seconds)
+        while True:
+            reply = self.get_message("shell")
+            if reply["parent_header"].get("msg_id") == message_id:
+                break
+        self.await_idle(message_id, None)
+        content = reply["content"]
+        return f"{content.get('ename')}: {content.get('evalue')}"[:300] if content.get("status") == "error" else None
+
+    def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
+        self.begin_cell(self.limits.cell_seconds)
+        self.log.note("cell", source=cell_input)
+        return super().execute_cell_input(cell_input, allow_stdin=allow_stdin)
+
+    def is_alive(self) -> bool:
+        """Whether the process runs; Jupyter's own way to ask starts an event loop each time."""
+        return self.km.provisioner.ended() is None
+
+    def begin_cell(self, seconds: float, idle: float | None = None) -> None:
+        """Start the clocks and the count of output for a cell of so many seconds of work, and of idleness."""
+        self.seconds, self.idle, self.heard = seconds, idle or self.limits.idle_seconds, 0
+        self.began = self.weighed = time.monotonic()
+        self.resident, self.before = resident(), None
+        self.km.provisioner.look()
+        self.asked = self.km.provisioner.asked
+
+    def get_message(self, stream: str, timeout: float | None = None) -> dict:
+        """The next message on "shell" or "iopub". Raises KernelLost when the cell's time is up.
+
+        nbval's `timeout` for one message does not count: output that drips would put off the end for ever.
+        """
+        try:
+            message = self._next_message(stream)
+        except KernelLost as lost:
+            self.log.note("lost", status=lost.status, why=str(lost), worked=self.worked)
+            raise
+        if message["msg_type"] == "execute_reply":
+            content, took = message["content"], round(time.monotonic() - self.began, 3)
+            raised = {name: str(content[name]) for name in ("ename", "evalue") if name in content}
+            self.log.note("answered", status=content.get("status"), seconds=took, heard=self.heard, **raised)
+        return message
+
+    def _next_message(self, stream: str) -> dict:
+        while True:
+            if stream == "iopub" and self.buffer:
+                return self.buffer.popleft()
+            ready = dict(self.poller.poll(100))
+            if any(monitor in ready for monitor in self.monitors):
+                raise KernelLost("killed", self._why_cut())
+            if self.kc.iopub_channel.socket in ready:
+                self._listen()
+            if stream == "shell" and self.kc.shell_channel.socket in ready:
+                return self._receive(self.kc.shell_channel)
+            if resident() > self.resident + LARGEST_GROWTH:
+                raise KernelLost("killed", self._too_much())
+            self._verify_scratch()
+            if not ready and not self.is_alive():
+                raise KernelLost("killed", self._why_cut())
+            self._verify_time()
+
+    def _why_cut(self) -> str:
+        """A line ends with its process, or by a message that is too large to be let in."""
+        patience = time.monotonic() + LONGEST_END
+        while self.is_alive():
+            if time.monotonic() > patience:
+                return self._too_much()
+            time.sleep(0.01)
+        return "The cell ended the Python process"
+
+    def _too_much(self) -> str:
+        """The same for one large message and for many: what comes through first depends on the machine's load."""
+        return f"The cell printed or returned more than {self.limits.output_bytes >> 10} KiB"
+
+    def _listen(self) -> None:
+        while self.kc.iopub_channel.socket.poll(0):
+            self.buffer.append(self._receive(self.kc.iopub_channel))
+
+    def _verify_volume(self) -> None:
+        if self.heard > self.limits.output_bytes:
+            raise KernelLost("killed", self._too_much())
+
+    def _verify_scratch(self) -> None:
+        """Once a second: what the kernel wrote must stay small where no file system of its own holds it."""
+        if time.monotonic() < self.weighed + 1:
+            return
+        self.weighed = time.monotonic()
+        if weigh(self.km.provisioner.scratch) > self.limits.scratch_bytes:
+            raise KernelLost("killed", f"The cell wrote more than {self.limits.scratch_bytes >> 20} MiB of files")
+
+    def _receive(self, channel) -> dict:
+        frames = channel.socket.recv_multipart()
+        self.heard += sum(len(frame) for frame in frames)
+        self._verify_volume()  # before it is parsed: a few bytes of JSON can become a hundred in memory
+        try:
+            return channel.session.deserialize(channel.session.feed_identities(frames)[1])
+        except Exception as error:
+            raise KernelLost(
+                "killed", f"The kernel sent a message that cannot be read ({type(error).__name__})"
+            ) from error
+
+    @property
+    def worked(self) -> float:
+        """Seconds of processor time that the kernel has used, as far as is known here."""
+        spent = self.km.provisioner.spent
+        return spent[0] if spent else 0.0
+
+    def _verify_time(self) -> None:
+        now, provisioner = time.monotonic(), self.km.provisioner
+        if now - self.began > WALL * max(self.seconds, self.idle):
+            raise KernelLost("timeout", f"The cell did not end within {now - self.began:.0f} s")
+        provisioner.look(PAUSE)
+        if provisioner.spent is None or provisioner.answered < self.asked:
+            return
+        self.before = self.before or (now, *provisioner.spent)
+        passed, worked, waited = (a - b for a, b in zip((now, *provisioner.spent), self.before, strict=True))
+        if self.worked > self.granted:
+            raise KernelLost("timeout", "The time for the whole notebook was used up")
+        if worked > self.seconds:
+            raise KernelLost("timeout", f"The cell worked for more than {self.seconds:g} s")
+        if passed - worked - waited > self.idle:
+            raise KernelLost("timeout", f"The cell waited for more than {self.idle:g} s and did nothing")
+
+    def stop(self) -> None:
+        """Kill the kernel and all that it started, and delete its scratch folder."""
+        self.log.note("stopped", worked=round(self.worked, 3))
+        for line in self.lines:
+            line.disable_monitor()
+        self.kc.stop_channels()
+        run_sync(self._end)()
+        self.km.cleanup_resources()
+        self._close_own()
+
+    async def _end(self) -> None:
+        await self.km.provisioner.kill()
+        await self.km.provisioner.wait()
+
+    def _close_own(self) -> None:
+        if self.own:
+            self.own.close()
+
+
+class CourseKernelspecs(KernelSpecManager):
+    """Knows one kernelspec, "course": this Python's kernel, started by our provisioner with a given configuration."""
+
+    def __init__(self, provisioner: dict):
+        super().__init__()
+        self.provisioner = provisioner
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        stanza = {"provisioner_name": PROVISIONER, "config": self.provisioner}
+        return KernelSpec(
+            argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+            display_name="Course, confined",
+            language="python",
+            interrupt_mode="message",
+            metadata={"kernel_provisioner": stanza},
+        )
+
+
+def _register_provisioner() -> None:
+    """Make the provisioner known where the package is used without being installed, or with old entry points."""
+    known = KernelProvisionerFactory.instance().provisioners
+    value = "course_utils.sandbox.provisioner:ConfinedProvisioner"
+    known.setdefault(PROVISIONER, EntryPoint(PROVISIONER, value, KernelProvisionerFactory.GROUP_NAME))
+
+
+def weigh(folder: Path, most: int = 10_000) -> int:
+    """Bytes on the disk of what is in a folder and below: at least a block each, of the first `most` folders and of
+    the first `most` entries of each."""
+    weight = 0
+    for place, folders, names in islice(os.walk(folder), most):
+        for name in islice(chain(folders, names), most):
+            with contextlib.suppress(OSError):
+                weight += max(4096, os.lstat(os.path.join(place, name)).st_blocks * 512)
+    return weight
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds, 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * PAGESIZE
+    except OSError:
+        return 0

@@ -1,0 +1,156 @@
+"""The provisioner of confined kernels: to Jupyter and nbval they are kernels like any other.
+
+A kernelspec whose metadata say `"kernel_provisioner": {"provisioner_name": "course-confined", "config": {...}}` is
+started by it. Without a "server" in the config, the server of this process is asked, and started if need be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import select
+import signal
+import socket
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.provisioning import LocalProvisioner
+from traitlets import Float, Int, Unicode
+
+from course_utils.sandbox.confinement import LIBRARY, kernel_environment, remove, shared_kernels
+from course_utils.sandbox.limits import Limits, Start
+
+PATIENCE = 30.0
+
+
+class ConfinedProvisioner(LocalProvisioner):
+    """Asks a `KernelServer` for kernels. It listens on sockets in the file system, since there is no network."""
+
+    server = Unicode(help="The folder of a server; by default that of this process is used.").tag(config=True)
+    confinement = Unicode(Start.confinement, help="How to confine where this process has to start the server.").tag(
+        config=True
+    )
+    memory_bytes = Int(Limits.memory_bytes, help="Of data, for the kernel.").tag(config=True)
+    cpu_seconds = Float(Limits.cpu_seconds, help="Of processor time, for the kernel.").tag(config=True)
+
+    scratch: Path | None = None
+    connection: socket.socket | None = None
+    heard = b""
+    status: int | None = None
+    spent: tuple[float, float] | None = None
+    asked = answered = 0
+    looked = 0.0  # when it was last asked
+    started = False
+
+    @property
+    def has_process(self) -> bool:
+        return self.connection is not None
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        if not self.server:
+            self.server = str(shared_kernels(self.confinement).folder)
+        self.settings = json.loads((Path(self.server) / "settings.json").read_text(encoding="utf-8"))
+        if self.scratch is None:
+            self.scratch = Path(tempfile.mkdtemp(dir=Path(self.server) / "scratch", prefix=""))
+            manager = self.parent
+            manager.transport, manager.ip, manager.cache_ports = "ipc", str(self.scratch / "k"), False
+            manager.connection_file = str(self.scratch / "c")
+        return await super().pre_launch(**kwargs)
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+        library = LIBRARY if self.settings["level"] == "bubblewrap" else str(Path(self.server) / "lib")
+        request = {
+            "scratch": str(self.scratch),
+            "argv": cmd[cmd.index("-m") + 1 :],
+            "env": kernel_environment(library, "~"),
+            "limits": {"memory": self.memory_bytes, "seconds": self.cpu_seconds},
+            "read": self.settings["read"],
+        }
+        self.status, self.heard, self.spent, self.asked, self.answered, self.started = None, b"", None, 0, 0, False
+        self.connection = socket.socket(socket.AF_UNIX)
+        try:
+            self.connection.settimeout(60)
+            self.connection.connect(str(Path(self.server) / "server.sock"))
+            self.connection.sendall(json.dumps(request).encode() + b"\n")
+            self._hear()
+        except OSError:
+            self._hang_up()
+            raise
+        self.connection.setblocking(False)
+        return self.connection_info
+
+    async def poll(self) -> int | None:
+        return self.ended()
+
+    def ended(self) -> int | None:
+        """None while the kernel runs, else the status with which it ended."""
+        if self.connection is None:
+            return 0 if self.status is None else self.status
+        while self.status is None and select.select([self.connection], [], [], 0)[0]:
+            self._hear()
+        return self.status
+
+    def look(self, pause: float = 0.0) -> None:
+        """Hear what the server says, and ask what the kernel has spent; `spent` has it soon, and `answered` counts.
+
+        pause: seconds since it was last asked, before which it is not.
+
+        spent: seconds that the kernel has worked, and has waited for a turn; None where its system does not say.
+        """
+        while self._alive and select.select([self.connection], [], [], 0)[0]:
+            self._hear()
+        if self._alive and self.asked == self.answered and time.monotonic() >= self.looked + pause:
+            self.looked = time.monotonic()
+            with contextlib.suppress(OSError):
+                self.connection.sendall(json.dumps({"spent": self.asked + 1}).encode() + b"\n")
+                self.asked += 1
+
+    @property
+    def _alive(self) -> bool:
+        return self.connection is not None and self.status is None
+
+    async def wait(self) -> int | None:
+        """Until the kernel and all that it started have ended, or the server did not answer for PATIENCE seconds."""
+        end = time.monotonic() + PATIENCE
+        while (status := await self.poll()) is None and time.monotonic() < end:
+            await asyncio.sleep(0.005)
+        self._hang_up()
+        return status
+
+    async def send_signal(self, signum: int) -> None:
+        if self.connection is not None:
+            with contextlib.suppress(OSError):
+                self.connection.sendall(json.dumps({"signal": int(signum)}).encode() + b"\n")
+
+    async def kill(self, restart: bool = False) -> None:
+        await self.send_signal(signal.SIGKILL)
+
+    async def terminate(self, restart: bool = False) -> None:
+        await self.send_signal(signal.SIGKILL)
+
+    async def cleanup(self, restart: bool = False) -> None:
+        if not restart and self.scratch is not None:
+            self._hang_up()
+            remove(self.scratch)
+
+    def _hear(self) -> None:
+        """Take what the server says. Raises ConnectionError when it hangs up before the kernel started."""
+        part = self.connection.recv(4096)
+        *lines, self.heard = (self.heard + part).split(b"\n")
+        for line in lines:
+            said, self.started = json.loads(line), True
+            self.status = said.get("exit", self.status)
+            if "spent" in said:
+                self.spent, self.answered = said["spent"] and tuple(said["spent"]), said["asked"]
+        if not part and self.status is None:
+            self.status = -1  # the server is gone, and the kernel with it
+            if not self.started:
+                raise ConnectionError("the process that starts kernels hung up")
+
+    def _hang_up(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None

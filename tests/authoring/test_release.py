@@ -1,0 +1,557 @@
+"""What a class gets and what its teacher keeps: hidden inputs from a secret, an edition without answers, a bundle."""
+
+import gzip
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from importlib import import_module
+
+import nbformat
+import pytest
+from hostile.corpus import CORPUS, record_of, verdicts, write_entry
+from hostile.entries import in_answers
+from typer.testing import CliRunner
+from variants import RIGHT, SLOW, WRONG
+
+from course_utils.authoring import edition as student_edition
+from course_utils.authoring import release as class_release
+from course_utils.authoring.edition import find_traces, write_student_edition
+from course_utils.authoring.official import COURSE, Official
+from course_utils.authoring.release import class_seeds, hidden_outputs, read_secret, release
+from course_utils.checks.evidence import MIME, draw_rungs, find_ladder, gather
+from course_utils.checks.exercise import all_exercises, days_with_exercises
+from course_utils.checks.interactive import examine, report
+from course_utils.checks.judged import judge_of
+from course_utils.cli import app
+from course_utils.errors import CourseError
+from course_utils.grading import grade
+from course_utils.grading.classroom import grade_class
+from course_utils.grading.grade import Settings, grade_notebook, grade_submission
+from course_utils.grading.intake.collect import collect
+from course_utils.grading.plugin import UNSTEADY
+
+DAYS = days_with_exercises()
+for day in DAYS:
+    import_module(f"variants.day{day}")  # registers its answers
+SECRET = b"a class in Delft, spring 2027"
+SEEDS = ["00" * 32, "ab" * 32]
+LATER = pytest.mark.thorough("answers to days 4 to 6 are judged on the hidden inputs of a class of their own")
+LESSON = "day1_attention_by_hand.ipynb"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """A release of day 1 with a secret, and beside it something of the teacher's own."""
+    out = tmp_path_factory.mktemp("release")
+    release(out, [1], SECRET)
+    (out / "notes.txt").write_text("room 4.12")
+    return out
+
+
+def answered(day, grade_id, answer):
+    return answer if isinstance(answer, Mapping) else dict.fromkeys(find_ladder(day, grade_id).names, answer)
+
+
+# Hidden inputs ------------------------------------------------------------------------------------------------------
+
+
+def test_hidden_inputs_follow_their_seed_and_visible_ones_do_not():
+    def drawn(seed=""):
+        return [draw_rungs(1, "scores", hidden=hidden, seed=seed)[3].args for hidden in (False, True)]
+
+    visible, public = drawn()
+    assert all(drawn(seed) == drawn(seed) and drawn(seed)[0] == visible for seed in SEEDS)
+    assert len({str(args) for args in (visible, public, *(drawn(seed)[1] for seed in SEEDS))}) == 4
+
+
+def test_what_is_expected_follows_the_seed_and_judges_of_two_seeds_do_not_meet():
+    def known(seed=""):
+        exercise = judge_of(1, "scores", seed)
+        mistakes = [str([*evidence["outcomes"]]) for _, evidence in exercise.mistakes(hidden=True)]
+        return [str(exercise.reference(hidden=True)), str(mistakes)]
+
+    public, first, second = (known(seed) for seed in ("", *SEEDS))
+    for of_all in zip(public, first, second, strict=True):
+        assert len(set(of_all)) == 3
+    assert [known(seed) for seed in (SEEDS[0], "", SEEDS[1])] == [first, public, second]
+
+
+def test_a_seed_that_is_no_hex_text_is_refused():
+    with pytest.raises(ValueError):
+        draw_rungs(1, "scores", hidden=True, seed="spring")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("day", "seed"),
+    [pytest.param(day, SEEDS[day % 2], marks=LATER if day > 3 else ()) for day in DAYS]
+    + [(1, SEEDS[0]), (3, SEEDS[0])],
+)
+def test_on_the_hidden_inputs_of_any_seed_right_answers_pass_and_wrong_ones_do_not(day, seed):
+    for grade_id in all_exercises(day):
+        if grade_id in SLOW or find_ladder(day, grade_id).entries:
+            continue
+        exercise = judge_of(day, grade_id, seed)
+        for answers, share in ((RIGHT[day, grade_id], 1), (WRONG[day, grade_id], 0)):
+            for answer in answers:
+                given = answered(day, grade_id, answer)
+                verdict = exercise.judge(gather(day, grade_id, given, hidden=True, seed=seed))
+                assert verdict.share == share, (grade_id, answer, verdict)
+        for mistake, evidence in exercise.mistakes(hidden=True):
+            assert exercise.judge(evidence).share == 0, (grade_id, mistake.name)
+
+
+def test_a_notebook_is_graded_with_the_seeds_of_its_bundle_and_no_others(out, monkeypatch):
+    seen = []
+    monkeypatch.setattr(grade, "run_request", lambda request, on_result: seen.append(request.seeds) or {})
+    bundle = Official(out / "grader")
+    for official in (bundle, COURSE):
+        grade_notebook(COURSE.path(1), settings=Settings(official))
+    assert seen == [bundle.seeds(1), {}] and seen[0]["scores"]
+
+
+# Secret and seeds ----------------------------------------------------------------------------------------------------
+
+
+def test_each_exercise_has_a_seed_of_its_own_made_of_the_secret():
+    seeds = class_seeds(SECRET, 1)
+    assert seeds["scores"] == hmac.new(SECRET, b"1/scores", hashlib.sha256).hexdigest()
+    assert len({*seeds.values(), *class_seeds(SECRET + b"8", 1).values()}) == 2 * len(all_exercises(1))
+
+
+def test_a_seed_that_would_hide_a_known_mistake_is_passed_over(monkeypatch):
+    first = hmac.new(SECRET, b"1/scores", hashlib.sha256).hexdigest()
+    monkeypatch.setattr(class_release, "_tells_mistakes", lambda day, grade_id, seed: seed != first)
+    assert class_seeds(SECRET, 1)["scores"] == hmac.new(SECRET, b"1/scores/1", hashlib.sha256).hexdigest()
+
+
+def test_a_seed_on_which_a_mistake_does_not_show_is_known_for_that(monkeypatch):
+    assert class_release._tells_mistakes(1, "scores", SEEDS[0])
+    exercise = judge_of(1, "scores", SEEDS[0])
+    (mistake, _), *others = exercise.mistakes(hidden=True)
+    one_looks_right = [(mistake, exercise.reference(hidden=True)), *others]
+    monkeypatch.setattr(exercise, "mistakes", lambda hidden: one_looks_right)
+    assert not class_release._tells_mistakes(1, "scores", SEEDS[0])
+
+
+def test_the_secret_is_the_file_without_its_last_newline(tmp_path):
+    file = tmp_path / "secret"
+    file.write_bytes(SECRET + b"\r\n")
+    file.chmod(0o600)
+    assert read_secret(file) == (SECRET, "")
+    file.chmod(0o644)
+    secret, warning = read_secret(file)
+    assert secret == SECRET
+    assert "others on this machine can read" in warning
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"fifteen bytes..\n", b"\n" * 40], ids=["none", "empty", "15", "newlines"]
+)
+def test_a_secret_that_is_missing_or_short_is_an_error_that_does_not_tell_it(tmp_path, content):
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_bytes(content)
+    result = CliRunner().invoke(app, ["release", "--out", str(tmp_path / "out"), "--secret-file", str(file)])
+    assert isinstance(result.exception, CourseError)
+    assert "fifteen" not in str(result.exception)
+    assert not (tmp_path / "out").exists()
+
+
+# The student's edition ----------------------------------------------------------------------------------------------
+
+
+def test_the_student_gets_one_day_and_nothing_of_answers_or_grader(out):
+    student = out / "student"
+    files = {path.relative_to(student).as_posix() for path in student.rglob("*") if path.is_file()}
+    assert {path for path in files if path.endswith(".ipynb")} == {f"notebooks/{LESSON}", f"exercises/{LESSON}"}
+    for folder in ("answers", "grading", "solutions", "sources", "tests", "__pycache__"):
+        assert not [path for path in files if folder in path.split("/")]
+    assert not files & {"course_utils/cli.py", "course_utils/checks/inputs/day2.py", "CONTRIBUTING.md"}
+    assert {"Makefile", "README.md", "requirements.lock", "labconfig/default_setting_overrides.json"} <= files
+    assert {"course_utils/views/heatmap.js", "course_utils/data/saturation.json"} <= files
+
+
+def test_no_hidden_test_and_no_result_of_one_is_in_the_exercises(out):
+    text = (out / "student" / "exercises" / LESSON).read_text(encoding="utf-8")
+    assert "hidden=True" not in text
+    assert MIME not in text
+    assert "solutions" not in text
+    assert "sources/" not in text
+    assert "make grade" not in text
+    assert "day 2" in text and "day2_" not in text  # the link is gone, its words are there
+
+
+def test_no_edition_of_any_day_shows_an_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(student_edition, "expected_results", lambda day: {})  # a release searches these too
+    write_student_edition(tmp_path, DAYS)
+    assert find_traces(tmp_path).faults == ()
+
+
+def planted_line(student):
+    line = next(line for _, line in student_edition._lines_of_answers(COURSE))
+    (student / "course_utils" / "checks" / "inputs" / "day1.py").write_text(f"  {line}   # as a hint\n")
+
+
+def planted_result(student):
+    path = student / "exercises" / LESSON
+    notebook = nbformat.read(path, as_version=4)
+    check = next(cell for cell in notebook.cells if cell.get("outputs"))
+    check.outputs[0].data[MIME] = {"hidden": True}
+    nbformat.write(notebook, path)
+
+
+def planted_answer(student):
+    path = student / "exercises" / LESSON
+    shutil.copy(COURSE.path(1), path)
+
+
+def planted_key(student):
+    (student / "notes.txt").write_text(f"key {SEEDS[1]}")
+
+
+def planted_data(student):
+    path = student / "course_utils" / "data" / "expected" / "day1.json.gz"
+    path.write_bytes(gzip.compress(b'"### BEGIN SOLUTION"'))
+
+
+def planted_file(student):
+    (student / "tests").mkdir()
+    (student / "tests" / "test_it.py").write_text("pass")
+
+
+@pytest.mark.parametrize(
+    "plant", [planted_line, planted_result, planted_answer, planted_key, planted_data, planted_file]
+)
+def test_the_search_finds_what_was_planted(out, tmp_path, plant):
+    student = tmp_path / "student"
+    shutil.copytree(out / "student", student)
+    assert find_traces(student, secrets=(SEEDS[1],)).faults == ()
+    plant(student)
+    assert find_traces(student, secrets=(SEEDS[1],)).faults
+
+
+def test_nothing_is_released_when_an_answer_could_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(student_edition, "LEFT_OUT", ())
+    with pytest.raises(CourseError, match="answers could be read"):
+        release(tmp_path / "out", [1])
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def in_the_edition(out, script, *args):
+    """What a script prints that runs with the student's course_utils and no other."""
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, *args],
+        cwd=out / "student",
+        env=os.environ | {"PYTHONPATH": str(out / "student"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+JUDGE = """
+import json, sys
+from dataclasses import asdict
+import course_utils
+from course_utils.checks.judged import judge_of
+assert course_utils.__file__.startswith(sys.argv[2]), course_utils.__file__
+cases = json.load(open(sys.argv[1]))
+print(json.dumps([asdict(judge_of(1, grade_id).judge(evidence)) for grade_id, evidence in cases]))
+"""
+
+
+def cases_of_day_1():
+    """(grade_id, evidence) of every variant, every known mistake and numbers by hand in several states."""
+    for (day, grade_id), answers in [*RIGHT.items(), *WRONG.items()]:
+        if day == 1:
+            yield from ((grade_id, gather(1, grade_id, answered(1, grade_id, answer))) for answer in answers)
+    for grade_id in all_exercises(1):
+        yield grade_id, judge_of(1, grade_id).reference()
+        for _, evidence in judge_of(1, grade_id).mistakes():
+            yield grade_id, {**evidence, "outcomes": list(evidence["outcomes"])}
+    for score, weights in [
+        (None, None),
+        (2, [0.25, 0.25, 0.5]),
+        (2, [0.249, 0.248, 0.503]),
+        (2, [0.21, 0.21, 0.58]),
+        (None, [0.2119, 0.2119, 0.5761]),
+        (2, [0.2, 0.3]),
+        ("2", [0.2, 0.3, 0.5]),
+    ]:
+        yield "by_hand_three", gather(1, "by_hand_three", {"score_33": score, "weights_3": weights})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_its_checks_say_of_every_answer_what_the_full_course_says(out, tmp_path):
+    cases = list(cases_of_day_1())
+    file = tmp_path / "cases.json"
+    file.write_text(json.dumps(cases))
+    said = json.loads(in_the_edition(out, JUDGE, str(file), str(out / "student")))
+    assert len(said) > 150
+    same = 0
+    for (grade_id, evidence), verdict in zip(cases, said, strict=True):
+        own = judge_of(1, grade_id).judge(evidence)
+        if all_exercises(1)[grade_id].scaled and str(own.misconception).startswith("scores times"):
+            continue  # what is found by trying the reference is not told where there is none
+        same += 1
+        assert {**verdict, "rungs": tuple(map(tuple, verdict["rungs"]))} == vars(own), grade_id
+    assert same > 150
+
+
+NOTEBOOK = """
+import math, json
+from course_utils.checks import NotYet, checks_for
+check = checks_for(day=1)
+said = []
+
+def tried(*args, **kwargs):
+    try:
+        check(*args, **kwargs)
+    except NotYet as text:
+        said.append(str(text))
+
+def softmax_row(row):
+    e = [math.exp(x) for x in row]
+    return [x / sum(e) for x in e]
+tried("softmax_row")
+def attention_lists(Q, K, V):
+    weights = [softmax_row(row) for row in scale_scores(scores(Q, K), len(K[0]))]
+    return [[sum(w * v[c] for w, v in zip(row, V)) for c in range(len(V[0]))] for row in weights], weights
+def scores(Q, K):
+    return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]
+def scale_scores(S, d_k):
+    return [[s / d_k**0.5 for s in row] for row in S]
+tried("attention_lists")
+tried("scores")
+tried("scores", hidden=True)
+print("")
+print(json.dumps(said))
+"""
+
+
+def test_a_check_in_the_students_notebook_advises_and_names_the_slip_before_it(out):
+    *_, last = in_the_edition(out, NOTEBOOK).strip().splitlines()
+    softmax, attention, hidden = json.loads(last)
+
+    def softmax_row(row):
+        e = [2.718281828459045**x for x in row]
+        return [x / sum(e) for x in e]
+
+    own = report(1, "softmax_row", examine(1, "softmax_row", {"softmax_row": softmax_row})[1])
+    assert softmax == own
+    assert "Subtract max(row)" in " ".join(softmax.split())
+    assert "It may build on softmax_row, not passed yet" in " ".join(attention.split())
+    assert hidden == "Hidden inputs are tried when the notebook is graded."
+
+
+IMPORT_ALL = """
+import pkgutil, importlib, json, course_utils
+names = [m.name for m in pkgutil.walk_packages(course_utils.__path__, "course_utils.")]
+for name in names:
+    importlib.import_module(name)
+print(json.dumps(names))
+"""
+
+
+def test_all_of_its_library_can_be_imported_without_the_grader(out):
+    names = json.loads(in_the_edition(out, IMPORT_ALL))
+    assert {"course_utils.views.heatmap", "course_utils.attention.flash", "course_utils.checks.interactive"} <= set(
+        names
+    )
+    assert not [name for name in names if "grading" in name or "answers" in name]
+
+
+def test_its_makefile_opens_the_lab_and_sends_to_the_teacher_for_points(out):
+    def make(target, *more):
+        command = ["make", "--no-print-directory", *more, target]  # as it says where it is inside another make
+        return subprocess.run(command, cwd=out / "student", capture_output=True, text=True)
+
+    assert {line.split()[1] for line in make("help").stdout.splitlines()[1:]} == {"help", "lab", "clean", "grade"}
+    assert "jupyterlab" in make("lab", "--dry-run").stdout
+    graded = make("grade")
+    assert graded.returncode != 0
+    assert "points come from your teacher" in graded.stderr
+    text = (out / "student" / "Makefile").read_text(encoding="utf-8")
+    assert "SUBMISSIONS" not in text and "grades" not in text
+
+
+def test_its_project_file_has_no_grader_and_ships_the_stored_results(out):
+    project = tomllib.loads((out / "student" / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["dependencies"] == full_project()["project"]["dependencies"]
+    assert not {"scripts", "entry-points"} & set(project["project"])
+    assert set(project["project"]["optional-dependencies"]) == {"mlx"}
+    assert "grade" not in (out / "student" / "pyproject.toml").read_text(encoding="utf-8")
+    assert list(project["tool"]) == ["setuptools"]
+    assert "data/**/*.gz" in project["tool"]["setuptools"]["package-data"]["course_utils"]
+    installed = [name for names in project["tool"]["setuptools"]["data-files"].values() for name in names]
+    assert "labconfig/labextension/package.json" in installed
+    assert [name for name in installed if not (out / "student" / name).is_file()] == []
+
+
+def full_project():
+    return tomllib.loads((COURSE.folder / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+# The grader's bundle ------------------------------------------------------------------------------------------------
+
+
+def test_only_what_comes_of_hidden_inputs_differs_in_the_bundle(out):
+    public, seeded = (nbformat.read(official.path(1), as_version=4) for official in (COURSE, Official(out / "grader")))
+    changed = 0
+    for cell, other in zip(public.cells, seeded.cells, strict=True):
+        for output, again in zip(hidden_outputs(cell), hidden_outputs(other), strict=True):
+            changed += output.data[MIME] != again.data[MIME]
+            assert output.data.pop(MIME)["exercise"] == again.data.pop(MIME)["exercise"]
+    assert changed == len([g for g in all_exercises(1) if not find_ladder(1, g).entries])
+    assert public == seeded
+
+
+def test_what_the_bundle_holds_is_right_on_the_hidden_inputs_of_the_class(out):
+    for cell in nbformat.read(out / "grader" / "solutions" / LESSON, as_version=4).cells:
+        for output in hidden_outputs(cell):
+            evidence = output.data[MIME]
+            grade_id = evidence["exercise"]
+            if not find_ladder(1, grade_id).entries:
+                assert judge_of(1, grade_id).judge(evidence).share == 0
+                assert judge_of(1, grade_id, class_seeds(SECRET, 1)[grade_id]).judge(evidence).share == 1
+
+
+def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
+    bundle = out / "grader"
+    result = CliRunner().invoke(app, ["grade", str(COURSE.path(1)), "--bundle", str(bundle), "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    (graded,) = json.loads((tmp_path / "grades.json").read_text())["submissions"]
+    assert graded["score"] == graded["max_score"] == 25
+    unseeded = tmp_path / "unseeded"
+    shutil.copytree(bundle, unseeded)
+    (unseeded / "keys.json").unlink()
+    by_hand = sum(all_exercises(1)[g].points for g in all_exercises(1) if find_ladder(1, g).entries)
+    assert grade_notebook(COURSE.path(1), settings=Settings(Official(unseeded))).score == by_hand
+
+
+@pytest.mark.parametrize("name", ["the seeds of hidden inputs", "the seeds of hidden inputs in numbers"])
+def test_no_key_and_no_hidden_input_of_a_class_comes_back_to_a_student(name, out, tmp_path):
+    bundle = Official(out / "grader")
+    entry, seeds = CORPUS[name], bundle.seeds(1)
+    graded = grade_submission(write_entry(entry, tmp_path), Settings(bundle))
+    assert verdicts(record_of(graded)) == entry.deserves
+    known = grade_submission(write_entry(entry, tmp_path / "public"), Settings())
+    said, public = (
+        next(each.message for each in found.exercises if each.id == "scale_scores") for found in (graded, known)
+    )
+    assert not any(key[:8] in said for key in seeds.values())
+    assert str(int(seeds["scores"][:4], 16)) not in said
+    assert (said == public) == (name != "the seeds of hidden inputs")  # without a key, inputs are quoted
+
+
+FIRST_LOOK = """
+import linecache, os, re, sys
+from IPython.core.interactiveshell import InteractiveShell
+def softmax_row(row):
+    kernel = InteractiveShell.instance().kernel
+    texts = [globals(), sys.argv, os.environ, kernel.get_parent(), kernel.session.key, *linecache.cache.values()]
+    raise ValueError(sorted({key for text in texts for key in re.findall("[0-9a-f]{64}", str(text))}))
+"""
+
+
+def test_in_a_class_an_error_is_quoted_and_no_key_is_there_yet(out, tmp_path):
+    bundle = Official(out / "grader")
+    slips = {"softmax_row": FIRST_LOOK, "self_attention": "def self_attention(x, *W):\n    raise ValueError('mine')"}
+    graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(bundle))
+    said = {each.id: each.message for each in graded.exercises if each.status != "passed"}
+    assert said.keys() == slips.keys()
+    assert "it raised ValueError: mine, at line 2 of its cell" in said["self_attention"]
+    assert "it raised ValueError: [" in said["softmax_row"]
+    assert not any(seed in said["softmax_row"] for seed in bundle.seeds(1).values())
+
+
+def test_what_fails_in_a_class_and_holds_alone_is_said_to_be_unsteady(out, tmp_path):
+    keeps = "math.seen = []\ndef softmax_row(row):\n    math.seen.append(row)\n"
+    late = "def scale_scores(S, d_k):\n    if math.seen:\n        raise ValueError(math.seen)\n"
+    slips = {
+        "softmax_row": keeps + "    e = [math.exp(x - max(row)) for x in row]\n    return [x / sum(e) for x in e]",
+        "scale_scores": late + "    return [[s / math.sqrt(d_k) for s in row] for row in S]",
+    }
+    graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(Official(out / "grader")))
+    assert [(each.id, each.message) for each in graded.exercises if each.status != "passed"] == [
+        ("scale_scores", UNSTEADY)
+    ]
+
+
+def test_a_bundle_of_one_day_grades_a_notebook_whose_name_tells_none(out, tmp_path):
+    path = tmp_path / "ada.ipynb"
+    shutil.copy(out / "student" / "exercises" / LESSON, path)
+    bundle = Official(out / "grader")
+    (graded,) = grade_class(collect([path]), Settings(bundle)).graded
+    assert (bundle.days(), graded.day, graded.status, graded.max_score) == ([1], 1, "failed", 25)
+
+
+def test_the_bundle_is_for_its_owner_only_and_does_not_hold_the_secret(out):
+    assert (out / "grader").stat().st_mode & 0o077 == 0
+    assert (out / "grader.zip").stat().st_mode & 0o077 == 0
+    for path in out.rglob("*"):
+        assert path.is_dir() or SECRET not in path.read_bytes()
+
+
+# The folder ---------------------------------------------------------------------------------------------------------
+
+
+def test_zips_hold_their_folders(out):
+    for name in ("student", "grader"):
+        with zipfile.ZipFile(out / f"{name}.zip") as file:
+            zipped = {member: file.read(member) for member in file.namelist()}
+        files = [path for path in (out / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+        assert zipped == {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
+
+
+def test_the_same_release_gives_the_same_bytes_in_the_place_of_the_first(out):
+    before = {path.name: path.read_bytes() for path in out.glob("*.zip")}
+    release(out, [1], SECRET)
+    assert {path.name: path.read_bytes() for path in out.glob("*.zip")} == before
+    assert (out / "notes.txt").read_text() == "room 4.12"
+    assert sorted(path.name for path in out.iterdir() if path.is_dir()) == ["grader", "student"]
+
+
+def test_a_folder_that_no_release_made_is_refused(tmp_path):
+    (tmp_path / "thesis.txt").write_text("three years of work")
+    with pytest.raises(CourseError, match="no release made it"):
+        release(tmp_path, [1])
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("where", ["student/README.md", "grader/remarks.txt", "student.zip"])
+def test_a_release_that_somebody_changed_is_not_overwritten(out, tmp_path, where):
+    folder = tmp_path / "release"
+    shutil.copytree(out, folder)
+    (folder / where).write_text("mine")
+    with pytest.raises(CourseError, match="was changed or added since"):
+        release(folder, [1])
+    assert (folder / where).read_text() == "mine"
+
+
+def test_a_release_without_a_secret_says_that_hidden_inputs_are_public(tmp_path, monkeypatch):
+    monkeypatch.setattr(student_edition, "expected_results", lambda day: {})
+    result = CliRunner().invoke(app, ["release", "--out", str(tmp_path / "out"), "--days", "2, 1"])
+    assert result.exit_code == 0, result.output
+    assert "days 1, 2:" in result.stdout
+    assert "hidden inputs are those of the public course" in result.stderr
+    bundle = tmp_path / "out" / "grader"
+    assert json.loads((bundle / "keys.json").read_text()) == {}
+    assert (bundle / "solutions" / LESSON).read_bytes() == COURSE.path(1).read_bytes()
+
+
+@pytest.mark.parametrize(("days", "said"), [("9", "no exercises for day 9"), ("one", "give numbers")])
+def test_days_that_are_none_are_an_error(tmp_path, days, said):
+    result = CliRunner().invoke(app, ["release", "--out", str(tmp_path / "out"), "--days", days])
+    assert result.exit_code != 0
+    assert said in str(result.exception) + result.output
+    assert not (tmp_path / "out").exists()

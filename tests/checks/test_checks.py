@@ -1,0 +1,580 @@
+"""The checks: every right answer passes, every wrong one fails, and known mistakes are named."""
+
+import linecache
+import math
+import sys
+import textwrap
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from variants import RIGHT, SLOW, WRONG, day1
+
+from course_utils.checks import NotYet, checks_for
+from course_utils.checks.evidence import (
+    Ladder,
+    Rung,
+    all_ladders,
+    as_numbers,
+    boolean,
+    changes,
+    draw_rungs,
+    find_ladder,
+    gather,
+)
+from course_utils.checks.exercise import Exercise, Mistake, all_exercises, days_with_exercises
+from course_utils.checks.interactive import examine, report
+from course_utils.checks.judged import judge_of
+
+for day in days_with_exercises():
+    import_module(f"variants.day{day}")  # registers its answers
+THOROUGH = pytest.mark.thorough("answers that take long to judge are judged on hidden inputs too")
+EXERCISES = [
+    pytest.param(day, grade_id, id=f"day{day}-{grade_id}")
+    for day in days_with_exercises()
+    for grade_id in all_exercises(day)
+]
+VISIBLE = [pytest.param(*exercise.values, False, id=exercise.id) for exercise in EXERCISES]
+HIDDEN = [
+    pytest.param(day, name, True, id=f"day{day}-{name}-hidden", marks=THOROUGH if name in SLOW else ())
+    for day, name in (exercise.values for exercise in EXERCISES)
+]
+DRAWN = [exercise for exercise in HIDDEN if not find_ladder(*exercise.values[:2]).entries]  # not worked by hand
+VISIBLE_AND_HIDDEN = pytest.mark.parametrize(("day", "grade_id", "hidden"), VISIBLE + HIDDEN)
+ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
+
+
+def answered(day, grade_id, answer):
+    if isinstance(answer, Mapping):
+        return answer
+    (name,) = find_ladder(day, grade_id).names
+    return {name: answer}
+
+
+def verdicts(registry, day, grade_id, hidden):
+    """(an answer's name, the verdict) for each answer in a registry."""
+    for answer in registry.get((day, grade_id), []):
+        evidence = gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden)
+        yield called(answer), judge_of(day, grade_id).judge(evidence)
+
+
+def called(answer):
+    return "-".join(map(called, answer.values())) if isinstance(answer, Mapping) else answer.__name__
+
+
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_the_reference_passes(day, grade_id):
+    assert judge_of(day, grade_id).judge(judge_of(day, grade_id).reference()).status == "passed"
+
+
+@VISIBLE_AND_HIDDEN
+def test_right_answers_get_all_points(day, grade_id, hidden):
+    found = list(verdicts(RIGHT, day, grade_id, hidden))
+    assert [each for each in found if (each[-1].status, each[-1].share) != ("passed", 1.0)] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@VISIBLE_AND_HIDDEN
+def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden):
+    found = list(verdicts(WRONG, day, grade_id, hidden))
+    assert [
+        each
+        for each in found
+        if each[-1].status not in {"failed", "error", "forbidden"} or each[-1].share or not each[-1].message
+    ] == []
+
+
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
+    by_hand = find_ladder(day, grade_id).entries
+    for mistake, evidence in judge_of(day, grade_id).mistakes():
+        verdict = judge_of(day, grade_id).judge(evidence)
+        assert verdict.misconception == mistake.name, verdict
+        assert verdict.share < 1 if by_hand else verdict.share == 0, verdict
+
+
+@pytest.mark.parametrize(("day", "grade_id", "hidden"), DRAWN)
+def test_known_mistakes_show_on_hidden_inputs_too(day, grade_id, hidden):
+    right = judge_of(day, grade_id).reference(hidden)
+    for mistake, evidence in judge_of(day, grade_id).mistakes(hidden):
+        assert not judge_of(day, grade_id).passes(evidence, right), mistake.name
+
+
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_what_is_written_down_of_known_mistakes_is_so(day, grade_id):
+    assert judge_of(day, grade_id).written_patterns() == judge_of(day, grade_id).patterns()
+
+
+def test_every_exercise_has_right_and_wrong_answers_and_mistakes():
+    for day, grade_id in (exercise.values for exercise in EXERCISES):
+        assert len(all_exercises(day)[grade_id].mistakes) >= 5
+        if not find_ladder(day, grade_id).entries:
+            assert len(RIGHT[day, grade_id]) >= 2
+            assert len(WRONG[day, grade_id]) >= (5 if all_exercises(day)[grade_id].points >= 3 else 2)
+
+
+@pytest.mark.parametrize("day", days_with_exercises())
+def test_ladders_and_answers_speak_of_the_same_exercises(day):
+    assert list(all_ladders(day)) == list(all_exercises(day))
+    for grade_id, exercise in all_exercises(day).items():
+        assert tuple(exercise.reference) == find_ladder(day, grade_id).names
+
+
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_rungs_have_names_of_their_own_and_say_why(day, grade_id):
+    if find_ladder(day, grade_id).entries:
+        return
+    rungs = draw_rungs(day, grade_id)
+    assert len({rung.name for rung in rungs}) == len(rungs)
+    assert all(rung.why.endswith(".") or rung.why.endswith("once.") for rung in rungs)
+
+
+@pytest.mark.parametrize("grade_id", sorted(ATTENTION))
+def test_the_references_agree_with_the_library(grade_id):
+    for hidden in (False, True):
+        for rung, outcome in zip(
+            draw_rungs(1, grade_id, hidden=hidden), judge_of(1, grade_id).reference(hidden)["outcomes"], strict=True
+        ):
+            if rung.measure:
+                continue
+            q, k, v = (torch.as_tensor(a, dtype=torch.float64) for a in rung.args[:3])
+            if grade_id == "self_attention":
+                q, k, v = (torch.as_tensor(rung.args[0] @ W) for W in rung.args[1:])
+            expected = as_numbers(F.scaled_dot_product_attention(q, k, v))
+            assert outcome["values"]["output"]["shape"] == expected["shape"]
+            np.testing.assert_allclose(outcome["values"]["output"]["numbers"], expected["numbers"], atol=1e-7)
+
+
+def test_hidden_inputs_are_others_and_always_the_same():
+    visible, hidden, again = (draw_rungs(1, "scores", hidden=h) for h in (False, True, True))
+    assert visible[3].args != hidden[3].args
+    assert hidden[3].args == again[3].args
+
+
+def test_a_table_of_the_visible_answers_fails_on_hidden_inputs():
+    table = {
+        str(rung.args): outcome
+        for rung, outcome in zip(draw_rungs(1, "scores"), judge_of(1, "scores").reference()["outcomes"], strict=True)
+    }
+
+    def look_up(Q, K):
+        values = table[str((Q, K))]["values"]["scores"]
+        return np.array(values["numbers"]).reshape(values["shape"])
+
+    assert judge_of(1, "scores").judge(gather(1, "scores", {"scores": look_up})).status == "passed"
+    hidden = judge_of(1, "scores").judge(gather(1, "scores", {"scores": look_up}, hidden=True))
+    assert hidden.status == "failed"
+    assert "hidden" in hidden.message
+
+
+# By hand ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grade_id", "entries", "share"),
+    [
+        ("by_hand_three", {"score_33": 2, "weights_3": [0.248, 0.248, 0.503]}, 1.0),
+        ("by_hand_three", {"score_33": 2.0, "weights_3": (0.248, 0.248, 0.504)}, 1.0),
+        ("by_hand_three", {"score_33": np.float64(2), "weights_3": np.array([0.24826, 0.24826, 0.50349])}, 1.0),
+        ("by_hand_three", {"score_33": 1, "weights_3": [0.248, 0.248, 0.503]}, 0.5),
+        ("by_hand_three", {"score_33": 2, "weights_3": [0.25, 0.25, 0.5]}, 0.5),
+        ("by_hand_three", {"score_33": 2, "weights_3": [0.248, 0.503]}, 0.5),
+        ("by_hand_three", {"score_33": None, "weights_3": None}, 0.0),
+        ("by_hand_three", {"score_33": "2", "weights_3": ["0.248", "0.248", "0.503"]}, 0.0),
+        ("by_hand_two", {"order_output": [1.53, 1.47], "delayed_output": [1.42, 1.58]}, 1.0),
+        ("by_hand_two", {"order_output": [1.5265, 1.4735], "delayed_output": [1.4211, 1.5789]}, 1.0),
+        ("by_hand_two", {"order_output": [1.52, 1.48], "delayed_output": [1.44, 1.56]}, 0.0),
+        ("by_hand_two", {"order_output": [1.54, 1.46], "delayed_output": [1.42, 1.58]}, 0.5),
+        ("by_hand_two", {"order_output": [1.42, 1.58], "delayed_output": [1.53, 1.47]}, 0.0),
+    ],
+)
+def test_each_entry_worked_by_hand_earns_its_share(grade_id, entries, share):
+    assert judge_of(1, grade_id).judge(gather(1, grade_id, entries)).share == share
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"score_33": "2", "weights_3": [0.248, 0.248, 0.503]}, "score_33: the text '2' is not a number"),
+        ({"score_33": 2, "weights_3": None}, "weights_3 is not filled in."),
+        ({"score_33": 2, "weights_3": [0.248, 0.248]}, "weights_3 has shape (2,), expected (3,)."),
+        ({"score_33": 2, "weights_3": [0.25, 0.25, 0.5]}, "rounded to 2 decimals: give 3."),
+    ],
+    ids=["a text", "not filled in", "too short", "two decimals"],
+)
+def test_an_entry_worked_by_hand_is_spoken_of_without_python(entries, message):
+    verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", entries))
+    assert message in verdict.message
+    assert "raised" not in verdict.message
+
+
+def test_the_bug_as_it_stands_is_not_given_away():
+    (mistake,) = (m for m in all_exercises(1)["find_the_bug"].mistakes if m.name == "softmax over queries")
+    verdict = judge_of(1, "find_the_bug").judge(gather(1, "find_the_bug", answered(1, "find_the_bug", mistake.answer)))
+    assert "axis" not in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("weights", "what"),
+    [
+        ([0.249, 0.248, 0.503], "nearly right"),
+        ([0.248, 0.248, 0.505], "nearly right"),
+        ([0.2, 0.3, 0.5], "the largest too small"),
+    ],
+)
+def test_a_number_that_is_nearer_to_right_than_to_a_known_mistake_is_not_called_one(weights, what):
+    verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", {"score_33": 2, "weights_3": weights}))
+    assert (verdict.share, verdict.misconception) == (0.5, f"weights_3: {what}")
+
+
+def test_pencil_rounding_of_a_known_mistake_is_still_recognised():
+    rounded = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.21, 0.21, 0.58]})
+    assert judge_of(1, "by_hand_three").judge(rounded).misconception == "no scaling"
+
+
+def test_a_known_mistake_is_recognised_while_another_entry_is_still_empty():
+    entries = {"score_33": None, "weights_3": [0.2119, 0.2119, 0.5761]}
+    verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", entries))
+    assert (verdict.misconception, verdict.share) == ("no scaling", 0.0)
+    empty = {"score_33": 2, "weights_3": None}
+    assert judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", empty)).misconception is None
+
+
+def test_an_error_that_is_no_arithmetic_is_no_known_mistake():
+    def softmax_row(row):
+        if max(row) > 700:
+            return stable(row)  # noqa: F821
+        e = [math.exp(x) for x in row]
+        return [x / sum(e) for x in e]
+
+    verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": softmax_row}))
+    assert verdict.misconception == "raises NameError: name 'stable' is not defined"
+    assert "NameError" in verdict.message
+
+
+def test_an_error_on_hidden_inputs_does_not_tell_them():
+    def scores(Q, K):
+        raise ValueError(f"{Q} {K}")
+
+    message = judge_of(1, "scores").judge(gather(1, "scores", {"scores": scores}, hidden=True)).message
+    assert message.endswith("it raised ValueError.")
+
+
+def test_an_error_on_some_hidden_inputs_is_told_by_its_kind():
+    def scores(Q, K):
+        if len(Q) > 2:
+            raise KeyError(f"{Q}")
+        return np.array(Q) @ np.array(K).T
+
+    message = judge_of(1, "scores").judge(gather(1, "scores", {"scores": scores}, hidden=True)).message
+    assert "the answer must hold for any input. Here it raised KeyError. " in message
+
+
+# Ladders of other kinds ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def invented(monkeypatch):
+    """Makes a day, numbered as no other, with one exercise whose answer is called `answer`; returns the number."""
+    made = []
+
+    def make(ladder, exercise):
+        day = 1000 + len(made)
+        made.append(day)
+        for room, name, value in (("inputs", "LADDERS", ladder), ("answers", "EXERCISES", exercise)):
+            module = ModuleType(f"course_utils.checks.{room}.day{day}")
+            setattr(module, name, {"invented": value})
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+        return day
+
+    yield make
+    judge_of.cache_clear()
+
+
+def judged(day, answer):
+    return judge_of(day, "invented").judge(gather(day, "invented", {"answer": answer}))
+
+
+def test_a_rung_may_be_less_strict_in_one_part(invented):
+    rungs = [
+        Rung("many draws", (400,), "Draw them all.", tolerance={"mean": (0.0, 0.1)}),
+        Rung("no draws", (0,), "Nothing to draw."),
+    ]
+    ladder = Ladder(("answer",), ("mean", "count"), lambda rng: rungs)
+    twice = Mistake("twice", lambda n: (2.0 * (n > 0), n), "This is twice the mean.")
+    day = invented(ladder, Exercise(1, {"answer": lambda n: (float(n > 0), n)}, (twice,)))
+    assert judged(day, lambda n: (1.05 if n else 0.0, n)).status == "passed"
+    assert judged(day, lambda n: (1.05, n)).status == "failed"
+    assert "mean is 1.2, expected about 1." in judged(day, lambda n: (1.2 * (n > 0), n)).message
+    assert "count is 400.01, expected 400." in judged(day, lambda n: (float(n > 0), n + 0.01 * (n > 0))).message
+    assert judged(day, lambda n: (1.95 * (n > 0), n)).misconception == "twice"
+
+
+def test_a_measure_may_have_parts_and_a_failure_names_the_place(invented):
+    def slopes(function, x):
+        return {"value": function(x), "slope": [function(x + 1) - function(x), function(x + 2) - function(x)]}
+
+    ladder = Ladder(("answer",), ("value",), lambda rng: [Rung("at 3", (3.0,), "Once more.", slopes)])
+    day = invented(ladder, Exercise(1, {"answer": lambda x: 2 * x}, ()))
+    assert judged(day, lambda x: 2 * x).status == "passed"
+    assert judged(day, lambda x: x * x - x).message == "On “at 3” slope[0] is 6, expected 2. Once more."
+
+
+def test_of_several_functions_each_has_rungs_of_its_own(invented):
+    rungs = [Rung("the half of 6", (6,), "Halve."), Rung("twice 6", (6,), "Double.", of="double")]
+    ladder = Ladder(("answer", "double"), ("number",), lambda rng: rungs)
+    right = {"answer": lambda n: n / 2, "double": lambda n: 2 * n}
+    thrice = Mistake("thrice", right | {"double": lambda n: 3 * n}, "That is three times.")
+    day = invented(ladder, Exercise(1, right, (thrice,)))
+
+    def judged(**given):
+        return judge_of(day, "invented").judge(gather(day, "invented", right | given))
+
+    assert judged().status == "passed"
+    assert judged(double=lambda n: 2 + n).message == "On “twice 6” number is 8, expected 12. Double."
+    assert judged(double=lambda n: 3 * n).misconception == "thrice"
+    assert (
+        "double is not defined"
+        in judge_of(day, "invented").judge(gather(day, "invented", {"answer": right["answer"]})).message
+    )
+
+
+def test_a_result_that_is_no_array_can_be_converted(invented):
+    def pair(result):
+        if result is None:
+            return [-1, -1]
+        if not isinstance(result, tuple):
+            raise TypeError("return None or a pair")
+        return result
+
+    ladder = Ladder(
+        ("answer",), ("pair",), lambda rng: [Rung("even", (2,), "Look."), Rung("odd", (3,), "Look.")], convert=pair
+    )
+    day = invented(ladder, Exercise(1, {"answer": lambda n: None if n % 2 else (0, n)}, ()))
+    assert judged(day, lambda n: None if n % 2 else (0, n)).status == "passed"
+    assert judged(day, lambda n: None).status == "failed"
+    assert "return None or a pair" in judged(day, lambda n: "x" if n % 2 else (0, n)).message
+
+
+@pytest.mark.parametrize(
+    "mask", [[[True]], np.array([[True]]), torch.tensor([[True]]), [torch.tensor([True])]], ids=type
+)
+def test_a_boolean_mask_is_taken_in_any_shape_it_comes(mask):
+    assert boolean(mask) is mask
+
+
+@pytest.mark.parametrize("mask", [[[1, 0]], np.ones(2), torch.ones(2), torch.arange(2), 1], ids=str)
+def test_a_mask_of_numbers_is_refused(mask):
+    kind = str(getattr(mask, "dtype", "numbers"))
+    with pytest.raises(TypeError, match=f"made of {kind}, .* return a boolean mask"):
+        boolean(mask)
+
+
+def test_only_the_arrays_among_the_arguments_become_tensors(invented):
+    args = (np.ones(2, np.float16), np.array([True]), 3, None, math.sin)
+    ladder = Ladder(("answer",), ("kinds",), lambda rng: [Rung("all kinds", args, "Look.")], tensors=True)
+    seen = []
+    day = invented(ladder, Exercise(1, {"answer": lambda *given: 0.0}, ()))
+    judged(day, lambda *given: seen.extend(given) or 0.0)
+    assert [given.dtype for given in seen[:2]] == [torch.float16, torch.bool]
+    assert seen[2:] == [3, None, math.sin]
+
+
+def test_a_generator_starts_from_the_same_state_for_everyone(invented):
+    rung = Rung("three draws", (np.random.default_rng(5),), "Draw.")
+    ladder = Ladder(("answer",), ("draws",), lambda rng: [rung])
+    day = invented(ladder, Exercise(1, {"answer": lambda rng: rng.normal(size=3)}, ()))
+    assert judged(day, lambda rng: [rng.normal() for _ in range(3)]).status == "passed"
+    assert judged(day, lambda rng: rng.normal(size=3)).status == "passed"
+    assert judged(day, lambda rng: np.random.default_rng(6).normal(size=3)).status == "failed"
+
+
+def test_numbers_that_differ_far_back_are_told_with_more_digits(invented):
+    ladder = Ladder(("answer",), ("value",), lambda rng: [Rung("a third", (3.0,), "Divide.")])
+    day = invented(ladder, Exercise(1, {"answer": lambda x: 1 / x}, (), rtol=0.0, atol=1e-7))
+    assert "value is 0.333333, expected 0.33333333." in judged(day, lambda x: 0.333333).message
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "changed"),
+    [
+        (lambda x: x - x.max(), (np.array([1.0, np.nan]),), 0.0),
+        (lambda x: x.fill(0), (np.array([1.0, np.nan]),), 1.0),
+        (lambda x, m: x.masked_fill(~m, 0), (torch.ones(2), torch.tensor([True, False])), 0.0),
+        (lambda x, m: m.logical_not_(), (torch.ones(2), torch.tensor([True, False])), 1.0),
+        (lambda row, n: row.sort(), ([2, 1], 3), 1.0),
+        (lambda rows: rows[0].append(1), ([[2], [1]],), 1.0),
+        (sorted, ([2, 1],), 0.0),
+    ],
+)
+def test_a_function_that_writes_into_what_it_is_given_is_seen(function, args, changed):
+    assert changes(function, *args) == changed
+
+
+def test_an_entry_that_is_not_right_gets_the_ladders_advice(invented):
+    day = invented(Ladder(("answer",), entries=True, advice="Add again."), Exercise(1, {"answer": 7}, ()))
+    assert judged(day, 8).message == "answer is a little off. answer is not right. Add again."
+
+
+# Evidence that is not what it should be -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [None, "text", {"a": 1}, [[1.0], [2.0, 3.0]], (x for x in range(3)), map(float, "123"), [1j], np.zeros(20_000)],
+)
+def test_a_result_that_is_no_array_is_an_error_with_a_reason(returned):
+    verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": lambda row: returned}))
+    assert verdict.status == "error"
+    assert "returned None" in verdict.message or "is not a number or" in verdict.message or "larger" in verdict.message
+    assert "raised" not in verdict.message
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        {},
+        {"outcomes": []},
+        {"outcomes": [1, None]},
+        {"outcomes": [{"rung": "two entries", "values": 7}]},
+        {"outcomes": [{"rung": "two entries", "values": {"weights": {"shape": [2], "numbers": ["a", None]}}}]},
+    ],
+)
+def test_forged_or_broken_evidence_fails_closed(evidence):
+    assert judge_of(1, "softmax_row").judge(evidence).share == 0
+
+
+def test_evidence_of_another_exercise_earns_nothing():
+    assert judge_of(1, "scores").judge(judge_of(1, "softmax_row").reference()).share == 0
+
+
+# The check cell -----------------------------------------------------------------------------------------------------
+
+
+def notebook(source):
+    """A namespace in which a notebook's cells have run."""
+    namespace = {"math": math, "np": np, "torch": torch}
+    exec(textwrap.dedent(source), namespace)
+    return namespace
+
+
+def test_an_answer_not_written_yet_is_missing():
+    def softmax_row(row):
+        raise NotImplementedError("your code goes here")
+
+    _, verdict = examine(1, "softmax_row", {"softmax_row": softmax_row})
+    assert verdict.status == "missing"
+
+
+@pytest.mark.parametrize("text", ["\"softmax_lastdim\" not implemented for 'Bool'", "Could not run 'aten::normal_'"])
+def test_an_error_of_pytorch_that_bears_the_stubs_name_is_no_missing_answer(text):
+    def softmax_row(row):
+        raise NotImplementedError(text)
+
+    _, verdict = examine(1, "softmax_row", {"softmax_row": softmax_row})
+    assert verdict.status == "error" and text in verdict.message
+
+
+def test_entries_that_are_texts_were_not_raised_by_anybody():
+    _, verdict = examine(1, "by_hand_three", {"score_33": "2", "weights_3": "?"})
+    assert verdict.message == "score_33: the text '2' is not a number or a rectangular array of numbers."
+
+
+def test_an_earlier_slip_costs_a_later_exercise_nothing():
+    own = notebook("""
+        def softmax_row(row):
+            raise NotImplementedError
+        def scores(Q, K):
+            return "wrong"
+        def scale_scores(S, d_k):
+            return [[s / d_k for s in row] for row in S]
+        def attention_lists(Q, K, V):
+            weights = [softmax_row(row) for row in scale_scores(scores(Q, K), len(K[0]))]
+            return [[sum(w * v[c] for w, v in zip(row, V)) for c in range(len(V[0]))] for row in weights], weights
+    """)
+    before = dict(own)
+    assert examine(1, "attention_lists", own)[1].status == "passed"
+    assert own == before
+
+
+def test_nothing_is_lent_to_an_exercise_that_does_not_build_on_it():
+    own = notebook("""
+        def attention_batched(q, k, v):
+            raise NotImplementedError
+        def broken_attention(q, k, v):
+            return attention_batched(q, k, v)
+    """)
+    assert examine(1, "find_the_bug", own)[1].share == 0
+
+
+def test_the_check_cell_shows_the_ladder_or_raises_with_advice(capsys):
+    check = checks_for(day=1)
+
+    def softmax_row(row):
+        return [math.exp(x) / sum(map(math.exp, row)) for x in row]
+
+    globals()["softmax_row"] = softmax_row
+    try:
+        with pytest.raises(NotYet) as caught:
+            check("softmax_row")
+        assert "✗ large entries" in str(caught.value)
+        assert "✓ two entries" in str(caught.value)
+        assert "overflows" in str(caught.value)
+        assert caught.value._render_traceback_() == str(caught.value).splitlines()
+        globals()["softmax_row"] = day1.softmax_with_a_loop
+        check("softmax_row")
+    finally:
+        del globals()["softmax_row"]
+
+
+def test_a_name_that_is_not_defined_says_what_to_do():
+    _, verdict = examine(1, "softmax_row", {})
+    assert "softmax_row is not defined" in verdict.message
+
+
+def test_an_unknown_exercise_says_which_there_are():
+    with pytest.raises(KeyError, match="softmax_row"):
+        find_ladder(1, "sofmax")
+
+
+def test_the_report_gives_the_points():
+    evidence = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.1, 0.2, 0.7]})
+    text = report(1, "by_hand_three", judge_of(1, "by_hand_three").judge(evidence))
+    assert "not yet, 1 of 2 points" in text
+
+
+def test_the_diagnosis_comes_before_the_rungs_and_breaks_between_words():
+    def softmax_row(row):
+        return [math.exp(x) / sum(map(math.exp, row)) for x in row]
+
+    verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": softmax_row}))
+    points, diagnosis, rungs = report(1, "softmax_row", verdict).split("\n\n")
+    assert points == "softmax_row: not yet, 0 of 2 points"
+    assert diagnosis.split() == verdict.message.split()
+    assert max(map(len, diagnosis.splitlines())) <= 88
+    assert rungs.splitlines()[0] == "  ✓ one entry takes all the weight"
+
+
+def test_an_error_comes_with_the_line_of_the_cell_it_arose_in():
+    cell = "def scores(Q, K):\n    rows = len(Q)\n    return Qs\n"
+    name = "ipykernel_7/1.py"
+    linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
+    own = {}
+    exec(compile(cell, name, "exec"), own)
+    verdict = judge_of(1, "scores").judge(gather(1, "scores", own))
+    assert "NameError: name 'Qs' is not defined, at line 3 of its cell: return Qs" in verdict.message
+    hidden = judge_of(1, "scores").judge(gather(1, "scores", own, hidden=True))
+    assert hidden.message.endswith("it raised NameError.")
+
+
+def test_an_overflow_on_the_way_prints_no_warning(recwarn):
+    def attention_batched(q, k, v):
+        weights = np.exp(q @ np.swapaxes(k, -1, -2))
+        return weights / weights.sum(-1, keepdims=True) @ v, weights
+
+    judge_of(1, "attention_batched").judge(gather(1, "attention_batched", {"attention_batched": attention_batched}))
+    assert not recwarn.list

@@ -1,0 +1,439 @@
+"""A class graded: every submission gets its own result, once, whatever the others are and whatever is interrupted."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import nbformat
+import pytest
+from in_process import course
+
+from course_utils.authoring.cut import release_exercise
+from course_utils.authoring.official import COURSE, Official
+from course_utils.grading import classroom
+from course_utils.grading.classroom import grade_class
+from course_utils.grading.grade import Settings, grade_submission
+from course_utils.grading.intake.collect import Submission
+from course_utils.grading.kept import KeptResults, result_key
+from course_utils.grading.results import Graded, Result
+from course_utils.grading.watch import Watch
+from course_utils.grading.workers import LABORIOUS, Job, Kernels, Order, Watcher, Worker, grade_here
+from course_utils.sandbox.limits import Limits, Start
+
+ROOT = Path(__file__).parents[2]
+COLD = Settings(start=Start(warm=False))  # where no kernel is needed, none need be warm
+RIGHT = "def scale_scores(S, d_k):\n    return [[s / d_k**0.5 for s in row] for row in S]"
+SLOW = "import time\ntime.sleep(600)\n" + RIGHT
+FORBIDDEN = "import torch\ndef softmax_row(row):\n    return torch.tensor(row).softmax(0)"
+
+
+def notebook(answers=(), remark=""):
+    """The bytes of a notebook in which nothing else is answered; without answers it needs no kernel."""
+    book = release_exercise(COURSE.notebook(1))
+    book.cells.append(nbformat.v4.new_markdown_cell(remark, id="remark"))
+    for cell in book.cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        cell.source = dict(answers).get(grade_id, cell.source)
+    return nbformat.writes(book).encode()
+
+
+def handed_in(folder, **notebooks):
+    """A submission of day 1 for each student."""
+    folder.mkdir(exist_ok=True)
+    for student, data in notebooks.items():
+        (folder / f"{student}.ipynb").write_bytes(data)
+    return [Submission(student, folder / f"{student}.ipynb", 1) for student in notebooks]
+
+
+def records(graded):
+    """Results as grades.json holds them, without seconds."""
+    return [{**each.as_record(), "seconds": None} for each in graded]
+
+
+def run_nothing(queue, kernels, jobs, watcher):
+    """Takes the place of the worker processes where none may be needed."""
+    assert next(queue, None) is None, "something is graded"
+    yield from ()
+
+
+# Each its own result ------------------------------------------------------------------------------------------------
+
+
+def test_a_class_gets_the_results_that_its_notebooks_get_one_by_one_in_their_order(tmp_path):
+    mine = handed_in(
+        tmp_path,
+        ada=notebook({"scale_scores": RIGHT}),
+        bob=notebook(),
+        cyd=b"{",
+        dan=notebook({"scale_scores": "def scale_scores(S, d_k):\n    return S"}),
+        eve=notebook({"softmax_row": FORBIDDEN}),
+    )
+    came = []
+    result = grade_class(mine, jobs=2, on_graded=lambda graded: came.append(graded.student))
+    assert records(result.graded) == records(map(grade_submission, mine))
+    assert [each.score for each in result.graded] == [1, 0, 0, 0, 0]
+    assert sorted(came) == ["ada", "bob", "cyd", "dan", "eve"] != came
+
+
+def test_a_broken_submission_says_why_and_touches_no_other(tmp_path):
+    mine = handed_in(tmp_path, ada=b"", bob=notebook(), cyd=notebook(), dan=notebook())
+    mine[2] = replace(mine[2], day=99)
+    mine[3].path.unlink()
+    broken = grade_class(mine, COLD, out=tmp_path / "out", jobs=1).graded
+    assert [each.status for each in broken] == ["unreadable", "failed", "unreadable", "unreadable"]
+    for each, why in zip(broken, ["ada.ipynb: empty file", "", "no exercises for day 99", "no such file"], strict=True):
+        assert why in each.message
+    assert len(list((tmp_path / "out" / "feedback").glob("*/*.html"))) == 4
+
+
+def test_results_hold_no_code_but_pages_of_feedback_do(tmp_path):
+    told = []
+    mine = handed_in(tmp_path, ada=notebook({"softmax_row": FORBIDDEN}))
+    (graded,) = grade_class(mine, COLD, out=tmp_path / "out", on_graded=told.append).graded
+    assert (graded.answers, told[0].answers) == ({}, {"softmax_row": FORBIDDEN})
+    assert "softmax" in (tmp_path / "out" / "feedback" / "ada" / "day1.html").read_text()
+
+
+# Nothing is graded twice --------------------------------------------------------------------------------------------
+
+
+def test_an_unchanged_submission_is_not_graded_again_and_again_means_again(tmp_path, monkeypatch):
+    mine = handed_in(tmp_path, ada=notebook(remark="a"), bob=notebook({"softmax_row": FORBIDDEN}))
+    first = grade_class(mine, COLD, out=tmp_path / "out", jobs=1)
+    again = grade_class(mine, COLD, out=tmp_path / "out", jobs=1, again=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(classroom, "grade_here", run_nothing)
+        kept = grade_class(mine, COLD, out=tmp_path / "out", jobs=1)
+    assert [first.reused, again.reused, kept.reused] == [0, 0, 2]
+    assert records(first.graded) == records(again.graded) == records(kept.graded)
+    mine[0].path.write_bytes(notebook(remark="b"))
+    assert grade_class(mine, COLD, out=tmp_path / "out", jobs=1).reused == 1
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["", "again"])
+def test_identical_submissions_are_run_once_and_keep_their_students(tmp_path, again):
+    mine = handed_in(tmp_path, ada=notebook({"softmax_row": FORBIDDEN}), bob=notebook({"softmax_row": FORBIDDEN}))
+    result = grade_class(mine, COLD, out=tmp_path / "out", jobs=2, again=again)
+    assert [(each.student, each.notebook) for each in result.graded] == [("ada", "ada.ipynb"), ("bob", "bob.ipynb")]
+    assert result.reused == 1
+    pages = [(tmp_path / "out" / "feedback" / each / "day1.html").read_text() for each in ("ada", "bob")]
+    assert pages[0].replace("ada", "bob") == pages[1]
+
+
+def test_identical_submissions_that_cannot_be_read_say_so_under_their_own_names(tmp_path):
+    result = grade_class(handed_in(tmp_path, ada=b"{", bob=b"{"), COLD, jobs=1)
+    assert [each.message.split(":")[0] for each in result.graded] == ["ada.ipynb", "bob.ipynb"]
+
+
+def test_all_that_decides_over_a_result_is_in_its_key(tmp_path):
+    (tmp_path / "solutions").symlink_to(COURSE.folder / "solutions")
+    (tmp_path / "keys.json").write_text('{"1": {"scores": "00"}}')
+    plain = Settings()
+    keys = {
+        result_key(b"a", 1, plain),
+        result_key(b"b", 1, plain),
+        result_key(b"a", 2, plain),
+        result_key(b"a", None, plain),
+        result_key(b"a", 1, replace(plain, seconds=1.0)),
+        result_key(b"a", 1, replace(plain, limits=Limits(cell_seconds=1.0))),
+        result_key(b"a", 1, replace(plain, official=Official(tmp_path))),
+    }
+    assert len(keys) == 7
+    assert result_key(b"a", 1, Settings()) in keys
+
+
+# What is kept -------------------------------------------------------------------------------------------------------
+
+DONE = Graded("ada", "a.ipynb", 1, "failed", 1.5, 3.0, 0.5, (Result("x", "failed", 1.5, 3.0, "no", None),))
+ANSWERED = replace(DONE, answers={"x": "print('\ud800é')"})
+NO_KERNEL = Result("x", "error", 0.0, 3.0, "Not graded: no kernel starts on this machine. OSError", machine_failed=True)
+
+
+def test_a_result_comes_back_as_it_was_kept(tmp_path):
+    KeptResults(tmp_path / "kept").put("a", ANSWERED)
+    assert KeptResults(tmp_path / "kept").get("a") == ANSWERED
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["a.json"]
+
+
+DAMAGES = {
+    "nothing": lambda text: b"",
+    "cut off": lambda text: text[:-9],
+    "another score": lambda text: text.replace(b'"score": 1.5', b'"score": 3.0', 1),
+    "a list": lambda text: b"[]",
+    "an object": lambda text: b"{}",
+    "deep": lambda text: b"[" * 100_000,
+    "not text": lambda text: b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_or_foreign_file_is_no_result(tmp_path, damage):
+    kept = KeptResults(tmp_path)
+    kept.put("a", ANSWERED)
+    assert kept.get("a")
+    (tmp_path / "a.json").write_bytes(DAMAGES[damage]((tmp_path / "a.json").read_bytes()))
+    assert kept.get("a") is None
+
+
+def test_the_result_of_one_submission_is_not_taken_for_that_of_another(tmp_path):
+    kept = KeptResults(tmp_path)
+    kept.put("a", ANSWERED)
+    (tmp_path / "a.json").rename(tmp_path / "b.json")
+    assert kept.get("a") is kept.get("b") is None
+
+
+@pytest.mark.parametrize(
+    "graded",
+    [replace(DONE, status="unreadable", exercises=()), replace(DONE, exercises=(*DONE.exercises, NO_KERNEL))],
+    ids=["unreadable", "no kernel"],
+)
+def test_what_may_come_out_otherwise_next_time_is_not_kept(tmp_path, graded):
+    KeptResults(tmp_path).put("a", graded)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Workers ------------------------------------------------------------------------------------------------------------
+
+
+class Deadly(Job):
+    """Ends the process that receives it, as often as it says."""
+
+    times: ClassVar = [9]
+
+    def __reduce__(self):
+        self.times[0] -= 1
+        return (os._exit, (1,)) if self.times[0] >= 0 else (Job, (self.place, self.student, self.name, 1, self.data))
+
+
+class DeadlyOnce(Deadly):
+    times: ClassVar = [1]
+
+
+def queue(count, special=()):
+    """Jobs that need no kernel, but for special ones by place."""
+    return (dict(special).get(n, Job)(n, f"s{n}", f"s{n}.ipynb", 1, notebook(remark=f"{n}")) for n in range(count))
+
+
+@pytest.fixture
+def kernels():
+    return Kernels(COLD)
+
+
+def test_a_worker_that_dies_costs_no_result_and_what_kills_it_each_time_is_unreadable(kernels):
+    found = dict(grade_here(queue(6, {1: Deadly, 3: DeadlyOnce}), kernels, processes=2))
+    outcome = {job.place: graded.status for job, graded in found.items()}
+    assert outcome == {0: "failed", 1: "unreadable", 2: "failed", 3: "failed", 4: "failed", 5: "failed"}
+    message = next(graded.message for graded in found.values() if graded.status == "unreadable")
+    assert message == "s1.ipynb: it ends the process that grades it, each time that it is tried"
+
+
+def test_a_submission_that_takes_the_grader_too_long_to_read_is_unreadable_and_costs_no_other(tmp_path):
+    cells = [nbformat.v4.new_code_cell(f"def softmax_row(row):\n    pass\na={i}\n" + "a=b\n" * 4900) for i in range(20)]
+    slow = nbformat.writes(nbformat.v4.new_notebook(cells=cells)).encode()
+    worker = Worker(tmp_path / "w")
+    worker.start()
+    try:
+        worker.give(Order(Job(0, "s0", "s0.ipynb", 1, slow), COLD, work=1))
+        graded = worker.take()
+        assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", 25)
+        assert graded.message == f"s0.ipynb: {LABORIOUS}"
+        worker.give(Order(Job(1, "s1", "s1.ipynb", 1, notebook()), COLD))
+        assert worker.take().status == "failed"
+    finally:
+        worker.stop()
+
+
+class Fragile(Kernels):
+    """The server ends just when a worker was told for the first time to use it."""
+
+    ended = 0
+
+    def settings(self):
+        found = super().settings()
+        if not self.ended:
+            (self.server.folder / "server.sock").unlink()
+            self.server.process.kill()
+            self.ended = self.server.process.wait()
+        return found
+
+
+def test_when_the_server_of_the_kernels_ends_no_result_shows_it_and_another_takes_its_place():
+    with closing(Fragile(Settings())) as kernels:
+        answered = (Job(n, "a", "a.ipynb", 1, notebook({"scale_scores": RIGHT}, f"{n}")) for n in range(2))
+        found = list(grade_here(answered, kernels, jobs=1))
+        assert kernels.ended and kernels.alive
+    assert [graded.score for _, graded in found] == [1, 1]
+
+
+def test_no_more_submissions_are_held_than_workers_run(kernels):
+    taken = []
+    for done, _ in enumerate(grade_here((taken.append(p) or p for p in queue(6)), kernels, processes=2)):
+        assert len(taken) <= done + 2
+    assert len(taken) == 6
+
+
+def test_a_worker_has_none_of_the_graders_open_files_and_looks_for_no_modules_where_it_stands(tmp_path, monkeypatch):
+    secret = tmp_path / "grades.json"
+    with secret.open("w") as open_file:
+        os.set_inheritable(open_file.fileno(), True)
+        (tmp_path / "nbformat.py").write_text("raise SystemExit")
+        monkeypatch.chdir(tmp_path)
+        worker = Worker(tmp_path / "worker")
+        worker.start()
+        worker.give(Order(next(queue(1)), COLD))
+        while isinstance(said := worker.take(), Result):
+            pass
+        assert said.status == "failed"
+        held = [os.readlink(fd) for fd in Path(f"/proc/{worker.process.pid}/fd").iterdir()]
+        worker.stop()
+    assert held and str(secret) not in held
+    assert not (tmp_path / "worker").exists()
+
+
+def test_what_takes_long_is_put_off_until_the_others_are_graded_and_its_grade_is_the_same(tmp_path):
+    hangs = {name: "while True: pass" for name in ("softmax_row", "scores", "attention_lists")}
+    slow, quick = notebook(hangs | {"scale_scores": RIGHT}), notebook({"scale_scores": RIGHT})
+    settings, heard = Settings(limits=Limits(cell_seconds=0.5)), []
+    watcher = Watcher(
+        lambda job: heard.append(("begin", job.student)),
+        lambda job, result: None,
+        lambda job: heard.append(("put off", job.student)),
+    )
+    class_of_two = handed_in(tmp_path, ada=slow, bob=quick)
+
+    def on_graded(graded):
+        heard.append(("graded", graded.student))
+
+    result = grade_class(class_of_two, settings, jobs=1, watcher=watcher, on_graded=on_graded)
+    order = [("begin", "ada"), ("put off", "ada"), ("begin", "bob"), ("graded", "bob"), ("begin", "ada")]
+    assert heard == [*order, ("graded", "ada")]
+    at_once = grade_class(class_of_two[:1], settings)
+    assert records(result.graded)[0] == records(at_once.graded)[0]
+    assert [each.status for each in result.graded[0].exercises[:4]] == ["timeout", "timeout", "passed", "timeout"]
+
+
+# The command --------------------------------------------------------------------------------------------------------
+
+
+def start_command(*arguments, **options):
+    # A job in the background of a shell ignores Ctrl-C, and so would all that it starts.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    run = f"{heard}; from course_utils.cli import main; main()"
+    command = [sys.executable, "-c", run, "grade", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path):
+    names = ["ada", "[b]é\x1b[31m\nbob", "cyd"]
+    handed_in(tmp_path / "class", **dict(zip(names, [notebook(), notebook(remark="b"), b"{"], strict=True)))
+    arguments = [tmp_path / "class", "--day", "1", "--out", tmp_path / "out", "--jobs", "2"]
+    code, said, complaint = course("grade", *arguments)
+    lines = said.splitlines()
+    assert (code, complaint, len(lines)) == (0, "", 5)
+    assert lines[-2].startswith("3 submissions; 0 with all points; 0 % of the points on average; 1 unreadable")
+    assert sum("0 of 25 points" in line for line in lines) == 2 and sum("unreadable: " in line for line in lines) == 1
+    order = [each["student"] for each in json.loads((tmp_path / "out" / "grades.json").read_text())["submissions"]]
+    assert len(order) == 3 and order[0] != order[1]
+
+
+def test_a_folder_without_notebooks_is_an_error_in_one_line(tmp_path):
+    code, said, complaint = course("grade", tmp_path)
+    assert (code, said, complaint.count("\n")) == (2, "", 1)
+    assert "no notebooks" in complaint
+
+
+def test_a_terminal_shows_how_many_are_done(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Watch(3) as watch:
+        watch.on_graded(DONE)
+        watch.bar.refresh()
+    assert "1/3" in capsys.readouterr().out
+
+
+def test_tables_are_shown_in_the_order_of_the_submissions_however_they_finish(capsys):
+    names = ["one.ipynb", "two.ipynb", "three.ipynb"]
+    with Watch(3, [("ada", name) for name in names]) as watch:
+        for name, shown in (("three.ipynb", []), ("one.ipynb", names[:1]), ("two.ipynb", names[1:])):
+            watch.on_graded(replace(DONE, notebook=name))
+            assert re.findall(r"(?m)^\w+\.ipynb", capsys.readouterr().out) == shown
+
+
+def _processes_of(folder):
+    found = []
+    for each in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found += [int(each.parent.name)] if f"={folder}".encode() in each.read_bytes() else []
+        except OSError:
+            continue
+    return found
+
+
+def _interrupt(running, number, out):
+    """Send a signal when two results are there and the third submission, a slow one, is under way."""
+    while len(list(out.glob(".results/*.json"))) < 2:
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.1)
+    time.sleep(1)
+    running.send_signal(number)
+
+
+def test_a_run_that_was_stopped_leaves_nothing_running_and_is_taken_up_again(tmp_path):
+    scratch, out = tmp_path / "scratch", tmp_path / "out"
+    scratch.mkdir()
+    mine = handed_in(tmp_path / "class", ada=notebook(), bob=notebook(remark="b"), cyd=notebook({"scale_scores": SLOW}))
+    arguments = [tmp_path / "class", "--day", "1", "--out", out, "--jobs", "2", "--timeout", "900"]
+    running = start_command(*arguments, env=os.environ | {"TMPDIR": str(scratch)})
+    _interrupt(running, signal.SIGINT, out)
+    _, complaint = running.communicate(timeout=120)
+    said = "course: stopped; 2 of 3 are graded, the same command takes up from there\n"
+    assert (running.returncode, complaint) == (130, said)
+    assert (_processes_of(scratch), list(scratch.iterdir())) == ([], [])
+    mine[2].path.write_bytes(notebook({"scale_scores": RIGHT}))
+    code, said, _ = course("grade", *arguments)
+    assert code == 0 and "2 not run again" in said.splitlines()[-2]
+    assert [each["score"] for each in json.loads((out / "grades.json").read_text())["submissions"]] == [0, 0, 1]
+
+
+def test_workers_and_kernels_end_with_a_grader_that_is_killed(tmp_path):
+    scratch, out = tmp_path / "scratch", tmp_path / "out"
+    scratch.mkdir()
+    handed_in(tmp_path / "class", ada=notebook(), bob=notebook(remark="b"), cyd=notebook({"scale_scores": SLOW}))
+    arguments = [tmp_path / "class", "--day", "1", "--out", out, "--jobs", "2", "--timeout", "900"]
+    running = start_command(*arguments, env=os.environ | {"TMPDIR": str(scratch)})
+    _interrupt(running, signal.SIGKILL, out)
+    running.communicate()
+    until = time.monotonic() + 60
+    while _processes_of(scratch) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert _processes_of(scratch) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        (["SUBMISSIONS=my class"], ["my class"]),
+        (["SUBMISSIONS=a.ipynb b.ipynb"], ["a.ipynb", "b.ipynb"]),
+        (["SUBMISSIONS=it's; rm.zip"], ["it's; rm.zip"]),
+        ([], ["exercises/a.ipynb", "exercises/b.ipynb"]),
+    ],
+    ids=["a folder with a space", "two notebooks", "an odd zip", "one's own"],
+)
+def test_make_grade_takes_a_folder_a_zip_or_notebooks(tmp_path, given, passed):
+    (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
+    (tmp_path / "my class").mkdir()
+    (tmp_path / "exercises").mkdir()
+    for name in ("it's; rm.zip", "exercises/a.ipynb", "exercises/b.ipynb"):
+        (tmp_path / name).touch()
+    shown = f"{sys.executable} -c 'import sys; print(*sys.argv[1:], sep=\"\\n\")'"
+    ran = subprocess.run(
+        ["make", "-s", "grade", "STAMP=", f"PY={shown}", *given], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.stdout.splitlines()[-len(passed) - 1 :] == ["--", *passed]

@@ -1,0 +1,144 @@
+"""A class graded on a Dask cluster of separate worker processes: the same grades, also when workers die."""
+
+import os
+import signal
+import sys
+from dataclasses import replace
+
+import cloudpickle
+import nbformat
+import pytest
+from distributed import LocalCluster
+
+from course_utils.authoring.cut import release_exercise
+from course_utils.authoring.official import COURSE, Official
+from course_utils.errors import CourseError
+from course_utils.grading import cluster
+from course_utils.grading.classroom import grade_class
+from course_utils.grading.cluster import grade_parcel, grade_there, official_parcel
+from course_utils.grading.grade import Settings, grade_submission
+from course_utils.grading.intake.collect import Submission
+from course_utils.grading.workers import Job
+from course_utils.sandbox.limits import Start
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # a worker has the course, but not its tests
+CLUSTER = pytest.mark.thorough("a class is graded on a Dask cluster")
+SETTINGS = Settings()
+COLD = Settings(start=Start(warm=False))
+ANSWERS = {
+    "ada": "def scale_scores(S, d_k):\n    return [[s / d_k**0.5 for s in row] for row in S]",
+    "bob": "def scale_scores(S, d_k):\n    return [[s / d_k for s in row] for row in S]",
+    "cyd": "",
+    "dan": None,
+}
+
+
+def notebook(answer=""):
+    """The bytes of a notebook in which one exercise is answered, or none; then it needs no kernel."""
+    book = release_exercise(COURSE.notebook(1))
+    for cell in book.cells:
+        if answer and cell.metadata.get("nbgrader", {}).get("grade_id") == "scale_scores":
+            cell.source = answer
+    return nbformat.writes(book).encode()
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The scheduler of two worker processes."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=2, processes=True, host="127.0.0.1", dashboard_address=":0"
+    ) as two:
+        yield two.scheduler_address
+
+
+class Deadly(Job):
+    """Kills the worker that reads it, until it finds as many marks as it has lives."""
+
+    def read(self):
+        marks = len(os.listdir(self.key))
+        if marks < self.place:
+            open(f"{self.key}/{marks}", "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read()
+
+
+@CLUSTER
+def test_a_cluster_gives_the_grades_that_this_process_gives(address, tmp_path):
+    mine = []
+    for student, answer in ANSWERS.items():
+        path = tmp_path / f"{student}.ipynb"
+        path.write_bytes(b"{" if answer is None else notebook(answer))
+        mine.append(Submission(student, path, 1))
+    there = grade_class(mine, SETTINGS, dask=address).graded
+    here = [grade_submission(each, SETTINGS) for each in mine]
+    assert [each.score for each in there] == [1, 0, 0, 0]
+    assert [replace(each, seconds=0) for each in there] == [replace(each, seconds=0, answers={}) for each in here]
+
+
+@CLUSTER
+def test_a_worker_killed_in_mid_run_costs_no_result(address, tmp_path):
+    """The first job kills the worker that grades it, once; the second kills every one."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    common = {"day": 1, "data": notebook()}
+    queue = [
+        Deadly(1, "once", "once.ipynb", key=str(tmp_path / "a"), **common),
+        Deadly(9, "always", "always.ipynb", key=str(tmp_path / "b"), **common),
+        *(Job(n, f"s{n}", f"s{n}.ipynb", **common) for n in range(3, 7)),
+    ]
+    found = {job.student: graded for job, graded in grade_there(iter(queue), COLD, address)}
+    assert {each.student for each in queue} == set(found)
+    assert {name for name, graded in found.items() if graded.status != "failed"} == {"always"}
+    assert found["always"].message == "always.ipynb: it ends the process that grades it, each time that it is tried"
+    assert [len(list((tmp_path / name).iterdir())) for name in "ab"] == [1, 3]
+
+
+@CLUSTER
+def test_a_worker_with_another_course_is_named_in_one_line(address, monkeypatch):
+    parcel = replace(official_parcel(COURSE, 1), package="0.0.1")
+    monkeypatch.setattr(cluster, "official_parcel", lambda official, day: parcel)
+    with pytest.raises(CourseError, match=r"the worker tcp://\S+ has course_utils \S+, not 0.0.1; install"):
+        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, address))
+
+
+@CLUSTER
+def test_a_worker_with_other_checks_is_named_in_one_line(address, monkeypatch):
+    parcel = replace(official_parcel(COURSE, 1), digests={1: "another"})
+    monkeypatch.setattr(cluster, "official_parcel", lambda official, day: parcel)
+    with pytest.raises(CourseError, match="has other checks or another grader; install the same course"):
+        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, address))
+
+
+def test_a_worker_uses_the_official_side_that_is_sent_and_not_its_own(tmp_path):
+    (tmp_path / "solutions").mkdir()
+    book = nbformat.from_dict(COURSE.notebook(1))
+    check = next(c for c in book.cells if c.metadata.get("nbgrader", {}).get("grade_id") == "check_scores")
+    check.metadata.nbgrader.points = 7
+    nbformat.write(book, tmp_path / "solutions" / "day1_other.ipynb")
+    parcel = official_parcel(Official(tmp_path), 1)
+    graded = grade_parcel(Job(0, "ada", "a.ipynb", 1, notebook()), parcel, COLD)
+    assert graded.max_score == 30
+
+
+def test_an_unreachable_scheduler_is_named_in_one_line(monkeypatch):
+    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 1)
+    job = Job(0, "ada", "a.ipynb", 1, notebook())
+    for nowhere in ("tcp://127.0.0.1:1", "carrier pigeon", "ftp://here"):
+        with pytest.raises(CourseError, match=f"^{nowhere}: no Dask scheduler answers there") as said:
+            list(grade_there(iter([job]), COLD, nowhere))
+        assert "\n" not in str(said.value)
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch):
+    monkeypatch.setattr(cluster, "SECONDS_WITHOUT_WORKERS", 0)
+    with (
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty,
+        pytest.raises(CourseError, match="no workers; start one: dask worker tcp://"),
+    ):
+        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, empty.scheduler_address))
+
+
+def test_without_dask_the_command_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CourseError, match="pip install dask distributed"):
+        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, "tcp://127.0.0.1:1"))

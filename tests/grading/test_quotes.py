@@ -1,0 +1,184 @@
+"""Right answers and keys in a kernel: how they come into it, what is left of them, and what it may be quoted with."""
+
+import pytest
+from hostile.entries import CHECKS
+from test_grading import UNSHIFTED, outcome, submission
+
+from course_utils.authoring.official import COURSE, check_parts, checks_of, reference_answers
+from course_utils.checks.evidence import NOT_FILLED_IN, NOTHING, UNWRITTEN
+from course_utils.checks.exercise import days_with_exercises
+from course_utils.checks.judged import judge_of
+from course_utils.grading.grade import grade_notebook
+from course_utils.grading.plugin import evidence_in
+from course_utils.grading.quotes import LEFT_OUT, OTHER_KIND, keyed_cell, kind_of, lent_cell, without_text
+from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.limits import Limits, Start
+
+KEY = "ab" * 32
+SETUP = "from course_utils.checks import checks_for\ncheck = checks_for(day=1)"
+RIGHT = reference_answers(COURSE.notebook(1))
+SEARCH = """
+import gc, linecache, sys
+def held(sign):
+    texts = [str(list(linecache.cache.values())), str(In), str(evidence["_KEYS"])]
+    texts += [str(each) for each in gc.get_objects() if isinstance(each, (dict, list, tuple)) and len(each) < 9]
+    return sum(sign in text for text in texts)
+"""
+AT_LINE = ", at line 2 of its cell: return row[1]"
+SOURCES = ["\n\ndef f(row):\n    return row[1]", "x = 1"]
+
+
+@pytest.fixture
+def kernel():
+    kernel = GradingKernel(Limits(cell_seconds=60), 120, Start())
+    kernel.wait_until_ready()
+    assert kernel.run(SETUP) is None
+    yield kernel
+    kernel.stop()
+
+
+def message(graded, grade_id):
+    return next(each.message for each in graded.exercises if each.id == grade_id)
+
+
+# In the kernel ------------------------------------------------------------------------------------------------------
+
+
+def test_a_lent_answer_works_and_its_source_cannot_be_read(kernel):
+    assert kernel.run("import math") is None
+    assert kernel.run("before = set(globals()) | {'before', 'softmax_row'}") is None
+    assert kernel.run(lent_cell(RIGHT["softmax_row"])) is None
+    assert kernel.run("assert softmax_row([1, 1]) == [0.5, 0.5] and set(globals()) == before") is None
+    assert kernel.run("import inspect; inspect.getsource(softmax_row)").startswith("OSError")
+    assert kernel.run("import linecache; assert 'exps = ' + '[' not in str(linecache.cache) + str(In)") is None
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_key_is_there_for_its_check_only(kernel, raises):
+    other = "".join(reversed(KEY[:8]))
+    assert kernel.run(f"{CHECKS}\nused = []") is None
+    looks = """
+def scores(Q, K):
+    used.append(len(evidence["key_of"](1, "scores")) + len(evidence["key_of"](1, "softmax_row")))
+    if END:
+        raise KeyboardInterrupt
+"""
+    assert kernel.run(looks.replace("END", str(raises))) is None
+    ends = kernel.run(keyed_cell("check('scores', hidden=True)", KEY))
+    assert (ends or "").startswith("KeyboardInterrupt" if raises else "")
+    assert kernel.run("assert set(used) == {64}") is None
+    assert kernel.run(SEARCH + f"assert not held({other!r}[::-1])") is None
+    assert kernel.run(f"kept = {KEY!r}\nassert held('ab' * 9)") is None  # the search finds one that is there
+
+
+# What is quoted -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("ValueError: the key is 123", f"ValueError: {LEFT_OUT}"),
+        ("ValueError", "ValueError"),
+        (f"KeyError: 1{AT_LINE}", f"KeyError: {LEFT_OUT}{AT_LINE}"),
+        (f"KeyError{AT_LINE}", f"KeyError{AT_LINE}"),
+        ("KeyError, at line 1 of its cell: return row[1]", f"KeyError: {LEFT_OUT}"),
+        ("KeyError: x, at line 2 of its cell: peak = max(row)", f"KeyError: {LEFT_OUT}"),
+        ("peak = max(row)", OTHER_KIND),
+        ("peak: max(row)", f"{OTHER_KIND}: {LEFT_OUT}"),
+        ("NameError: name 'row' is not defined", "NameError: name 'row' is not defined"),
+        ("NameError: name 'peak' is not defined", f"NameError: {LEFT_OUT}"),
+        ("unreadable: the text 'peak = max'", "unreadable: "),
+        (f"unreadable: {NOTHING}", f"unreadable: {NOTHING}"),
+        (f"NotImplementedError: {UNWRITTEN}", f"NotImplementedError: {UNWRITTEN}"),
+        ("NotImplementedError", "NotImplementedError"),
+        ("NotImplementedError: peak", f"NotImplementedError: {LEFT_OUT}"),
+        (f"NotImplementedError: peak {NOT_FILLED_IN}", f"NotImplementedError: r {NOT_FILLED_IN}"),
+    ],
+)  # fmt: skip
+def test_of_an_error_the_kind_and_the_students_own_line_are_quoted(error, shown):
+    (outcome,) = without_text({"outcomes": [{"rung": "r", "error": error}]}, SOURCES)["outcomes"]
+    assert outcome == {"rung": "r", "error": shown}
+
+
+@pytest.mark.parametrize("shape", [["peak"], "peak", {"peak": 1}, [1] * 9, [112, 101, 97, 10**6], [-1], [[1]]])
+def test_an_odd_shape_is_not_quoted_and_still_wrong(shape):
+    evidence = {"outcomes": [{"rung": "r", "values": {"weights": {"shape": shape, "numbers": []}}}, "odd", {"rung": 7}]}
+    assert without_text(evidence, ())["outcomes"][0]["values"] == {"weights": {"shape": ["?"], "numbers": []}}
+
+
+@pytest.mark.parametrize("outcomes", [None, 7, "peak", {"rung": 1}])
+def test_evidence_without_a_list_of_outcomes_is_left_as_it_is(outcomes):
+    assert without_text({"outcomes": outcomes}, ()) == {"outcomes": outcomes}
+
+
+@pytest.mark.parametrize("day", days_with_exercises())
+def test_right_evidence_is_right_without_its_text(day):
+    for grade_id in reference_answers(COURSE.notebook(day)):
+        evidence = dict(judge_of(day, grade_id).reference())
+        assert without_text(evidence, ()) == evidence
+        assert judge_of(day, grade_id).judge(without_text(evidence, ())).status == "passed"
+
+
+def test_only_known_kinds_are_named():
+    assert [kind_of(said) for said in ("TypeError: x", "TypeError", "KeyError, at line 2", "Peak: x", "")] == [
+        "TypeError", "TypeError", "KeyError", OTHER_KIND, OTHER_KIND
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("day", days_with_exercises())
+def test_a_check_is_run_in_the_parts_that_it_has(day):
+    for grade_id, cell in checks_of(COURSE.notebook(day)).items():
+        seen, *hidden = check_parts(cell)
+        assert (seen.source, [each.source for each in hidden]) in (
+            (f'check("{grade_id}")', [f'check("{grade_id}", hidden=True)']),
+            (f'check("{grade_id}")', []),
+        )
+        found = [[evidence["hidden"] for evidence in evidence_in(part.outputs)] for part in (seen, *hidden)]
+        assert found == [[False], [True]][: len(found)]
+        assert sum(len(part.outputs) for part in (seen, *hidden)) == len(cell.outputs)
+
+
+# In a grade ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_error_is_quoted_where_nothing_was_lent(tmp_path):
+    slips = {"softmax_row": UNSHIFTED, "scores": "def scores(Q, K):\n    raise ValueError('Q has ' + str(len(Q)))"}
+    graded = grade_notebook(submission(tmp_path, slips))
+    assert outcome(graded) == {"softmax_row": "failed", "scores": "error"}
+    assert "it raised ValueError: Q has 1, at line 2 of its cell: raise ValueError" in message(graded, "scores")
+
+
+@pytest.mark.parametrize(
+    ("body", "quoted"),
+    [
+        ("raise ValueError('my own words')", "ValueError: my own words, at line 2 of its cell: raise"),
+        ("raise ValueError(softmax_row([0, 1])[0])", f"ValueError: {LEFT_OUT}, at line 2 of its cell: raise"),
+        ("return softmax(Q), V", "NameError: name 'softmax' is not defined, at line 2"),
+    ],
+)
+def test_beside_a_lent_answer_an_error_is_quoted_as_it_was_without_if_it_is_the_same(body, quoted, tmp_path):
+    slips = {
+        "softmax_row": UNSHIFTED.replace("math.exp(x)", "math.exp(x - 1e3)"),
+        "attention_lists": f"def attention_lists(Q, K, V):\n    {body}",
+    }
+    graded = grade_notebook(submission(tmp_path, slips))
+    assert outcome(graded)["attention_lists"] == "error"
+    assert quoted in message(graded, "attention_lists")
+
+
+def test_what_an_answer_cell_raises_is_quoted_and_on_hidden_inputs_only_a_known_kind(tmp_path):
+    odd = """
+calls = []
+def scale_scores(S, d_k):
+    import sys
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_locals.get("hidden") is True:
+            raise type("TheInputIs" + str(S)[:9], (Exception,), {})("the input is")
+        frame = frame.f_back
+    return [[s / math.sqrt(d_k) for s in row] for row in S]
+"""
+    graded = grade_notebook(submission(tmp_path, {"scores": "raise ValueError('mine')", "scale_scores": odd}))
+    assert message(graded, "scores").startswith("The answer cell raised ValueError: mine")
+    assert OTHER_KIND in message(graded, "scale_scores")
+    assert "put is" not in message(graded, "scale_scores") and "TheInput" not in message(graded, "scale_scores")

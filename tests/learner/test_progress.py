@@ -1,0 +1,452 @@
+"""A learner's progress: read from the last grading of each notebook, shown on the command line and on the map."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from course_utils import progress
+from course_utils.authoring.cut import release_exercise
+from course_utils.authoring.notebooks import dump, read_notebook
+from course_utils.authoring.official import COURSE
+from course_utils.checks.exercise import all_exercises, days_with_exercises
+from course_utils.cli import main
+from course_utils.course import DAYS
+from course_utils.errors import CourseError
+from course_utils.grading.reports.progress import is_alone, note_progress, own_exercises, show_progress
+from course_utils.grading.reports.tasks import tasks
+from course_utils.grading.results import Graded, Result
+from course_utils.learner.reset import reset_exercise
+from course_utils.views import ProgressMap
+
+ROOT = Path(__file__).parents[2]
+TITLES = {day.number: day.title for day in DAYS}
+STUB = "raise NotImplementedError"
+NAMES = {1: "day1_attention_by_hand", 2: "day2_why_sqrt_dk"}
+
+
+def cell(source, kind="code", **nbgrader):
+    return {"cell_type": kind, "source": source, "metadata": {"nbgrader": nbgrader} if nbgrader else {}}
+
+
+def asked(names, answers=None):
+    """A notebook with an exercise a name: 2 points and 10 minutes the first, 3 and 20 the second, and so on."""
+    cells = []
+    for i, name in enumerate(names, 1):
+        head = f"## {i}. To {name}\n\n{i + 1} points · difficulty 1 of 5 · {10 * i} minutes · lesson part 2\n\nDo it."
+        cells.append(cell(head, "markdown"))
+        cells.append(cell((answers or {}).get(name, STUB), grade_id=name, solution=True, grade=False))
+        cells.append(cell("check()", grade_id=f"check_{name}", solution=False, grade=True, points=i + 1))
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+@pytest.fixture
+def course(tmp_path):
+    """Two small days."""
+    for day, names in ((1, ("one", "two")), (2, ("three",))):
+        for folder in ("solutions", "exercises", "notebooks"):
+            (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+            (tmp_path / folder / f"{NAMES[day]}.ipynb").write_text(asked(names))
+    (tmp_path / "grades").mkdir()
+    return tmp_path
+
+
+def exercise(course, day):
+    return course / "exercises" / f"{NAMES[day]}.ipynb"
+
+
+def graded(day, name=None, status="failed", **statuses):
+    results = tuple(Result(key, value, 2.0 * (value == "passed"), 2.0) for key, value in statuses.items())
+    return Graded("ada", name or f"{NAMES[day]}.ipynb", day, status, 0.0, 2.0, 0.1, results)
+
+
+def grade(course, *results, paths=None):
+    """What the grade command does around grading."""
+    paths = [exercise(course, day) for day in NAMES] if paths is None else paths
+    own = own_exercises(paths, course / "grades")
+    return note_progress(results, own, course / "grades")
+
+
+def day(course, number):
+    return progress.read_progress(course).days[number - 1]
+
+
+def printed(course):
+    out = StringIO()
+    show_progress(course, Console(file=out, width=100))
+    return out.getvalue()
+
+
+# What is asked -------------------------------------------------------------------------------------------------------
+
+
+def test_every_exercise_of_the_course_has_its_title_minutes_and_points():
+    days = {each.number: each for each in progress.read_progress(ROOT).days if each.exercises}
+    assert set(days) == set(days_with_exercises())
+    for number, found in days.items():
+        assert [each.id for each in found.exercises] == list(all_exercises(number))
+        for each in found.exercises:
+            assert each.points == all_exercises(number)[each.id].points
+            assert 3 <= each.minutes <= 60 and each.title and each.title != each.id, each
+
+
+def test_the_names_of_the_days_are_those_of_the_lessons_the_readme_and_the_map():
+    rows = re.findall(r"^\| (\d) \| \[?([^|\]]+?)(?:\]\(.*\))? \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert {int(number): title for number, title in rows} == TITLES
+    page = (ROOT / "sources/lessons/course_map.md").read_text()
+    rows = re.findall(r"^\| (\d) \| \[?([^|\]]+?)(?:\]\(.*\))? \|", page, re.MULTILINE)
+    assert {int(number): title for number, title in rows} == TITLES
+    for lesson in (ROOT / "sources/lessons").glob("day*.md"):
+        number, title = re.search(r"^# Day (\d): (.+)$", lesson.read_text(), re.MULTILINE).groups()
+        short, long = sorted((title, TITLES[int(number)]), key=len)
+        assert long.startswith(short)
+
+
+def test_the_links_of_the_course_map_lead_to_notebooks():
+    page = (ROOT / "sources/lessons/course_map.md").read_text()
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert len(links) == 2 * len(list((ROOT / "notebooks").glob("day*.ipynb")))
+    for link in links:
+        assert (ROOT / "notebooks" / link).is_file(), link
+
+
+def test_what_is_asked_does_not_shrink_with_the_cells_that_a_learner_deletes(course):
+    exercise(course, 1).write_text(asked(["one"]))
+    assert [each.id for each in day(course, 1).exercises] == ["one", "two"]
+
+
+def test_a_course_without_solutions_is_read_from_its_exercises(course):
+    shutil.rmtree(course / "solutions")
+    shutil.copy(exercise(course, 1), exercise(course, 1).with_stem(f"{NAMES[1]}-Copy1"))
+    found = day(course, 1)
+    assert (found.name, found.points, found.minutes) == (NAMES[1], 5, 30)
+
+
+def test_a_day_without_notebooks_is_planned_and_one_without_exercises_says_so(course):
+    shutil.copy(exercise(course, 1), course / "notebooks" / "day3_other.ipynb")
+    text = printed(course)
+    assert re.search(r"Causal masking +no exercises here", text) and re.search(r"Capstone +planned", text)
+
+
+# What was graded -----------------------------------------------------------------------------------------------------
+
+
+def test_never_graded_is_zero_everywhere_with_what_to_type(course):
+    text = printed(course)
+    assert re.search(r"together +0 of 3 +0 of 7 +40 ", text) and "run make grade" in text
+    assert text.count("never") == 2
+
+
+def test_points_minutes_and_the_next_exercise_follow_the_grades(course):
+    grade(course, graded(1, one="passed", two="failed"))
+    text = printed(course)
+    assert re.search(r"1 +Attention by hand +1 of 2 +2 of 5 +20 +\d{4}-\d\d-\d\d \d\d:\d\d", text)
+    assert f"Next: day 1, To two (20 minutes), in exercises/{NAMES[1]}.ipynb" in text and "changed" not in text
+
+
+def test_grading_one_day_keeps_what_is_known_of_the_others(course):
+    grade(course, graded(1, one="passed", two="passed"))
+    grade(course, graded(2, three="passed"), paths=[exercise(course, 2)])
+    assert [day(course, number).done for number in (1, 2)] == [2, 1]
+    assert "Every exercise is done." in printed(course)
+
+
+def test_the_last_result_counts_a_later_failure_too(course):
+    for status, done in (("passed", 1), ("failed", 0), ("passed", 1)):
+        grade(course, graded(2, three=status))
+        assert day(course, 2).done == done
+
+
+def test_a_notebook_that_could_not_be_read_changes_nothing_that_is_known(course):
+    grade(course, graded(2, three="passed"))
+    grade(course, graded(2, status="unreadable"))
+    assert day(course, 2).done == 1
+
+
+def test_a_machine_that_failed_changes_nothing_that_is_known(course):
+    grade(course, graded(2, three="passed"))
+    failed = Result("three", "error", 0.0, 2.0, "Not graded: no kernel starts on this machine.", machine_failed=True)
+    grade(course, replace(graded(2), exercises=(failed,)))
+    assert day(course, 2).done == 1
+
+
+def test_an_answer_that_changed_is_named_and_an_output_is_not(course):
+    grade(course, graded(1, one="passed"), graded(2, three="passed"))
+    notebook = json.loads(exercise(course, 2).read_text())
+    notebook["cells"][1] |= {"outputs": [{"output_type": "stream", "name": "stdout", "text": "8"}]}
+    exercise(course, 2).write_text(json.dumps(notebook))
+    exercise(course, 1).write_text(asked(["one", "two"], {"two": "def two(): return 2"}))
+    assert [day(course, number).changed for number in (1, 2)] == [True, False]
+    assert printed(course).count("changed since") == 1
+
+
+def test_an_answer_written_while_the_grader_ran_counts_as_changed(course):
+    own = own_exercises([exercise(course, 2)], course / "grades")
+    exercise(course, 2).write_text(asked(["three"], {"three": "def three(): return 3"}))
+    note_progress([graded(2, three="missing")], own, course / "grades")
+    assert day(course, 2).changed
+
+
+def test_only_the_courses_notebooks_in_exercises_are_progress(course):
+    others = [course / "exercises" / "kept" / f"{NAMES[1]}.ipynb", course / f"{NAMES[1]}.ipynb"]
+    copied = exercise(course, 1).with_stem(f"{NAMES[1]}-Copy1")
+    for path in (*others, copied):
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(exercise(course, 1), path)
+        assert own_exercises([path], course / "grades") == {}
+    assert own_exercises([exercise(course, 1)], course / "elsewhere" / "grades") == {}
+    assert own_exercises([exercise(course, 1), others[1]], course / "grades") == {}  # two of one name: which is whose?
+    grade(course, graded(1, name=copied.name, one="passed"))
+    assert not (course / "grades" / progress.RECORD).exists()
+
+
+def test_a_learner_alone_grades_the_courses_exercises_one_notebook_a_day(course):
+    own = [exercise(course, day) for day in NAMES]
+    assert is_alone(own, course / "grades") and is_alone(own[1:], course / "grades")
+    assert is_alone([*own, own[0].with_stem(f"{NAMES[1]}-Copy2")], course / "grades")
+    handed_in = [exercise(course, 1).with_name("ada_day1.ipynb"), course / "class" / f"{NAMES[1]}.ipynb"]
+    for path in handed_in:
+        assert not is_alone([*own, path], course / "grades") and not is_alone([path], course / "grades")
+    assert not is_alone(own, course / "elsewhere" / "grades") and not is_alone([], course / "grades")
+
+
+def test_the_grades_of_a_class_are_not_a_learners_progress(course):
+    (course / "grades" / "grades.json").write_text('{"schema": 1, "submissions": [{}, {}, {}]}')
+    assert "holds 3 submissions" in printed(course) and "that is not your progress" in printed(course)
+    grade(course, graded(1, one="passed"))
+    assert "that is not your progress" not in printed(course)
+
+
+# A damaged record ----------------------------------------------------------------------------------------------------
+
+RIGHT = {
+    "notebook": "x.ipynb",
+    "answers": "",
+    "graded": "2026-01-01T00:00:00+00:00",
+    "exercises": {"three": {"status": "passed", "score": 1, "max_score": 2}},
+}
+DAMAGED = {
+    "not JSON": "{",
+    "not UTF-8": b"\xff",
+    "nested too deep": "[" * 100_000,
+    "a list": "[]",
+    "another schema": json.dumps({"schema": 2, "days": {"2": RIGHT}}),
+    "no time": json.dumps({"schema": 1, "days": {"2": RIGHT | {"graded": "yesterday"}}}),
+    "days that are none": json.dumps({"schema": 1, "days": {"2": 3}}),
+    "more points than there are": json.dumps(
+        {"schema": 1, "days": {"2": RIGHT | {"exercises": {"three": RIGHT["exercises"]["three"] | {"score": 3}}}}}
+    ),
+    "no number of points": json.dumps(
+        {"schema": 1, "days": {"2": RIGHT | {"exercises": {"three": RIGHT["exercises"]["three"] | {"score": "1"}}}}}
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_record_is_told_counts_nothing_and_is_kept(course, damage):
+    path, content = course / "grades" / progress.RECORD, DAMAGED[damage]
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(CourseError, match=r"^grades/progress\.json is not a record of grades"):
+        printed(course)
+    assert [day(course, number).done for number in (1, 2)] == [0, 0]
+    (course / "grades" / "progress-damaged-1.json").symlink_to("nowhere")
+    before = path.read_bytes()
+    said = grade(course, graded(2, three="passed"))
+    assert "it is kept as progress-damaged-2.json" in said
+    assert (course / "grades" / "progress-damaged-2.json").read_bytes() == before
+    assert day(course, 2).done == 1
+
+
+def test_the_record_that_the_damaged_ones_are_made_from_is_right(course):
+    (course / "grades" / progress.RECORD).write_text(json.dumps({"schema": 1, "days": {"2": RIGHT}}))
+    assert day(course, 2).done == 1
+
+
+def test_a_record_is_written_whole_or_not_at_all(course, monkeypatch):
+    grade(course, graded(1, one="passed"))
+    before = sorted(path.name for path in (course / "grades").iterdir())
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no room")))
+    with pytest.raises(CourseError, match=r"progress\.json: cannot be written \(no room\)"):
+        grade(course, graded(1, one="failed"))
+    assert day(course, 1).done == 1
+    assert sorted(path.name for path in (course / "grades").iterdir()) == before
+
+
+def test_a_folder_that_is_no_course_is_told(tmp_path):
+    with pytest.raises(CourseError, match="run this in the course's folder"):
+        printed(tmp_path)
+
+
+# A fresh exercise ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def official():
+    return read_notebook(ROOT / "solutions" / f"{NAMES[1]}.ipynb")[0]
+
+
+@pytest.fixture
+def whole(tmp_path, official):
+    """A course with the real day 1 in solutions/, and a learner's work in exercises/."""
+    for folder in ("solutions", "exercises"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "solutions" / f"{NAMES[1]}.ipynb").write_text(dump(official))
+    exercise(tmp_path, 1).write_text("my work")
+    return tmp_path
+
+
+def test_reset_gives_the_exercises_as_they_were_and_keeps_every_old_one(whole, official):
+    for number in (1, 2):
+        exercise(whole, 1).write_text(f"my work {number}")
+        fresh, kept = reset_exercise(whole, 1)
+        assert fresh.read_text() == dump(release_exercise(official))
+        assert kept == whole / f"exercises/kept/{NAMES[1]}-{number}.ipynb"
+    assert [path.read_text() for path in sorted(kept.parent.iterdir())] == ["my work 1", "my work 2"]
+
+
+def test_reset_of_a_fresh_or_a_missing_exercise_keeps_nothing(whole):
+    reset_exercise(whole, 1)
+    assert reset_exercise(whole, 1) == (exercise(whole, 1), None)
+    exercise(whole, 1).unlink()
+    assert reset_exercise(whole, 1) == (exercise(whole, 1), None) and exercise(whole, 1).is_file()
+    assert len(list((whole / "exercises" / "kept").iterdir())) == 1
+
+
+def test_a_kept_copy_is_never_written_to_not_even_through_a_link(whole):
+    (whole / "exercises/kept").mkdir()
+    (whole / f"exercises/kept/{NAMES[1]}-1.ipynb").symlink_to(whole / "elsewhere")
+    assert reset_exercise(whole, 1)[1].name == f"{NAMES[1]}-2.ipynb"
+    assert not (whole / "elsewhere").exists()
+
+
+def test_reset_without_a_solution_to_cut_from_says_so_and_changes_nothing(whole):
+    with pytest.raises(CourseError, match="no exercises for day 2"):
+        reset_exercise(whole, 2)
+    (whole / "solutions" / f"{NAMES[1]}.ipynb").write_text("{")
+    with pytest.raises(CourseError, match=f"^solutions/{NAMES[1]}.ipynb: not a notebook"):
+        reset_exercise(whole, 1)
+    shutil.rmtree(whole / "solutions")
+    with pytest.raises(CourseError, match=f"^solutions/{NAMES[1]}.ipynb: not there"):
+        reset_exercise(whole, 1)
+    assert exercise(whole, 1).read_text() == "my work" and not (whole / "exercises/kept").exists()
+
+
+@pytest.mark.parametrize("place", ["exercises/day1_attention_by_hand.ipynb", "exercises/kept"])
+def test_reset_leaves_a_symbolic_link_alone(whole, place):
+    (whole / "target").write_text("mine")
+    (whole / place).unlink(missing_ok=True)
+    (whole / place).symlink_to(whole / "target")
+    with pytest.raises(CourseError, match=f"{place}: a symbolic link"):
+        reset_exercise(whole, 1)
+    assert (whole / "target").read_text() == "mine" and (whole / place).is_symlink()
+
+
+def test_reset_changes_nothing_where_it_cannot_keep_the_old_one(whole):
+    (whole / "exercises" / "kept").write_text("a file where the folder should be")
+    with pytest.raises(CourseError, match="kept: cannot be written"):
+        reset_exercise(whole, 1)
+    assert exercise(whole, 1).read_text() == "my work"
+
+
+# The command line and the map ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs `course …` in this process and in a folder: exit status, what it printed, what it complained of."""
+
+    def run(*arguments, cwd):
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["course", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def test_the_command_line_grades_shows_and_resets(whole, command):
+    code, said, _ = command("grade", "--reset", "1", cwd=whole)
+    assert (code, f"kept/{NAMES[1]}-1.ipynb" in said, "Reload Notebook from Disk" in said) == (0, True, True)
+    assert command("grade", f"exercises/{NAMES[1]}.ipynb", "--out", "grades", cwd=whole)[0] == 0
+    code, said, _ = command("progress", cwd=whole)
+    assert code == 0 and re.search(r"Attention by hand +0 of 10 +0 of 25 +97 +\d{4}-", said)
+    code, _, complaint = command("grade", "--reset", "1", "x.ipynb", cwd=whole)
+    assert code == 2 and "leave the notebooks out" in complaint
+    (whole / "grades" / progress.RECORD).write_text("{")
+    code, said, complaint = command("progress", cwd=whole)
+    assert (code, complaint.count("\n"), "never" in said) == (2, 1, True)
+
+
+def test_a_learner_is_shown_the_days_in_order_the_total_what_is_next_and_the_feedback(tmp_path, command):
+    for folder in ("solutions", "exercises"):
+        (tmp_path / folder).mkdir()
+        for number in (1, 2, 3):
+            notebook = COURSE.notebook(number)
+            given = notebook if folder == "solutions" or number == 2 else release_exercise(notebook)
+            (tmp_path / folder / COURSE.path(number).name).write_text(dump(given))
+    names = [COURSE.path(number).name for number in (1, 2, 3)]
+    arguments = [f"exercises/{name}" for name in reversed(names)]
+    code, said, _ = command("grade", *arguments, "--out", "grades", "--jobs", "2", cwd=tmp_path)
+    assert code == 0
+    full = [sum(question.points for question in COURSE.questions(number)) for number in (1, 2, 3)]
+    titles = [
+        f"{names[0]}: 0 of {full[0]:g}",
+        f"{names[1]}: {full[1]:g} of {full[1]:g}",
+        f"{names[2]}: 0 of {full[2]:g}",
+    ]
+    assert [said.index(title) for title in titles] == sorted(said.index(title) for title in titles)
+    assert said.count("nothing is answered yet") == 2 and "missing" not in said
+    assert f"Together {full[1]:g} of {sum(full):g} points" in said
+    first = tasks(COURSE, 1)[next(iter(tasks(COURSE, 1)))].title.partition(". ")[2]
+    assert f"Next: day 1, {first} (" in said and f", in exercises/{names[0]}" in said
+    (page,) = re.findall(r"Feedback on day 2: (\S+)", said)
+    assert (tmp_path / page).is_file() and said.count("Feedback on") == 1
+    assert not list((tmp_path / "grades").glob("canvas*")) and not list((tmp_path / "grades").glob("moodle*"))
+
+
+def test_the_folder_of_exercises_may_be_graded_as_a_whole(whole, official, command):
+    exercise(whole, 1).write_text(dump(release_exercise(official)))
+    assert command("grade", "exercises", "--out", "grades", "--jobs", "1", cwd=whole)[0] == 0
+    assert day(whole, 1).graded
+
+
+def test_what_reads_progress_loads_nothing_heavy():
+    code = "import sys, course_utils.progress as p; p.read_progress(); print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert not {"torch", "numpy", "matplotlib", "nbformat", "rich"} & set(loaded)
+
+
+def test_the_map_shows_the_grades_but_its_text_and_picture_hold_none(course):
+    before, fresh = ProgressMap(course)._repr_mimebundle_()[0], ProgressMap(course)
+    grade(course, graded(1, one="passed", two="passed"))
+    shown = ProgressMap(course)
+    assert shown._shown["cards"][0]["lines"] == ["2 of 2 exercises", "4 of 5 points · 0 minutes left"]
+    assert (shown._shown["cards"][0]["part"], shown._shown["cards"][0]["next"]) == (1, "All done.")
+    assert shown._shown["told"][1] == "Next: day 2, To three (10 minutes)."
+    assert shown._shown["cards"][8]["planned"] and shown._shown["cards"][8]["part"] is None
+    after = shown._repr_mimebundle_()[0]
+    assert [after[mime] for mime in ("text/plain", "image/png")] == [before["text/plain"], before["image/png"]]
+    assert fresh._shown["cards"][0]["part"] == 0
+    fresh._asked += 1  # as the button does
+    assert fresh._shown == shown._shown
+
+
+def test_a_day_whose_answers_changed_is_not_called_done(course):
+    grade(course, graded(1, one="passed", two="passed"))
+    exercise(course, 1).write_text(asked(["one", "two"], {"two": "def two(): return 2"}))
+    card = ProgressMap(course)._shown["cards"][0]
+    assert (card["lines"][2], card["next"]) == ("changed since it was graded", "Run make grade again.")
+
+
+def test_the_map_tells_of_a_damaged_record(course):
+    (course / "grades" / progress.RECORD).write_text("{")
+    assert ProgressMap(course)._shown["told"][1].startswith("grades/progress.json is not a record of grades")

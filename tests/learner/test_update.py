@@ -1,0 +1,445 @@
+"""A newer edition comes with git, and nothing that a learner wrote is lost; the remotes are folders made here."""
+
+import copy
+import os
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from course_utils.authoring.cut import release_exercise, stub_source
+from course_utils.authoring.notebooks import dump
+from course_utils.authoring.official import COURSE, reference_answers
+from course_utils.cli import main
+from course_utils.errors import CourseError
+from course_utils.learner import update as updating
+from course_utils.learner.update import update
+
+DAY1 = "day1_attention_by_hand.ipynb"
+EXERCISE, SOLUTION, LESSON = f"exercises/{DAY1}", f"solutions/{DAY1}", f"notebooks/{DAY1}"
+KEPT = f"exercises/kept/{DAY1.removesuffix('.ipynb')}-1.ipynb"
+ANSWERS = reference_answers(COURSE.notebook(1))
+MINE = {"softmax_row": ANSWERS["softmax_row"] + "\n# mine", "scores": "def scores(Q, K):\n    return 'half done'"}
+
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+@pytest.fixture(autouse=True)
+def plain_git(monkeypatch):
+    """Git without the settings of whoever runs the tests."""
+    for name in updating.FOREIGN:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in (("GIT_CONFIG_GLOBAL", os.devnull), ("GIT_CONFIG_NOSYSTEM", "1")):
+        monkeypatch.setenv(name, value)
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", role)
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", f"{role}@example.org")
+
+
+def git(folder, *arguments):
+    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def lesson(*sources):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each, id=each[:3]) for each in sources])
+    return dump(notebook)
+
+
+@pytest.fixture
+def editions(tmp_path):
+    """The course's authors at work, and a learner's clone of what they published."""
+    authors, published, learner = (tmp_path / name for name in ("authors", "published.git", "learner"))
+    solution = copy.deepcopy(COURSE.notebook(1))
+    files = {
+        SOLUTION: dump(solution),
+        EXERCISE: dump(release_exercise(solution)),
+        LESSON: lesson("one = 1", "two = 2"),
+        "notebooks/day2_other.ipynb": lesson("one = 1"),
+        "README.md": "The course\n",
+        "library.py": "first = 1\n",
+        ".gitignore": "grades/\nkept/\n",
+    }
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", str(published))
+    git(tmp_path, "clone", "--quiet", str(published), str(authors))
+    publish(authors, files)
+    git(tmp_path, "clone", "--quiet", str(published), str(learner))
+    return authors, learner
+
+
+def publish(authors, files):
+    """Another edition. A file whose text is None goes."""
+    for name, text in files.items():
+        path = authors / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text, encoding="utf-8")
+    git(authors, "add", "--all")
+    git(authors, "commit", "--quiet", "--message", "edition")
+    git(authors, "push", "--quiet", "origin", "HEAD:main")
+
+
+def solve(folder, answers):
+    """Write answers into day 1's exercises and save them as JupyterLab does."""
+    path = folder / EXERCISE
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        cell.source = answers.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
+    opened(notebook)
+    path.write_text(dump(notebook), encoding="utf-8")
+    return path.read_bytes()
+
+
+def opened(notebook):
+    notebook.metadata.language_info = {"name": "python", "version": "3.11.9", "file_extension": ".py"}
+
+
+def newer_exercises(drop=()):
+    """A solution and its exercises in which a text and a stub changed, a check was added and exercises dropped."""
+    solution = copy.deepcopy(COURSE.notebook(1))
+    solution.cells = [
+        cell
+        for cell in solution.cells
+        if cell.metadata.get("nbgrader", {}).get("grade_id", "").removeprefix("check_") not in drop
+    ]
+    solution.cells[0].source += "\n\nA newer edition."
+    for cell in solution.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "soft_lookup":
+            cell.source = cell.source.replace('"""', '"""Newer. ', 1)
+    return {SOLUTION: dump(solution), EXERCISE: dump(release_exercise(solution))}
+
+
+def answers_in(path):
+    cells = nbformat.read(path, as_version=4).cells
+    graded = [(cell.metadata.get("nbgrader", {}), cell.source) for cell in cells]
+    return {grading["grade_id"]: source for grading, source in graded if grading.get("solution")}
+
+
+def everything(folder):
+    """All files outside of git's own folder."""
+    files = [path for path in folder.rglob("*") if ".git" not in path.parts and not path.is_dir()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+# What comes and what stays ------------------------------------------------------------------------------------------
+
+
+def test_a_clone_that_nobody_touched_becomes_the_newest_edition(editions):
+    authors, learner = editions
+    publish(authors, {"library.py": "second = 2\n", "new.py": "new = 1\n", "README.md": None})
+    done = update(learner)
+    assert (done.files, done.merged, done.packages) == (3, (), False)
+    assert everything(learner) == everything(authors) and git(learner, "status", "--porcelain") == ""
+    assert update(learner).files == 0
+
+
+def test_what_only_the_learner_changed_stays(editions):
+    authors, learner = editions
+    mine = solve(learner, MINE)
+    for name in ("README.md", "own.ipynb", "grades/progress.json"):
+        (learner / name).parent.mkdir(exist_ok=True)
+        (learner / name).write_text("mine")
+    (learner / LESSON).unlink()
+    publish(authors, {"library.py": "second = 2\n"})
+    assert update(learner).merged == ()
+    assert (learner / EXERCISE).read_bytes() == mine and not (learner / LESSON).exists()
+    assert {(learner / name).read_text() for name in ("README.md", "own.ipynb", "grades/progress.json")} == {"mine"}
+    assert (learner / "library.py").read_text() == "second = 2\n"
+    assert not list(learner.rglob("kept"))
+
+
+def test_answers_are_carried_into_the_new_editions_exercises_and_the_old_notebook_is_kept(editions):
+    authors, learner = editions
+    mine, newer = solve(learner, MINE), newer_exercises()
+    publish(authors, newer)
+    (merged,) = update(learner).merged
+    assert (merged.name, merged.kept, merged.answers, merged.lost) == (EXERCISE, KEPT, 2, ())
+    assert (learner / KEPT).read_bytes() == mine
+    cells = nbformat.read(learner / EXERCISE, as_version=4).cells
+    fresh = nbformat.reads(newer[EXERCISE], as_version=4).cells
+    assert answers_in(learner / EXERCISE) == answers_in(authors / EXERCISE) | MINE
+    assert "Newer." in answers_in(learner / EXERCISE)["soft_lookup"] and "A newer edition." in cells[0].source
+    for cell, given in zip(cells, fresh, strict=True):
+        assert cell == given or cell.metadata.nbgrader.grade_id in MINE
+    assert update(learner).files == 0 and (learner / KEPT).read_bytes() == mine
+
+
+def test_an_answer_in_a_cell_of_its_own_is_carried_too(editions):
+    authors, learner = editions
+    solve(learner, {})
+    notebook = nbformat.read(learner / EXERCISE, as_version=4)
+    notebook.cells.append(nbformat.v4.new_code_cell(MINE["scores"]))
+    (learner / EXERCISE).write_text(dump(notebook), encoding="utf-8")
+    publish(authors, newer_exercises())
+    update(learner)
+    assert answers_in(learner / EXERCISE)["scores"] == MINE["scores"]
+
+
+def test_an_exercise_that_the_new_edition_dropped_is_named_and_its_answer_kept(editions):
+    authors, learner = editions
+    solve(learner, MINE)
+    publish(authors, newer_exercises(drop=["scores"]))
+    (merged,) = update(learner).merged
+    assert (merged.answers, merged.lost) == (1, ("scores",))
+    assert "half done" in (learner / KEPT).read_text(encoding="utf-8")
+
+
+def test_a_second_update_keeps_a_second_copy(editions):
+    authors, learner = editions
+    for number in (1, 2):
+        solve(learner, MINE | {"scores": f"def scores(Q, K):\n    return {number}"})
+        newer = newer_exercises()
+        publish(authors, newer | {EXERCISE: newer[EXERCISE].replace("A newer edition", f"Edition {number}")})
+        update(learner)
+    assert answers_in(learner / KEPT)["scores"].endswith("1")
+    assert answers_in(learner / KEPT.replace("-1.", "-2."))["scores"].endswith("2")
+
+
+def test_a_lesson_that_was_only_opened_leaves_no_copy_and_one_that_was_changed_or_run_does(editions):
+    authors, learner = editions
+    for name, change in ((LESSON, False), ("notebooks/day2_other.ipynb", True)):
+        notebook = nbformat.read(learner / name, as_version=4)
+        opened(notebook)
+        if change:
+            notebook.cells[0].outputs = [nbformat.v4.new_output("stream", text="1")]
+        (learner / name).write_text(dump(notebook), encoding="utf-8")
+    publish(authors, {LESSON: lesson("three = 3"), "notebooks/day2_other.ipynb": lesson("four = 4")})
+    done = {each.name: each.kept for each in update(learner).merged}
+    assert done == {LESSON: "", "notebooks/day2_other.ipynb": "notebooks/kept/day2_other-1.ipynb"}
+    assert everything(learner).keys() - everything(authors).keys() == {"notebooks/kept/day2_other-1.ipynb"}
+    assert (learner / LESSON).read_text() == lesson("three = 3") and git(learner, "status", "--porcelain") == ""
+
+
+def test_other_files_that_both_changed_are_kept_with_their_endings(editions):
+    authors, learner = editions
+    (learner / "library.py").write_text("mine = 1\n")
+    (learner / "new.py").write_text("mine = 2\n")
+    (learner / "README.md").write_text("mine\n")
+    git(learner, "add", "new.py", "library.py")
+    publish(authors, {"library.py": "second = 2\n", "new.py": "new = 1\n", "README.md": None})
+    done = {each.name: (each.kept, each.gone) for each in update(learner).merged}
+    assert done == {
+        "README.md": ("kept/README-1.md", True),
+        "library.py": ("kept/library-1.py", False),
+        "new.py": ("kept/new-1.py", False),
+    }
+    assert (learner / "kept/library-1.py").read_text() == "mine = 1\n"
+    assert (learner / "kept/new-1.py").read_text() == "mine = 2\n"
+    assert (learner / "kept/README-1.md").read_text() == "mine\n" and not (learner / "README.md").exists()
+    assert (learner / "new.py").read_text() == "new = 1\n" and git(learner, "status", "--porcelain") == ""
+
+
+def test_what_a_learner_committed_is_kept_as_what_is_not(editions):
+    authors, learner = editions
+    mine = solve(learner, MINE)
+    (learner / "library.py").write_text("mine = 1\n")
+    (learner / "diary.md").write_text("mine\n")
+    git(learner, "add", "--all")
+    git(learner, "commit", "--quiet", "--message", "my work")
+    own = git(learner, "rev-parse", "HEAD").strip()
+    (learner / "diary.md").write_text("mine, later\n")
+    publish(authors, newer_exercises() | {"library.py": "second = 2\n", "new folder/ä b.py": "new = 1\n", LESSON: None})
+    done = {each.name: each.kept for each in update(learner).merged}
+    assert done == {EXERCISE: KEPT, "library.py": "kept/library-1.py"}
+    assert (learner / KEPT).read_bytes() == mine and answers_in(learner / EXERCISE)["scores"] == MINE["scores"]
+    assert (learner / "diary.md").read_text() == "mine, later\n" and not (learner / LESSON).exists()
+    assert (learner / "library.py").read_text() == "second = 2\n" and (learner / "new folder/ä b.py").exists()
+    for commit in (own, git(authors, "rev-parse", "HEAD").strip()):
+        git(learner, "merge-base", "--is-ancestor", commit, "HEAD")
+    assert update(learner).files == 0
+
+
+def test_a_deleted_file_that_the_new_edition_changed_comes_back(editions):
+    authors, learner = editions
+    git(learner, "rm", "--quiet", EXERCISE)
+    (learner / LESSON).unlink()
+    publish(authors, newer_exercises() | {LESSON: lesson("three = 3")})
+    assert update(learner).merged == ()
+    assert (learner / EXERCISE).read_bytes() == (authors / EXERCISE).read_bytes()
+    assert (learner / LESSON).read_text() == lesson("three = 3")
+
+
+def test_who_has_the_new_file_already_loses_nothing_and_keeps_nothing(editions):
+    authors, learner = editions
+    for folder in editions:
+        (folder / "library.py").write_text("second = 2\n")
+        (folder / "new.py").write_text("new = 1\n")
+    publish(authors, {})
+    assert {each.kept for each in update(learner).merged} == {""}
+    assert git(learner, "status", "--porcelain") == "" and not (learner / "kept").exists()
+
+
+def test_a_notebook_that_is_broken_or_not_answered_is_replaced_and_kept(editions):
+    authors, learner = editions
+    (learner / EXERCISE).write_text("{ broken")
+    publish(authors, newer_exercises())
+    (merged,) = update(learner).merged
+    assert (merged.kept, merged.answers) == (KEPT, 0) and (learner / KEPT).read_text() == "{ broken"
+    assert (learner / EXERCISE).read_bytes() == (authors / EXERCISE).read_bytes()
+
+
+def test_a_shallow_clone_is_brought_up_to_date(editions, tmp_path):
+    authors, _ = editions
+    publish(authors, {"library.py": "second = 2\n"})
+    git(tmp_path, "clone", "--quiet", "--depth=1", (tmp_path / "published.git").as_uri(), str(tmp_path / "shallow"))
+    solve(tmp_path / "shallow", MINE)
+    publish(authors, newer_exercises())
+    (merged,) = update(tmp_path / "shallow").merged
+    assert merged.answers == 2
+
+
+def test_a_branch_that_follows_none_takes_the_remotes_main_branch(editions):
+    authors, learner = editions
+    git(learner, "switch", "--quiet", "--create", "mine")
+    publish(authors, {"library.py": "second = 2\n"})
+    assert update(learner).files == 1 and git(learner, "branch", "--show-current") == "mine\n"
+
+
+def test_new_packages_are_announced(editions):
+    authors, learner = editions
+    publish(authors, {"requirements.lock": "numpy==9\n"})
+    assert update(learner).packages
+
+
+# When it cannot be done: nothing changes ----------------------------------------------------------------------------
+
+
+def without_a_remote(authors, learner, monkeypatch):
+    git(learner, "remote", "remove", "origin")
+
+
+def without_a_network(authors, learner, monkeypatch):
+    git(learner, "remote", "set-url", "origin", "http://127.0.0.1:9/course.git")
+
+
+def without_git(authors, learner, monkeypatch):
+    monkeypatch.setattr(updating.shutil, "which", lambda name: None)
+
+
+def in_a_merge(authors, learner, monkeypatch):
+    (learner / ".git" / "MERGE_HEAD").write_text(git(learner, "rev-parse", "HEAD"))
+
+
+def of_another_history(authors, learner, monkeypatch):
+    git(authors, "checkout", "--quiet", "--orphan", "other")
+    git(authors, "commit", "--quiet", "--message", "other")
+    git(authors, "push", "--quiet", "--force", "origin", "HEAD:main")
+
+
+def with_a_link(authors, learner, monkeypatch):
+    (learner / "library.py").unlink()
+    (learner / "library.py").symlink_to("README.md")
+
+
+def with_a_folder_in_the_way(authors, learner, monkeypatch):
+    (learner / "new.py").mkdir()
+    (learner / "new.py" / "mine").write_text("mine")
+
+
+def with_a_file_where_a_folder_comes(authors, learner, monkeypatch):
+    (learner / "folder").write_text("mine")
+
+
+def with_a_lock(authors, learner, monkeypatch):
+    (learner / ".git" / "index.lock").touch()
+
+
+def where_git_gives_up(authors, learner, monkeypatch):
+    def fail(self, commit):
+        (self.root / EXERCISE).write_text("half a merge")
+        raise CourseError("the new edition cannot be put here; nothing was changed")
+
+    monkeypatch.setattr(updating._Git, "forward", fail)
+
+
+REFUSED = {
+    without_a_remote: "no remote",
+    without_a_network: "no newer edition can be fetched from origin",
+    without_git: "not installed",
+    in_a_merge: "a merge or rebase is under way",
+    of_another_history: "nothing in common",
+    with_a_link: "a symbolic link",
+    with_a_folder_in_the_way: "stands where the new edition has a file",
+    with_a_file_where_a_folder_comes: "cannot be put here",
+    with_a_lock: "index.lock",
+    where_git_gives_up: "cannot be put here",
+}
+
+
+@pytest.mark.parametrize("spoil", REFUSED)
+def test_what_cannot_be_updated_is_told_in_a_line_and_stays_as_it_was(editions, spoil, monkeypatch, capsys):
+    authors, learner = editions
+    solve(learner, MINE)
+    (learner / "README.md").write_text("mine\n")
+    git(learner, "add", "README.md")
+    newer = {"library.py": "second = 2\n", "new.py": "new = 1\n", "folder/file.py": "new = 1\n", "README.md": "new\n"}
+    publish(authors, newer_exercises() | newer)
+    spoil(authors, learner, monkeypatch)
+    before = everything(learner)
+    monkeypatch.chdir(learner)
+    monkeypatch.setattr(sys, "argv", ["course", "update"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    complaint = capsys.readouterr().err
+    assert (ended.value.code, complaint.count("\n")) == (2, 1), complaint
+    assert REFUSED[spoil] in complaint and "nothing was changed" in complaint
+    assert everything(learner) == before
+
+
+def test_a_folder_that_is_no_clone_and_one_inside_another_project_are_left_alone(editions, tmp_path):
+    authors, learner = editions
+    unpacked = tmp_path / "unpacked"
+    shutil.copytree(learner, unpacked, ignore=shutil.ignore_patterns(".git"))
+    with pytest.raises(CourseError, match=r"not a clone that git made .*nothing was changed"):
+        update(unpacked)
+    shutil.copytree(unpacked, learner / "inner")
+    publish(authors, {"library.py": "second = 2\n"})
+    with pytest.raises(CourseError, match="lies in another project's clone"):
+        update(learner / "inner")
+    assert (learner / "library.py").read_text() == "first = 1\n"
+
+
+# The command line ---------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_became_of_the_learners_files(editions, monkeypatch, capsys):
+    authors, learner = editions
+    solve(learner, MINE)
+    (learner / "library.py").write_text("mine = 1\n")
+    publish(authors, newer_exercises(drop=["scores"]) | {"library.py": None, "pyproject.toml": ""})
+    monkeypatch.chdir(learner)
+    monkeypatch.setattr(sys, "argv", ["course", "update"])
+    for said in (
+        [
+            f"{EXERCISE} is the new edition's with 1 of your answers; yours is {KEPT}",
+            "library.py is no longer in the course; yours is kept/library-1.py",
+            "the newest edition is here: 4 files are new or changed",
+            "the packages may be others too: the next make sets them up",
+            "If JupyterLab is open, stop it and start it again.",
+        ],
+        ["this is the newest edition"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert (ended.value.code or 0, out.splitlines()) == (0, said)
+        assert ("no longer asks scores" in err) == (len(said) > 1)
+
+
+def test_the_stub_of_the_course_is_no_answer_of_the_learners(editions):
+    authors, learner = editions
+    stubs = {cell.metadata.nbgrader.grade_id: stub_source(cell) + "\n\n# to do" for cell in answer_cells()}
+    solve(learner, stubs)
+    publish(authors, newer_exercises())
+    (merged,) = update(learner).merged
+    assert merged.answers == 0 and answers_in(learner / EXERCISE) == answers_in(authors / EXERCISE)
+
+
+def answer_cells():
+    return [cell for cell in COURSE.notebook(1).cells if cell.metadata.get("nbgrader", {}).get("solution")]

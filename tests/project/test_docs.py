@@ -1,0 +1,108 @@
+"""What the documents tell a reader to type exists: commands, their options, make's targets, and the linked files."""
+
+import itertools
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+import typer
+from markdown_it import MarkdownIt
+
+from course_utils.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+MARKDOWN = MarkdownIt().enable("table")
+COURSE = typer.main.get_command(app)
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
+SETTINGS = {*re.findall(r"^(\w+) \?=", MAKEFILE, re.MULTILINE), *re.findall(r"\$\(or \$\((\w+)\)", MAKEFILE)}
+
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+
+
+def code_in(document: Path) -> list[str]:
+    """The code of a document: the lines of its blocks, and what stands between backticks in its text."""
+    tokens = MARKDOWN.parse(document.read_text(encoding="utf-8"))
+    blocks = [line.strip() for token in tokens if token.type in ("fence", "code_block") for line in lines_of(token)]
+    inline = [kid for token in tokens if token.children for kid in token.children if kid.type == "code_inline"]
+    return blocks + [kid.content for kid in inline]
+
+
+def lines_of(token) -> list[str]:
+    return token.content.replace("\\\n", " ").splitlines()
+
+
+def commands_in(document: Path, program: str) -> list[list[str]]:
+    """The commands of one program that a document quotes, in words. An ellipsis stands for whatever one may add."""
+    found = []
+    for line in code_in(document):
+        words = shlex.split(line, comments=True) if re.match(rf"{program} [\w-]", line) else []
+        found += [[word for word in words[1:] if word not in ("…", "...")]] if words else []
+    return found
+
+
+def verify_options(words: list[str]) -> None:
+    """That `course` takes these words; nothing is run. An option quoted without its value is known by name."""
+    if words == ["--help"]:
+        return
+    name, command, rest = COURSE.resolve_command(click.Context(COURSE), words)
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    assert {word.partition("=")[0] for word in rest if word.startswith("-")} <= known, f"course {' '.join(words)}"
+    if len(rest) > 1:
+        command.make_context(name, list(rest))
+
+
+@each_document
+def test_every_command_of_the_course_that_is_quoted_takes_these_options(document):
+    for words in commands_in(document, "course"):
+        verify_options(words)
+
+
+@each_document
+def test_every_target_of_make_that_is_quoted_exists_with_its_settings(document):
+    for words in commands_in(document, "make"):
+        settings = dict(word.split("=", 1) for word in words if "=" in word)
+        targets = [word for word in words if "=" not in word]
+        assert set(targets) <= TARGETS and set(settings) <= SETTINGS, f"make {' '.join(words)}"
+        if "ARGS" in settings and targets[0] in COURSE.commands:
+            verify_options([targets[0], "--out=x"][: 1 + (targets[0] == "release")] + shlex.split(settings["ARGS"]))
+
+
+@each_document
+def test_links_between_documents_lead_somewhere(document):
+    for target, anchor in links_in(document):
+        path = (document.parent / target).resolve() if target else document
+        assert path.exists(), f"{document.name}: {target}"
+        if anchor:
+            assert anchor in anchors_of(path), f"{document.name}: {target}#{anchor}"
+
+
+def links_in(document: Path) -> list[tuple[str, str]]:
+    tokens = MARKDOWN.parse(document.read_text(encoding="utf-8"))
+    kids = [kid for token in tokens for kid in token.children or ()]
+    addresses = [str(kid.attrs.get("href") or kid.attrs.get("src") or "") for kid in kids]
+    local = [address for address in addresses if address and not re.match(r"\w+:", address)]
+    return [(address.partition("#")[0], address.partition("#")[2]) for address in local]
+
+
+def anchors_of(document: Path) -> set[str]:
+    """The names that GitHub gives to headings."""
+    tokens = MARKDOWN.parse(document.read_text(encoding="utf-8"))
+    titles = [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_teachers_page_shows_each_option_of_grading_and_releasing():
+    text = (ROOT / "docs/teaching.md").read_text(encoding="utf-8")
+    for name in ("grade", "release"):
+        options = {opt for parameter in COURSE.commands[name].params for opt in parameter.opts if opt.startswith("--")}
+        assert {opt for opt in options if f"`{opt}" not in text and f" {opt} " not in text} <= {"--reset"}
+
+
+def test_something_is_quoted():
+    quoted = [words for document in DOCUMENTS for words in commands_in(document, "course")]
+    assert {"grade", "release"} <= {words[0] for words in quoted}
+    assert {"lab", "grade", "release"} <= {words[0] for path in DOCUMENTS for words in commands_in(path, "make")}

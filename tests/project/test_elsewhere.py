@@ -1,0 +1,66 @@
+"""On Windows and macOS, imitated: a learner's notebooks work, and what does not says so in one line.
+
+Each system is imitated once, in a process of its own (elsewhere.py): modules that it lacks are taken away, and so is
+`os.fork`; calls of the C library fail, those of Landlock among them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NEEDS_TRITON = {f"course_utils.attention.{name}" for name in ("flash", "flash_backward", "triton_setup")}
+LEARNERS = ("attention", "costs", "models", "views", "checks", "progress", "cli")
+
+
+@pytest.fixture(scope="module", params=["windows", "macos"])
+def told(request):
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, str(ROOT / "tests" / "elsewhere.py"), request.param]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment | {"OMP_NUM_THREADS": "1"})
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout.splitlines()[-1]) | {"system": request.param}
+
+
+def test_every_module_that_a_notebook_needs_imports(told):
+    rooms = {name: error for name, error in told["modules"].items() if name.split(".")[1] in LEARNERS}
+    assert {name.split(".")[1] for name in rooms} == set(LEARNERS)
+    assert {name: error for name, error in rooms.items() if error and name not in NEEDS_TRITON} == {}
+
+
+def test_the_kernels_say_that_they_need_triton(told):
+    for name in NEEDS_TRITON:
+        assert told["modules"][name].startswith("ImportError: these kernels need Triton"), name
+
+
+def test_the_import_cells_of_every_notebook_run(told):
+    assert len(told["notebooks"]) == 13  # the map, six lessons, six days of exercises
+    assert {name: error for name, error in told["notebooks"].items() if error} == {}
+
+
+def test_day_6_says_that_there_is_no_triton_and_nothing_else(told):
+    assert told["cell of day 6"] == "No Triton on this system (it has wheels for Linux only): nothing to run here."
+
+
+def test_what_cannot_grade_here_says_so_and_does_not_break(told):
+    modules = {name: error for name, error in told["modules"].items() if ".sandbox.inside" not in name}
+    rooms = ("course_utils.grading", "course_utils.sandbox")
+    complaints = {error for name, error in modules.items() if name.startswith(rooms) and error}
+    if told["system"] == "windows":
+        (said,) = complaints
+        assert said.startswith("CourseError: answers can be graded on Linux and macOS only") and "\n" not in said
+        assert not any(error for name, error in modules.items() if name.startswith("course_utils.authoring"))
+    else:
+        assert not complaints
+
+
+def test_the_command_line_opens_and_grading_ends_in_one_line(told):
+    assert told["help"] == {"status": 0, "stderr": ""}
+    if told["system"] == "windows":
+        assert told["grade"]["status"] == 2
+        assert told["grade"]["stderr"].startswith("course: answers can be graded on Linux and macOS only")
+        assert told["grade"]["stderr"].count("\n") == 1

@@ -1,0 +1,255 @@
+"""The project's own promises: one list of packages, a Makefile and a README that tell the truth, imports one way."""
+
+import ast
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+# Each room may import from the rooms named here, and from itself.
+ROOMS = {
+    "attention": set(),
+    "costs": {"attention"},
+    "models": {"attention", "costs"},
+    "progress": set(),
+    "views": {"attention", "costs", "models", "progress"},
+    "checks": {"attention", "costs"},
+    "grading": {"attention", "costs", "checks", "progress"},
+    "cli": {"attention", "costs", "checks", "grading", "progress"},
+}
+
+
+def files(*patterns: str) -> list[Path]:
+    """The project's text files: what git tracks or would track; without git, everything but .venv and caches."""
+    found = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    names = found.stdout.splitlines() if found.returncode == 0 else [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")]
+    skipped = re.compile(r"(^|/)(\.venv|\.git|build|__pycache__|\.\w+_cache|\.hypothesis|grades|[\w.]+\.egg-info)(/|$)")
+    paths = [ROOT / name for name in names if not skipped.search(name)]
+    return [path for path in paths if path.is_file() and any(path.match(pattern) for pattern in patterns)]
+
+
+def requirements(lines) -> dict[str, Requirement]:
+    parsed = [Requirement(line) for line in lines]
+    return {canonicalize_name(one.name): one for one in parsed}
+
+
+def locked(*names: str) -> dict[str, Requirement]:
+    lines = [line for name in names or LOCKS for line in (ROOT / name).read_text().splitlines()]
+    return requirements(line for line in lines if line.strip() and not line.startswith("#"))
+
+
+def test_conda_and_pip_ask_for_the_same_packages():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    assert pip[-1] == "-e ."
+    assert requirements(pip[:-1]) == requirements(PROJECT["dependencies"])
+    python = next(entry for entry in environment["dependencies"] if str(entry).startswith("python"))
+    assert PROJECT["requires-python"] in python
+
+
+@pytest.mark.parametrize(
+    ("lock", "asked"), [(LOCKS[0], PROJECT["dependencies"]), (LOCKS[1], PROJECT["optional-dependencies"]["dev"])]
+)
+def test_each_lock_pins_what_is_asked_for_and_what_that_needs(lock, asked):
+    pins, asked = locked() if "dev" in lock else locked(lock), requirements(asked)
+    for name, wanted in asked.items():
+        (pin,) = pins[name].specifier
+        assert pin.operator == "==" and wanted.specifier.contains(pin.version, prereleases=True), name
+    assert _needed(asked) <= set(pins)
+
+
+def test_a_learner_installs_nothing_that_only_contributors_need():
+    learners, tools = (set(locked(name)) for name in LOCKS)
+    assert not learners & tools
+    assert learners <= _needed(requirements(PROJECT["dependencies"])) | {"setuptools"}  # installs the course itself
+    assert {"nbgrader", "dask", "distributed", "ruff", "playwright", "pytest-xdist"} <= tools
+
+
+def _needed(asked: dict[str, Requirement]) -> set[str]:
+    """The names of the packages asked for and of all that they need here, as their own metadata say; but for CUDA."""
+    open_ = {(name, *one.extras) for name, one in asked.items() if not one.marker or one.marker.evaluate()}
+    seen = set()
+    while open_:
+        seen.add(one := open_.pop())
+        name, *extras = one
+        for needed in map(Requirement, metadata(name).get_all("Requires-Dist") or ()):
+            if not needed.marker or any(needed.marker.evaluate({"extra": extra}) for extra in extras or [""]):
+                open_ |= {(canonicalize_name(needed.name), *needed.extras)} - seen
+    return {name for name, *_ in seen if not name.startswith(("nvidia", "cuda"))}
+
+
+def test_the_lock_serves_the_first_python_of_the_minor_version_asked_for():
+    (oldest,) = (f"{one.version}.0" for one in SpecifierSet(PROJECT["requires-python"]) if one.operator == ">=")
+    for name in locked():
+        with contextlib.suppress(PackageNotFoundError):
+            asked = metadata(name).get("Requires-Python") or ""
+            assert SpecifierSet(asked).contains(oldest), f"{name} asks for Python {asked}: pin an older version"
+
+
+def test_the_lock_serves_every_machine():
+    for name, pin in locked().items():
+        (only,) = pin.specifier
+        assert only.operator == "==" and "+" not in only.version and not pin.url, name
+        assert not name.startswith(("nvidia", "cuda")), name
+    assert str(locked()["triton"].marker) == 'sys_platform == "linux"'
+
+
+def test_plain_make_lists_every_target():
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    phony = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    for target in set(phony) - {"again"}:
+        assert re.search(rf"make {target}\s+\w", listed), target
+    assert {"lab", "test", "grade", "build", "check", "lint", "clean", "lock", "bench", "bench-gpu"} <= set(phony)
+
+
+@pytest.mark.parametrize(
+    "version, said",
+    [((3, 9), "Python 3.9 found at"), ((2, 7), "3.11 to 3.14 needed"), ((3, 15), "Python 3.15 found"), ((3, 11), "")],
+)
+def test_an_old_python_is_named(version, said, monkeypatch):
+    preflight = _preflight(monkeypatch)
+    monkeypatch.setattr(sys, "version_info", (*version, 0, "final", 0))
+    assert said in preflight.missing() and (said or not preflight.missing())
+
+
+def test_a_missing_venv_module_and_a_full_disk_are_named(monkeypatch, tmp_path):
+    import importlib.util
+    import shutil
+
+    preflight = _preflight(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: None if name == "ensurepip" else object())
+        assert "no ensurepip module" in preflight.missing() and "apt-get install python3" in preflight.missing()
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 10**9))
+    assert "1.0 GB free" in preflight.missing()
+
+
+def _preflight(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import preflight
+
+    return preflight
+
+
+def test_a_missing_interpreter_is_named(tmp_path):
+    for name in ("Makefile", "pyproject.toml", *LOCKS):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    made = subprocess.run(["make", "lint", "PYTHON=no-such-python"], cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode != 0 and "no no-such-python on this machine" in made.stderr
+
+
+def test_links_and_paths_in_the_documents_exist():
+    for document in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / document).read_text()
+        linked = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text)
+        quoted = re.findall(r"`((?:\.ci|\w[\w.-]*)/[\w./-]*)`", text)
+        for path in [one for one in linked if not one.startswith("http")] + quoted:
+            if path.split("/")[0] not in ("grades", ".venv", "application"):
+                assert (ROOT / path).exists(), f"{document} names {path}"
+
+
+def test_make_targets_in_the_documents_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    for document in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / document).read_text()
+        for target in re.findall(r"^(?:    )?make ([\w-]+)|`make ([\w-]+)", text, re.MULTILINE):
+            assert re.search(rf"^{''.join(target)}:", makefile, re.MULTILINE), f"{document}: make {target}"
+
+
+def test_the_map_of_days_names_as_there_what_is_there():
+    rows = re.findall(r"^\| (\d) \|.*\| ([\w ]+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert [int(day) for day, _ in rows] == list(range(1, 10))
+    for day, state in rows:
+        lessons = list((ROOT / "notebooks").glob(f"day{day}_*.ipynb"))
+        assert bool(lessons) == (state == "there"), f"day {day} is {state!r} in README.md"
+
+
+# Assembled here, so that this file does not hold what it looks for.
+MACHINE = re.compile("|".join(["/ro" + "ot/", "/wo" + "rk/", "/home/" + r"\w", "file" + "://", "/opt" + "/pypi"]))
+REGISTRY = re.compile(
+    "|".join(["pypi" + r"\.org", "pythonhosted" + r"\.org", "registry" + r"\.npmjs", "deb" + r"\.debian"])
+)
+
+
+def test_no_file_names_a_machine_or_a_registry():
+    for path in files("*.py", "*.md", "*.toml", "*.yml", "*.lock", "*.ipynb", "*.js", "*.css", "Makefile", "run"):
+        text = path.read_text(encoding="utf-8")
+        found = MACHINE.search(text) or REGISTRY.search(text)
+        if path.parent.name == "browser" and found and found[0].startswith("file:"):
+            continue  # a page opened from the file system
+        assert not found, f"{path.relative_to(ROOT)}: {found}"
+
+
+def test_rooms_import_one_way():
+    package = ROOT / "course_utils"
+    for path in package.rglob("*.py"):
+        room = path.relative_to(package).with_suffix("").parts[0]
+        if room not in ROOMS:
+            continue
+        for imported in imported_rooms(path, package):
+            allowed = ROOMS[room] | {room}
+            assert imported in allowed, f"{path.relative_to(ROOT)} imports course_utils.{imported}"
+
+
+def imported_rooms(path: Path, package: Path) -> set[str]:
+    """The rooms that a module imports from, absolutely or relatively."""
+    here = path.relative_to(package.parent).parent.parts
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(here[: len(here) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            names += [f"{module}.{alias.name}" for alias in node.names]
+    parts = [name.split(".") for name in names]
+    return {part[1] for part in parts if part[0] == "course_utils" and len(part) > 1 and part[1] in ROOMS}
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import sys, course_utils, json; print(json.dumps(sorted(sys.modules)))"
+    loaded = set(json.loads(subprocess.check_output([sys.executable, "-c", code], text=True)))
+    assert not loaded & {"torch", "numpy", "matplotlib", "IPython", "ipywidgets", "nbformat"}
+
+
+def test_the_command_line_loads_the_rooms_when_they_are_used():
+    code = "import sys, course_utils.cli, json; print(json.dumps(sorted(sys.modules)))"
+    loaded = set(json.loads(subprocess.check_output([sys.executable, "-c", code], text=True)))
+    assert not loaded & {"torch", "numpy", "matplotlib", "nbformat", "jupytext", "nbclient", "pytest"}
+
+
+@pytest.mark.parametrize("room", ["notebooks", "solutions", "exercises"])
+def test_every_notebook_is_valid(room):
+    for path in sorted((ROOT / room).glob("*.ipynb")):
+        nbformat.validate(nbformat.read(path, as_version=4))
+
+
+def test_sources_and_notebooks_agree():
+    from course_utils.authoring.build import check
+
+    assert check(ROOT, used="CI" not in os.environ) == []  # elsewhere a learner may have run and solved them
+
+
+def test_ci_runs_what_the_readme_says():
+    script = ROOT / ".ci/run"
+    assert os.access(script, os.X_OK)
+    assert re.search(r"^    again env .*\bmake test$", script.read_text(), re.MULTILINE)
+    assert re.search(r"^    again make test-all$", script.read_text(), re.MULTILINE)

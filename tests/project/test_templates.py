@@ -1,0 +1,262 @@
+"""The templates for GitHub: their steps are run as a runner would run them, on a student's repository made here."""
+
+import base64
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import typer
+import yaml
+
+from course_utils.authoring.official import COURSE, reference_answers
+from course_utils.cli import app
+from course_utils.errors import CourseError
+from course_utils.grading.reports import github
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ROOT / "templates"
+ACTION = yaml.safe_load((TEMPLATES / "github-actions/grade/action.yml").read_text())
+WORKFLOWS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(TEMPLATES.glob("*/*.yml"))}
+DAY1 = "day1_attention_by_hand.ipynb"
+# Wrapped by the grader's table, it stands at the start of lines, where a runner looks for commands.
+FORGED = "::notice::forged"
+LIAR = f"def scores(Q, K):\n    raise ValueError({' '.join([FORGED] * 12)!r})"
+
+
+def steps(workflow):
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def run_of(steps, name):
+    (found,) = [step["run"] for step in steps if step.get("name") == name]
+    return found
+
+
+def bash(script, folder, **variables):
+    """A `run:` block as a runner runs it, in `folder`, with files for its summary and outputs."""
+    own = {"GITHUB_STEP_SUMMARY": folder / "summary", "GITHUB_OUTPUT": folder / "output", "GITHUB_WORKSPACE": folder}
+    own["RUNNER_TEMP"] = folder.parent / "runner"
+    environment = {**os.environ, **{name: str(value) for name, value in (own | variables).items()}}
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def grade(folder, python=sys.executable, days="1", submissions="", bundle="", fail_under="0"):
+    """The action's own step, with a course beside it whose environment is the one of these tests."""
+    course = folder.parent / "course"
+    action = course / "templates/github-actions/grade"
+    action.mkdir(parents=True, exist_ok=True)
+    (course / ".venv/bin").mkdir(parents=True, exist_ok=True)
+    (course / ".venv/bin/python").write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')
+    (course / ".venv/bin/python").chmod(0o755)
+    if not (course / "solutions").exists():
+        (course / "solutions").symlink_to(ROOT / "solutions")
+    inputs = {"DAYS": days, "SUBMISSIONS": submissions, "BUNDLE": bundle, "FAIL_UNDER": fail_under}
+    return bash(run_of(ACTION["runs"]["steps"], "Grade"), folder, GITHUB_ACTION_PATH=action, **inputs)
+
+
+def result_of(folder):
+    (line,) = (folder / "output").read_text().splitlines()
+    return json.loads(base64.b64decode(line.removeprefix("result=")))
+
+
+def verify_options(*arguments):
+    """That `course` takes these arguments; nothing is run."""
+    command = typer.main.get_command(app)
+    name, _, rest = command.resolve_command(typer.Context(command), list(arguments))
+    command.commands[name].make_context(name, list(arguments[1:]))
+    assert not rest or rest == list(arguments[1:])
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_may_read_the_repository_and_nothing_else(name):
+    workflow = WORKFLOWS[name]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert not any("permissions" in job for job in workflow["jobs"].values())
+    assert "pull_request_target" not in str(workflow)
+    assert all(job["timeout-minutes"] <= 180 for job in workflow["jobs"].values())
+    for step in steps(workflow):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize(
+    "given", [ACTION["runs"]["steps"], *map(steps, WORKFLOWS.values())], ids=["action", *WORKFLOWS]
+)
+def test_actions_are_pinned_by_version_and_scripts_take_no_expressions(given):
+    for step in given:
+        if "uses" in step:
+            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+|OWNER/COURSE/templates/github-actions/grade@TAG", step["uses"])
+        assert "${{" not in step.get("run", ""), "text of a student's would become part of the script"
+
+
+def test_the_token_for_the_students_repositories_is_seen_by_one_step_that_runs_nothing_of_theirs():
+    with_secret = [step for workflow in WORKFLOWS.values() for step in steps(workflow) if "secrets." in str(step)]
+    assert [step["name"] for step in with_secret] == ["Fetch what the students pushed"]
+
+
+def test_workflows_give_the_action_the_inputs_that_it_has():
+    for workflow in WORKFLOWS.values():
+        (used,) = [step for step in steps(workflow) if step.get("uses", "").startswith("OWNER/COURSE")]
+        assert set(used["with"]) <= set(ACTION["inputs"])
+        assert {"days", "submissions"} & set(used["with"])
+
+
+def test_the_classroom_workflow_has_the_names_that_the_reporter_looks_for():
+    workflow = WORKFLOWS["classroom"]
+    assert workflow["name"] == "Autograding Tests" and list(workflow["jobs"]) == ["run-autograding-tests"]
+    (reporter,) = [step for step in steps(workflow) if "reporter" in step.get("uses", "")]
+    runner = reporter["with"]["runners"]
+    assert list(reporter["env"]) == [f"{runner.upper()}_RESULTS"]
+    assert f"steps.{runner}.outputs.result" in str(reporter) and "result" in ACTION["outputs"]
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory):
+    """A student's repository, graded: day 1 solved but for one answer, and files that would like to take part."""
+    folder = tmp_path_factory.mktemp("runner") / "repository"
+    (folder / "exercises").mkdir(parents=True)
+    notebook = nbformat.read(ROOT / "exercises" / DAY1, as_version=4)
+    answers = {**reference_answers(COURSE.notebook(1)), "scores": LIAR}
+    for cell in notebook.cells:
+        cell.source = answers.get(cell.id, cell.source)
+    nbformat.write(notebook, folder / "exercises" / DAY1)
+    (folder / "course_utils").mkdir()
+    for name in ("course_utils/__init__.py", "typer.py", "sitecustomize.py", "conftest.py", "exercises/conftest.py"):
+        (folder / name).write_text("raise SystemExit('a file of the student was run')\n")
+    (folder / "grades").symlink_to("exercises")  # no place for reports
+    return folder, grade(folder, fail_under="50")
+
+
+def test_the_grade_step_writes_the_summary_the_reports_and_the_points(student):
+    folder, done = student
+    assert done.returncode == 0, done.stdout + done.stderr
+    reports = folder.parent / "runner/grades"
+    assert {"grades.json", "grades.csv", "junit.xml", "summary.md"} <= {path.name for path in reports.iterdir()}
+    assert (folder / "summary").read_text() == (reports / "summary.md").read_text()
+    assert {path.name for path in (folder / "exercises").iterdir()} == {DAY1, "conftest.py"}
+    result = result_of(folder)
+    scores = {test["name"]: test["score"] for test in result["tests"]}
+    full = {f"day 1, {question.grade_id}": question.points for question in COURSE.questions(1)}
+    assert scores == full | {"day 1, scores": 0} and result["max_score"] == 25 and result["status"] == "fail"
+
+
+def test_what_a_student_prints_is_no_command_of_the_workflow(student):
+    lines = [line.strip() for line in student[1].stdout.splitlines()]
+    (token,) = [line.removeprefix("::stop-commands::") for line in lines if line.startswith("::stop-commands::")]
+    begin, end = lines.index(f"::stop-commands::{token}"), lines.index(f"::{token}::")
+    assert len(token) == 32 and any(line.startswith(FORGED) for line in lines[begin:end])
+    (shown,) = [line for line in lines[:begin] + lines[end + 1 :] if line.startswith("::")]
+    assert shown.startswith("::warning title=day 1%2C scores::") and FORGED not in shown
+
+
+def test_too_few_points_fail_the_run_and_a_missing_notebook_gets_none(tmp_path):
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    done = grade(folder, fail_under="50")
+    assert done.returncode != 0 and "no such file" in done.stderr
+    result = result_of(folder)
+    assert (result["status"], result["max_score"], [t["score"] for t in result["tests"]]) == ("fail", 25, [0])
+    assert "0 of 25 points" in (folder / "summary").read_text()
+
+
+def test_the_class_is_fetched_into_a_layout_that_the_grader_knows_and_graded_with_the_bundle(tmp_path):
+    folder = tmp_path / "teacher"
+    (folder / "bundle/solutions").mkdir(parents=True)
+    (folder / "bundle/solutions" / DAY1).touch()
+    (folder / "students.txt").write_text("ada class/exercises-ada\n\nbob class/exercises-bob")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "gh").write_text('#!/bin/sh\necho "$@" >> calls\ncase "$4" in *bob*) exit 1;; esac\necho notebook\n')
+    (tools / "gh").chmod(0o755)
+    fetch = run_of(steps(WORKFLOWS["grade-class"]), "Fetch what the students pushed")
+    done = bash(fetch, folder, PATH=f"{tools}:{os.environ['PATH']}", GH_TOKEN="none")
+    assert done.returncode == 0 and done.stdout.splitlines() == [f"bob: no exercises/{DAY1}"]
+    assert [p.relative_to(folder).as_posix() for p in folder.rglob("submissions/**/*.ipynb")] == [
+        f"submissions/ada/day1/{DAY1}"
+    ]
+    assert f"repos/class/exercises-ada/contents/exercises/{DAY1}" in (folder / "calls").read_text()
+
+    echo = tools / "python"
+    echo.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\n')
+    echo.chmod(0o755)
+    assert grade(folder, python=echo, days="", submissions="submissions", bundle="bundle").returncode == 0
+    isolated, module, package, *arguments = (folder / "arguments").read_text().splitlines()
+    assert (isolated, module, package, arguments[:2]) == ("-I", "-m", "course_utils", ["grade", "submissions"])
+    assert "--bundle" in arguments
+    verify_options(*arguments)
+
+
+def load_autograder():
+    spec = importlib.util.spec_from_file_location("autograder", TEMPLATES / "classroom50/autograder.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_autograder_for_classroom_50_writes_its_result_and_its_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in github.CLASSROOM50:
+        monkeypatch.setenv(name, name.lower())
+    load_autograder().grade(Path(sys.executable), ROOT)
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert (result["schema"], result["submission"]) == ("classroom50/result/v1", "submission_tag")
+    assert (result["score"], result["max-score"], result["review"]) == (0, 25, "commit_url")
+    assert [test["passed"] for test in result["tests"]] == [False]
+    assert "0 of 25 points" in (tmp_path / "release-body.md").read_text()
+
+
+def grades(*exercises, status="failed"):
+    named = [dict(zip(("id", "status", "score", "max_score", "message"), each, strict=True)) for each in exercises]
+    whole = {"student": "ada", "notebook": "a.ipynb", "day": 1, "status": status, "score": 0.0, "max_score": 0.0}
+    return {"schema": 1, "day": 1, "submissions": [whole | {"exercises": named, "message": "why\n::error::not"}]}
+
+
+def test_points_in_part_are_kept_where_they_can_be_and_rounded_down_where_not():
+    given = grades(("a", "passed", 2.0, 2.0, ""), ("b", "failed", 1.9, 3.0, "half"))
+    result = github.autograding_result(given)
+    assert [test["score"] for test in result["tests"]] == [2.0, 1.9] and result["max_score"] == 5
+    about = dict.fromkeys(github.CLASSROOM50, "x")
+    whole = github.classroom50_result(given, about)
+    assert (whole["score"], whole["max-score"]) == (3, 5)
+    assert all(isinstance(test[key], int) for test in whole["tests"] for key in ("score", "max-score"))
+    with pytest.raises(CourseError, match="RELEASE_URL"):
+        github.classroom50_result(given, {**about, "RELEASE_URL": ""})
+
+
+def test_what_was_not_graded_never_passes():
+    right, broken = grades(("a", "passed", 1.0, 1.0, ""), status="passed"), grades(status="unreadable")
+    assert github.autograding_result(right)["status"] == "pass"
+    for submissions in ([], broken["submissions"], right["submissions"] + broken["submissions"]):
+        assert github.autograding_result({"submissions": submissions})["status"] == "fail"
+
+
+def test_an_annotation_is_one_line_with_its_commands_made_harmless():
+    (line,) = github.annotations(grades(("a,b:c", "failed", 0.0, 1.0, "100% x\r\n::set-output name=a::b")))
+    assert line == "::warning title=day 1%2C a%2Cb%3Ac::100%25 x : :set-output name=a: :b"
+    assert len(github.annotations(grades(*[(str(i), "failed", 0.0, 1.0, "x") for i in range(30)]))) == 10
+    assert github.annotations(grades(("a", "passed", 1.0, 1.0, ""))) == []
+
+
+def test_a_file_that_holds_no_grades_is_named_in_one_line(tmp_path):
+    (tmp_path / "grades.json").write_text("{}")
+    with pytest.raises(CourseError, match=r"grades\.json: no grades"):
+        github.main(["annotations", str(tmp_path / "grades.json")])
+    with pytest.raises(CourseError, match="usage"):
+        github.main(["points", "x"])
+
+
+def test_the_page_for_teachers_names_files_and_commands_that_exist():
+    text = (ROOT / "docs/github.md").read_text()
+    for path in re.findall(r"\]\(\.\./(templates/[^)]+)\)", text):
+        assert (ROOT / path).exists(), path
+    named = {path for path in re.findall(r"`(templates/[\w./-]+)`|\]\(\.\./(templates/[^)]+)\)", text) if any(path)}
+    assert len(named) >= 4
+    for line in re.findall(r"^    course (.+)$", text, re.MULTILINE):
+        verify_options(*line.split())

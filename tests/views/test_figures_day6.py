@@ -1,0 +1,264 @@
+"""The drawings of day 6 show what they are given, its listings are the real source, and records of a GPU will fit."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+from drawn import is_whole
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
+
+from course_utils.attention import tiled
+from course_utils.costs import records
+from course_utils.views import palette
+from course_utils.views.figures import day6 as figures
+from course_utils.views.picture import png
+
+ROOT = Path(__file__).parents[2]
+LINES = {"naive": ([512, 2048], [1e6, 16e6]), "tiled": ([512, 2048], [1e5, 4e5])}
+PANELS = {
+    "full": {"naive": ([1024, 2048], [10.0, 12.0]), "ours": ([1024, 2048, 4096], [300.0, 400.0, 450.0])},
+    "causal": {"ours": ([1024, 2048, 4096], [200.0, 300.0, 700.0])},
+}
+CEILINGS = {"matrix product": 780, "no overlap": {"full": 500, "causal": 600}}
+
+
+def causal_visits(T, block_q, block_k):
+    return [
+        (queries, *visit)
+        for queries in tiled.query_blocks(T, T, block_q, True)
+        for visit in tiled.key_blocks(queries, T, T, block_k, True)
+    ]
+
+
+def drawn():
+    return {
+        "growth": figures.growth(LINES, "tokens T", "bytes", {"tiled": LINES["tiled"]}, (141e9, "memory of a card")),
+        "curves": figures.curves(PANELS, "TFLOP/s", CEILINGS),
+        "four": figures.curves(dict.fromkeys("abcd", PANELS["full"]), "TFLOP/s", {"matrix product": 780}),
+        "published": figures.curves(figures.published(), "TFLOP/s"),
+        "tiles": figures.tile_map(16, 16, causal_visits(16, 4, 4)),
+    }
+
+
+def gpu_record():
+    """Rows as benchmarks/gpu/attention.py writes them."""
+    rows = [
+        {"measured": "time", "direction": direction, "d": d, "causal": causal, "T": T, "implementation": name}
+        | {"tflops": d + T / 1000 + (direction == "both")}
+        for direction in ("forward", "both")
+        for d in (64, 128)
+        for causal in (False, True)
+        for T in (1024, 2048)
+        for name in ("ours", "flash", "naive")
+        if name != "naive" or T < 2048
+    ]
+    rows.append({"measured": "memory", "d": 64, "T": 1024, "implementation": "ours", "peak_bytes": 7})
+    return {"rows": rows}
+
+
+# --- drawings -------------------------------------------------------------------------------------------------------
+
+
+def test_growth_draws_every_line_its_points_and_the_level():
+    (ax,) = figures.growth(LINES, "tokens T", "bytes", {"tiled": ([512], [9e4])}, (1e7, "memory")).axes
+    drawn_lines = {line.get_label(): line for line in ax.lines}
+    for name, (x, y) in LINES.items():
+        assert drawn_lines[name].get_xdata().tolist() == x
+        assert drawn_lines[name].get_ydata().tolist() == y
+    points = drawn_lines["tiled, counted"]
+    assert points.get_ydata().tolist() == [9e4]
+    assert points.get_color() == drawn_lines["tiled"].get_color()
+    assert set(drawn_lines["memory"].get_ydata()) == {1e7}
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+def test_points_of_no_line_and_too_many_lines_are_refused():
+    with pytest.raises(ValueError, match="points has libary, but no line of that name"):
+        figures.growth(LINES, "x", "y", {"libary": ([1], [1])})
+    with pytest.raises(ValueError, match="6 lines are given: there are 5"):
+        figures.growth({str(i): ([1, 2], [1, 2]) for i in range(6)}, "x", "y")
+    with pytest.raises(ValueError, match="4 levels are given: there are 3"):
+        figures.curves(PANELS, "y", dict.fromkeys("abcd", 1))
+
+
+def test_every_panel_shows_its_lines_over_axes_that_hold_all_of_them():
+    full, causal = figures.curves(PANELS, "TFLOP/s", CEILINGS).axes
+    for ax, (title, lines) in zip((full, causal), PANELS.items(), strict=True):
+        assert ax.get_title() == title
+        shown = {line.get_label(): line for line in ax.lines}
+        for name, (lengths, amounts) in lines.items():
+            assert shown[name].get_xdata().tolist() == lengths
+            assert shown[name].get_ydata().tolist() == amounts
+        low, high = ax.get_ylim()
+        assert low == 0
+        assert high > 780  # the largest amount and level of either chart
+
+
+def test_a_name_has_one_colour_in_all_panels():
+    full, causal = figures.curves(PANELS, "TFLOP/s").axes
+    ours = [next(line for line in ax.lines if line.get_label() == "ours") for ax in (full, causal)]
+    assert ours[0].get_color() == ours[1].get_color()
+    assert len({line.get_color() for line in full.lines}) == 2
+
+
+def test_a_level_may_be_one_number_or_one_for_each_panel():
+    for ax, overlap in zip(figures.curves(PANELS, "TFLOP/s", CEILINGS).axes, (500, 600), strict=True):
+        heights = {line.get_label(): line.get_ydata()[0] for line in ax.lines}
+        assert heights["matrix product"] == 780
+        assert heights["no overlap"] == overlap
+
+
+def test_each_visited_tile_is_coloured_and_the_masked_ones_are_lighter():
+    visits = causal_visits(16, 4, 4)
+    (ax,) = figures.tile_map(16, 16, visits).axes
+    tiles = [patch for patch in ax.patches if isinstance(patch, Rectangle) and not patch.get_hatch()]
+    assert len(tiles) == 10
+    seen = {(patch.get_y(), patch.get_x()): to_hex(patch.get_facecolor()) for patch in tiles}
+    light, dark = (to_hex(palette.colormap()(level)) for level in (0.28, 0.72))
+    for queries, keys, masked in visits:
+        assert seen[queries.start, keys.start] == (light if masked else dark)
+    assert [colour for (i, j), colour in seen.items() if i == j] == [light] * 4
+    assert ax.yaxis_inverted()
+
+
+def test_ragged_tiles_are_as_large_as_their_slices():
+    (ax,) = figures.tile_map(10, 10, causal_visits(10, 4, 3)).axes
+    tiles = [patch for patch in ax.patches if not patch.get_hatch()]
+    area = sum(patch.get_width() * patch.get_height() for patch in tiles)
+    assert area == sum((q.stop - q.start) * (k.stop - k.start) for q, k, _ in causal_visits(10, 4, 3))
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(512, "512"), (1024, "1k"), (131072, "128k"), (128_000, "128k"), (1500, "1,500")]
+)
+def test_lengths_are_written_as_people_say_them(number, words):
+    assert figures.in_words(number) == words
+
+
+@pytest.mark.parametrize("name", ["growth", "curves", "four", "published", "tiles"])
+def test_nothing_is_cut_off(name):
+    assert is_whole(drawn()[name])
+
+
+@pytest.mark.parametrize("name", ["growth", "curves", "four", "published", "tiles"])
+def test_no_label_lies_on_another(name):
+    fig = drawn()[name]
+    fig.canvas.draw()
+    boxes = [text.get_window_extent() for text in texts_of(fig) if text.get_text() and text.get_visible()]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def texts_of(fig):
+    for ax in fig.axes:
+        yield from (*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels())
+        yield from ax.get_legend().get_texts() if ax.get_legend() else ()
+    for legend in fig.legends:
+        yield from legend.get_texts()
+    yield from fig.texts
+
+
+@pytest.mark.parametrize("name", ["growth", "curves", "tiles"])
+def test_a_figure_is_the_same_bytes_every_time(name):
+    assert png(drawn()[name]) == png(drawn()[name])
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+def test_a_gpu_record_makes_one_panel_for_each_head_size_and_mask():
+    titles = {f"{d} {causal}": {"d": d, "causal": causal} for d in (64, 128) for causal in (False, True)}
+    panels = figures.panels_of(gpu_record(), "tflops", titles, measured="time", direction="forward")
+    assert list(panels) == ["64 False", "64 True", "128 False", "128 True"]
+    assert panels["128 True"] == {
+        "ours": ([1024, 2048], [129.024, 130.048]),
+        "flash": ([1024, 2048], [129.024, 130.048]),
+        "naive": ([1024], [129.024]),
+    }
+
+
+def test_a_panel_without_rows_is_left_out():
+    titles = {"d 64": {"d": 64}, "d 256": {"d": 256}}
+    assert list(figures.panels_of(gpu_record(), "peak_bytes", titles, measured="memory")) == ["d 64"]
+
+
+def test_the_columns_that_the_lesson_reads_are_those_that_the_gpu_benchmark_writes():
+    source = (ROOT / "benchmarks" / "gpu" / "attention.py").read_text(encoding="utf-8")
+    words = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    assert {"attention-gpu", "matmul_flops_per_second", "tflops", "direction", "forward"} <= words
+    assert {"measured", "time", "error", "memory", "decoding", "d", "causal", "T", "implementation"} <= words
+
+
+def test_provenance_names_the_device_the_versions_and_the_day():
+    told = figures.provenance(records.recorded("attention-cpu")[0])
+    where = records.recorded("attention-cpu")[0]["environment"]
+    assert told.startswith(where["device"])
+    assert f"torch {where['torch']}" in told
+    assert told.endswith(where["date"][:10])
+
+
+def test_a_version_that_is_not_there_is_not_named():
+    record = {"environment": {"device": "a chip", "torch": "2", "triton": None, "date": "2026-11-21T09:00:00+00:00"}}
+    assert figures.provenance(record) == "a chip, torch 2, 2026-11-21"
+
+
+def test_published_figures_name_their_source_and_never_have_more_amounts_than_lengths():
+    assert "FlashAttention-3, 2024, figure 5" in figures.PUBLISHED["source"]
+    for lines in figures.published().values():
+        for lengths, rates in lines.values():
+            assert len(lengths) == len(rates) >= 5
+            assert max(rates) < 989  # the data sheet's peak
+
+
+# --- listings -------------------------------------------------------------------------------------------------------
+
+
+def test_a_listing_is_the_real_source_without_its_indentation():
+    whole = figures.listing("course_utils.attention.tiled", "merge").source
+    assert whole == inspect.getsource(tiled.merge).rstrip("\n")
+    part = figures.listing("course_utils.attention.tiled", "merge", "m = torch.maximum", "keep_a").source
+    assert part.splitlines()[0] == "m = torch.maximum(a.m, b.m)"
+    assert len(part.splitlines()) == 2
+
+
+def test_a_listing_of_a_kernel_needs_no_triton_and_has_its_decorator():
+    source = figures.listing("course_utils.attention.flash", "attend_to_keys").source
+    assert source.startswith("@triton.jit\ndef attend_to_keys(")
+    assert source.endswith("return acc, l, m")
+
+
+def test_a_function_of_the_module_is_listed_and_not_a_method_of_the_same_name():
+    listed = figures.listing("course_utils.attention.tiled", "forward").source
+    assert listed == inspect.getsource(tiled.forward).rstrip("\n")
+
+
+def test_a_listing_keeps_the_indentation_within():
+    loop = figures.listing("course_utils.attention.flash", "attend_to_keys", "for j in", "if MASKED")
+    first, second, *_ = loop.source.splitlines()
+    assert first.startswith("for j")
+    assert second.startswith("    k = ")
+
+
+def test_a_listing_goes_from_the_first_line_that_starts_with_the_words_to_the_last():
+    calls = figures.listing("course_utils.attention.flash", "forward_kernel", "acc, l, m = attend_to_keys", ")").source
+    assert calls.count("= attend_to_keys(") == 2
+    assert calls.endswith("\n)")
+
+
+def test_words_to_the_linter_are_left_out_of_a_listing():
+    launch = figures.listing("course_utils.attention.flash", "forward", "blocks = lambda", "blocks = lambda").source
+    assert launch == 'blocks = lambda meta: (triton.cdiv(n, meta["BLOCK_Q"]), h, B)'
+
+
+def test_jupyter_gets_the_source_as_markdown_and_readers_of_text_get_it_plain():
+    bundle = figures.listing("course_utils.attention.tiled", "merge", "m = ", "m = ")._repr_mimebundle_()
+    assert bundle["text/plain"] == "m = torch.maximum(a.m, b.m)"
+    assert bundle["text/markdown"] == "```python\nm = torch.maximum(a.m, b.m)\n```"
+
+
+def test_what_is_not_in_the_source_is_refused():
+    with pytest.raises(ValueError, match="has no function murge: it has"):
+        figures.listing("course_utils.attention.tiled", "murge")
+    with pytest.raises(ValueError, match="no line of merge starts with 'q ='"):
+        figures.listing("course_utils.attention.tiled", "merge", "q =")
