@@ -200,7 +200,7 @@ def release(
     print(f"no answer is in the student's edition; {done.shared} lines of answers are also lines of lessons")
     if warning:
         print(f"course: {warning}", file=sys.stderr)
-    if not done.keyed:
+    if not done.seeded:
         print("course: hidden inputs are those of the public course; --secret-file makes others", file=sys.stderr)
 
 

@@ -17,11 +17,12 @@ SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # of wha
 
 @dataclass(frozen=True)
 class Day:
-    """A day of the course. doing: what one does in it, a sentence."""
+    """A day of the course. doing: what one does in it, a sentence. minutes: of its lesson, 0 while it is planned."""
 
     number: int
     title: str
     doing: str
+    minutes: int = 0
 
     def notebook(self, folder: str, root: Path = ROOT) -> Path | None:
         """The day's notebook in one of the course's folders; None where there is none, as in a planned day."""
@@ -34,23 +35,37 @@ DAYS = (
         "Attention by hand",
         "Compute attention on three tokens with a pencil, then in plain Python, NumPy and PyTorch, and get the same "
         "numbers each time.",
+        minutes=90,
     ),
-    Day(2, "Why √d_k", "Prove how far dot products spread, and see what large scores do to weights and gradients."),
-    Day(3, "Causal masking", "Hide the future from every token, and find where it leaks through."),
+    Day(
+        2,
+        "Why √d_k",
+        "Prove how far dot products spread, and see what large scores do to weights and gradients.",
+        minutes=90,
+    ),
+    Day(
+        3,
+        "Causal masking",
+        "Hide the future from every token, and find where it leaks through.",
+        minutes=90,
+    ),
     Day(
         4,
         "Multi-head",
         "Build the layer with several heads, count what it costs, and switch heads off in a trained model.",
+        minutes=120,
     ),
     Day(
         5,
         "The KV cache",
         "Generate text without computing keys and values twice, and reckon what that costs in memory.",
+        minutes=100,
     ),
     Day(
         6,
         "FlashAttention on GPU",
         "Compute attention tile by tile without ever holding the whole matrix, up to the inner loop of a kernel.",
+        minutes=120,
     ),
     Day(7, "Serving", "Answer many requests at once."),
     Day(8, "Positions and variants", "Put order into attention, and meet its relatives."),

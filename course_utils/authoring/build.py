@@ -18,6 +18,7 @@ from pathlib import Path
 import nbformat
 
 from course_utils.authoring.alike import outputs_alike
+from course_utils.authoring.counts import write_counts, wrong_counts
 from course_utils.authoring.cut import is_answer, release_exercise, stub_source
 from course_utils.authoring.execute import clean, execute
 from course_utils.authoring.measured import IGNORED, verify_measured
@@ -54,8 +55,11 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
     hears the name of a source, the cell that runs, and how many there are.
     """
     root = Path(root).resolve()
-    report = Report()
-    for paths in _days(root, days):
+    days = list(days)
+    _days(root, days)  # raises for an unknown one
+    report = Report(written=write_counts(root))
+    counted = [Path(name).stem for name in report.written if name.endswith(".md") and name != "README.md"]
+    for paths in _days(root, [*days, *counted] if days else ()):
         built: dict[Path, str] = {}
         for path in paths:
             source = load_source(path, root)
@@ -105,7 +109,7 @@ def check(root: Path, used: bool = False) -> list[str]:
     for folder in ("notebooks", "solutions", "exercises"):
         for leftover in sorted(set((root / folder).glob("*.ipynb")) - expected):
             found.append(f"{folder}/{leftover.name}: no source makes it; delete it, or move it elsewhere")
-    return found
+    return found + wrong_counts(root)
 
 
 def fix(root: Path, days: Iterable[str] = ()) -> list[str]:

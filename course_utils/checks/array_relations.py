@@ -3,73 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from itertools import combinations, product
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-NEAR = 2e-6  # relative to the largest number of an array: how well a relation must hold
+from .expressions import expression
+from .relation import Pair, Relation, argument, same, telling
+from .wrong_places import same_everywhere, shaped, where_wrong
+
 FLOAT32, FLOAT16, BFLOAT16 = 2.0**-24, 2.0**-11, 2.0**-8  # halves of a unit in the last place
-
-
-@dataclass(frozen=True)
-class Relation:
-    """name: as a class report lists it. message: a sentence or two for the learner."""
-
-    name: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Step:
-    """A rung with the names of its arguments.
-
-    measured: how the answer works is recorded. of: the function. quantities: see Ladder. measure: see Rung.
-    """
-
-    name: str
-    args: tuple
-    called: tuple[str, ...]
-    measured: bool
-    of: str = ""
-    quantities: Mapping[str, float] | None = None
-    measure: Callable | None = None
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One part of one result that is wrong: the rung, what was given, and what is right."""
-
-    rung: Step
-    given: np.ndarray
-    right: np.ndarray
-    others: Mapping[str, np.ndarray] = field(default_factory=dict)  # the other parts of the right result
-    mask: bool = False  # 1 and 0 are True and False
-
-    @property
-    def alike(self) -> bool:
-        """Whether both have one shape."""
-        return self.given.shape == self.right.shape
-
-
-def same(a: np.ndarray, b: np.ndarray, near: float = NEAR) -> bool:
-    """Whether two arrays have one shape and the same numbers, but for rounding."""
-    if a.shape != b.shape:
-        return False
-    if not a.size:
-        return True
-    finite = np.isfinite(b)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
-        return False
-    scale = max(float(np.abs(b[finite]).max(initial=0.0)), 1e-9)
-    return bool((np.abs(a[finite] - b[finite]) <= near * scale).all())
-
-
-def telling(pairs: Sequence[Pair]) -> bool:
-    """Whether the arrays hold enough different numbers for a relation to be no accident."""
-    return sum(len(np.unique(pair.right.round(9))) for pair in pairs) >= 3
 
 
 # Whole arrays: what was done to the right one -----------------------------------------------------------------------
@@ -128,14 +70,6 @@ def _copied(pairs: Sequence[Pair]) -> Relation | None:
         if _all_same(pairs, lambda pair, name=name: pair.others.get(name)) and telling(pairs):
             return Relation(f"{name} in its place", f"What stands here is {name}. Mind the order of what you return.")
     return None
-
-
-def argument(rung: Step, i: int) -> np.ndarray | None:
-    try:
-        array = np.asarray(rung.args[i], dtype=float)
-    except (TypeError, ValueError, IndexError):
-        return None
-    return array if array.ndim else None
 
 
 def _monotone(pairs: Sequence[Pair]) -> Relation | None:
@@ -337,88 +271,6 @@ def _difference(pair: Pair) -> float | None:
     return term if fine else None
 
 
-def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
-    """A constant, or a constant times powers of sizes and arguments, that gives the values; else empty."""
-    if _near_all(values, [values[0]] * len(values)):
-        return _number(values[0])
-    known = quantities_of(pairs)
-    for powers in _exponents(list(known)):
-        made = np.prod([np.power(known[name], power) for name, power in powers], axis=0)
-        left = np.asarray(values) / made
-        constant = float(left[0])
-        if _near_all(left, [constant] * len(left)) and is_plain(constant):
-            return as_product(constant, powers)
-    return ""
-
-
-POWERS = (1, -1, 0.5, -0.5, 2, -2)
-SUPERSCRIPTS = {1: "", 2: "²"}
-
-
-def _exponents(names: Sequence[str]) -> Iterator[tuple[tuple[str, float], ...]]:
-    """The powers to try, simple ones first: one or two of any kind, then products of up to four."""
-    for many, kinds in ((1, POWERS), (2, POWERS), (3, (1, 2)), (4, (1,))):
-        for chosen in combinations(names[:8], many):
-            for powers in product(kinds, repeat=many):
-                yield tuple(zip(chosen, powers, strict=True))
-
-
-def is_plain(constant: float) -> bool:
-    """Whether a constant is one that people write: 2, 1/4, 12."""
-    near = Fraction(abs(constant)).limit_denominator(16)
-    return near.numerator <= 64 and bool(near) and math.isclose(float(near), abs(constant), rel_tol=1e-5)
-
-
-def _near_all(values: Sequence[float], others: Sequence[float]) -> bool:
-    return all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(values, others, strict=True))
-
-
-def as_product(constant: float, powers: Sequence[tuple[str, float]]) -> str:
-    above = [_power(name, power) for name, power in powers if power > 0]
-    below = [_power(name, -power) for name, power in powers if power < 0]
-    if not math.isclose(constant, 1, rel_tol=1e-5) or not above:
-        above.insert(0, _number(constant))
-    text = " · ".join(above)
-    return f"{text} / ({' · '.join(below)})" if len(below) > 1 else f"{text} / {below[0]}" if below else text
-
-
-def _power(name: str, power: float) -> str:
-    return f"√{name}" if power == 0.5 else f"{name}{SUPERSCRIPTS[power]}"
-
-
-def _number(x: float) -> str:
-    """A number as people write it: 3, 1/3, √2, 0.2887."""
-    for value, form in ((x, "{}"), (x * abs(x), "√{}")):
-        near = Fraction(abs(value)).limit_denominator(64)
-        if near and math.isclose(float(near), abs(value), rel_tol=1e-6):
-            text = str(near) if form == "{}" or near.denominator == 1 else f"({near})"
-            return ("−" if x < 0 else "") + form.format(text)
-    return f"{x:.5g}".replace("-", "−")
-
-
-def quantities_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
-    """What a factor may be made of, by name, a value each pair: whole arguments and lengths of axes of arguments."""
-    if all(pair.rung.quantities is not None for pair in pairs):
-        names = [name for name in pairs[0].rung.quantities if all(name in pair.rung.quantities for pair in pairs)]
-        made = {name: [float(pair.rung.quantities[name]) for pair in pairs] for name in names}
-        return {name: values for name, values in made.items() if len(set(values)) > 1 and min(values) > 0}
-    found: dict[str, list[float]] = {}
-    for i in range(min(len(pair.rung.args) for pair in pairs)):
-        args, called = [pair.rung.args[i] for pair in pairs], pairs[0].rung.called[i]
-        if all(isinstance(arg, (int, float)) and not isinstance(arg, bool) and arg > 0 for arg in args):
-            found[called] = [float(arg) for arg in args]
-            continue
-        arrays = [argument(pair.rung, i) for pair in pairs]
-        if any(array is None for array in arrays):
-            continue
-        for axis in (-1, -2, -3, -4):
-            if all(array.ndim >= -axis and array.shape[axis] for array in arrays):
-                found[f"{called}.shape[{axis}]".replace("-", "−")] = [float(a.shape[axis]) for a in arrays]
-    found = {name: values for name, values in found.items() if len(set(values)) > 1}
-    found = dict(sorted(found.items(), key=lambda quantity: ".shape" in quantity[0]))
-    return {name: found[name] for i, name in enumerate(found) if found[name] not in list(found.values())[:i]}
-
-
 # Rows ---------------------------------------------------------------------------------------------------------------
 
 
@@ -507,197 +359,15 @@ def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> 
 # Which entries are wrong --------------------------------------------------------------------------------------------
 
 
-def _where_wrong(pairs: Sequence[Pair]) -> Relation | None:
-    """Right but for some entries, which are told by their places or by what stands there."""
-    if not all(pair.alike and pair.right.ndim and pair.right.size > 1 for pair in pairs):
-        return None
-    right = [np.isclose(p.given, p.right, rtol=0, atol=NEAR * max(float(np.abs(p.right).max()), 1e-9)) for p in pairs]
-    if not all(ok.any() for ok in right):
-        return None
-    if all(pair.mask and {*np.unique(pair.right), *np.unique(pair.given)} <= {0.0, 1.0} for pair in pairs) and (
-        found := _of_a_mask(pairs)
-    ):
-        return found
-    for name, message, place in PLACES:
-        if all(_only_there(ok, place) for ok in right):
-            return Relation(name, message)
-    for name, what, test in (
-        ("some entries are 0", "are 0 and should not be", lambda p, ok: (p.given[~ok] == 0).all()),
-        ("some entries are not 0", "are to be 0 and are not", lambda p, ok: (p.right[~ok] == 0).all()),
-        ("some entries are missing", "are no finite numbers", lambda p, ok: (~np.isfinite(p.given[~ok])).all()),
-        ("some signs are wrong", "have the wrong sign", lambda p, ok: np.allclose(p.given[~ok], -p.right[~ok])),
-    ):
-        if all(test(pair, ok) for pair, ok in zip(pairs, right, strict=True)):
-            pair, ok = pairs[0], right[0]
-            first = ", ".join(map(str, np.argwhere(~ok)[0]))
-            said = f"Right but for entries that {what}: on “{pair.rung.name}” the first is [{first}]."
-            return Relation(name, said)
-    return None
-
-
-def _only_there(ok: np.ndarray, wrong: Callable[[np.ndarray], np.ndarray | None]) -> bool:
-    """Whether the entries that are wrong are at these places and nowhere else, and some others are right."""
-    places = wrong(ok)
-    return places is not None and bool((~ok[places]).any()) and bool(ok[~places].all()) and bool((~places).any())
-
-
-def _all_but(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
-    """All rows or columns but one end, if none of them is right as a whole."""
-
-    def places(ok: np.ndarray) -> np.ndarray | None:
-        found = _along(axis, entries)(ok)
-        if found is None:
-            return None
-        others = np.moveaxis(ok, axis, 0)[entries]
-        return None if others.reshape(len(others), -1).all(axis=1).any() else found
-
-    return places
-
-
-def _along(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
-    def places(ok: np.ndarray) -> np.ndarray | None:
-        if ok.ndim < -axis or ok.shape[axis] < 2:
-            return None
-        found = np.zeros(ok.shape, bool)
-        np.moveaxis(found, axis, 0)[entries] = True
-        return found
-
-    return places
-
-
-def _triangle(upper: bool) -> Callable[[np.ndarray], np.ndarray | None]:
-    def places(ok: np.ndarray) -> np.ndarray | None:
-        if ok.ndim < 2 or min(ok.shape[-2:]) < 2:
-            return None
-        every = np.ones(ok.shape, bool)
-        return np.triu(every, 1) if upper else np.tril(every, -1)
-
-    return places
-
-
-def _first_axis(entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
-    def places(ok: np.ndarray) -> np.ndarray | None:
-        if ok.ndim < 3 or ok.shape[0] < 2:
-            return None
-        found = np.zeros(ok.shape, bool)
-        found[entries] = True
-        return found
-
-    return places
-
-
-PLACES: tuple[tuple[str, str, Callable], ...] = (
-    ("the first row only is wrong", "Only the first row is wrong.", _along(-2, slice(0, 1))),
-    ("the last row only is wrong", "Only the last row is wrong.", _along(-2, slice(-1, None))),
-    ("the first column only is wrong", "Only the first entry of rows is wrong.", _along(-1, slice(0, 1))),
-    ("the last column only is wrong", "Only the last entry of rows is wrong.", _along(-1, slice(-1, None))),
-    ("right for the first row only", "Only the first row is right.", _all_but(-2, slice(1, None))),
-    ("right for the last row only", "Only the last row is right.", _all_but(-2, slice(None, -1))),
-    ("right for the first column only", "Only the first entry of each row is right.", _all_but(-1, slice(1, None))),
-    ("right for the last column only", "Only the last entry of each row is right.", _all_but(-1, slice(None, -1))),
-    ("right for the first batch only", "Only the first entry of the first axis is right.", _first_axis(slice(1, None))),
-    ("right for the last batch only", "Only the last entry of the first axis is right.", _first_axis(slice(None, -1))),
-    ("wrong above the diagonal", "Everything is right but for entries above the diagonal.", _triangle(True)),
-    ("wrong below the diagonal", "Everything is right but for entries below the diagonal.", _triangle(False)),
-)
-
-
-def _of_a_mask(pairs: Sequence[Pair]) -> Relation | None:
-    """A mask of 0 and 1: a diagonal at another place, or too much or too little of it."""
-    for k in (-2, -1, 1, 2):
-        if all(p.right.ndim >= 2 and same(p.given, _moved(p.right, k)) for p in pairs):
-            how = "later" if k > 0 else "earlier"
-            return Relation(
-                f"edge {abs(k)} {how}", f"Each row changes from True to False {abs(k)} place(s) {how} than it should."
-            )
-    more, less = (all((sign * (p.given - p.right) >= 0).all() for p in pairs) for sign in (1, -1))
-    if more or less:
-        said = (
-            "is True where it should be, and elsewhere too"
-            if more
-            else "is True only where it should be, but too seldom"
-        )
-        pair = pairs[0]
-        first = ", ".join(map(str, np.argwhere(pair.given != pair.right)[0]))
-        name = "True too often" if more else "True too seldom"
-        return Relation(name, f"The mask {said}: on “{pair.rung.name}” [{first}] is the first entry to differ.")
-    return None
-
-
-def _moved(mask: np.ndarray, k: int) -> np.ndarray:
-    """A mask whose rows begin with True, with k more of it in each."""
-    counts = np.clip(mask.sum(-1) + k, 0, mask.shape[-1])
-    return (np.arange(mask.shape[-1]) < counts[..., None]).astype(float)
-
-
-def _same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
-    """A result that does not depend on what is asked."""
-    different = len({pair.right.tobytes() for pair in pairs}) > 1
-    if not different and not telling(pairs):
-        return None
-    if all((pair.given == 0).all() for pair in pairs):
-        return Relation("all zeros", "All numbers are 0.")
-    first = pairs[0].given
-    if different and len(pairs) > 2 and all(same(pair.given, first) for pair in pairs):
-        return Relation("always the same", "The result is the same whatever is passed in.")
-    return None
-
-
-def _shaped(pairs: Sequence[Pair]) -> Relation | None:
-    """Another shape than the right one, on half of the rungs or more, and in the same way."""
-    unlike = [pair for pair in pairs if not pair.alike]
-    if len(unlike) * 2 < len(pairs):
-        return None
-    for name, message, test in SHAPES:
-        if all(test(pair.given.shape, pair.right.shape) for pair in unlike):
-            return Relation(name, message)
-    return None
-
-
-def _one_axis_differs(given: tuple, right: tuple) -> bool:
-    return len(given) == len(right) and sum(a != b for a, b in zip(given, right, strict=True)) == 1
-
-
-SHAPES: tuple[tuple[str, str, Callable[[tuple, tuple], bool]], ...] = (
-    ("shape transposed", "The shape is the right one with its axes in reverse order.", lambda a, b: a == b[::-1]),
-    (
-        "last two axes swapped in the shape",
-        "The last two lengths of the shape are swapped.",
-        lambda a, b: _swapped(a, b),
-    ),
-    (
-        "axes of length 1 too many",
-        "The shape has axes of length 1 that should not be there.",
-        lambda a, b: _no_ones(a, b),
-    ),
-    ("axes of length 1 missing", "The shape lacks axes of length 1.", lambda a, b: _no_ones(b, a)),
-    ("an array for a number", "One number is wanted, and this is an array.", lambda a, b: not b),
-    ("a number for an array", "An array is wanted, and this is one number.", lambda a, b: not a),
-    ("an axis too many", "The result has an axis too many.", lambda a, b: len(a) == len(b) + 1),
-    ("an axis too few", "The result has an axis too few.", lambda a, b: len(a) == len(b) - 1),
-    ("another number of axes", "The result has another number of axes.", lambda a, b: len(a) != len(b)),
-    ("one axis of another length", "One axis of the result has the wrong length.", _one_axis_differs),
-    ("axes of other lengths", "The axes of the result have the wrong lengths.", lambda a, b: len(a) == len(b)),
-)
-
-
-def _swapped(given: tuple, right: tuple) -> bool:
-    return len(right) > 1 and given == (*right[:-2], right[-1], right[-2])
-
-
-def _no_ones(given: tuple, right: tuple) -> bool:
-    return [n for n in given if n != 1] == [n for n in right if n != 1] and len(given) > len(right)
-
-
 LOOKS: tuple[Callable[[Sequence[Pair]], Relation | None], ...] = (
     rounding,
-    _same_everywhere,
+    same_everywhere,
     _copied,
     _monotone,
     _by_a_factor,
     _arranged,
     _by_a_term,
-    _where_wrong,
+    where_wrong,
     _rows,
-    _shaped,
+    shaped,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from .array_relations import Relation
+from .relation import Relation
 
 PENCIL = 5.5e-3  # how near numbers worked to two decimals come
 NEARLY = 0.0115

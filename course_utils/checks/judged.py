@@ -17,7 +17,7 @@ from .hand_relations import PENCIL, relate_by_hand
 from .patterns import as_pattern, read_patterns
 from .recording import DOORS
 from .relations import Relation, as_array, relate
-from .verdict import Outcome, Tolerance, Verdict, explains, gap, same, wrong_parts
+from .verdict import Outcome, Tolerance, Verdict, explains, gap, holds, wrong_parts
 
 Item = TypeVar("Item")
 Evidence = Mapping[str, Any]
@@ -89,7 +89,7 @@ class JudgedExercise:
         right = self.reference()["outcomes"]
         tolerances = [self.tolerance(wanted["rung"]) for wanted in right]
         return {
-            mistake.name: as_pattern([same(*each) for each in zip(known["outcomes"], right, tolerances, strict=True)])
+            mistake.name: as_pattern([holds(*each) for each in zip(known["outcomes"], right, tolerances, strict=True)])
             for mistake, known in self.mistakes()
         }
 
@@ -115,7 +115,7 @@ class JudgedExercise:
         outcomes = {each.get("rung"): each for each in evidence.get("outcomes", ()) if isinstance(each, Mapping)}
         wanted = expected["outcomes"]
         gave = [outcomes.get(each["rung"], {"error": "no result"}) for each in wanted]
-        held = [same(mine, right, self.tolerance(right["rung"])) for mine, right in zip(gave, wanted, strict=True)]
+        held = [holds(mine, right, self.tolerance(right["rung"])) for mine, right in zip(gave, wanted, strict=True)]
         rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
         if all(held):
             return Verdict("passed", 1.0, rungs=rungs)
@@ -137,7 +137,7 @@ class JudgedExercise:
     def passes(self, evidence: Evidence, expected: Evidence) -> bool:
         """Whether all rungs hold; no further rung is looked at after one that does not."""
         pairs = zip(evidence["outcomes"], expected["outcomes"], strict=True)
-        return all(same(given, wanted, self.tolerance(wanted["rung"])) for given, wanted in pairs)
+        return all(holds(given, wanted, self.tolerance(wanted["rung"])) for given, wanted in pairs)
 
     def recognise(self, evidence: Evidence, expected: Evidence, held: list[bool]) -> Mistake | None:
         """The known mistake whose evidence is the same as this one, rung by rung.

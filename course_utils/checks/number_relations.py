@@ -7,7 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from .array_relations import NEAR, Pair, Relation, Step, argument, as_product, is_plain, quantities_of
+from .expressions import as_product, is_plain, quantities_of
+from .relation import NEAR, Pair, Relation, Step, argument
 
 MOST_QUANTITIES, MOST_PAIRED = 6, 120
 EXACT = 2e-7  # relative to the right number, of which eight digits are kept

@@ -13,9 +13,11 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from .array_relations import FLOAT32, LOOKS, Pair, Relation, Step, argument, expression, rounding
+from .array_relations import FLOAT32, LOOKS, rounding
 from .evidence import BAD_RESULT, NOTHING, Ladder, Rung
+from .expressions import expression
 from .number_relations import along_a_diagonal, of_a_share, of_terms
+from .relation import Pair, Relation, Step, argument
 
 MOST_NAMED = 3  # rungs that are listed by name
 MOST_PARTS = 4  # of a result that are looked at by themselves

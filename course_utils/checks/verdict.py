@@ -55,8 +55,8 @@ class Tolerance:
         return abs(a - b) <= self.atol + self.rtol * abs(b)
 
 
-def same(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> bool:
-    """Same parts, same shapes, same numbers within the tolerance. Never true of an error."""
+def holds(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> bool:
+    """Whether an outcome is right: its parts, shapes and numbers, within the tolerance. Never true of an error."""
     if (
         not isinstance(given.get("values"), Mapping)
         or "values" not in wanted
@@ -103,7 +103,7 @@ def explains(
             continue
         if "error" in mistaken and not ok and not _finite(given):
             continue
-        if not same(given, mistaken, tolerance):
+        if not holds(given, mistaken, tolerance):
             return False
         agreed = agreed or not ok
     return agreed or all(

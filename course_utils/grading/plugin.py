@@ -16,7 +16,7 @@ hidden inputs were like shows in which known relation wrong results have to the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import nbformat
@@ -31,42 +31,14 @@ from course_utils.checks.judged import UNKNOWN_NAME, judge_of
 from course_utils.checks.verdict import Verdict
 from course_utils.errors import CourseError, KernelLost, one_line
 from course_utils.grading.quotes import kind_of, lent_cell, seeded_cell, without_text
-from course_utils.grading.results import Result
+from course_utils.grading.results import GradeRequest, Result
 from course_utils.sandbox.kernel import GradingKernel
-from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
 from course_utils.sandbox.log import KernelLog
 
 PROPERTY = "course_result"
 PATIENT = 2  # so many exercises may run out of time; then a class comes first, and each of the rest has half the time
 LOST_HELPER = " No cell of the notebook defines it by that name."
 UNSTEADY = "It fails here, and otherwise or not at all without what earlier answers left behind."
-
-
-@dataclass(frozen=True)
-class GradeRequest:
-    """One notebook to grade."""
-
-    day: int
-    official: nbformat.NotebookNode
-    """It supplies every cell but the answers."""
-    answers: dict[str, str]
-    """The student's, by grade_id."""
-    prejudged: dict[str, Verdict] = field(default_factory=dict)
-    """Verdicts that need no kernel, by grade_id."""
-    limits: Limits = field(default_factory=Limits)
-    """Of each kernel."""
-    seconds: float = NOTEBOOK_SECONDS
-    """Of work, for all of it."""
-    start: Start = field(default_factory=Start)
-    """How kernels start."""
-    seeds: Mapping[str, str] = field(default_factory=dict)
-    """What hidden inputs are drawn from, hex text by grade_id; empty for the public ones."""
-    hurry: bool = False
-    """Grade no more of a notebook in which PATIENT exercises ran out of time."""
-    log: str = ""
-    """A file for what happens to kernels; none by default."""
-    student: str = ""
-    """For the log alone."""
 
 
 class GradePlugin:

@@ -1,9 +1,14 @@
-"""What became of a submission and of each exercise in it."""
+"""What is asked for one notebook, and what became of a submission and of each exercise in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+
+import nbformat
+
+from course_utils.checks.verdict import Verdict
+from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
 
 
 @dataclass(frozen=True)
@@ -51,3 +56,30 @@ class Graded:
 def ungraded(graded: Graded) -> bool:
     """Whether nothing can be said of an answer: the file could not be read, or the machine failed, not the student."""
     return graded.status == "unreadable" or any(result.machine_failed for result in graded.exercises)
+
+
+@dataclass(frozen=True)
+class GradeRequest:
+    """One notebook to grade."""
+
+    day: int
+    official: nbformat.NotebookNode
+    """It supplies every cell but the answers."""
+    answers: dict[str, str]
+    """The student's, by grade_id."""
+    prejudged: dict[str, Verdict] = field(default_factory=dict)
+    """Verdicts that need no kernel, by grade_id."""
+    limits: Limits = field(default_factory=Limits)
+    """Of each kernel."""
+    seconds: float = NOTEBOOK_SECONDS
+    """Of work, for all of it."""
+    start: Start = field(default_factory=Start)
+    """How kernels start."""
+    seeds: Mapping[str, str] = field(default_factory=dict)
+    """What hidden inputs are drawn from, hex text by grade_id; empty for the public ones."""
+    hurry: bool = False
+    """Grade no more of a notebook in which PATIENT exercises ran out of time."""
+    log: str = ""
+    """A file for what happens to kernels; none by default."""
+    student: str = ""
+    """For the log alone."""

@@ -29,6 +29,7 @@ from course_utils.sandbox.inside.namespaces import ASIDE, SCRATCH
 LEVELS = ("bubblewrap", "landlock", "limits")
 MODULES = ("numpy.random", "torch", "matplotlib.pyplot", "course_utils.checks.evidence")
 CHECKS = Path(__file__).parents[1] / "checks"
+CHECK_MODULES = ("evidence.py", "forbidden.py", "recording.py")  # all of the checks that a kernel gets, beside inputs
 INPUTS = sorted((CHECKS / "inputs").glob("*.py"))
 KERNEL_CHECKS = (
     '"""The checks as a grading kernel sees them: evidence, no answers."""\n\nfrom .evidence import checks_for\n'
@@ -277,7 +278,7 @@ def write_kernel_library(folder: Path) -> None:
     checks.mkdir(parents=True)
     (package / "__init__.py").write_text('"""The part of the course that a grading kernel needs."""\n')
     (checks / "__init__.py").write_text(KERNEL_CHECKS)
-    for name in ("evidence.py", "forbidden.py", "recording.py", *(f"inputs/{path.name}" for path in INPUTS)):
+    for name in (*CHECK_MODULES, *(f"inputs/{path.name}" for path in INPUTS)):
         _copy_compiled(CHECKS / name, checks / name)
     for path in sorted(INSIDE.glob("*.py")):
         _copy_compiled(path, folder / INSIDE.name / path.name)

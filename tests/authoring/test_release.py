@@ -438,7 +438,7 @@ def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
     assert grade_notebook(COURSE.path(1), settings=Settings(Official(unseeded))).score == by_hand
 
 
-@pytest.mark.parametrize("name", ["the seeds of hidden inputs", "the seeds of hidden inputs in numbers"])
+@pytest.mark.parametrize("name", ["the keys of hidden inputs", "the keys of hidden inputs in numbers"])
 def test_no_key_and_no_hidden_input_of_a_class_comes_back_to_a_student(name, out, tmp_path):
     bundle = Official(out / "grader")
     entry, seeds = CORPUS[name], bundle.seeds(1)
@@ -450,7 +450,7 @@ def test_no_key_and_no_hidden_input_of_a_class_comes_back_to_a_student(name, out
     )
     assert not any(key[:8] in said for key in seeds.values())
     assert str(int(seeds["scores"][:4], 16)) not in said
-    assert (said == public) == (name != "the seeds of hidden inputs")  # without a key, inputs are quoted
+    assert (said == public) == (name != "the keys of hidden inputs")  # without a key, inputs are quoted
 
 
 FIRST_LOOK = """

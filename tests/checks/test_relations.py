@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from course_utils.checks.evidence import NOTHING, UNREADABLE, Ladder, Rung, as_numbers
+from course_utils.checks.evidence import BAD_RESULT, NOTHING, Ladder, Rung, as_numbers
 from course_utils.checks.hand_relations import relate_by_hand
 from course_utils.checks.relations import relate
 
@@ -87,7 +87,7 @@ def found(right, wrong, inputs=None, ladder=LADDER, names=("q", "k", "d"), scale
         ("all weight on the best", weights_of, lambda q, k, d: np.eye(len(k))[scores_of(q, k, d).argmax(-1)]),
         ("the first row only is wrong", scores_of, with_a_wrong_first_row),
         ("one axis of another length", scores_of, lambda q, k, d: np.ones((len(q) + 1, len(k)))),
-        ("nothing returned", scores_of, lambda q, k, d: f"{UNREADABLE}: {NOTHING}"),
+        ("nothing returned", scores_of, lambda q, k, d: f"{BAD_RESULT}: {NOTHING}"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip

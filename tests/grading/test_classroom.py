@@ -58,7 +58,7 @@ def records(graded):
     return [{**each.as_record(), "seconds": None} for each in graded]
 
 
-def run_nothing(queue, kernels, jobs, watcher):
+def run_nothing(queue, kernels, processes, watcher):
     """Takes the place of the worker processes where none may be needed."""
     assert next(queue, None) is None, "something is graded"
     yield from ()
@@ -268,7 +268,7 @@ class Fragile(Kernels):
 def test_when_the_server_of_the_kernels_ends_no_result_shows_it_and_another_takes_its_place():
     with closing(Fragile(Settings())) as kernels:
         answered = (Job(n, "a", "a.ipynb", 1, notebook({"scale_scores": RIGHT}, f"{n}")) for n in range(2))
-        found = list(grade_here(answered, kernels, jobs=1))
+        found = list(grade_here(answered, kernels, processes=1))
         assert kernels.ended and kernels.alive
     assert [graded.score for _, graded in found] == [1, 1]
 

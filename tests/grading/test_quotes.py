@@ -10,7 +10,7 @@ from course_utils.checks.exercise import days_with_exercises
 from course_utils.checks.judged import judge_of
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.plugin import evidence_in
-from course_utils.grading.quotes import LEFT_OUT, OTHER_KIND, keyed_cell, kind_of, lent_cell, without_text
+from course_utils.grading.quotes import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, seeded_cell, without_text
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.limits import Limits, Start
 
@@ -64,7 +64,7 @@ def scores(Q, K):
         raise KeyboardInterrupt
 """
     assert kernel.run(looks.replace("END", str(raises))) is None
-    ends = kernel.run(keyed_cell("check('scores', hidden=True)", KEY))
+    ends = kernel.run(seeded_cell("check('scores', hidden=True)", KEY))
     assert (ends or "").startswith("KeyboardInterrupt" if raises else "")
     assert kernel.run("assert set(used) == {64}") is None
     assert kernel.run(SEARCH + f"assert not held({other!r}[::-1])") is None

@@ -107,6 +107,7 @@ FINDS_SEEDS = (
     CHECKS
     + """
 math.seen = seen = []
+import sys
 draw = evidence["draw_rungs"]
 def draw_rungs(day, name, hidden=False, seed=""):
     seen.append(("seed", {name: seed} if seed else {}))

@@ -1,6 +1,5 @@
 """The project's own promises: one list of packages, a Makefile and a README that tell the truth, imports one way."""
 
-import ast
 import contextlib
 import json
 import os
@@ -21,17 +20,6 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCKS = ("requirements.lock", "requirements-dev.lock")
-# Each room may import from the rooms named here, and from itself.
-ROOMS = {
-    "attention": set(),
-    "costs": {"attention"},
-    "models": {"attention", "costs"},
-    "progress": set(),
-    "views": {"attention", "costs", "models", "progress"},
-    "checks": {"attention", "costs"},
-    "grading": {"attention", "costs", "checks", "progress"},
-    "cli": {"attention", "costs", "checks", "grading", "progress"},
-}
 
 
 def files(*patterns: str) -> list[Path]:
@@ -196,32 +184,6 @@ def test_no_file_names_a_machine_or_a_registry():
         if path.parent.name == "browser" and found and found[0].startswith("file:"):
             continue  # a page opened from the file system
         assert not found, f"{path.relative_to(ROOT)}: {found}"
-
-
-def test_rooms_import_one_way():
-    package = ROOT / "course_utils"
-    for path in package.rglob("*.py"):
-        room = path.relative_to(package).with_suffix("").parts[0]
-        if room not in ROOMS:
-            continue
-        for imported in imported_rooms(path, package):
-            allowed = ROOMS[room] | {room}
-            assert imported in allowed, f"{path.relative_to(ROOT)} imports course_utils.{imported}"
-
-
-def imported_rooms(path: Path, package: Path) -> set[str]:
-    """The rooms that a module imports from, absolutely or relatively."""
-    here = path.relative_to(package.parent).parent.parts
-    names = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = ".".join(here[: len(here) - node.level + 1]) if node.level else ""
-            module = ".".join(part for part in (base, node.module) if part)
-            names += [f"{module}.{alias.name}" for alias in node.names]
-    parts = [name.split(".") for name in names]
-    return {part[1] for part in parts if part[0] == "course_utils" and len(part) > 1 and part[1] in ROOMS}
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -238,7 +238,7 @@ def spent_by(process: int) -> tuple[float, float] | None:
     try:
         with open(f"/proc/{process}/schedstat") as schedule:
             waited = int(schedule.read().split()[1]) / 1e9
-        return time.clock_gettime(~process << 3 | 2), waited  # the kernel's number for "the processor time of"
+        return time.clock_gettime(~process << 3 | 2), waited  # how the system numbers the clock of a process
     except (OSError, ValueError, IndexError, AttributeError):
         return None
 

@@ -1,0 +1,144 @@
+"""Tables and counts in texts, which follow from the course itself: `course build` writes them, `course check` compares.
+
+    README.md                    the table of days, with minutes
+    sources/lessons/course_map   the table of days, with what one does in each
+    sources/lessons/dayN…        the minutes behind **Time**, as `course.DAYS` has them
+    sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence
+
+The points of an exercise are those of its check, its minutes stand in the line under its heading. A text that has no
+such line or table is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from course_utils.course import DAYS, EXERCISES, LESSONS, SOLUTIONS, SOURCES, Day, day_of
+from course_utils.files import write_all
+
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+README_HEAD = "| day | what you learn | minutes | state |\n|---|---|---|---|\n"
+MAP_HEAD = "| day | lesson | exercises | what you do |\n|---|---|---|---|\n"
+_UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minutes?)", re.MULTILINE)
+_POINTS = re.compile(r"^  points: (\d+)$", re.MULTILINE)
+_FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
+_TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
+
+
+def write_counts(root: Path) -> list[str]:
+    """Write the tables and counts of a course; the names of the files that changed."""
+    changed = {path: text for path, text in _counted(root) if text != path.read_text(encoding="utf-8")}
+    write_all(changed)
+    return [path.relative_to(root).as_posix() for path in changed]
+
+
+def wrong_counts(root: Path) -> list[str]:
+    """Each text whose tables or counts are not those of the course, in a line."""
+    found = []
+    for path, text in _counted(root):
+        lines = zip(path.read_text(encoding="utf-8").splitlines(), text.splitlines(), strict=False)
+        for number, (given, wanted) in enumerate(lines, start=1):
+            if given != wanted:
+                name = path.relative_to(root).as_posix()
+                found.append(f"{name}:{number}: is to be {wanted[:80]!r}, counted afresh; run `course build`")
+                break
+    return found
+
+
+def spell_minutes(minutes: int) -> str:
+    """Minutes to the nearest ten, whole and half hours in words."""
+    rounded = round(minutes / 10) * 10
+    hours, rest = divmod(rounded, 60)
+    if hours >= 1 and not rest:
+        return "an hour" if hours == 1 else f"{WORDS[hours]} hours"
+    if hours >= 2 and rest == 30:
+        return f"{WORDS[hours]} and a half hours"
+    return f"{rounded} minutes"
+
+
+def _counted(root: Path) -> Iterator[tuple[Path, str]]:
+    """The texts that hold tables or counts, as they should be."""
+    for path in sorted((root / SOURCES[SOLUTIONS]).glob("day*.md")):
+        yield path, _exercises(path.read_text(encoding="utf-8"))
+    for path in sorted((root / SOURCES[LESSONS]).glob("day*.md")):
+        day = next((day for day in DAYS if day.number == day_of(path.name)), None)
+        if day and day.minutes:
+            text = path.read_text(encoding="utf-8")
+            yield path, _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
+    for path, head, row in (
+        (root / "README.md", README_HEAD, _readme_row),
+        (root / SOURCES[LESSONS] / "course_map.md", MAP_HEAD, _map_row),
+    ):
+        if path.exists():
+            rows = "".join(row(day, root) for day in DAYS)
+            yield path, _with_table(path.read_text(encoding="utf-8"), head, rows)
+
+
+def _exercises(text: str) -> str:
+    """The source of a day's exercises with its points and its sums."""
+    headings = list(_UNDER_HEADING.finditer(text))
+    if not headings:
+        return text
+    points, ends = [], [found.start() for found in headings[1:]] + [len(text)]
+    for found, end in zip(headings, ends, strict=True):
+        of_check = _POINTS.search(text, found.end(), end)
+        points.append(int(of_check[1]) if of_check else 0)
+    for found, number in reversed(list(zip(headings, points, strict=True))):
+        if number:
+            text = text[: found.start()] + _count(number, "point") + found[1] + text[found.end() :]
+    minutes = sum(int(found[2]) for found in headings)
+    number = WORDS[len(points)] if len(points) < len(WORDS) else str(len(points))
+    about = f"about {spell_minutes(minutes)}"
+    sentence = f"{_count(number.capitalize(), 'exercise')}, {_count(sum(points), 'point')}, {about}."
+    return _FIRST_SENTENCE.sub(sentence, text, count=1)
+
+
+def _count(number: int | str, what: str) -> str:
+    return f"{number} {what}" if str(number) in ("1", "One") else f"{number} {what}s"
+
+
+def _with_table(text: str, head: str, rows: str) -> str:
+    """A text with these rows under the head of a table, if it has that."""
+    before, found, after = text.partition(head)
+    return before + head + rows + after[after.find("\n\n") + 1 :] if found else text
+
+
+def _readme_row(day: Day, root: Path) -> str:
+    name = _name(day, root, LESSONS)
+    if not name:
+        return f"| {day.number} | {day.title} | | planned |\n"
+    minutes = f"{day.minutes}"
+    if asked := _minutes_of_exercises(day, root):
+        minutes += f", exercises {round(asked / 10) * 10}"
+    return f"| {day.number} | [{day.title}]({LESSONS}/{name}.ipynb) | {minutes} | there |\n"
+
+
+def _map_row(day: Day, root: Path) -> str:
+    name, asked = _name(day, root, LESSONS), _name(day, root, SOLUTIONS)
+    if not name:
+        return f"| {day.number} | {day.title} | planned | {day.doing} |\n"
+    exercises = ""
+    if asked:
+        number = len(_UNDER_HEADING.findall(_source(day, root, SOLUTIONS)))
+        said = WORDS[number] if number < len(WORDS) else str(number)
+        exercises = f"[{said}](../{EXERCISES}/{asked}.ipynb)"
+    return f"| {day.number} | [{day.title}]({name}.ipynb) | {exercises} | {day.doing} |\n"
+
+
+def _minutes_of_exercises(day: Day, root: Path) -> int:
+    return sum(int(minutes) for _, minutes in _UNDER_HEADING.findall(_source(day, root, SOLUTIONS)))
+
+
+def _paths(day: Day, root: Path, built: str) -> list[Path]:
+    return sorted((root / SOURCES[built]).glob(f"day{day.number}_*.md"))
+
+
+def _name(day: Day, root: Path, built: str) -> str:
+    """What the day's notebooks in a folder are called; empty where no source makes them."""
+    return next((path.stem for path in _paths(day, root, built)), "")
+
+
+def _source(day: Day, root: Path, built: str) -> str:
+    return next((path.read_text(encoding="utf-8") for path in _paths(day, root, built)), "")

@@ -1,0 +1,76 @@
+"""What a relation between wrong and right numbers is, and what it is looked for in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+NEAR = 2e-6  # relative to the largest number of an array: how well a relation must hold
+
+
+@dataclass(frozen=True)
+class Relation:
+    """name: as a class report lists it. message: a sentence or two for the learner."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rung with the names of its arguments.
+
+    measured: how the answer works is recorded. of: the function. quantities: see Ladder. measure: see Rung.
+    """
+
+    name: str
+    args: tuple
+    called: tuple[str, ...]
+    measured: bool
+    of: str = ""
+    quantities: Mapping[str, float] | None = None
+    measure: Callable | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One part of one result that is wrong: the rung, what was given, and what is right."""
+
+    rung: Step
+    given: np.ndarray
+    right: np.ndarray
+    others: Mapping[str, np.ndarray] = field(default_factory=dict)  # the other parts of the right result
+    mask: bool = False  # 1 and 0 are True and False
+
+    @property
+    def alike(self) -> bool:
+        """Whether both have one shape."""
+        return self.given.shape == self.right.shape
+
+
+def same(a: np.ndarray, b: np.ndarray, near: float = NEAR) -> bool:
+    """Whether two arrays have one shape and the same numbers, but for rounding."""
+    if a.shape != b.shape:
+        return False
+    if not a.size:
+        return True
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
+        return False
+    scale = max(float(np.abs(b[finite]).max(initial=0.0)), 1e-9)
+    return bool((np.abs(a[finite] - b[finite]) <= near * scale).all())
+
+
+def telling(pairs: Sequence[Pair]) -> bool:
+    """Whether the arrays hold enough different numbers for a relation to be no accident."""
+    return sum(len(np.unique(pair.right.round(9))) for pair in pairs) >= 3
+
+
+def argument(rung: Step, i: int) -> np.ndarray | None:
+    try:
+        array = np.asarray(rung.args[i], dtype=float)
+    except (TypeError, ValueError, IndexError):
+        return None
+    return array if array.ndim else None

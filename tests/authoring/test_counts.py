@@ -1,0 +1,86 @@
+"""Tables and counts are written from the course itself, and a wrong one is found."""
+
+import re
+import shutil
+
+import pytest
+
+from course_utils.authoring.counts import spell_minutes, write_counts, wrong_counts
+from course_utils.course import DAYS, ROOT
+from course_utils.progress import read_progress
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """The course's texts in a folder of their own."""
+    shutil.copytree(ROOT / "sources", tmp_path / "sources")
+    shutil.copy(ROOT / "README.md", tmp_path)
+    return tmp_path
+
+
+def change(path, pattern, put):
+    text = path.read_text(encoding="utf-8")
+    assert len(re.findall(pattern, text, re.MULTILINE)) >= 1, pattern
+    path.write_text(re.sub(pattern, put, text, count=1, flags=re.MULTILINE), encoding="utf-8")
+
+
+WRONG = {
+    "minutes in the readme": ("README.md", r"\| 90, exercises 100 \|", "| 80, exercises 100 |"),
+    "minutes of exercises in the readme": ("README.md", r"exercises 100", "exercises 300"),
+    "a title in the readme": ("README.md", r"\[Multi-head\]", "[Many heads]"),
+    "a state in the readme": ("README.md", r"\| there \|", "| planned |"),
+    "a day too few in the map": ("sources/lessons/course_map.md", r"^\| 9 \|.*\n", ""),
+    "a number in the map": ("sources/lessons/course_map.md", r"\[ten\]", "[nine]"),
+    "what one does in the map": ("sources/lessons/course_map.md", r"Hide the future", "Hide the past"),
+    "the time of a lesson": ("sources/lessons/day4_multi_head.md", r"about two hours", "about an hour"),
+    "the points of an exercise": ("sources/exercises/day1_attention_by_hand.md", r"^2 points · ", "3 points · "),
+    "all points": ("sources/exercises/day2_why_sqrt_dk.md", r"26 points", "25 points"),
+    "how many exercises": ("sources/exercises/day3_causal_masking.md", r"Eleven exercises", "Ten exercises"),
+    "all minutes": ("sources/exercises/day5_kv_cache.md", r"about two and a half hours", "about two hours"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_count_is_found_and_written_anew(what, texts):
+    name, pattern, put = WRONG[what]
+    right = (texts / name).read_text(encoding="utf-8")
+    change(texts / name, pattern, put)
+    (told,) = wrong_counts(texts)
+    assert told.startswith(f"{name}:") and "course build" in told
+    assert write_counts(texts) == [name]
+    assert (texts / name).read_text(encoding="utf-8") == right
+    assert wrong_counts(texts) == write_counts(texts) == []
+
+
+def test_the_points_come_from_the_checks(texts):
+    source = texts / "sources/exercises/day1_attention_by_hand.md"
+    change(source, r"^  points: 2$", "  points: 7")
+    write_counts(texts)
+    text = source.read_text(encoding="utf-8")
+    assert "Ten exercises, 30 points, about 100 minutes." in text
+    assert re.search(r"^7 points · difficulty", text, re.MULTILINE)
+
+
+def test_what_is_written_is_what_the_built_notebooks_hold():
+    for day, known in zip(read_progress().days, DAYS, strict=True):
+        if day.exercises:
+            text = (ROOT / f"sources/exercises/{day.name}.md").read_text(encoding="utf-8")
+            said = re.search(r"^\w+ exercises, (\d+) points, about ([^.]*)\.", text, re.MULTILINE)
+            assert (int(said[1]), said[2]) == (day.points, spell_minutes(day.minutes))
+            assert text.count(" · difficulty ") == len(day.exercises) and day.title == known.title
+
+
+def test_a_text_without_counts_is_left_alone(tmp_path):
+    (tmp_path / "sources/exercises").mkdir(parents=True)
+    (tmp_path / "sources/exercises/day1_tiny.md").write_text("# Tiny\n\nOne exercise.\n")
+    (tmp_path / "README.md").write_text("| day | title |\n")
+    assert wrong_counts(tmp_path) == write_counts(tmp_path) == []
+
+
+def test_minutes_are_spelt_as_people_say_them():
+    said = {spell_minutes(minutes) for minutes in (57, 60, 90, 97, 113, 119, 128, 149, 160, 180)}
+    assert said == {"an hour", "90 minutes", "100 minutes", "110 minutes", "two hours", "130 minutes"} | {
+        "two and a half hours",
+        "160 minutes",
+        "three hours",
+    }

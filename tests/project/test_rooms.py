@@ -1,0 +1,159 @@
+"""The house as its imports draw it: arrows run one way, no module needs itself, no room reaches into another's own."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from course_utils.course import ROOT
+
+PACKAGE = ROOT / "course_utils"
+FREE = {"course", "errors", "files"}  # every room may use them
+# Each room may import from itself and from the rooms named here: the walls that CONTRIBUTING.md speaks of.
+ROOMS = {
+    "course": set(),
+    "errors": set(),
+    "files": set(),
+    "progress": set(),
+    "attention": set(),
+    "costs": {"attention"},
+    "models": {"attention", "costs"},
+    "views": {"attention", "costs", "models", "progress"},
+    "checks": {"attention", "costs"},
+    "authoring": {"attention", "costs", "checks"},
+    "sandbox": set(),
+    "grading": {"checks", "authoring", "sandbox", "progress"},
+    "learner": {"authoring", "grading", "progress"},
+    "cli": {"authoring", "sandbox", "grading", "learner"},
+    "__main__": {"cli"},
+    "__init__": set(),
+}
+IN_GRADING = {  # within it the same: what comes in knows nothing of what goes out
+    "intake": {"results"},
+    "reports": {"intake", "results"},
+}
+LONGEST = 400  # lines of a file that is no table of checks
+TABLES = ("checks/answers/", "checks/inputs/")
+TO_SPLIT = {"attention/cache.py", "views/painter.py", "views/stepper.py", "views/tile_walker.py"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """That a module names another, at its top or inside a function."""
+
+    module: str
+    imported: str
+    name: str
+    at_top: bool
+
+
+def module_name(path: Path) -> str:
+    """course_utils/grading/run.py -> course_utils.grading.run"""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports_of(module: str) -> list[Import]:
+    """What a module imports of the course, absolutely or relatively."""
+    path, found = MODULES[module], []
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside = {each for node in ast.walk(tree) if isinstance(node, FUNCTIONS) for each in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            here = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+            base = here[: len(here) - node.level + 1] if node.level else []
+            names = [(".".join([*base, *filter(None, [node.module])]), alias.name) for alias in node.names]
+        else:
+            continue
+        for source, name in names:
+            if source.partition(".")[0] == "course_utils":
+                whole = f"{source}.{name}" in MODULES
+                target, name = (f"{source}.{name}", "") if whole else (source, name)
+                found.append(Import(module, target, name, node not in inside))
+    return found
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+IMPORTS = [each for module in MODULES for each in imports_of(module)]
+
+
+def room_of(module: str, depth: int = 1) -> str:
+    """The room that a module lies in; of the package itself its __init__."""
+    parts = module.split(".")
+    return parts[depth] if len(parts) > depth else "__init__"
+
+
+def test_every_room_is_known_and_imports_run_one_way():
+    assert {room_of(module) for module in MODULES} == ROOMS.keys()
+    for each in IMPORTS:
+        room, imported = room_of(each.module), room_of(each.imported)
+        allowed = ROOMS[room] | FREE | {room, "__init__"}
+        assert imported in allowed, f"{each.module} imports {each.imported}, and {room} knows nothing of {imported}"
+
+
+def test_rooms_that_all_may_use_use_none():
+    assert not [each for each in IMPORTS if room_of(each.module) in FREE and room_of(each.imported) not in FREE]
+
+
+def test_in_grading_too_imports_run_one_way():
+    for each in IMPORTS:
+        room = room_of(each.module, 2) if room_of(each.module) == "grading" else ""
+        if room in IN_GRADING and room_of(each.imported) == "grading":
+            imported = room_of(each.imported, 2)
+            assert imported in IN_GRADING[room] | {room}, f"{each.module} imports {each.imported}"
+
+
+def test_what_runs_beside_student_code_needs_nothing_of_the_course():
+    for each in IMPORTS:
+        if each.module.startswith("course_utils.sandbox.inside"):
+            assert each.imported.startswith("course_utils.sandbox.inside"), each
+
+
+def test_what_a_grading_kernel_gets_of_the_checks_needs_no_answers():
+    from course_utils.sandbox.confinement import CHECK_MODULES, INPUTS
+
+    given = {f"course_utils.checks.{name.removesuffix('.py')}" for name in CHECK_MODULES}
+    given |= {module_name(path) for path in INPUTS}
+    for each in IMPORTS:
+        if each.module in given and each.at_top:
+            assert each.imported in given | {"course_utils.checks.inputs"}, each
+
+
+def test_no_modules_need_each_other():
+    """Also none through an import inside a function: that only hides a circle."""
+    needs: dict[str, set[str]] = {module: set() for module in MODULES}
+    for each in IMPORTS:
+        if each.imported != each.module:
+            needs[each.module].add(each.imported)
+    while leaves := [module for module in needs if not needs[module] & needs.keys()]:
+        for module in leaves:
+            del needs[module]
+    assert not needs, f"these need each other: {', '.join(sorted(needs))}"
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS.keys() - {"__init__", "__main__"}))
+def test_no_room_reaches_into_anothers_private_names(room):
+    for each in IMPORTS:
+        private = each.name.startswith("_") and not each.name.startswith("__")
+        if private and room_of(each.imported) == room:
+            assert each.module == each.imported, f"{each.module} imports {each.name} of {each.imported}"
+
+
+def test_no_file_is_too_long_to_read_in_one_go():
+    sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values()}
+    long = {
+        path.relative_to(PACKAGE).as_posix(): size
+        for path, size in sizes.items()
+        if size > LONGEST and not path.relative_to(PACKAGE).as_posix().startswith(TABLES)
+    }
+    assert set(long) <= TO_SPLIT
+
+
+def test_grading_proper_is_a_short_shelf():
+    assert len(list((PACKAGE / "grading").glob("*.py"))) <= 12

@@ -1,0 +1,76 @@
+"""The log of kernels: what each was asked, what came back, how it ended."""
+
+import json
+
+import pytest
+from hostile.entries import in_answers
+from in_process import course
+
+from course_utils.errors import CourseError
+from course_utils.sandbox.log import LONGEST, KernelLog, begin_log
+
+
+def events(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_it_tells_of_each_kernel_what_it_was_asked_and_how_it_ended(tmp_path):
+    slips = {"softmax_row": "import os\nos._exit(3)", "scores": "def scores(Q, K):\n    return 1 / 0"}
+    notebook, log = in_answers(slips)(tmp_path), tmp_path / "log.jsonl"
+    assert course("grade", notebook, "--log", log)[0] == 0
+    told = events(log)
+    assert {each["student"] for each in told} == {notebook.stem} and all(each["kernel"] for each in told)
+    (lost,) = [each for each in told if each["event"] == "lost"]
+    assert lost["status"] == "killed" and "ended the Python process" in lost["why"]
+    for kernel in {each["kernel"] for each in told}:
+        mine = [each["event"] for each in told if each["kernel"] == kernel]
+        assert mine[0] == "started" and mine[-1] == "stopped" and mine.count("cell") >= mine.count("answered") > 0
+    first = [each for each in told if each["kernel"] == lost["kernel"]]
+    assert [each["source"] for each in first if each["event"] == "cell"][-1] == slips["softmax_row"]
+    answered = [each for each in told if each["event"] == "answered"]
+    assert all(each["seconds"] >= 0 and each["heard"] > 0 and each["status"] in ("ok", "error") for each in answered)
+
+
+def test_a_class_writes_one_log_and_grades_are_as_without_it(tmp_path):
+    places = {student: tmp_path / "class" / student for student in ("ada", "grace")}
+    for place in places.values():
+        place.mkdir(parents=True)
+        in_answers({"scale_scores": "def scale_scores(S, d_k):\n    return S"})(place)
+        (place / "day1_ada.ipynb").rename(place / "day1.ipynb")
+    log, graded = tmp_path / "log.jsonl", []
+    for extra in (("--log", log), ()):
+        out = tmp_path / f"grades{len(graded)}"
+        assert course("grade", tmp_path / "class", "--out", out, "--again", "--jobs", 2, *extra)[0] == 0
+        record = json.loads((out / "grades.json").read_text(encoding="utf-8"))["submissions"]
+        graded.append([each | {"seconds": 0} for each in record])
+    assert graded[0] == graded[1]
+    assert {each["student"] for each in events(log)} == {"ada"}  # the other's notebook is the same, and not run again
+
+
+def test_it_begins_empty_and_cuts_what_is_long(tmp_path):
+    path = tmp_path / "log"
+    path.write_text("old")
+    log = KernelLog(begin_log(path), "ada")
+    log.note("cell", source="x" * (LONGEST + 1))
+    (told,) = events(path)
+    assert told["event"] == "cell" and len(told["source"]) == LONGEST and told["student"] == "ada"
+
+
+def test_a_place_that_cannot_be_written_is_an_error_before_anything_is_graded(tmp_path):
+    with pytest.raises(CourseError, match="no log can be written there"):
+        begin_log(tmp_path / "none" / "log")
+    notebook = in_answers({})(tmp_path)
+    code, _, said = course("grade", notebook, "--log", tmp_path)
+    assert code == 2 and "no log can be written there" in said
+
+
+def test_a_log_that_vanishes_stops_nothing(tmp_path):
+    log = KernelLog(str(tmp_path / "gone" / "log"))
+    log.note("cell", source="1")
+    KernelLog().note("cell", source="1")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cluster_writes_none_here(tmp_path):
+    code, _, said = course("grade", tmp_path, "--log", tmp_path / "log", "--dask", "tcp://127.0.0.1:1")
+    assert code == 2 and "leave out --log or --dask" in said
