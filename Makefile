@@ -52,7 +52,7 @@ progress: $(STAMP) ## show what of the exercises is done, as the last `make grad
 	$(PY) -m course_utils progress $(ARGS)
 
 reset: $(STAMP) ## give fresh exercises for a day and keep the old ones (DAY=1)
-	$(PY) -m course_utils grade --reset $(or $(DAY),$(error say which day, as in: make reset DAY=1))
+	$(PY) -m course_utils reset $(or $(DAY),$(error say which day, as in: make reset DAY=1))
 
 update: $(STAMP) ## bring the newest edition of the course and keep what you wrote
 	$(PY) -m course_utils update $(ARGS)
@@ -66,9 +66,10 @@ build: $(STAMP) ## make notebooks/, solutions/ and exercises/ from sources/; exe
 check: $(STAMP) ## verify that sources and notebooks agree; executes nothing
 	$(PY) -m course_utils check $(ARGS)
 
-lint: $(TOOLS) ## check style and format of the code
+lint: $(TOOLS) ## check style, format and types of the code
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m mypy
 
 bench: $(TOOLS) ## run the benchmarks for a CPU, one after the other (minutes)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
@@ -88,7 +89,7 @@ lock: ## resolve pyproject.toml afresh and write requirements.lock and requireme
 	rm -rf build/lock
 
 clean: ## remove .venv and caches; keeps notebooks, answers and grades
-	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 again:

@@ -20,7 +20,7 @@ RIGHT = reference_answers(COURSE.notebook(1))
 SEARCH = """
 import gc, linecache, sys
 def held(sign):
-    texts = [str(list(linecache.cache.values())), str(In), str(evidence["_KEYS"])]
+    texts = [str(list(linecache.cache.values())), str(In)]
     texts += [str(each) for each in gc.get_objects() if isinstance(each, (dict, list, tuple)) and len(each) < 9]
     return sum(sign in text for text in texts)
 """
@@ -54,12 +54,15 @@ def test_a_lent_answer_works_and_its_source_cannot_be_read(kernel):
 
 
 @pytest.mark.parametrize("raises", [False, True])
-def test_a_key_is_there_for_its_check_only(kernel, raises):
+def test_a_seed_is_there_for_its_check_only(kernel, raises):
     other = "".join(reversed(KEY[:8]))
-    assert kernel.run(f"{CHECKS}\nused = []") is None
+    assert kernel.run(f"{CHECKS}\nimport sys\nused = []") is None
     looks = """
 def scores(Q, K):
-    used.append(len(evidence["key_of"](1, "scores")) + len(evidence["key_of"](1, "softmax_row")))
+    frame = sys._getframe()
+    while frame.f_code is not evidence["gather"].__code__:
+        frame = frame.f_back
+    used.append(len(frame.f_locals["seed"]))
     if END:
         raise KeyboardInterrupt
 """

@@ -373,8 +373,9 @@ def command(monkeypatch, capsys):
     return run
 
 
-def test_the_command_line_grades_shows_and_resets(whole, command):
-    code, said, _ = command("grade", "--reset", "1", cwd=whole)
+@pytest.mark.parametrize("words", [("reset", "1"), ("grade", "--reset", "1")], ids=" ".join)
+def test_the_command_line_grades_shows_and_resets(whole, command, words):
+    code, said, _ = command(*words, cwd=whole)
     assert (code, f"kept/{NAMES[1]}-1.ipynb" in said, "Reload Notebook from Disk" in said) == (0, True, True)
     assert command("grade", f"exercises/{NAMES[1]}.ipynb", "--out", "grades", cwd=whole)[0] == 0
     code, said, _ = command("progress", cwd=whole)
