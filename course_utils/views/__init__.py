@@ -1,6 +1,7 @@
 """What a learner looks at: figures and widgets. Nothing heavy loads until a name is first used.
 
-Widgets are names of this package; `picture.picture` and `static_page.static_page` are functions in their modules.
+Widgets are names of this package, each a module of `widgets` with its JavaScript and CSS beside it; what several use
+lies in `shared`. `picture.picture` and `static_page.static_page` are functions in their modules.
 """
 
 from importlib import import_module
@@ -26,7 +27,7 @@ __all__ = sorted(_HOMES)
 def __getattr__(name):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.widgets.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -176,7 +176,7 @@ def test_the_student_gets_one_day_and_nothing_of_answers_or_grader(out):
         assert not [path for path in files if folder in path.split("/")]
     assert not files & {"course_utils/cli.py", "course_utils/checks/inputs/day2.py", "CONTRIBUTING.md"}
     assert {"Makefile", "README.md", "requirements.lock", "labconfig/default_setting_overrides.json"} <= files
-    assert {"course_utils/views/heatmap.js", "course_utils/data/saturation.json"} <= files
+    assert {"course_utils/views/widgets/heatmap.js", "course_utils/data/saturation.json"} <= files
 
 
 def test_no_hidden_test_and_no_result_of_one_is_in_the_exercises(out):
@@ -364,9 +364,11 @@ print(json.dumps(names))
 
 def test_all_of_its_library_can_be_imported_without_the_grader(out):
     names = json.loads(in_the_edition(out, IMPORT_ALL))
-    assert {"course_utils.views.heatmap", "course_utils.attention.flash", "course_utils.checks.interactive"} <= set(
-        names
-    )
+    assert {
+        "course_utils.views.widgets.heatmap",
+        "course_utils.attention.flash",
+        "course_utils.checks.interactive",
+    } <= set(names)
     assert not [name for name in names if "grading" in name or "answers" in name]
 
 

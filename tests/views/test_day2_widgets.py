@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from course_utils.attention import arrays, scaling
-from course_utils.views import SaturationExplorer, TemperatureExplorer, saturation
+from course_utils.views import SaturationExplorer, TemperatureExplorer
+from course_utils.views.widgets import saturation
 
 SCORES, LABELS = [2, 1, 0.5, -1], ["the", "cat", "sat", "down"]
 

@@ -12,7 +12,7 @@ from course_utils.costs.memory import kv_cache_bytes
 from course_utils.costs.roofline import MACHINES
 from course_utils.models.decoder import Decoder, new_caches
 from course_utils.views import DecodeStepper, MemoryCalculator
-from course_utils.views.calculator import CARDS
+from course_utils.views.widgets.calculator import CARDS
 
 PROMPT, NEW = ["the", "cat", "sat"], ["on", "the", "mat", "."]
 

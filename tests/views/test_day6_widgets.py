@@ -264,7 +264,7 @@ class TestOnlineSoftmaxStepper:
 
     def test_the_two_sides_of_the_comparison_come_from_different_code(self, monkeypatch):
         wrong = lambda row: torch.full_like(row, 1 / 8)  # noqa: E731
-        monkeypatch.setattr("course_utils.views.online_softmax.softmax", wrong)
+        monkeypatch.setattr("course_utils.views.widgets.online_softmax.softmax", wrong)
         lines = OnlineSoftmaxStepper(ROW, CORNERS).as_text().splitlines()
         assert lines[-2].split("=")[1] != lines[-1].split("=")[1] == " (0.000, 0.000)"
 

@@ -1,10 +1,15 @@
-"""The questions of the lessons' quizzes, kept out of the notebooks so that nobody reads the answers first."""
+"""The questions of the lessons' quizzes, kept out of the notebooks so that nobody reads the answers first.
 
-from course_utils.views.quizzes.day1 import DAY_1
-from course_utils.views.quizzes.day2 import DAY_2
-from course_utils.views.quizzes.day3 import DAY_3
-from course_utils.views.quizzes.day4 import DAY_4
-from course_utils.views.quizzes.day5 import DAY_5
-from course_utils.views.quizzes.day6 import DAY_6
+A module a day: `from course_utils.views.quizzes import DAY_1` finds `day1.py` here.
+"""
 
-__all__ = ["DAY_1", "DAY_2", "DAY_3", "DAY_4", "DAY_5", "DAY_6"]
+import re
+from importlib import import_module
+from pathlib import Path
+
+
+def __getattr__(name):
+    found = re.fullmatch(r"DAY_(\d+)", name)
+    if not found or not Path(__file__).with_name(f"day{found[1]}.py").exists():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.day{found[1]}"), name)

@@ -1,56 +1,6 @@
-"""What every widget of the course shares: text and a picture in the same output, for pages without a kernel."""
+"""What a widget is given, as arrays, masks and labels, or an error that says what was given."""
 
-import base64
-from pathlib import Path
-
-import anywidget
 import numpy as np
-import traitlets
-
-from course_utils.views import palette
-from course_utils.views.picture import natural_width, small_png
-
-FOLDER = Path(__file__).parent
-
-
-def script(*names):
-    """The text of a widget's ES module, made of these files, with what all widgets share before them."""
-    return _joined("dom.js", *names)
-
-
-def style(*names):
-    """The text of a widget's CSS, made of these files."""
-    return _joined(*names)
-
-
-class CourseWidget(anywidget.AnyWidget):
-    """An anywidget with deterministic text and a picture of itself.
-
-    A subclass gives `as_text()`, `alt()` and `figure()`; its JavaScript sets `_palette` as CSS variables on its root.
-    """
-
-    _palette = traitlets.Dict(palette.css_variables()).tag(sync=True)
-
-    def as_text(self):
-        """The widget for a terminal: no addresses, the same on every run."""
-        raise NotImplementedError
-
-    def alt(self):
-        """What the picture shows, in words."""
-        raise NotImplementedError
-
-    def figure(self):
-        """A matplotlib Figure outside pyplot."""
-        raise NotImplementedError
-
-    def __repr__(self):
-        return self.as_text()
-
-    def _repr_mimebundle_(self, **kwargs):
-        data, metadata = super()._repr_mimebundle_(**kwargs)
-        fig = self.figure()
-        data = {**data, "text/plain": self.as_text(), "image/png": base64.b64encode(small_png(fig)).decode()}
-        return data, {**metadata, "image/png": {"alt": self.alt(), "width": natural_width(fig)}}
 
 
 def detached(values):
@@ -129,10 +79,30 @@ def as_labels(name, labels):
         raise ValueError(f"{name} is {labels!r}: give a list with one label each") from None
 
 
-def _joined(*names):
-    return "".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
-
-
 def _visible(label):
     label = label.replace("\n", "⏎").replace("\t", "⇥")
     return label if label.strip() else label.replace(" ", "␣") or "∅"
+
+
+def as_numbers(name, values):
+    """A float64 array from NumPy, torch or lists of them. Raises ValueError when ragged, not numeric or not finite."""
+    try:
+        numbers = as_array(values)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} does not hold numbers in equal rows") from None
+    if not np.isfinite(numbers).all():
+        place = np.argwhere(~np.isfinite(numbers))[0].tolist()
+        raise ValueError(f"{name}{place} is {numbers[tuple(place)]}: every number has to be finite")
+    return numbers
+
+
+def as_head(name, head, shape):
+    """A pair of ints (layer, head) within shape (n_layers, h). Raises ValueError otherwise."""
+    n_layers, h = shape
+    try:
+        layer, place = (part.__index__() for part in head)
+    except (TypeError, ValueError, AttributeError):
+        raise ValueError(f"{name} is {head!r}: give a pair (layer, head)") from None
+    if not (0 <= layer < n_layers and 0 <= place < h):
+        raise ValueError(f"{name} is ({layer}, {place}): layers go from 0 to {n_layers - 1}, heads from 0 to {h - 1}")
+    return layer, place

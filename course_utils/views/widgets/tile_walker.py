@@ -11,9 +11,10 @@ from course_utils.attention.shapes import check_causal, check_shapes, whole
 from course_utils.attention.tiled import Partial, absorb, finish, key_blocks, mask_tile, nothing, query_blocks
 from course_utils.attention.traffic import naive_traffic
 from course_utils.views import palette
-from course_utils.views.online_softmax import bracketed, short
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, as_matrix, script, style
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_matrix
+from course_utils.views.shared.numbers import bracketed, three_decimals
 
 _MOST, _MOST_WIDE = 32, 16  # queries or keys, and numbers in each; more do not fit a page
 _ROW_NUMBERS = "m, l (new m, sum)"  # the two in brackets while a tile is computed: those of traffic.footprint
@@ -309,16 +310,16 @@ def _at(partial, row):
 
 def _row(query, after, before=None, factor=None, scores=None):
     """One query of the block at one step: texts of m, l and the factor, numbers of o, and the arithmetic in words."""
-    m, l = short(after.m), short(after.l)
+    m, l = three_decimals(after.m), three_decimals(after.l)
     shown = {"query": str(query), "m": [m, m], "l": [l, l], "factor": "", "o": _numbers(after.o)}
     if before is None:
         return shown | {"kept": shown["o"], "why": ["m = −∞, l = 0, o = 0: no key has been seen yet.", "", ""]}
     best, added = scores.max().item(), (scores - after.m).exp().sum().item()
-    m_old, l_old, kept = short(before.m), short(before.l), short(factor)
+    m_old, l_old, kept = three_decimals(before.m), three_decimals(before.l), three_decimals(factor)
     why = [
-        f"new m = max({m_old}, {short(best)}) = {m}",
+        f"new m = max({m_old}, {three_decimals(best)}) = {m}",
         f"factor = e^({m_old} − {bracketed(m)}) = {kept}",
-        f"new l = {kept} · {l_old} + {short(added)} = {l}",
+        f"new l = {kept} · {l_old} + {three_decimals(added)} = {l}",
     ]
     rescaled = _numbers(before.o * factor)
     return shown | {"m": [m_old, m], "l": [l_old, l], "factor": kept, "kept": rescaled, "why": why}
@@ -326,10 +327,10 @@ def _row(query, after, before=None, factor=None, scores=None):
 
 def _finished(query, partial, o, lse):
     """One query at the step that stores it."""
-    m, l = short(partial.m), short(partial.l)
+    m, l = three_decimals(partial.m), three_decimals(partial.l)
     why = [
         f"output = o / l, each number divided by {l}",
-        f"m + log l = {m} + log {l} = {short(lse)}",
+        f"m + log l = {m} + log {l} = {three_decimals(lse)}",
         "stored: the output and m + log l; m and l themselves are not needed any more",
     ]
     shown = {"query": str(query), "m": [m, m], "l": [l, l], "factor": "÷ l"}

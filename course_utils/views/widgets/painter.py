@@ -9,8 +9,10 @@ import traitlets
 from course_utils.attention import masks, tensors
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_labels, as_mask
+from course_utils.views.shared.numbers import SINGLE, short
 from course_utils.views.silence import silenced
-from course_utils.views.widget import FOLDER, CourseWidget, as_labels, as_mask, script
 
 _MOST = 16  # rows or columns; more do not fit a page
 _WIDTH = 8  # d_model = d_k = d_v of the seeded tokens
@@ -43,7 +45,7 @@ class MaskPainter(CourseWidget):
     """
 
     _esm = script("painter.js")
-    _css = FOLDER / "painter.css"
+    _css = style("painter.css")
 
     family = traitlets.Unicode("causal", help="the family that the mask belongs to, or painted").tag(sync=True)
     window = traitlets.Int(1, help="places that a sliding window shows").tag(sync=True)
@@ -173,7 +175,7 @@ class MaskPainter(CourseWidget):
         texts, marks = [], []
         for may, weight in zip(mask.ravel(), weights.ravel(), strict=True):
             nothing = not may and weight == 0
-            texts.append("–" if nothing else _short(weight))
+            texts.append("–" if nothing else short(weight, SINGLE))
             marks.append("n" if not np.isfinite(weight) else "w" if may else "b" if nothing else "l")
         levels = np.rint(np.nan_to_num(weights, posinf=0, neginf=0).clip(0, 1) * 255).astype(int).ravel().tolist()
         return {"text": texts, "levels": levels, "marks": "".join(marks), "rows": rows}
@@ -428,7 +430,7 @@ def _empty_rows(mask, weights, queries):
     if not theirs.any():
         return f"{told}: {whose} are 0."
     if np.allclose(theirs, share, atol=1e-4):
-        return f"{told}: {whose} are {_short(share)} each, as a finite fill gives."
+        return f"{told}: {whose} are {short(share, SINGLE)} each, as a finite fill gives."
     return f"{told}: {whose} are not 0."
 
 
@@ -444,7 +446,7 @@ def _oddities(mask, measured, queries, keys):
     sums = weights.sum(axis=1)
     off = [row for row in np.flatnonzero(full) if abs(sums[row] - 1) > 1e-3 or np.isnan(sums[row])]
     if off:
-        told.append(f"The weights of {queries[off[0]]} sum to {_short(sums[off[0]])}, not 1.")
+        told.append(f"The weights of {queries[off[0]]} sum to {short(sums[off[0]], SINGLE)}, not 1.")
     if not measured.follows:
         told.append("The output is not weights · v.")
     return " ".join(told)
@@ -546,13 +548,6 @@ def _quoted(labels):
     return [
         _quote(label) + (f" (token {place})" if labels.count(label) > 1 else "") for place, label in enumerate(labels)
     ]
-
-
-def _short(value):
-    """Two decimals; a hair is added so that 0.125 rounds the same way on every platform. Never −0."""
-    if not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "∞" if value > 0 else "−∞"
-    return f"{round(float(value) + 1e-6, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def _sentence(line):

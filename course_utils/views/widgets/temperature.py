@@ -10,7 +10,8 @@ from course_utils.attention.scaling import entropy
 from course_utils.attention.tensors import softmax
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, as_labels, as_row, script, style
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_labels, as_row
 
 _RANGE = (0.01, 100.0)  # 1 stands in the middle of the slider, which is logarithmic
 _MOST_KEYS = 12

@@ -8,7 +8,7 @@ from course_utils import progress
 from course_utils.course import ROOT
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import FOLDER, CourseWidget, script
+from course_utils.views.shared.base import CourseWidget, script, style
 
 
 class ProgressMap(CourseWidget):
@@ -20,7 +20,7 @@ class ProgressMap(CourseWidget):
     """
 
     _esm = script("progress_map.js")
-    _css = FOLDER / "progress_map.css"
+    _css = style("progress_map.css")
 
     _shown = traitlets.Dict().tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)

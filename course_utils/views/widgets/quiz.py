@@ -6,7 +6,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import FOLDER, CourseWidget, script
+from course_utils.views.shared.base import CourseWidget, script, style
 
 
 class Quiz(CourseWidget):
@@ -19,7 +19,7 @@ class Quiz(CourseWidget):
     """
 
     _esm = script("quiz.js")
-    _css = FOLDER / "quiz.css"
+    _css = style("quiz.css")
 
     answers = traitlets.List().tag(sync=True)
     _questions = traitlets.List().tag(sync=True)

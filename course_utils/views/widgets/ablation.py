@@ -8,10 +8,12 @@ import torch.nn.functional as F
 import traitlets
 
 from course_utils.views import palette
-from course_utils.views.gallery import as_head, short, table_of_heads
 from course_utils.views.picture import new_figure
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_head, as_labels
+from course_utils.views.shared.heads import table_of_heads
+from course_utils.views.shared.numbers import short
 from course_utils.views.silence import silenced
-from course_utils.views.widget import CourseWidget, as_labels, script, style
 
 _MOST_TOKENS, _MOST_HEADS = 96, 16
 _ALONE = 64  # with more heads than this, switching off each alone is too slow to be a button

@@ -5,7 +5,9 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import FOLDER, CourseWidget, as_labels, as_mask, as_matrix, script
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
+from course_utils.views.shared.numbers import rounded
 
 _DOM_CELLS = 400  # above this many cells one canvas is drawn instead of a table
 _LISTED_KEYS = 20  # up to this many keys each gets a bar of its own
@@ -25,7 +27,7 @@ class AttentionHeatmap(CourseWidget):
     """
 
     _esm = script("heatmap.js")
-    _css = FOLDER / "heatmap.css"
+    _css = style("heatmap.css")
 
     row = traitlets.Int(None, allow_none=True, help="the pinned row").tag(sync=True)
     title = traitlets.Unicode("attention weights").tag(sync=True)
@@ -107,7 +109,7 @@ class AttentionHeatmap(CourseWidget):
         for r, query in enumerate(self._queries[:6]):
             row = self._weights[r] if self._mask is None else self._weights[r] * self._mask[r]
             if row.any():
-                rows.append(f"{query} attends most to {self._keys[row.argmax()]} ({_round(row.max()):.2f})")
+                rows.append(f"{query} attends most to {self._keys[row.argmax()]} ({rounded(row.max()):.2f})")
             else:
                 blocked = self._mask is not None and not self._mask[r].any()
                 rows.append(f"{query} may attend to nothing" if blocked else f"{query} attends to nothing")
@@ -202,13 +204,13 @@ def _short(weights, mask):
     """Each weight to two decimals, row by row; – where it is blocked and 0."""
     may = np.ones(weights.shape, bool) if mask is None else mask
     return [
-        f"{_round(weight):.2f}" if here or weight else "–"
+        f"{rounded(weight):.2f}" if here or weight else "–"
         for weight, here in zip(weights.ravel().tolist(), may.ravel(), strict=True)
     ]
 
 
 def _caption(query, row, largest, keys, may):
-    total = _round(row.sum())
+    total = rounded(row.sum())
     if may is not None and not may.any():
         told = f"yet its weights sum to {total:.2f}, a leak" if row.any() else "every key is blocked"
         return [f"“{query}” may attend to nothing: {told}"]
@@ -220,7 +222,7 @@ def _caption(query, row, largest, keys, may):
         through, row = row[~may].sum(), row * may
     sums = f"{which} sum to 1" if total == 1 else f"{which} sum to {total:.2f}, not 1"
     if may is not None and through > 0:
-        sums = f"a leak, {_round(through):.2f} of the weight is on blocked keys"
+        sums = f"a leak, {rounded(through):.2f} of the weight is on blocked keys"
     most = ", ".join(f"{keys[k]} {row[k]:.2f}" for k in largest[:3] if row[k] >= 0.005)
     return [f"“{query}”: {sums}", f"most to {most}" if most else "no weight reaches 0.01"]
 
@@ -246,8 +248,3 @@ def _frame_leaks(ax, leaks, cell):
 
 def _levels(weights):
     return np.rint(weights * 255).astype(np.uint8)
-
-
-def _round(value):
-    """Two decimals; a hair is added so that 0.125 rounds the same way on every platform. Never −0."""
-    return round(float(value) + 1e-9, 2) + 0.0

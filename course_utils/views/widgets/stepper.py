@@ -9,7 +9,9 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import FOLDER, CourseWidget, as_labels, as_mask, as_matrix, script
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
+from course_utils.views.shared.numbers import number
 
 _MOST = 16  # rows or columns; more do not fit a page
 
@@ -28,7 +30,7 @@ class AttentionStepper(CourseWidget):
     """
 
     _esm = script("stepper.js")
-    _css = FOLDER / "stepper.css"
+    _css = style("stepper.css")
 
     stage = traitlets.Union([traitlets.Int(), traitlets.Unicode()], default_value=0).tag(sync=True)
     cell = traitlets.Any(None, allow_none=True).tag(sync=True)
@@ -147,25 +149,6 @@ class AttentionStepper(CourseWidget):
 
     def _results(self):
         return [name for stage in self._stages for name in stage["results"]]
-
-
-def number(value):
-    """A number for people: four decimals below 10 and fewer above, a true minus, never −0."""
-    value = float(value)
-    if math.isnan(value):
-        return "nan"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    size = abs(value)
-    if size < 1e-12:
-        return "0"
-    if size < 5e-5 or size >= 1e5:
-        mantissa, exponent = f"{value:.3e}".split("e")
-        text = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
-    else:
-        decimals = max(1, 4 - max(0, math.floor(math.log10(size))))
-        text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
-    return text.replace("-", "−")
 
 
 def _story(q, k, v, tokens, key_tokens, mask, attention, kind, given):

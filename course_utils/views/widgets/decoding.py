@@ -9,7 +9,8 @@ from course_utils.costs.memory import in_binary_units, kv_cache_bytes
 from course_utils.costs.sizes import whole
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, as_labels, script, style
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_labels
 
 _MOST = 16  # tokens; more do not fit a page
 _COUNTERS = ("tokens through the layers", "scores, a head and layer", "read from the cache", "written to the cache")

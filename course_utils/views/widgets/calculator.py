@@ -10,7 +10,7 @@ from course_utils.costs.configurations import MODELS, model
 from course_utils.costs.memory import in_binary_units
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, script, style
 
 _CONTEXTS = [2**power for power in range(8, 18)]  # the positions of the slider for the context, 256 to 131,072
 _BATCHES = [*range(1, 65), 96, 128, 192, 256]

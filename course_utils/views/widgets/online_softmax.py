@@ -11,8 +11,9 @@ from course_utils.attention.tensors import softmax
 from course_utils.attention.tiled import finish, nothing, online_attention
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.stepper import number
-from course_utils.views.widget import CourseWidget, as_labels, as_matrix, as_row, detached, script, style
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_labels, as_matrix, as_row, detached
+from course_utils.views.shared.numbers import bracketed, three_decimals
 
 _MOST_KEYS, _MOST_VALUES = 32, 8  # more do not fit a page
 
@@ -49,7 +50,9 @@ class OnlineSoftmaxStepper(CourseWidget):
         self._partials = _partials(scores, values, block)
         super().__init__(
             title=str(title),
-            _keys=[{"label": label, "score": short(score)} for label, score in zip(labels, scores, strict=True)],
+            _keys=[
+                {"label": label, "score": three_decimals(score)} for label, score in zip(labels, scores, strict=True)
+            ],
             _columns=["m", "e^(m_old − m_new)", "l", *_names(values)],
             _frames=self._make_frames(labels),
             _ends=self._make_ends(),
@@ -116,7 +119,7 @@ class OnlineSoftmaxStepper(CourseWidget):
             before = self._partials[max(0, step - 1)]
             factor = _exp(before.m.item(), partial.m.item())
             cells = [partial.m.item(), factor, partial.l.item(), *(partial.o.tolist() if partial.o is not None else [])]
-            texts = [short(cell) for cell in cells]
+            texts = [three_decimals(cell) for cell in cells]
             if step == 0:
                 texts[1] = ""
                 why, told = _opening(len(cells) - 3), "No key has been read: m = −∞, l = 0" + _and_o(self._values)
@@ -138,7 +141,7 @@ class OnlineSoftmaxStepper(CourseWidget):
             sums = "Every key is masked: l is 0, and the weights and the output are 0 by convention."
         else:
             lse = partial.m + partial.l.log()
-            sums = f"m + log l = {short(lse.item())}, the log-sum-exp of the scores"
+            sums = f"m + log l = {three_decimals(lse.item())}, the log-sum-exp of the scores"
         if self._values is None:
             found = torch.tensor([_exp(score, partial.m.item()) for score in self._scores], dtype=torch.float64)
             found, wanted = found / (partial.l.item() or 1), weights
@@ -150,21 +153,6 @@ class OnlineSoftmaxStepper(CourseWidget):
         wide = max(map(len, names))
         lines = [f"{name:{wide}} = {_row(row)}" for name, row in zip(names, (found, wanted), strict=True)]
         return {"lines": [sums, *lines], "heads": list(names), "rows": [_cells(found), _cells(wanted)], "sums": sums}
-
-
-def short(value):
-    """A number for a table: three decimals, but where these are too few or too many; a true minus, never −0."""
-    value = float(value)
-    if abs(value) < 1e-12:
-        return "0.000"
-    if 0.0005 <= abs(value) < 1000:
-        return f"{value:.3f}".replace("-", "−")
-    return number(value)
-
-
-def bracketed(text):
-    """A negative number in brackets, to stand behind a sign."""
-    return f"({text})" if text.startswith("−") else text
 
 
 # --- the arithmetic -------------------------------------------------------------------------------------------------
@@ -189,9 +177,9 @@ def _exp(x, m):
 
 def _why(before, after, factor, scores, values):
     """For each cell of a row, the lines that explain it."""
-    m_old, m_new = short(before.m), short(after.m)
+    m_old, m_new = three_decimals(before.m), three_decimals(after.m)
     powers = [_exp(score, after.m.item()) for score in scores]
-    said = ["m", f"max({', '.join([m_old, *map(short, scores)])}) = {m_new}", "the largest score so far"]
+    said = ["m", f"max({', '.join([m_old, *map(three_decimals, scores)])}) = {m_new}", "the largest score so far"]
     lines = [said]
     if before.m.item() == -math.inf:
         note = "nothing was summed before, so there is nothing to keep"
@@ -199,22 +187,27 @@ def _why(before, after, factor, scores, values):
         note = "no new maximum: what was summed so far stays as it is"
     else:
         note = "a new maximum: what was summed so far is multiplied by this"
-    lines.append(["e^(m_old − m_new)", f"e^({m_old} − {bracketed(m_new)}) = {short(factor)}", note])
-    terms = " + ".join(f"e^({short(score)} − {bracketed(m_new)})" for score in scores)
-    added = " + ".join(map(short, powers))
+    lines.append(["e^(m_old − m_new)", f"e^({m_old} − {bracketed(m_new)}) = {three_decimals(factor)}", note])
+    terms = " + ".join(f"e^({three_decimals(score)} − {bracketed(m_new)})" for score in scores)
+    added = " + ".join(map(three_decimals, powers))
     if after.m.item() == -math.inf:
-        lines[1][1] = f"e^(−∞ − (−∞)) is not a number; it counts as {short(0)}"
+        lines[1][1] = f"e^(−∞ − (−∞)) is not a number; it counts as {three_decimals(0)}"
         terms, note = added, "every key so far is masked and adds nothing"
     else:
-        note = "l was " + f"{short(before.l)}; the factor times that, and the new powers"
-    lines.append(["l", f"{short(factor)} · {short(before.l)} + {terms} = {short(after.l)}", note])
+        note = "l was " + f"{three_decimals(before.l)}; the factor times that, and the new powers"
+    lines.append(
+        ["l", f"{three_decimals(factor)} · {three_decimals(before.l)} + {terms} = {three_decimals(after.l)}", note]
+    )
     for column in range(0 if values is None else len(values[0])):
-        kept = f"{short(factor)} · {bracketed(short(before.o[column]))}"
+        kept = f"{three_decimals(factor)} · {bracketed(three_decimals(before.o[column]))}"
         terms = " + ".join(
-            f"{short(power)} · {bracketed(short(value[column]))}" for power, value in zip(powers, values, strict=True)
+            f"{three_decimals(power)} · {bracketed(three_decimals(value[column]))}"
+            for power, value in zip(powers, values, strict=True)
         )
         name = "o" if len(values[0]) == 1 else f"o[{column}]"
-        lines.append([name, f"{kept} + {terms} = {short(after.o[column])}", "the factor times o, and power · value"])
+        lines.append(
+            [name, f"{kept} + {terms} = {three_decimals(after.o[column])}", "the factor times o, and power · value"]
+        )
     return lines
 
 
@@ -234,7 +227,7 @@ def _told(labels, m_old, m_new, factor, has_values):
         return f"{read} The first score that counts sets m. There was nothing to keep: the factor is 0."
     if factor == 1:
         return f"{read} No new maximum: the factor is 1, and the new terms are added to {sums}."
-    return f"{read} A new maximum: {sums} shrink{'' if has_values else 's'} by {short(factor)} first."
+    return f"{read} A new maximum: {sums} shrink{'' if has_values else 's'} by {three_decimals(factor)} first."
 
 
 def _and_o(values):
@@ -252,7 +245,7 @@ def _span(keys):
 
 
 def _cells(row):
-    return [short(value) for value in row.tolist()]
+    return [three_decimals(value) for value in row.tolist()]
 
 
 def _row(row):

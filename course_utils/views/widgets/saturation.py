@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +15,13 @@ from course_utils.attention.shapes import whole
 from course_utils.attention.tensors import softmax
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import FOLDER, CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, script, style
 
 _STEPS = [2**power for power in range(13)]  # the positions of the slider for d_k
 _SIZES = [2, 4, 8, 16, 32]  # and of the one for the number of keys
 _AHEAD = 8  # seeds whose draws are sent at a time, so that drawing again needs no kernel
 _BLOCK = 8192  # draws at a time when means are measured
-_STORE = FOLDER.parent / "data" / "saturation.json"
+_STORE = Path(__file__).parents[2] / "data" / "saturation.json"
 _LAST_SEED = 999_999
 _MEASURES = ("largest weight", "entropy (nats)", "trace of Jacobian")
 
@@ -196,7 +197,7 @@ def _note():
     return f"Means over {stored['samples']:,} draws; their standard errors are at most {stored['worst_error']:.3f}."
 
 
-# --- the means, measured beforehand; `python -m course_utils.views.saturation` measures them anew, in a few minutes ---
+# --- the means, measured beforehand; the main of this module measures them anew, in minutes ---------
 
 
 @functools.cache
@@ -235,7 +236,7 @@ def _estimates(rng):
 def _store(samples=2**20):
     means, errors = measure_means(samples)
     stored = {
-        "command": "python -m course_utils.views.saturation",
+        "command": "python -m course_utils.views.widgets.saturation",
         "samples": samples,
         "worst_error": math.ceil(errors.max() * 1000) / 1000,
         "means": means.round(5).tolist(),

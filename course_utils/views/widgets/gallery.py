@@ -5,7 +5,10 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.widget import CourseWidget, as_array, as_labels, script, style
+from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.coerce import as_head, as_labels, as_numbers
+from course_utils.views.shared.heads import table_of_heads
+from course_utils.views.shared.numbers import short
 
 _MOST_TOKENS, _MOST_HEADS = 64, 16
 _LISTED = 4  # so many of the largest weights of a row are told in numbers
@@ -166,34 +169,6 @@ class HeadGallery(CourseWidget):
             ax.add_patch(Rectangle(frame, side, side / n, fill=False, edgecolor=palette.KEY, linewidth=1.2))
 
 
-def as_head(name, head, shape):
-    """A pair of ints (layer, head) within shape (n_layers, h). Raises ValueError otherwise."""
-    n_layers, h = shape
-    try:
-        layer, place = (part.__index__() for part in head)
-    except (TypeError, ValueError, AttributeError):
-        raise ValueError(f"{name} is {head!r}: give a pair (layer, head)") from None
-    if not (0 <= layer < n_layers and 0 <= place < h):
-        raise ValueError(f"{name} is ({layer}, {place}): layers go from 0 to {n_layers - 1}, heads from 0 to {h - 1}")
-    return layer, place
-
-
-def table_of_heads(values):
-    """Lines of a table, a layer a line, a head a column, with numbers or words."""
-    texts = [[value if isinstance(value, str) else short(value) for value in row] for row in values]
-    width = max(len(f"head {len(texts[0]) - 1}"), *(len(text) for row in texts for text in row))
-    side = len(f"layer {len(texts) - 1}")
-    lines = [" " * side + "".join(f"  {f'head {head}':>{width}}" for head in range(len(texts[0])))]
-    for layer, row in enumerate(texts):
-        lines.append(f"{f'layer {layer}':<{side}}" + "".join(f"  {text:>{width}}" for text in row))
-    return lines
-
-
-def short(value):
-    """Two decimals; a hair is added so that 0.125 rounds the same way on every platform. Never −0."""
-    return f"{round(float(value) + 1e-9, 2) + 0.0:.2f}".replace("-", "−")
-
-
 def _layout(n_layers, h, n):
     """Sizes in CSS pixels, so that each weight of a map has a whole number of them."""
 
@@ -235,18 +210,6 @@ def _checked(weights, n):
             "Are these scores, from before the softmax?"
         )
     return weights.clip(0, 1)
-
-
-def as_numbers(name, values):
-    """A float64 array from NumPy, torch or lists of them. Raises ValueError when ragged, not numeric or not finite."""
-    try:
-        numbers = as_array(values)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} does not hold numbers in equal rows") from None
-    if not np.isfinite(numbers).all():
-        place = np.argwhere(~np.isfinite(numbers))[0].tolist()
-        raise ValueError(f"{name}{place} is {numbers[tuple(place)]}: every number has to be finite")
-    return numbers
 
 
 def _checked_scores(scores, shape):

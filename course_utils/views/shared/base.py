@@ -1,0 +1,58 @@
+"""What every widget of the course shares: text and a picture in the same output, for pages without a kernel."""
+
+import base64
+from pathlib import Path
+
+import anywidget
+import traitlets
+
+from course_utils.views import palette
+from course_utils.views.picture import natural_width, small_png
+
+SHARED = Path(__file__).parent
+WIDGETS = SHARED.with_name("widgets")
+
+
+def script(*names):
+    """The text of a widget's ES module, made of these files of `widgets` and `shared`, with dom.js before them."""
+    return _joined("dom.js", *names)
+
+
+def style(*names):
+    """The text of a widget's CSS, made of these files."""
+    return _joined(*names)
+
+
+class CourseWidget(anywidget.AnyWidget):
+    """An anywidget with deterministic text and a picture of itself.
+
+    A subclass gives `as_text()`, `alt()` and `figure()`; its JavaScript sets `_palette` as CSS variables on its root.
+    """
+
+    _palette = traitlets.Dict(palette.css_variables()).tag(sync=True)
+
+    def as_text(self):
+        """The widget for a terminal: no addresses, the same on every run."""
+        raise NotImplementedError
+
+    def alt(self):
+        """What the picture shows, in words."""
+        raise NotImplementedError
+
+    def figure(self):
+        """A matplotlib Figure outside pyplot."""
+        raise NotImplementedError
+
+    def __repr__(self):
+        return self.as_text()
+
+    def _repr_mimebundle_(self, **kwargs):
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        fig = self.figure()
+        data = {**data, "text/plain": self.as_text(), "image/png": base64.b64encode(small_png(fig)).decode()}
+        return data, {**metadata, "image/png": {"alt": self.alt(), "width": natural_width(fig)}}
+
+
+def _joined(*names):
+    paths = (next(folder / name for folder in (WIDGETS, SHARED) if (folder / name).exists()) for name in names)
+    return "".join(path.read_text(encoding="utf-8") for path in paths)

@@ -1,0 +1,14 @@
+"""Tables with a line a layer and a column a head."""
+
+from course_utils.views.shared.numbers import short
+
+
+def table_of_heads(values):
+    """Lines of a table, a layer a line, a head a column, with numbers or words."""
+    texts = [[value if isinstance(value, str) else short(value) for value in row] for row in values]
+    width = max(len(f"head {len(texts[0]) - 1}"), *(len(text) for row in texts for text in row))
+    side = len(f"layer {len(texts) - 1}")
+    lines = [" " * side + "".join(f"  {f'head {head}':>{width}}" for head in range(len(texts[0])))]
+    for layer, row in enumerate(texts):
+        lines.append(f"{f'layer {layer}':<{side}}" + "".join(f"  {text:>{width}}" for text in row))
+    return lines
