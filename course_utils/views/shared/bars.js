@@ -7,18 +7,14 @@ const softmax = (scores) => {
 };
 const entropy = (weights) => Math.max(0, weights.reduce((sum, p) => sum - (p ? p * Math.log(p) : 0), 0));
 const jacobianTrace = (weights) => weights.reduce((sum, p) => sum + p * (1 - p), 0);
-const minus = (text) => text.replace("-", "−");
 
-// JupyterLab binds these keys to its cells. In a field all keys are text, but for those that leave it or run the cell.
+// In a field all keys are text, but for those that leave it or run the cell.
 const SLIDER_KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown", "Enter", " "];
-function keepKeys(node) {
-  node.addEventListener("keydown", (event) => {
+function keepSliderKeys(node) {
+  keepKeys(node, (event) => {
     const changed = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
-    const field = event.target.type === "number";
-    const passes = field
-      ? ["Tab", "Escape"].includes(event.key) || (changed && ["Enter", "s"].includes(event.key))
-      : changed || !SLIDER_KEYS.includes(event.key);
-    if (!passes) event.stopPropagation();
+    if (event.target.type !== "number") return !changed && SLIDER_KEYS.includes(event.key);
+    return !["Tab", "Escape"].includes(event.key) && !(changed && ["Enter", "s"].includes(event.key));
   });
 }
 

@@ -23,6 +23,11 @@ def style(*names):
     return _joined(*names)
 
 
+def ramp_trait():
+    """The colours of weights for a page, as the trait `_ramp` that `makeRamp` of dom.js reads."""
+    return traitlets.Dict({"colours": palette.ramp_bytes(), "light_ink_from": palette.light_ink_from()}).tag(sync=True)
+
+
 class CourseWidget(anywidget.AnyWidget):
     """An anywidget with deterministic text and a picture of itself.
 
@@ -42,6 +47,11 @@ class CourseWidget(anywidget.AnyWidget):
     def figure(self):
         """A matplotlib Figure outside pyplot."""
         raise NotImplementedError
+
+    def notify_change(self, change):
+        """Hear of a changed trait. What follows from it travels with it, in one message."""
+        with self.hold_sync():
+            super().notify_change(change)
 
     def __repr__(self):
         return self.as_text()

@@ -15,6 +15,28 @@ const makeRoot = (model, name, attributes) => {
   return root;
 };
 
+// What Python sends as bytes, as numbers: a view that travelled may begin anywhere.
+const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
+const minus = (text) => text.replace("-", "−");
+
+// The colours of weights, from the trait _ramp: `parts` for a canvas, red green blue red …; `colour` of a level 0 to 255
+// and `ink`, in which text on it can be read.
+function makeRamp(model) {
+  const { colours, light_ink_from } = model.get("_ramp"), parts = bytes(colours);
+  return {
+    parts,
+    colour: (level) => `rgb(${parts[3 * level]}, ${parts[3 * level + 1]}, ${parts[3 * level + 2]})`,
+    ink: (level) => (level >= light_ink_from ? "#fff" : "#000"),
+  };
+}
+
+// JupyterLab binds arrows, Enter and others to its cells: what a widget does with a key itself goes no further.
+const keepKey = (event) => { event.preventDefault(); event.stopPropagation(); };
+const keepKeys = (node, uses) => node.addEventListener("keydown", (event) => { if (uses(event)) event.stopPropagation(); });
+const presses = (event) => ["Enter", " "].includes(event.key);
+
 // Every widget is a module of its own, so a counter would give two of them the same ids.
 const newId = (name) => `${name}-${Math.random().toString(36).slice(2)}`;
 

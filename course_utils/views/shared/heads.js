@@ -1,9 +1,5 @@
 // Shared by the widgets that show a model's heads: a table with a row for each layer and a button for each head.
 
-const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
-const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
-const minus = (text) => text.replace("-", "−");
 const headName = (layer, head) => `layer ${layer}, head ${head}`;
 
 // The table is one stop of the Tab key; arrow keys move in it. labels(layer) gives what stands under the layer's name,
@@ -27,13 +23,13 @@ function headTable({ layers, heads, name, labels, makeButton, press }) {
       buttons.push(button);
     }
   }
+  keepKeys(table, (event) => !passes(event));
   table.addEventListener("keydown", (event) => {
     const l = Math.floor(at / heads), h = at % heads;
     const target = event.ctrlKey ? { Home: [0, 0], End: [layers - 1, heads - 1] }[event.key] : {
       ArrowDown: [l + 1, h], ArrowUp: [l - 1, h], ArrowRight: [l, h + 1], ArrowLeft: [l, h - 1],
       Home: [l, 0], End: [l, heads - 1],
     }[event.key];
-    if (!passes(event)) event.stopPropagation(); // JupyterLab binds these keys to its cells
     if (!target || event.altKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     buttons[clamp(target[0], layers) * heads + clamp(target[1], heads)].focus({ preventScroll: false });

@@ -27,7 +27,7 @@ function render({ model, el }) {
   function addButton(text, press) {
     const button = make("button", "course-ablation-button", { type: "button" }, text);
     button.addEventListener("click", press);
-    button.addEventListener("keydown", (event) => { if (!passes(event)) event.stopPropagation(); });
+    keepKeys(button, (event) => !passes(event));
     buttons.append(button);
   }
 
@@ -133,8 +133,7 @@ function render({ model, el }) {
       if (passes(event)) return;
       const target = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 1, End: T - 1,
         PageDown: at + 8, PageUp: at - 8 }[event.key];
-      event.preventDefault();
-      event.stopPropagation(); // JupyterLab binds these keys to its cells
+      keepKey(event);
       if (target === undefined) return;
       at = Math.max(1, Math.min(T - 1, target));
       hover = null;

@@ -103,10 +103,6 @@ class HeadAblation(CourseWidget):
         self._rises = [_signed(rise) for rise in self._found]
         return self.rises
 
-    def notify_change(self, change):
-        with self.hold_sync():  # what follows from a change travels with it, in one message
-            super().notify_change(change)
-
     @traitlets.validate("off")
     def _heads_exist(self, proposal):
         return sorted({as_head("a head in off", head, self._shape) for head in proposal.value})

@@ -41,7 +41,7 @@ function render({ model, el }) {
   const [how, fit] = [make("div", "course-calculator-how"), make("div", "course-calculator-fit")];
   lines.append(how, fit);
   root.append(menus, sliders, chart, legend, lines);
-  keepKeys(root);
+  keepSliderKeys(root);
   el.append(root);
 
   const nearest = (values, value) => values.reduce((best, each, i) => Math.abs(Math.log2(each / value)) < Math.abs(Math.log2(values[best] / value)) ? i : best, 0);

@@ -92,10 +92,6 @@ class MemoryCalculator(CourseWidget):
         further = self._cache(window + 1) - self._cache(window)  # what a token adds once the windows are full
         return window + (room - self._cache(window)) // further if further else math.inf
 
-    def notify_change(self, change):
-        with self.hold_sync():  # what follows from a change travels with it, in one message
-            super().notify_change(change)
-
     @traitlets.validate("model")
     def _model_exists(self, proposal):
         return model(proposal.value).name

@@ -5,7 +5,7 @@ const BAR = 24; // height of the bars under a map, in pixels
 
 function render({ model, el }) {
   const tokens = model.get("_tokens"), { layers, heads, wide, small, cell, listed } = model.get("_layout");
-  const n = tokens.length, uid = newId("course-gallery"), ramp = bytes(model.get("_ramp"));
+  const n = tokens.length, uid = newId("course-gallery"), ramp = makeRamp(model).parts;
   const own = model.get("_palette")["--course-query"];
   const root = makeRoot(model, "course-heads-root course-gallery", { role: "group", "aria-labelledby": `${uid}-title` });
   for (const [name, value] of Object.entries({ n, heads, wide: `${wide}px`, small: `${small}px`, large: `${n * cell}px`, cell: `${cell}px` })) {
@@ -51,8 +51,8 @@ function render({ model, el }) {
     });
     const stop = (r) => chips.forEach((chip, i) => { chip.tabIndex = i === r ? 0 : -1; });
     node.addEventListener("pointerleave", () => point(null, null, null));
+    keepKeys(node, (event) => !passes(event));
     node.addEventListener("keydown", (event) => {
-      if (!passes(event)) event.stopPropagation(); // JupyterLab binds these keys to its cells
       const r = chips.indexOf(event.target);
       const target = { ArrowRight: r + 1, ArrowDown: r + 1, ArrowLeft: r - 1, ArrowUp: r - 1, Home: 0, End: n - 1 }[event.key];
       if (r < 0 || target === undefined || passes(event)) return;
@@ -194,8 +194,7 @@ function render({ model, el }) {
         ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowRight: [r, c + 1], ArrowLeft: [r, c - 1],
         Home: [r, 0], End: [r, n - 1], PageDown: [r + 8, c], PageUp: [r - 8, c],
       }[event.key];
-      event.preventDefault();
-      event.stopPropagation(); // JupyterLab binds these keys to its cells
+      keepKey(event);
       hover = over = null;
       if (target) [focused, column] = cursor = target.map((place) => clamp(place, n));
       else pin(r);
@@ -285,8 +284,7 @@ function render({ model, el }) {
   function escape(event) {
     if (event.key !== "Escape" || (model.get("row") ?? model.get("head") ?? null) === null) return;
     set((model.get("row") ?? null) === null ? "head" : "row", null);
-    event.preventDefault();
-    event.stopPropagation();
+    keepKey(event);
   }
 
   const paintHead = () => { gallery.open(opened()); panel.paint(); show(); };

@@ -5,7 +5,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_head, as_labels, as_numbers
 from course_utils.views.shared.heads import table_of_heads
 from course_utils.views.shared.numbers import short
@@ -36,7 +36,7 @@ class HeadGallery(CourseWidget):
     _thousandths = traitlets.Bytes().tag(sync=True)
     _scores = traitlets.List().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
-    _ramp = traitlets.Bytes(palette.ramp_bytes()).tag(sync=True)
+    _ramp = ramp_trait()
 
     def __init__(self, weights, tokens, scores=None, title="attention heads"):
         tokens = as_labels("tokens", _as_list(tokens))

@@ -2,15 +2,10 @@
 
 const HINT = "Hover a row, or Tab here and use the arrow keys. Click or Enter pins the row.";
 
-const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
-const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
-
 function render({ model, el }) {
   const queries = model.get("_queries"), keys = model.get("_keys"), layout = model.get("_layout");
   const n = queries.length, m = keys.length, uid = newId("course-heatmap");
-  const ramp = bytes(model.get("_ramp"));
-  const colour = (level) => `rgb(${ramp[3 * level]}, ${ramp[3 * level + 1]}, ${ramp[3 * level + 2]})`;
+  const ramp = makeRamp(model);
 
   const root = makeRoot(model, "course-heatmap", { role: "group", "aria-labelledby": `${uid}-title` });
   const title = make("div", "course-heatmap-title", { id: `${uid}-title` }, model.get("title"));
@@ -91,8 +86,8 @@ function render({ model, el }) {
       paint: () => cells.forEach((cell, i) => {
         const blocked = frame.marks[i] === "b";
         cell.dataset.mark = frame.marks[i] ?? "";
-        cell.style.backgroundColor = blocked ? "" : colour(frame.levels[i]);
-        cell.style.color = blocked ? "" : frame.levels[i] >= layout.light_ink_from ? "#fff" : "#000";
+        cell.style.backgroundColor = blocked ? "" : ramp.colour(frame.levels[i]);
+        cell.style.color = blocked ? "" : ramp.ink(frame.levels[i]);
         cell.textContent = frame.short[i];
         if ("bl".includes(frame.marks[i] ?? "-")) cell.setAttribute("aria-label", said(Math.floor(i / m), i % m));
         else cell.removeAttribute("aria-label");
@@ -155,9 +150,9 @@ function render({ model, el }) {
       paint: () => {
         for (let i = 0; i < n * m; i++) {
           const at = 3 * frame.levels[i];
-          image.data[4 * i] = ramp[at];
-          image.data[4 * i + 1] = ramp[at + 1];
-          image.data[4 * i + 2] = ramp[at + 2];
+          image.data[4 * i] = ramp.parts[at];
+          image.data[4 * i + 1] = ramp.parts[at + 1];
+          image.data[4 * i + 2] = ramp.parts[at + 2];
           image.data[4 * i + 3] = frame.marks[i] === "b" ? 0 : 255; // the hatching lies behind
           if (frame.marks[i] === "l") image.data.set(leak, 4 * i);
         }
@@ -275,8 +270,7 @@ function render({ model, el }) {
     else if (!event.ctrlKey && (event.key === "Enter" || event.key === " ")) pin(r);
     else if (event.key === "Escape" && model.get("row") !== null) pin(model.get("row"));
     else return;
-    event.preventDefault();
-    event.stopPropagation(); // JupyterLab binds these keys to its cells
+    keepKey(event);
   }
 
   const redraw = () => { read(); grid.paint(); legend.show(); show(); };

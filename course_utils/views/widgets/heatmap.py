@@ -5,7 +5,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
 from course_utils.views.shared.numbers import rounded
 
@@ -35,7 +35,7 @@ class AttentionHeatmap(CourseWidget):
     _keys = traitlets.List(traitlets.Unicode()).tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
     _frame = traitlets.Dict().tag(sync=True)
-    _ramp = traitlets.Bytes(palette.ramp_bytes()).tag(sync=True)
+    _ramp = ramp_trait()
 
     def __init__(self, weights, queries, keys=None, title="attention weights", mask=None):
         queries = as_labels("queries", queries)
@@ -50,7 +50,6 @@ class AttentionHeatmap(CourseWidget):
                 "canvas": len(queries) * len(keys) > _DOM_CELLS,
                 "listed": len(keys) <= _LISTED_KEYS,
                 "bars": len(keys) if len(keys) <= _LISTED_KEYS else _LARGEST,
-                "light_ink_from": palette.light_ink_from(),
             },
             _frame=_frame(self._weights, self._mask, queries, keys),
         )

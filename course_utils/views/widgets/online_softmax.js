@@ -76,8 +76,7 @@ function render({ model, el }) {
       else if (event.key === "Enter" || event.key === " ") choose(r, c);
       else if (event.key === "Escape" && chosen) choose();
       else return;
-      event.preventDefault();
-      event.stopPropagation(); // JupyterLab binds these keys to its cells, and the player takes arrows for steps
+      keepKey(event); // the player takes arrows for steps
     });
     node.append(grid);
     return { node, show: (step) => {

@@ -6,7 +6,7 @@ const SAID = { window: "places in the window", prefix: "tokens in the prefix", l
 
 function render({ model, el }) {
   const tokens = model.get("_tokens"), keys = model.get("_keys"), layout = model.get("_layout");
-  const catalogue = model.get("_catalogue"), n = tokens.length, m = keys.length;
+  const catalogue = model.get("_catalogue"), n = tokens.length, m = keys.length, ramp = makeRamp(model);
   const uid = newId("course-painter");
   const root = makeRoot(model, "course-painter", { role: "group", "aria-label": "mask painter" });
   root.style.setProperty("--cell", `${layout.cell}px`);
@@ -34,7 +34,7 @@ function render({ model, el }) {
       node.append(label);
       return radio;
     });
-    node.addEventListener("keydown", keepArrows);
+    keepKeys(node, usesArrows);
     return { node, show: (family) => radios.forEach((radio) => {
       radio.disabled = radio.value === "painted" && !painted;
       radio.checked = radio.value === family;
@@ -63,7 +63,7 @@ function render({ model, el }) {
       node.append(label);
       sliders.push({ family, name, label, slider, output });
     }
-    node.addEventListener("keydown", keepArrows);
+    keepKeys(node, usesArrows);
     return { node, show: (chosen) => sliders.forEach(({ family, name, label, slider, output }) => {
       slider.value = model.get(name);
       output.textContent = model.get(name);
@@ -71,9 +71,7 @@ function render({ model, el }) {
     }) };
   }
   function reveal(node, seen) { node.style.visibility = seen ? "visible" : "hidden"; }
-  function keepArrows(event) {
-    if (/^(Arrow|Home|End|Page| )/.test(event.key)) event.stopPropagation(); // JupyterLab binds these to its cells
-  }
+  function usesArrows(event) { return /^(Arrow|Home|End|Page| )/.test(event.key); }
 
   function grid(title, paints) {
     const node = make("div", "course-painter-grid"), id = `${uid}-${paints ? "mask" : "weights"}`;
@@ -222,8 +220,7 @@ function render({ model, el }) {
     } else if ((event.key === " " || event.key === "Enter") && !event.ctrlKey && !event.shiftKey) {
       paint([[r, c]], other(at(r, c)));
     } else return;
-    event.preventDefault();
-    event.stopPropagation(); // JupyterLab binds these keys to its cells
+    keepKey(event);
   }
 
   // ---- showing
@@ -248,8 +245,8 @@ function render({ model, el }) {
       states[i] = state;
       const shown = marks[i] === "w" || marks[i] === "l";
       cell.dataset.mark = marks[i];
-      cell.style.backgroundColor = shown ? layout.ramp[levels[i]] : "";
-      cell.style.color = shown ? (levels[i] >= layout.light_ink_from ? "#fff" : "#000") : "";
+      cell.style.backgroundColor = shown ? ramp.colour(levels[i]) : "";
+      cell.style.color = shown ? ramp.ink(levels[i]) : "";
       cell.textContent = text[i];
       cell.title = { b: "blocked", l: `${text[i]}, though blocked` }[marks[i]] ?? "";
     });

@@ -9,7 +9,7 @@ import traitlets
 from course_utils.attention import masks, tensors
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask
 from course_utils.views.shared.numbers import SINGLE, short
 from course_utils.views.silence import silenced
@@ -57,6 +57,7 @@ class MaskPainter(CourseWidget):
     _keys = traitlets.List(traitlets.Unicode()).tag(sync=True)
     _catalogue = traitlets.List().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
+    _ramp = ramp_trait()
 
     def __init__(self, tokens, keys=None, mask=None, attention=None, family=None, seed=0, **settings):
         tokens = as_labels("tokens", tokens)
@@ -86,8 +87,6 @@ class MaskPainter(CourseWidget):
                 "cell": 42 if max(n, m) <= 8 else 34 if max(n, m) <= 12 else 27,
                 "about": {name: _ABOUT[name] for name in (*names, "painted")} | (_RECTANGLE if n != m else {}),
                 "room": self._longest_lines(tokens, keys),
-                "light_ink_from": palette.light_ink_from(),
-                "ramp": ["rgb({}, {}, {})".format(*colour) for colour in palette.ramp()],
             },
         )
 
@@ -127,10 +126,6 @@ class MaskPainter(CourseWidget):
     def verdict(self):
         """The verdict in one line, as it stands below the mask."""
         return self._result["lines"][0]
-
-    def notify_change(self, change):
-        with self.hold_sync():  # what follows from a change travels with it, in one message
-            super().notify_change(change)
 
     @traitlets.validate("family")
     def _family_exists(self, proposal):

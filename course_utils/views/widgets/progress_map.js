@@ -9,9 +9,7 @@ function render({ model, el }) {
     model.set("_asked", model.get("_asked") + 1);
     model.save_changes();
   });
-  root.addEventListener("keydown", (event) => {
-    if (["Enter", " "].includes(event.key)) event.stopPropagation(); // JupyterLab binds these keys to its cells
-  });
+  keepKeys(root, presses);
   head.append(told, again);
   root.append(head, list);
   el.append(root);

@@ -45,9 +45,8 @@ function render({ model, el }) {
   root.append(end);
   el.append(root);
 
+  keepKeys(root, (event) => presses(event) || /^Arrow/.test(event.key));
   root.addEventListener("keydown", (event) => {
-    const own = ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Enter", " "];
-    if (own.includes(event.key)) event.stopPropagation(); // JupyterLab binds these keys to its cells
     if (event.key === "Enter" && event.target.type === "radio") event.target.click(); // as Space does by itself
   });
 

@@ -53,7 +53,7 @@ function render({ model, el }) {
   const told = make("div", "course-bars-told", { role: "status" });
   const readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS });
   root.append(controls, chart, told, readouts.node, make("div", "course-bars-note", {}, note));
-  keepKeys(root);
+  keepSliderKeys(root);
   el.append(root);
 
   function show() {

@@ -3,7 +3,7 @@
 const HINT = "Choose a cell, by click or by arrow keys and Enter, to see the arithmetic that made it.";
 
 function render({ model, el }) {
-  const stages = model.get("_stages"), matrices = model.get("_matrices"), uid = newId("course-stepper");
+  const stages = model.get("_stages"), matrices = model.get("_matrices"), uid = newId("course-stepper"), ramp = makeRamp(model);
   const root = makeRoot(model, "course-stepper", { role: "group", "aria-label": "attention, stage by stage" });
 
   const problem = make("div", "course-stepper-problem", { role: "alert" });
@@ -62,9 +62,9 @@ function render({ model, el }) {
       row.append(make("th", "", { scope: "row", title: matrix.rows[r] }, matrix.rows[r]));
       return texts.map((text, c) => {
         const cell = make("td", "", { role: "gridcell", tabindex: r || c ? -1 : 0, "aria-selected": "false" }, text);
-        if (matrix.colours.length) {
-          cell.style.backgroundColor = matrix.colours[r][c];
-          cell.style.color = matrix.inks[r][c];
+        if (matrix.levels.length) {
+          cell.style.backgroundColor = ramp.colour(matrix.levels[r][c]);
+          cell.style.color = ramp.ink(matrix.levels[r][c]);
         }
         if (matrix.differs[r][c]) {
           cell.classList.add("course-stepper-differs");
@@ -91,15 +91,11 @@ function render({ model, el }) {
       else if (event.key === "Enter" || event.key === " ") choose([matrix.name, r, c]);
       else if (event.key === "Escape" && model.get("cell")) choose(null);
       else return;
-      keep(event);
+      keepKey(event);
     });
     return { node, name: matrix.name, cells };
   }
 
-  function keep(event) {
-    event.preventDefault();
-    event.stopPropagation(); // JupyterLab binds these keys to its cells
-  }
   function choose(cell) {
     model.set("cell", cell);
     model.save_changes();
@@ -119,13 +115,12 @@ function render({ model, el }) {
   list.addEventListener("keydown", (event) => {
     const i = model.get("stage"), count = stages.length;
     const target = { ArrowRight: (i + 1) % count, ArrowLeft: (i + count - 1) % count, Home: 0, End: count - 1 }[event.key];
-    if (target !== undefined) { go(target); tabs[target].focus(); }
-    if (target !== undefined || event.key === "Enter" || event.key === " ") event.stopPropagation();
-    if (target !== undefined) event.preventDefault();
+    if (target === undefined) return;
+    go(target);
+    tabs[target].focus();
+    keepKey(event);
   });
-  for (const button of [back, next]) {
-    button.addEventListener("keydown", (event) => { if (["Enter", " "].includes(event.key)) event.stopPropagation(); });
-  }
+  for (const node of [list, back, next]) keepKeys(node, presses);
 
   function showStage() {
     const current = model.get("stage");

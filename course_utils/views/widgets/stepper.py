@@ -9,7 +9,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
 from course_utils.views.shared.numbers import number
 
@@ -37,6 +37,7 @@ class AttentionStepper(CourseWidget):
     problem = traitlets.Unicode("").tag(sync=True)
     _stages = traitlets.List().tag(sync=True)
     _matrices = traitlets.Dict().tag(sync=True)
+    _ramp = ramp_trait()
 
     def __init__(self, x, w_q, w_k, w_v, tokens, mask=None, attention=None):
         given = {"X": as_matrix("x", x)}
@@ -242,8 +243,7 @@ def _matrix(name, values, rows, columns, why, role, text, shade, wanted):
         "why": [[why(r, c)[0] for c in range(m)] for r in range(n)],
         "lit": [[why(r, c)[1] for c in range(m)] for r in range(n)],
         "differs": differs.tolist(),
-        "colours": [["rgb({}, {}, {})".format(*palette.ramp()[level]) for level in row] for row in levels],
-        "inks": [[palette.ink(level) for level in row] for row in levels],
+        "levels": levels,
     }
 
 
@@ -503,13 +503,10 @@ def _draw_matrix(ax, matrix, x, y, side, cell, cell_height, head):
         ax.text(across - 6, middle, label, fontsize=8, color=palette.FAINT, ha="right", va="center")
         for c, text in enumerate(matrix["text"][r]):
             corner = (across + c * cell, y + head + r * cell_height)
-            fill = (
-                tuple(int(part) / 255 for part in matrix["colours"][r][c][4:-1].split(","))
-                if matrix["colours"]
-                else "white"
-            )
+            level = matrix["levels"][r][c] if matrix["levels"] else None
+            fill = "white" if level is None else tuple(part / 255 for part in palette.ramp()[level])
             ax.add_patch(Rectangle(corner, cell, cell_height, facecolor=fill, edgecolor=palette.LINE, linewidth=0.8))
-            ink = matrix["inks"][r][c] if matrix["inks"] else palette.INK
+            ink = palette.INK if level is None else palette.ink(level)
             ax.text(corner[0] + cell / 2, middle, text, fontsize=8.5, color=ink, ha="center", va="center")
             if matrix["differs"][r][c]:
                 box = Rectangle((corner[0] + 1.5, corner[1] + 1.5), cell - 3, cell_height - 3, fill=False)

@@ -54,7 +54,7 @@ function render({ model, el }) {
   });
   const readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS });
   root.append(controls, table, readouts.node, makeSet("div", "course-bars-note", {}, NOTE));
-  keepKeys(root);
+  keepSliderKeys(root);
   el.append(root);
 
   const measured = (weights) => { const H = entropy(weights); return [Math.max(...weights), H, Math.exp(H)]; };

@@ -7,8 +7,7 @@ const NOTES = {
   tile: "The factor is e^(m − new m). It multiplies l and o; then the powers e^(score − new m) are added to l, and those times the values to o.",
   store: "One division a row, at the end of its block. Only the output and m + log l go back to slow memory.",
 };
-const minus = (text) => text.replace("-", "−");
-const bytes = (count) => `${count.toLocaleString("en-US")} bytes`;
+const inBytes = (count) => `${count.toLocaleString("en-US")} bytes`;
 const decimals = (value) => (Math.abs(value) >= 1000 ? minus(value.toPrecision(4)) : minus(value.toFixed(2).replace(/^-0\.00$/, "0.00")));
 const vector = (tag, attributes = {}) => {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -156,7 +155,7 @@ function render({ model, el }) {
     });
     node.append(head, table);
     return { node, show: (frame) => {
-      head.textContent = `in fast memory: ${bytes(frame.held_bytes)}`;
+      head.textContent = `in fast memory: ${inBytes(frame.held_bytes)}`;
       cells.forEach(({ row, size }, i) => {
         if (size.textContent !== frame.held[i]) size.textContent = frame.held[i];
         row.classList.toggle("course-tiles-empty", frame.held[i] === "–");
@@ -172,7 +171,7 @@ function render({ model, el }) {
       track.append(read, written);
       node.append(head, track, detail);
       return (moved, most) => {
-        head.textContent = `${name}: ${bytes(moved.read + moved.written)}`;
+        head.textContent = `${name}: ${inBytes(moved.read + moved.written)}`;
         detail.textContent = `${moved.read.toLocaleString("en-US")} loaded + ${moved.written.toLocaleString("en-US")} stored`;
         read.style.width = `${100 * moved.read / most}%`;
         written.style.width = `${100 * moved.written / most}%`;

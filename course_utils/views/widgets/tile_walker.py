@@ -98,10 +98,6 @@ class TileWalker(CourseWidget):
         """The log-sum-exp of each query's scores: (n,) float64; −∞ for a query that sees no key."""
         return self._result[1].numpy().copy()
 
-    def notify_change(self, change):
-        with self.hold_sync():  # the new walk travels with the setting that asked for it, in one message
-            super().notify_change(change)
-
     @traitlets.validate("step")
     def _step_exists(self, proposal):
         if not 0 <= proposal.value <= self.last:
