@@ -37,12 +37,12 @@ def _variants(registry: str) -> dict[str, list[str]]:
     """The answers that the tests keep, as cells, by grade_id."""
     sys.path.append(str(ROOT / "tests"))
     try:
-        import test_graded_days
+        import as_cells
         import variants
     finally:
         sys.path.remove(str(ROOT / "tests"))
     kept = getattr(variants, registry)
-    return {grade_id: list(test_graded_days.sources(kept, day, grade_id)) for day, grade_id in kept if day == DAY}
+    return {grade_id: list(as_cells.sources(kept, day, grade_id)) for day, grade_id in kept if day == DAY}
 
 
 def _pick(variants: Mapping[str, list[str]], number: int) -> dict[str, str]:

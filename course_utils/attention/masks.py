@@ -124,6 +124,14 @@ class Leak(NamedTuple):
     amount: float
 
 
+class NotFinite(ValueError):
+    """An output holds NaN or infinity before anything was changed."""
+
+
+class NotSteady(ValueError):
+    """A function gives two answers to one input."""
+
+
 def future_leak(fn, x, sizes=None, seed=0):
     """Change one token at a time and see whether an output before it moves. Returns the worst Leak(i, j, amount).
 
@@ -210,14 +218,14 @@ def _steady_answer(fn, x):
     """fn(x), once it is known to be finite and the same when asked again."""
     output = _answer(fn, x)
     if not output.isfinite().all():
-        raise ValueError("fn(x) holds NaN or infinity before anything was changed: mend that first")
+        raise NotFinite("fn(x) holds NaN or infinity before anything was changed: mend that first")
     _check_same(_answer(fn, x), output)
     return output
 
 
 def _check_same(again, output):
     if not torch.equal(again, output):
-        raise ValueError("fn gives two answers to one x: switch dropout off (layer.eval()), or clear what it remembers")
+        raise NotSteady("fn gives two answers to one x: switch dropout off (layer.eval()), or clear what it remembers")
 
 
 def _check_gradient(output, x):

@@ -10,7 +10,7 @@ from course_utils.attention import scaling
 from course_utils.views import SaturationExplorer, TemperatureExplorer
 
 CELLS = [
-    "from course_utils.views import SaturationExplorer, TemperatureExplorer", 
+    "from course_utils.views import SaturationExplorer, TemperatureExplorer",
     "explorer = SaturationExplorer()\nexplorer",
     "heat = TemperatureExplorer([2, 1, 0.5, -1], ['the', 'cat', 'sat', 'down'])\nheat",
     "two = SaturationExplorer()\ntwo",

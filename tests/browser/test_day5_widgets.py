@@ -5,7 +5,7 @@ import pytest
 from course_utils.views import DecodeStepper, MemoryCalculator
 
 CELLS = [
-    "from course_utils.views import DecodeStepper, MemoryCalculator", 
+    "from course_utils.views import DecodeStepper, MemoryCalculator",
     "walk = DecodeStepper('the cat sat'.split(), 'on the mat .'.split())\nwalk",
     "memory = MemoryCalculator()\nmemory",
     "long = DecodeStepper([f'token{i}' for i in range(8)], [f'word{i}' for i in range(8)])\nlong",

@@ -6,7 +6,7 @@ from course_utils.views import OnlineSoftmaxStepper, TileWalker
 
 SCORES, VALUES = [0.5, 2.0, 1.0, -1.0, 3.0, 2.5, 0.0, 1.5], [[1, 0], [0, 1], [-1, 0], [0, -1]] * 2
 CELLS = [
-    "from course_utils.views import OnlineSoftmaxStepper, TileWalker\nimport math", 
+    "from course_utils.views import OnlineSoftmaxStepper, TileWalker\nimport math",
     "walker = TileWalker()\nwalker",
     "large = TileWalker(32, d=16, block_q=8, block_k=4, causal=True)\nlarge",
     f"online = OnlineSoftmaxStepper({SCORES}, {VALUES})\nonline",

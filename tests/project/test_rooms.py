@@ -35,12 +35,7 @@ IN_GRADING = {  # within it the same: what comes in knows nothing of what goes o
 }
 LONGEST = 400  # lines of a file that is no table of checks
 TABLES = ("checks/answers/", "checks/inputs/")
-TO_SPLIT = {
-    "attention/cache.py",
-    "views/widgets/painter.py",
-    "views/widgets/stepper.py",
-    "views/widgets/tile_walker.py",
-}
+TO_SPLIT = {"attention/cache.py"}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from course_utils.models import induction
 from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz, palette
 from course_utils.views.picture import picture
 from course_utils.views.static_page import static_page
-from course_utils.views.widgets.stepper import number
+from course_utils.views.shared.numbers import number
 
 WEIGHTS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]
 Q = K = [[1, 0], [0, 1], [1, 1]]

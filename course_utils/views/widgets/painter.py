@@ -1,32 +1,41 @@
 """A mask to paint: the weights follow, and a measured verdict says whether an output sees a later token."""
 
-from typing import NamedTuple
+import textwrap
 
 import numpy as np
 import torch
 import traitlets
 
-from course_utils.attention import masks, tensors
+from course_utils.attention import tensors
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask
 from course_utils.views.shared.numbers import SINGLE, short
-from course_utils.views.silence import silenced
+from course_utils.views.widgets.painter_families import (
+    ABOUT,
+    RECTANGLE,
+    SETTINGS,
+    as_signs,
+    families_of,
+    family_names,
+    find_entry,
+    recognised,
+)
+from course_utils.views.widgets.painter_verdict import (
+    LONGEST_PROBLEM,
+    Measured,
+    all_finite,
+    empty_rows,
+    measure,
+    name_of,
+    oddities,
+    opened_ahead,
+    tell_verdict,
+)
 
 _MOST = 16  # rows or columns; more do not fit a page
 _WIDTH = 8  # d_model = d_k = d_v of the seeded tokens
-_SETTINGS = {"sliding window": "window", "prefix-LM": "prefix", "padding": "length"}
-_ABOUT = {
-    "bidirectional": "Every query may attend to every key.",
-    "causal": "Each query may attend to its own place and to what came before it.",
-    "causal, upper left": "The triangle starts at the first key: query 0 may attend to key 0 alone.",
-    "sliding window": "Causal, and only the last few places: a query's own and those just before it.",
-    "prefix-LM": "Every query may attend to the first keys, the prefix; after it the mask is causal.",
-    "padding": "The first keys are real, the others are padding, which no query may attend to.",
-    "painted": "Your own, none of the families. After a look at one of them, this button brings it back.",
-}
-_RECTANGLE = {"causal": "The triangle ends at the last key: the last query may attend to every key."}
 
 
 class MaskPainter(CourseWidget):
@@ -66,16 +75,16 @@ class MaskPainter(CourseWidget):
         n, m = _checked_sizes(tokens, keys)
         self._attention = tensors.attention if attention is None else _checked_function(attention)
         self._inputs = _seeded(n, m, seed, self._crossed)
-        catalogue = _families(n, m)
+        catalogue = families_of(n, m)
         settings = _checked_settings(settings, catalogue, n, m)
         family = family or ("bidirectional" if self._crossed else "causal")
-        names = _names(catalogue)
+        names = family_names(catalogue)
         if family not in names:
             raise ValueError(f"family is {family!r}: give one of {', '.join(map(repr, names))}")
-        start = _entry(catalogue, family, settings)["mask"]
+        start = find_entry(catalogue, family, settings)["mask"]
         if mask is not None:
-            start = _as_text(as_mask(mask, n, m))
-            family, settings = _recognised(catalogue, start, family, settings)
+            start = as_signs(as_mask(mask, n, m))
+            family, settings = recognised(catalogue, start, family, settings)
         super().__init__(
             family=family,
             **settings,
@@ -85,7 +94,7 @@ class MaskPainter(CourseWidget):
             _catalogue=catalogue,
             _layout={
                 "cell": 42 if max(n, m) <= 8 else 34 if max(n, m) <= 12 else 27,
-                "about": {name: _ABOUT[name] for name in (*names, "painted")} | (_RECTANGLE if n != m else {}),
+                "about": {name: ABOUT[name] for name in (*names, "painted")} | (RECTANGLE if n != m else {}),
                 "room": self._longest_lines(tokens, keys),
             },
         )
@@ -97,12 +106,12 @@ class MaskPainter(CourseWidget):
 
     @mask.setter
     def mask(self, mask):
-        self._mask = _as_text(as_mask(mask, len(self._tokens), len(self._keys)))
+        self._mask = as_signs(as_mask(mask, len(self._tokens), len(self._keys)))
 
     @property
     def families(self):
         """The names of the families that exist for this number of queries and keys."""
-        return _names(self._catalogue)
+        return family_names(self._catalogue)
 
     @property
     def weights(self):
@@ -144,19 +153,19 @@ class MaskPainter(CourseWidget):
 
     @traitlets.observe("family", "window", "prefix", "length")
     def _follow_family(self, change):
-        if self.family != "painted" and change.name in ("family", _SETTINGS.get(self.family)):
-            self._mask = _entry(self._catalogue, self.family, self._settings())["mask"]
+        if self.family != "painted" and change.name in ("family", SETTINGS.get(self.family)):
+            self._mask = find_entry(self._catalogue, self.family, self._settings())["mask"]
 
     @traitlets.observe("_mask")
     def _follow_mask(self, change):
-        self._measured = _measure(self._attention, self._inputs, self.mask, self._crossed)
-        family, settings = _recognised(self._catalogue, self._mask, self.family, self._settings())
+        self._measured = measure(self._attention, self._inputs, self.mask, self._crossed)
+        family, settings = recognised(self._catalogue, self._mask, self.family, self._settings())
         for name, value in {**settings, "family": family}.items():
             setattr(self, name, value)
         self._result = {"mask": self._mask, "kind": self._kind(), "lines": self._lines(), **self._cells()}
 
     def _settings(self):
-        return {name: getattr(self, name) for name in _SETTINGS.values()}
+        return {name: getattr(self, name) for name in SETTINGS.values()}
 
     def _cells(self):
         """Text, level and mark of each weight, row by row; n letters in `rows`, e where a row may attend to nothing.
@@ -183,34 +192,37 @@ class MaskPainter(CourseWidget):
             return "none"
         if measured.leak.i is not None:
             return "ahead" if self.mask[measured.leak.i, measured.leak.j] else "leak"
-        return "clean" if _all_finite(measured.weights) else "nan"
+        return "clean" if all_finite(measured.weights) else "nan"
 
     def _lines(self):
         """The verdict, why, the rows that may attend to nothing, and what else the weights show."""
         measured, mask = self._measured, self.mask
         queries, keys = _quoted(self._tokens), _quoted(self._keys)
-        name = "the attention" if self._attention is tensors.attention else _name(self._attention)
+        name = "the attention" if self._attention is tensors.attention else name_of(self._attention)
         lines = [f"no verdict: {name} has to be mended first", measured.problem]
         if not measured.problem:
-            lines = _verdict(measured, mask, queries, name)
-        return [*lines, _empty_rows(mask, measured.weights, queries), _oddities(mask, measured, queries, keys)]
+            lines = tell_verdict(measured, mask, queries, name)
+        return [*lines, empty_rows(mask, measured.weights, queries), oddities(mask, measured, queries, keys)]
 
     def _longest_lines(self, tokens, keys):
         """Lines as long as any that can come, for each way that it may go: the page keeps room for the tallest."""
         theirs = self._attention is not tensors.attention
-        name = _name(self._attention) if theirs else "the attention"
+        name = name_of(self._attention) if theirs else "the attention"
         long = max(map(_quote, (*tokens, *keys)), key=len) + (" (token 15)" if len({*tokens}) < len(tokens) else "")
         rows = f"{long}, {long} and 14 more may attend to nothing: their weights are 0.06 each, as a finite fill gives."
-        verdict = _verdict(_Measured(), None, tokens, name)
+        verdict = tell_verdict(Measured(), None, tokens, name)
         if not self._crossed:
             verdict = [f"looks ahead: the output of {long} becomes NaN or infinite when {long} changes"]
             blocked = f"The mask blocks {long} for {long}: it is {name} that lets it through."
-            verdict += [max(blocked, _opened(120), key=len)]
+            verdict += [max(blocked, opened_ahead(120), key=len)]
         if not theirs:
             return [[*verdict, rows]]
         sums = f"The weights of {long} sum to 0.00, not 1."
         odd = f"120 blocked cells have a weight. {sums} The output is not weights · v."
-        return [[*verdict, rows, odd], [f"no verdict: {name} has to be mended first", "mmmm " * (_PROBLEM // 5), rows]]
+        return [
+            [*verdict, rows, odd],
+            [f"no verdict: {name} has to be mended first", "mmmm " * (LONGEST_PROBLEM // 5), rows],
+        ]
 
     def as_text(self):
         n, m = len(self._tokens), len(self._keys)
@@ -240,7 +252,7 @@ class MaskPainter(CourseWidget):
         return f"A mask ({self._called()}) beside the weights under it. May attend: {may}{more}. {said}"
 
     def _called(self):
-        setting = _SETTINGS.get(self.family)
+        setting = SETTINGS.get(self.family)
         return f"{self.family}, {setting} {getattr(self, setting)}" if setting else self.family
 
     def figure(self):
@@ -268,185 +280,6 @@ class MaskPainter(CourseWidget):
         return fig
 
 
-class _Measured(NamedTuple):
-    """What the attention did under a mask. leak is None for two sequences, and where a problem came first."""
-
-    weights: np.ndarray | None = None
-    follows: bool = True  # the output is weights · v
-    leak: masks.Leak | None = None
-    problem: str = ""
-
-
-_PROBLEM = 180  # characters of a message from somebody's function
-
-
-class _NotAttention(Exception):
-    """Somebody's function returned what no attention returns."""
-
-
-def _measure(attention, inputs, mask, crossed):
-    """Weights and leak of this attention under this mask; whatever it raises becomes a message."""
-    x, memory, projections = inputs
-    mask = torch.from_numpy(mask)
-    empty = ~mask.any(dim=1, keepdim=True)
-
-    def ask(x, memory, values=None):
-        q, k, v = x @ projections[0], memory @ projections[1], memory @ projections[2]
-        v = v if values is None else values
-        return v, *_answer(attention, attention(q, k, v, mask.clone()), len(q), *v.shape)
-
-    def layer(x):  # NaN for a query without keys stays NaN whatever changes: that is no leak
-        output = ask(x, x)[1]
-        return output.masked_fill(empty & output.isnan(), 0)
-
-    weights, follows = None, True
-    try:
-        with torch.no_grad(), silenced():  # a print would come a hundred times
-            v, output, weights = ask(x, memory)
-            if weights is None:
-                weights = _read_off(ask, x, memory)
-            else:
-                follows = torch.allclose(output.float(), weights.float() @ v, atol=1e-3, equal_nan=True)
-            return _Measured(_array(weights), follows, None if crossed else _worst_leak(layer, x, mask))
-    except Exception as error:  # anyone's code
-        return _Measured(_array(weights), follows, None, _told(attention, error))
-
-
-def _worst_leak(layer, x, mask):
-    """The worst leak past the mask; where nothing gets past it, the worst of what the mask opens."""
-    leak = masks.future_leak(layer, x)
-    if leak.i is None or not mask[leak.i, leak.j]:
-        return leak
-    before = layer(x)
-
-    def past_the_mask(changed):  # an output that may see the changed token stays as it was
-        may = mask[:, (changed != x).any(dim=1)].any(dim=1, keepdim=True)  # (n, 1)
-        return torch.where(may, before, layer(changed))
-
-    past = masks.future_leak(past_the_mask, x)
-    return leak if past.i is None else past
-
-
-def _read_off(ask, x, memory):
-    """The weights of an attention that returns its output alone: its output where the values are the identity."""
-    try:
-        return ask(x, memory, torch.eye(len(memory)))[1]
-    except Exception:  # it may want d_v = d_k; then there are no weights to show
-        return None
-
-
-def _array(weights):
-    return None if weights is None else weights.double().numpy()
-
-
-def _answer(attention, returned, n, m, d_v):
-    """(output, weights or None) as float tensors on the CPU."""
-    output, weights = returned if isinstance(returned, (tuple, list)) and len(returned) == 2 else (returned, None)
-    parts = []
-    for part, values, shape in (("output", output, (n, d_v)), ("weights", weights, (n, m))):
-        if values is None and part == "weights":
-            parts.append(None)
-            continue
-        try:
-            values = torch.as_tensor(values).detach().cpu()
-        except (TypeError, ValueError, RuntimeError):
-            kind = type(values).__name__
-            raise _NotAttention(f"returned {kind}: (output, weights) or the output was expected, as tensors") from None
-        if values.shape != shape:
-            raise _NotAttention(f"returned {part} of shape {tuple(values.shape)}: {shape} was expected")
-        parts.append(values if values.dtype.is_floating_point else values.float())
-    return parts
-
-
-def _told(attention, error):
-    """What went wrong, in one line of at most _PROBLEM characters."""
-    name = _name(attention)
-    if isinstance(error, NotImplementedError):
-        told = f"{name} is not written yet"
-    elif isinstance(error, _NotAttention):
-        told = f"{name} {error}"
-    elif str(error).startswith("fn(x) holds NaN"):
-        told = f"{name} gives NaN or infinity to a query that has keys: mend that first, then a leak can be measured"
-    elif str(error).startswith("fn gives two answers"):
-        told = f"{name} gives two answers to one input: is there dropout in it, or does it remember something?"
-    else:
-        told = f"{name} raised {type(error).__name__}: {' '.join(str(error).split())}"
-    return told if len(told) <= _PROBLEM else told[: _PROBLEM - 1] + "…"
-
-
-def _all_finite(weights):
-    return weights is None or bool(np.isfinite(weights).all())
-
-
-def _opened(cells):
-    cells = f"{cells} cell{'s' if cells > 1 else ''}"
-    return f"The mask opens {cells} above the diagonal: a leak in a causal model, no harm in an encoder."
-
-
-def _verdict(measured, mask, queries, name):
-    leak = measured.leak
-    if leak is None:
-        return [
-            "no verdict: the queries and the keys are two sequences",
-            "No key comes after a query, so the question of a leak has no meaning here.",
-        ]
-    ahead = int(np.triu(mask, 1).sum())
-    if leak.i is None:
-        clean = "no leak: no output sees a later token"
-        if not _all_finite(measured.weights):
-            clean = f"no leak, but {'NaN' if np.isnan(measured.weights).any() else 'infinity'} among the weights"
-        if ahead:
-            cells = f"{ahead} cell{'s' if ahead > 1 else ''}"
-            return [clean, f"Yet the mask opens {cells} above the diagonal. Does {name} use the mask?"]
-        return [clean, "The mask blocks every cell above the diagonal."]
-    first, later = queries[leak.i], queries[leak.j]
-    moves = "changes" if np.isfinite(leak.amount) else "becomes NaN or infinite"
-    told = f"the output of {first} {moves} when {later} changes"
-    if mask[leak.i, leak.j]:
-        return [f"looks ahead: {told}", _opened(ahead)]
-    return [f"leak: {told}", f"The mask blocks {later} for {first}: it is {name} that lets it through."]
-
-
-def _empty_rows(mask, weights, queries):
-    empty = [row for row, may in enumerate(mask) if not may.any()]
-    if not empty:
-        return "Every query may attend to at least one key."
-    told, whose = " and ".join(queries[row] for row in empty), "its weights" if len(empty) == 1 else "their weights"
-    if len(empty) > 2:
-        told = f"{queries[empty[0]]}, {queries[empty[1]]} and {len(empty) - 2} more"
-    told += " may attend to nothing"
-    if weights is None:
-        return told + "."
-    theirs, share = weights[empty], 1 / mask.shape[1]
-    if np.isnan(theirs).all():
-        return f"{told}: {whose} are NaN."
-    if not np.isfinite(theirs).all():
-        return f"{told}: some of {whose} are NaN or infinite."
-    if not theirs.any():
-        return f"{told}: {whose} are 0."
-    if np.allclose(theirs, share, atol=1e-4):
-        return f"{told}: {whose} are {short(share, SINGLE)} each, as a finite fill gives."
-    return f"{told}: {whose} are not 0."
-
-
-def _oddities(mask, measured, queries, keys):
-    """What only a wrong attention shows: weight where the mask blocks, sums other than 1, an output of its own."""
-    weights = measured.weights
-    if weights is None:
-        return "" if measured.problem else "No weights were returned to show."
-    told, full = [], mask.any(axis=1)
-    through = int((~mask[full] & (weights[full] != 0)).sum())
-    if through:
-        told.append(f"{through} blocked cell{'s have' if through > 1 else ' has'} a weight.")
-    sums = weights.sum(axis=1)
-    off = [row for row in np.flatnonzero(full) if abs(sums[row] - 1) > 1e-3 or np.isnan(sums[row])]
-    if off:
-        told.append(f"The weights of {queries[off[0]]} sum to {short(sums[off[0]], SINGLE)}, not 1.")
-    if not measured.follows:
-        told.append("The output is not weights · v.")
-    return " ".join(told)
-
-
 def _seeded(n, m, seed, crossed):
     """Tokens (n, d), what the keys and values are made from (m, d), and the three projections (d, d)."""
     generator = torch.Generator().manual_seed(seed)
@@ -454,43 +287,6 @@ def _seeded(n, m, seed, crossed):
     x = torch.randn(n, _WIDTH, generator=generator)
     memory = torch.randn(m, _WIDTH, generator=generator) if crossed else x
     return x, memory, projections
-
-
-def _families(n, m):
-    """Every mask of every family: its text, and the value of the family's setting where it has one."""
-
-    def entry(family, mask, setting=None, value=None):
-        mask = np.broadcast_to(mask.numpy().reshape(-1, m), (n, m))
-        return {"family": family, "setting": setting, "value": value, "mask": _as_text(mask)}
-
-    found = [entry("bidirectional", torch.ones(n, m, dtype=torch.bool)), entry("causal", masks.causal(n, m))]
-    if n != m:
-        found.append(entry("causal, upper left", masks.causal(n, m, align="upper-left")))
-    for window in range(1, m + 1):
-        found.append(entry("sliding window", masks.sliding_window(n, window, m), "window", window))
-    for prefix in range(n + 1 if n == m else 0):
-        found.append(entry("prefix-LM", masks.prefix_lm(n, prefix), "prefix", prefix))
-    for length in range(m + 1):
-        found.append(entry("padding", masks.padding([length], m), "length", length))
-    return found
-
-
-def _entry(catalogue, family, settings):
-    return next(e for e in catalogue if e["family"] == family and e["value"] == settings.get(e["setting"]))
-
-
-def _recognised(catalogue, mask, family, settings):
-    """The family of a mask and its setting: the one it was if that still fits, else the first that does."""
-    if family != "painted" and _entry(catalogue, family, settings)["mask"] == mask:
-        return family, settings
-    for entry in catalogue:
-        if entry["mask"] == mask:
-            return entry["family"], settings | ({entry["setting"]: entry["value"]} if entry["setting"] else {})
-    return "painted", settings
-
-
-def _names(catalogue):
-    return list(dict.fromkeys(entry["family"] for entry in catalogue))
 
 
 def _checked_sizes(tokens, keys):
@@ -521,17 +317,8 @@ def _checked_settings(given, catalogue, n, m):
     return settings
 
 
-def _as_text(mask):
-    return "".join("1" if may else "0" for may in np.ravel(mask))
-
-
 def _as_array(text, n, m):
     return np.array([may == "1" for may in text]).reshape(n, m)
-
-
-def _name(attention):
-    name = getattr(attention, "__name__", type(attention).__name__)
-    return "your function" if name == "<lambda>" else f"{name[:40]}()"
 
 
 def _quote(label):
@@ -551,12 +338,7 @@ def _sentence(line):
 
 def _wrapped(line, width):
     """The line in parts that fit a width in CSS pixels."""
-    parts = [""]
-    for word in line.split():
-        if len(parts[-1]) + len(word) > width / 6.6:
-            parts.append("")
-        parts[-1] += word + " "
-    return [part.rstrip() for part in parts if part]
+    return textwrap.wrap(line, int(width / 6.6), break_long_words=False, break_on_hyphens=False)
 
 
 def _draw(ax, marks, texts, levels, queries, keys, turned, cell):

@@ -1,9 +1,5 @@
 """Attention one stage at a time: every number on the screen can be asked where it came from."""
 
-import inspect
-import math
-import sys
-
 import numpy as np
 import traitlets
 
@@ -11,7 +7,7 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
-from course_utils.views.shared.numbers import number
+from course_utils.views.widgets.stepper_story import tell_story
 
 _MOST = 16  # rows or columns; more do not fit a page
 
@@ -67,7 +63,7 @@ class AttentionStepper(CourseWidget):
         tokens = as_labels("tokens", tokens)
         key_tokens = tokens if key_tokens is None else as_labels("key_tokens", key_tokens)
         mask = _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names)
-        stages, matrices, problem = _story(q, k, v, tokens, key_tokens, mask, attention, kind, given)
+        stages, matrices, problem = tell_story(q, k, v, tokens, key_tokens, mask, attention, kind, given)
         super().__init__(_stages=stages, _matrices=matrices, problem=problem)
 
     @property
@@ -152,228 +148,7 @@ class AttentionStepper(CourseWidget):
         return [name for stage in self._stages for name in stage["results"]]
 
 
-def _story(q, k, v, tokens, key_tokens, mask, attention, kind, given):
-    """Stages, matrices and the problem with the learner's function, all as plain data for the page."""
-    d_k = q.shape[1]
-    scores = q @ k.T
-    scaled = scores / math.sqrt(d_k)
-    masked = scaled if mask is None else np.where(mask, scaled, -np.inf)
-    weights = _softmax(masked)
-    theirs, problem = (None, "") if attention is None else _call(attention, q, k, v, mask, kind)
-    shown_output, shown_weights = (weights @ v, weights) if theirs is None else theirs
-    before = "scaled" if mask is None else "masked"
-
-    def features(matrix):
-        return [str(column) for column in range(matrix.shape[1])]
-
-    matrices = {}
-
-    def add(name, values, rows, columns, why, role="", text=None, shade=False, wanted=None):
-        matrices[name] = _matrix(name, values, rows, columns, why, role, text, shade, wanted)
-
-    for name, values in given.items():
-        rows = tokens if name == "X" else [str(row) for row in range(len(values))]
-        add(name, values, rows, features(values), _given(name, values, rows))
-    for name, values, rows, role in (
-        ("Q", q, tokens, "query"),
-        ("K", k, key_tokens, "key"),
-        ("V", v, key_tokens, "value"),
-    ):
-        if given:
-            why = _product(name, "X", given["X"], f"W_{name}", given[f"W_{name}"], values)
-        else:
-            why = _given(name, values, rows)
-        add(name, values, rows, features(values), why, role)
-    add("Kᵀ", k.T, features(k), key_tokens, _transposed(k), "key")
-    add("scores", scores, tokens, key_tokens, _product("scores", "Q", q, "Kᵀ", k.T, scores))
-    add("scaled", scaled, tokens, key_tokens, _scaling(scores, scaled, d_k))
-    if mask is not None:
-        text = [["✓" if may else "✗" for may in row] for row in mask]
-        add("mask", mask, tokens, key_tokens, _masks(mask, tokens, key_tokens), text=text)
-        add("masked", masked, tokens, key_tokens, _masking(scaled, mask))
-    why = _softmaxing(before, masked, weights, shown_weights)
-    add("weights", shown_weights, tokens, key_tokens, why, shade=True, wanted=weights)
-    why = _blending(shown_weights, v, shown_output, weights @ v)
-    add("output", shown_output, tokens, features(v), why, "output", wanted=weights @ v)
-
-    def line(*items):
-        return [{"matrix": item} if item in matrices else {"sign": item} for item in items]
-
-    def stage(name, formula, results, *lines):
-        return {"name": name, "formula": formula, "results": results, "lines": list(lines)}
-
-    stages = []
-    if given:
-        stages.append(
-            stage("X", f"X: one row per token, d_model = {given['X'].shape[1]} numbers each", ["X"], line("X"))
-        )
-        # X stands once: three lines with an X each would be too tall.
-        products = line("X", "·", "W_Q", "W_K", "W_V", "=", "Q", "K", "V")
-        stages.append(stage("Q, K, V", "Q = X · W_Q,  K = X · W_K,  V = X · W_V", ["Q", "K", "V"], products))
-    else:
-        stages.append(stage("Q, K, V", "given: queries, keys and values", ["Q", "K", "V"], line("Q", "K", "V")))
-    stages.append(stage("scores", "scores = Q · Kᵀ", ["scores"], line("Q", "·", "Kᵀ", "=", "scores")))
-    root = f"/ √{d_k} ="
-    stages.append(
-        stage("scaled", f"scaled = scores / √d_k, with d_k = {d_k}", ["scaled"], line("scores", root, "scaled"))
-    )
-    if mask is not None:
-        formula = "masked = scaled where the mask is True, −∞ where it is False"
-        stages.append(stage("masked", formula, ["masked"], line("scaled", "where", "mask", "=", "masked")))
-    whose = "" if theirs is None else ", from your function"
-    formula = f"weights = softmax of {before}, along each row{whose}"
-    stages.append(stage("weights", formula, ["weights"], line(before, "softmax →", "weights")))
-    formula = f"output = weights · V{whose}"
-    stages.append(stage("output", formula, ["output"], line("weights", "·", "V", "=", "output")))
-    return stages, matrices, problem
-
-
-def _matrix(name, values, rows, columns, why, role, text, shade, wanted):
-    text = text or [[number(value) for value in row] for row in values]
-    n, m = np.shape(values)
-    differs = np.zeros((n, m), bool) if wanted is None else ~np.isclose(values, wanted, rtol=1e-4, atol=1e-5)
-    levels = np.rint(np.nan_to_num(values).clip(0, 1) * 255).astype(int).tolist() if shade else []
-    return {
-        "name": name,
-        "shape": f"{n}×{m}",
-        "role": role,
-        "rows": list(rows),
-        "columns": list(columns),
-        "text": text,
-        "why": [[why(r, c)[0] for c in range(m)] for r in range(n)],
-        "lit": [[why(r, c)[1] for c in range(m)] for r in range(n)],
-        "differs": differs.tolist(),
-        "levels": levels,
-    }
-
-
 # Each of these gives, for a cell, the lines that explain it and the parts of other matrices it came from.
-
-
-def _given(name, values, rows):
-    def why(r, c):
-        whose = f"number {c} of “{rows[r]}”" if name in ("X", "Q", "K", "V") else "a number that training would find"
-        return [f"{name}[{r}, {c}] = {number(values[r, c])}", f"given: {whose}"], []
-
-    return why
-
-
-def _transposed(k):
-    def why(r, c):
-        return [f"Kᵀ[{r}, {c}] = {number(k[c, r])}", f"the transpose: Kᵀ[{r}, {c}] is K[{c}, {r}]"], [
-            ["K", "cell", c, r]
-        ]
-
-    return why
-
-
-def _product(name, left, a, right, b, result):
-    def why(r, c):
-        lines = [
-            f"{name}[{r}, {c}]",
-            _dot(a[r], b[:, c], result[r, c]),
-            f"row {r} of {left} times column {c} of {right}",
-        ]
-        return lines, [[left, "row", r], [right, "column", c]]
-
-    return why
-
-
-def _scaling(scores, scaled, d_k):
-    root = number(math.sqrt(d_k))
-
-    def why(r, c):
-        step = "" if math.isqrt(d_k) ** 2 == d_k else f" = {number(scores[r, c])} / {root}"
-        sums = f"{number(scores[r, c])} / √{d_k}{step} = {number(scaled[r, c])}"
-        return [f"scaled[{r}, {c}]", sums, f"the score over √d_k, with d_k = {d_k}"], [["scores", "cell", r, c]]
-
-    return why
-
-
-def _masks(mask, tokens, key_tokens):
-    def why(r, c):
-        may = "may attend" if mask[r, c] else "may not attend"
-        return [f"mask[{r}, {c}] is {bool(mask[r, c])}", f"“{tokens[r]}” {may} to “{key_tokens[c]}”"], []
-
-    return why
-
-
-def _masking(scaled, mask):
-    def why(r, c):
-        if mask[r, c]:
-            lines = [f"masked[{r}, {c}] = {number(scaled[r, c])}", "the mask is True here: the scaled score stays"]
-        else:
-            lines = [f"masked[{r}, {c}] = −∞", "the mask is False here: e^(−∞) = 0, so the key gets no weight"]
-        return lines, [["scaled", "cell", r, c], ["mask", "cell", r, c]]
-
-    return why
-
-
-def _softmaxing(before, logits, weights, shown):
-    def why(r, c):
-        lit = [[before, "row", r]]
-        row, head = logits[r], f"weights[{r}, {c}]"
-        if np.isneginf(row).all():
-            lines = [head, "0", "every key is masked for this query: there is nothing to share, so its weights are 0"]
-        else:
-            largest = row.max()
-            shift = largest if abs(row[np.isfinite(row)]).max() > 20 else 0.0
-            powers = np.exp(row - shift)
-            exponents = [number(value - shift) for value in row]
-            below = " + ".join(f"e^{_bracketed(e)}" for e in exponents)
-            sums = (
-                f"e^{_bracketed(exponents[c])} / ({below}) = {number(powers[c])} / {number(powers.sum())} "
-                f"= {number(weights[r, c])}"
-            )
-            note = f"softmax along row {r} of {before}"
-            if shift:
-                note += f", with its largest number, {number(largest)}, taken off first so that no power overflows"
-            lines = [head, sums, note]
-        return lines + _difference(shown[r, c], weights[r, c]), lit
-
-    return why
-
-
-def _blending(weights, v, shown, wanted):
-    def why(r, c):
-        follows = float(weights[r] @ v[:, c])
-        lines = [f"output[{r}, {c}]", _dot(weights[r], v[:, c], follows), f"row {r} of weights times column {c} of V"]
-        if np.isclose(shown[r, c], follows, rtol=1e-4, atol=1e-5):
-            said = _difference(shown[r, c], wanted[r, c])
-            lines += [f"{said[0]}, with the right weights"] if said else []
-        else:
-            lines += _difference(shown[r, c], wanted[r, c]) or [
-                f"your function gives {number(shown[r, c])}, which is right, though its weights are not"
-            ]
-        return lines, [["weights", "row", r], ["V", "column", c]]
-
-    return why
-
-
-def _difference(shown, wanted):
-    if np.isclose(shown, wanted, rtol=1e-4, atol=1e-5):
-        return []
-    given, right = number(shown), number(wanted)
-    if given == right:
-        given, right = (f"{value:.7g}".replace("-", "−") for value in (shown, wanted))
-    return [f"your function gives {given}; the arithmetic gives {right}"]
-
-
-def _dot(a, b, result):
-    terms = " + ".join(f"{_bracketed(number(x))}·{_bracketed(number(y))}" for x, y in zip(a, b, strict=True))
-    return f"{terms} = {number(result)}"
-
-
-def _bracketed(text):
-    return f"({text})" if text.startswith("−") else text
-
-
-def _softmax(logits):
-    """Along rows; a row of −∞ gives zeros."""
-    largest = logits.max(axis=1, keepdims=True)
-    powers = np.exp(logits - np.where(np.isfinite(largest), largest, 0.0))
-    sums = powers.sum(axis=1, keepdims=True)
-    return np.divide(powers, sums, out=np.zeros_like(powers), where=sums > 0)
 
 
 def _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names):
@@ -398,61 +173,6 @@ def _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names):
 
 def _kind(values):
     return "tensors" if hasattr(values, "detach") else "arrays" if isinstance(values, np.ndarray) else "lists"
-
-
-def _call(attention, q, k, v, mask, kind):
-    """((output, weights), "") from the learner's function, or (None, what was wrong)."""
-    name = getattr(attention, "__name__", "attention")
-    if mask is not None and not _takes_mask(attention):
-        return None, f"{name} takes no mask, but there is one. The stages show the arithmetic instead."
-    kinds = [kind, *(other for other in ("arrays", "lists", "tensors") if other != kind)]
-    first = None
-    for kind in kinds:
-        if kind == "tensors" and "torch" not in sys.modules:
-            continue
-        try:
-            given = [_container(kind, value.copy()) for value in (q, k, v)]
-            returned = attention(*given) if mask is None else attention(*given, mask=_container(kind, mask.copy()))
-        except NotImplementedError:
-            return None, f"{name} is not written yet. The stages show the arithmetic instead."
-        except Exception as error:
-            first = first or f"{name} raised {type(error).__name__}: {error}".rstrip(": ")
-            continue
-        fitting, problem = _fitting(name, returned, (len(q), v.shape[1]), (len(q), len(k)))
-        return fitting, problem and f"{problem}. The stages show the arithmetic instead."
-    return None, f"{first}. The stages show the arithmetic instead."
-
-
-def _takes_mask(function):
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return True
-    return "mask" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-
-
-def _container(kind, matrix):
-    if kind == "lists":
-        return matrix.tolist()
-    if kind == "arrays":
-        return matrix
-    torch = sys.modules["torch"]
-    return torch.from_numpy(matrix) if matrix.dtype == bool else torch.from_numpy(matrix).float()
-
-
-def _fitting(name, returned, output_shape, weights_shape):
-    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        return None, f"{name} returned {type(returned).__name__}: the pair (output, weights) was expected"
-    arrays = []
-    for part, value, shape in zip(("output", "weights"), returned, (output_shape, weights_shape), strict=True):
-        try:
-            array = np.array(value.tolist() if hasattr(value, "detach") else value, dtype=np.float64)
-        except (TypeError, ValueError):
-            return None, f"{name} returned {part} that are not a matrix of numbers"
-        if array.shape != shape:
-            return None, f"{name} returned {part} of shape {array.shape}: {shape} was expected"
-        arrays.append(array)
-    return tuple(arrays), ""
 
 
 def _draw(matrices):

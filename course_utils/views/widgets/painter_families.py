@@ -1,0 +1,63 @@
+"""The families of masks that the painter offers: their names, what is said of them, and every mask of each."""
+
+import numpy as np
+import torch
+
+from course_utils.attention import masks
+
+SETTINGS = {"sliding window": "window", "prefix-LM": "prefix", "padding": "length"}
+
+
+ABOUT = {
+    "bidirectional": "Every query may attend to every key.",
+    "causal": "Each query may attend to its own place and to what came before it.",
+    "causal, upper left": "The triangle starts at the first key: query 0 may attend to key 0 alone.",
+    "sliding window": "Causal, and only the last few places: a query's own and those just before it.",
+    "prefix-LM": "Every query may attend to the first keys, the prefix; after it the mask is causal.",
+    "padding": "The first keys are real, the others are padding, which no query may attend to.",
+    "painted": "Your own, none of the families. After a look at one of them, this button brings it back.",
+}
+
+
+RECTANGLE = {"causal": "The triangle ends at the last key: the last query may attend to every key."}
+
+
+def families_of(n, m):
+    """Every mask of every family: its text, and the value of the family's setting where it has one."""
+
+    def entry(family, mask, setting=None, value=None):
+        mask = np.broadcast_to(mask.numpy().reshape(-1, m), (n, m))
+        return {"family": family, "setting": setting, "value": value, "mask": as_signs(mask)}
+
+    found = [entry("bidirectional", torch.ones(n, m, dtype=torch.bool)), entry("causal", masks.causal(n, m))]
+    if n != m:
+        found.append(entry("causal, upper left", masks.causal(n, m, align="upper-left")))
+    for window in range(1, m + 1):
+        found.append(entry("sliding window", masks.sliding_window(n, window, m), "window", window))
+    for prefix in range(n + 1 if n == m else 0):
+        found.append(entry("prefix-LM", masks.prefix_lm(n, prefix), "prefix", prefix))
+    for length in range(m + 1):
+        found.append(entry("padding", masks.padding([length], m), "length", length))
+    return found
+
+
+def find_entry(catalogue, family, settings):
+    return next(e for e in catalogue if e["family"] == family and e["value"] == settings.get(e["setting"]))
+
+
+def recognised(catalogue, mask, family, settings):
+    """The family of a mask and its setting: the one it was if that still fits, else the first that does."""
+    if family != "painted" and find_entry(catalogue, family, settings)["mask"] == mask:
+        return family, settings
+    for entry in catalogue:
+        if entry["mask"] == mask:
+            return entry["family"], settings | ({entry["setting"]: entry["value"]} if entry["setting"] else {})
+    return "painted", settings
+
+
+def family_names(catalogue):
+    return list(dict.fromkeys(entry["family"] for entry in catalogue))
+
+
+def as_signs(mask):
+    return "".join("1" if may else "0" for may in np.ravel(mask))

@@ -1,0 +1,194 @@
+"""What the mask painter says of an attention under a mask: its weights, what leaks, and what only a wrong one shows."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from course_utils.attention import masks
+from course_utils.views.shared.numbers import SINGLE, short
+from course_utils.views.silence import silenced
+
+
+class Measured(NamedTuple):
+    """What the attention did under a mask. leak is None for two sequences, and where a problem came first."""
+
+    weights: np.ndarray | None = None
+    follows: bool = True  # the output is weights · v
+    leak: masks.Leak | None = None
+    problem: str = ""
+
+
+LONGEST_PROBLEM = 180  # characters of a message from somebody's function
+
+
+class _NotAttention(Exception):
+    """Somebody's function returned what no attention returns."""
+
+
+def measure(attention, inputs, mask, crossed):
+    """Weights and leak of this attention under this mask; whatever it raises becomes a message."""
+    x, memory, projections = inputs
+    mask = torch.from_numpy(mask)
+    empty = ~mask.any(dim=1, keepdim=True)
+
+    def ask(x, memory, values=None):
+        q, k, v = x @ projections[0], memory @ projections[1], memory @ projections[2]
+        v = v if values is None else values
+        return v, *_answer(attention, attention(q, k, v, mask.clone()), len(q), *v.shape)
+
+    def layer(x):  # NaN for a query without keys stays NaN whatever changes: that is no leak
+        output = ask(x, x)[1]
+        return output.masked_fill(empty & output.isnan(), 0)
+
+    weights, follows = None, True
+    try:
+        with torch.no_grad(), silenced():  # a print would come a hundred times
+            v, output, weights = ask(x, memory)
+            if weights is None:
+                weights = _read_off(ask, x, memory)
+            else:
+                follows = torch.allclose(output.float(), weights.float() @ v, atol=1e-3, equal_nan=True)
+            return Measured(_array(weights), follows, None if crossed else _worst_leak(layer, x, mask))
+    except Exception as error:  # anyone's code
+        return Measured(_array(weights), follows, None, _told(attention, error))
+
+
+def _worst_leak(layer, x, mask):
+    """The worst leak past the mask; where nothing gets past it, the worst of what the mask opens."""
+    leak = masks.future_leak(layer, x)
+    if leak.i is None or not mask[leak.i, leak.j]:
+        return leak
+    before = layer(x)
+
+    def past_the_mask(changed):  # an output that may see the changed token stays as it was
+        may = mask[:, (changed != x).any(dim=1)].any(dim=1, keepdim=True)  # (n, 1)
+        return torch.where(may, before, layer(changed))
+
+    past = masks.future_leak(past_the_mask, x)
+    return leak if past.i is None else past
+
+
+def _read_off(ask, x, memory):
+    """The weights of an attention that returns its output alone: its output where the values are the identity."""
+    try:
+        return ask(x, memory, torch.eye(len(memory)))[1]
+    except Exception:  # it may want d_v = d_k; then there are no weights to show
+        return None
+
+
+def _array(weights):
+    return None if weights is None else weights.double().numpy()
+
+
+def _answer(attention, returned, n, m, d_v):
+    """(output, weights or None) as float tensors on the CPU."""
+    output, weights = returned if isinstance(returned, (tuple, list)) and len(returned) == 2 else (returned, None)
+    parts = []
+    for part, values, shape in (("output", output, (n, d_v)), ("weights", weights, (n, m))):
+        if values is None and part == "weights":
+            parts.append(None)
+            continue
+        try:
+            values = torch.as_tensor(values).detach().cpu()
+        except (TypeError, ValueError, RuntimeError):
+            kind = type(values).__name__
+            raise _NotAttention(f"returned {kind}: (output, weights) or the output was expected, as tensors") from None
+        if values.shape != shape:
+            raise _NotAttention(f"returned {part} of shape {tuple(values.shape)}: {shape} was expected")
+        parts.append(values if values.dtype.is_floating_point else values.float())
+    return parts
+
+
+def _told(attention, error):
+    """What went wrong, in one line of at most LONGEST_PROBLEM characters."""
+    name = name_of(attention)
+    if isinstance(error, NotImplementedError):
+        told = f"{name} is not written yet"
+    elif isinstance(error, _NotAttention):
+        told = f"{name} {error}"
+    elif isinstance(error, masks.NotFinite):
+        told = f"{name} gives NaN or infinity to a query that has keys: mend that first, then a leak can be measured"
+    elif isinstance(error, masks.NotSteady):
+        told = f"{name} gives two answers to one input: is there dropout in it, or does it remember something?"
+    else:
+        told = f"{name} raised {type(error).__name__}: {' '.join(str(error).split())}"
+    return told if len(told) <= LONGEST_PROBLEM else told[: LONGEST_PROBLEM - 1] + "…"
+
+
+def all_finite(weights):
+    return weights is None or bool(np.isfinite(weights).all())
+
+
+def opened_ahead(cells):
+    cells = f"{cells} cell{'s' if cells > 1 else ''}"
+    return f"The mask opens {cells} above the diagonal: a leak in a causal model, no harm in an encoder."
+
+
+def tell_verdict(measured, mask, queries, name):
+    leak = measured.leak
+    if leak is None:
+        return [
+            "no verdict: the queries and the keys are two sequences",
+            "No key comes after a query, so the question of a leak has no meaning here.",
+        ]
+    ahead = int(np.triu(mask, 1).sum())
+    if leak.i is None:
+        clean = "no leak: no output sees a later token"
+        if not all_finite(measured.weights):
+            clean = f"no leak, but {'NaN' if np.isnan(measured.weights).any() else 'infinity'} among the weights"
+        if ahead:
+            cells = f"{ahead} cell{'s' if ahead > 1 else ''}"
+            return [clean, f"Yet the mask opens {cells} above the diagonal. Does {name} use the mask?"]
+        return [clean, "The mask blocks every cell above the diagonal."]
+    first, later = queries[leak.i], queries[leak.j]
+    moves = "changes" if np.isfinite(leak.amount) else "becomes NaN or infinite"
+    told = f"the output of {first} {moves} when {later} changes"
+    if mask[leak.i, leak.j]:
+        return [f"looks ahead: {told}", opened_ahead(ahead)]
+    return [f"leak: {told}", f"The mask blocks {later} for {first}: it is {name} that lets it through."]
+
+
+def empty_rows(mask, weights, queries):
+    empty = [row for row, may in enumerate(mask) if not may.any()]
+    if not empty:
+        return "Every query may attend to at least one key."
+    told, whose = " and ".join(queries[row] for row in empty), "its weights" if len(empty) == 1 else "their weights"
+    if len(empty) > 2:
+        told = f"{queries[empty[0]]}, {queries[empty[1]]} and {len(empty) - 2} more"
+    told += " may attend to nothing"
+    if weights is None:
+        return told + "."
+    theirs, share = weights[empty], 1 / mask.shape[1]
+    if np.isnan(theirs).all():
+        return f"{told}: {whose} are NaN."
+    if not np.isfinite(theirs).all():
+        return f"{told}: some of {whose} are NaN or infinite."
+    if not theirs.any():
+        return f"{told}: {whose} are 0."
+    if np.allclose(theirs, share, atol=1e-4):
+        return f"{told}: {whose} are {short(share, SINGLE)} each, as a finite fill gives."
+    return f"{told}: {whose} are not 0."
+
+
+def oddities(mask, measured, queries, keys):
+    """What only a wrong attention shows: weight where the mask blocks, sums other than 1, an output of its own."""
+    weights = measured.weights
+    if weights is None:
+        return "" if measured.problem else "No weights were returned to show."
+    told, full = [], mask.any(axis=1)
+    through = int((~mask[full] & (weights[full] != 0)).sum())
+    if through:
+        told.append(f"{through} blocked cell{'s have' if through > 1 else ' has'} a weight.")
+    sums = weights.sum(axis=1)
+    off = [row for row in np.flatnonzero(full) if abs(sums[row] - 1) > 1e-3 or np.isnan(sums[row])]
+    if off:
+        told.append(f"The weights of {queries[off[0]]} sum to {short(sums[off[0]], SINGLE)}, not 1.")
+    if not measured.follows:
+        told.append("The output is not weights · v.")
+    return " ".join(told)
+
+
+def name_of(attention):
+    name = getattr(attention, "__name__", type(attention).__name__)
+    return "your function" if name == "<lambda>" else f"{name[:40]}()"
