@@ -47,7 +47,7 @@ def write_class(folder: Path, count: int) -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     from variants import RIGHT, WRONG
 
-    answers = import_module("test_graded_days")
+    answers = import_module("as_cells")
     styles = {
         grade_id: [*answers.sources(RIGHT, DAY, grade_id), *answers.sources(WRONG, DAY, grade_id)]
         for grade_id in all_exercises(DAY)

@@ -5,14 +5,18 @@ import json
 import sys
 import textwrap
 from collections.abc import Mapping
+from importlib import import_module
 from types import ModuleType
 
 import nbformat
 
 from course_utils.authoring.official import COURSE
 from course_utils.checks.evidence import find_ladder
+from course_utils.checks.exercise import days_with_exercises
 from course_utils.grading.grade import grade_notebook
 
+for day in days_with_exercises():
+    import_module(f"variants.day{day}")  # registers its answers
 AT_HAND = {"math", "np", "torch", "nn", "F"}
 IMPORTS = "import math\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn"
 

@@ -16,8 +16,8 @@ from course_utils import views
 from course_utils.models import induction
 from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz, palette
 from course_utils.views.picture import picture
-from course_utils.views.static_page import static_page
 from course_utils.views.shared.numbers import number
+from course_utils.views.static_page import static_page
 
 WEIGHTS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]
 Q = K = [[1, 0], [0, 1], [1, 1]]
