@@ -1,13 +1,18 @@
 """The `course` command: a thin skin over the rooms of this package, each loaded when its command runs."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from course_utils.errors import CourseError
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits
+
+if TYPE_CHECKING:
+    from course_utils.learner.update import Merged
 
 app = typer.Typer(
     help="Attention, from pencil to kernel: build, check and grade the notebooks of the course.",
@@ -204,7 +209,7 @@ def release(
         print("course: hidden inputs are those of the public course; --secret-file makes others", file=sys.stderr)
 
 
-def _tell_merged(merged) -> None:
+def _tell_merged(merged: Merged) -> None:
     """What became of a file that the learner and the new edition changed."""
     if merged.kept:
         now = "no longer in the course" if merged.gone else "the new edition's"

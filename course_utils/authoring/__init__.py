@@ -3,4 +3,4 @@
 import sys
 
 # jsonschema would compile a grammar of web addresses, 0.7 s in each process that reads notebooks; none is checked here.
-sys.modules.setdefault("rfc3987_syntax", None)
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # None is how an import is ruled out

@@ -11,7 +11,7 @@ that holds `sources/`, so that tests can build in a folder of their own.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -193,7 +193,7 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
     return built
 
 
-def _execute(source: Source, root: Path, progress: Progress):
+def _execute(source: Source, root: Path, progress: Progress) -> nbformat.NotebookNode:
     total = len(source.notebook.cells)
     try:
         return execute(source.notebook, root, lambda index: progress(source.name, index + 1, total))
@@ -225,7 +225,7 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
     return []
 
 
-def _keep_ignored_outputs(notebook, target: Path) -> None:
+def _keep_ignored_outputs(notebook: nbformat.NotebookNode, target: Path) -> None:
     """Take timings and the like from the notebook built before, so that a build of unchanged cells changes nothing.
 
     All of them or none: where one such cell is new, all come from this run, so that a table and its picture agree.
@@ -242,7 +242,7 @@ def _keep_ignored_outputs(notebook, target: Path) -> None:
                 output.execution_count = cell.execution_count
 
 
-def _keep_outputs_alike(notebook, target: Path) -> None:
+def _keep_outputs_alike(notebook: nbformat.NotebookNode, target: Path) -> None:
     """Take from the notebook built before what this machine gives a little differently, as its cells are the same."""
     before, _ = read_notebook(target)
     known = {cell.id: cell for cell in before.cells if cell.cell_type == "code"} if before else {}
@@ -252,13 +252,13 @@ def _keep_outputs_alike(notebook, target: Path) -> None:
             cell.outputs = old.outputs
 
 
-def _ignored(notebook) -> Iterator[nbformat.NotebookNode]:
+def _ignored(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     for cell in notebook.cells:
         if cell.cell_type == "code" and IGNORED in cell.metadata.get("tags", []):
             yield cell
 
 
-def _outputs_sha256(notebook) -> str:
+def _outputs_sha256(notebook: nbformat.NotebookNode) -> str:
     outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
     return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()
 
@@ -279,7 +279,9 @@ def _exercise_disagreements(solution: Path, exercise: Path, root: Path, used: bo
     return [f"{name}: {difference} as cut from {solution.relative_to(root).as_posix()}; run `course build`"]
 
 
-def _first_difference(expected, given, parts=PARTS) -> str:
+def _first_difference(
+    expected: Sequence[nbformat.NotebookNode], given: Sequence[nbformat.NotebookNode], parts: Iterable[str] = PARTS
+) -> str:
     """The first cell that differs, as the start of a sentence, or an empty string."""
     if len(expected) != len(given):
         return f"{len(given)} cells and not {len(expected)}"

@@ -81,13 +81,14 @@ def _exercises(text: str) -> str:
     headings = list(_UNDER_HEADING.finditer(text))
     if not headings:
         return text
-    points, ends = [], [found.start() for found in headings[1:]] + [len(text)]
+    points: list[int] = []
+    ends = [found.start() for found in headings[1:]] + [len(text)]
     for found, end in zip(headings, ends, strict=True):
         of_check = _POINTS.search(text, found.end(), end)
         points.append(int(of_check[1]) if of_check else 0)
-    for found, number in reversed(list(zip(headings, points, strict=True))):
-        if number:
-            text = text[: found.start()] + _count(number, "point") + found[1] + text[found.end() :]
+    for found, of_one in reversed(list(zip(headings, points, strict=True))):
+        if of_one:
+            text = text[: found.start()] + _count(of_one, "point") + found[1] + text[found.end() :]
     minutes = sum(int(found[2]) for found in headings)
     number = WORDS[len(points)] if len(points) < len(WORDS) else str(len(points))
     about = f"about {spell_minutes(minutes)}"

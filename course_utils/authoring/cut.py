@@ -6,8 +6,10 @@ one between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` in a check cell 
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from nbformat import NotebookNode
 
 from course_utils.checks.evidence import UNWRITTEN
 from course_utils.errors import RegionError
@@ -20,7 +22,7 @@ _NEARLY = re.compile(r"^\s*#+\s*(BEGIN|END)\s+(SOLUTION|HIDDEN\s+TEST)S?\b", re.
 _PRIVATE_MIME = "application/vnd.course."
 
 
-def release_exercise(solution):
+def release_exercise(solution: NotebookNode) -> NotebookNode:
     """The student's edition of a solution notebook: a new notebook, nothing executed, the argument left as it is.
 
     Solution regions become stubs and hidden tests go. Answer cells lose their outputs; other cells keep the visible
@@ -39,7 +41,7 @@ def release_exercise(solution):
     return exercise
 
 
-def stub_source(cell) -> str:
+def stub_source(cell: NotebookNode) -> str:
     """The source of a cell as a student sees it.
 
     A solution region becomes `raise NotImplementedError` at the region's indentation, or nothing where the cell's
@@ -53,17 +55,17 @@ def stub_source(cell) -> str:
     return "\n".join(lines).rstrip("\n")
 
 
-def is_answer(cell) -> bool:
+def is_answer(cell: NotebookNode) -> bool:
     """Whether a student writes in this cell."""
     return bool(cell.metadata.get("nbgrader", {}).get("solution"))
 
 
-def is_check(cell) -> bool:
+def is_check(cell: NotebookNode) -> bool:
     """Whether this cell earns points."""
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
 
 
-def is_given(cell) -> bool:
+def is_given(cell: NotebookNode) -> bool:
     """Whether the code above this cell's region is what a student starts from."""
     return cell.metadata.get("course", {}).get("stub") == "given"
 
@@ -113,7 +115,7 @@ class Leak:
     in_output: bool
 
 
-def find_leaks(solution) -> list[Leak]:
+def find_leaks(solution: NotebookNode) -> list[Leak]:
     """The lines of solution regions that can be read in the student's edition, spaces and comments aside.
 
     Left out are lines too common to give anything away (see `_tells`), lines that the same cell gives anyway, and the
@@ -135,7 +137,7 @@ def find_leaks(solution) -> list[Leak]:
     return leaks
 
 
-def telling_lines(solution) -> Iterator[tuple[int, int, str]]:
+def telling_lines(solution: NotebookNode) -> Iterator[tuple[int, int, str]]:
     """The lines of solution regions that say something about the answer and that their own cell does not give anyway:
     the index of the cell, that of the line in it, and the line without its comment."""
     for index, cell in enumerate(solution.cells):
@@ -162,7 +164,7 @@ def squeeze(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
-def _text_of(cell) -> str:
+def _text_of(cell: NotebookNode) -> str:
     """All text in a cell's outputs."""
     parts = []
     for output in cell.get("outputs", []):
@@ -173,7 +175,7 @@ def _text_of(cell) -> str:
     return "\n".join(parts)
 
 
-def _announce(output) -> None:
+def _announce(output: NotebookNode) -> None:
     """Say above the stored result of a check that it is not the student's own."""
     if "text/plain" in output.get("data", {}):
         output.data["text/plain"] = _to_come(output.data["text/plain"])
@@ -186,7 +188,7 @@ def _to_come(text: str) -> str:
     return "\n".join([TO_COME, *rungs]) if rungs else f"{EXPECTED}\n{text}"
 
 
-def _visible(outputs) -> list:
+def _visible(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     """Outputs without those that are marked hidden, and without the grader's own mime types."""
     kept = []
     for output in outputs:

@@ -47,7 +47,7 @@ LEFT_OUT = ("checks/answers", "authoring", "sandbox", "grading", "learner", "cli
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
 TARGETS = ("help", "lab", "clean", "again")
 EXTRAS_LEFT_OUT = ("dev", "cluster")
-TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.pytest")
+TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
 NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
 HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"
 MARKS = ("### BEGIN SOLUTION", "### END SOLUTION", "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
@@ -166,7 +166,7 @@ def _copy_library(source: Path, target: Path, last: int) -> None:
     later = [p for p in (source / "checks" / "inputs").glob("day*.py") if int(p.stem.removeprefix("day")) > last]
     left_out |= {path.resolve() for path in later}
 
-    def ignore(folder, names):
+    def ignore(folder: str, names: list[str]) -> list[str]:
         return [n for n in names if n == "__pycache__" or n[0] == "." or Path(folder, n).resolve() in left_out]
 
     shutil.copytree(source, target, ignore=ignore)
@@ -212,7 +212,7 @@ def _row(day: int, lesson: Path, exercise: Path) -> str:
     return f"| {day} | [{title}](notebooks/{lesson.name}) | [exercises](exercises/{exercise.name}) |"
 
 
-def _for_a_class(exercise):
+def _for_a_class(exercise: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """An exercise whose text speaks of handing in, where the course's own speaks of `make grade` and of solutions."""
     for cell in exercise.cells:
         if cell.cell_type == "markdown":
@@ -221,12 +221,12 @@ def _for_a_class(exercise):
     return exercise
 
 
-def _without_dead_links(notebook, here: set[str]):
+def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbformat.NotebookNode:
     """A notebook that names no source, and with links only to notebooks of this edition; others keep their words."""
     for paired in ("jupytext", "course"):
         notebook.metadata.pop(paired, None)
 
-    def link(found):
+    def link(found: re.Match[str]) -> str:
         name = found[2] if "/" in found[2] else f"notebooks/{found[2]}"
         return found[0] if name in here else found[1]
 
@@ -236,6 +236,6 @@ def _without_dead_links(notebook, here: set[str]):
     return notebook
 
 
-def _write(notebook, path: Path) -> None:
+def _write(notebook: nbformat.NotebookNode, path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(build.dump(notebook), encoding="utf-8", newline="\n")

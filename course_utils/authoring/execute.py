@@ -5,11 +5,12 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
 
 from course_utils.course import ROOT
 from course_utils.errors import CellFailed
@@ -21,7 +22,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _OWN_LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
 
 
-def execute(notebook, root: Path, on_cell: Callable[[int], None] = lambda index: None):
+def execute(notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] = lambda index: None) -> NotebookNode:
     """A copy of the notebook with outputs, cleaned. `on_cell` hears the index of each cell as it starts.
 
     The kernel is this environment's Python with one thread a library, a fixed hash seed, no user profile, and an empty
@@ -30,7 +31,7 @@ def execute(notebook, root: Path, on_cell: Callable[[int], None] = lambda index:
     executed = copy.deepcopy(notebook)
     current = [0]
 
-    def starts(cell, cell_index):
+    def starts(cell: NotebookNode, cell_index: int) -> None:
         current[0] = cell_index
         on_cell(cell_index)
 
@@ -62,7 +63,7 @@ def execute(notebook, root: Path, on_cell: Callable[[int], None] = lambda index:
     return executed
 
 
-def clean(notebook, root: Path) -> None:
+def clean(notebook: NotebookNode, root: Path) -> None:
     """Drop, in place, what differs from run to run: times, counts of other kernels, widget ids, paths in tracebacks.
 
     Without its widget-view entry a widget's output shows the PNG beside it until the cell is run.
@@ -77,7 +78,7 @@ def clean(notebook, root: Path) -> None:
         cell.outputs = [kept for output in cell.outputs if (kept := _clean_output(output, count, root))]
 
 
-def _clean_output(output, count: int, root: Path):
+def _clean_output(output: NotebookNode, count: int, root: Path) -> NotebookNode | None:
     output.pop("transient", None)
     if output.output_type in ("display_data", "execute_result"):
         output.data.pop(_WIDGET_VIEW, None)
@@ -99,7 +100,7 @@ def _without_paths(traceback: str, root: Path) -> str:
     return traceback
 
 
-def _verify_checks(notebook) -> None:
+def _verify_checks(notebook: NotebookNode) -> None:
     """No check fails on the reference answers; the tag raises-exception lets execution go on past it."""
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code" or not cell.metadata.get("nbgrader", {}).get("grade"):
@@ -112,7 +113,7 @@ def _verify_checks(notebook) -> None:
                 )
 
 
-def _verify_repeatable(notebook, root: Path) -> None:
+def _verify_repeatable(notebook: NotebookNode, root: Path) -> None:
     """No output holds an address or a path of this machine."""
     places = [spelling for folder in (root, ROOT, Path(tempfile.gettempdir()), Path.home(), Path(sys.prefix))
               for spelling in _spellings(folder) if len(spelling) > 1]  # fmt: skip
@@ -129,7 +130,7 @@ def _verify_repeatable(notebook, root: Path) -> None:
             raise CellFailed(index, 0, what, "print something else, or tag the cell nbval-ignore-output")
 
 
-def _text_of(outputs) -> str:
+def _text_of(outputs: Iterable[NotebookNode]) -> str:
     parts = []
     for output in outputs:
         parts += [output.get("text", ""), output.get("evalue", ""), *output.get("traceback", [])]

@@ -8,8 +8,10 @@ before. What it shows counts when it holds a number or a picture.
 import ast
 import dis
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType
+
+from nbformat import NotebookNode
 
 from course_utils.authoring.sources import Source
 
@@ -20,7 +22,7 @@ _TIMING_MAGIC = re.compile(r"^\s*%%?time(it)?\b", re.MULTILINE)
 _GROWS = {"append", "extend", "insert", "add", "update"}  # methods that put something into what they are called on
 
 
-def verify_measured(source: Source, notebook) -> None:
+def verify_measured(source: Source, notebook: NotebookNode) -> None:
     """Raise SourceError for a cell whose stored output shows a measurement and is compared by nbval.
 
     notebook: the executed one, with the cells of `source`.
@@ -33,7 +35,7 @@ def verify_measured(source: Source, notebook) -> None:
             raise source.error(index, line, what, f"tag the cell {IGNORED}, or show what was recorded")
 
 
-def _measuring(notebook) -> Iterator[tuple[int, int]]:
+def _measuring(notebook: NotebookNode) -> Iterator[tuple[int, int]]:
     """The cells that use a measurement: their index, and the line in the cell, from 0, that does so first."""
     measured: set[str] = set()
     for index, cell in enumerate(notebook.cells):
@@ -105,7 +107,7 @@ def _filled(statement: ast.stmt) -> Iterator[str]:
             yield owner.id
 
 
-def _shown(outputs) -> str:
+def _shown(outputs: Iterable[NotebookNode]) -> str:
     """What the outputs show that could be a measurement, in a word; nothing if there is neither number nor picture."""
     for output in outputs:
         data = output.get("data", {})

@@ -17,6 +17,6 @@ def read_notebook(path: Path) -> tuple[nbformat.NotebookNode | None, str]:
         return None, "not a notebook"
 
 
-def dump(notebook) -> str:
+def dump(notebook: nbformat.NotebookNode) -> str:
     """The text of a notebook's file: keys sorted, indent 1, a newline at the end."""
     return nbformat.writes(notebook) + "\n"

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+import nbformat
+
 from course_utils.authoring import build
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.execute import execute
@@ -165,7 +167,9 @@ def _verify_no_trace(student: Path, course: Official, secret: bytes | None, seed
     return traces.shared
 
 
-def _write_bundle(folder: Path, days: list[int], seeds: Mapping, course: Official, progress) -> None:
+def _write_bundle(
+    folder: Path, days: list[int], seeds: Mapping, course: Official, progress: Callable[[str], None]
+) -> None:
     (folder / "solutions").mkdir(parents=True)
     for day in days:
         path = course.path(day)
@@ -183,7 +187,9 @@ def _write_bundle(folder: Path, days: list[int], seeds: Mapping, course: Officia
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def rebuild_hidden_outputs(solution, day: int, seeds: Mapping[str, str], root: Path):
+def rebuild_hidden_outputs(
+    solution: nbformat.NotebookNode, day: int, seeds: Mapping[str, str], root: Path
+) -> nbformat.NotebookNode:
     """A copy of a solution notebook with the results on the hidden inputs of these seeds, from an execution.
 
     All else stays as it is. Raises CourseError when an answer of the course's own fails on them.
@@ -202,7 +208,7 @@ def rebuild_hidden_outputs(solution, day: int, seeds: Mapping[str, str], root: P
     return rebuilt
 
 
-def hidden_outputs(cell) -> list:
+def hidden_outputs(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     """The outputs of a cell that hold evidence on hidden inputs."""
     return [out for out in cell.get("outputs", []) if out.get("data", {}).get(MIME, {}).get("hidden")]
 

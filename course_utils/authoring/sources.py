@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jupytext
 import nbformat
@@ -93,7 +94,7 @@ def canonical(text: str) -> str:
     return jupytext.writes(notebook, fmt="md:myst")
 
 
-def verify_no_leak(source: Source, solution) -> None:
+def verify_no_leak(source: Source, solution: nbformat.NotebookNode) -> None:
     """Raise SourceError when a line of an answer can be read in the student's edition of `solution`."""
     for leak in find_leaks(solution):
         place = (
@@ -118,7 +119,7 @@ def _read_text(path: Path, name: str) -> str:
         raise CourseError(f"{name}: is not UTF-8 text; save it as UTF-8") from None
 
 
-def _parse(text: str, name: str):
+def _parse(text: str, name: str) -> tuple[nbformat.NotebookNode, list[int]]:
     """The cells of a source and the line, from 1, where the text of each begins."""
     try:
         notebook = myst_to_notebook(text, add_source_map=True)
@@ -136,12 +137,13 @@ def _parse(text: str, name: str):
     return notebook, lines
 
 
-def _first_line(cell, start: int, text_lines: list[str]) -> int:
+def _first_line(cell: nbformat.NotebookNode, start: int, text_lines: list[str]) -> int:
     if cell.cell_type != "code":
         while start < len(text_lines) and not text_lines[start].strip():
             start += 1
         return start + 1
-    fence = re.match(r"`+|~+", text_lines[start - 1].lstrip())[0]
+    line = text_lines[start - 1].lstrip()
+    fence = line[: len(line) - len(line.lstrip("`"))] or line[: len(line) - len(line.lstrip("~"))]
     close = next((n for n in range(start, len(text_lines)) if text_lines[n].strip() == fence), len(text_lines))
     return close - len(cell.source.split("\n")) + 1
 
@@ -184,7 +186,7 @@ def _verify_cells(source: Source) -> None:
         _verify_regions(source, index, cell, [region.kind for region in regions])
 
 
-def _verify_grading(source: Source, index: int, grading) -> None:
+def _verify_grading(source: Source, index: int, grading: Any) -> None:
     if not isinstance(grading, dict):
         raise source.error(index, 0, f"nbgrader is {grading!r}", "write its keys, as in CONTRIBUTING.md")
     for key, kind in _NBGRADER.items():
@@ -207,11 +209,11 @@ def _verify_grading(source: Source, index: int, grading) -> None:
         raise source.error(index, 0, f"nbgrader.locked of {name} does not fit", f"write locked: {wanted}")
 
 
-def _is_points(points) -> bool:
+def _is_points(points: Any) -> bool:
     return isinstance(points, int | float) and not isinstance(points, bool) and points > 0
 
 
-def _verify_regions(source: Source, index: int, cell, kinds: list[str]) -> None:
+def _verify_regions(source: Source, index: int, cell: nbformat.NotebookNode, kinds: list[str]) -> None:
     if is_answer(cell) and SOLUTION not in kinds:
         raise source.error(
             index, 0, "this answer has no region to cut out", "put it between ### BEGIN and END SOLUTION"
@@ -264,7 +266,7 @@ def _verify_exercises(source: Source) -> None:
     verify_no_leak(source, source.notebook)
 
 
-def _name_cells(notebook) -> None:
+def _name_cells(notebook: nbformat.NotebookNode) -> None:
     """Ids that stay the same when cells are added elsewhere: the grade_id, or kind and a hash of the text."""
     taken: Counter[str] = Counter(cell.metadata.get("nbgrader", {}).get("grade_id", "") for cell in notebook.cells)
     for cell in notebook.cells:

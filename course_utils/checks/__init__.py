@@ -8,7 +8,7 @@ learner's own notebook and with the grader.
 """
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     if name in {"checks_for", "NotYet"}:
         from . import interactive
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -63,19 +64,31 @@ def _as_bfloat16(x: np.ndarray) -> np.ndarray:
 def _copied(pairs: Sequence[Pair]) -> Relation | None:
     """An argument, or another part of the result, in its place."""
     for i in range(max((len(pair.rung.args) for pair in pairs), default=0)):
-        if _all_same(pairs, lambda pair, i=i: argument(pair.rung, i)) and telling(pairs):
+        if _all_same(pairs, partial(_argument, i=i)) and telling(pairs):
             called = pairs[0].rung.called[i]
             return Relation(f"{called} as it came", f"This is {called}, as it was passed in.")
     for name in pairs[0].others:
-        if _all_same(pairs, lambda pair, name=name: pair.others.get(name)) and telling(pairs):
+        if _all_same(pairs, partial(_other, name=name)) and telling(pairs):
             return Relation(f"{name} in its place", f"What stands here is {name}. Mind the order of what you return.")
     return None
+
+
+def _argument(pair: Pair, i: int) -> np.ndarray | None:
+    return argument(pair.rung, i)
+
+
+def _other(pair: Pair, name: str) -> np.ndarray | None:
+    return pair.others.get(name)
+
+
+def _through(pair: Pair, function: Callable[[np.ndarray], np.ndarray | None]) -> np.ndarray | None:
+    return function(pair.right)
 
 
 def _monotone(pairs: Sequence[Pair]) -> Relation | None:
     """The right numbers, sent through a function."""
     for name, function, message in FUNCTIONS:
-        if _all_same(pairs, lambda pair, f=function: f(pair.right)) and telling(pairs):
+        if _all_same(pairs, partial(_through, function=function)) and telling(pairs):
             return Relation(name, message)
     return None
 
@@ -111,7 +124,7 @@ FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
 def _arranged(pairs: Sequence[Pair]) -> Relation | None:
     """The right numbers at other places, or in another shape."""
     for name, made, message in ARRANGEMENTS:
-        if _all_same(pairs, lambda pair, f=made: _tried(f, pair)) and telling(pairs):
+        if _all_same(pairs, partial(_tried, made)) and telling(pairs):
             return Relation(name, message)
     return None
 
@@ -232,8 +245,8 @@ def _sorted_as(pair: Pair) -> np.ndarray | None:
 
 def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     """All numbers too large by one factor: a constant, or made of sizes and whole arguments."""
-    factors = [_ratio(pair) for pair in pairs]
-    if any(factor is None for factor in factors) or not (telling(pairs) or len(pairs) > 1):
+    factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
+    if len(factors) < len(pairs) or not (telling(pairs) or len(pairs) > 1):
         return None
     if made := expression(pairs, factors):
         return Relation(f"times {made}", f"Every number is {made} times the right one.")
@@ -255,8 +268,8 @@ def _ratio(pair: Pair) -> float | None:
 
 def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
     """All numbers too large or too small by one term."""
-    terms = [_difference(pair) for pair in pairs]
-    if any(term is None for term in terms) or len(pairs) < 2:
+    terms = [term for pair in pairs if (term := _difference(pair)) is not None]
+    if len(terms) < len(pairs) or len(pairs) < 2:
         return None
     how, sign = ("too large", 1) if terms[0] > 0 else ("too small", -1)
     made = expression(pairs, [sign * term for term in terms])

@@ -150,7 +150,10 @@ def complete(source: str, cells: Sequence[str], known: Collection[str] = ()) -> 
         return Found(source)
     own = {name for statement in statements(source) for name in statement.binds}
     brought: list[tuple[tuple[int, int], str]] = []
-    have, taken, missing, bound = own | set(known) | NAMES_OF_PYTHON, set(), set(), set()
+    have = own | set(known) | NAMES_OF_PYTHON
+    taken: set[tuple[int, int]] = set()
+    missing: set[str] = set()
+    bound: set[str] = set()
     unread = sorted(used_names(source) - have)
     while unread:
         name = unread.pop(0)
@@ -200,7 +203,7 @@ def _bound_at(source: str) -> dict[str, list[int]]:
 
 
 def _graded_module(source: str) -> bool:
-    module = ast.parse(source).body[0].module or ""
+    module = next(node.module or "" for node in ast.parse(source).body if isinstance(node, ast.ImportFrom))
     return not modules_not_graded(f"import {module}")
 
 

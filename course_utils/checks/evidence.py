@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -175,7 +175,8 @@ def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "")
     drawn_from = [day, zlib.crc32(grade_id.encode()), int(hidden)]
     if hidden and seed:
         drawn_from.append(int(f"1{seed}", 16))  # one that ends in 0 is the one without it
-    return find_ladder(day, grade_id).rungs(np.random.default_rng(drawn_from))
+    make = find_ladder(day, grade_id).rungs
+    return make(np.random.default_rng(drawn_from)) if make else []
 
 
 def as_numbers(value: Any) -> dict:
@@ -223,7 +224,7 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
     for args in (few, many):
         count = 0
 
-        def trace(frame, event, arg):
+        def trace(frame: FrameType, event: str, arg: Any) -> Any:
             nonlocal count
             frame.f_trace_opcodes = True
             count += event == "opcode"

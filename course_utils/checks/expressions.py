@@ -12,7 +12,7 @@ import numpy as np
 from .relation import Pair, argument
 
 POWERS = (1, -1, 0.5, -0.5, 2, -2)
-SUPERSCRIPTS = {1: "", 2: "²"}
+SUPERSCRIPTS: dict[float, str] = {1: "", 2: "²"}
 
 
 def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
@@ -72,9 +72,10 @@ def _number(x: float) -> str:
 
 def quantities_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
     """What a factor may be made of, by name, a value each pair: whole arguments and lengths of axes of arguments."""
-    if all(pair.rung.quantities is not None for pair in pairs):
-        names = [name for name in pairs[0].rung.quantities if all(name in pair.rung.quantities for pair in pairs)]
-        made = {name: [float(pair.rung.quantities[name]) for pair in pairs] for name in names}
+    own = [pair.rung.quantities for pair in pairs if pair.rung.quantities is not None]
+    if len(own) == len(pairs):
+        names = [name for name in own[0] if all(name in each for each in own)]
+        made = {name: [float(each[name]) for each in own] for name in names}
         return {name: values for name, values in made.items() if len(set(values)) > 1 and min(values) > 0}
     found: dict[str, list[float]] = {}
     for i in range(min(len(pair.rung.args) for pair in pairs)):
@@ -82,8 +83,8 @@ def quantities_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
         if all(isinstance(arg, (int, float)) and not isinstance(arg, bool) and arg > 0 for arg in args):
             found[called] = [float(arg) for arg in args]
             continue
-        arrays = [argument(pair.rung, i) for pair in pairs]
-        if any(array is None for array in arrays):
+        arrays = [array for pair in pairs if (array := argument(pair.rung, i)) is not None]
+        if len(arrays) < len(pairs):
             continue
         for axis in (-1, -2, -3, -4):
             if all(array.ndim >= -axis and array.shape[axis] for array in arrays):

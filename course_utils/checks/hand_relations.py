@@ -8,6 +8,7 @@ import numpy as np
 
 from .relation import Relation
 
+Test = Callable[[np.ndarray, np.ndarray], bool | np.bool]  # of an entry and the right one
 PENCIL = 5.5e-3  # how near numbers worked to two decimals come
 NEARLY = 0.0115
 
@@ -15,17 +16,17 @@ NEARLY = 0.0115
 def relate_by_hand(
     names: Sequence[str],
     given: Sequence[np.ndarray | None],
-    right: Sequence[np.ndarray],
+    right: Sequence[np.ndarray | None],
     held: Sequence[bool],
 ) -> Relation | None:
     """What can be said of the entries that are not right; None where there is nothing. given: None for an empty one."""
     found = []
     for i, name in enumerate(names):
-        mine = given[i]
-        if held[i] or mine is None:
+        mine, wanted = given[i], right[i]
+        if held[i] or mine is None or wanted is None:
             continue
-        others = {other: right[j] for j, other in enumerate(names) if j != i}
-        if fact := _of_entry(mine, right[i], others):
+        others = {other: array for j, other in enumerate(names) if j != i and (array := right[j]) is not None}
+        if fact := _of_entry(mine, wanted, others):
             found.append((name, *fact))
     if not found:
         return None
@@ -68,7 +69,7 @@ def _near(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.allclose(a, b, rtol=0, atol=PENCIL))
 
 
-def _several(test: Callable[[np.ndarray, np.ndarray], bool]) -> Callable[[np.ndarray, np.ndarray], bool]:
+def _several(test: Test) -> Test:
     return lambda mine, right: right.ndim > 0 and right.size > 1 and bool(test(mine, right))
 
 
@@ -90,7 +91,7 @@ def _is_plain(factor: float) -> bool:
     return larger > 1.2 and abs(larger - round(larger)) < 0.006 * larger
 
 
-FACTS: tuple[tuple[str, str, Callable[[np.ndarray, np.ndarray], bool]], ...] = (
+FACTS: tuple[tuple[str, str, Test], ...] = (
     ("opposite sign", "has the wrong sign.", lambda a, b: b.any() and _near(a, -b)),
     ("in percent", "is in percent.", lambda a, b: np.allclose(a, 100 * b, rtol=6e-3, atol=0.6) and b.any()),
     (

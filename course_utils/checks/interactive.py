@@ -24,7 +24,7 @@ SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run
 class NotYet(Exception):
     """An exercise that does not pass yet. Jupyter shows its message alone, without a traceback."""
 
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
 
 

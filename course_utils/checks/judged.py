@@ -161,7 +161,8 @@ class JudgedExercise:
         tolerances = [self.tolerance(rungs[i]) for i in speaks]
         if by_hand:
             tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
-        given, right, held = ([each[i] for i in speaks] for each in (outcomes, expected["outcomes"], held))
+        given, right = ([each[i] for i in speaks] for each in (outcomes, expected["outcomes"]))
+        held = [held[i] for i in speaks]
         for mistake, known in self.mistakes():
             if patterns.get(mistake.name, own) != own:
                 continue

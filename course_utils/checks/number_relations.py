@@ -66,8 +66,8 @@ def of_a_share(pairs: Sequence[Pair]) -> Relation | None:
 
 def along_a_diagonal(pairs: Sequence[Pair]) -> Relation | None:
     """Single numbers that are the mean or a sum of entries of a square array, on a line parallel to its diagonal."""
-    found = [_square_and_size(pair.rung) for pair in pairs]
-    if len(pairs) < 3 or any(each is None for each in found) or any(pair.given.ndim for pair in pairs):
+    found = [each for pair in pairs if (each := _square_and_size(pair.rung)) is not None]
+    if len(pairs) < 3 or len(found) < len(pairs) or any(pair.given.ndim for pair in pairs):
         return None
     name, size_name = found[0][2:]
     sizes, wanted = [size for _, size, *_ in found], [float(pair.given) for pair in pairs]
@@ -121,8 +121,8 @@ def _shift(times: int, more: int, name: str) -> str:
 
 def _square_and_size(step: Step) -> tuple[np.ndarray, int, str, str] | None:
     """A square array and a whole number among the arguments, and what they are called."""
-    arrays = [(argument(step, i), step.called[i]) for i in range(len(step.args))]
-    squares = [each for each in arrays if each[0] is not None and each[0].ndim == 2 and len(set(each[0].shape)) == 1]
+    arrays = [(array, step.called[i]) for i in range(len(step.args)) if (array := argument(step, i)) is not None]
+    squares = [each for each in arrays if each[0].ndim == 2 and len(set(each[0].shape)) == 1]
     sizes = [(arg, step.called[i]) for i, arg in enumerate(step.args) if type(arg) is int]
     return (squares[0][0], sizes[0][0], squares[0][1], sizes[0][1]) if len(squares) == len(sizes) == 1 else None
 
@@ -141,7 +141,7 @@ def _of_one(terms: Sequence[Term], values: np.ndarray, off: np.ndarray, scale: n
     surest = (np.abs(off) / scale).argmax()  # given numbers have eight digits
     factors = off[surest] / values[:, surest]
     fits = (np.abs(factors[:, None] * values - off) <= EXACT * scale).all(axis=1) & (np.abs(factors) > 1e-9)
-    for k in np.flatnonzero(fits):
+    for k in np.flatnonzero(fits).tolist():
         if is_plain(float(factors[k])):
             return [(float(factors[k]), terms[k])]
     return []

@@ -34,7 +34,7 @@ class Patience(AbstractContextManager):
     work elsewhere.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seconds, self.printed, self.said = SECONDS, 0, ""
         self.timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
@@ -91,7 +91,7 @@ class _Counted:
         return getattr(self._stream, name)
 
 
-def _stop(frame: FrameType, event: str, arg: Any):
+def _stop(frame: FrameType, event: str, arg: Any) -> Any:
     """Traces an answer that was stopped: the next line that it runs is its last."""
     if event == "line" and _of_the_answer(frame):
         raise TookTooLong

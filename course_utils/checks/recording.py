@@ -277,7 +277,8 @@ def _modes() -> tuple[type, type]:
 
         def __init__(self, recording: Recording):
             super().__init__()
-            self.recording, self.heard, self.harmless = recording, 0, set()
+            self.recording, self.heard = recording, 0
+            self.harmless: set[Any] = set()
 
         def hear(self, function: Any, name: str) -> None:
             if name := self.recording.telling(name):
@@ -286,7 +287,7 @@ def _modes() -> tuple[type, type]:
                 self.harmless.add(function)
 
     class Functions(Listening, TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             self.heard += 1
             if function not in self.harmless:
                 self.hear(function, getattr(function, "__name__", ""))
@@ -298,10 +299,10 @@ def _modes() -> tuple[type, type]:
             self.gradients = "backward" in recording.parts
 
         @classmethod
-        def _should_skip_dynamo(cls):
+        def _should_skip_dynamo(cls) -> bool:
             return False  # else PyTorch loads its compiler first, which takes seconds
 
-        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             self.heard += 1
             if operation._op not in self.harmless:  # the operation itself has a hash in Python
                 self.hear(operation._op, operation.name().replace("::", "."))

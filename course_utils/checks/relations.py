@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def relate(
     rungs: Sequence[Rung],
     given: Sequence[Mapping],
     right: Sequence[Mapping],
-    wrong: Sequence[Container[str]],
+    wrong: Sequence[Collection[str]],
     parameters: Sequence[str] = (),
     scaled: Callable[[float], Callable] | None = None,
     *,
@@ -46,16 +47,16 @@ def relate(
     """
     held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
-    rungs = [_named(ladder, rung, wanted, parameters) for rung, wanted in zip(rungs, right, strict=True)]
-    raised = _raised(rungs, given, failing, hidden)
+    steps = [_named(ladder, rung, wanted, parameters) for rung, wanted in zip(rungs, right, strict=True)]
+    raised = _raised(steps, given, failing, hidden)
     if found := _unreadable(given, failing):
         return found
     if any(str(given[i].get("error", "")).startswith(SLIPS_OF_THE_PEN) for i in failing):
         return raised
-    parts = _wrong_pairs(ladder, rungs, given, right, wrong)
-    alone = len(failing) == 1 and _only_some_rungs(rungs, held)
+    parts = _wrong_pairs(ladder, steps, given, right, wrong)
+    alone = len(failing) == 1 and _only_some_rungs(steps, held)
     with np.errstate(all="ignore"):
-        if found := _in_float32(rungs, parts, failing):
+        if found := _in_float32(steps, parts, failing):
             return found
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
             pairs = parts[part]
@@ -66,12 +67,12 @@ def relate(
             return _said_where(found, held)
     return (
         _of_errors(parts)
-        or _both(_only_some_parts(ladder, rungs, given, wrong, failing), _by_condition(ladder, rungs, held))
+        or _both(_only_some_parts(ladder, steps, given, wrong, failing), _by_condition(ladder, steps, held))
         or raised
-        or _only_some_rungs(rungs, held)
-        or _from_a_rung_on(rungs, held)
+        or _only_some_rungs(steps, held)
+        or _from_a_rung_on(steps, held)
         or _not_finite(given, failing)
-        or _right_only_on(rungs, held)
+        or _right_only_on(steps, held)
     )
 
 
@@ -81,7 +82,13 @@ def _both(one: Relation | None, other: Relation | None) -> Relation | None:
     return one or other
 
 
-def _wrong_pairs(ladder, rungs, given, right, wrong) -> dict[str, list[Pair]]:
+def _wrong_pairs(
+    ladder: Ladder,
+    rungs: Sequence[Step],
+    given: Sequence[Mapping],
+    right: Sequence[Mapping],
+    wrong: Sequence[Collection[str]],
+) -> dict[str, list[Pair]]:
     """The pairs of arrays that differ, by part, and by function where the answer has several.
 
     Measured rungs and what has no finite numbers are left out.
@@ -97,14 +104,15 @@ def _wrong_pairs(ladder, rungs, given, right, wrong) -> dict[str, list[Pair]]:
         mine = {name: as_array(value) for name, value in given[i]["values"].items()}
         wanted = {name: as_array(value) for name, value in right[i]["values"].items()}
         for part, array in wanted.items():
+            own = mine.get(part)
             other = len(ladder.returns) > 1 and part not in ladder.returns  # measured, not returned
-            if part not in wrong[i] or mine.get(part) is None or other:
+            if part not in wrong[i] or own is None or array is None or other:
                 continue
-            if np.isfinite(array).all() and np.isfinite(mine[part]).any():
-                returned = [name for name in wanted if name != part and {name, part} <= {*ladder.returns}]
-                others = {name: wanted[name] for name in returned}
+            if np.isfinite(array).all() and np.isfinite(own).any():
+                returned = {name for name in wanted if name != part and {name, part} <= {*ladder.returns}}
+                others = {name: each for name, each in wanted.items() if name in returned and each is not None}
                 kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
-                found.setdefault(kind, []).append(Pair(rungs[i], mine[part], array, others, "mask" in part))
+                found.setdefault(kind, []).append(Pair(rungs[i], own, array, others, "mask" in part))
     return found
 
 
@@ -128,7 +136,7 @@ def _kind_of(part: str) -> str:
     return re.sub(r"\[?\b\d+\b\]?", "…", part)
 
 
-def as_array(value: Mapping | None) -> np.ndarray | None:
+def as_array(value: Any) -> np.ndarray | None:
     """A part of an outcome as an array; None for what is none."""
     try:
         return np.array([float(x) for x in value["numbers"]]).reshape(value["shape"])
@@ -297,18 +305,24 @@ def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
     return 2.0**best if abs(best) > 1e-3 and off(best) <= near else None
 
 
-def _only_some_parts(ladder, rungs, given, wrong, failing) -> Relation | None:
+def _only_some_parts(
+    ladder: Ladder,
+    rungs: Sequence[Step],
+    given: Sequence[Mapping],
+    wrong: Sequence[Iterable[str]],
+    failing: Sequence[int],
+) -> Relation | None:
     """Of several parts some are right on every rung."""
     if len(ladder.returns) < 2 or any("error" in given[i] for i in failing):
         return None
     usual = next(rung.measure for rung in rungs)  # others merge twice, or take the result further
     single = [i for i in failing if rungs[i].measure == usual]
     seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in single]
-    parts = set().union(*seen)
-    wrong, fine = ([name for name in ladder.returns if (name in parts) is told] for told in (True, False))
-    if not wrong or not fine:
+    parts = {part for each in seen for part in each}
+    slipped, fine = ([name for name in ladder.returns if (name in parts) is told] for told in (True, False))
+    if not slipped or not fine:
         return None
-    names, others = " and ".join(wrong), " and ".join(fine)
+    names, others = " and ".join(slipped), " and ".join(fine)
     return Relation(f"{names} wrong, {others} right", f"Right: {others}. The slip is in {names}.")
 
 

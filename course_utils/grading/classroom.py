@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +20,8 @@ from course_utils.grading.reports.feedback import write_feedback
 from course_utils.grading.results import Graded
 from course_utils.grading.workers import Job, Kernels, Watcher, as_unreadable, grade_here, grade_job
 from course_utils.sandbox.confinement import Confinement
+
+Finished = Generator[tuple[Job, Graded], None, None]  # jobs with their results, as they finish
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def grade_class(
     settings, watcher = settings or Settings(), watcher or Watcher()
     kernels = Kernels(settings)
 
-    def run(queue: Iterator[Job]) -> Iterator[tuple[Job, Graded]]:
+    def run(queue: Iterator[Job]) -> Finished:
         if dask:
             from course_utils.grading.cluster import grade_there
 
@@ -93,7 +95,14 @@ def cores() -> int:
 class ClassRun:
     """The submissions of a class on their way to results."""
 
-    def __init__(self, submissions, settings, kept, out, on_graded):
+    def __init__(
+        self,
+        submissions: Sequence[Submission],
+        settings: Settings,
+        kept: KeptResults,
+        out: Path | None,
+        on_graded: Callable[[Graded], None] | None,
+    ):
         self.submissions, self.settings, self.kept, self.out = submissions, settings, kept, out
         self.on_graded = on_graded
         self.graded: dict[int, Graded] = {}

@@ -10,13 +10,14 @@ import threading
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from course_utils.authoring.official import KEYS, Official
 from course_utils.errors import CourseError, one_line
@@ -38,7 +39,7 @@ class OfficialParcel:
     package: str
 
 
-def grade_there(queue: Iterator[Job], settings: Settings, address: str) -> Iterator[tuple[Job, Graded]]:
+def grade_there(queue: Iterator[Job], settings: Settings, address: str) -> Generator[tuple[Job, Graded], None, None]:
     """Grade on the cluster whose scheduler has an address; yields each job with its result, as they finish.
 
     A worker process has one job at a time, whatever its threads; workers may come and go. When one dies, its job is
@@ -51,7 +52,7 @@ def grade_there(queue: Iterator[Job], settings: Settings, address: str) -> Itera
     parcel_of = cache(lambda day: official_parcel(settings.official, day))
     plain = replace(settings, official=Official(Path()), log="")  # a log is written where the kernels are
     with _connected(address) as cluster:
-        waiting, deaths = deque([first]), Counter()
+        waiting, deaths = deque([first]), Counter[int]()
         while True:
             for worker in cluster.idle():
                 job = waiting.popleft() if waiting else next(queue, None)
@@ -73,7 +74,7 @@ def grade_there(queue: Iterator[Job], settings: Settings, address: str) -> Itera
 class Cluster:
     """The workers behind a scheduler, and the job that each of them has. Its methods raise CourseError."""
 
-    def __init__(self, client, address: str):
+    def __init__(self, client: Any, address: str):
         self.client, self.address = client, address
         self.running: dict = {}  # future -> (worker's address, job)
         self.seen = time.monotonic()
@@ -107,7 +108,7 @@ class Cluster:
                 ended = [future for future, (worker, _) in self.running.items() if worker not in alive]
             return [(self.running.pop(future)[1], self._result(future)) for future in ended]
 
-    def _result(self, future) -> Graded | None:
+    def _result(self, future: Any) -> Graded | None:
         from distributed import KilledWorker
 
         try:

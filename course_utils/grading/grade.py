@@ -7,13 +7,13 @@ import io
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from course_utils.authoring.official import COURSE, Official, checks_of
+from course_utils.authoring.official import COURSE, Official, Question, checks_of
 from course_utils.checks.exercise import days_with_exercises
 from course_utils.checks.verdict import Verdict
 from course_utils.course import day_of
@@ -21,7 +21,7 @@ from course_utils.errors import PutOff, Unreadable
 from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.plugin import PATIENT, GradePlugin, GradeRequest
-from course_utils.grading.results import Graded, Result
+from course_utils.grading.results import Graded, Handed, Result
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
 
 
@@ -57,7 +57,7 @@ def grade_notebook(
 
 
 def grade_submission(
-    submission: Submission,
+    submission: Handed,
     settings: Settings | None = None,
     on_result: Callable[[Result], None] | None = None,
     *,
@@ -71,9 +71,8 @@ def grade_submission(
     """
     settings, began = settings or Settings(), time.monotonic()
     official = settings.official
-    about = {"student": submission.student, "notebook": submission.name, "status": "unreadable", "score": 0.0}
-    about["lms_id"] = submission.lms_id
-    day, questions = submission.day, []
+    student, notebook, lms_id = submission.student, submission.name, submission.lms_id
+    day, questions = submission.day, list[Question]()
     if day is None and (told := day_of(submission.name)) in days_with_exercises():
         day = told
     try:
@@ -85,7 +84,7 @@ def grade_submission(
         answers = read_answers(data, submission.name, questions, official.given_names(day))
     except Unreadable as why:
         full = sum(question.points for question in questions)
-        return Graded(**about, day=day, max_score=full, seconds=_since(began), message=str(why))
+        return Graded(student, notebook, day, "unreadable", 0.0, full, _since(began), message=str(why), lms_id=lms_id)
     missing = Verdict("missing", 0.0, "Not answered.")
     prejudged = {each.grade_id: missing for each in questions if each.grade_id not in answers}
     prejudged |= {each.id: _verdict(each) for each in known}
@@ -110,9 +109,10 @@ def grade_submission(
         for q in questions
     )
     status = "passed" if all(result.status == "passed" for result in results) else "failed"
-    about |= {"status": status, "score": round(sum(result.score for result in results), 4), "day": day}
+    score = round(sum(result.score for result in results), 4)
     full = sum(question.points for question in questions)
-    return Graded(**about, max_score=full, seconds=_since(began), exercises=results, answers=answers)
+    about = (student, notebook, day, status, score, full, _since(began))
+    return Graded(*about, exercises=results, answers=answers, lms_id=lms_id)
 
 
 def run_request(request: GradeRequest, on_result: Callable[[Result], None] | None = None) -> dict[str, Result]:
@@ -165,7 +165,7 @@ def _unrun(request: GradeRequest, grade_id: str, verdict: Verdict) -> Result:
 
 
 @contextlib.contextmanager
-def _quiet():
+def _quiet() -> Iterator[None]:
     """Keep pytest's own report off the terminal, and settings in the environment away from it."""
     kept = {name: os.environ.pop(name) for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS") if name in os.environ}
     try:

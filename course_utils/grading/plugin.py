@@ -16,8 +16,10 @@ hidden inputs were like shows in which known relation wrong results have to the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -44,24 +46,27 @@ UNSTEADY = "It fails here, and otherwise or not at all without what earlier answ
 class GradePlugin:
     """Collects the graded notebook and keeps the results, by grade_id."""
 
-    def __init__(self, request: GradeRequest, on_result=None):
+    def __init__(self, request: GradeRequest, on_result: Callable[[Result], None] | None = None):
         self.request, self.on_result = request, on_result
         self.results: dict[str, Result] = {}
 
-    def pytest_collect_file(self, file_path, parent):
-        if file_path.suffix == ".ipynb":
-            return GradedNotebook.from_parent(parent, path=file_path, request=self.request)
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GradedNotebook | None:
+        if file_path.suffix != ".ipynb":
+            return None
+        return GradedNotebook.from_parent(parent, path=file_path, request=self.request)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item, call):
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if call.when == "call" and getattr(item, "result", None):
+        if call.when == "call" and isinstance(item, ExerciseCell) and item.result:
             report.user_properties.append((PROPERTY, asdict(item.result)))
         return report
 
-    def pytest_runtest_logreport(self, report):
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, value in report.user_properties:
-            if name == PROPERTY and value["id"] not in self.results:
+            if name == PROPERTY and isinstance(value, dict) and value["id"] not in self.results:
                 self.results[value["id"]] = Result(**value)
                 if self.on_result:
                     self.on_result(self.results[value["id"]])
@@ -85,7 +90,7 @@ class Held:
 class GradedNotebook(IPyNbFile):
     """The official notebook with a student's answers in it."""
 
-    def __init__(self, *args, request: GradeRequest, **kwargs):
+    def __init__(self, *args: Any, request: GradeRequest, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.request = request
         self.passed: dict[str, str] = {}
@@ -191,18 +196,20 @@ class GradedNotebook(IPyNbFile):
             self.drop_kernel(self.held)
         if self.left() < 0:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
-        if self.kernel is None:
+        kernel = self.kernel
+        if kernel is None:
             answers = needed | self.passed if only is None else only
-            self.held.begin(self.launch(), lent)
+            kernel = self.launch()
+            self.held.begin(kernel, lent)
             for cell in given_cells(self.request.official):
-                self.kernel.run(cell.source, given=True)
+                kernel.run(cell.source, given=True)
         else:
-            self.kernel.granted = self.left()
+            kernel.granted = self.left()
             answers = needed if self.held.lent else {}
         for each in (
             each for each in reference_answers(self.request.official) if each in answers.keys() - self.held.ran
         ):
-            self.kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
+            kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
             self.held.ran.add(each)
 
 
@@ -251,7 +258,9 @@ class ExerciseCell(IPyNbCell):
 
     def attempt(self, grade_id: str) -> Verdict:
         """The verdict on an exercise, with a message that quotes no kernel which had something to hide."""
-        book, self.said, self.doubtful = self.parent, {}, set()
+        book = self.parent
+        self.said: dict[str, Verdict] = {}
+        self.doubtful: set[str] = set()
         verdict = self.run_twice(grade_id)
         if verdict.message in self.doubtful - self.said.keys():
             book.drop_kernels()
@@ -303,7 +312,8 @@ class ExerciseCell(IPyNbCell):
         message if it tells anything that is the kernel's.
         """
         book, raised, seeded, clean = self.parent, None, False, False
-        self.verdict = self.full = None
+        self.verdict: Verdict | None = None
+        self.full: Verdict | None = None
         self.quotes = False
         try:
             book.ensure_kernel(self.name, fresh, only)
@@ -341,10 +351,10 @@ class ExerciseCell(IPyNbCell):
             self.doubtful.add(verdict.message)
         return verdict
 
-    def compare_outputs(self, test, ref, skip_compare=None) -> bool:
+    def compare_outputs(self, test: Sequence[Any], ref: Sequence[Any], skip_compare: Any = None) -> bool:
         """nbval's comparison, of evidence only: numbers with a tolerance, and whatever else was printed left alone."""
         given, wanted = evidence_in(test), evidence_in(ref)
-        self.comparison_traceback = []
+        self.comparison_traceback: list[str] = []
         labels = [[(e.get("exercise"), e.get("hidden")) for e in found] for found in (given, wanted)]
         if labels[0] != labels[1] or not wanted:
             self.verdict = Verdict("error", 0.0, "The check did not give the evidence that it should.")
@@ -354,9 +364,9 @@ class ExerciseCell(IPyNbCell):
         known = {mistake.name for mistake in judged.exercise.mistakes}
         for evidence, expected in zip(given, wanted, strict=True):
             plain = without_text(evidence, request.answers.values(), judged.ladder.forbidden)
-            self.verdict = self.full = judged.judge(plain, expected)
-            if self.verdict.status != "passed":
-                self.quotes = not self.hidden and self.verdict.misconception not in known
+            verdict = self.verdict = self.full = judged.judge(plain, expected)
+            if verdict.status != "passed":
+                self.quotes = not self.hidden and verdict.misconception not in known
                 if self.quotes and plain != evidence:
                     self.full = judged.judge(evidence, expected)
                 return False
@@ -369,7 +379,7 @@ def _of_answer_cell(verdict: Verdict, raised: str) -> Verdict:
     return replace(verdict, message=said, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
-def evidence_in(outputs) -> list[dict]:
+def evidence_in(outputs: Iterable[Any]) -> list[dict[str, Any]]:
     """The evidence among a cell's outputs."""
     found = [output.get("data", {}).get(MIME) for output in outputs if output.get("output_type") == "display_data"]
     return [evidence for evidence in found if isinstance(evidence, dict)]

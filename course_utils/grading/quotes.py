@@ -7,6 +7,7 @@ import builtins
 import marshal
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from course_utils.authoring.official import with_seed
 from course_utils.checks.evidence import BAD_RESULT, NOT_FILLED_IN, NOTHING, UNWRITTEN
@@ -92,7 +93,7 @@ def _error(error: str, rung: str, lines: set[tuple[int, str]], names: set[str]) 
     return f"{kind_of(kind)}: {text}".rstrip(": ") + where
 
 
-def _array(array: object) -> object:
+def _array(array: Any) -> Any:
     """An array whose shape tells little; one that is odd is not that of any right result."""
     shape = array.get("shape") if isinstance(array, dict) else None
     if not isinstance(shape, (list, dict, str)):

@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Protocol
 
 import nbformat
 
 from course_utils.checks.verdict import Verdict
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
+
+
+class Handed(Protocol):
+    """A submission as `grade_submission` takes it: one that was found, or one that was read and sent to a worker."""
+
+    @property
+    def student(self) -> str:
+        """Whose it is."""
+
+    @property
+    def name(self) -> str:
+        """What its file is called."""
+
+    @property
+    def day(self) -> int | None:
+        """The day it belongs to; None when only its cells tell."""
+
+    @property
+    def lms_id(self) -> str:
+        """Moodle's or Canvas's number, or an empty string."""
+
+    def read(self) -> bytes:
+        """The bytes of the notebook. Raises Unreadable."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
@@ -20,7 +21,7 @@ from course_utils.grading.workers import Job, Watcher
 MOST_TABLES = 10
 
 
-def watch_class(submissions: Sequence[Submission], settings: Settings, tables: bool, **options) -> ClassResult:
+def watch_class(submissions: Sequence[Submission], settings: Settings, tables: bool, **options: Any) -> ClassResult:
     """`grade_class`, shown: a table each for a few submissions, in their order, a line each and a summary for a class.
 
     options: of `grade_class`. A KeyboardInterrupt is passed on after it was said how far the grading came.
@@ -47,7 +48,8 @@ class Watch:
     def __init__(self, total: int, order: Sequence[tuple[str, str]] = ()):
         self.total, self.done = total, 0
         self.console = Console(highlight=False)
-        self.to_come, self.waiting = list(order), []
+        self.to_come = list(order)
+        self.waiting: list[Graded] = []
         self.begun: dict[tuple[str, str], str] = {}  # what is being graded, and how far it is
         on = self.console if self.console.is_terminal else Console(stderr=True, highlight=False)
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]

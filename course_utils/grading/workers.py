@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from multiprocessing import Pipe
@@ -22,7 +22,7 @@ from course_utils.course import ROOT
 from course_utils.errors import CourseError, PutOff, one_line
 from course_utils.grading.grade import Settings, grade_submission
 from course_utils.grading.results import Graded, Result
-from course_utils.sandbox.confinement import Confinement, open_kernels, remove
+from course_utils.sandbox.confinement import Confinement, KernelServer, open_kernels, remove
 
 PACKAGES = str(ROOT)
 LONE_TRIES = 2
@@ -99,8 +99,8 @@ def as_unreadable(job: Job, settings: Settings, why: str) -> Graded:
         full = sum(question.points for question in settings.official.questions(day)) if day is not None else 0.0
     except CourseError:
         day = None
-    about = {"student": job.student, "notebook": job.name, "day": day, "lms_id": job.lms_id}
-    return Graded(**about, status="unreadable", score=0.0, max_score=full, seconds=0.0, message=one_line(why))
+    about = (job.student, job.name, day, "unreadable", 0.0, full, 0.0)
+    return Graded(*about, message=one_line(why), lms_id=job.lms_id)
 
 
 class Kernels:
@@ -108,17 +108,19 @@ class Kernels:
     again for the next job when it has ended. Without warm kernels there is none."""
 
     def __init__(self, settings: Settings):
-        self.plain, self.server = settings, None
+        self.plain = settings
+        self.server: KernelServer | None = None
 
     def settings(self) -> Settings:
         """How to grade, with a server that is alive. Raises NotConfined."""
         start = self.plain.start
         if not start.warm:
             return self.plain
-        if not self.alive:
+        server = self.server
+        if server is None or not server.alive:
             self.close()
-            self.server = open_kernels(start.confinement, start.warm)
-        return replace(self.plain, start=replace(start, server=str(self.server.folder)))
+            server = self.server = open_kernels(start.confinement, start.warm)
+        return replace(self.plain, start=replace(start, server=str(server.folder)))
 
     @property
     def confinement(self) -> Confinement | None:
@@ -138,7 +140,7 @@ class Kernels:
 
 def grade_here(
     queue: Iterator[Job], kernels: Kernels, processes: int, watcher: Watcher = Watcher()
-) -> Iterator[tuple[Job, Graded]]:
+) -> Generator[tuple[Job, Graded], None, None]:
     """Grade in some worker processes; yields each job with its result, as they finish.
 
     One is taken when a worker is free, so no more are held than there are workers. What takes long is put off until
@@ -164,6 +166,8 @@ def grade_here(
                 busy[worker.give(order)] = worker
             if busy:
                 for connection in wait(list(busy)):
+                    if not isinstance(connection, Connection):
+                        continue  # none but these are waited for
                     worker = busy[connection]
                     job, said = worker.order.job, worker.take()
                     if isinstance(said, Result):
@@ -196,7 +200,7 @@ def _grade_alone(job: Job, worker: Worker, kernels: Kernels) -> Graded:
         worker.give(Order(job, kernels.settings()))
         while isinstance(said := worker.take(), Result):
             pass
-        if said:
+        if isinstance(said, Graded):  # nothing is put off here: there is no hurry
             return said
     return as_unreadable(job, kernels.plain, f"{job.name}: {FATAL}")
 
@@ -230,7 +234,8 @@ class Worker:
         """Kill the process and what it started, and delete its folder."""
         self.process.kill()
         self.ended = self.process.wait()
-        self.process.stdin.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         self.connection.close()
         _sweep(self.folder)
 
@@ -270,6 +275,7 @@ def work(descriptor: int, folder: str) -> None:
             with contextlib.suppress(ValueError, OSError):
                 most = resource.getrlimit(resource.RLIMIT_CPU)[1]
                 resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + order.work, most))
+            graded: Graded | PutOff
             try:
                 graded = grade_job(order.job, order.settings, connection.send, hurry=order.hurry, known=order.known)
             except PutOff as late:

@@ -132,16 +132,18 @@ def _only_opened(mine: bytes, given: bytes) -> bool:
     """Whether a notebook differs from the one that was given in nothing that a person or a cell wrote."""
     try:
         cells = [nbformat.reads(data.decode(), as_version=4).cells for data in (mine, given)]
-        mine, given = ([[cell.get(part) for part in OPENED] for cell in each] for each in cells)
+        written = [[[cell.get(part) for part in OPENED] for cell in each] for each in cells]
     except (ValueError, KeyError, TypeError, AttributeError):  # what nbformat raises of what is no notebook
         return False
-    return mine == given
+    return written[0] == written[1]
 
 
 def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, official: Official) -> _Plan:
     """The plan with the learner's answers in the new edition's notebook; as it was when there are none."""
+    day = day_of(plan.path.name)
+    if day is None:
+        return plan
     try:
-        day = day_of(plan.path.name)
         answers = read_answers(mine, plan.name, official.questions(day), official.given_names(day))
         fresh = nbformat.reads(theirs.decode(), as_version=4)
     except (Unreadable, CourseError, ValueError, KeyError, TypeError, AttributeError):

@@ -15,6 +15,7 @@ import tempfile
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import course_utils
 from course_utils.course import ROOT
@@ -105,7 +106,7 @@ class KernelServer:
         if self.level == "bubblewrap":
             command = [*bubblewrap(self.folder), *command]
         with (self.folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
+            process = self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -114,11 +115,11 @@ class KernelServer:
                 env=kernel_environment(library, str(self.folder)) | LARGE_PAGES,
                 start_new_session=True,
             )
-        late = threading.Timer(START_SECONDS, self.process.kill)
+        late = threading.Timer(START_SECONDS, process.kill)
         late.start()
-        line = self.process.stdout.readline()
+        line = process.stdout.readline() if process.stdout else b""
         late.cancel()
-        said = json.loads(line) if line else {"failed": self._last_words()}
+        said: dict[str, Any] = json.loads(line) if line else {"failed": self._last_words()}
         if "failed" in said:
             raise NotConfined(f"no kernels by {self.level} on this machine: {said['failed']}")
         return Confinement(self.level, said["filter"])
@@ -136,8 +137,9 @@ class KernelServer:
         """End it with all its kernels, and delete the shared folder."""
         process = getattr(self, "process", None)
         if process is not None:
-            process.stdin.close()
-            process.stdout.close()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
@@ -149,7 +151,7 @@ class KernelServer:
     def __enter__(self) -> KernelServer:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -217,12 +219,12 @@ def bubblewrap(folder: Path) -> list[str]:
     words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", ASIDE, "--dir", SCRATCH]
     for path in MACHINE:
         words += ["--ro-bind-try", path, path]
-    for path in answers():
-        if any(path.is_relative_to(root) for root in SYSTEM if os.path.isdir(root)):
-            words += ["--tmpfs", str(path)]
-    for path in pythons():
-        words += ["--ro-bind", str(path), str(path)]
-        words += [word for hidden in answers() if hidden.is_relative_to(path) for word in ("--tmpfs", str(hidden))]
+    for hidden in answers():
+        if any(hidden.is_relative_to(root) for root in SYSTEM if os.path.isdir(root)):
+            words += ["--tmpfs", str(hidden)]
+    for python in pythons():
+        words += ["--ro-bind", str(python), str(python)]
+        words += [word for hidden in answers() if hidden.is_relative_to(python) for word in ("--tmpfs", str(hidden))]
     words += ["--bind", str(folder), str(folder), "--ro-bind", str(folder / "lib"), LIBRARY]
     return [*words, "--remount-ro", "/", "--chdir", "/", "--"]
 

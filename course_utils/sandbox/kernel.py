@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint
 from itertools import chain, islice
 from mmap import PAGESIZE
 from pathlib import Path
+from typing import Any
 
 import zmq
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -24,6 +25,7 @@ from course_utils.errors import KernelLost
 from course_utils.sandbox.confinement import open_kernels
 from course_utils.sandbox.limits import WALL, Limits, Start
 from course_utils.sandbox.log import KernelLog
+from course_utils.sandbox.provisioner import ConfinedProvisioner
 
 LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line, and the cell with it
 WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
@@ -63,7 +65,7 @@ class GradingKernel(RunningKernel):
         except BaseException:
             self._close_own()
             raise
-        self.buffer: deque = deque()
+        self.buffer: deque[dict[str, Any]] = deque()
         self.begin_cell(limits.cell_seconds)
         self._connect()
         self.log.note("started", limits=asdict(limits), seconds=seconds, start=asdict(start))
@@ -126,19 +128,28 @@ class GradingKernel(RunningKernel):
         self.log.note("cell", source=cell_input)
         return super().execute_cell_input(cell_input, allow_stdin=allow_stdin)
 
+    @property
+    def provisioner(self) -> ConfinedProvisioner:
+        """Who started the process, and hears of it."""
+        found = self.km.provisioner
+        if not isinstance(found, ConfinedProvisioner):
+            raise RuntimeError("the kernel was not started by the course's provisioner, or has been cleared away")
+        return found
+
     def is_alive(self) -> bool:
         """Whether the process runs; Jupyter's own way to ask starts an event loop each time."""
-        return self.km.provisioner.ended() is None
+        return self.provisioner.ended() is None
 
     def begin_cell(self, seconds: float, idle: float | None = None) -> None:
         """Start the clocks and the count of output for a cell of so many seconds of work, and of idleness."""
         self.seconds, self.idle, self.heard = seconds, idle or self.limits.idle_seconds, 0
         self.began = self.weighed = time.monotonic()
-        self.resident, self.before = resident(), None
-        self.km.provisioner.look()
-        self.asked = self.km.provisioner.asked
+        self.resident = resident()
+        self.before: tuple[float, float, float] | None = None
+        self.provisioner.look()
+        self.asked = self.provisioner.asked
 
-    def get_message(self, stream: str, timeout: float | None = None) -> dict:
+    def get_message(self, stream: str, timeout: float | None = None) -> dict[str, Any]:
         """The next message on "shell" or "iopub". Raises KernelLost when the cell's time is up.
 
         nbval's `timeout` for one message does not count: output that drips would put off the end for ever.
@@ -154,7 +165,7 @@ class GradingKernel(RunningKernel):
             self.log.note("answered", status=content.get("status"), seconds=took, heard=self.heard, **raised)
         return message
 
-    def _next_message(self, stream: str) -> dict:
+    def _next_message(self, stream: str) -> dict[str, Any]:
         while True:
             if stream == "iopub" and self.buffer:
                 return self.buffer.popleft()
@@ -198,10 +209,11 @@ class GradingKernel(RunningKernel):
         if time.monotonic() < self.weighed + 1:
             return
         self.weighed = time.monotonic()
-        if weigh(self.km.provisioner.scratch) > self.limits.scratch_bytes:
+        scratch = self.provisioner.scratch
+        if scratch is not None and weigh(scratch) > self.limits.scratch_bytes:
             raise KernelLost("killed", f"The cell wrote more than {self.limits.scratch_bytes >> 20} MiB of files")
 
-    def _receive(self, channel) -> dict:
+    def _receive(self, channel: Any) -> dict[str, Any]:
         frames = channel.socket.recv_multipart()
         self.heard += sum(len(frame) for frame in frames)
         self._verify_volume()  # before it is parsed: a few bytes of JSON can become a hundred in memory
@@ -215,18 +227,19 @@ class GradingKernel(RunningKernel):
     @property
     def worked(self) -> float:
         """Seconds of processor time that the kernel has used, as far as is known here."""
-        spent = self.km.provisioner.spent
+        spent = self.provisioner.spent
         return spent[0] if spent else 0.0
 
     def _verify_time(self) -> None:
-        now, provisioner = time.monotonic(), self.km.provisioner
+        now, provisioner = time.monotonic(), self.provisioner
         if now - self.began > WALL * max(self.seconds, self.idle):
             raise KernelLost("timeout", f"The cell did not end within {now - self.began:.0f} s")
         provisioner.look(PAUSE)
-        if provisioner.spent is None or provisioner.answered < self.asked:
+        spent = provisioner.spent
+        if spent is None or provisioner.answered < self.asked:
             return
-        self.before = self.before or (now, *provisioner.spent)
-        passed, worked, waited = (a - b for a, b in zip((now, *provisioner.spent), self.before, strict=True))
+        self.before = self.before or (now, *spent)
+        passed, worked, waited = (a - b for a, b in zip((now, *spent), self.before, strict=True))
         if self.worked > self.granted:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
         if worked > self.seconds:
@@ -245,8 +258,8 @@ class GradingKernel(RunningKernel):
         self._close_own()
 
     async def _end(self) -> None:
-        await self.km.provisioner.kill()
-        await self.km.provisioner.wait()
+        await self.provisioner.kill()
+        await self.provisioner.wait()
 
     def _close_own(self) -> None:
         if self.own:
@@ -256,7 +269,7 @@ class GradingKernel(RunningKernel):
 class CourseKernelspecs(KernelSpecManager):
     """Knows one kernelspec, "course": this Python's kernel, started by our provisioner with a given configuration."""
 
-    def __init__(self, provisioner: dict):
+    def __init__(self, provisioner: dict[str, Any]):
         super().__init__()
         self.provisioner = provisioner
 

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Float, Int, Unicode
 
@@ -55,12 +56,12 @@ class ConfinedProvisioner(LocalProvisioner):
         self.settings = json.loads((Path(self.server) / "settings.json").read_text(encoding="utf-8"))
         if self.scratch is None:
             self.scratch = Path(tempfile.mkdtemp(dir=Path(self.server) / "scratch", prefix=""))
-            manager = self.parent
+            manager: Any = self.parent  # the KernelManager that asked
             manager.transport, manager.ip, manager.cache_ports = "ipc", str(self.scratch / "k"), False
             manager.connection_file = str(self.scratch / "c")
         return await super().pre_launch(**kwargs)
 
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         library = LIBRARY if self.settings["level"] == "bubblewrap" else str(Path(self.server) / "lib")
         request = {
             "scratch": str(self.scratch),
@@ -70,16 +71,16 @@ class ConfinedProvisioner(LocalProvisioner):
             "read": self.settings["read"],
         }
         self.status, self.heard, self.spent, self.asked, self.answered, self.started = None, b"", None, 0, 0, False
-        self.connection = socket.socket(socket.AF_UNIX)
+        connection = self.connection = socket.socket(socket.AF_UNIX)
         try:
-            self.connection.settimeout(60)
-            self.connection.connect(str(Path(self.server) / "server.sock"))
-            self.connection.sendall(json.dumps(request).encode() + b"\n")
-            self._hear()
+            connection.settimeout(60)
+            connection.connect(str(Path(self.server) / "server.sock"))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            self._hear(connection)
         except OSError:
             self._hang_up()
             raise
-        self.connection.setblocking(False)
+        connection.setblocking(False)
         return self.connection_info
 
     async def poll(self) -> int | None:
@@ -90,7 +91,7 @@ class ConfinedProvisioner(LocalProvisioner):
         if self.connection is None:
             return 0 if self.status is None else self.status
         while self.status is None and select.select([self.connection], [], [], 0)[0]:
-            self._hear()
+            self._hear(self.connection)
         return self.status
 
     def look(self, pause: float = 0.0) -> None:
@@ -100,17 +101,16 @@ class ConfinedProvisioner(LocalProvisioner):
 
         spent: seconds that the kernel has worked, and has waited for a turn; None where its system does not say.
         """
-        while self._alive and select.select([self.connection], [], [], 0)[0]:
-            self._hear()
-        if self._alive and self.asked == self.answered and time.monotonic() >= self.looked + pause:
+        connection = self.connection
+        if connection is None:
+            return
+        while self.status is None and select.select([connection], [], [], 0)[0]:
+            self._hear(connection)
+        if self.status is None and self.asked == self.answered and time.monotonic() >= self.looked + pause:
             self.looked = time.monotonic()
             with contextlib.suppress(OSError):
-                self.connection.sendall(json.dumps({"spent": self.asked + 1}).encode() + b"\n")
+                connection.sendall(json.dumps({"spent": self.asked + 1}).encode() + b"\n")
                 self.asked += 1
-
-    @property
-    def _alive(self) -> bool:
-        return self.connection is not None and self.status is None
 
     async def wait(self) -> int | None:
         """Until the kernel and all that it started have ended, or the server did not answer for PATIENCE seconds."""
@@ -136,9 +136,9 @@ class ConfinedProvisioner(LocalProvisioner):
             self._hang_up()
             remove(self.scratch)
 
-    def _hear(self) -> None:
+    def _hear(self, connection: socket.socket) -> None:
         """Take what the server says. Raises ConnectionError when it hangs up before the kernel started."""
-        part = self.connection.recv(4096)
+        part = connection.recv(4096)
         *lines, self.heard = (self.heard + part).split(b"\n")
         for line in lines:
             said, self.started = json.loads(line), True

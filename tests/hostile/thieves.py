@@ -116,7 +116,7 @@ evidence["draw_rungs"] = draw_rungs
 def scores(Q, K):
     frame, found = sys._getframe(), []
     while frame is not None:
-        found += [frame.f_locals[name] for name in ("seed", "key") if frame.f_locals.get(name)]
+        found += [frame.f_locals["seed"]] if frame.f_locals.get("seed") else []
         frame = frame.f_back
     seen.append((found, list(Q)))
     return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]

@@ -238,10 +238,10 @@ def test_what_was_not_graded_never_passes():
 
 
 def test_an_annotation_is_one_line_with_its_commands_made_harmless():
-    (line,) = github.annotations(grades(("a,b:c", "failed", 0.0, 1.0, "100% x\r\n::set-output name=a::b")))
+    (line,) = github.workflow_commands(grades(("a,b:c", "failed", 0.0, 1.0, "100% x\r\n::set-output name=a::b")))
     assert line == "::warning title=day 1%2C a%2Cb%3Ac::100%25 x : :set-output name=a: :b"
-    assert len(github.annotations(grades(*[(str(i), "failed", 0.0, 1.0, "x") for i in range(30)]))) == 10
-    assert github.annotations(grades(("a", "passed", 1.0, 1.0, ""))) == []
+    assert len(github.workflow_commands(grades(*[(str(i), "failed", 0.0, 1.0, "x") for i in range(30)]))) == 10
+    assert github.workflow_commands(grades(("a", "passed", 1.0, 1.0, ""))) == []
 
 
 def test_a_file_that_holds_no_grades_is_named_in_one_line(tmp_path):

@@ -121,8 +121,9 @@ def _code_cells(notebook: Mapping, name: str) -> list[_CodeCell]:
         if not isinstance(source, str) or len(source) > LARGEST_CELL:
             continue
         metadata = cell.get("metadata")
-        nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-        grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
+        found_grading = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        nbgrader = found_grading if isinstance(found_grading, dict) else {}
+        grade_id = nbgrader.get("grade_id")
         ids = frozenset(identity for identity in (cell.get("id"), grade_id) if isinstance(identity, str))
         answers = grade_id if isinstance(grade_id, str) and nbgrader.get("solution") is True else None
         found.append(_CodeCell(ids, answers, source))

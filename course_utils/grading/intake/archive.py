@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.files import LARGEST_FILE, verify_size
@@ -93,7 +93,7 @@ class _Bounded:
             raise zipfile.BadZipFile("too many members")
         return self._file.read(self._largest if size < 0 else size)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
 

@@ -124,7 +124,7 @@ class _Candidate:
 class _Finder:
     """Goes through what the teacher named, then settles who is who and which of several notebooks counts."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.candidates: list[_Candidate] = []
         self.notes: list[str] = []
         self._classes = 0
@@ -239,7 +239,9 @@ def _below_wrappers(folder: Node) -> list[Node]:
 
 def _notebooks_in(node: Node) -> list[tuple[Node, tuple[str, ...]]]:
     """All notebooks of a student, and what cannot be read, each with the folders it lies in. Raises Unreadable."""
-    files, found, others = iter([(node, ())]), [], []
+    files: Iterable[tuple[Node, tuple[str, ...]]] = [(node, ())]
+    found: list[tuple[Node, tuple[str, ...]]] = []
+    others: list[str] = []
     if node.children is not None or is_zip(node.name):
         files = files_of(node if node.children else student_zip(node), zipped=node.children is None)
     for number, (file, folders) in enumerate(files):
@@ -285,7 +287,8 @@ def _counting(mine: list[_Candidate], day: int | None) -> list[tuple[int | None,
     """The notebooks of one student that count, by day: the newest that has the day's exercises in it."""
     mine = sorted(mine, key=lambda each: each.order, reverse=True)
     readable = [each for each in mine if not each.node.problem]
-    reader, days = _Reader(), defaultdict(list)
+    reader = _Reader()
+    days: dict[int | None, list[_Candidate]] = defaultdict(list)
     for each in readable:
         if day is None and (each.doubtful or (each.day is None and len(readable) > 1)):
             days[reader.day(each) or each.day].append(each)
@@ -310,7 +313,7 @@ def _why_not(counted: list[tuple[int | None, _Candidate]]) -> str:
 class _Reader:
     """Looks into the notebooks of one student, up to so many bytes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._left = MOST_READ
 
     def day(self, candidate: _Candidate) -> int | None:
@@ -320,6 +323,8 @@ class _Reader:
 
     def holds(self, candidate: _Candidate, day: int | None) -> bool:
         """Whether a notebook has exercises of that day."""
+        if day is None:
+            return False
         with contextlib.suppress(Unreadable, CourseError):
             return bool(days_of(self._read(candidate), candidate.node.name, {day: COURSE.questions(day)}))
         return False

@@ -73,7 +73,8 @@ def files_of(folder: Node, zipped: bool = False, above: tuple[str, ...] = ()) ->
 
 def children_of(folder: Node, most: int | None = None) -> list[Node]:
     """What is in a folder, by name, without what is passed over. Raises Unreadable, also for more than `most`."""
-    children = list(islice(folder.children(), most and most + 1))
+    listed = folder.children() if folder.children else ()
+    children = list(islice(listed, most and most + 1))
     if most and len(children) > most:
         raise Unreadable(f"{folder.name}: more than {most} files")
     return sorted(
@@ -127,8 +128,8 @@ def _in_zip(members: list[Member], path: Path, outer: str = "") -> list[Node]:
                 children = folders[parts[:depth]] = []
                 folders[parts[: depth - 1]].append(Node(parts[depth - 1], path, children=children.copy))
         if not member.folder and member.parts:
-            names = {"member": outer, "inner": member.name} if outer else {"member": member.name}
-            folders[parts].append(Node(member.parts[-1], path, **names, time=member.time, problem=member.problem))
+            names = (outer, member.name) if outer else (member.name, "")
+            folders[parts].append(Node(member.parts[-1], path, *names, time=member.time, problem=member.problem))
     return folders[()]
 
 

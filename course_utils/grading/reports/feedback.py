@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,7 +91,7 @@ class _Exercise:
     cut: str
 
     @classmethod
-    def of(cls, result: Result, known: dict[str, Task], answer: str | None) -> _Exercise:
+    def of(cls, result: Result, known: Mapping[str, Task], answer: str | None) -> _Exercise:
         task = known.get(result.id, Task(result.id, ()))
         status = "ungraded" if result.machine_failed else result.status
         sign, verdict = SIGNS.get(status, ("?", status))

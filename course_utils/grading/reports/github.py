@@ -19,7 +19,7 @@ from pathlib import Path
 from course_utils.errors import CourseError, one_line
 
 
-def annotations(grades: Mapping) -> list[str]:
+def workflow_commands(grades: Mapping) -> list[str]:
     """Workflow commands that show, on the run's page, each exercise that lost points; at most ten, as GitHub does."""
     lost = [part for part in _parts(grades) if not part.passed]
     return [f"::warning title={_property(part.title)}::{_data(part.message)}" for part in lost[:10]]
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> str:
 
 
 FORMS = {
-    "annotations": lambda grades: "\n".join(annotations(grades)),
+    "annotations": lambda grades: "\n".join(workflow_commands(grades)),
     "autograding": lambda grades: base64.b64encode(json.dumps(autograding_result(grades)).encode()).decode(),
     "classroom50": lambda grades: json.dumps(classroom50_result(grades, os.environ), indent=2),
 }
@@ -116,8 +116,8 @@ def _parts(grades: Mapping) -> list[_Part]:
         for each in submission["exercises"] or [whole]:
             title = f"day {submission['day']}, {each['id']}" if submission["exercises"] else each["id"]
             message = "" if each["status"] == "passed" else one_line(each.get("message") or each["status"])
-            shown = [text.replace("::", ": :") for text in (one_line(title), message)]
-            found.append(_Part(*shown, each["score"], each["max_score"], each["status"] == "passed"))
+            title, message = (text.replace("::", ": :") for text in (one_line(title), message))
+            found.append(_Part(title, message, each["score"], each["max_score"], each["status"] == "passed"))
     return found
 
 

@@ -48,6 +48,7 @@ MOODLE = (
 )
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
 LARGEST_GRADEBOOK = 50 * 2**20
+Filling = tuple[int, list[str], list[str]]  # how many were filled in, who was not, what else to know
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def write_csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
 # Filling in ---------------------------------------------------------------------------------------------------------
 
 
-def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official):
+def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filling:
     header = rows[0]
     place = {name: header.index(name) for name in CANVAS if name in header}
     possible = next((r for r in rows[1:4] if r[0].strip() == POINTS_POSSIBLE and not r[place["ID"]].strip()), None)
@@ -231,11 +232,12 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     return len(found), unmatched, notes
 
 
-def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official):
+def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filling:
     days = _days(graded)
     if len(days) > 1:
         raise CourseError(f"{exported}: a Moodle worksheet is of one assignment; grade one day at a time for it")
-    header, students, notes = rows[0], rows[1:], set()
+    header, students = rows[0], rows[1:]
+    notes: set[str] = set()
     place = {name.casefold(): number for number, name in enumerate(header)}
     names = [place[name] for name in ("email address", "id number", "full name") if name in place]
     found, unmatched = _match(people(graded), students, [place["identifier"]], names)
@@ -254,7 +256,9 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     return len(found), unmatched, sorted(notes)
 
 
-def _match(persons: list[Person], rows: list[list[str]], numbers: list[int], names: list[int]):
+def _match(
+    persons: list[Person], rows: list[list[str]], numbers: list[int], names: list[int]
+) -> tuple[list[tuple[Person, list[str]]], list[str]]:
     """Pairs of a person and their row, and the names of those who have none.
 
     A person with a number is matched by it alone. One without is matched by the first of the columns in which exactly

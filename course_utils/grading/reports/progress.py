@@ -80,7 +80,7 @@ def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> No
     )
     _print_next(progress, console)
     begun = [each for each in graded if each.day is not None and each.exercises and not untouched(each)]
-    for each in sorted(begun, key=lambda each: each.day):
+    for each in sorted(begun, key=lambda each: each.day or 0):
         console.print(f"Feedback on day {each.day}: {folder / feedback_place(each)}", markup=False, soft_wrap=True)
 
 
@@ -129,6 +129,7 @@ def _put_aside(path: Path) -> Path:
         aside = path.with_name(f"{path.stem}-damaged-{number}{path.suffix}")
         if not os.path.lexists(aside):
             return path.rename(aside)
+    raise AssertionError("there is always a free name")
 
 
 def _table(progress: Progress) -> Table:

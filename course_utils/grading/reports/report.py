@@ -32,7 +32,7 @@ from course_utils.grading.reports.gradebook import (
     write_csv,
 )
 from course_utils.grading.reports.tasks import day_title, tasks
-from course_utils.grading.results import Graded, ungraded
+from course_utils.grading.results import Graded, Result, ungraded
 
 LARGEST_SUMMARY = 900_000  # bytes; GitHub drops a job summary of more than 1 MiB
 HARDEST = 10
@@ -101,7 +101,9 @@ def as_csv(graded: Sequence[Graded]) -> str:
     the submission's are empty.
     """
     several = len({submission.day for submission in graded}) > 1
-    columns = sorted({(each.day, result.id): None for each in graded for result in each.exercises}, key=lambda c: c[0])
+    columns = sorted(
+        {(each.day, result.id): None for each in graded for result in each.exercises}, key=lambda c: c[0] or 0
+    )
     names = [f"day{day}.{grade_id}" if several else grade_id for day, grade_id in columns]
     rows = [["student", "notebook", "day", "status", "score", "max_score", *names]]
     for submission in graded:
@@ -272,7 +274,7 @@ def _misconceptions(graded: Sequence[Graded], official: Official) -> list[str]:
     lines = ["## Misconceptions", "", "| day | exercise | misconception | students | what the checks say |"]
     lines.append("|---|---|---|---|---|")
     for (day, grade_id, name), students in sorted(found.items(), key=lambda item: -len(item[1])):
-        known = all_exercises(day).get(grade_id)
+        known = None if day is None else all_exercises(day).get(grade_id)
         said = next((m.message for m in known.mistakes if m.name == name), "") if known else ""
         lines.append(f"| {day} | {grade_id} | {_cell(name)} | {len(students)} | {_cell(said)} |")
     return [*lines, ""]
@@ -346,7 +348,7 @@ def _junit_properties(submission: Graded) -> list[tuple[str, str]]:
     return [(name, value if isinstance(value, str) else f"{value:g}") for name, value in found]
 
 
-def _advice(result) -> str:
+def _advice(result: Result) -> str:
     return f"{result.message} [{result.misconception}]" if result.misconception else result.message
 
 

@@ -68,7 +68,7 @@ def main(folder: str, level: str, modules: list[str]) -> None:
 
 def _import(modules: list[str]) -> None:
     """Import what kernels use, and keep it out of the way of their garbage collections, which would copy it."""
-    sys.modules["debugpy"] = None  # nobody debugs a student's kernel
+    sys.modules["debugpy"] = None  # type: ignore[assignment]  # rules an import out: nobody debugs a student's kernel
     # An editable installation of the course would lend its answers to whoever imports them.
     sys.meta_path[:] = [each for each in sys.meta_path if "course_utils" not in getattr(each, "__module__", "")]
     gc.disable()  # imports leave next to no garbage: to look for it takes a third of their time
@@ -113,7 +113,7 @@ class Server:
                 elif key.fileobj is self.wake:
                     with contextlib.suppress(BlockingIOError):
                         self.wake.recv(4096)
-                else:
+                elif isinstance(key.fileobj, socket.socket):
                     self.hear(key.fileobj, key.data)
             self.reap()
 

@@ -216,9 +216,10 @@ def filter_program(column: int, machine: int, process: int) -> Iterator[bytes]:
     deny, allow = _give(SECCOMP_RET_ERRNO | EPERM), _give(SECCOMP_RET_ALLOW)
     yield from (_load(ARCH), _jump(BPF_JEQ, machine, 1, 0), _give(SECCOMP_RET_KILL_PROCESS))
     yield from (_load(NR), _jump(BPF_JGE, X32_SYSCALL_BIT, 0, 1), deny)
-    for numbers in (numbers for refused in REFUSED for numbers in refused.calls.values()):
-        if numbers[column] is not None:
-            yield from (_jump(BPF_JEQ, numbers[column], 0, 1), deny)
+    for refused in REFUSED:
+        for of_call in refused.calls.values():
+            if (number := of_call[column]) is not None:
+                yield from (_jump(BPF_JEQ, number, 0, 1), deny)
     # The flags of clone3 lie in memory, where a filter sees nothing: the C library takes clone where it is not there.
     yield from (_jump(BPF_JEQ, SYS_clone3, 0, 1), _give(SECCOMP_RET_ERRNO | ENOSYS))
     yield from (_jump(BPF_JEQ, SYS_clone[column], 0, 4), _load(ARGS), _jump(BPF_JSET, CLONE_THREAD, 1, 0), deny, allow)
