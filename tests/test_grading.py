@@ -300,6 +300,7 @@ def test_the_kernel_gets_no_answers(tmp_path):
         "course_utils/checks/forbidden.py",
         "course_utils/checks/inputs/__init__.py",
         *(f"course_utils/checks/inputs/day{day}.py" for day in days_with_exercises()),
+        *(f"course_utils/checks/inputs/{name}.py" for name in ("launching", "shared", "watching")),
         "course_utils/checks/recording.py",
         "warm.py",
     ]

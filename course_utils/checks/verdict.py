@@ -252,19 +252,19 @@ def find_patterns(day: int, grade_id: str) -> dict[str, str]:
 
 
 def _stamp(day: int) -> str:
-    """A hash of what decides over a day's patterns: its inputs and answers, and those of the days that they import."""
-    unread, read = [day], {}
+    """A hash of what decides over a day's patterns: its inputs and answers, and the modules beside them it imports."""
+    unread, read = [f"day{day}"], {}
     while unread:
-        number = unread.pop()
+        name = unread.pop()
         for room in ("inputs", "answers"):
-            path = Path(__file__).with_name(room) / f"day{number}.py"
-            read[number, room] = path.read_bytes() if path.exists() else b""
-        named = {int(each) for room in ("inputs", "answers") for each in _OTHER_DAY.findall(read[number, room])}
+            path = Path(__file__).with_name(room) / f"{name}.py"
+            read[name, room] = path.read_bytes() if path.exists() else b""
+        named = {each.decode() for room in ("inputs", "answers") for each in _BESIDE.findall(read[name, room])}
         unread += [other for other in named if (other, "inputs") not in read]
     return hashlib.sha256(b"".join(read[key] for key in sorted(read))).hexdigest()
 
 
-_OTHER_DAY = re.compile(rb"^from \.+(?:inputs\.)?day(\d+) import", re.MULTILINE)
+_BESIDE = re.compile(rb"^from \.+(?:inputs\.)?(\w+) import", re.MULTILINE)
 
 
 def _once_for_each_key(find: Callable) -> Callable:

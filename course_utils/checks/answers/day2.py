@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.attention import arrays
 
 from ..exercise import Exercise, Mistake
-from .day1 import BUG_MISTAKES, flawed
+from .attention import BUG_MISTAKES, flawed
 
 # Dot products -------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from course_utils.attention import multihead
 from course_utils.costs import counts
 
 from ..exercise import Exercise, Mistake
-from .day3 import EXTREMES, INFINITY, LOW, STEPS
+from .masked import EXTREMES, INFINITY, LOW, STEPS
 
 # Heads cut and joined -------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,8 @@ import numpy as np
 
 from ..evidence import Ladder, Rung, bytecodes_grow
 from ..forbidden import COUNTED, LIBRARY_SOFTMAX, WHOLE_ATTENTION
+from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
 
-Q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-K = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-V = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
 TRACE_Q = [[1.0, 0.5], [0.5, 1.0]]
 TRACE_K = [[0.8, 0.2], [0.3, 0.9]]
 TRACE_V = [[2.0, 1.0], [1.0, 2.0]]
@@ -248,27 +246,3 @@ LADDERS = {
     ),
     "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug, forbidden=WHOLE_ATTENTION),
 }
-
-
-def draw_qkv(rng, n, m, d_k, d_v, lead=(), size=1.0):
-    """q (…, n, d_k), k (…, m, d_k) and v (…, m, d_v), with the axes `lead` in front; q and k times `size`."""
-    return size * draw(rng, *lead, n, d_k), size * draw(rng, *lead, m, d_k), draw(rng, *lead, m, d_v)
-
-
-def rows_far_apart(rng):
-    """q, k and v for which the scores of one query lie far above all of the other's."""
-    q = np.array([[40.0, 0.0], [-40.0, 1.0]])
-    k = np.array([[40.0, 1.0], [41.0, 0.5], [40.5, 2.0]])
-    return q, k, draw(rng, 3, 2)
-
-
-def far_below_zero(rng):
-    """q, k and v for which all scores lie near −1000."""
-    q = np.array([[40.0, 1.0], [30.0, 2.0]])
-    k = np.array([[-40.0, 1.0], [-41.0, 0.5], [-40.5, 2.0]])
-    return q, k, draw(rng, 3, 2)
-
-
-def draw(rng, *shape):
-    """Standard normal entries rounded to two decimals, so that a learner can work a failing case out by hand."""
-    return rng.standard_normal(shape).round(2) + 0.0

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..evidence import Ladder, Rung, bytecodes_grow, changes
 from ..forbidden import AUTOGRAD, COUNTED, LIBRARY_LOGSUMEXP, STABLE_SOFTMAX, WHOLE_ATTENTION
-from .day1 import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
+from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
 
 HALF = {part: (1e-2, 1e-2) for part in ("weights", "logsumexp")}  # float16 keeps about three decimals
 

@@ -12,16 +12,10 @@ import numpy as np
 
 from ..evidence import Ladder, Rung, Unreadable, boolean, changes
 from ..forbidden import WHOLE_ATTENTION
-from .day1 import draw, draw_qkv
-from .day6 import named
+from .shared import NEW_TENSORS, UNTOUCHED, draw, draw_mask, draw_qkv, named
 
 HALF = {part: (2e-3, 2e-3) for part in ("weights", "gradient")}  # float16 keeps about three decimals
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient")}
-UNTOUCHED = "what it is given stays as it was"
-NEW_TENSORS = (
-    "The answer is right but writes into its arguments, which the caller still needs. Make new tensors: x - m in place "
-    "of x -= m, masked_fill in place of masked_fill_, or work on x.clone()."
-)
 DTYPE = "new tensors need the dtype of x, as in torch.zeros(3, 3, dtype=x.dtype)"
 
 
@@ -591,11 +585,3 @@ LADDERS = {
         ("broken_masked_attention",), ("output", "weights"), find_the_bug, tensors=True, forbidden=WHOLE_ATTENTION
     ),
 }
-
-
-def draw_mask(rng, n, m):
-    """A boolean (n, m) in which each query may attend to at least one key, and not to all."""
-    mask = np.zeros((n, m), dtype=bool)
-    for row in mask:
-        row[rng.permutation(m)[: rng.integers(1, m)]] = True
-    return mask

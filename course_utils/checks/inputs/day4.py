@@ -12,8 +12,7 @@ import numpy as np
 
 from ..evidence import Ladder, Rung, Unreadable, changes
 from ..forbidden import WHOLE_ATTENTION
-from .day1 import draw
-from .day3 import NEW_TENSORS, UNTOUCHED, draw_mask
+from .shared import NEW_TENSORS, UNTOUCHED, draw, draw_mask
 
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient of x", "score")}
 FILL = (

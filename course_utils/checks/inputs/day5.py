@@ -16,10 +16,9 @@ import numpy as np
 
 from ..evidence import NOTHING, Ladder, Rung, Unreadable, as_numbers, changes
 from ..forbidden import WHOLE_ATTENTION
-from .day1 import draw
+from .shared import UNTOUCHED, draw
 
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "outputs", "keys", "values")}
-UNTOUCHED = "what it is given stays as it was"
 
 
 def tensor(array):

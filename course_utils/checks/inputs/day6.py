@@ -1,26 +1,25 @@
-"""Day 6: the ladders of its seven exercises, the watch over tensors, and the kernel around the learner's Triton loop.
+"""Day 6: the ladders of its seven exercises.
 
 Inputs are drawn so that every known mistake shows: maxima rise and fall along the keys, blocks divide neither n nor m
 unless a rung is about that, and d_k, d_v, n, m differ. One head throughout: q is (n, d_k), k (m, d_k), v (m, d_v).
-Triton is loaded when it is first needed: there is none outside Linux, and the other exercises do without it.
 """
 
 import functools
 import math
-import os
 import sys
-import weakref
 
 import numpy as np
 
-from ..evidence import Ladder, Rung, Unreadable, changes
+from ..evidence import Ladder, Rung, changes
 from ..forbidden import AUTOGRAD, WHOLE_ATTENTION
-from .day1 import draw, draw_qkv
+from .launching import launch as launch  # the notebook has these two from here
+from .launching import load_triton as load_triton
+from .launching import through_the_kernel
+from .shared import UNTOUCHED, draw, draw_qkv, named
+from .watching import watch, watch_both
 
 INFINITY = math.inf
 TOO_NEAR = "numbers that float32 cannot tell apart"
-LOG2_E = math.log2(math.e)
-UNTOUCHED = "what it is given stays as it was"
 NEW_TENSORS = (
     "The answer is right but writes into its arguments, which the caller still needs. Make new tensors, or work on "
     "x.clone(). A slice of a tensor is a part of it, no copy."
@@ -30,21 +29,6 @@ FLOAT64 = (
     "make float32 unless dtype says otherwise."
 )
 SINGLE = {part: (1e-4, 1e-4) for part in ("m", "l", "o", "lse", "dq", "dk", "dv")}
-
-
-def named(result, names):
-    """A result of several parts as a dict of them. Raises Unreadable where it is something else."""
-    if result is None:
-        raise Unreadable("the function returned None: is a return missing?")
-    if not isinstance(result, (tuple, list)) or len(result) != len(names):
-        size = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
-        raise Unreadable(
-            f"the function returned a {type(result).__name__}{size}; it should return ({', '.join(names)})"
-        )
-    for name, part in zip(names, result, strict=True):
-        if part is None:
-            raise Unreadable(f"the function returned None for {name}")
-    return dict(zip(names, result, strict=True))
 
 
 def writes(function, *args):
@@ -565,164 +549,6 @@ def uses_unseen_tiles(function, q, k, v, *blocks):
     return {"measure": float(used)} | result
 
 
-def watch_both(function, *args):
-    """What a tiled attention does without a causal mask, and with it."""
-    return watch(function, *args, False), watch(function, *args, True)
-
-
-def watch(function, *args):
-    """Run a function and see what it does with tensors.
-
-    Returns an object with `result`; `largest`: elements of the largest tensor made; `most_kept`: of all that were there
-    at once; `work`: multiply-adds of matrix products, and elements of all other results; `operations`: how many there
-    were; `taken_out`: numbers that left PyTorch. Views of other tensors count as nothing new. What is given does not
-    count. The last two answers are remembered.
-    """
-    key = (function, *(np.asarray(x).tobytes() for x in args))
-    if key not in _watched:
-        for old in list(_watched)[:-1]:
-            del _watched[old]
-        _watched[key] = _watch(function, args)
-    return _watched[key]
-
-
-_watched = {}
-
-
-def _watch(function, args):
-    import torch
-
-    tensors = [torch.as_tensor(x).clone() if isinstance(x, np.ndarray) or hasattr(x, "numel") else x for x in args]
-    given = {x.untyped_storage().data_ptr() for x in tensors if hasattr(x, "numel")}
-    with torch.no_grad():
-        eye, door = _modes()
-        eye, door = eye(given), door()
-        try:
-            with door, eye:
-                eye.result = function(*tensors)
-        finally:
-            if eye.operations > MOST_OPERATIONS:
-                raise Unreadable(TOO_MANY) from None  # what was raised inside an operation comes out as another error
-    eye.taken_out = door.taken_out
-    return eye
-
-
-@functools.cache
-def _modes():
-    """The two modes that see every operation on tensors, the one by what it makes, the other by its name."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_leaves
-
-    class Eye(TorchDispatchMode):
-        def __init__(self, given):
-            super().__init__()
-            self.given, self.known, self.tensors_of = given, {}, {}
-            self.largest = self.most_kept = self.kept = self.work = self.operations = 0
-
-        @classmethod
-        def _should_skip_dynamo(cls):
-            return False  # else PyTorch loads its compiler first, which takes seconds
-
-        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-            out = operation(*args, **kwargs) if kwargs else operation(*args)
-            self.operations += 1
-            if self.operations > MOST_OPERATIONS:
-                raise RuntimeError(TOO_MANY)
-            for x in (out,) if type(out) is torch.Tensor else tree_leaves(out):
-                if isinstance(x, torch.Tensor):
-                    self.work += _work(operation, args, x)
-                    self._see(x)
-            return out
-
-        def says(self, verdict, **others):
-            """A verdict as a measure, beside the start of what was returned: the result has to be right too.
-
-            others: further runs that the verdict is about, whose results have to be right as well.
-            """
-            return (
-                {"measure": float(verdict)}
-                | self.start()
-                | {f"{part}, {name}": x for name, other in others.items() for part, x in other.start().items()}
-            )
-
-        def start(self):
-            """The first columns of o, and lse."""
-            parts = named(self.result, ("o", "lse"))
-            return {"o": torch.as_tensor(parts["o"])[:, :2], "lse": parts["lse"]}
-
-        def _see(self, x):
-            if x.layout != torch.strided:
-                raise Unreadable("a sparse tensor cannot be watched: make dense ones")
-            storage, name = x.untyped_storage(), id(x)
-            place, size = storage.data_ptr(), storage.nbytes() // x.itemsize
-            if place in self.given or name in self.known or not size:
-                return
-            self.largest = max(self.largest, size)
-            others = self.tensors_of.get(place, 0)
-            self.tensors_of[place] = others + 1
-            if not others:
-                self.kept += size
-                self.most_kept = max(self.most_kept, self.kept)
-            self.known[name] = weakref.ref(x, lambda _: self._let_go(name, place, size))
-
-        def _let_go(self, name, place, size):
-            del self.known[name]
-            self.tensors_of[place] -= 1
-            if not self.tensors_of[place]:
-                self.kept -= size
-
-    class Door(TorchFunctionMode):
-        taken_out = 0
-
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            name = getattr(function, "__name__", "")
-            if name in WAYS_OUT and args and isinstance(args[0], torch.Tensor):
-                self.taken_out += (
-                    args[0].numel() if name != "__format__" or not args[0].dim() else 0
-                )  # print(f"{tile}")
-            return function(*args, **(kwargs or {}))
-
-    return Eye, Door
-
-
-MOST_OPERATIONS = 20_000  # for at most 40 tiles; right answers that go by the rows of tiles take 8,000
-TOO_MANY = (
-    f"it takes more than {MOST_OPERATIONS:,} operations for at most 40 tiles: take block_q queries and block_k keys "
-    "at a time, no fewer"
-)
-WAYS_OUT = {
-    "numpy", "tolist", "item", "__array__", "__dlpack__", "__float__", "__int__", "__complex__", "__index__",
-    "__format__", "__reduce_ex__", "untyped_storage", "data_ptr",
-}  # fmt: skip
-VIEWS = {
-    "view", "t", "transpose", "permute", "expand", "slice", "select", "unsqueeze", "squeeze", "detach", "alias",
-    "_unsafe_view", "unbind", "split", "as_strided",
-}  # fmt: skip
-PRODUCTS = {
-    "mm": 0,
-    "bmm": 0,
-    "mv": 0,
-    "dot": 0,
-    "addmm": 1,
-    "baddbmm": 1,
-    "addmv": 1,
-}  # which argument is the left one
-
-
-def _work(operation, args, result):
-    name = _name(operation)
-    if name in VIEWS:
-        return 0
-    return result.numel() * (args[PRODUCTS[name]].shape[-1] if name in PRODUCTS else 1)
-
-
-@functools.cache
-def _name(operation):
-    return operation.__name__.partition(".")[0].rstrip("_")
-
-
 # Traffic ------------------------------------------------------------------------------------------------------------
 
 
@@ -832,49 +658,6 @@ def gradients_in_dtype(function, q, *args):
 
 # The Triton loop ----------------------------------------------------------------------------------------------------
 
-NO_TRITON = (
-    "Triton is not installed here, and this exercise needs it: it has wheels for Linux only. Its points count on a "
-    "Linux machine, in the interpreter if there is no GPU"
-)
-triton = tl = None  # the modules, or stand-ins, once they are loaded
-
-
-class NoTriton:
-    """Stands for `triton` and `triton.language` where there is none: cells that define kernels can still be run."""
-
-    constexpr = None
-
-    @staticmethod
-    def jit(function):
-        return function
-
-
-def load_triton():
-    """(triton, triton.language): its interpreter where there is no GPU, and stand-ins where there is no Triton.
-
-    TRITON_INTERPRET, when set to 0 or 1, decides about the interpreter instead.
-    """
-    global triton, tl
-    if triton is None:
-        _interpret_without_gpu()
-        try:
-            import triton
-            import triton.language as tl
-        except ImportError:
-            triton = tl = NoTriton
-    return triton, tl
-
-
-def _interpret_without_gpu():
-    import torch
-
-    if "TRITON_INTERPRET" in os.environ or torch.cuda.is_available():
-        return
-    os.environ["TRITON_INTERPRET"] = "1"
-    # Torch's optimizers import Triton, and its own functions were then prepared for a GPU: let it load again.
-    for name in [name for name in sys.modules if name.split(".")[0] == "triton" and "._C" not in name]:
-        del sys.modules[name]
-
 
 def triton_inner_loop(rng):
     def rung(name, shape, blocks, why, causal=False, dtype=np.float32, size=1.0, tolerance=None):
@@ -960,148 +743,6 @@ def triton_inner_loop(rng):
             "two blocks of one dtype: p.to(v.dtype).",
             dtype=np.float16, tolerance=half),
     ]  # fmt: skip
-
-
-def through_the_kernel(inner, q, k, v, causal, block_q, block_k):
-    """Attention by the kernel below with the given inner loop: o (heads, n, D_HEAD) and lse (heads, n).
-
-    With tensors it is Triton that runs it. With arrays the same kernel runs in NumPy, for loops that were written in
-    NumPy: those of whoever judges, and has no Triton.
-    """
-    if isinstance(q, np.ndarray):
-        return _in_numpy(inner, q, k, v, causal, block_q, block_k)
-    if load_triton()[0] is NoTriton:
-        raise Unreadable(NO_TRITON)
-    if not isinstance(inner, triton.KernelInterface):
-        raise Unreadable("attend_to_keys is no Triton function: keep the line @triton.jit above it")
-    o, lse = launch(inner, q, k, v, causal, block_q, block_k)
-    return {"o": o, "lse": lse}
-
-
-def launch(inner, q, k, v, causal=False, block_q=16, block_k=16):
-    """Run `attention_kernel` around an inner loop: (o, lse) of q (heads, n, D_HEAD), k and v (heads, m, D_HEAD).
-
-    D_HEAD and the blocks are powers of two, at least 16. The tensors move to the GPU unless Triton's interpreter runs.
-    Raises RuntimeError where there is no Triton, and what the loop raises.
-    """
-    triton, _ = load_triton()
-    if triton is NoTriton:
-        raise RuntimeError(NO_TRITON)
-    import torch
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    q, k, v = (x.contiguous().to("cpu" if triton.knobs.runtime.interpret else "cuda") for x in (q, k, v))
-    heads, n, D_HEAD = q.shape
-    o, lse = torch.empty_like(q), q.new_empty(heads, n, dtype=torch.float32)
-
-    def tiles(x, rows):
-        return TensorDescriptor(x, list(x.shape), list(x.stride()), [1, rows, D_HEAD])
-
-    try:
-        attention_kernel()[(triton.cdiv(n, block_q), heads)](
-            tiles(q, block_q), tiles(k, block_k), tiles(v, block_k), tiles(o, block_q), lse,
-            n, k.shape[1], LOG2_E / math.sqrt(D_HEAD),
-            attend_to_keys=inner, CAUSAL=causal, D_HEAD=D_HEAD, BLOCK_Q=block_q, BLOCK_K=block_k,
-        )  # fmt: skip
-    except Exception as error:
-        raise _root(error, inner) from None
-    return o, lse
-
-
-@functools.cache
-def attention_kernel():
-    """The forward kernel, without its inner loop: that one is an argument."""
-    load_triton()
-
-    @triton.jit(do_not_specialize=["n_queries", "n_keys"])
-    def attention_kernel(
-        queries, keys, values, outputs, lse, n_queries, n_keys, scale_log2,
-        attend_to_keys: tl.constexpr, CAUSAL: tl.constexpr,
-        D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
-    ):  # fmt: skip
-        i, head = tl.program_id(0) * BLOCK_Q, tl.program_id(1)
-        q = queries.load([head, i, 0]).reshape(BLOCK_Q, D_HEAD)
-        rows = i + tl.arange(0, BLOCK_Q)
-        if CAUSAL:
-            last = rows + n_keys - n_queries  # the last key that each query sees
-            unmasked = (i + n_keys - n_queries + 1) // BLOCK_K * BLOCK_K  # every query sees all keys before it
-            stop = tl.minimum(i + n_keys - n_queries + BLOCK_Q, n_keys)  # no query sees a key from here on
-        else:
-            last = tl.zeros_like(rows) + n_keys - 1
-            unmasked = n_keys // BLOCK_K * BLOCK_K
-            stop = n_keys
-
-        acc = tl.zeros([BLOCK_Q, D_HEAD], tl.float32)
-        l = tl.zeros([BLOCK_Q], tl.float32)
-        m = tl.full([BLOCK_Q], float("-inf"), tl.float32)
-        acc, l, m = attend_to_keys(
-            acc, l, m, q, keys, values, head, 0, unmasked, last, scale_log2, False, D_HEAD, BLOCK_K
-        )
-        acc, l, m = attend_to_keys(
-            acc, l, m, q, keys, values, head, unmasked, stop, last, scale_log2, True, D_HEAD, BLOCK_K
-        )
-
-        o = (acc / l[:, None]).to(outputs.dtype)
-        outputs.store([head, i, 0], o.reshape(1, BLOCK_Q, D_HEAD))
-        row_lse = (m + tl.log2(l)) * 0.6931471805599453  # from powers of two to powers of e
-        tl.store(lse + head * n_queries + rows, row_lse, mask=rows < n_queries)
-
-    return attention_kernel
-
-
-def _root(error, inner):
-    """What went wrong inside Triton, freed of what Triton wraps around it."""
-    at = None
-    while True:
-        at = error if hasattr(error, "node") else at  # a compiler's error knows the place
-        if error.__cause__ is None:
-            break
-        error = error.__cause__
-    if "raise NotImplementedError" in getattr(inner, "src", ""):  # a compiler knows no raise
-        return NotImplementedError()
-    if at:
-        said = str((error.error_message if error is at else error) or "Triton cannot compile this").strip()
-        line = at.src.splitlines()[at.node.lineno - 1].strip()
-        return RuntimeError(f"{said.splitlines()[0]}, at the line {line}")
-    if isinstance(error, AssertionError) and not str(error):
-        return AssertionError("Triton takes these arguments for wrong").with_traceback(error.__traceback__)
-    return error
-
-
-def _in_numpy(inner, q, k, v, causal, block_q, block_k):
-    """`attention_kernel` in NumPy, in float64."""
-    heads, n, D_HEAD = q.shape
-    n_keys, scale_log2 = k.shape[1], LOG2_E / math.sqrt(D_HEAD)
-    o, lse = np.zeros((heads, n, D_HEAD)), np.zeros((heads, n))
-    queries, keys, values = Tiles(q, block_q), Tiles(k, block_k), Tiles(v, block_k)
-    for head in range(heads):
-        for i in range(0, n, block_q):
-            rows = i + np.arange(block_q)
-            last = rows + n_keys - n if causal else 0 * rows + n_keys - 1
-            unmasked = ((i + n_keys - n + 1) if causal else n_keys) // block_k * block_k
-            stop = min(i + n_keys - n + block_q, n_keys) if causal else n_keys
-            state = np.zeros((block_q, D_HEAD)), np.zeros(block_q), np.full(block_q, -INFINITY)
-            given = queries.load([head, i, 0]).reshape(block_q, D_HEAD), keys, values, head
-            state = inner(*state, *given, 0, unmasked, last, scale_log2, False, D_HEAD, block_k)
-            acc, l, m = inner(*state, *given, unmasked, stop, last, scale_log2, True, D_HEAD, block_k)
-            with np.errstate(all="ignore"):
-                o[head, i : i + block_q] = (acc / l[:, None])[: n - i]
-                lse[head, i : i + block_q] = ((m + np.log2(l)) / LOG2_E)[: n - i]
-    return {"o": o, "lse": lse}
-
-
-class Tiles:
-    """What a tensor descriptor is to Triton, for arrays (heads, T, D_HEAD): it reads tiles, and zeros past the end."""
-
-    def __init__(self, array, rows):
-        self.array, self.rows = array.astype(np.float64), rows
-
-    def load(self, at):
-        head, first, _ = at
-        tile = np.zeros((1, self.rows, self.array.shape[2]))
-        found = self.array[head, first : first + self.rows]
-        tile[0, : len(found)] = found
-        return tile
 
 
 # Find the bug -------------------------------------------------------------------------------------------------------
