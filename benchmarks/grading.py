@@ -47,7 +47,7 @@ def _wrong(right):
 def wrong_answer(day: int, grade_id: str, source: str) -> str:
     """The source of a right answer, made wrong."""
     ladder = find_ladder(day, grade_id)
-    if ladder.entries:
+    if ladder.by_hand:
         return "\n".join(f"{name} = 12345" for name in ladder.names)
     return source + WRONG + "\n".join(f"{name} = _wrong({name})" for name in ladder.names)
 

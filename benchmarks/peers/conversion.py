@@ -78,7 +78,7 @@ def otter_tests(day: int) -> dict[str, str]:
 
 def otter_test(day: int, grade_id: str) -> str:
     """The test file of one exercise: a function earns all or nothing, each entry by hand its share."""
-    exercise, by_hand = all_exercises(day)[grade_id], find_ladder(day, grade_id).entries
+    exercise, by_hand = all_exercises(day)[grade_id], find_ladder(day, grade_id).by_hand
     if by_hand:
         names = find_ladder(day, grade_id).names
         cases = [(name, exercise.points / len(names), False, name) for name in names]

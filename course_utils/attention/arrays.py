@@ -1,11 +1,14 @@
 """Scaled dot-product attention in NumPy: any leading batch and head dimensions."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from course_utils.attention.shapes import check_scale, check_shapes
 
 
-def attention(q, k, v, mask=None, scale=None):
+def attention(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None, scale: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Blend the values of v for each query, by how well the query matches each key: softmax(q kᵀ · scale) v.
 
     q is (…, n, d_k), k is (…, m, d_k), v is (…, m, d_v); the leading dimensions broadcast as in matmul. mask is boolean
@@ -26,7 +29,7 @@ def attention(q, k, v, mask=None, scale=None):
     return output, weights
 
 
-def softmax(x, axis=-1):
+def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """Turn scores into shares: e^x over the sum of e^x, along `axis`.
 
     Large entries are safe. -inf gets 0, and a row of nothing but -inf gives zeros: nothing to attend to (other
@@ -38,7 +41,7 @@ def softmax(x, axis=-1):
     return exps / np.where(total == 0, 1, total)
 
 
-def logsumexp(x, axis=-1):
+def logsumexp(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """log of the sum of e^x along `axis`, which disappears. Large entries are safe; nothing but -inf gives -inf."""
     x = _floating(x)
     peak = _peak(x, axis)
@@ -47,18 +50,18 @@ def logsumexp(x, axis=-1):
         return np.squeeze(peak + np.log(total), axis=axis)
 
 
-def _peak(x, axis):
+def _peak(x: np.ndarray, axis: int) -> np.ndarray:
     """The largest entry, or 0 where every entry is -inf: the shift that keeps exp from overflowing."""
     largest = x.max(axis=axis, keepdims=True, initial=-np.inf)
     return np.where(largest == -np.inf, 0, largest)
 
 
-def _floating(x):
+def _floating(x: ArrayLike) -> np.ndarray:
     x = np.asarray(x)
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
 
 
-def _boolean(mask):
+def _boolean(mask: ArrayLike | None) -> np.ndarray | None:
     if mask is None:
         return None
     mask = np.asarray(mask)

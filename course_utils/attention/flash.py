@@ -6,7 +6,10 @@ in `flash_backward.py`. Without a GPU the same kernels run in Triton's interpret
 Sources: Dao et al. 2022 (FlashAttention), algorithm 1; Dao 2023 (FlashAttention-2), algorithm 1.
 """
 
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from course_utils.attention.flash_backward import backward
 from course_utils.attention.shapes import check_causal, check_grouped, check_scale
@@ -46,7 +49,9 @@ FORWARD = {
 }
 
 
-def flash_attention(q, k, v, causal=False, scale=None, return_lse=False):
+def flash_attention(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale: float | None = None, return_lse: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """Attention without the (n, m) matrix in memory: softmax(q kᵀ · scale) v, tile by tile, differentiable once.
 
     q is (B, h, n, d_head), k and v are (B, h_kv, m, d_head): float16, bfloat16 or float32, on a GPU (or on the CPU in
@@ -70,7 +75,7 @@ class FlashAttention(torch.autograd.Function):
     """The kernels as one differentiable operation. Use `flash_attention`, which checks what it is given."""
 
     @staticmethod
-    def forward(ctx, q, k, v, causal, scale):
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
         q, k, v = readable(q), readable(k), readable(v)
         o, lse = forward(q, k, v, causal, scale)
         ctx.save_for_backward(q, k, v, o, lse)
@@ -78,13 +83,15 @@ class FlashAttention(torch.autograd.Function):
         return o, lse
 
     @staticmethod
-    def backward(ctx, do, d_lse):
+    def backward(ctx: Any, do: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():  # create_graph=True
             raise RuntimeError("flash_attention has a first derivative only: use tensors.attention for a second one")
-        return *backward(*ctx.saved_tensors, readable(do), d_lse.contiguous(), ctx.causal, ctx.scale), None, None
+        q, k, v, o, lse = ctx.saved_tensors
+        gradients = backward(q, k, v, o, lse, readable(do), d_lse.contiguous(), ctx.causal, ctx.scale)
+        return *gradients, None, None
 
 
-def forward(q, k, v, causal, scale):
+def forward(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
     """Launch the forward kernel: output (B, h, n, d_head) and log-sum-exp (B, h, n)."""
     B, h, n, d = q.shape
     h_kv, n_keys = k.shape[1:3]
@@ -163,7 +170,7 @@ def attend_to_keys(
     return acc, l, m
 
 
-def _check(q, k, v):
+def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"{name} is {type(x).__name__}, not a tensor: convert it with torch.as_tensor")

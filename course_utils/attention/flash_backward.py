@@ -7,6 +7,7 @@ Sources: Dao et al. 2022 (FlashAttention), algorithm 4; Dao 2023 (FlashAttention
 """
 
 import torch
+from torch import Tensor
 
 from course_utils.attention.triton_setup import (
     LN_2,
@@ -36,7 +37,9 @@ D_KEYS_VALUES = {
 }
 
 
-def backward(q, k, v, o, lse, do, d_lse, causal, scale):
+def backward(
+    q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor, d_lse: Tensor, causal: bool, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and v from those of the output (B, h, n, d_head) and of the log-sum-exp (B, h, n)."""
     B, h, n, d = q.shape
     h_kv, n_keys = k.shape[1:3]

@@ -1,11 +1,19 @@
 """Scaled dot-product attention in plain Python: lists of rows, no library."""
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from course_utils.attention.shapes import check_scale, check_shapes
 
 
-def attention(q, k, v, mask=None, scale=None):
+def attention(
+    q: Sequence[Sequence[float]],
+    k: Sequence[Sequence[float]],
+    v: Sequence[Sequence[float]],
+    mask: Sequence | None = None,
+    scale: float | None = None,
+) -> tuple[list[list[float]], list[list[float]]]:
     """Blend the values of v for each query, by how well the query matches each key: softmax(q kᵀ · scale) v.
 
     q is n rows of d_k numbers, k is m rows of d_k, v is m rows of d_v. mask holds booleans, n rows of m (or what
@@ -28,7 +36,7 @@ def attention(q, k, v, mask=None, scale=None):
     return output, weights
 
 
-def softmax(x, axis=-1):
+def softmax(x: Sequence, axis: int = -1) -> list:
     """Turn scores into shares: e^x over the sum of e^x, along each row (axis -1) or each column (axis 0) of rows.
 
     x is one row of numbers, or a list of rows; floats of the same shape come back. Large entries are safe. -inf gets
@@ -37,7 +45,7 @@ def softmax(x, axis=-1):
     return _along(axis, x, _softmax_row)
 
 
-def logsumexp(x, axis=-1):
+def logsumexp(x: Sequence, axis: int = -1) -> float | list[float]:
     """log of the sum of e^x: a float for one row, one float per row (axis -1) or column (axis 0) of rows.
 
     Large entries are safe; a row of nothing but -inf gives -inf.
@@ -48,31 +56,31 @@ def logsumexp(x, axis=-1):
     return _along(axis, x, _logsumexp_row)
 
 
-def dot(a, b):
+def dot(a: Sequence[float], b: Sequence[float]) -> float:
     """The sum of the products, number by number, of two rows of one length."""
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
-def _softmax_row(row):
+def _softmax_row(row: Sequence[float]) -> list[float]:
     peak = _peak(row)
     exps = [math.exp(x - peak) for x in row]
     total = sum(exps)
     return [e / (total or 1.0) for e in exps]
 
 
-def _logsumexp_row(row):
+def _logsumexp_row(row: Sequence[float]) -> float:
     peak = _peak(row)
     total = sum(math.exp(x - peak) for x in row)
     return peak + math.log(total) if total else -math.inf
 
 
-def _peak(row):
+def _peak(row: Sequence[float]) -> float:
     """The largest entry, or 0 where every entry is -inf: the shift that keeps exp from overflowing."""
     largest = max(row, default=-math.inf)
     return largest if largest != -math.inf else 0.0
 
 
-def _along(axis, x, of_row):
+def _along(axis: int, x: Sequence, of_row: Callable[[Sequence[float]], Any]) -> Any:
     if not _is_rows(x):
         if axis not in (0, -1):
             raise ValueError(f"axis is {axis} but x is one row: its only axis is 0 (or -1)")
@@ -84,16 +92,16 @@ def _along(axis, x, of_row):
     raise ValueError(f"axis is {axis} but x has two axes: 0 (down the columns) or -1 (along the rows)")
 
 
-def _is_rows(x):
+def _is_rows(x: Sequence) -> bool:
     return len(x) > 0 and hasattr(x[0], "__len__")
 
 
-def _transposed(rows):
+def _transposed(rows: Sequence) -> list[list]:
     _shape(rows, "x")
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _shape(rows, name, like=None):
+def _shape(rows: Sequence, name: str, like: Sequence | None = None) -> tuple[int, int]:
     """(rows, columns) of a list of rows. An empty list has no columns to count, so it takes them from `like`."""
     if len(rows) == 0:
         if like is not None and len(like) > 0:
@@ -109,7 +117,7 @@ def _shape(rows, name, like=None):
     return (len(rows), len(rows[0]))
 
 
-def _mask_rows(mask, n, m):
+def _mask_rows(mask: Sequence, n: int, m: int) -> list[Sequence[bool]]:
     """The mask as n rows of m booleans."""
     rows = mask if _is_rows(mask) else [mask]
     if any(not isinstance(flag, bool) for row in rows for flag in row):

@@ -5,16 +5,20 @@ Masks are boolean; True means that the query (row) may attend to the key (column
 
 import copy
 import math
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from course_utils.attention.shapes import whole
 from course_utils.attention.tensors import boolean, check_dtype
 
 
-def attendable(query_positions, key_positions, window=None):
+def attendable(
+    query_positions: Sequence | Tensor, key_positions: Sequence | Tensor, window: int | None = None
+) -> Tensor:
     """The one rule behind causal masks: a query sees the keys at its own position and before it.
 
     query_positions is (…, n), key_positions (…, m), integers; the leading axes broadcast. A negative key position marks
@@ -32,7 +36,9 @@ def attendable(query_positions, key_positions, window=None):
     return mask
 
 
-def causal(n, m=None, align="lower-right", device=None):
+def causal(
+    n: int, m: int | None = None, align: str = "lower-right", device: torch.device | str | None = None
+) -> Tensor:
     """Each query sees the keys up to its own place: a lower triangle, (n, m), boolean. m is n when left out.
 
     Where n and m differ, "lower-right" lets the last query see the last key, as decoding with a cache needs: the n
@@ -47,7 +53,7 @@ def causal(n, m=None, align="lower-right", device=None):
     return attendable(torch.arange(first, first + n, device=device), torch.arange(m, device=device))
 
 
-def sliding_window(n, window, m=None, device=None):
+def sliding_window(n: int, window: int, m: int | None = None, device: torch.device | str | None = None) -> Tensor:
     """Each query sees itself and the window - 1 keys before it: (n, m), boolean, aligned at the lower right.
 
     m is n when left out. Raises ValueError for negative sizes or a window below 1.
@@ -57,7 +63,7 @@ def sliding_window(n, window, m=None, device=None):
     return attendable(torch.arange(m - n, m, device=device), torch.arange(m, device=device), window)
 
 
-def prefix_lm(n, prefix, device=None):
+def prefix_lm(n: int, prefix: int, device: torch.device | str | None = None) -> Tensor:
     """Every query sees the first `prefix` keys; beyond them the mask is causal: (n, n), boolean.
 
     prefix 0 is causal, prefix n lets all see all. Raises ValueError unless 0 <= prefix <= n.
@@ -69,7 +75,9 @@ def prefix_lm(n, prefix, device=None):
     return causal(n, device=device) | (torch.arange(n, device=device) < prefix)  # (n, n)
 
 
-def padding(lengths, m, device=None, side="right"):
+def padding(
+    lengths: Sequence[int] | Tensor, m: int, device: torch.device | str | None = None, side: str = "right"
+) -> Tensor:
     """Of m keys lengths[b] are real, the rest is padding on one side: (B, 1, 1, m), boolean.
 
     side "right" makes the first lengths[b] keys the real ones, "left" the last. lengths is a list or a tensor of B
@@ -91,20 +99,20 @@ def padding(lengths, m, device=None, side="right"):
     return real[:, None, None, :]  # (B, 1, 1, m)
 
 
-def combine(*masks):
+def combine(*masks: Tensor | None) -> Tensor | None:
     """What every mask allows: the logical and of boolean masks that broadcast, (…, n, m). None allows everything.
 
     Returns None where there is nothing to combine. Raises TypeError for a mask that is not boolean, ValueError (with
     the shapes) for masks that do not broadcast.
     """
-    masks = [boolean(mask) for mask in masks if mask is not None]
-    if not masks:
+    given = [boolean(mask) for mask in masks if mask is not None]
+    if not given:
         return None
-    _check_broadcast("masks", *masks)
-    return reduce(torch.logical_and, masks)
+    _check_broadcast("masks", *given)
+    return reduce(torch.logical_and, given)
 
 
-def to_additive(mask, dtype=torch.float32):
+def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """The mask as numbers to add to the scores: 0 where the query may attend, -inf where it may not. Same shape.
 
     A row of nothing but -inf stays one: torch.softmax gives NaN there, the course's softmax gives zeros. Raises
@@ -132,7 +140,7 @@ class NotSteady(ValueError):
     """A function gives two answers to one input."""
 
 
-def future_leak(fn, x, sizes=None, seed=0):
+def future_leak(fn: Callable[[Tensor], Tensor], x: Tensor, sizes: Iterable[float] | None = None, seed: int = 0) -> Leak:
     """Change one token at a time and see whether an output before it moves. Returns the worst Leak(i, j, amount).
 
     fn maps (…, T, d) to (…, T, d_out); x is (…, T, d), floating. Each token j moves in a random direction, forth and
@@ -165,7 +173,7 @@ def future_leak(fn, x, sizes=None, seed=0):
 
 
 @torch.inference_mode(False)  # autograd works in here, wherever this is called
-def jacobian_leak(fn, x):
+def jacobian_leak(fn: Callable[[Tensor], Tensor], x: Tensor) -> Leak:
     """Ask autograd whether an output depends on a later token. Returns the worst Leak(i, j, amount).
 
     fn maps (…, T, d) to (…, T, d_out); x is (…, T, d), floating. amount is the largest |∂ output i / ∂ token j|, j > i,
@@ -194,7 +202,7 @@ def jacobian_leak(fn, x):
     return _worst_ahead(slopes)
 
 
-def _tokens(x):
+def _tokens(x: Tensor) -> Tensor:
     """A copy of x, once it is known to be (…, T, d), floating and not empty."""
     x = torch.as_tensor(x)
     if not x.dtype.is_floating_point:
@@ -204,7 +212,7 @@ def _tokens(x):
     return x.detach().clone()
 
 
-def _answer(fn, x):
+def _answer(fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     output = fn(x.clone())  # fn may write into what it is given
     if not isinstance(output, torch.Tensor):
         raise TypeError(f"fn returned {type(output).__name__}, not a tensor: wrap it, as in lambda x: layer(x)[0]")
@@ -214,7 +222,7 @@ def _answer(fn, x):
     return output
 
 
-def _steady_answer(fn, x):
+def _steady_answer(fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """fn(x), once it is known to be finite and the same when asked again."""
     output = _answer(fn, x)
     if not output.isfinite().all():
@@ -223,12 +231,12 @@ def _steady_answer(fn, x):
     return output
 
 
-def _check_same(again, output):
+def _check_same(again: Tensor, output: Tensor) -> None:
     if not torch.equal(again, output):
         raise NotSteady("fn gives two answers to one x: switch dropout off (layer.eval()), or clear what it remembers")
 
 
-def _check_gradient(output, x):
+def _check_gradient(output: Tensor, x: Tensor) -> None:
     connected = output.requires_grad  # parameters alone make this True, so ask for the gradient of x too
     if connected:
         connected = torch.autograd.grad(output.sum(), x, retain_graph=True, allow_unused=True)[0] is not None
@@ -238,7 +246,7 @@ def _check_gradient(output, x):
         )
 
 
-def _in_float64(fn, x):
+def _in_float64(fn: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """fn and x in float64 if fn can be had so, else as they were."""
     try:
         wide = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
@@ -249,7 +257,7 @@ def _in_float64(fn, x):
     return wide, x.double()
 
 
-def _step_sizes(sizes, dtype):
+def _step_sizes(sizes: Iterable[float] | None, dtype: torch.dtype) -> list[float]:
     if sizes is None:
         largest = torch.finfo(dtype).max ** 0.25
         return [min(size, largest) for size in (1.0, 1e3, 1e6)]
@@ -259,13 +267,13 @@ def _step_sizes(sizes, dtype):
     return sizes
 
 
-def _largest_by_token(change):
+def _largest_by_token(change: Tensor) -> Tensor:
     """(…, T, d) -> (T,): the largest size of an entry in each token's rows, inf where there is a NaN."""
     sizes = change.detach().cpu().double().abs().nan_to_num(nan=math.inf, posinf=math.inf)
     return sizes.movedim(-2, 0).flatten(1).amax(dim=1)  # (T, …, d) -> (T,)
 
 
-def _worst_ahead(amounts):
+def _worst_ahead(amounts: Tensor) -> Leak:
     """The largest entry above the diagonal of (T, T): token j later than output i."""
     ahead = amounts.triu(1)
     if not ahead.any():
@@ -274,7 +282,7 @@ def _worst_ahead(amounts):
     return Leak(i, j, ahead[i, j].item())
 
 
-def _positions(name, positions):
+def _positions(name: str, positions: Sequence | Tensor) -> Tensor:
     positions = torch.as_tensor(positions)
     if positions.numel() == 0:
         return positions.long()  # an empty list arrives as floats
@@ -283,12 +291,12 @@ def _positions(name, positions):
     return positions
 
 
-def _sizes(n, m):
+def _sizes(n: int, m: int | None) -> tuple[int, int]:
     n = whole("n", n, least=0)
     return n, n if m is None else whole("m", m, least=0)
 
 
-def _check_broadcast(what, *tensors):
+def _check_broadcast(what: str, *tensors: Tensor) -> None:
     shapes = [tuple(x.shape) for x in tensors]
     try:
         torch.broadcast_shapes(*shapes)

@@ -4,11 +4,17 @@ Each head does scaled dot-product attention on its own d_head numbers of every t
 the heads found. With fewer key and value heads than query heads, neighbouring query heads share one.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
+from course_utils.attention.cache import Cache
 from course_utils.attention.masks import attendable, combine
+from course_utils.attention.rotary import Rotary
 from course_utils.attention.shapes import check_grouped, check_scale, check_shapes, whole
 from course_utils.attention.tensors import attention
 
@@ -26,8 +32,16 @@ class MultiHeadAttention(nn.Module):
     """
 
     def __init__(
-        self, d_model, n_heads, n_kv_heads=None, bias=False, dropout=0.0, rope=None, scale=None, d_head=None
-    ):  # fmt: skip
+        self,
+        d_model: int,
+        n_heads: int,
+        n_kv_heads: int | None = None,
+        bias: bool = False,
+        dropout: float = 0.0,
+        rope: Rotary | None = None,
+        scale: float | None = None,
+        d_head: int | None = None,
+    ) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         d_head = _check_sizes(d_model, n_heads, n_kv_heads, d_head, dropout, rope)
@@ -39,7 +53,17 @@ class MultiHeadAttention(nn.Module):
         self.v_proj = nn.Linear(d_model, n_kv_heads * d_head, bias)
         self.out_proj = nn.Linear(n_heads * d_head, d_model, bias)
 
-    def forward(self, x, source=None, *, mask=None, cache=None, return_weights=False, lengths=None, head_mask=None):
+    def forward(
+        self,
+        x: Tensor,
+        source: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        cache: Cache | None = None,
+        return_weights: bool = False,
+        lengths: Sequence[int] | Tensor | None = None,
+        head_mask: Sequence[float] | Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Attend from x (B, n, d_model) to source (B, m, d_model), or to x itself: (B, n, d_model).
 
         mask is boolean, True where a query may attend to a key, and broadcasts to (B, h, n, m); one mask a sequence is
@@ -73,7 +97,7 @@ class MultiHeadAttention(nn.Module):
         return (output, weights) if return_weights else output
 
     @classmethod
-    def from_torch(cls, layer):
+    def from_torch(cls, layer: nn.MultiheadAttention) -> MultiHeadAttention:
         """The same layer as an `nn.MultiheadAttention`, with copies of its weights.
 
         Mind two differences. Its boolean masks mean the opposite: True there is "ignore", here "may attend", so give
@@ -92,12 +116,20 @@ class MultiHeadAttention(nn.Module):
         ours.load_state_dict(state)
         return ours
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         sizes = f"d_model={self.d_model}, n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
         sizes += f", d_head={self.d_head}"
         return f"{sizes}, rope={self.rope}, scale={self.scale:.4g}"
 
-    def _check_inputs(self, x, source, mask, cache, lengths, head_mask):
+    def _check_inputs(
+        self,
+        x: Tensor,
+        source: Tensor | None,
+        mask: Tensor | None,
+        cache: Cache | None,
+        lengths: Sequence[int] | Tensor | None,
+        head_mask: Tensor | None,
+    ) -> None:
         if x.ndim != 3 or x.shape[-1] != self.d_model:
             raise ValueError(f"x is {tuple(x.shape)}: expected (B, n, d_model) with d_model {self.d_model}")
         self._check_dtype("x", x)
@@ -116,7 +148,7 @@ class MultiHeadAttention(nn.Module):
             if mask.device != x.device:
                 raise ValueError(f"mask is on {mask.device} but x is on {x.device}: move one of them")
 
-    def _check_source(self, x, source, cache):
+    def _check_source(self, x: Tensor, source: Tensor, cache: Cache | None) -> None:
         if source.ndim != 3 or len(source) != len(x) or source.shape[-1] != self.d_model:
             expected = f"({len(x)}, m, {self.d_model})"
             raise ValueError(f"source is {tuple(source.shape)} but x is {tuple(x.shape)}: expected {expected}")
@@ -126,13 +158,15 @@ class MultiHeadAttention(nn.Module):
         if self.rope is not None:
             raise ValueError("source in a layer with rope: positions in two sequences do not compare; make it without")
 
-    def _check_dtype(self, name, tokens):
+    def _check_dtype(self, name: str, tokens: Tensor) -> None:
         ours = self.q_proj.weight.dtype
         if tokens.dtype != ours and not torch.is_autocast_enabled(tokens.device.type):  # autocast converts by itself
             raise TypeError(f"{name} is {tokens.dtype} but the layer is {ours}: convert one, as in x.to({ours})")
 
 
-def grouped_attention(q, k, v, mask=None, dropout=0.0, scale=None):
+def grouped_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0, scale: float | None = None
+) -> tuple[Tensor, Tensor]:
     """Attention of h query heads on h_kv key and value heads, each shared by a group of h / h_kv neighbours.
 
     q is (B, h, n, d_head), k and v (B, h_kv, m, d_head); mask is boolean and broadcasts to (B, h, n, m). scale is
@@ -159,7 +193,7 @@ def grouped_attention(q, k, v, mask=None, dropout=0.0, scale=None):
     return output, weights.reshape(B, h, n, m)  # (B, h, n, m)
 
 
-def split_heads(x, n_heads):
+def split_heads(x: Tensor, n_heads: int) -> Tensor:
     """Give each head its part of every token: (B, T, h · d_head) -> (B, h, T, d_head), as a view.
 
     Raises ValueError when the last axis is not a multiple of n_heads, TypeError when n_heads is no whole number.
@@ -171,14 +205,14 @@ def split_heads(x, n_heads):
     return x.transpose(1, 2)  # (B, h, T, d_head)
 
 
-def merge_heads(x):
+def merge_heads(x: Tensor) -> Tensor:
     """Put the heads of each token side by side again: (B, h, T, d_head) -> (B, T, h · d_head). Undoes `split_heads`."""
     if x.ndim != 4:
         raise ValueError(f"x is {tuple(x.shape)}: expected (B, h, T, d_head)")
     return x.transpose(1, 2).flatten(2)  # (B, T, h, d_head) -> (B, T, h · d_head)
 
 
-def to_grouped(layer, n_kv_heads):
+def to_grouped(layer: MultiHeadAttention, n_kv_heads: int) -> MultiHeadAttention:
     """A copy of the layer with fewer key and value heads, each the mean of a group of neighbours, biases too.
 
     Exact when the heads of a group were equal; otherwise a start for further training. Raises ValueError unless the
@@ -198,7 +232,7 @@ def to_grouped(layer, n_kv_heads):
     return grouped
 
 
-def fused_qkv(layer):
+def fused_qkv(layer: MultiHeadAttention) -> nn.Linear:
     """One linear map that gives a self-attention layer's queries, keys and values at once, with copies of its weights.
 
     q, k, v = fused_qkv(layer)(x).split([width, kv_width, kv_width], -1) where width is n_heads · d_head and kv_width is
@@ -213,7 +247,9 @@ def fused_qkv(layer):
     return fused
 
 
-def _check_sizes(d_model, n_heads, n_kv_heads, d_head, dropout, rope):
+def _check_sizes(
+    d_model: int, n_heads: int, n_kv_heads: int, d_head: int | None, dropout: float, rope: Rotary | None
+) -> int:
     """Raise unless the sizes fit; return d_head."""
     for name, size in (("d_model", d_model), ("n_heads", n_heads), ("n_kv_heads", n_kv_heads)):
         whole(name, size)
@@ -229,7 +265,7 @@ def _check_sizes(d_model, n_heads, n_kv_heads, d_head, dropout, rope):
     return d_head
 
 
-def _check_mask(mask, scores):
+def _check_mask(mask: Tensor, scores: tuple[int, int, int, int]) -> None:
     """Raise unless the mask is boolean and fits scores (B, h, n, m)."""
     kind = mask.dtype if isinstance(mask, torch.Tensor) else type(mask).__name__
     if kind != torch.bool:
@@ -238,7 +274,7 @@ def _check_mask(mask, scores):
     check_shapes((B, h, n, 1), (B, h, m, 1), (B, h, m, 1), tuple(mask.shape))
 
 
-def _check_torch_layer(layer):
+def _check_torch_layer(layer: nn.MultiheadAttention) -> None:
     if not isinstance(layer, nn.MultiheadAttention):
         raise TypeError(f"layer is {type(layer).__name__}: expected torch.nn.MultiheadAttention")
     for there, option in (

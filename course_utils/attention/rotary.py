@@ -5,16 +5,18 @@ depend on how far apart two tokens are, never on where they stand. Nothing is le
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from course_utils.attention.shapes import whole
 
 PAIRS = {"neighbours": -1, "halves": -2}  # where the axis of size 2 goes when d_head is split into pairs
 
 
-def rotate(x, positions, base=10000.0, pairs="neighbours"):
+def rotate(x: Tensor, positions: Sequence[float] | Tensor, base: float = 10000.0, pairs: str = "neighbours") -> Tensor:
     """Turn pair i of x (…, T, d_head) by the angle position · θ_i, θ_i being `frequencies(d_head, base)[i]` radians.
 
     positions are numbers, (T,) for every row alike or (B, T) for x (B, h, T, d_head). pairs says which two numbers turn
@@ -37,7 +39,7 @@ def rotate(x, positions, base=10000.0, pairs="neighbours"):
     return turned.flatten(-2).to(x.dtype)  # (…, T, d_head)
 
 
-def frequencies(d_head, base=10000.0):
+def frequencies(d_head: int, base: float = 10000.0) -> Tensor:
     """θ_i = base^(−2i/d_head) for i = 0 … d_head/2 − 1: radians a position, from 1 down to nearly 1/base; float64.
 
     Raises ValueError for an odd d_head or a base that is not positive, TypeError for a d_head that is no whole number.
@@ -62,17 +64,17 @@ class Rotary:
     base: float = 10000.0
     pairs: str = "neighbours"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         frequencies(self.d_head, self.base)
         _axis_of(self.pairs)
 
-    def __call__(self, x, positions):
+    def __call__(self, x: Tensor, positions: Sequence[float] | Tensor) -> Tensor:
         if x.shape[-1] != self.d_head:
             raise ValueError(f"x is {tuple(x.shape)} but this Rotary is for d_head {self.d_head} (last axis)")
         return rotate(x, positions, self.base, self.pairs)
 
 
-def _angles(x, positions, base):
+def _angles(x: Tensor, positions: Sequence[float] | Tensor, base: float) -> Tensor:
     """position · θ in float64, shaped to broadcast against x (…, T, d_head/2)."""
     positions = torch.as_tensor(positions, device=x.device)
     if positions.dtype == torch.bool:
@@ -88,7 +90,7 @@ def _angles(x, positions, base):
     return angles.unsqueeze(-3) if per_row else angles  # (B, 1, T, d_head/2), the same turn for every head, or (T, …)
 
 
-def _axis_of(pairs):
+def _axis_of(pairs: str) -> int:
     if pairs not in PAIRS:
         raise ValueError(f"pairs is {pairs!r}: choose one of {', '.join(map(repr, PAIRS))}")
     return PAIRS[pairs]

@@ -4,9 +4,12 @@ What is measured comes with its standard error. Everything random is drawn in fl
 """
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from course_utils.attention.shapes import check_scale, whole
 from course_utils.attention.tensors import check_dtype, softmax
@@ -37,7 +40,16 @@ class Saturation(NamedTuple):
 # --- dot products ---------------------------------------------------------------------------------------------------
 
 
-def dot_products(d_k, samples, scale=1.0, rho=0.0, mean=0.0, std=1.0, draw=torch.randn, seed=0):
+def dot_products(
+    d_k: int,
+    samples: int,
+    scale: float | None = 1.0,
+    rho: float = 0.0,
+    mean: float = 0.0,
+    std: float = 1.0,
+    draw: Callable[..., Tensor] = torch.randn,
+    seed: int = 0,
+) -> Tensor:
     """Draw `samples` pairs of a query and a key and return scale · q·k for each: (samples,), float64.
 
     All entries have the given mean and standard deviation; q_i and k_i are correlated by rho, all else is independent.
@@ -58,7 +70,16 @@ def dot_products(d_k, samples, scale=1.0, rho=0.0, mean=0.0, std=1.0, draw=torch
     return torch.cat(products)  # (samples,)
 
 
-def dot_product_statistics(d_k, samples=10_000, scale=1.0, rho=0.0, mean=0.0, std=1.0, draw=torch.randn, seed=0):
+def dot_product_statistics(
+    d_k: int,
+    samples: int = 10_000,
+    scale: float | None = 1.0,
+    rho: float = 0.0,
+    mean: float = 0.0,
+    std: float = 1.0,
+    draw: Callable[..., Tensor] = torch.randn,
+    seed: int = 0,
+) -> Spread:
     """Measure the mean and standard deviation of scale · q·k: Spread(mean, std), each an Estimate.
 
     Arguments and errors as for `dot_products`, and at least 2 samples. The same seed gives the same figures.
@@ -67,7 +88,9 @@ def dot_product_statistics(d_k, samples=10_000, scale=1.0, rho=0.0, mean=0.0, st
     return Spread(mean_estimate(products), std_estimate(products))
 
 
-def dot_product_theory(d_k, scale=1.0, rho=0.0, mean=0.0, std=1.0):
+def dot_product_theory(
+    d_k: int, scale: float | None = 1.0, rho: float = 0.0, mean: float = 0.0, std: float = 1.0
+) -> Spread:
     """The exact mean and standard deviation of scale · q·k, as Spread(mean, std) of two numbers.
 
     With μ and σ the mean and standard deviation of an entry, each of the d_k terms q_i k_i has
@@ -87,13 +110,13 @@ def dot_product_theory(d_k, scale=1.0, rho=0.0, mean=0.0, std=1.0):
     return Spread(scale * d_k * term_mean, abs(scale) * math.sqrt(d_k * term_variance))
 
 
-def mean_estimate(samples):
+def mean_estimate(samples: Sequence | np.ndarray | Tensor) -> Estimate:
     """The mean of independent samples, (n,), n at least 2, with its standard error s/√n."""
     samples = _row(samples)
     return Estimate(samples.mean().item(), (samples.std() / math.sqrt(len(samples))).item())
 
 
-def std_estimate(samples):
+def std_estimate(samples: Sequence | np.ndarray | Tensor) -> Estimate:
     """The standard deviation s of independent samples, (n,), n at least 2, with its standard error.
 
     s² is nearly a mean of squared deviations, so its variance is (μ₄ - σ⁴)/n, with μ₄ the fourth central moment. The
@@ -115,7 +138,7 @@ def std_estimate(samples):
 # Weights and gradients may be lists, NumPy arrays or tensors; what comes back is a tensor.
 
 
-def saturation(d_k, keys=8, samples=10_000, scale=1.0, seed=0):
+def saturation(d_k: int, keys: int = 8, samples: int = 10_000, scale: float | None = 1.0, seed: int = 0) -> Saturation:
     """Softmax over the scores of one query with `keys` keys, many times over: Saturation(largest, entropy, trace).
 
     The entries of q and k are independent standard normals; scale multiplies q·k, None is 1/√d_k. Without a scale the
@@ -135,7 +158,7 @@ def saturation(d_k, keys=8, samples=10_000, scale=1.0, seed=0):
     return Saturation(*map(mean_estimate, measures))
 
 
-def entropy(weights):
+def entropy(weights: Sequence | np.ndarray | Tensor) -> Tensor:
     """How undecided a row of weights is, in nats: Σ -p log p, (…, m) -> (…). log m for equal weights, 0 for one.
 
     A weight of 0 adds 0, so a row of zeros has entropy 0; gradients stay finite. Source: Shannon 1948, section 6.
@@ -145,7 +168,7 @@ def entropy(weights):
     return 0 - (weights * logs).sum(dim=-1)  # a minus sign alone would make -0.0 of 0
 
 
-def softmax_jacobian(weights):
+def softmax_jacobian(weights: Sequence | np.ndarray | Tensor) -> Tensor:
     """How each weight moves with each score, diag(p) - p pᵀ: (…, m) -> (…, m, m), from the weights p = softmax(s).
 
     Entry [i, j] is ∂p_i/∂s_j. It is symmetric, and rows add up to 0: the same number on all scores changes nothing.
@@ -154,13 +177,13 @@ def softmax_jacobian(weights):
     return torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]  # (…, m, m)
 
 
-def jacobian_trace(weights):
+def jacobian_trace(weights: Sequence | np.ndarray | Tensor) -> Tensor:
     """How much gradient softmax lets through, as one number: the trace Σ p(1 - p) of its Jacobian, (…, m) -> (…)."""
     weights = torch.as_tensor(weights)
     return (weights * (1 - weights)).sum(dim=-1)
 
 
-def softmax_backward(weights, grad_weights):
+def softmax_backward(weights: Sequence | np.ndarray | Tensor, grad_weights: Sequence | np.ndarray | Tensor) -> Tensor:
     """Carry a gradient from the weights back to the scores: p ∘ (g - Σ p g), all (…, n, m) or (…, m).
 
     This is the Jacobian times g, without ever building the Jacobian. A row of zero weights gets zeros.
@@ -170,7 +193,7 @@ def softmax_backward(weights, grad_weights):
     return weights * (grad_weights - (weights * grad_weights).sum(dim=-1, keepdim=True))
 
 
-def runner_up_gradient(gap):
+def runner_up_gradient(gap: float | Tensor) -> Tensor:
     """∂p/∂s for the second of two keys whose score is `gap` behind: p(1 - p), about e^-gap. A number or a tensor.
 
     Returns a tensor of the same shape, float64 for plain numbers. 1/4 when they are level, 4.5e-5 at a gap of 10.
@@ -179,7 +202,7 @@ def runner_up_gradient(gap):
     return torch.sigmoid(gap) * torch.sigmoid(-gap)
 
 
-def exp_limit(dtype):
+def exp_limit(dtype: torch.dtype) -> float:
     """The largest x with a finite e^x in this dtype, log of its largest number: 11.09 in float16, 88.7 in float32.
 
     bfloat16 has the exponents of float32, so the same limit. Raises TypeError for a dtype that is not a floating one of
@@ -191,20 +214,20 @@ def exp_limit(dtype):
 # --- below: checks, and drawing in pieces ---------------------------------------------------------------------------
 
 
-def _blocks(samples, numbers_each):
+def _blocks(samples: int, numbers_each: int) -> list[int]:
     """How many samples to draw at a time, so that about a million numbers (8 MB) are in memory."""
     at_once = max(1, 2**20 // numbers_each)
     return [min(at_once, samples - start) for start in range(0, samples, at_once)]
 
 
-def _row(samples):
+def _row(samples: Sequence | np.ndarray | Tensor) -> Tensor:
     samples = torch.as_tensor(samples, dtype=torch.float64)
     if samples.ndim != 1 or len(samples) < 2:
         raise ValueError(f"samples is {tuple(samples.shape)}: give at least 2 numbers in one row")
     return samples
 
 
-def _check_entries(rho, mean, std):
+def _check_entries(rho: float, mean: float, std: float) -> None:
     if not -1 <= rho <= 1:
         raise ValueError(f"rho is {rho}: a correlation lies between -1 and 1")
     if not math.isfinite(mean):

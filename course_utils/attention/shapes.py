@@ -2,9 +2,12 @@
 
 import math
 import operator
+from typing import Any
 
 
-def check_shapes(q, k, v, mask=None):
+def check_shapes(
+    q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], mask: tuple[int, ...] | None = None
+) -> None:
     """Raise ValueError unless q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) and mask fit; all are tuples of sizes."""
     for name, shape, expected in (("q", q, "(…, n, d_k)"), ("k", k, "(…, m, d_k)"), ("v", v, "(…, m, d_v)")):
         if len(shape) < 2:
@@ -25,7 +28,7 @@ def check_shapes(q, k, v, mask=None):
         raise ValueError(f"mask is {mask} but scores are {scores}: one row per query, one column per key")
 
 
-def check_grouped(q, k, v):
+def check_grouped(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> int:
     """Raise ValueError unless heads in groups fit; return h / h_kv, the number of query heads that share one key head.
 
     q is (…, h, n, d_k), k (…, h_kv, m, d_k), v (…, h_kv, m, d_v), all tuples of sizes; h is a multiple of h_kv, and the
@@ -48,7 +51,7 @@ def check_grouped(q, k, v):
     return heads // kv_heads
 
 
-def check_scale(scale, d_k):
+def check_scale(scale: float | None, d_k: int) -> float:
     """The number that multiplies the scores: `scale` if it is given and finite, else 1/√d_k."""
     if scale is None:
         return 1 / math.sqrt(d_k)
@@ -57,14 +60,14 @@ def check_scale(scale, d_k):
     return float(scale)  # a NumPy float64 here would turn float32 scores into float64 ones
 
 
-def check_causal(causal):
+def check_causal(causal: Any) -> bool:
     """True or False as a bool. Raises TypeError for anything else: a mask does not belong here."""
     if type(causal).__name__ not in ("bool", "bool_"):
         raise TypeError(f"causal is {type(causal).__name__}, not a bool: for other masks use tensors.attention")
     return bool(causal)
 
 
-def whole(name, value, least=1):
+def whole(name: str, value: Any, least: int = 1) -> int:
     """The value as a Python integer. Raises TypeError for what is no whole number, ValueError below `least`."""
     try:
         number = operator.index(value)
@@ -77,7 +80,7 @@ def whole(name, value, least=1):
     return number
 
 
-def _broadcast(a, b):
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
     """The shape that a and b broadcast to, by NumPy's rule, or None."""
     length = max(len(a), len(b))
     pairs = zip((1,) * (length - len(a)) + tuple(a), (1,) * (length - len(b)) + tuple(b), strict=True)

@@ -1,13 +1,17 @@
 """Scaled dot-product attention in PyTorch: any leading batch and head dimensions, differentiable."""
 
 from functools import reduce
+from typing import overload
 
 import torch
+from torch import Tensor
 
 from course_utils.attention.shapes import check_scale, check_shapes
 
 
-def attention(q, k, v, mask=None, scale=None):
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, scale: float | None = None
+) -> tuple[Tensor, Tensor]:
     """Blend the values of v for each query, by how well the query matches each key: softmax(q kᵀ · scale) v.
 
     q is (…, n, d_k), k is (…, m, d_k), v is (…, m, d_v); the leading dimensions broadcast as in matmul. mask is boolean
@@ -30,7 +34,7 @@ def attention(q, k, v, mask=None, scale=None):
     return output, weights
 
 
-def softmax(x, dim=-1):
+def softmax(x: Tensor, dim: int = -1) -> Tensor:
     """Turn scores into shares: e^x over the sum of e^x, along `dim`.
 
     Large entries are safe. -inf gets 0, and a row of nothing but -inf gives zeros with zero gradients: nothing to
@@ -42,7 +46,7 @@ def softmax(x, dim=-1):
     return exps / total.masked_fill(total == 0, 1)
 
 
-def logsumexp(x, dim=-1):
+def logsumexp(x: Tensor, dim: int = -1) -> Tensor:
     """log of the sum of e^x along `dim`, which disappears. Large entries are safe; nothing but -inf gives -inf."""
     (x,) = _floating(x)
     peak = _peak(x, dim)
@@ -52,7 +56,15 @@ def logsumexp(x, dim=-1):
     return (peak + total.masked_fill(nothing, 1).log()).masked_fill(nothing, -torch.inf).squeeze(dim)
 
 
-def boolean(mask):
+@overload
+def boolean(mask: Tensor) -> Tensor: ...
+
+
+@overload
+def boolean(mask: None) -> None: ...
+
+
+def boolean(mask: Tensor | None) -> Tensor | None:
     """The mask as a boolean tensor, or None for None. Raises TypeError for a mask that is not boolean."""
     if mask is None:
         return None
@@ -62,14 +74,14 @@ def boolean(mask):
     return mask
 
 
-def check_dtype(dtype):
+def check_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype itself, if it is a floating dtype of PyTorch. Raises TypeError for anything else, names included."""
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise TypeError(f"dtype is {dtype!r}: give a floating dtype of PyTorch, such as torch.float32")
     return dtype
 
 
-def _peak(x, dim):
+def _peak(x: Tensor, dim: int) -> Tensor:
     """The largest entry, or 0 where every entry is -inf: the shift that keeps exp from overflowing."""
     if x.shape[dim] == 0:
         return x.new_zeros(())
@@ -77,9 +89,9 @@ def _peak(x, dim):
     return largest.masked_fill(largest == -torch.inf, 0)
 
 
-def _floating(*tensors):
-    tensors = [torch.as_tensor(x) for x in tensors]
-    dtype = reduce(torch.promote_types, [x.dtype for x in tensors])
+def _floating(*tensors: Tensor) -> list[Tensor]:
+    given = [torch.as_tensor(x) for x in tensors]
+    dtype = reduce(torch.promote_types, [x.dtype for x in given])
     if not dtype.is_floating_point:
         dtype = torch.get_default_dtype()
-    return [x.to(dtype) for x in tensors]
+    return [x.to(dtype) for x in given]

@@ -8,9 +8,11 @@ Sources: Milakov and Gimelshein 2018, algorithm 3; Dao et al. 2022, algorithms 1
 
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from course_utils.attention.shapes import check_causal, check_grouped, check_scale, check_shapes, whole
@@ -25,12 +27,12 @@ class Partial(NamedTuple):
     o = Σ e^(score − m) · value is not divided by l until `finish`. So l and o shrink by the same factor when m grows.
     """
 
-    m: torch.Tensor
-    l: torch.Tensor
-    o: torch.Tensor
+    m: Tensor
+    l: Tensor
+    o: Tensor
 
 
-def online_softmax(scores, block=1):
+def online_softmax(scores: Tensor, block: int = 1) -> Iterator[tuple[Tensor, Tensor]]:
     """Read scores (…, m) from left to right, `block` keys at a time; yield m and l, both (…), after each block.
 
     When the maximum grows from m to m_new, what was summed so far shrinks by e^(m − m_new). The last pair gives every
@@ -49,7 +51,7 @@ def online_softmax(scores, block=1):
         yield m, l
 
 
-def online_attention(scores, v, block=1):
+def online_attention(scores: Tensor, v: Tensor, block: int = 1) -> Iterator[Partial]:
     """The same with the output carried along: yield a Partial after each block of keys.
 
     scores is (…, m) and v (…, m, d_v), multiplied as by matmul. `finish` turns any Partial into the attention over the
@@ -64,7 +66,7 @@ def online_attention(scores, v, block=1):
         yield partial
 
 
-def absorb(partial, scores, v):
+def absorb(partial: Partial, scores: Tensor, v: Tensor) -> Partial:
     """Add one block of at least one key to a Partial: scores (…, n, block), v (…, block, d_v)."""
     m = torch.maximum(partial.m, scores.amax(dim=-1))
     rescale = _exp_below(partial.m, m)  # (…, n)
@@ -75,7 +77,9 @@ def absorb(partial, scores, v):
 # --- merging --------------------------------------------------------------------------------------------------------
 
 
-def partial_attention(q, k, v, mask=None, scale=None):
+def partial_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, scale: float | None = None
+) -> Partial:
     """Attend to some of the keys, and keep what is needed to merge with the others.
 
     q is (…, n, d_k), k (…, m, d_k) and v (…, m, d_v): any part of the keys, with the columns of the boolean mask
@@ -92,7 +96,7 @@ def partial_attention(q, k, v, mask=None, scale=None):
     return absorb(partial, scores, _wide(v)) if k.shape[-2] else partial
 
 
-def merge(a, b):
+def merge(a: Partial, b: Partial) -> Partial:
     """Join what was gathered from two disjoint sets of keys. Any order and any grouping give the same up to rounding.
 
     Key blocks merged one after another are tiling; parts computed side by side and then merged are split-K decoding
@@ -104,18 +108,18 @@ def merge(a, b):
     return Partial(m, a.l * keep_a + b.l * keep_b, a.o * keep_a[..., None] + b.o * keep_b[..., None])
 
 
-def nothing(shape, d_v, like):
+def nothing(shape: tuple[int, ...], d_v: int, like: Tensor) -> Partial:
     """The Partial of no keys at all, m = −inf, l = 0, o = 0: merging with it changes nothing."""
     return Partial(like.new_full(shape, -torch.inf), like.new_zeros(shape), like.new_zeros((*shape, d_v)))
 
 
-def finish(partial):
+def finish(partial: Partial) -> tuple[Tensor, Tensor]:
     """Divide once, at the end: (output, lse) of shapes (…, n, d_v) and (…, n). No keys give zeros and −inf."""
     m, l, o = _three("partial", partial)
     return o / l.masked_fill(l == 0, 1)[..., None], m + l.log()
 
 
-def _exp_below(x, m):
+def _exp_below(x: Tensor, m: Tensor) -> Tensor:
     """e^(x − m) for x ≤ m. Where both are −inf it is 0: nothing has been seen (−inf − −inf would be NaN)."""
     return torch.exp(x - m.masked_fill(m == -torch.inf, 0))
 
@@ -123,11 +127,11 @@ def _exp_below(x, m):
 # --- forward --------------------------------------------------------------------------------------------------------
 
 
-def _in_its_own_dtypes(function):
+def _in_its_own_dtypes(function: Callable) -> Callable:
     """Inside torch.autocast too: the sums stay in the dtypes that the function chose."""
 
     @functools.wraps(function)
-    def call(q, *rest, **options):
+    def call(q: Tensor, *rest: Any, **options: Any) -> Any:
         with torch.autocast(q.device.type, enabled=False):
             return function(q, *rest, **options)
 
@@ -136,7 +140,15 @@ def _in_its_own_dtypes(function):
 
 @torch.no_grad()
 @_in_its_own_dtypes
-def forward(q, k, v, causal=False, block_q=64, block_k=64, scale=None):
+def forward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool = False,
+    block_q: int = 64,
+    block_k: int = 64,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
     """Attention in memory linear in n and m: returns (o, lse), lse being the log-sum-exp of each query's scores.
 
     q is (…, h, n, d_k), k (…, h_kv, m, d_k), v (…, h_kv, m, d_v), with h a multiple of h_kv, or all without the head
@@ -171,14 +183,14 @@ def forward(q, k, v, causal=False, block_q=64, block_k=64, scale=None):
     return o.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1])  # (…, h, n, d_v) and (…, h, n)
 
 
-def query_blocks(n, m, block_q, causal=False):
+def query_blocks(n: int, m: int, block_q: int, causal: bool = False) -> Iterator[slice]:
     """Slices of the n queries, block_q at a time. Those that see none of the m keys are in no block."""
     first = max(0, n - m) if causal else 0
     for start in range(first, n if m else 0, block_q):
         yield slice(start, min(start + block_q, n))
 
 
-def key_blocks(queries, n, m, block_k, causal=False):
+def key_blocks(queries: slice, n: int, m: int, block_k: int, causal: bool = False) -> Iterator[tuple[slice, bool]]:
     """For one block of queries, the slices of keys to visit, each with whether the causal diagonal runs through it.
 
     Keys ahead of the block's last query are in no slice. Query i sees keys 0 to i + m − n.
@@ -190,7 +202,7 @@ def key_blocks(queries, n, m, block_k, causal=False):
         yield keys, keys.stop > seen_by_all
 
 
-def mask_tile(s, queries, keys, n, m):
+def mask_tile(s: Tensor, queries: slice, keys: slice, n: int, m: int) -> None:
     """Write −inf into the scores (…, g·block_q, block_k) of one tile, where the key is ahead of what the query sees."""
     last_seen = torch.arange(queries.start, queries.stop, device=s.device) + m - n
     ahead = torch.arange(keys.start, keys.stop, device=s.device) > last_seen[:, None]  # (block_q, block_k)
@@ -202,7 +214,18 @@ def mask_tile(s, queries, keys, n, m):
 
 @torch.no_grad()
 @_in_its_own_dtypes
-def backward(q, k, v, o, lse, do, causal=False, block_q=64, block_k=64, scale=None):
+def backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    do: Tensor,
+    causal: bool = False,
+    block_q: int = 64,
+    block_k: int = 64,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients (dq, dk, dv) from the gradient do of the output: the weights are computed again, e^(score − lse).
 
     q, k, v and the options are those given to `forward`, o and lse what it returned; do is (…, h, n, d_v). Each
@@ -240,7 +263,15 @@ def backward(q, k, v, o, lse, do, causal=False, block_q=64, block_k=64, scale=No
 # --- autograd -------------------------------------------------------------------------------------------------------
 
 
-def tiled_attention(q, k, v, causal=False, block_q=64, block_k=64, scale=None):
+def tiled_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool = False,
+    block_q: int = 64,
+    block_k: int = 64,
+    scale: float | None = None,
+) -> Tensor:
     """Tiled attention that autograd can differentiate (once): the output of `forward`, with `backward` behind it."""
     return TiledAttention.apply(q, k, v, causal, block_q, block_k, scale)
 
@@ -249,7 +280,9 @@ class TiledAttention(torch.autograd.Function):
     """Keeps q, k, v, o and lse for the backward pass: no weights, so memory stays linear in n and m."""
 
     @staticmethod
-    def forward(ctx, q, k, v, causal, block_q, block_k, scale):
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, block_q: int, block_k: int, scale: float | None
+    ) -> Tensor:
         o, lse = forward(q, k, v, causal, block_q, block_k, scale)
         ctx.save_for_backward(q, k, v, o, lse)
         ctx.options = causal, block_q, block_k, scale
@@ -257,34 +290,36 @@ class TiledAttention(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, do):
+    def backward(ctx: Any, do: Tensor) -> tuple[Tensor | None, ...]:
         return *backward(*ctx.saved_tensors, do, *ctx.options), None, None, None, None
 
 
 # --- shapes and types -----------------------------------------------------------------------------------------------
 
 
-def _by_key_head(x, group):
+def _by_key_head(x: Tensor, group: int) -> Tensor:
     """(…, h, n, d) with the g query heads that share a key head side by side."""
     return x.reshape(math.prod(x.shape[:-2]) // group, group, *x.shape[-2:])  # (B·h_kv, g, n, d)
 
 
-def _flat(x):
+def _flat(x: Tensor) -> Tensor:
     """(…, h_kv, m, d) with one axis for all key heads."""
     return x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])  # (B·h_kv, m, d)
 
 
-def _rows(x, queries):
+def _rows(x: Tensor, queries: slice) -> Tensor:
     """One block of queries; those of heads that share keys become rows of one matrix."""
     return _wide(x[:, :, queries]).flatten(1, 2)  # (B·h_kv, g·block_q, d)
 
 
-def _wide(x):
+def _wide(x: Tensor) -> Tensor:
     """Half precision and integers as float32; float32 and float64 as they are."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def _check(q, k, v, causal, block_q, block_k, scale):
+def _check(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, block_q: int, block_k: int, scale: float | None
+) -> tuple[int, bool, int, int, float]:
     """The number of query heads for each key head, and the options as to be used; errors for what does not fit."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not x.dtype.is_floating_point:
@@ -296,14 +331,14 @@ def _check(q, k, v, causal, block_q, block_k, scale):
     return group, check_causal(causal), block_q, block_k, check_scale(scale, q.shape[-1])
 
 
-def _check_saved(q, v, o, lse, do):
+def _check_saved(q: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor) -> None:
     output = (*q.shape[:-1], v.shape[-1])
     for name, x, expected in (("o", o, output), ("lse", lse, tuple(q.shape[:-1])), ("do", do, output)):
         if tuple(x.shape) != expected:
             raise ValueError(f"{name} is {tuple(x.shape)} but q, k and v give {expected}: pass what forward returned")
 
 
-def _check_values(scores, v):
+def _check_values(scores: Tensor, v: Tensor) -> None:
     """ValueError unless scores (…, m) and v (…, m, d_v) can be multiplied."""
     given = f"scores are {tuple(scores.shape)} and v is {tuple(v.shape)}"
     if scores.ndim < 1 or v.ndim < 2 or scores.shape[-1] != v.shape[-2]:
@@ -314,7 +349,7 @@ def _check_values(scores, v):
         raise ValueError(f"{given}: their leading axes must be equal, or 1, or absent") from None
 
 
-def _three(name, partial):
+def _three(name: str, partial: Partial) -> Partial:
     """A Partial, of one or of a plain (m, l, o)."""
     if not isinstance(partial, (tuple, list)) or len(partial) != 3:
         size = f" of {len(partial)}" if isinstance(partial, (tuple, list)) else ""

@@ -15,6 +15,7 @@ That is Θ(T²d²/M) in all, against Θ(T·d + T²). Source: Dao et al. 2022, th
 import math
 
 import torch
+from torch import Tensor
 
 from course_utils.attention.shapes import check_causal, check_scale, check_shapes, whole
 from course_utils.attention.tensors import softmax
@@ -30,23 +31,23 @@ class FastMemory:
     MemoryError and changes nothing. The capacity is a whole number, at least 1: else TypeError or ValueError.
     """
 
-    def __init__(self, capacity_bytes):
+    def __init__(self, capacity_bytes: int) -> None:
         self.capacity_bytes = whole("capacity_bytes", capacity_bytes)
         self.read = self.written = self.held = self.peak = 0
-        self._inside = {}
+        self._inside: dict[int, Tensor] = {}
 
     @property
-    def traffic(self):
+    def traffic(self) -> int:
         """Bytes moved, both ways together."""
         return self.read + self.written
 
-    def load(self, slow):
+    def load(self, slow: Tensor) -> Tensor:
         """Copy a tensor from the slow memory; returns the copy to compute with."""
         self._check_room(slow)
         self.read += _size(slow)
         return self.hold(slow.clone())
 
-    def hold(self, made):
+    def hold(self, made: Tensor) -> Tensor:
         """Make room for a tensor that was computed here. Nothing moves."""
         if id(made) in self._inside:
             return made
@@ -56,13 +57,13 @@ class FastMemory:
         self.peak = max(self.peak, self.held)
         return made
 
-    def store(self, tensor, slow):
+    def store(self, tensor: Tensor, slow: Tensor) -> None:
         """Copy a tensor that is here into a tensor of the slow memory, of the same shape."""
         self._check_inside(tensor)
         slow.copy_(tensor)
         self.written += _size(slow)
 
-    def release(self, *tensors):
+    def release(self, *tensors: Tensor) -> None:
         """Forget tensors that are here, to make room."""
         for tensor in tensors:
             self._check_inside(tensor)
@@ -70,19 +71,19 @@ class FastMemory:
             del self._inside[id(tensor)]
             self.held -= _size(tensor)
 
-    def _check_room(self, tensor):
+    def _check_room(self, tensor: Tensor) -> None:
         if self.held + _size(tensor) > self.capacity_bytes:
             raise MemoryError(
                 f"{self.held} of {self.capacity_bytes} bytes are held and {_size(tensor)} more do not fit: "
                 "release something first, or use smaller blocks"
             )
 
-    def _check_inside(self, tensor):
+    def _check_inside(self, tensor: Tensor) -> None:
         if id(tensor) not in self._inside:
             raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is not in fast memory: load it or hold it first")
 
 
-def _size(tensor):
+def _size(tensor: Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
@@ -90,7 +91,16 @@ def _size(tensor):
 
 
 @torch.no_grad()
-def metered_naive(q, k, v, memory, causal=False, scale=None, block_q=None, block_k=None):
+def metered_naive(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    memory: FastMemory,
+    causal: bool = False,
+    scale: float | None = None,
+    block_q: int | None = None,
+    block_k: int | None = None,
+) -> Tensor:
     """Attention in three passes, with S and P written to slow memory: returns o (n, d_v), while `memory` counts.
 
     q is (n, d_k), k (m, d_k), v (m, d_v), float32 or float64. Blocks are those of `metered_forward`. A causal mask is
@@ -112,7 +122,9 @@ def metered_naive(q, k, v, memory, causal=False, scale=None, block_q=None, block
     return o
 
 
-def _write_scores(q, k, scale, scores, memory, block_q, block_k):
+def _write_scores(
+    q: Tensor, k: Tensor, scale: float, scores: Tensor, memory: FastMemory, block_q: int, block_k: int
+) -> None:
     """S = q kᵀ · scale: reads q once and k for each block of queries, writes S."""
     for queries in _blocks(len(q), block_q):
         q_block = memory.load(q[queries])
@@ -124,7 +136,7 @@ def _write_scores(q, k, scale, scores, memory, block_q, block_k):
         memory.release(q_block)
 
 
-def _write_weights(scores, causal, weights, memory, rows_at_once):
+def _write_weights(scores: Tensor, causal: bool, weights: Tensor, memory: FastMemory, rows_at_once: int) -> None:
     """P = softmax(S), whole rows at a time: reads S, writes P."""
     n, m = scores.shape
     for queries in _blocks(n, rows_at_once):
@@ -136,7 +148,7 @@ def _write_weights(scores, causal, weights, memory, rows_at_once):
         memory.release(s, p)
 
 
-def _write_output(weights, v, o, memory, block_q, block_k):
+def _write_output(weights: Tensor, v: Tensor, o: Tensor, memory: FastMemory, block_q: int, block_k: int) -> None:
     """o = P v: reads P once and v for each block of queries, writes o."""
     for queries in _blocks(len(o), block_q):
         acc = memory.hold(torch.zeros_like(o[queries]))
@@ -149,7 +161,16 @@ def _write_output(weights, v, o, memory, block_q, block_k):
 
 
 @torch.no_grad()
-def metered_forward(q, k, v, memory, causal=False, scale=None, block_q=None, block_k=None):
+def metered_forward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    memory: FastMemory,
+    causal: bool = False,
+    scale: float | None = None,
+    block_q: int | None = None,
+    block_k: int | None = None,
+) -> tuple[Tensor, Tensor]:
     """The tiled forward, one head: returns (o, lse), of shapes (n, d_v) and (n,), while `memory` counts.
 
     q is (n, d_k), k (m, d_k), v (m, d_v), float32 or float64. The blocks are the largest that `blocks_that_fit` in what
@@ -182,14 +203,14 @@ def metered_forward(q, k, v, memory, causal=False, scale=None, block_q=None, blo
     return o, lse
 
 
-def _blocks(length, size):
+def _blocks(length: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
 # --- by formula -----------------------------------------------------------------------------------------------------
 
 
-def naive_traffic(n, m, d_k, d_v, itemsize, block_q=None):
+def naive_traffic(n: int, m: int, d_k: int, d_v: int, itemsize: int, block_q: int | None = None) -> dict[str, int]:
     """Bytes that naive attention moves, {"read": …, "written": …}; equal to what `metered_naive` counts.
 
     Read: q, S, P, and k and v for each block of queries. Written: S, P and o. With block_q left out k and v are read
@@ -205,7 +226,9 @@ def naive_traffic(n, m, d_k, d_v, itemsize, block_q=None):
     return {"read": read * itemsize, "written": written * itemsize}
 
 
-def tiled_traffic(n, m, d_k, d_v, block_q, block_k, itemsize, causal=False):
+def tiled_traffic(
+    n: int, m: int, d_k: int, d_v: int, block_q: int, block_k: int, itemsize: int, causal: bool = False
+) -> dict[str, int]:
     """Bytes that tiled attention moves, {"read": …, "written": …}; equal to what `metered_forward` counts.
 
     Read: q once, and for each block of queries the keys and values that its last query sees. Written: o and lse.
@@ -224,7 +247,7 @@ def tiled_traffic(n, m, d_k, d_v, block_q, block_k, itemsize, causal=False):
     return {"read": read * itemsize, "written": written * itemsize}
 
 
-def footprint(block_q, block_k, d_k, d_v, itemsize):
+def footprint(block_q: int, block_k: int, d_k: int, d_v: int, itemsize: int) -> int:
     """Bytes of fast memory that tiled attention needs: blocks of q, k, v, the scores, acc, and four numbers a query.
 
     The four are m, the new m, l, and the sum of the block's weights.
@@ -234,7 +257,7 @@ def footprint(block_q, block_k, d_k, d_v, itemsize):
     return itemsize * (block_q * d_k + block_k * (d_k + d_v) + block_q * block_k + block_q * d_v + 4 * block_q)
 
 
-def blocks_that_fit(capacity_bytes, d_k, d_v, itemsize):
+def blocks_that_fit(capacity_bytes: int, d_k: int, d_v: int, itemsize: int) -> tuple[int, int]:
     """(block_q, block_k) for a fast memory: few keys and as many queries as fit, since only block_q saves traffic.
 
     With M = capacity_bytes / itemsize and d the mean of d_k and d_v: block_k = min(d, M / 8d), block_q = Θ(M/d).
@@ -254,11 +277,13 @@ def blocks_that_fit(capacity_bytes, d_k, d_v, itemsize):
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 
-def _room(memory):
+def _room(memory: FastMemory) -> int:
     return memory.capacity_bytes - memory.held
 
 
-def _check(q, k, v, memory, block_q, block_k):
+def _check(
+    q: Tensor, k: Tensor, v: Tensor, memory: FastMemory, block_q: int | None, block_k: int | None
+) -> tuple[int, int]:
     """The block sizes to use, after checking that everything fits."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 2:

@@ -10,11 +10,13 @@ import os
 import sys
 import threading
 from importlib.util import find_spec
+from typing import Any
 
 import torch
+from torch import Tensor
 
 
-def _interpret_without_gpu():
+def _interpret_without_gpu() -> None:
     """Choose Triton's interpreter where there is no GPU. TRITON_INTERPRET, when set to 0 or 1, decides instead."""
     if "TRITON_INTERPRET" in os.environ or torch.cuda.is_available() or find_spec("triton") is None:
         return
@@ -42,7 +44,7 @@ TILES = dict.fromkeys(("queries", "outputs", "d_outputs", "d_queries"), "BLOCK_Q
 TILES |= dict.fromkeys(("keys", "values", "d_keys", "d_values"), "BLOCK_K")
 
 
-def interpreted():
+def interpreted() -> bool:
     """Do the kernels run in Triton's interpreter?"""
     return triton.knobs.runtime.interpret
 
@@ -50,18 +52,18 @@ def interpreted():
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def turn():
+def turn() -> contextlib.AbstractContextManager:
     """To launch within. The interpreter runs one kernel at a time: meanwhile it replaces functions of Triton itself."""
     return _ONE_AT_A_TIME if interpreted() else contextlib.nullcontext()
 
 
-def config(block_q, block_k, warps, stages, registers=None):
+def config(block_q: int, block_k: int, warps: int, stages: int, registers: int | None = None) -> triton.Config:
     """A way to run a kernel: rows of the two blocks, warps, stages of loads in flight, most registers per thread."""
     blocks = {"BLOCK_Q": block_q, "BLOCK_K": block_k}
     return triton.Config(blocks, num_warps=warps, num_stages=stages, maxnreg=registers, pre_hook=_set_blocks)
 
 
-def _set_blocks(arguments):
+def _set_blocks(arguments: dict[str, Any]) -> None:
     """Before each launch: give every descriptor the rows of this configuration."""
     for name, block in TILES.items():
         if name in arguments:
@@ -72,7 +74,7 @@ def _set_blocks(arguments):
 INTERPRETER_CONFIG = config(64, 32, 4, 1)
 
 
-def tuned(kernel, configs, x, causal, length):
+def tuned(kernel: Any, configs: dict, x: Tensor, causal: bool, length: int) -> Any:
     """The kernel, to be launched with the fastest of its configurations for x (B, h, T, d_head) and that length.
 
     configs maps 64, 128 and 256 (the head dimension, rounded up) and torch.float32 to lists of `config`. The first call
@@ -86,16 +88,16 @@ def tuned(kernel, configs, x, causal, length):
 
 
 @functools.cache
-def _tuned(kernel, configs, *situation):
+def _tuned(kernel: Any, configs: tuple, *situation: Any) -> Any:
     return triton.autotune(list(configs), key=[])(kernel)
 
 
-def padded(d_head):
+def padded(d_head: int) -> int:
     """The power of two in which a head's vector is held on the chip; descriptors fill it up with zeros."""
     return triton.next_power_of_2(d_head)
 
 
-def tiles(x, rows=1):
+def tiles(x: Tensor, rows: int = 1) -> TensorDescriptor:
     """A descriptor of x (B, h, T, d_head): kernels read and write tiles of it, `rows` tokens of one head at a time.
 
     Past the end of a sequence or of a head's vector it reads zeros and writes nothing. A config sets the rows anew.
@@ -105,7 +107,7 @@ def tiles(x, rows=1):
     return TensorDescriptor(x, list(x.shape), [*strides[:-1], 1], [1, 1, rows, padded(x.shape[-1])])
 
 
-def readable(x):
+def readable(x: Tensor) -> Tensor:
     """x, or a copy where a descriptor cannot take it: it wants rows without gaps and strides of whole 16 bytes."""
     strides = [stride for size, stride in zip(x.shape[:-1], x.stride(), strict=False) if size > 1]
     whole = all(stride > 0 and stride * x.itemsize % 16 == 0 for stride in strides)

@@ -32,7 +32,7 @@ class Question:
     points: float
     names: tuple[str, ...]
     stub: str
-    entries: bool = False  # the names are numbers, not functions
+    by_hand: bool = False  # the names are numbers, not functions
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _questions(official: Official, day: int) -> list[Question]:
     for grade_id, check in checks_of(official.notebook(day)).items():
         ladder = find_ladder(day, grade_id)
         points = float(check.metadata.nbgrader.points)
-        questions.append(Question(grade_id, points, ladder.names, stub_source(answers[grade_id]), ladder.entries))
+        questions.append(Question(grade_id, points, ladder.names, stub_source(answers[grade_id]), ladder.by_hand))
     return questions
 
 

@@ -106,7 +106,7 @@ def _seeds_of(secret: bytes, name: str) -> Iterator[str]:
 
 def _tells_mistakes(day: int, grade_id: str, seed: str) -> bool:
     """Whether each known mistake shows on the hidden inputs of this seed, so that it loses its points."""
-    if find_ladder(day, grade_id).entries:
+    if find_ladder(day, grade_id).by_hand:
         return True
     exercise = judge_of(day, grade_id, seed)
     right = exercise.reference(hidden=True)

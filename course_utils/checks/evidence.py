@@ -59,7 +59,7 @@ class Ladder:
 
     names: what the answer cell must define. returns: the parts of one result, in order. rungs: makes the rungs from
     a random generator. tensors: the answer is given its arrays as tensors. convert: makes an array of a part that is
-    none, or raises TypeError. entries: the names are numbers worked out by hand, and each is a rung of its own.
+    none, or raises TypeError. by_hand: the names are numbers worked out by hand, and each is a rung of its own.
     advice: what to say of an entry that is not right. cases: kinds of inputs that a slip may depend on, each as
     "with …", "without …" and a test of the rung's arguments. quantities: of what a wrong number may be made, by name,
     from a rung; its whole arguments when left out. called: the rungs' arguments, where they are not those of the
@@ -72,7 +72,7 @@ class Ladder:
     rungs: Callable[[np.random.Generator], list[Rung]] | None = None
     tensors: bool = False
     convert: Callable[[Any], Any] | None = None
-    entries: bool = False
+    by_hand: bool = False
     advice: str = ""
     forbidden: Mapping[str, str] = field(default_factory=dict)
     cases: tuple[tuple[str, str, Callable[..., bool]], ...] = ()
@@ -119,7 +119,7 @@ def attempts(
 ) -> list[Callable[[], dict[str, Any]]]:
     """What `gather` does, as a function for each rung: called once, it runs the answer and returns the outcome."""
     ladder = find_ladder(day, grade_id)
-    if ladder.entries:
+    if ladder.by_hand:
         values = {name: lambda name=name: {name: as_numbers(_entry(name, namespace))} for name in ladder.names}
     else:
         rungs = draw_rungs(day, grade_id, hidden=hidden, seed=seed)
@@ -351,6 +351,3 @@ def _describe(value: Any) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
-Unreadable = BadResult

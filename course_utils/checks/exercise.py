@@ -67,7 +67,8 @@ def days_with_exercises() -> list[int]:
     from pkgutil import iter_modules
 
     answers = import_module("course_utils.checks.answers")
-    return sorted(int(module.name.removeprefix("day")) for module in iter_modules(answers.__path__))
+    names = [module.name for module in iter_modules(answers.__path__)]
+    return sorted(int(name.removeprefix("day")) for name in names if name.startswith("day"))
 
 
 @cache

@@ -53,7 +53,7 @@ class JudgedExercise:
     def rungs(self, hidden: bool = False) -> list[Rung]:
         """The rungs with their inputs, none of which may be changed; of numbers by hand there are none."""
         if hidden not in self._rungs:
-            drawn = [] if self.ladder.entries else draw_rungs(self.day, self.grade_id, hidden=hidden, seed=self.seed)
+            drawn = [] if self.ladder.by_hand else draw_rungs(self.day, self.grade_id, hidden=hidden, seed=self.seed)
             self._rungs[hidden] = drawn
         return self._rungs[hidden]
 
@@ -84,7 +84,7 @@ class JudgedExercise:
     def patterns(self) -> Mapping[str, str]:
         """The patterns of the visible rungs that hold for known mistakes, by name, found by running these; none of
         numbers by hand."""
-        if self.ladder.entries:
+        if self.ladder.by_hand:
             return {}
         right = self.reference()["outcomes"]
         tolerances = [self.tolerance(wanted["rung"]) for wanted in right]
@@ -107,7 +107,7 @@ class JudgedExercise:
         Anything but evidence fails closed. A function earns all its points or none; of hand-worked entries each earns
         its share.
         """
-        hidden, by_hand = bool(evidence.get("hidden")), self.ladder.entries
+        hidden, by_hand = bool(evidence.get("hidden")), self.ladder.by_hand
         if called := evidence.get("called"):
             return Verdict("forbidden", 0.0, self._of_call(called))
         if expected is None or by_hand:  # the stored answers by hand are rounded ones
@@ -148,7 +148,7 @@ class JudgedExercise:
         """
         if evidence.get("hidden"):
             return None
-        outcomes, by_hand = evidence["outcomes"], self.ladder.entries
+        outcomes, by_hand = evidence["outcomes"], self.ladder.by_hand
         rungs = [outcome["rung"] for outcome in expected["outcomes"]]
         if [isinstance(outcome, Mapping) and outcome.get("rung") for outcome in outcomes] != rungs:
             return None  # no work on rungs that somebody made up
@@ -180,7 +180,7 @@ class JudgedExercise:
             return Verdict("missing", 0.0, "Not written yet.")
         first = held.index(False)
         given, wanted = gave[first], expected["outcomes"][first]
-        if self.ladder.entries:
+        if self.ladder.by_hand:
             return Verdict("error", 0.0, self._explain(given, wanted))
         raised = str(given["error"]).partition(":")[0] if hidden else given["error"]  # its text may hold the input
         why = "" if hidden else self._why(wanted)
@@ -214,7 +214,7 @@ class JudgedExercise:
         """What the wrong numbers have in common."""
         right = expected["outcomes"]
         names = [wanted["rung"] for wanted in right]
-        if self.ladder.entries:
+        if self.ladder.by_hand:
             mine, wanted = (
                 [as_array(outcome.get("values", {}).get(name)) for name, outcome in zip(names, outcomes, strict=True)]
                 for outcomes in (given, right)
@@ -232,7 +232,7 @@ class JudgedExercise:
 
     def _explain(self, given: Outcome, wanted: Outcome) -> str:
         """The first difference between an outcome and the right one, in words."""
-        rung, by_hand = wanted["rung"], self.ladder.entries
+        rung, by_hand = wanted["rung"], self.ladder.by_hand
         if "error" in given and by_hand:
             said = given["error"].partition(": ")[2] or given["error"]
             return _ended(said if said.startswith(rung) else f"{rung}: {said}")
@@ -254,7 +254,7 @@ class JudgedExercise:
         return f"On “{rung}” the result differs."
 
     def _differ(self, part: str, i: int, got: Any, right: Any, wanted: Outcome) -> str:
-        if self.ladder.entries:
+        if self.ladder.by_hand:
             where = f"[{i}]" if wanted["values"][part]["shape"] else ""
             return f"{part}{where} is not right. {self.ladder.advice}"
         if part == "measure":
@@ -290,7 +290,7 @@ class JudgedExercise:
 
     def _stored(self, hidden: bool) -> Mapping[str, Any]:
         """What a student's edition knows of it. Raises LookupError for hidden inputs: nothing is known of them."""
-        if hidden and not self.ladder.entries:
+        if hidden and not self.ladder.by_hand:
             raise LookupError("hidden inputs are tried where the notebook is graded")
         return stored(self.day)[self.grade_id]
 

@@ -10,6 +10,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from course_utils.attention.shapes import check_causal, check_shapes
@@ -22,7 +23,7 @@ BACKENDS = {
 }
 
 
-def naive(q, k, v, causal=False):
+def naive(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
     """softmax(q kᵀ/√d_k) v with every score stored, in the dtype of q; returns (…, h, n, d_v).
 
     Raises ValueError for shapes that do not fit, and for a causal query without a key (n > m).
@@ -34,7 +35,7 @@ def naive(q, k, v, causal=False):
     return torch.softmax(scores, dim=-1) @ v
 
 
-def library(q, k, v, causal=False, backend=None):
+def library(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, backend: str | None = None) -> Tensor:
     """F.scaled_dot_product_attention, by one of its backends: "flash", "cuDNN", "efficient" or "math".
 
     None leaves the choice to the library. Returns (…, h, n, d_v). Raises ValueError for an unknown name and as `naive`
@@ -49,12 +50,12 @@ def library(q, k, v, causal=False, backend=None):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal and square)
 
 
-def _lower_right(q, k):
+def _lower_right(q: Tensor, k: Tensor) -> Tensor:
     n, m = q.shape[-2], k.shape[-2]
     return torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)  # (n, m)
 
 
-def _check(q, k, v, causal):
+def _check(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> bool:
     check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape))
     n, m = q.shape[-2], k.shape[-2]
     causal = check_causal(causal)

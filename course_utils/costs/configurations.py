@@ -1,10 +1,16 @@
 """Real models by name, with the source of each number: `MODELS["Llama 3 8B"].cache_bytes(8192)`."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from course_utils.costs import counts
 from course_utils.costs.memory import kv_cache_bytes, latent_cache_bytes
 from course_utils.costs.sizes import whole
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -37,60 +43,60 @@ class Configuration:
     d_rope: int | None = None
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         """How heads share keys and values: "MHA", "GQA", "MQA" or "MLA"."""
         if self.d_latent:
             return "MLA"
         return {self.n_heads: "MHA", 1: "MQA"}.get(self.n_kv_heads, "GQA")
 
     @property
-    def group(self):
+    def group(self) -> int:
         """How many query heads read the same keys and values."""
         return self.n_heads // self.n_kv_heads
 
     @property
-    def spans(self):
+    def spans(self) -> list[tuple[int, int | None]]:
         """How many layers see how many tokens back, None for all: [(4, None), (22, 512)] for Gemma 3 1B."""
         if self.window is None:
             return [(self.layers, None)]
         full = self.layers // self.full_every if self.full_every else 0
         return [(layers, window) for layers, window in ((full, None), (self.layers - full, self.window)) if layers]
 
-    def cache_bytes(self, T, B=1, bytes_per_value=2):
+    def cache_bytes(self, T: int, B: int = 1, bytes_per_value: float | str | torch.dtype = 2) -> float:
         """Bytes of the cache for B sequences of T tokens; a layer with a window keeps at most its last `window`."""
         (T,) = whole(T=T)
         kept = sum(layers * min(T, window or T) for layers, window in self.spans)  # of all layers together
-        if self.d_latent:
+        if self.d_latent and self.d_rope is not None:
             return latent_cache_bytes(1, self.d_latent, self.d_rope, kept, B, bytes_per_value)
         return kv_cache_bytes(1, self.n_kv_heads, self.d_head, kept, B, bytes_per_value)
 
-    def layer_flops(self, T, causal=False):
+    def layer_flops(self, T: int, causal: bool = False) -> counts.LayerFlops:
         """FLOPs of one layer over T tokens, every token seeing all before it, as if there were no window.
 
         See counts.layer_flops; roofline.prefill minds the window.
         """
         return counts.layer_flops(T, causal=causal, **self._layer())
 
-    def decode_flops(self, T):
+    def decode_flops(self, T: int) -> counts.LayerFlops:
         """FLOPs of one layer for one new token that attends to T tokens; see counts.decode_flops."""
         return counts.decode_flops(T, **self._layer())
 
-    def crossover_length(self, against="feed_forward", causal=False):
+    def crossover_length(self, against: str = "feed_forward", causal: bool = False) -> float:
         """The T at which the core's FLOPs equal those of another part; see counts.crossover_length."""
         return counts.crossover_length(against=against, causal=causal, **self._layer())
 
-    def layer_parameters(self):
+    def layer_parameters(self) -> int:
         """Weights of one layer: attention and feed-forward, without biases and norms."""
         layer = self._layer()
         feed_forward = counts.feed_forward_parameters(self.d_model, layer.pop("d_ff"), layer.pop("gated"))
         return counts.attention_parameters(**layer) + feed_forward
 
-    def parameters(self):
+    def parameters(self) -> int:
         """Weights of the whole model, with its embeddings, without biases, norms and learned positions (under 1%)."""
         embeddings = self.vocabulary * self.d_model * (1 if self.tied else 2)
         return self.layers * self.layer_parameters() + embeddings
 
-    def _layer(self):
+    def _layer(self) -> dict[str, Any]:
         if self.d_ff is None:
             raise ValueError(
                 f"{self.name} has experts and latent attention, which these counts do not cover: its cache alone"
@@ -180,7 +186,7 @@ _ALL = [
 MODELS = {model.name: model for model in _ALL}
 
 
-def model(name):
+def model(name: str) -> Configuration:
     """The configuration of that name. Raises ValueError that lists the names there are."""
     if name not in MODELS:
         raise ValueError(f"no model {name!r}; there are {', '.join(MODELS)}")

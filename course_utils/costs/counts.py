@@ -5,14 +5,16 @@ grow like T·d_model or h·T², without the factor d_head, so they are a per cen
 """
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from course_utils.costs.sizes import heads, plain, whole
 
 FLOPS_PER_MULTIPLY_ADD = 2
 
 
-def attention_parameters(d_model, n_heads, n_kv_heads=None, d_head=None, bias=False):
+def attention_parameters(
+    d_model: int, n_heads: int, n_kv_heads: int | None = None, d_head: int | None = None, bias: bool = False
+) -> int:
     """Parameters of W_Q, W_K, W_V and W_O: 4·d_model² with as many key/value heads as heads, and no biases.
 
     n_kv_heads is n_heads when left out, d_head is d_model / n_heads. Source: Vaswani et al. 2017, section 3.2.2.
@@ -25,7 +27,9 @@ def attention_parameters(d_model, n_heads, n_kv_heads=None, d_head=None, bias=Fa
     return weights + (queries + keys_and_values + d_model if bias else 0)
 
 
-def feed_forward_parameters(d_model, d_ff=None, gated=False, bias=False):
+def feed_forward_parameters(
+    d_model: int, d_ff: int | None = None, gated: bool | None = False, bias: bool = False
+) -> int:
     """Parameters of the feed-forward layer: two matrices between d_model and d_ff (4·d_model when left out).
 
     gated adds the third matrix of SwiGLU and its kin. Sources: Vaswani et al. 2017, section 3.3; Shazeer 2020, eq. 6.
@@ -35,7 +39,7 @@ def feed_forward_parameters(d_model, d_ff=None, gated=False, bias=False):
     return (upward + 1) * d_model * d_ff + (upward * d_ff + d_model if bias else 0)
 
 
-def score_pairs(n, m=None, causal=False, window=None):
+def score_pairs(n: int, m: int | None = None, causal: bool = False, window: int | None = None) -> int:
     """How many (query, key) pairs take part: n·m, or those on and below the diagonal when causal, T(T+1)/2 if n = m.
 
     m is n when left out. Causal is lower-right aligned: the last query sees all m keys, or the last `window` of them.
@@ -54,12 +58,22 @@ def score_pairs(n, m=None, causal=False, window=None):
     return pairs
 
 
-def _descending(most, terms):
+def _descending(most: int, terms: int) -> int:
     """most + (most − 1) + …, so many terms."""
     return terms * most - terms * (terms - 1) // 2
 
 
-def attention_flops(B, h, n, m=None, *, d_k, d_v=None, causal=False, backward=False):
+def attention_flops(
+    B: int,
+    h: int,
+    n: int,
+    m: int | None = None,
+    *,
+    d_k: int,
+    d_v: int | None = None,
+    causal: bool = False,
+    backward: bool = False,
+) -> int:
     """FLOPs of softmax(QKᵀ)V as the FlashAttention papers count them: 4·B·h·T²·d, half of it when causal.
 
     "Half" is T²/2 pairs a head: the triangle with half of its diagonal, where score_pairs counts T(T+1)/2. With n ≠ m
@@ -84,11 +98,20 @@ class LayerFlops(NamedTuple):
     feed_forward: int
 
     @property
-    def total(self):
+    def total(self) -> int:
         return sum(self)
 
 
-def layer_flops(T, d_model, n_heads=1, n_kv_heads=None, d_head=None, d_ff=None, gated=False, causal=False):
+def layer_flops(
+    T: int,
+    d_model: int,
+    n_heads: int = 1,
+    n_kv_heads: int | None = None,
+    d_head: int | None = None,
+    d_ff: int | None = None,
+    gated: bool | None = False,
+    causal: bool = False,
+) -> LayerFlops:
     """FLOPs of one layer over a sequence of T tokens: 8·T·d_model², 4·T²·d_model and 16·T·d_model² by default.
 
     The default is multi-head attention, whose counts are the same for any n_heads, and two matrices of 4·d_model. See
@@ -104,7 +127,15 @@ def layer_flops(T, d_model, n_heads=1, n_kv_heads=None, d_head=None, d_ff=None, 
     )
 
 
-def decode_flops(T, d_model, n_heads=1, n_kv_heads=None, d_head=None, d_ff=None, gated=False):
+def decode_flops(
+    T: int,
+    d_model: int,
+    n_heads: int = 1,
+    n_kv_heads: int | None = None,
+    d_head: int | None = None,
+    d_ff: int | None = None,
+    gated: bool | None = False,
+) -> LayerFlops:
     """FLOPs of one layer for one new token that attends to T tokens, itself among them, all others from the cache.
 
     Arguments as in layer_flops. The core is one row of scores: no key lies in the future, so nothing is skipped.
@@ -115,7 +146,7 @@ def decode_flops(T, d_model, n_heads=1, n_kv_heads=None, d_head=None, d_ff=None,
     return one_token._replace(core=attention_flops(1, n_heads, 1, T, d_k=d_head))
 
 
-def crossover_length(d_model, against="feed_forward", causal=False, **layer):
+def crossover_length(d_model: int, against: str = "feed_forward", causal: bool = False, **layer: Any) -> float:
     """The T at which the core's FLOPs equal the feed-forward's, the projections', or all the rest's.
 
     against is "feed_forward" (T = 4·d_model by default), "projections" (2·d_model) or "rest" (6·d_model); twice as long

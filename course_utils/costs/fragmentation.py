@@ -7,8 +7,11 @@ fragmentation. Nothing is timed: a step is one token for every running request.
 Source: Kwon et al. 2023 (PagedAttention), sections 3 and 4, figures 2 and 3.
 """
 
+from __future__ import annotations
+
 import random
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from course_utils.attention.cache import BlockPool
@@ -24,7 +27,7 @@ class Request(NamedTuple):
     reply: int
 
     @property
-    def total(self):
+    def total(self) -> int:
         return self.prompt + self.reply
 
 
@@ -50,26 +53,26 @@ class Trace(NamedTuple):
     again: int
 
     @property
-    def mean_running(self):
+    def mean_running(self) -> float:
         """Requests that run side by side."""
         return self._mean("running")
 
     @property
-    def mean_filled(self):
+    def mean_filled(self) -> float:
         """The share of all slots that hold a token."""
         return self._mean("filled") / self.n_slots
 
     @property
-    def mean_reserved(self):
+    def mean_reserved(self) -> float:
         """The share of all slots that are reserved."""
         return self._mean("reserved") / self.n_slots
 
-    def _mean(self, field):
+    def _mean(self, field: str) -> float:
         busy = [step for step in self.steps if step.waiting] or self.steps
         return sum(getattr(step, field) for step in busy) / len(busy)
 
 
-def draw_requests(n, longest, seed=0):
+def draw_requests(n: int, longest: int, seed: int = 0) -> list[Request]:
     """n requests, none with more than `longest` tokens in all: many short replies, and a few long ones.
 
     Prompts take up to a quarter of `longest`, all lengths alike. The same seed gives the same list everywhere.
@@ -84,7 +87,9 @@ def draw_requests(n, longest, seed=0):
     return [Request(1 + int(quarter * a), 1 + int((longest - quarter - 1) * b * b * b)) for a, b in shares]
 
 
-def serve(requests, n_slots, policy, longest=None, block_size=16):
+def serve(
+    requests: Sequence[Request], n_slots: int, policy: str, longest: int | None = None, block_size: int = 16
+) -> Trace:
     """Serve the requests in order, as many side by side as fit, and return the Trace.
 
     policy "longest" reserves `longest` slots in one piece for each (the longest request, when left out), since nobody
@@ -97,9 +102,11 @@ def serve(requests, n_slots, policy, longest=None, block_size=16):
         raise ValueError(f"policy is {policy!r}: it must be one of {', '.join(POLICIES)}")
     if not requests:
         raise ValueError("requests is empty: give at least one")
-    memory = _memory(requests, *whole(n_slots=n_slots), policy, longest, block_size)
+    (slots,) = whole(n_slots=n_slots)
+    memory = _memory(requests, slots, policy, longest, block_size)
     waiting = deque((number, request.prompt) for number, request in enumerate(requests))
-    running, steps, again = {}, [], 0  # running: number -> tokens it holds, in order of admission
+    running: dict[int, int] = {}  # number -> tokens it holds, in order of admission
+    steps, again = [], 0
     while waiting or running:
         while waiting and memory.take(*waiting[0], spare=len(running)):
             number, tokens = waiting.popleft()
@@ -122,35 +129,34 @@ def serve(requests, n_slots, policy, longest=None, block_size=16):
     return Trace(policy, n_slots, tuple(steps), again)
 
 
-def _memory(requests, n_slots, policy, longest, block_size):
+def _memory(
+    requests: Sequence[Request], n_slots: int, policy: str, longest: int | None, block_size: int
+) -> _Pieces | _Pages:
     totals = [request.total for request in requests]
     longest = max(totals) if longest is None else longest
     if max(totals) > longest:
         raise ValueError(f"a request has {max(totals)} tokens but longest is {longest}: make that larger")
+    sizes, room = [longest] * len(totals) if policy == "longest" else totals, n_slots
     if policy == "pages":
         (block_size,) = whole(block_size=block_size)
-        memory, largest = _Pages(n_slots // block_size, block_size), max(totals)
         room = n_slots // block_size * block_size
-    else:
-        sizes = [longest] * len(totals) if policy == "longest" else totals
-        memory, largest, room = _Pieces(n_slots, sizes), max(sizes), n_slots
-    if largest > room:
-        raise ValueError(f"a request needs {largest} slots but an empty store has {room}: make it larger")
-    return memory
+    if max(sizes) > room:
+        raise ValueError(f"a request needs {max(sizes)} slots but an empty store has {room}: make it larger")
+    return _Pages(n_slots // block_size, block_size) if policy == "pages" else _Pieces(n_slots, sizes)
 
 
 class _Pieces:
     """A store that gives each request one piece of sizes[number] slots, in the first gap that is wide enough."""
 
-    def __init__(self, n_slots, sizes):
+    def __init__(self, n_slots: int, sizes: Sequence[int]) -> None:
         self.n_slots, self.sizes = n_slots, sizes
-        self.starts = {}  # number -> where its piece starts
+        self.starts: dict[int, int] = {}  # number -> where its piece starts
 
     @property
-    def reserved(self):
+    def reserved(self) -> int:
         return sum(self.sizes[number] for number in self.starts)
 
-    def take(self, number, tokens, spare=0):
+    def take(self, number: int, tokens: int, spare: int = 0) -> bool:
         """Is there room for that many tokens of this request? Reserves its piece the first time."""
         if number not in self.starts:
             start = self._first_gap(self.sizes[number])
@@ -159,12 +165,12 @@ class _Pieces:
             self.starts[number] = start
         return True
 
-    def release(self, number):
+    def release(self, number: int) -> None:
         del self.starts[number]
 
-    def _first_gap(self, size):
+    def _first_gap(self, size: int) -> int | None:
         end = 0
-        for number in sorted(self.starts, key=self.starts.get):
+        for number in sorted(self.starts, key=self.starts.__getitem__):
             if self.starts[number] - end >= size:
                 return end
             end = self.starts[number] + self.sizes[number]
@@ -174,16 +180,16 @@ class _Pieces:
 class _Pages:
     """A store in blocks: each request has a table of those that it holds, anywhere."""
 
-    def __init__(self, n_blocks, block_size):
+    def __init__(self, n_blocks: int, block_size: int) -> None:
         self.block_size = block_size
-        self.pool = BlockPool(n_blocks) if n_blocks else None  # a store smaller than a block has none
-        self.tables = {}
+        self.pool = BlockPool(n_blocks)
+        self.tables: dict[int, list[int]] = {}
 
     @property
-    def reserved(self):
+    def reserved(self) -> int:
         return (self.pool.n_blocks - self.pool.n_free) * self.block_size
 
-    def take(self, number, tokens, spare=0):
+    def take(self, number: int, tokens: int, spare: int = 0) -> bool:
         """Is there room for that many tokens of this request, `spare` blocks left over? Takes the missing blocks."""
         table = self.tables.get(number, [])
         missing = -(-tokens // self.block_size) - len(table)
@@ -192,6 +198,6 @@ class _Pages:
         self.tables[number] = table + [self.pool.allocate() for _ in range(missing)]
         return True
 
-    def release(self, number):
+    def release(self, number: int) -> None:
         for block in self.tables.pop(number):
             self.pool.release(block)

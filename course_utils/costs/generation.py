@@ -19,7 +19,7 @@ class Work(NamedTuple):
     scores: int
 
 
-def step_work(prefix, cached, causal=False):
+def step_work(prefix: int, cached: bool, causal: bool = False) -> Work:
     """The work of the step that writes one token after `prefix` tokens, the newest of which it feeds in.
 
     Uncached it computes prefix rows and prefix² scores, of which only the last row is new; cached, that row alone.
@@ -31,19 +31,19 @@ def step_work(prefix, cached, causal=False):
     return Work(rows=prefix, scores=score_pairs(prefix, causal=causal))
 
 
-def step_saving(prefix):
+def step_saving(prefix: int) -> int:
     """How many times more rows and scores one uncached step computes: `prefix` times, 512 at a prefix of 512."""
     return step_work(prefix, cached=False).scores // step_work(prefix, cached=True).scores
 
 
-def generation_work(N, cached):
+def generation_work(N: int, cached: bool) -> Work:
     """The work of N steps together, with prefixes of 1, 2, …, N tokens: exact sums, in closed form."""
     (N,) = whole(N=N)
     triangle, squares = N * (N + 1) // 2, N * (N + 1) * (2 * N + 1) // 6
     return Work(rows=N, scores=triangle) if cached else Work(rows=triangle, scores=squares)
 
 
-def generation_saving(N):
+def generation_saving(N: int) -> float:
     """How many times more rows N uncached steps compute, together: (N + 1)/2, half of what the last step alone shows.
 
     An integer where the answer is whole, else a float.

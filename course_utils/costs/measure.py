@@ -5,6 +5,8 @@ a busy moment of the machine then meets all of them, and ratios hold where milli
 time the work itself. Memory: a fresh process's largest resident set on a CPU, the allocator's largest total on a GPU.
 """
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import functools
@@ -17,8 +19,9 @@ import platform
 import statistics
 import sys
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Timing(NamedTuple):
@@ -30,18 +33,26 @@ class Timing(NamedTuple):
     samples: tuple
 
     @property
-    def repeats(self):
+    def repeats(self) -> int:
         return len(self.samples)
 
     @classmethod
-    def of(cls, samples):
+    def of(cls, samples: Iterable[float]) -> Timing:
         """From the samples themselves. The quartiles are those of the samples, without extrapolation."""
         samples = tuple(samples)
         low, median, high = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else samples * 3
         return cls(median, low, high, samples)
 
 
-def time_call(function, repeats=7, warmup=2, calls=1, device="cpu", flush_l2=False, clock=time.perf_counter):
+def time_call(
+    function: Callable,
+    repeats: int = 7,
+    warmup: int = 2,
+    calls: int = 1,
+    device: Any = "cpu",
+    flush_l2: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Timing:
     """Seconds that function() takes: warm-up calls first, which do not count, then `repeats` measured ones.
 
     calls > 1 makes each measurement the mean of that many calls, for functions too quick for the clock. device="cuda"
@@ -52,7 +63,15 @@ def time_call(function, repeats=7, warmup=2, calls=1, device="cpu", flush_l2=Fal
     return time_together({"": function}, repeats, warmup, calls, device, flush_l2, clock)[""]
 
 
-def time_together(functions, repeats=7, warmup=2, calls=1, device="cpu", flush_l2=False, clock=time.perf_counter):
+def time_together(
+    functions: Mapping[str, Callable],
+    repeats: int = 7,
+    warmup: int = 2,
+    calls: int = 1,
+    device: Any = "cpu",
+    flush_l2: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Timing]:
     """Seconds of several functions, {name: function}, measured in turns: round by round, one measurement of each.
 
     Sample number i of every Timing comes from round i, which is what `ratio` relies on. Every other round goes in
@@ -67,7 +86,7 @@ def time_together(functions, repeats=7, warmup=2, calls=1, device="cpu", flush_l
     for function in functions.values():
         for _ in range(warmup):
             function()
-    samples = {name: [] for name in functions}
+    samples: dict[str, list[float]] = {name: [] for name in functions}
     for number in range(repeats):
         names = list(functions)
         for name in names if number % 2 == 0 else reversed(names):
@@ -75,7 +94,7 @@ def time_together(functions, repeats=7, warmup=2, calls=1, device="cpu", flush_l
     return {name: Timing.of(seconds) for name, seconds in samples.items()}
 
 
-def ratio(timing, reference):
+def ratio(timing: Timing, reference: Timing) -> Timing:
     """How many times as long as the reference: the median and quartiles of the ratios of the same rounds.
 
     Both must come from one time_together. Raises ValueError when they have different numbers of rounds.
@@ -85,7 +104,7 @@ def ratio(timing, reference):
     return Timing.of(a / b for a, b in zip(timing.samples, reference.samples, strict=True))
 
 
-def _stopwatch(device, calls, flush_l2, clock):
+def _stopwatch(device: Any, calls: int, flush_l2: bool, clock: Callable[[], float]) -> Callable[[Callable], float]:
     """A function that measures one turn: the mean seconds of `calls` calls."""
     if _device_kind(device) == "cpu":
         return lambda function: _by_clock(function, calls, clock)
@@ -98,7 +117,7 @@ def _stopwatch(device, calls, flush_l2, clock):
     return lambda function: _by_events(function, calls, filler)
 
 
-def _device_kind(device):
+def _device_kind(device: Any) -> str:
     """ "cpu" or "cuda", of "cuda:1" too; ValueError for anything else, RuntimeError for a GPU that is not there."""
     kind = str(device).split(":")[0]
     if kind not in ("cpu", "cuda"):
@@ -111,14 +130,14 @@ def _device_kind(device):
     return kind
 
 
-def _by_clock(function, calls, clock):
+def _by_clock(function: Callable, calls: int, clock: Callable[[], float]) -> float:
     began = clock()
     for _ in range(calls):
         function()
     return (clock() - began) / calls
 
 
-def _by_events(function, calls, filler):
+def _by_events(function: Callable, calls: int, filler: Any) -> float:
     import torch
 
     began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -135,7 +154,14 @@ def _by_events(function, calls, filler):
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def peak_memory(function, *arguments, prepare=None, rehearse=None, device="cpu", timeout=600):
+def peak_memory(
+    function: Callable,
+    *arguments: Any,
+    prepare: Callable | None = None,
+    rehearse: tuple | None = None,
+    device: Any = "cpu",
+    timeout: float = 600,
+) -> int:
     """Bytes by which memory grows, at its largest, while function(*arguments) runs, over what was there before.
 
     prepare, if given, makes what the function gets: function(*prepare(*arguments)), and its results are not counted.
@@ -177,7 +203,13 @@ def peak_memory(function, *arguments, prepare=None, rehearse=None, device="cpu",
     return outcome
 
 
-def _run(function, arguments, prepare, rehearse, peak):
+def _run(
+    function: Callable,
+    arguments: tuple,
+    prepare: Callable | None,
+    rehearse: tuple | None,
+    peak: _ResidentPeak | _AllocatorPeak,
+) -> int:
     prepared = (lambda *given: given) if prepare is None else prepare
     if rehearse is not None:
         function(*prepared(*rehearse))
@@ -189,9 +221,11 @@ def _run(function, arguments, prepare, rehearse, peak):
     return grown
 
 
-def _in_fresh_process(sender, *job):
+def _in_fresh_process(
+    sender: Any, function: Callable, arguments: tuple, prepare: Callable | None, rehearse: tuple | None
+) -> None:
     try:
-        outcome = True, _run(*job, _ResidentPeak())
+        outcome: tuple[bool, int | str] = True, _run(function, arguments, prepare, rehearse, _ResidentPeak())
     except BaseException as error:
         outcome = False, f"{type(error).__name__}: {_short(error)}"
     sender.send(outcome)
@@ -201,18 +235,18 @@ def _in_fresh_process(sender, *job):
 class _ResidentPeak:
     """The largest resident set of this process since start(), over what it was then."""
 
-    def start(self):
+    def start(self) -> None:
         if sys.platform == "linux":
             self._forget_earlier_peak()
             self.before = _status_bytes("VmRSS")
         else:
             self.before = _largest_resident_set()
 
-    def growth(self):
+    def growth(self) -> int:
         after = _status_bytes("VmHWM") if sys.platform == "linux" else _largest_resident_set()
         return max(0, after - self.before)
 
-    def _forget_earlier_peak(self):
+    def _forget_earlier_peak(self) -> None:
         """Lower VmHWM to what is resident now; where the system does not allow it, an earlier peak may hide growth."""
         with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
@@ -221,29 +255,29 @@ class _ResidentPeak:
 class _AllocatorPeak:
     """The largest total of torch's CUDA allocator since start(), over what it was then."""
 
-    def __init__(self, device):
+    def __init__(self, device: Any) -> None:
         import torch
 
         self.cuda, self.device = torch.cuda, device
 
-    def start(self):
+    def start(self) -> None:
         self.cuda.synchronize(self.device)
         self.cuda.reset_peak_memory_stats(self.device)
         self.before = self.cuda.memory_allocated(self.device)
 
-    def growth(self):
+    def growth(self) -> int:
         self.cuda.synchronize(self.device)
         return self.cuda.max_memory_allocated(self.device) - self.before
 
 
-def _status_bytes(field):
+def _status_bytes(field: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f"/proc/self/status has no {field}: peak memory cannot be read on this system")
 
 
-def _largest_resident_set():
+def _largest_resident_set() -> int:
     try:
         import resource
     except ImportError:
@@ -252,7 +286,7 @@ def _largest_resident_set():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _check_sendable(function, arguments, prepare, rehearse):
+def _check_sendable(function: Callable, arguments: tuple, prepare: Callable | None, rehearse: tuple | None) -> None:
     """Raise ValueError for what a fresh process could not be given, or would not find."""
     main = sys.modules["__main__"]
     for one in map(_unwrapped, filter(None, (function, prepare))):
@@ -269,20 +303,20 @@ def _check_sendable(function, arguments, prepare, rehearse):
         raise ValueError(f"{_name(function)} or its arguments cannot be sent to a fresh process: {reason}") from None
 
 
-def _unwrapped(function):
+def _unwrapped(function: Callable) -> Callable:
     """The function inside any number of functools.partial, which have neither name nor module of their own."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
 
 
-def _name(function):
+def _name(function: Callable) -> str:
     """Its name, without its arguments: a partial that holds tensors would print them whole."""
     function = _unwrapped(function)
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def _short(error, longest=300):
+def _short(error: BaseException, longest: int = 300) -> str:
     words = str(error)
     return words if len(words) <= longest else f"{words[:longest]} …"
 
@@ -290,17 +324,15 @@ def _short(error, longest=300):
 # --- what was it measured on, and what does it say ------------------------------------------------------------------
 
 
-def environment(device="cpu"):
+def environment(device: Any = "cpu") -> dict[str, Any]:
     """What a measurement has to carry: device, CPU, cores, threads, versions and the date (UTC, ISO 8601), as a dict.
 
     Threads are torch's if it is loaded, else what OMP_NUM_THREADS says. load is how many processes wanted a core in the
     last minute, None where that is not known: above the number of cores, trust ratios only. The name of the machine is
     left out.
     """
-    torch = sys.modules.get("torch")
-    threads = (
-        torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or os.cpu_count())
-    )
+    loaded, limit = sys.modules.get("torch"), os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    threads = loaded.get_num_threads() if loaded else int(limit or os.cpu_count() or 1)
     found = {"device": _cpu_name(), "cpu": _cpu_name(), "cores": os.cpu_count(), "threads": threads}
     found["load"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
     if _device_kind(device) == "cuda":
@@ -313,7 +345,7 @@ def environment(device="cpu"):
     return found | {"date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
 
 
-def growth_exponent(sizes, amounts):
+def growth_exponent(sizes: Sequence[float], amounts: Sequence[float]) -> float:
     """The p of amount ≈ c·sizeᵖ, by least squares on the logarithms: 1 is linear growth, 2 is quadratic.
 
     Raises ValueError unless there are two different sizes and all numbers are above 0.
@@ -324,7 +356,7 @@ def growth_exponent(sizes, amounts):
     return statistics.linear_regression([math.log(x) for x, _ in pairs], [math.log(y) for _, y in pairs]).slope
 
 
-def overtakes_from(sizes, seconds, reference):
+def overtakes_from(sizes: Sequence[float], seconds: Sequence[float], reference: Sequence[float]) -> float | None:
     """The least size from which on `seconds` stay below the reference's; None if they do not at the largest.
 
     All three are lists in order of size.
@@ -338,7 +370,7 @@ def overtakes_from(sizes, seconds, reference):
     return first
 
 
-def _cpu_name():
+def _cpu_name() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -347,7 +379,7 @@ def _cpu_name():
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _version(package):
+def _version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -9,7 +9,9 @@ import json
 import math
 import re
 import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 SCHEMA = 1
 COLUMNS = 96  # of an output in JupyterLab that a window of 1280 pixels shows without breaking it
@@ -17,7 +19,14 @@ RECORDED = Path(__file__).parents[1] / "data" / "benchmarks"
 LOCAL = RECORDED / "local"
 
 
-def write(benchmark, environment, settings, rows, findings, folder=LOCAL):
+def write(
+    benchmark: str,
+    environment: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    rows: Iterable[Mapping[str, Any]],
+    findings: Iterable[str],
+    folder: Path | str = LOCAL,
+) -> Path:
     """Write one result and return its path, <benchmark>-<device>.json in `folder`; an older one there is replaced.
 
     A quick run, settings["quick"], gets -quick in its name, and so replaces no full one. environment is
@@ -39,7 +48,7 @@ def write(benchmark, environment, settings, rows, findings, folder=LOCAL):
     return path
 
 
-def read(path):
+def read(path: Path | str) -> dict[str, Any]:
     """One result, as the dict that was written. Raises ValueError when the file is not such a result."""
     try:
         result = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -51,7 +60,7 @@ def read(path):
     return result
 
 
-def told(result):
+def told(result: Mapping[str, Any]) -> str:
     """The findings of a result as text, one below the other, broken between words so that a notebook need not break it.
 
     JupyterLab breaks an output's lines at any letter. An equation such as T = 512 stays together.
@@ -60,7 +69,7 @@ def told(result):
     return "\n".join(textwrap.fill(finding, COLUMNS, subsequent_indent="  ") for finding in whole).replace("\xa0", " ")
 
 
-def recorded(benchmark, folder=RECORDED):
+def recorded(benchmark: str, folder: Path | str = RECORDED) -> list[dict[str, Any]]:
     """The results of that benchmark which ship with the course, newest first. An empty list when there are none.
 
     With folder=LOCAL those of this machine. Quick runs measure nothing and are left out.
@@ -70,7 +79,7 @@ def recorded(benchmark, folder=RECORDED):
     return sorted(found, key=lambda result: result["environment"]["date"], reverse=True)
 
 
-def table(rows, columns=None):
+def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str] | None = None) -> str:
     """The rows as plain text, one line each, columns aligned: numbers to the right, to three digits. None is a dash.
 
     columns is {key: title}; all keys of the first row when left out. Raises ValueError when there are no rows.
@@ -90,7 +99,7 @@ def table(rows, columns=None):
     )
 
 
-def command_line(main, description, recorded=RECORDED):
+def command_line(main: Callable[[bool, Path], object], description: str, recorded: Path = RECORDED) -> None:
     """Run a benchmark as the command line asks: main(quick, folder), with --quick, and --out DIR or --record.
 
     The first line of `description`, a module's __doc__, is what --help says. recorded: the folder of --record.
@@ -106,7 +115,7 @@ def command_line(main, description, recorded=RECORDED):
     main(chosen.quick, recorded if chosen.record else chosen.out)
 
 
-def _cell(value):
+def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -114,7 +123,7 @@ def _cell(value):
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10000 else str(value)
 
 
-def _as_json(result):
+def _as_json(result: Mapping[str, Any]) -> str:
     """JSON with each row on a line of its own, so that people and diffs can read it."""
     lines = []
     for key, value in result.items():
@@ -125,7 +134,7 @@ def _as_json(result):
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
-def _plain(value, field):
+def _plain(value: Any, field: str) -> Any:
     """What JSON can hold of a value: its dicts and lists, words, whole numbers, floats to six digits."""
     if isinstance(value, dict):
         return {key: _plain(one, f"{field}[{key!r}]") for key, one in value.items()}
@@ -143,5 +152,5 @@ def _plain(value, field):
     raise TypeError(f"{field} is a {type(value).__name__}: give one number, words, None, or lists and dicts of these")
 
 
-def _slug(words):
+def _slug(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "unnamed"

@@ -5,11 +5,18 @@ it for arithmetic. Bytes are counted as if each tensor crossed once, which is th
 Source: Williams, Waterman & Patterson 2009.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from course_utils.costs.counts import FLOPS_PER_MULTIPLY_ADD, attention_flops, score_pairs
 from course_utils.costs.memory import score_bytes, value_bytes
 from course_utils.costs.sizes import whole
+
+if TYPE_CHECKING:
+    import torch
+
+    from course_utils.costs.configurations import Configuration
 
 
 class Machine(NamedTuple):
@@ -22,7 +29,7 @@ class Machine(NamedTuple):
     source: str = ""
 
     @property
-    def ridge_point(self):
+    def ridge_point(self) -> float:
         """The intensity, in FLOPs per byte, at which arithmetic and memory take equally long."""
         return self.flops_per_second / self.bytes_per_second
 
@@ -31,47 +38,58 @@ class Task(NamedTuple):
     """FLOPs to compute and bytes to move."""
 
     flops: int
-    bytes: int
+    bytes: float
 
     @property
-    def intensity(self):
+    def intensity(self) -> float:
         return arithmetic_intensity(self.flops, self.bytes)
 
-    def __add__(self, other):
+    def __add__(self, other: Task) -> Task:  # type: ignore[override]  # tuples are joined by +, tasks are added
         """Both tasks, one after the other."""
         return Task(self.flops + other.flops, self.bytes + other.bytes)
 
 
-def arithmetic_intensity(flops, bytes):
+def arithmetic_intensity(flops: float, bytes: float) -> float:
     """FLOPs per byte moved. Raises ValueError unless something is moved."""
     if bytes <= 0:
         raise ValueError(f"bytes is {bytes}: intensity needs at least one byte moved")
     return flops / bytes
 
 
-def attainable(machine, intensity):
+def attainable(machine: Machine, intensity: float) -> float:
     """FLOP/s that the machine can reach at that intensity: the roofline itself, a slope and then a flat roof."""
     return min(machine.flops_per_second, intensity * machine.bytes_per_second)
 
 
-def least_seconds(machine, task):
+def least_seconds(machine: Machine, task: Task) -> float:
     """Seconds below which the machine cannot do the task, with arithmetic and memory traffic overlapping perfectly."""
     return max(task.flops / machine.flops_per_second, task.bytes / machine.bytes_per_second)
 
 
-def waits_for(machine, task):
+def waits_for(machine: Machine, task: Task) -> str:
     """What the task waits for: "memory" left of the ridge point, else "arithmetic"."""
     return "memory" if task.intensity < machine.ridge_point else "arithmetic"
 
 
-def matrix_product(rows, d_in, d_out, bytes_per_value=2):
+def matrix_product(rows: int, d_in: int, d_out: int, bytes_per_value: float | str | torch.dtype = 2) -> Task:
     """A (rows, d_in) activation times a (d_in, d_out) weight; rows is the tokens in flight, B in a decode step."""
     rows, d_in, d_out = whole(rows=rows, d_in=d_in, d_out=d_out)
     values = rows * d_in + d_in * d_out + rows * d_out
     return Task(FLOPS_PER_MULTIPLY_ADD * rows * d_in * d_out, values * value_bytes(bytes_per_value))
 
 
-def attention_core(B, h, n, m=None, *, d_head, n_kv_heads=None, causal=False, scores_stored=False, bytes_per_value=2):
+def attention_core(
+    B: int,
+    h: int,
+    n: int,
+    m: int | None = None,
+    *,
+    d_head: int,
+    n_kv_heads: int | None = None,
+    causal: bool = False,
+    scores_stored: bool = False,
+    bytes_per_value: float | str | torch.dtype = 2,
+) -> Task:
     """softmax(QKᵀ)V for n queries and m keys: Q, K, V and O move once, as in FlashAttention.
 
     scores_stored=True is naive attention, which besides writes the scores, reads them for the softmax, writes the
@@ -90,7 +108,7 @@ def attention_core(B, h, n, m=None, *, d_head, n_kv_heads=None, causal=False, sc
     return Task(attention_flops(B, h, n, m, d_k=d_head, causal=causal), moved)
 
 
-def decode_step(model, T, B=1, bytes_per_value=2):
+def decode_step(model: Configuration, T: int, B: int = 1, bytes_per_value: float | str | torch.dtype = 2) -> Task:
     """One decode step of a whole model: every weight is read once for all B sequences, each sequence reads its cache.
 
     model is a configurations.Configuration, T the tokens attended to. The embedding of the input is one row and not
@@ -104,7 +122,7 @@ def decode_step(model, T, B=1, bytes_per_value=2):
     return Task(B * per_token, weights + model.cache_bytes(T, B, bytes_per_value))
 
 
-def prefill(model, T, B=1, bytes_per_value=2):
+def prefill(model: Configuration, T: int, B: int = 1, bytes_per_value: float | str | torch.dtype = 2) -> Task:
     """The pass over a prompt of T tokens: weights are read once, the cache is written; activations are not counted.
 
     The core is causal: token number i attends to i keys, or to the layer's window where that is less, so it takes as

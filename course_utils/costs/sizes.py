@@ -1,9 +1,12 @@
 """Are these sizes that something can be counted with? Asked once, for all modules of this room."""
 
+from fractions import Fraction
+from typing import Any
+
 from course_utils.attention import shapes
 
 
-def whole(**sizes):
+def whole(**sizes: Any) -> list[int]:
     """The sizes as Python integers, in the order given; Python's never overflow, as NumPy's and torch's do.
 
     Raises TypeError for what is not a whole number, ValueError for one below 1.
@@ -11,7 +14,7 @@ def whole(**sizes):
     return [shapes.whole(name, size) for name, size in sizes.items()]
 
 
-def heads(d_model, n_heads, n_kv_heads=None, d_head=None):
+def heads(d_model: int, n_heads: int, n_kv_heads: int | None = None, d_head: int | None = None) -> tuple[int, int, int]:
     """n_heads, n_kv_heads and d_head as integers, with n_kv_heads = n_heads and d_head = d_model / n_heads if left out.
 
     Raises ValueError when n_heads does not divide d_model (and d_head is not given), or is no multiple of n_kv_heads.
@@ -32,6 +35,6 @@ def heads(d_model, n_heads, n_kv_heads=None, d_head=None):
     return n_heads, n_kv_heads, d_head
 
 
-def plain(fraction):
+def plain(fraction: Fraction) -> float:
     """A Fraction as an integer where it is whole, else as a float."""
     return fraction.numerator if fraction.denominator == 1 else float(fraction)

@@ -300,7 +300,7 @@ class ExerciseCell(IPyNbCell):
         """Whether this is a known mistake, or wrong numbers by hand, with no call to an earlier answer that failed."""
         day, named = self.parent.request.day, used_names(self.parent.request.answers[self.name])
         calls = any(name in named for used in failed for name in find_ladder(day, used).names)
-        by_hand = find_ladder(day, self.name).entries and verdict.status == "failed"
+        by_hand = find_ladder(day, self.name).by_hand and verdict.status == "failed"
         known = {mistake.name for mistake in all_exercises(day)[self.name].mistakes}
         return bool(verdict.misconception in known or by_hand) and not calls
 

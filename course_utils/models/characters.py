@@ -10,13 +10,17 @@ trains both again, about 5 minutes each on one core, and writes the checkpoints 
 
 import math
 import statistics
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
+from course_utils.attention.cache import Cache
 from course_utils.attention.shapes import whole
 from course_utils.costs import records
 from course_utils.costs.measure import environment
@@ -30,7 +34,7 @@ BENCHMARK = "characters"
 STORED = Path(__file__).parents[1] / "data" / "models"
 
 
-def load(name, folder=STORED):
+def load(name: str, folder: Path | str = STORED) -> Decoder:
     """The trained model called "causal" or "leaking": a `Decoder` in float32, ready to evaluate and to write.
 
     Raises ValueError for another name, FileNotFoundError where the folder has no such checkpoint.
@@ -44,13 +48,21 @@ def load(name, folder=STORED):
 class LookingAhead(Decoder):
     """A `Decoder` without a causal mask: every token sees all others, the later ones too, unless a mask is given."""
 
-    def forward(self, tokens, caches=None, lengths=None, mask=None, **options):
+    def forward(
+        self,
+        tokens: Tensor,
+        caches: Sequence[Cache] | None = None,
+        lengths: Sequence[int] | Tensor | None = None,
+        mask: Tensor | None = None,
+        head_masks: Sequence[Sequence[float]] | Tensor | None = None,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, list[Tensor]]:
         if mask is None:
             mask = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool, device=tokens.device)
-        return super().forward(tokens, caches, lengths, mask, **options)
+        return super().forward(tokens, caches, lengths, mask, head_masks, return_weights)
 
 
-def loss(model, text):
+def loss(model: Decoder, text: str) -> float:
     """The mean surprise at each character of the text, in nats: the number that training makes small.
 
     The text, at least 2 characters, is cut into windows of 96 (a rest is dropped). Each is given to the model as a
@@ -61,7 +73,7 @@ def loss(model, text):
         return _next_token_loss(model, _windows(text)).item()
 
 
-def loss_without_future(model, text):
+def loss_without_future(model: Decoder, text: str) -> float:
     """The same, with nothing but the past at hand, as when writing: each character told from what stands before it.
 
     The windows and the characters to tell are those of `loss`, but the model is given the beginnings of each window one
@@ -76,7 +88,7 @@ def loss_without_future(model, text):
     return statistics.fmean(surprises)
 
 
-def write(model, prompt, n, seed=0, temperature=0.8):
+def write(model: Decoder, prompt: str, n: int, seed: int = 0, temperature: float = 0.8) -> str:
     """Continue the prompt by n characters, drawn one by one: returns these, without the prompt.
 
     The model sees the last 95 characters, as in training. Temperature 0 takes the likeliest. The same seed gives the
@@ -95,23 +107,23 @@ def write(model, prompt, n, seed=0, temperature=0.8):
 # --- the text -------------------------------------------------------------------------------------------------------
 
 
-def training_text():
+def training_text() -> str:
     """The text that the models were trained on: nine paragraphs of ten, one a line."""
     return "\n".join(p for i, p in enumerate(_paragraphs()) if i % 10 != 9)
 
 
-def held_out_text():
+def held_out_text() -> str:
     """The text that neither model has seen: every tenth paragraph, one a line."""
     return "\n".join(_paragraphs()[9::10])
 
 
 @cache
-def alphabet():
+def alphabet() -> str:
     """The characters that the models know, in the order of their numbers, as a string."""
     return "".join(sorted(set("\n".join(_paragraphs()))))
 
 
-def encode(text):
+def encode(text: str) -> Tensor:
     """The characters as numbers, (len(text),) int64. Raises ValueError for one that is not in the `alphabet`."""
     numbers = {character: number for number, character in enumerate(alphabet())}
     unknown = sorted(set(text) - set(numbers))
@@ -120,18 +132,18 @@ def encode(text):
     return torch.tensor([numbers[character] for character in text], dtype=torch.int64)
 
 
-def decode(tokens):
+def decode(tokens: Tensor) -> str:
     """The text that numbers (T,) stand for. Undoes `encode`."""
     return "".join(alphabet()[token] for token in tokens.tolist())
 
 
 @cache
-def _paragraphs():
+def _paragraphs() -> tuple[str, ...]:
     text = (STORED / "python-documentation.txt").read_text(encoding="utf-8")
     return tuple(text.rstrip("\n").split("\n"))
 
 
-def _windows(text):
+def _windows(text: str) -> Tensor:
     """Tokens of the text in rows: (windows, 96), or (1, T) for a text that is shorter."""
     tokens = encode(text)
     if len(tokens) < 2:
@@ -143,7 +155,9 @@ def _windows(text):
 # --- training -------------------------------------------------------------------------------------------------------
 
 
-def train(name, steps=STEPS, seed=SEED, progress=lambda step, loss: None):
+def train(
+    name: str, steps: int = STEPS, seed: int = SEED, progress: Callable[[int, float], object] = lambda step, loss: None
+) -> tuple[Decoder, list[float]]:
     """Train the model of that name from the start: (model, losses), the loss of each step in nats.
 
     Each step takes 32 windows of 96 characters at random, the same ones for both names, for AdamW whose rate rises to
@@ -171,7 +185,7 @@ def train(name, steps=STEPS, seed=SEED, progress=lambda step, loss: None):
     return model.eval().requires_grad_(False), losses
 
 
-def save(model, name, folder=STORED):
+def save(model: Decoder, name: str, folder: Path | str = STORED) -> Path:
     """Write the weights in half precision to characters-<name>.npz in the folder, for `load`. Returns the path."""
     path = Path(folder) / f"characters-{name}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +194,7 @@ def save(model, name, folder=STORED):
 
 
 @cache
-def recorded():
+def recorded() -> dict[str, Any]:
     """What was measured when the checkpoints were made, as `records.read` gives it.
 
     A row is a model: name, losses (each the mean of settings["averaged"] steps, nats), and of the stored checkpoint
@@ -189,20 +203,20 @@ def recorded():
     return records.recorded(BENCHMARK, STORED)[0]
 
 
-def _new(name):
+def _new(name: str) -> Decoder:
     if name not in NAMES:
         raise ValueError(f'name is {name!r}: the models are "causal" and "leaking"')
     kind = Decoder if name == "causal" else LookingAhead
     return kind(len(alphabet()), **SIZES)
 
 
-def _next_token_loss(model, windows):
+def _next_token_loss(model: Decoder, windows: Tensor) -> Tensor:
     """Mean surprise at all characters of windows (B, T) but the first, nats; a tensor with a gradient."""
     logits = model(windows)[:, :-1]  # (B, T - 1, alphabet)
     return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
 
 
-def main(quick=False, folder=STORED):
+def main(quick: bool = False, folder: Path | str = STORED) -> None:
     """Train both models, write their checkpoints and what was measured to the folder."""
     torch.set_num_threads(1)
     where, steps, averaged, rows = environment(), 10 if quick else STEPS, 5 if quick else 25, []
@@ -228,7 +242,7 @@ def main(quick=False, folder=STORED):
     print(f"\nwritten: {records.write(BENCHMARK, where, settings, rows, findings, folder)}")
 
 
-def _print_progress(step, loss):
+def _print_progress(step: int, loss: float) -> None:
     if step % 100 == 0:
         print(f"step {step}: {loss:.3f}", flush=True)
 

@@ -1,9 +1,13 @@
 """A small causal decoder, and generation from it: recomputed at every step, or with a cache in each layer."""
 
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
+from course_utils.attention.cache import Cache
 from course_utils.attention.masks import causal, sliding_window
 from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.attention.rotary import Rotary
@@ -20,8 +24,17 @@ class Decoder(nn.Module):
     """
 
     def __init__(
-        self, vocabulary, d_model, n_layers, n_heads, n_kv_heads=None, d_ff=None, rope_base=1e4, window=None, scale=None
-    ):
+        self,
+        vocabulary: int,
+        d_model: int,
+        n_layers: int,
+        n_heads: int,
+        n_kv_heads: int | None = None,
+        d_ff: int | None = None,
+        rope_base: float = 1e4,
+        window: int | None = None,
+        scale: float | None = None,
+    ) -> None:
         super().__init__()
         for name, size in (("vocabulary", vocabulary), ("d_model", d_model), ("n_heads", n_heads)):
             whole(name, size)
@@ -33,7 +46,15 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(d_model)
         self.unembedding = nn.Linear(d_model, vocabulary, bias=False)
 
-    def forward(self, tokens, caches=None, lengths=None, mask=None, head_masks=None, return_weights=False):
+    def forward(
+        self,
+        tokens: Tensor,
+        caches: Sequence[Cache] | None = None,
+        lengths: Sequence[int] | Tensor | None = None,
+        mask: Tensor | None = None,
+        head_masks: Sequence[Sequence[float]] | Tensor | None = None,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, list[Tensor]]:
         """Logits (B, T, vocabulary) for the token after each of tokens (B, T), which holds integers.
 
         With caches, one a layer, the tokens follow those that the caches hold. The caches take them in: all of them or,
@@ -47,30 +68,32 @@ class Decoder(nn.Module):
         Raises ValueError or TypeError for what does not fit, CacheFull where a cache has no room.
         """
         _check_tokens(self, tokens)
-        head_masks = self._for_each_layer(head_masks)
+        masks_of_heads = self._for_each_layer(head_masks)
+        held: Sequence[Cache | None]
         if caches is None:
-            caches, lengths = [None] * len(self.blocks), None
+            held, lengths = [None] * len(self.blocks), None
             mask = self._mask(tokens.shape[1], tokens.device) if mask is None else mask
         else:
             _check_caches(self, caches, tokens.shape[1], lengths, mask)  # a cache knows who is earlier
+            held = caches
         x, weights = self.embedding(tokens), []  # (B, T, d_model)
-        for block, cache, head_mask in zip(self.blocks, caches, head_masks, strict=True):
+        for block, cache, head_mask in zip(self.blocks, held, masks_of_heads, strict=True):
             x, used = block(x, mask, cache, lengths, head_mask, return_weights=True)
             if return_weights:
                 weights.append(used)  # (B, h, T, m)
         logits = self.unembedding(self.norm(x))  # (B, T, vocabulary)
         return (logits, weights) if return_weights else logits
 
-    def _mask(self, T, device):
+    def _mask(self, T: int, device: torch.device) -> Tensor:
         return causal(T, device=device) if self.window is None else sliding_window(T, self.window, device=device)
 
-    def _for_each_layer(self, head_masks):
+    def _for_each_layer(self, head_masks: Sequence[Sequence[float]] | Tensor | None) -> list[None] | Tensor:
         if head_masks is None:
             return [None] * len(self.blocks)
-        head_masks, expected = torch.as_tensor(head_masks), (len(self.blocks), self.n_heads)
-        if tuple(head_masks.shape) != expected:
-            raise ValueError(f"head_masks is {tuple(head_masks.shape)}: expected (n_layers, h) = {expected}")
-        return head_masks
+        factors, expected = torch.as_tensor(head_masks), (len(self.blocks), self.n_heads)
+        if tuple(factors.shape) != expected:
+            raise ValueError(f"head_masks is {tuple(factors.shape)}: expected (n_layers, h) = {expected}")
+        return factors
 
 
 class Block(nn.Module):
@@ -79,7 +102,9 @@ class Block(nn.Module):
     With d_ff 0 there is attention only. Source: Xiong et al. 2020, section 3.3, table 1 and figure 1b.
     """
 
-    def __init__(self, d_model, n_heads, n_kv_heads, d_ff, rope_base, scale):
+    def __init__(
+        self, d_model: int, n_heads: int, n_kv_heads: int | None, d_ff: int, rope_base: float, scale: float | None
+    ) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(d_model)
         self.attention = MultiHeadAttention(d_model, n_heads, n_kv_heads, scale=scale)
@@ -89,7 +114,15 @@ class Block(nn.Module):
             self.feed_forward_norm = nn.LayerNorm(d_model)
             self.feed_forward = nn.Sequential(nn.Linear(d_model, d_ff), nn.GELU(), nn.Linear(d_ff, d_model))
 
-    def forward(self, x, mask=None, cache=None, lengths=None, head_mask=None, return_weights=False):
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        cache: Cache | None = None,
+        lengths: Sequence[int] | Tensor | None = None,
+        head_mask: Tensor | None = None,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         options = {"mask": mask, "cache": cache, "lengths": lengths, "head_mask": head_mask}
         found, weights = self.attention(self.attention_norm(x), return_weights=True, **options)
         x = x + found  # (B, T, d_model)
@@ -98,15 +131,23 @@ class Block(nn.Module):
         return (x, weights) if return_weights else x
 
 
-def new_caches(model, kind, batch, **sizes):
+def new_caches(model: Decoder, kind: Callable[..., Cache], batch: int, **sizes: Any) -> list[Cache]:
     """One empty cache for each layer: new_caches(model, ContiguousCache, batch=2, capacity=64), a list."""
-    like = {"dtype": model.embedding.weight.dtype, "device": model.embedding.weight.device}
-    layers = [block.attention for block in model.blocks]
+    like: dict[str, Any] = {"dtype": model.embedding.weight.dtype, "device": model.embedding.weight.device}
+    layers = [cast(MultiHeadAttention, block.attention) for block in model.blocks]
     return [kind(batch, layer.n_kv_heads, layer.d_head, **sizes, **like) for layer in layers]
 
 
 @torch.no_grad()
-def generate(model, tokens, n_new, caches=None, lengths=None, temperature=0.0, generator=None):
+def generate(
+    model: Decoder,
+    tokens: Tensor,
+    n_new: int,
+    caches: Sequence[Cache] | None = None,
+    lengths: Sequence[int] | Tensor | None = None,
+    temperature: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
     """Continue each row of tokens (B, T) by n_new tokens: returns those, (B, n_new) int64.
 
     Temperature 0 takes the likeliest token; above 0 it is drawn from softmax(logits / temperature). Without caches
@@ -134,14 +175,14 @@ def generate(model, tokens, n_new, caches=None, lengths=None, temperature=0.0, g
     return chosen
 
 
-def _choose(logits, temperature, generator):
+def _choose(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
     """One token for each row of logits (B, vocabulary): (B,)."""
     if temperature == 0:
         return logits.argmax(dim=-1)
     return torch.multinomial(torch.softmax(logits / temperature, dim=-1), 1, generator=generator)[:, 0]
 
 
-def _real_lengths(tokens, lengths):
+def _real_lengths(tokens: Tensor, lengths: Sequence[int] | Tensor | None) -> Tensor:
     B, T = tokens.shape
     lengths = torch.as_tensor([T] * B if lengths is None else lengths, device=tokens.device)
     if lengths.dtype not in (torch.int64, torch.int32):
@@ -151,7 +192,7 @@ def _real_lengths(tokens, lengths):
     return lengths
 
 
-def _check_tokens(model, tokens):
+def _check_tokens(model: Decoder, tokens: Tensor) -> None:
     if tokens.ndim != 2:
         raise ValueError(f"tokens is {tuple(tokens.shape)}: expected (B, T), one row for each sequence")
     if tokens.dtype not in (torch.int64, torch.int32):
@@ -162,7 +203,9 @@ def _check_tokens(model, tokens):
         raise ValueError(f"tokens holds {unknown[0]}, but the vocabulary has {words} words, numbered from 0")
 
 
-def _check_caches(model, caches, T, lengths, mask):
+def _check_caches(
+    model: Decoder, caches: Sequence[Cache], T: int, lengths: Sequence[int] | Tensor | None, mask: Tensor | None
+) -> None:
     """Raise unless each layer has a cache of its own, all of them alike, with as many tokens and room for T more.
 
     So an error leaves no layer ahead of another. (Do x and lengths fit a cache? That the first one asks, before it

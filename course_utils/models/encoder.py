@@ -14,10 +14,12 @@ import re
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from course_utils.attention.multihead import merge_heads, split_heads
 from course_utils.attention.tensors import attention as attend
@@ -35,13 +37,13 @@ BENCHMARK = "encoder"
 STORED = Path(__file__).parents[1] / "data" / "models"
 
 
-def available():
+def available() -> bool:
     """Whether the package with the weights is installed."""
     return find_spec(PACKAGE) is not None
 
 
 @torch.no_grad()
-def attention(sentence):
+def attention(sentence: str) -> tuple[list[str], Tensor]:
     """The tokens of a sentence and the weights of every head: (tokens, weights), weights (6, 12, T, T) float32.
 
     tokens is a list of T texts, with [CLS] first and [SEP] last. Raises ImportError, with what to install, where the
@@ -65,7 +67,7 @@ def attention(sentence):
     return tokens, torch.stack(found)
 
 
-def tokenise(sentence):
+def tokenise(sentence: str) -> tuple[list[str], Tensor]:
     """The tokens of a sentence and their numbers: words in lower case, cut into pieces that the vocabulary has.
 
     Returns (texts, numbers (T,) int64). The longest piece that fits comes first, and "##" marks one that goes on.
@@ -79,7 +81,7 @@ def tokenise(sentence):
 
 
 @cache
-def recorded():
+def recorded() -> dict[str, Any]:
     """The weights from "it" in `SENTENCES`, as `records.read` gives them.
 
     A row is a sentence: sentence, tokens, from_token (the place of "it"), and weights, (6, 12, T): of each head, how
@@ -88,7 +90,7 @@ def recorded():
     return records.recorded(BENCHMARK, STORED)[0]
 
 
-def row(sentence, word="it"):
+def row(sentence: str, word: str = "it") -> dict[str, Any]:
     """What is recorded of a sentence, from the model itself; see `recorded`. Raises ValueError without the word."""
     tokens, weights = attention(sentence)
     place = tokens.index(word)
@@ -105,15 +107,15 @@ def row(sentence, word="it"):
 _PARTS = ("query", "key", "value")
 
 
-def _linear(x, name):
+def _linear(x: Tensor, name: str) -> Tensor:
     return F.linear(x, _weights()[f"{name}.weight"], _weights()[f"{name}.bias"])
 
 
-def _norm(x, name):
+def _norm(x: Tensor, name: str) -> Tensor:
     return F.layer_norm(x, x.shape[-1:], _weights()[f"{name}.weight"], _weights()[f"{name}.bias"], eps=1e-12)
 
 
-def _pieces(word, numbers):
+def _pieces(word: str, numbers: dict[str, int]) -> list[str]:
     found, start = [], 0
     while start < len(word):
         mark = "##" if start else ""
@@ -127,13 +129,13 @@ def _pieces(word, numbers):
 
 
 @cache
-def _vocabulary():
+def _vocabulary() -> dict[str, int]:
     lines = (_folder() / "vocab.txt").read_text(encoding="utf-8").splitlines()
     return {text: number for number, text in enumerate(lines)}
 
 
 @cache
-def _weights():
+def _weights() -> dict[str, Tensor]:
     """The tensors of a safetensors file: eight bytes that say how long the JSON header is, the header, the numbers."""
     data = (_folder() / "model.safetensors").read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
@@ -147,14 +149,14 @@ def _weights():
     return tensors
 
 
-def _folder():
+def _folder() -> Path:
     found = find_spec(PACKAGE)
-    if found is None:
+    if found is None or not found.submodule_search_locations:
         raise ImportError(f"the weights are not installed: {INSTALL}")
     return Path(found.submodule_search_locations[0]) / "model"
 
 
-def main(quick=False, folder=STORED):
+def main(quick: bool = False, folder: Path | str = STORED) -> None:
     """Look at the sentences and write what was seen to the folder."""
     torch.set_num_threads(1)
     rows = [row(sentence) for sentence in SENTENCES[: 1 if quick else None]]

@@ -11,12 +11,15 @@ the curves that `recorded` reads. Another machine rounds otherwise, and training
 seed agrees with the stored one within TOLERANCE.
 """
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from course_utils.attention.shapes import whole
 from course_utils.costs import records
@@ -28,7 +31,7 @@ SIZES = {"d_model": 64, "n_heads": 4, "d_ff": 0}
 LENGTH = 64  # tokens in a window
 SHORTEST, LONGEST = 2, 24  # tokens in the piece that comes again
 BATCH, STEPS, RATE, EVERY = 64, 800, 3e-3, 20
-RUNS = (  # the first is the one whose model is stored
+RUNS: tuple[dict[str, Any], ...] = (  # the first is the one whose model is stored
     {"name": "two layers", "n_layers": 2, "seed": 0},
     {"name": "two layers, seed 1", "n_layers": 2, "seed": 1},
     {"name": "two layers, seed 2", "n_layers": 2, "seed": 2},
@@ -40,7 +43,7 @@ BENCHMARK = "induction"
 STORED = Path(__file__).parents[1] / "data" / "models"
 
 
-def load(folder=STORED):
+def load(folder: Path | str = STORED) -> Decoder:
     """The trained model, a `Decoder` of two layers with four heads each and no feed-forward, in float32.
 
     Raises FileNotFoundError where the folder has no checkpoint.
@@ -51,7 +54,7 @@ def load(folder=STORED):
     return model.eval().requires_grad_(False)
 
 
-def repeated(batch, period, repeats=2, seed=0):
+def repeated(batch: int, period: int, repeats: int = 2, seed: int = 0) -> Tensor:
     """Random pieces of `period` tokens, each written `repeats` times: (batch, repeats · period) int64.
 
     The same seed gives the same tokens. Raises ValueError or TypeError for a size that is no whole number from 1 on.
@@ -62,7 +65,7 @@ def repeated(batch, period, repeats=2, seed=0):
 
 
 @torch.no_grad()
-def token_losses(model, tokens, head_masks=None):
+def token_losses(model: Decoder, tokens: Tensor, head_masks: Tensor | None = None) -> Tensor:
     """The surprise at each token but the first, nats: (B, T − 1). Entry t belongs to token t + 1 of tokens (B, T).
 
     head_masks (n_layers, h) multiplies what each head found: 0 switches it off.
@@ -71,7 +74,7 @@ def token_losses(model, tokens, head_masks=None):
     return F.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none")
 
 
-def repeat_loss(model, tokens, period, head_masks=None):
+def repeat_loss(model: Decoder, tokens: Tensor, period: int, head_masks: Tensor | None = None) -> float:
     """The mean surprise at the tokens that could be known: all after the first copy but the first one, nats.
 
     tokens (B, T) have a piece of `period` tokens at least twice. Raises ValueError where they are shorter than that.
@@ -81,12 +84,12 @@ def repeat_loss(model, tokens, period, head_masks=None):
 
 
 @torch.no_grad()
-def head_weights(model, tokens):
+def head_weights(model: Decoder, tokens: Tensor) -> Tensor:
     """The attention weights of every head: (n_layers, B, h, T, T) for tokens (B, T)."""
     return torch.stack(model(tokens, return_weights=True)[1])
 
 
-def induction_scores(model, period, batch=64, seed=0):
+def induction_scores(model: Decoder, period: int, batch: int = 64, seed: int = 0) -> Tensor:
     """The weight from a token of the second copy to the token after its first occurrence: (n_layers, h), 0 to 1.
 
     The mean over all `period` tokens of the second copy and over `batch` random pieces. Source: Olsson et al. 2022,
@@ -97,13 +100,13 @@ def induction_scores(model, period, batch=64, seed=0):
     return after_first.mean(dim=(1, 3))
 
 
-def previous_token_scores(model, period, batch=64, seed=0):
+def previous_token_scores(model: Decoder, period: int, batch: int = 64, seed: int = 0) -> Tensor:
     """The weight from a token to the one before it: (n_layers, h), 0 to 1. The mean over all tokens but the first."""
     weights = head_weights(model, repeated(batch, period, seed=seed))  # (n_layers, B, h, 2 · period, 2 · period)
     return weights.diagonal(-1, dim1=-2, dim2=-1).mean(dim=(1, 3))
 
 
-def ablation(model, tokens, period):
+def ablation(model: Decoder, tokens: Tensor, period: int) -> Tensor:
     """How much `repeat_loss` rises when one head is switched off: (n_layers, h) float32, nats."""
     n_layers, n_heads = len(model.blocks), model.n_heads
     whole_model = repeat_loss(model, tokens, period)
@@ -119,7 +122,12 @@ def ablation(model, tokens, period):
 # --- training -------------------------------------------------------------------------------------------------------
 
 
-def train(n_layers=2, seed=0, steps=STEPS, progress=lambda row: None):
+def train(
+    n_layers: int = 2,
+    seed: int = 0,
+    steps: int = STEPS,
+    progress: Callable[[dict[str, float]], object] = lambda row: None,
+) -> tuple[Decoder, list[dict[str, float]]]:
     """Train a model from the start: (model, curve).
 
     A step takes 64 windows of 64 tokens, each filled with a random piece of 2 to 24 tokens, for AdamW whose
@@ -148,7 +156,7 @@ def train(n_layers=2, seed=0, steps=STEPS, progress=lambda row: None):
     return model.eval().requires_grad_(False), curve
 
 
-def save(model, folder=STORED):
+def save(model: Decoder, folder: Path | str = STORED) -> Path:
     """Write the weights in half precision to induction.npz in the folder, for `load`. Returns the path."""
     path = Path(folder) / "induction.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +165,7 @@ def save(model, folder=STORED):
 
 
 @cache
-def recorded():
+def recorded() -> dict[str, Any]:
     """The curves of four trainings, as `records.read` gives them.
 
     A row is a run: name, n_layers, seed, curve (see `train`), and of the end
@@ -166,18 +174,18 @@ def recorded():
     return records.recorded(BENCHMARK, STORED)[0]
 
 
-def _new(n_layers):
+def _new(n_layers: int) -> Decoder:
     return Decoder(VOCABULARY, n_layers=n_layers, **SIZES)
 
 
-def _windows(rng):
+def _windows(rng: np.random.Generator) -> Tensor:
     """Windows (BATCH, LENGTH), each a random piece of a random length that comes again to the end."""
     periods = rng.integers(SHORTEST, LONGEST + 1, size=(BATCH, 1))
     pieces = rng.integers(VOCABULARY, size=(BATCH, LONGEST))
     return torch.from_numpy(np.take_along_axis(pieces, np.arange(LENGTH) % periods, axis=1))
 
 
-def _measured(model):
+def _measured(model: Decoder) -> dict[str, float]:
     tokens = repeated(BATCH, PERIOD)
     return {
         "repeat_loss": round(repeat_loss(model, tokens, PERIOD), 4),
@@ -186,15 +194,16 @@ def _measured(model):
     }
 
 
-def _check_copies(tokens, period):
+def _check_copies(tokens: Tensor, period: int) -> None:
     if tokens.shape[-1] < 2 * whole("period", period):
         raise ValueError(f"tokens is {tuple(tokens.shape)}: a piece of {period} tokens, twice, takes {2 * period}")
 
 
-def main(quick=False, folder=STORED):
+def main(quick: bool = False, folder: Path | str = STORED) -> None:
     """Train the models, write the checkpoint of the first and the curves of all to the folder."""
     torch.set_num_threads(1)
-    where, steps, rows = environment(), 2 * EVERY if quick else STEPS, []
+    where, steps = environment(), 2 * EVERY if quick else STEPS
+    rows: list[dict[str, Any]] = []
     for run in RUNS:
         settings = {key: value for key, value in run.items() if key != "name"}
         model, curve = train(**settings, steps=steps)

@@ -6,11 +6,12 @@ caller's: `train` takes a plain function.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from course_utils.attention.shapes import whole
 
@@ -27,7 +28,7 @@ class Run(NamedTuple):
     loss: float
 
 
-def train(attention, seed=0, steps=400):
+def train(attention: Callable[[Tensor, Tensor, Tensor], Tensor], seed: int = 0, steps: int = 400) -> Run:
     """Train a `Guesser` with this attention to tell each next token from the sequence. Returns a Run.
 
     attention(q, k, v) -> output is given and returns (B, h, T, d_head) tensors, h = 4 and d_head = 8; scaling and
@@ -62,7 +63,7 @@ class Guesser(nn.Module):
     d_model is 32, in 4 heads. Only attention carries anything from one token to another, so a leak is in there.
     """
 
-    def __init__(self, attention):
+    def __init__(self, attention: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
         super().__init__()
         self.attention = attention
         self.tokens = nn.Embedding(VOCABULARY, D_MODEL)
@@ -73,7 +74,7 @@ class Guesser(nn.Module):
             nn.LayerNorm(D_MODEL), nn.Linear(D_MODEL, 2 * D_MODEL), nn.GELU(), nn.Linear(2 * D_MODEL, VOCABULARY)
         )
 
-    def forward(self, tokens):
+    def forward(self, tokens: Tensor) -> Tensor:
         """Logits (B, T, V) for the token after each of tokens (B, T), T at most 8."""
         B, T = tokens.shape
         x = self.tokens(tokens) + self.positions.weight[:T]  # (B, T, d_model)
@@ -82,7 +83,7 @@ class Guesser(nn.Module):
         found = self._attend(q, k, v).transpose(1, 2).flatten(2)  # (B, T, d_model)
         return self.read(x + self.out_proj(found))  # (B, T, V)
 
-    def _attend(self, q, k, v):
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         output = self.attention(q, k, v)
         if not isinstance(output, torch.Tensor):
             raise TypeError(f"attention returned {type(output).__name__}: return the output alone, as a tensor")
@@ -91,7 +92,7 @@ class Guesser(nn.Module):
         return output
 
 
-def next_token_loss(model, tokens):
+def next_token_loss(model: nn.Module, tokens: Tensor) -> Tensor:
     """The mean surprise, in nats, at tokens 1 … T - 1 of tokens (B, T), each told from the output one place before.
 
     The model is given the whole sequence at once, as in training. Only a mask keeps the answers from it.
@@ -100,6 +101,6 @@ def next_token_loss(model, tokens):
     return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
 
-def random_tokens(batch, generator):
+def random_tokens(batch: int, generator: torch.Generator) -> Tensor:
     """Tokens (batch, 8), int64, each even over 0 … 7 and independent of all others."""
     return torch.randint(VOCABULARY, (batch, TOKENS), generator=generator)

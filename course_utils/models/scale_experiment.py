@@ -9,14 +9,16 @@ trains all of it again, with five seeds and four learning rates, on two cores in
 import math
 import multiprocessing
 import statistics
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from course_utils.attention.scaling import entropy
 from course_utils.attention.shapes import whole
@@ -50,7 +52,7 @@ class Run(NamedTuple):
     found_after: float
 
 
-def train(scale, seed=0, rate=RATE, steps=STEPS, start=1.0):
+def train(scale: float, seed: int = 0, rate: float = RATE, steps: int = STEPS, start: float = 1.0) -> Run:
     """Train a `LookUp` whose scores are multiplied by `scale` and return the Run.
 
     Each step draws 64 new dictionaries, for Adam at this learning rate. The seed settles initial weights and data, so
@@ -71,7 +73,7 @@ def train(scale, seed=0, rate=RATE, steps=STEPS, start=1.0):
 
 
 @torch.no_grad()
-def scores_after(steps, seed=0, rate=RATE):
+def scores_after(steps: int, seed: int = 0, rate: float = RATE) -> tuple[Tensor, Tensor, Tensor]:
     """What the model with the scale 1/√d_k computes after so many steps, 0 for the untrained one: (q, wanted, others).
 
     On 512 unseen dictionaries: the queries q (512, d_k), their scaled scores with the key asked for, wanted (512,), and
@@ -94,7 +96,7 @@ class LookUp(nn.Module):
     deviation start/√d_model, so that the entries of queries and keys start with mean 0 and standard deviation `start`.
     """
 
-    def __init__(self, scale, start=1.0):
+    def __init__(self, scale: float, start: float = 1.0) -> None:
         super().__init__()
         self.scale = scale
         self.keys, self.values = nn.Embedding(KEYS, D_MODEL), nn.Embedding(VALUES, D_MODEL)
@@ -105,19 +107,19 @@ class LookUp(nn.Module):
         for layer in (self.q_proj, self.k_proj):
             nn.init.normal_(layer.weight, std=start / math.sqrt(D_MODEL))
 
-    def forward(self, keys, values, asked):
+    def forward(self, keys: Tensor, values: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (B, 16) over the values and weights (B, 16) over the pairs, for `dictionaries` (B, 16)."""
         pairs = self.pairs(keys, values)
         q = self.q_proj(self.keys(asked))[:, None]  # (B, 1, d_k)
         found, weights = attention(q, self.k_proj(pairs), self.v_proj(pairs), scale=self.scale)
         return self.read(found[:, 0]), weights[:, 0]  # (B, 16), (B, m)
 
-    def pairs(self, keys, values):
+    def pairs(self, keys: Tensor, values: Tensor) -> Tensor:
         """Each pair as one token: (B, m) and (B, m) -> (B, m, d_model)."""
         return (self.keys(keys) + self.values(values)) / math.sqrt(2)
 
 
-def dictionaries(batch, generator):
+def dictionaries(batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Random dictionaries: keys and values (batch, 16), the key asked for (batch,) and its place (batch,); int64.
 
     The keys of one dictionary differ; values may repeat. Who ignores the question pays at least 2.22 nats: the mean
@@ -129,17 +131,17 @@ def dictionaries(batch, generator):
     return keys, values, keys.gather(1, place[:, None])[:, 0], place
 
 
-def _untrained(scale, seed, start=1.0):
+def _untrained(scale: float, seed: int, start: float = 1.0) -> LookUp:
     with torch.random.fork_rng(devices=[]):  # leaves the caller's own generator where it was
         torch.manual_seed(seed)
         return LookUp(scale, start)
 
 
-def _unseen(seed):
+def _unseen(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return dictionaries(512, torch.Generator().manual_seed(2000 + seed))
 
 
-def _fit(model, seed, rate, steps):
+def _fit(model: LookUp, seed: int, rate: float, steps: int) -> list[float]:
     """Train the model in place; the loss of each step."""
     generator = torch.Generator().manual_seed(1000 + seed)
     optimiser, losses = torch.optim.Adam(model.parameters(), lr=rate), []
@@ -158,7 +160,7 @@ def _fit(model, seed, rate, steps):
 
 
 @cache
-def recorded():
+def recorded() -> dict[str, Any]:
     """The run that ships with the course, as `records.read` gives it: environment, settings, rows, findings.
 
     A row is one training run: scale (its name), rate, start, seed, losses (each the mean of settings["averaged"] steps,
@@ -167,14 +169,14 @@ def recorded():
     return records.recorded(BENCHMARK, STORED)[0]
 
 
-def curves(rate=RATE, start=1.0, result=None):
+def curves(
+    rate: float = RATE, start: float = 1.0, result: Mapping[str, Any] | None = None
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The loss curves of one learning rate and one start, for a plot: (steps, {name of scale: losses}).
 
     steps (points,) are the middles of the averaged steps, losses (seeds, points) nats, both float64 arrays. result is
     `recorded()` when left out. Raises ValueError for what was not run.
     """
-    import numpy as np
-
     result = recorded() if result is None else result
     settings = result["settings"]
     rows = _runs(result, rate, start)
@@ -186,7 +188,7 @@ def curves(rate=RATE, start=1.0, result=None):
     return (np.arange(points) + 0.5) * settings["averaged"], losses
 
 
-def summary(result=None):
+def summary(result: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """A row for each rate, start and scale, as dicts: rate, start, scale, and medians over the seeds.
 
     loss: of the last averaged steps, nats, with loss_low and loss_high the least and largest; entropy_before,
@@ -203,12 +205,12 @@ def summary(result=None):
     return rows
 
 
-def _runs(result, rate, start):
+def _runs(result: Mapping[str, Any], rate: float, start: float) -> list[dict[str, Any]]:
     """The rows of that rate and start; the file keeps six digits."""
     return [row for row in result["rows"] if row["rate"] == rate and math.isclose(row["start"], start, rel_tol=1e-5)]
 
 
-def _summary_of(runs, averaged):
+def _summary_of(runs: Sequence[Mapping[str, Any]], averaged: int) -> dict[str, Any]:
     last = [run["losses"][-1] for run in runs]
     needed = [_steps_to_learn(run["losses"], averaged) for run in runs]
     typical = statistics.median_low(needed)
@@ -221,20 +223,20 @@ def _summary_of(runs, averaged):
     }  # fmt: skip
 
 
-def _steps_to_learn(losses, averaged):
+def _steps_to_learn(losses: Sequence[float], averaged: int) -> float:
     """The step after which the averaged loss was first below LEARNT, infinity if never."""
     return next(((i + 1) * averaged for i, loss in enumerate(losses) if loss < LEARNT), math.inf)
 
 
 @torch.no_grad()
-def _look_inside(model, unseen):
+def _look_inside(model: LookUp, unseen: tuple[Tensor, ...]) -> tuple[float, float]:
     """Mean entropy of the weights, nats, and mean weight on the key asked for."""
     keys, values, asked, place = unseen
     _, weights = model(keys, values, asked)
     return entropy(weights).mean().item(), weights.gather(1, place[:, None]).mean().item()
 
 
-def main(quick=False, folder=STORED):
+def main(quick: bool = False, folder: Path | str = STORED) -> None:
     """Train every scale, rate and seed, print the summary, and write the result to the folder."""
     torch.set_num_threads(1)
     chosen, seeds, steps, averaged = (SETTINGS[1:2], SEEDS[:2], 10, 5) if quick else (SETTINGS, SEEDS, STEPS, 10)
@@ -259,24 +261,24 @@ def main(quick=False, folder=STORED):
     print(f"\nwritten: {records.write(BENCHMARK, where, settings, rows, findings, folder)}")
 
 
-def _processes(count):
+def _processes(count: int) -> ProcessPoolExecutor:
     """Processes of one thread each, for numbers that do not depend on how many there are."""
     fresh = multiprocessing.get_context("spawn")  # a forked process would share torch's state
     return ProcessPoolExecutor(count, fresh, initializer=torch.set_num_threads, initargs=(1,))
 
 
-def _arguments(run, steps):
+def _arguments(run: Mapping[str, Any], steps: int) -> tuple[float, int, float, int, float]:
     return SCALES[run["scale"]], run["seed"], run["rate"], steps, run["start"]
 
 
-def _stored(run, averaged):
+def _stored(run: Run, averaged: int) -> dict[str, Any]:
     means = [statistics.fmean(run.losses[i : i + averaged]) for i in range(0, len(run.losses), averaged)]
     return {"losses": [round(mean, 4) for mean in means]} | {
         key: round(value, 4) for key, value in run._asdict().items() if key != "losses"
     }
 
 
-def _finding(row, seeds):
+def _finding(row: Mapping[str, Any], seeds: int) -> str:
     learnt = f"{row['learnt']} of {seeds} seeds learnt it"
     when = f" (median: {row['steps_to_learn']} steps)" if row["steps_to_learn"] else ""
     spread = f"last loss {row['loss']:.3f} ({row['loss_low']:.3f} to {row['loss_high']:.3f})"

@@ -54,7 +54,7 @@ def snapshot(cache):
     """All that a cache is, to compare: NaN equals NaN here."""
     state = [cache.lengths.tolist(), *(store.numpy().tobytes() for store in cache._storage())]
     if isinstance(cache, PagedCache):
-        state += [cache.tables, list(cache.pool._free), list(cache.pool._references)]
+        state += [cache.tables, list(cache.pool._free), list(cache.pool._ref_counts)]
     return state
 
 

@@ -96,7 +96,7 @@ def test_a_seed_that_is_no_hex_text_is_refused():
 )
 def test_on_the_hidden_inputs_of_any_seed_right_answers_pass_and_wrong_ones_do_not(day, seed):
     for grade_id in all_exercises(day):
-        if grade_id in SLOW or find_ladder(day, grade_id).entries:
+        if grade_id in SLOW or find_ladder(day, grade_id).by_hand:
             continue
         exercise = judge_of(day, grade_id, seed)
         for answers, share in ((RIGHT[day, grade_id], 1), (WRONG[day, grade_id], 0)):
@@ -413,7 +413,7 @@ def test_only_what_comes_of_hidden_inputs_differs_in_the_bundle(out):
         for output, again in zip(hidden_outputs(cell), hidden_outputs(other), strict=True):
             changed += output.data[MIME] != again.data[MIME]
             assert output.data.pop(MIME)["exercise"] == again.data.pop(MIME)["exercise"]
-    assert changed == len([g for g in all_exercises(1) if not find_ladder(1, g).entries])
+    assert changed == len([g for g in all_exercises(1) if not find_ladder(1, g).by_hand])
     assert public == seeded
 
 
@@ -422,7 +422,7 @@ def test_what_the_bundle_holds_is_right_on_the_hidden_inputs_of_the_class(out):
         for output in hidden_outputs(cell):
             evidence = output.data[MIME]
             grade_id = evidence["exercise"]
-            if not find_ladder(1, grade_id).entries:
+            if not find_ladder(1, grade_id).by_hand:
                 assert judge_of(1, grade_id).judge(evidence).share == 0
                 assert judge_of(1, grade_id, class_seeds(SECRET, 1)[grade_id]).judge(evidence).share == 1
 
@@ -436,7 +436,7 @@ def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
     unseeded = tmp_path / "unseeded"
     shutil.copytree(bundle, unseeded)
     (unseeded / "keys.json").unlink()
-    by_hand = sum(all_exercises(1)[g].points for g in all_exercises(1) if find_ladder(1, g).entries)
+    by_hand = sum(all_exercises(1)[g].points for g in all_exercises(1) if find_ladder(1, g).by_hand)
     assert grade_notebook(COURSE.path(1), settings=Settings(Official(unseeded))).score == by_hand
 
 

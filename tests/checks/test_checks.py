@@ -43,7 +43,7 @@ HIDDEN = [
     pytest.param(day, name, True, id=f"day{day}-{name}-hidden", marks=THOROUGH if name in SLOW else ())
     for day, name in (exercise.values for exercise in EXERCISES)
 ]
-DRAWN = [exercise for exercise in HIDDEN if not find_ladder(*exercise.values[:2]).entries]  # not worked by hand
+DRAWN = [exercise for exercise in HIDDEN if not find_ladder(*exercise.values[:2]).by_hand]  # not worked by hand
 VISIBLE_AND_HIDDEN = pytest.mark.parametrize(("day", "grade_id", "hidden"), VISIBLE + HIDDEN)
 ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
 
@@ -90,7 +90,7 @@ def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden):
 
 @pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
 def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
-    by_hand = find_ladder(day, grade_id).entries
+    by_hand = find_ladder(day, grade_id).by_hand
     for mistake, evidence in judge_of(day, grade_id).mistakes():
         verdict = judge_of(day, grade_id).judge(evidence)
         assert verdict.misconception == mistake.name, verdict
@@ -112,7 +112,7 @@ def test_what_is_written_down_of_known_mistakes_is_so(day, grade_id):
 def test_every_exercise_has_right_and_wrong_answers_and_mistakes():
     for day, grade_id in (exercise.values for exercise in EXERCISES):
         assert len(all_exercises(day)[grade_id].mistakes) >= 5
-        if not find_ladder(day, grade_id).entries:
+        if not find_ladder(day, grade_id).by_hand:
             assert len(RIGHT[day, grade_id]) >= 2
             assert len(WRONG[day, grade_id]) >= (5 if all_exercises(day)[grade_id].points >= 3 else 2)
 
@@ -126,7 +126,7 @@ def test_ladders_and_answers_speak_of_the_same_exercises(day):
 
 @pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
 def test_rungs_have_names_of_their_own_and_say_why(day, grade_id):
-    if find_ladder(day, grade_id).entries:
+    if find_ladder(day, grade_id).by_hand:
         return
     rungs = draw_rungs(day, grade_id)
     assert len({rung.name for rung in rungs}) == len(rungs)
@@ -416,7 +416,7 @@ def test_a_function_that_writes_into_what_it_is_given_is_seen(function, args, ch
 
 
 def test_an_entry_that_is_not_right_gets_the_ladders_advice(invented):
-    day = invented(Ladder(("answer",), entries=True, advice="Add again."), Exercise(1, {"answer": 7}, ()))
+    day = invented(Ladder(("answer",), by_hand=True, advice="Add again."), Exercise(1, {"answer": 7}, ()))
     assert judged(day, 8).message == "answer is a little off. answer is not right. Add again."
 
 

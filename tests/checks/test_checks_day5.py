@@ -16,7 +16,7 @@ from course_utils.attention.rotary import rotate
 from course_utils.checks.answers.day5 import PagedCache as Pages
 from course_utils.checks.answers.day5 import RingCache as Ring
 from course_utils.checks.answers.day5 import decoded, intense, longest, stepped
-from course_utils.checks.evidence import Unreadable, draw_rungs, find_ladder, gather
+from course_utils.checks.evidence import BadResult, draw_rungs, find_ladder, gather
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.inputs.day5 import (
     TinyModel,
@@ -373,7 +373,7 @@ def test_an_object_that_holds_itself_is_counted_once():
     ],
 )
 def test_a_context_that_is_no_whole_number_is_refused_with_what_to_return(tokens, message):
-    with pytest.raises(Unreadable, match=message):
+    with pytest.raises(BadResult, match=message):
         whole_tokens(lambda: tokens)
 
 
@@ -393,13 +393,13 @@ def test_a_whole_number_of_any_kind_is_read(tokens):
     ],
 )
 def test_a_step_that_returns_something_else_is_told_what_to_return(result, message):
-    with pytest.raises(Unreadable, match=message):
+    with pytest.raises(BadResult, match=message):
         step_of(result)
 
 
 @pytest.mark.parametrize(("result", "message"), [(None, "is a return missing"), (ROOM, "view returned a Tensor of")])
 def test_a_view_that_is_no_pair_is_told_what_to_return(result, message):
-    with pytest.raises(Unreadable, match=message):
+    with pytest.raises(BadResult, match=message):
         pair_of(result, "view")
 
 

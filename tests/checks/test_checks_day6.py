@@ -21,14 +21,15 @@ from torch.nn.attention.bias import causal_lower_right
 from variants import WRONG, day6
 
 from course_utils.attention import tiled, traffic
-from course_utils.checks.evidence import Unreadable, draw_rungs, find_ladder, gather
+from course_utils.checks.evidence import BadResult, draw_rungs, find_ladder, gather
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.inputs import day6 as inputs
+from course_utils.checks.inputs import launching, watching
 from course_utils.checks.judged import judge_of
 
 NUMBERS = np.linspace(0, 1, 400).tolist()
 HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
-triton, tl = inputs.load_triton()
+triton, tl = launching.load_triton()
 
 
 def expected(grade_id, hidden, measures=()):
@@ -100,7 +101,7 @@ def test_all_keys_merged_one_by_one_are_a_softmax(hidden):
 @HIDDEN
 @pytest.mark.parametrize("grade_id", ["tiled_attention", "triton_inner_loop", "find_the_bug"])
 def test_attention_and_log_sum_exp_are_those_of_pytorch(grade_id, hidden):
-    for rung, right in expected(grade_id, hidden, (inputs.through_the_kernel,)):
+    for rung, right in expected(grade_id, hidden, (launching.through_the_kernel,)):
         q, k, v, *options = rung.args
         o, lse = attention(q, k, v, causal=any(option is True for option in options))
         near = 1e-5 if q.dtype == np.float32 else 1e-6
@@ -173,7 +174,7 @@ def test_no_measure_blames_the_reference(grade_id, hidden):
 
 def watched(function, n=20, d=3):
     q = torch.arange(n * d, dtype=torch.float64).reshape(n, d)
-    return inputs.watch(function, q)
+    return watching.watch(function, q)
 
 
 @pytest.mark.parametrize(
@@ -255,19 +256,19 @@ def test_a_tile_may_be_printed(capsys):
 
 
 def test_a_sparse_tensor_is_spoken_of_as_such():
-    with pytest.raises(Unreadable, match="sparse"):
+    with pytest.raises(BadResult, match="sparse"):
         watched(lambda q: q.to_sparse())
 
 
 def test_what_is_given_does_not_count_and_is_not_changed():
     q = torch.ones(5, 2, dtype=torch.float64)
-    assert inputs.watch(lambda q: q.mul_(2), q).largest == 0
+    assert watching.watch(lambda q: q.mul_(2), q).largest == 0
     assert torch.equal(q, torch.ones(5, 2, dtype=torch.float64))
 
 
 def test_the_watch_does_not_load_the_compiler():
     code = (
-        "import sys, numpy as np; from course_utils.checks.inputs.day6 import watch; "
+        "import sys, numpy as np; from course_utils.checks.inputs.watching import watch; "
         "watch(lambda q: q @ q.T, np.ones((3, 2))); assert 'torch._dynamo' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
@@ -275,7 +276,7 @@ def test_the_watch_does_not_load_the_compiler():
 
 def test_the_library_itself_passes_the_watch():
     q, k, v = (torch.randn(40, 3, dtype=torch.float64) for _ in "qkv")
-    seen = inputs.watch(lambda q, k, v: tiled.forward(q, k, v, True, 4, 8), q, k, v)
+    seen = watching.watch(lambda q, k, v: tiled.forward(q, k, v, True, 4, 8), q, k, v)
     assert seen.largest < 4 * 40
     assert seen.most_kept < 40 * 40 / 2
 
@@ -328,7 +329,7 @@ def from_a_cell(source, name="attend_to_keys", number=1):
 
 def test_the_kernel_in_the_text_is_the_one_that_runs():
     shown = re.search(r"```python\n(def attention_kernel.*?)```", SOURCE, re.DOTALL)[1]
-    source = textwrap.dedent(inspect.getsource(inputs.attention_kernel().fn))
+    source = textwrap.dedent(inspect.getsource(launching.attention_kernel().fn))
     assert shown == source.partition("\n")[2].replace("):  # fmt: skip", "):")
 
 
@@ -338,7 +339,7 @@ def test_the_kernel_around_the_loop_of_the_cell_is_attention_in_half_precision_t
     for dtype, near in ((torch.float32, 1e-6), (torch.float16, 2e-3)):
         for causal, n, m, block_k in ((False, 30, 50, 32), (True, 50, 50, 32), (True, 18, 45, 16)):
             q, k, v = (torch.randn(2, T, 32, generator=made).to(dtype) for T in (n, m, m))
-            o, lse = inputs.launch(loop, q, k, v, causal, 16, block_k)
+            o, lse = launching.launch(loop, q, k, v, causal, 16, block_k)
             exact, exact_lse = attention(q, k, v, causal)
             torch.testing.assert_close(o.cpu().double(), exact, atol=near, rtol=near)
             torch.testing.assert_close(lse.cpu().double(), exact_lse, atol=near, rtol=near)
@@ -386,10 +387,10 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 import triton
 from course_utils.checks.evidence import gather
-from course_utils.checks.inputs import day6
+from course_utils.checks.inputs import launching
 
-triton, tl = day6.load_triton()
-kernel, sizes = day6.attention_kernel(), []
+triton, tl = launching.load_triton()
+kernel, sizes = launching.attention_kernel(), []
 for number, source in enumerate(json.load(sys.stdin)):
     file = f"/tmp/ipykernel_1/{number}.py"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
@@ -413,7 +414,7 @@ for number, source in enumerate(json.load(sys.stdin)):
         try:
             made = triton.compile(source, target=GPUTarget("cuda", 90, 32))
         except Exception as error:
-            print(repr(day6._root(error, cell["attend_to_keys"])))
+            print(repr(launching._root(error, cell["attend_to_keys"])))
             break
         sizes.append(len(made.asm["cubin"]))
 print(min(sizes) > 1000, len(sizes))

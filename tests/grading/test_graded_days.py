@@ -32,7 +32,7 @@ def test_the_solutions_score_full_marks(day, tmp_path):
 
 @pytest.mark.parametrize("day", DAYS, ids="day{}".format)
 def test_right_answers_of_another_style_score_full_marks(day, tmp_path):
-    functions = [grade_id for grade_id in all_exercises(day) if not find_ladder(day, grade_id).entries]
+    functions = [grade_id for grade_id in all_exercises(day) if not find_ladder(day, grade_id).by_hand]
     styles = {grade_id: list(sources(RIGHT, day, grade_id)) for grade_id in functions}
     assert sum(map(bool, styles.values())) >= 0.7 * len(functions)
     result = graded(day, tmp_path, {grade_id: found[-1] for grade_id, found in styles.items() if found})
@@ -44,7 +44,7 @@ def test_right_answers_of_another_style_score_full_marks(day, tmp_path):
 def test_each_slip_costs_its_own_points_and_no_others(day, parity, tmp_path):
     slips, exercises = {}, all_exercises(day)
     for grade_id in list(exercises)[parity::2]:
-        if find_ladder(day, grade_id).entries:
+        if find_ladder(day, grade_id).by_hand:
             slips[grade_id] = "\n".join(f"{name} = -1.0" for name in find_ladder(day, grade_id).names)
         elif found := list(sources(WRONG, day, grade_id)):
             slips[grade_id] = found[0]

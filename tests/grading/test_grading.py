@@ -213,7 +213,7 @@ def test_entries_by_hand_may_be_set_in_one_line(tmp_path):
         json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "a, b = 1, 2"}]})
     )
     assert read_answers(
-        (tmp_path / "x.ipynb").read_bytes(), "x.ipynb", [Question("f", 1.0, ("a", "b"), "a = None", entries=True)]
+        (tmp_path / "x.ipynb").read_bytes(), "x.ipynb", [Question("f", 1.0, ("a", "b"), "a = None", by_hand=True)]
     )
 
 

@@ -171,7 +171,7 @@ def _nested_bomb() -> bytes:
 
 def _slow_to_read(number: int) -> bytes:
     """A notebook of no day, in whose long cells stand the names that answers by hand have, to no effect."""
-    names = [name for day in COURSE.days() for q in COURSE.questions(day) if q.entries for name in q.names]
+    names = [name for day in COURSE.days() for q in COURSE.questions(day) if q.by_hand for name in q.names]
     source = f"# {number} {' '.join(names)}\n" + "x=1\n" * 4800
     cells = [{"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": f"# {i}\n{source}"} for i in range(15)]
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()

@@ -7,7 +7,9 @@ import numpy as np
 from course_utils.attention import arrays, lists
 
 from ..exercise import Exercise, Mistake
-from ..inputs.day1 import TRACE_K, TRACE_Q, TRACE_V, K, Q, V
+from ..inputs.day1 import TRACE_K, TRACE_Q, TRACE_V
+from ..inputs.shared import K, Q, V
+from .attention import ATTENTION_MISTAKES, BUG_MISTAKES, OVER_QUERIES, flawed, share
 
 # Softmax of a row ---------------------------------------------------------------------------------------------------
 
@@ -22,24 +24,48 @@ def softmax_clipped(row):
 
 
 SOFTMAX_MISTAKES = (
-    Mistake("softmax without max-shift", lambda row: softmax_shifted(row, 0.0), "The formula is right, but math.exp overflows above 709 and gives 0 below −745. Subtract max(row) from every entry first: both halves of the fraction shrink by the same factor, so the result stays."),
-    Mistake("shift by the smallest entry", lambda row: softmax_shifted(row, min(row)), "You subtract min(row). The largest entry can still be far above it and overflow. Subtract max(row), so that every exponent is at most 0."),
-    Mistake("shift by the mean", lambda row: softmax_shifted(row, sum(row) / len(row)), "You subtract the mean of the row. The largest entry can still be far above it. Subtract max(row)."),
-    Mistake("shift by the first entry", lambda row: softmax_shifted(row, row[0]), "You subtract row[0], which need not be the largest. Subtract max(row)."),
-    Mistake("shift by the last entry", lambda row: softmax_shifted(row, row[-1]), "You subtract row[-1], which need not be the largest. Subtract max(row)."),
-    Mistake("shift by the largest absolute value", lambda row: softmax_shifted(row, max(abs(x) for x in row)), "You subtract the largest absolute value. In a row of very negative entries that pushes all of them further down. Subtract max(row)."),
-    Mistake("zero among the entries of the shift", lambda row: softmax_shifted(row, max(0.0, *row)), "The number that you subtract is never below 0, so a row of very negative entries is not moved and all its exponentials are 0. Subtract max(row), whatever its sign."),
-    Mistake("entries clipped", softmax_clipped, "Clipping the entries avoids the overflow but changes the answer: 1000, 1001 and 999 all become the same. Subtract max(row)."),
-    Mistake("not normalised", lambda row: [math.exp(x - max(row)) for x in row], "These are the exponentials before the division. Divide each one by their sum."),
-    Mistake("no exponential", lambda row: [x / sum(row) for x in row], "These are the entries divided by their sum. The softmax divides exponentials: e^x over the sum of all e^x."),
-    Mistake("powers of two", lambda row: [2.0 ** (x - max(row)) / sum(2.0 ** (y - max(row)) for y in row) for x in row], "This uses powers of 2. The softmax uses powers of e: math.exp."),
-    Mistake("sign turned", lambda row: lists.softmax([-x for x in row]), "The smallest entry gets the largest weight: a minus sign too many in the exponent."),
-    Mistake("softmax twice", lambda row: lists.softmax(lists.softmax(row)), "This is the softmax of the softmax. Apply it once."),
-    Mistake("log-softmax", lambda row: [x - lists.logsumexp(row) for x in row], "These are logarithms of the weights. Take the exponential."),
-    Mistake("hard maximum", lambda row: [float(i == row.index(max(row))) for i in range(len(row))], "All the weight goes to the largest entry. That is the argmax; the softmax gives every entry a share."),
-    Mistake("one sigmoid each", lambda row: [0.5 * (1 + math.tanh(x / 2)) for x in row], "Each entry goes through a sigmoid alone. In a softmax the entries share one sum."),
-    Mistake("rounded", lambda row: [round(w, 2) for w in lists.softmax(row)], "The weights are rounded to two decimals. Return them as they are."),
-    Mistake("a generator used twice", lambda row: [], "An empty list comes back. A generator, such as (math.exp(x) for x in row), can be gone through only once, and sum has done that: write it with square brackets. Or nothing is ever appended."),
+    Mistake("softmax without max-shift", lambda row: softmax_shifted(row, 0.0),
+        "The formula is right, but math.exp overflows above 709 and gives 0 below −745. Subtract max(row) from every "
+        "entry first: both halves of the fraction shrink by the same factor, so the result stays."),
+    Mistake("shift by the smallest entry", lambda row: softmax_shifted(row, min(row)),
+        "You subtract min(row). The largest entry can still be far above it and overflow. Subtract "
+        "max(row), so that every exponent is at most 0."),
+    Mistake("shift by the mean", lambda row: softmax_shifted(row, sum(row) / len(row)),
+        "You subtract the mean of the row. The largest entry can still be far above it. Subtract max(row)."),
+    Mistake("shift by the first entry", lambda row: softmax_shifted(row, row[0]),
+        "You subtract row[0], which need not be the largest. Subtract max(row)."),
+    Mistake("shift by the last entry", lambda row: softmax_shifted(row, row[-1]),
+        "You subtract row[-1], which need not be the largest. Subtract max(row)."),
+    Mistake("shift by the largest absolute value", lambda row: softmax_shifted(row, max(abs(x) for x in row)),
+        "You subtract the largest absolute value. In a row of very negative entries that pushes all "
+        "of them further down. Subtract max(row)."),
+    Mistake("zero among the entries of the shift", lambda row: softmax_shifted(row, max(0.0, *row)),
+        "The number that you subtract is never below 0, so a row of very negative entries is not moved and all its "
+        "exponentials are 0. Subtract max(row), whatever its sign."),
+    Mistake("entries clipped", softmax_clipped,
+        "Clipping the entries avoids the overflow but changes the answer: 1000, 1001 and 999 "
+        "all become the same. Subtract max(row)."),
+    Mistake("not normalised", lambda row: [math.exp(x - max(row)) for x in row],
+        "These are the exponentials before the division. Divide each one by their sum."),
+    Mistake("no exponential", lambda row: [x / sum(row) for x in row],
+        "These are the entries divided by their sum. The softmax divides exponentials: e^x over the sum of all e^x."),
+    Mistake("powers of two", lambda row: [2.0 ** (x - max(row)) / sum(2.0 ** (y - max(row)) for y in row) for x in row],
+        "This uses powers of 2. The softmax uses powers of e: math.exp."),
+    Mistake("sign turned", lambda row: lists.softmax([-x for x in row]),
+        "The smallest entry gets the largest weight: a minus sign too many in the exponent."),
+    Mistake("softmax twice", lambda row: lists.softmax(lists.softmax(row)),
+        "This is the softmax of the softmax. Apply it once."),
+    Mistake("log-softmax", lambda row: [x - lists.logsumexp(row) for x in row],
+        "These are logarithms of the weights. Take the exponential."),
+    Mistake("hard maximum", lambda row: [float(i == row.index(max(row))) for i in range(len(row))],
+        "All the weight goes to the largest entry. That is the argmax; the softmax gives every entry a share."),
+    Mistake("one sigmoid each", lambda row: [0.5 * (1 + math.tanh(x / 2)) for x in row],
+        "Each entry goes through a sigmoid alone. In a softmax the entries share one sum."),
+    Mistake("rounded", lambda row: [round(w, 2) for w in lists.softmax(row)],
+        "The weights are rounded to two decimals. Return them as they are."),
+    Mistake("a generator used twice", lambda row: [],
+        "An empty list comes back. A generator, such as (math.exp(x) for x in row), can be gone through only once, "
+        "and sum has done that: write it with square brackets. Or nothing is ever appended."),
 )  # fmt: skip
 
 
@@ -52,6 +78,11 @@ def dot_products(Q, K):
 
 def untransposed(Q, K):
     return (np.array(Q) @ np.array(K)).tolist()
+
+
+def with_columns(Q, K):
+    columns = list(zip(*K, strict=True))
+    return [[sum(a * b for a, b in zip(q, column, strict=False)) for column in columns] for q in Q]
 
 
 def running_totals(Q, K):
@@ -70,27 +101,59 @@ def cosines(Q, K):
 
 
 SCORES_MISTAKES = (
-    Mistake("K not transposed", untransposed, "These are the entries of Q times K, without the transpose. Row i, column j should be the dot product of query i and key j, two rows."),
-    Mistake("columns of K", lambda Q, K: [[sum(a * b for a, b in zip(q, column, strict=False)) for column in zip(*K, strict=True)] for q in Q], "You pair each query with the columns of K. A key is a row of K: loop over K itself."),
-    Mistake("result transposed", lambda Q, K: dot_products(K, Q), "Rows and columns are exchanged: you have a row for each key. There should be a row for each query."),
-    Mistake("Q against itself", lambda Q, K: dot_products(Q, Q), "These are dot products of queries with queries. The second factor is the key."),
-    Mistake("K against itself", lambda Q, K: dot_products(K, K), "These are dot products of keys with keys. The first factor is the query."),
-    Mistake("products not summed", lambda Q, K: [[a * b for a, b in zip(q, k, strict=True)] for q, k in zip(Q, K, strict=True)], "These are entry-by-entry products of matching rows. A dot product adds them up, and every query meets every key."),
-    Mistake("scaled already", lambda Q, K: [[s / math.sqrt(len(Q[0])) for s in row] for row in dot_products(Q, K)], "These are already divided by √d_k. This exercise asks for QKᵀ alone; the scale is the next one."),
-    Mistake("cosine similarity", cosines, "These are cosines: the dot products are divided by the lengths. Attention uses the plain dot product."),
-    Mistake("squared distance", lambda Q, K: [[sum((a - b) ** 2 for a, b in zip(q, k, strict=True)) for k in K] for q in Q], "These are squared distances. Attention scores are dot products."),
-    Mistake("last dimension left out", lambda Q, K: [[sum(q[i] * k[i] for i in range(len(q) - 1)) for k in K] for q in Q], "The last of the d_k products is missing: check where the range ends."),
-    Mistake("only the last product", of_pairs(lambda q, k: q[-1] * k[-1]), "Only the last of the d_k products is left: each one overwrites the one before. Add them up, with +=."),
-    Mistake("only the first product", of_pairs(lambda q, k: q[0] * k[0]), "Only the first of the d_k products is there: the function returns, or the loop ends, before the others are added."),
-    Mistake("absolute values", of_pairs(lambda q, k: abs(lists.dot(q, k))), "The scores have lost their signs. A dot product may be negative, when query and key point apart: leave out abs."),
-    Mistake("absolute products", of_pairs(lambda q, k: sum(abs(a * b) for a, b in zip(q, k, strict=True))), "Each product has lost its sign before the sum. Positive and negative ones cancel in a dot product: leave out abs."),
-    Mistake("averaged over d_k", of_pairs(lambda q, k: lists.dot(q, k) / len(q)), "The products of a pair are averaged, or the sum is divided by d_k. A dot product is the sum alone."),
-    Mistake("entries added, not multiplied", of_pairs(lambda q, k: sum(q) + sum(k)), "These are sums of all entries of query and key. A dot product multiplies them pair by pair before it adds."),
-    Mistake("sums multiplied", of_pairs(lambda q, k: sum(q) * sum(k)), "These are the sum of the query times the sum of the key. A dot product multiplies pair by pair first, and adds then."),
-    Mistake("a total that is never reset", running_totals, "Each score holds all the scores before it: the total is not set back to 0 for the next pair. Begin it inside the loop over the keys."),
-    Mistake("one row in every place", lambda Q, K: [dot_products(Q, K)[-1]] * len(Q), "Every row is that of the last query. [[0] * m] * n holds one list n times, so what is written into one row is in all: make each row anew, [[0] * m for _ in Q]."),
-    Mistake("one flat list", lambda Q, K: [s for row in dot_products(Q, K) for s in row], "The scores stand in one flat list. They belong into rows, one list for each query."),
-    Mistake("softmax already", lambda Q, K: lists.softmax(dot_products(Q, K)), "These rows have been through the softmax. This exercise asks for QKᵀ alone."),
+    Mistake("K not transposed", untransposed,
+        "These are the entries of Q times K, without the transpose. Row i, column j should be the dot "
+        "product of query i and key j, two rows."),
+    Mistake("columns of K", with_columns,
+        "You pair each query with the columns of K. A key is a row of K: loop over K itself."),
+    Mistake("result transposed", lambda Q, K: dot_products(K, Q),
+        "Rows and columns are exchanged: you have a row for each key. There should be a row for each query."),
+    Mistake("Q against itself", lambda Q, K: dot_products(Q, Q),
+        "These are dot products of queries with queries. The second factor is the key."),
+    Mistake("K against itself", lambda Q, K: dot_products(K, K),
+        "These are dot products of keys with keys. The first factor is the query."),
+    Mistake("products not summed",
+        lambda Q, K: [[a * b for a, b in zip(q, k, strict=True)] for q, k in zip(Q, K, strict=True)],
+        "These are entry-by-entry products of matching rows. A dot product adds "
+        "them up, and every query meets every key."),
+    Mistake("scaled already", lambda Q, K: [[s / math.sqrt(len(Q[0])) for s in row] for row in dot_products(Q, K)],
+        "These are already divided by √d_k. This exercise asks for QKᵀ alone; the scale is the next one."),
+    Mistake("cosine similarity", cosines,
+        "These are cosines: the dot products are divided by the lengths. Attention uses the plain dot product."),
+    Mistake("squared distance",
+        lambda Q, K: [[sum((a - b) ** 2 for a, b in zip(q, k, strict=True)) for k in K] for q in Q],
+        "These are squared distances. Attention scores are dot products."),
+    Mistake("last dimension left out",
+        lambda Q, K: [[sum(q[i] * k[i] for i in range(len(q) - 1)) for k in K] for q in Q],
+        "The last of the d_k products is missing: check where the range ends."),
+    Mistake("only the last product", of_pairs(lambda q, k: q[-1] * k[-1]),
+        "Only the last of the d_k products is left: each one overwrites the one before. Add them up, with +=."),
+    Mistake("only the first product", of_pairs(lambda q, k: q[0] * k[0]),
+        "Only the first of the d_k products is there: the function returns, or the "
+        "loop ends, before the others are added."),
+    Mistake("absolute values", of_pairs(lambda q, k: abs(lists.dot(q, k))),
+        "The scores have lost their signs. A dot product may be negative, when "
+        "query and key point apart: leave out abs."),
+    Mistake("absolute products", of_pairs(lambda q, k: sum(abs(a * b) for a, b in zip(q, k, strict=True))),
+        "Each product has lost its sign before the sum. Positive and negative ones "
+        "cancel in a dot product: leave out abs."),
+    Mistake("averaged over d_k", of_pairs(lambda q, k: lists.dot(q, k) / len(q)),
+        "The products of a pair are averaged, or the sum is divided by d_k. A dot product is the sum alone."),
+    Mistake("entries added, not multiplied", of_pairs(lambda q, k: sum(q) + sum(k)),
+        "These are sums of all entries of query and key. A dot product multiplies them pair by pair before it adds."),
+    Mistake("sums multiplied", of_pairs(lambda q, k: sum(q) * sum(k)),
+        "These are the sum of the query times the sum of the key. A dot product "
+        "multiplies pair by pair first, and adds then."),
+    Mistake("a total that is never reset", running_totals,
+        "Each score holds all the scores before it: the total is not set back to 0 for the next pair. "
+        "Begin it inside the loop over the keys."),
+    Mistake("one row in every place", lambda Q, K: [dot_products(Q, K)[-1]] * len(Q),
+        "Every row is that of the last query. [[0] * m] * n holds one list n times, so what is written into one row "
+        "is in all: make each row anew, [[0] * m for _ in Q]."),
+    Mistake("one flat list", lambda Q, K: [s for row in dot_products(Q, K) for s in row],
+        "The scores stand in one flat list. They belong into rows, one list for each query."),
+    Mistake("softmax already", lambda Q, K: lists.softmax(dot_products(Q, K)),
+        "These rows have been through the softmax. This exercise asks for QKᵀ alone."),
 )  # fmt: skip
 
 
@@ -100,111 +163,29 @@ def each(change):
 
 
 SCALE_MISTAKES = (
-    Mistake("scaling by d_k", each(lambda s, d_k: s / d_k), "You divide by d_k. The dot product of d_k terms has a spread of √d_k, so divide by math.sqrt(d_k)."),
+    Mistake("scaling by d_k", each(lambda s, d_k: s / d_k),
+        "You divide by d_k. The dot product of d_k terms has a spread of √d_k, so divide by math.sqrt(d_k)."),
     Mistake("no scaling", each(lambda s, d_k: s), "The scores come back unchanged. Divide each one by math.sqrt(d_k)."),
     Mistake("multiplied by the root", each(lambda s, d_k: s * math.sqrt(d_k)), "You multiply by √d_k. Divide by it."),
-    Mistake("half of d_k", each(lambda s, d_k: s / (d_k**1 / 2)), "You divide by d_k / 2. In Python d_k ** 1 / 2 is (d_k ** 1) / 2; write d_k ** 0.5 or math.sqrt(d_k)."),
-    Mistake("twice d_k", each(lambda s, d_k: s / d_k**1 / 2), "You divide by 2·d_k. In Python s / d_k ** 1 / 2 is (s / d_k) / 2; write math.sqrt(d_k)."),
-    Mistake("root rounded down", each(lambda s, d_k: s / int(math.sqrt(d_k))), "The root of d_k has been cut to a whole number. Keep math.sqrt(d_k) as it is."),
-    Mistake("whole-number division", each(lambda s, d_k: s // math.sqrt(d_k)), "The results are rounded down: // should be /."),
+    Mistake("half of d_k", each(lambda s, d_k: s / (d_k**1 / 2)),
+        "You divide by d_k / 2. In Python d_k ** 1 / 2 is (d_k ** 1) / 2; write d_k ** 0.5 or math.sqrt(d_k)."),
+    Mistake("twice d_k", each(lambda s, d_k: s / d_k**1 / 2),
+        "You divide by 2·d_k. In Python s / d_k ** 1 / 2 is (s / d_k) / 2; write math.sqrt(d_k)."),
+    Mistake("root rounded down", each(lambda s, d_k: s / int(math.sqrt(d_k))),
+        "The root of d_k has been cut to a whole number. Keep math.sqrt(d_k) as it is."),
+    Mistake("whole-number division", each(lambda s, d_k: s // math.sqrt(d_k)),
+        "The results are rounded down: // should be /."),
     Mistake("square of d_k", each(lambda s, d_k: s / d_k**2), "You divide by d_k². Divide by its root."),
-    Mistake("root of the number of keys", lambda S, d_k: [[s / math.sqrt(len(row)) for s in row] for row in S], "You divide by the root of the number of keys, the width of S. The scale depends on d_k only."),
-    Mistake("root of the number of queries", lambda S, d_k: [[s / math.sqrt(len(S)) for s in row] for row in S], "You divide by the root of the number of queries, the height of S. The scale depends on d_k only."),
-    Mistake("softmax already", lambda S, d_k: lists.softmax(each(lambda s, d: s / math.sqrt(d))(S, d_k)), "These rows have been through the softmax. This exercise asks for the scaled scores alone."),
+    Mistake("root of the number of keys", lambda S, d_k: [[s / math.sqrt(len(row)) for s in row] for row in S],
+        "You divide by the root of the number of keys, the width of S. The scale depends on d_k only."),
+    Mistake("root of the number of queries", lambda S, d_k: [[s / math.sqrt(len(S)) for s in row] for row in S],
+        "You divide by the root of the number of queries, the height of S. The scale depends on d_k only."),
+    Mistake("softmax already", lambda S, d_k: lists.softmax(each(lambda s, d: s / math.sqrt(d))(S, d_k)),
+        "These rows have been through the softmax. This exercise asks for the scaled scores alone."),
 )  # fmt: skip
 
 
 # Attention ----------------------------------------------------------------------------------------------------------
-
-
-def flawed(*, key=None, scores=None, scale=None, softmax=None, after=None, blend=None, result=None):
-    """Attention in NumPy with one step exchanged for a wrong one; every step not named is right.
-
-    key(q, k, v) -> (q, k, v); scores(q, k); scale(q, k, v) -> divisor; softmax(scaled); after(weights, q);
-    blend(weights, v); result(output, weights).
-    """
-
-    def attention(q, k, v):
-        q, k, v = (np.asarray(a, dtype=np.float64) for a in (q, k, v))
-        if key:
-            q, k, v = key(q, k, v)
-        with np.errstate(all="ignore"):
-            s = scores(q, k) if scores else q @ np.swapaxes(k, -1, -2)
-            s = s / (scale(q, k, v) if scale else math.sqrt(q.shape[-1]))
-            weights = softmax(s) if softmax else arrays.softmax(s)
-            weights = after(weights, q) if after else weights
-            output = blend(weights, v) if blend else weights @ v
-        return result(output, weights) if result else (output, weights)
-
-    return attention
-
-
-def share(s, axis=-1, peak=0.0):
-    exps = np.exp(s - peak)
-    return exps / exps.sum(axis=axis, keepdims=True)
-
-
-def without_keepdims(s):
-    exps = np.exp(s - s.max(axis=-1))
-    return exps / exps.sum(axis=-1)
-
-
-def hard_maximum(s):
-    return (s == s.max(axis=-1, keepdims=True)) / 1.0
-
-
-def never_below_zero(s):
-    return s.max(axis=-1, keepdims=True, initial=0.0)
-
-
-def best_values(q, k, v):
-    """The right weights, and for an output the value of the best key."""
-    _, weights = flawed()(q, k, v)
-    return hard_maximum(weights) @ np.asarray(v, dtype=np.float64), weights
-
-
-def causal(s):
-    return arrays.softmax(np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf))
-
-
-OVER_QUERIES = Mistake("softmax over queries", flawed(softmax=lambda s: arrays.softmax(s, axis=-2)), "These are the weights you get when softmax runs over the queries, down each column (axis −2). Each query shares its attention among the keys: every row should sum to 1, so softmax along axis −1.")  # fmt: skip
-ATTENTION_MISTAKES = (
-    OVER_QUERIES,
-    Mistake("no scaling", flawed(scale=lambda q, k, v: 1.0), "These are the weights without the scale. Divide the scores by √d_k before the softmax."),
-    Mistake("scaling by d_k", flawed(scale=lambda q, k, v: q.shape[-1]), "These are the weights you get when the scores are divided by d_k. Divide by √d_k."),
-    Mistake("multiplied by the root", flawed(scale=lambda q, k, v: q.shape[-1] ** -0.5), "The scores are multiplied by √d_k. Divide by it."),
-    Mistake("scaling after softmax", flawed(scale=lambda q, k, v: 1.0, after=lambda w, q: w / math.sqrt(q.shape[-1])), "The weights are divided by √d_k after the softmax, so the rows no longer sum to 1. Divide the scores, before the softmax."),
-    Mistake("K not transposed", flawed(scores=lambda q, k: q @ k), "These are the weights you get from q @ k without the transpose. With square matrices it raises nothing, but it is not the dot product of rows: use the transpose of k."),
-    Mistake("softmax without max-shift", flawed(softmax=share), "Right for small scores, but exp overflows on large ones. Subtract the largest score of each row before exp."),
-    Mistake("one shift for the whole array", flawed(softmax=lambda s: share(s, peak=s.max())), "You subtract the largest score of the whole array. A row far below it turns into 0 / 0. Subtract the maximum of each row: axis=-1, keepdims=True."),
-    Mistake("zero among the entries of the shift", flawed(softmax=lambda s: share(s, peak=never_below_zero(s))), "The maximum that you subtract is never below 0, as with initial=0, so rows of very negative scores are not moved and become 0 / 0. Subtract the largest score of each row, whatever its sign."),
-    Mistake("values weighted by columns", flawed(blend=lambda w, v: np.swapaxes(w, -1, -2) @ v), "The output blends the values with the columns of the weights. Output i is row i of the weights times V: weights @ v."),
-    Mistake("values weighted by scores", lambda q, k, v: (flawed(softmax=lambda s: s)(q, k, v)[0], flawed()(q, k, v)[1]), "The weights are right, but the output blends the values with the scores. Blend with the weights, after the softmax: weights @ v."),
-    Mistake("keys blended in place of values", flawed(key=lambda q, k, v: (q, k, k)), "The output blends the keys. The weights come from the keys; what is blended is V."),
-    Mistake("queries and keys exchanged", flawed(key=lambda q, k, v: (k, q, v)), "Rows and columns of the scores are exchanged: rows are queries, columns are keys."),
-    Mistake("queries against themselves", flawed(key=lambda q, k, v: (q, q, v)), "The scores are dot products of queries with queries. The second factor is the key."),
-    Mistake("keys against themselves", flawed(key=lambda q, k, v: (k, k, v)), "The scores are dot products of keys with keys. The first factor is the query."),
-    Mistake("scaling by the root of d_v", flawed(scale=lambda q, k, v: math.sqrt(v.shape[-1])), "The scale is √d_v. It should be √d_k, the width of the queries and keys."),
-    Mistake("scaling by the root of m", flawed(scale=lambda q, k, v: math.sqrt(k.shape[-2])), "The scale is the root of the number of keys. It should be √d_k, the width of a key."),
-    Mistake("scaling by the root of n", flawed(scale=lambda q, k, v: math.sqrt(q.shape[-2])), "The scale is the root of the number of queries. It should be √d_k, the width of a query."),
-    Mistake("no softmax", flawed(softmax=lambda s: s), "These weights are the scaled scores themselves. Put each row through the softmax."),
-    Mistake("exponentials not normalised", flawed(softmax=lambda s: np.exp(s - s.max(axis=-1, keepdims=True))), "The exponentials are not divided by their sum: rows of weights sum to 1."),
-    Mistake("hard maximum", flawed(softmax=hard_maximum), "Each query takes the best key alone. Attention blends all values, by the softmax."),
-    Mistake("the best key's value", best_values, "The weights are right, but the output is the value of the best key alone. Blend all values: weights @ v."),
-    Mistake("logarithms of the weights", flawed(softmax=lambda s: s - arrays.logsumexp(s)[..., None]), "These weights are negative, the logarithms of the right ones: log_softmax, or a logarithm too many. Rows of weights sum to 1."),
-    Mistake("uniform weights", flawed(softmax=lambda s: np.full_like(s, 1 / s.shape[-1])), "Every key gets the same weight, whatever the scores say."),
-    Mistake("softmax twice", flawed(softmax=lambda s: arrays.softmax(arrays.softmax(s))), "The weights have been through the softmax twice."),
-    Mistake("one sigmoid each", flawed(softmax=lambda s: 1 / (1 + np.exp(-s))), "Each score goes through a sigmoid alone. In a softmax the keys of a row share one sum."),
-    Mistake("normalised over everything", flawed(softmax=lambda s: np.exp(s - s.max()) / np.exp(s - s.max()).sum(axis=(-2, -1), keepdims=True)), "All weights of the matrix together sum to 1. Each row should: the sum runs along axis −1."),
-    Mistake("causal mask", flawed(softmax=causal), "Later keys get no weight: that is a causal mask, which comes on day 3. Here every query sees every key."),
-    Mistake("result exchanged", flawed(result=lambda output, weights: (weights, output)), "The two results are exchanged. Return (output, weights), in this order."),
-    Mistake("scores in place of weights", lambda q, k, v: (flawed()(q, k, v)[0], flawed(softmax=lambda s: s)(q, k, v)[1]), "The output is right, but what you return beside it are the scaled scores. Return the weights, after the softmax."),
-)  # fmt: skip
-
-
-def over_axis(axis):
-    """Softmax over an axis counted from the front, which is the keys only for one number of leading dimensions."""
-    return lambda s: arrays.softmax(s, axis=min(axis, s.ndim - 1))
 
 
 def over_rows(exps):
@@ -215,15 +196,6 @@ def over_columns(exps):
     return exps / exps.sum(axis=-2, keepdims=True)
 
 
-def all_axes_reversed(q, k):
-    return q @ k.T
-
-
-def by_einsum(weights, v):
-    """The blend, which stretches an axis of one key where @ raises."""
-    return np.einsum("...nm,...mv->...nv", weights, v)
-
-
 def one_by_one(q, k, v):
     """Right values, one matrix at a time."""
     if q.ndim == 2:
@@ -232,31 +204,28 @@ def one_by_one(q, k, v):
     return np.array([output for output, _ in pairs]), np.array([weights for _, weights in pairs])
 
 
-LOST_AXIS = (
-    "Without keepdims=True the maximum and the sum lose their axis. They then meet the columns where they should meet the "
-    "rows, or do not fit at all. Write max(axis=-1, keepdims=True), and the same for sum."
-)
-BUG_MISTAKES = (
-    *ATTENTION_MISTAKES,
-    Mistake("normalised over the whole array", flawed(softmax=lambda s: share(s, axis=None, peak=s.max())), "All weights of the array together sum to 1, over batch and queries too. Each row should: the sum runs along axis −1, with keepdims=True."),
-    Mistake("keepdims left out", flawed(softmax=without_keepdims), LOST_AXIS),
-    Mistake("keepdims left out, blended by einsum", flawed(softmax=without_keepdims, blend=by_einsum), LOST_AXIS),
-    Mistake("all axes of k reversed", flawed(scores=all_axes_reversed), "Right for one matrix, but with leading dimensions k.T reverses all axes. Exchange the last two only: np.swapaxes(k, -1, -2)."),
-    Mistake("softmax over axis 0", flawed(softmax=over_axis(0)), "The softmax runs over axis 0, which is the queries or, with a batch, the batch. The keys are axis −1."),
-    Mistake("softmax over axis 1", flawed(softmax=over_axis(1)), "The softmax runs over axis 1. That is the keys only without a batch; axis −1 always is."),
-    Mistake("softmax over axis 2", flawed(softmax=over_axis(2)), "The softmax runs over axis 2. That is the keys for one batch dimension only; axis −1 always is."),
-    Mistake("scaling by the root of the first size", flawed(scale=lambda q, k, v: math.sqrt(q.shape[0])), "The scale is the root of q.shape[0]. d_k is the last size: q.shape[-1]."),
-    Mistake("scaling by the root of the second size", flawed(scale=lambda q, k, v: math.sqrt(q.shape[1])), "The scale is the root of q.shape[1]. That is d_k only without a batch; q.shape[-1] always is."),
-)  # fmt: skip
 BATCHED_MISTAKES = (
     *BUG_MISTAKES,
-    Mistake("a loop over the batch", one_by_one, "The values are right, but a Python loop visits the matrices, one at a time or in groups. @ and axis=-1 treat all leading dimensions at once."),
-)  # fmt: skip
-AS_IT_STANDS = Mistake(OVER_QUERIES.name, OVER_QUERIES.answer, "Each column of these weights sums to 1, and the rows do not. Which of the two is the attention of one query?")  # fmt: skip
+    Mistake(
+        "a loop over the batch",
+        one_by_one,
+        "The values are right, but a Python loop visits the matrices, one at a time or in groups. @ and "
+        "axis=-1 treat all leading dimensions at once.",
+    ),
+)
+AS_IT_STANDS = Mistake(
+    OVER_QUERIES.name,
+    OVER_QUERIES.answer,
+    "Each column of these weights sums to 1, and the rows do not. Which of the two is the attention of one query?",
+)
 FIND_THE_BUG_MISTAKES = (
     *(AS_IT_STANDS if mistake is OVER_QUERIES else mistake for mistake in BUG_MISTAKES),
-    Mistake("only the sum mended", flawed(softmax=lambda s: over_rows(np.exp(s - s.max(axis=-2, keepdims=True)))), "The sum now runs along the row, but the largest score is still taken from the column. It cancels only if it is the same for the whole row."),
-    Mistake("only the maximum mended", flawed(softmax=lambda s: over_columns(np.exp(s - s.max(axis=-1, keepdims=True)))), "The largest score is now that of the row, but the sum still runs down the column: the rows do not sum to 1."),
+    Mistake("only the sum mended", flawed(softmax=lambda s: over_rows(np.exp(s - s.max(axis=-2, keepdims=True)))),
+        "The sum now runs along the row, but the largest score is still taken from the column. It cancels "
+        "only if it is the same for the whole row."),
+    Mistake("only the maximum mended",
+        flawed(softmax=lambda s: over_columns(np.exp(s - s.max(axis=-1, keepdims=True)))),
+        "The largest score is now that of the row, but the sum still runs down the column: the rows do not sum to 1."),
 )  # fmt: skip
 
 
@@ -283,23 +252,43 @@ def best_only(query, keys, t):
 
 
 LOOKUP_MISTAKES = (
-    Mistake("softmax without max-shift", lookup(lambda q, k, t: share(k @ q / t)), "Right for warm temperatures, but a small temperature makes the scores huge and exp overflows. Divide by the temperature, then subtract the largest, then exp."),
-    Mistake("shift before the temperature", lookup(lambda q, k, t: share(k @ q / t, peak=(k @ q).max())), "You subtract the largest dot product, but not divided by the temperature. Shift what goes into exp: scaled = scores / temperature, then scaled - scaled.max()."),
-    Mistake("multiplied by the temperature", lookup(lambda q, k, t: arrays.softmax(k @ q * t)), "You multiply by the temperature, so a low one makes the look-up softer. Divide by it."),
-    Mistake("temperature ignored", lookup(lambda q, k, t: arrays.softmax(k @ q)), "The temperature changes nothing here. Divide the dot products by it before the softmax."),
-    Mistake("hard look-up", lookup(best_only), "You return the value of the best key alone. The soft look-up blends all values by their weights."),
-    Mistake("temperature after softmax", lookup(lambda q, k, t: arrays.softmax(k @ q) / t), "The weights are divided by the temperature after the softmax. Divide the scores, before it."),
-    Mistake("scaled by the root of d_k as well", lookup(lambda q, k, t: arrays.softmax(k @ q / (t * math.sqrt(len(q))))), "You divide by √d_k too. In this look-up the temperature takes its place."),
-    Mistake("scaled by the root of d_k only", lookup(lambda q, k, t: arrays.softmax(k @ q / math.sqrt(len(q)))), "You divide by √d_k in place of the temperature."),
-    Mistake("temperature squared", lookup(lambda q, k, t: arrays.softmax(k @ q / t**2)), "You divide by the square of the temperature, as if it came in twice. Divide by it once."),
-    Mistake("powers of two", lookup(lambda q, k, t: arrays.softmax(k @ q / t * math.log(2))), "The weights are made of powers of 2. The softmax has powers of e: np.exp."),
-    Mistake("one minus the weights", lookup(lambda q, k, t: 1 - arrays.softmax(k @ q / t)), "Each value counts 1 minus its weight. It counts its weight."),
-    Mistake("root of the temperature", lookup(lambda q, k, t: arrays.softmax(k @ q / math.sqrt(t))), "You divide by the root of the temperature. Divide by the temperature itself."),
-    Mistake("distance in place of dot product", lookup(nearest), "You compare by distance. The score of a key is its dot product with the query."),
-    Mistake("temperature kept above a floor", lookup(lambda q, k, t: arrays.softmax(k @ q / max(t, 1e-2))), "Small temperatures are raised to a floor. There is no need: after the max-shift nothing overflows."),
-    Mistake("not normalised", lookup(lambda q, k, t: np.exp(k @ q / t - (k @ q / t).max())), "The weights are not divided by their sum."),
-    Mistake("weights returned", lambda q, k, v, t: arrays.softmax(k @ q / t), "These are the weights. Blend the values with them: weights @ values."),
-    Mistake("keys blended", lambda q, k, v, t: arrays.softmax(k @ q / t) @ k, "This blends the keys. Blend the values."),
+    Mistake("softmax without max-shift", lookup(lambda q, k, t: share(k @ q / t)),
+        "Right for warm temperatures, but a small temperature makes the scores huge and exp overflows. Divide by the "
+        "temperature, then subtract the largest, then exp."),
+    Mistake("shift before the temperature", lookup(lambda q, k, t: share(k @ q / t, peak=(k @ q).max())),
+        "You subtract the largest dot product, but not divided by the temperature. Shift what goes into exp: "
+        "scaled = scores / temperature, then scaled - scaled.max()."),
+    Mistake("multiplied by the temperature", lookup(lambda q, k, t: arrays.softmax(k @ q * t)),
+        "You multiply by the temperature, so a low one makes the look-up softer. Divide by it."),
+    Mistake("temperature ignored", lookup(lambda q, k, t: arrays.softmax(k @ q)),
+        "The temperature changes nothing here. Divide the dot products by it before the softmax."),
+    Mistake("hard look-up", lookup(best_only),
+        "You return the value of the best key alone. The soft look-up blends all values by their weights."),
+    Mistake("temperature after softmax", lookup(lambda q, k, t: arrays.softmax(k @ q) / t),
+        "The weights are divided by the temperature after the softmax. Divide the scores, before it."),
+    Mistake("scaled by the root of d_k as well",
+        lookup(lambda q, k, t: arrays.softmax(k @ q / (t * math.sqrt(len(q))))),
+        "You divide by √d_k too. In this look-up the temperature takes its place."),
+    Mistake("scaled by the root of d_k only", lookup(lambda q, k, t: arrays.softmax(k @ q / math.sqrt(len(q)))),
+        "You divide by √d_k in place of the temperature."),
+    Mistake("temperature squared", lookup(lambda q, k, t: arrays.softmax(k @ q / t**2)),
+        "You divide by the square of the temperature, as if it came in twice. Divide by it once."),
+    Mistake("powers of two", lookup(lambda q, k, t: arrays.softmax(k @ q / t * math.log(2))),
+        "The weights are made of powers of 2. The softmax has powers of e: np.exp."),
+    Mistake("one minus the weights", lookup(lambda q, k, t: 1 - arrays.softmax(k @ q / t)),
+        "Each value counts 1 minus its weight. It counts its weight."),
+    Mistake("root of the temperature", lookup(lambda q, k, t: arrays.softmax(k @ q / math.sqrt(t))),
+        "You divide by the root of the temperature. Divide by the temperature itself."),
+    Mistake("distance in place of dot product", lookup(nearest),
+        "You compare by distance. The score of a key is its dot product with the query."),
+    Mistake("temperature kept above a floor", lookup(lambda q, k, t: arrays.softmax(k @ q / max(t, 1e-2))),
+        "Small temperatures are raised to a floor. There is no need: after the max-shift nothing overflows."),
+    Mistake("not normalised", lookup(lambda q, k, t: np.exp(k @ q / t - (k @ q / t).max())),
+        "The weights are not divided by their sum."),
+    Mistake("weights returned", lambda q, k, v, t: arrays.softmax(k @ q / t),
+        "These are the weights. Blend the values with them: weights @ values."),
+    Mistake("keys blended", lambda q, k, v, t: arrays.softmax(k @ q / t) @ k,
+        "This blends the keys. Blend the values."),
 )  # fmt: skip
 
 
@@ -328,13 +317,21 @@ SAME_WHEN_PROJECTED = {
     "zero among the entries of the shift",
 }
 SELF_ATTENTION_MISTAKES = (
-    Mistake("scaling by the root of d_model", scaled_by_model_width, "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
-    Mistake("weight matrices transposed", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q.T, x @ W_k.T, x @ W_v.T)), "You multiply by the transposed matrices, as torch.nn.Linear does. Here it is x @ W."),
-    Mistake("one projection for queries and keys", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_q, x @ W_v)), "Keys are made with W_q. Use W_k for them."),
-    Mistake("keys projected for queries too", projected(project=lambda x, W_q, W_k, W_v: (x @ W_k, x @ W_k, x @ W_v)), "Queries are made with W_k. Use W_q for them."),
-    Mistake("values not projected", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x)), "The output blends x itself. Blend x @ W_v."),
-    Mistake("nothing projected", projected(project=lambda x, W_q, W_k, W_v: (x, x, x)), "The weight matrices are not used. Make q, k and v first: x @ W_q, x @ W_k, x @ W_v."),
-    Mistake("values made with W_k", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x @ W_k)), "Values are made with W_k. Use W_v for them."),
+    Mistake("scaling by the root of d_model", scaled_by_model_width,
+        "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
+    Mistake("weight matrices transposed", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q.T, x @ W_k.T, x @ W_v.T)),
+        "You multiply by the transposed matrices, as torch.nn.Linear does. Here it is x @ W."),
+    Mistake("one projection for queries and keys",
+        projected(project=lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_q, x @ W_v)),
+        "Keys are made with W_q. Use W_k for them."),
+    Mistake("keys projected for queries too", projected(project=lambda x, W_q, W_k, W_v: (x @ W_k, x @ W_k, x @ W_v)),
+        "Queries are made with W_k. Use W_q for them."),
+    Mistake("values not projected", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x)),
+        "The output blends x itself. Blend x @ W_v."),
+    Mistake("nothing projected", projected(project=lambda x, W_q, W_k, W_v: (x, x, x)),
+        "The weight matrices are not used. Make q, k and v first: x @ W_q, x @ W_k, x @ W_v."),
+    Mistake("values made with W_k", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x @ W_k)),
+        "Values are made with W_k. Use W_v for them."),
     *(Mistake(m.name, projected(m.answer), m.message) for m in ATTENTION_MISTAKES if m.name not in SAME_WHEN_PROJECTED),
 )  # fmt: skip
 
@@ -357,29 +354,52 @@ def by_hand_two(**step):
 
 
 THREE_MISTAKES = (
-    Mistake("no scaling", by_hand_three(lambda s: s), "These are the weights without the scale: divide 1, 1 and 2 by √2 before the exponentials."),
-    Mistake("scaling by d_k", by_hand_three(lambda s: s / 2), "These are the weights you get when the scores are divided by d_k = 2. Divide by √2."),
-    Mistake("multiplied by the root", by_hand_three(lambda s: s * math.sqrt(2)), "The scores are multiplied by √2. Divide by it."),
-    Mistake("the first row", {"score_33": 2.0, "weights_3": THREE[1][0]}, "This is row 1. The question is about the third query."),
-    Mistake("the second row", {"score_33": 2.0, "weights_3": THREE[1][1]}, "This is row 2. The question is about the third query."),
-    Mistake("scaled score", {"score_33": math.sqrt(2), "weights_3": THREE[1][2]}, "1.414 is the scaled score. score_33 is the dot product itself, before the division."),
-    Mistake("scores in place of weights", {"score_33": 2.0, "weights_3": [1.0, 1.0, 2.0]}, "These are the scores. Weights come after the softmax."),
-    Mistake("scaled scores in place of weights", {"score_33": 2.0, "weights_3": [0.7071, 0.7071, 1.4142]}, "These are the scaled scores. Weights come after the softmax."),
-    Mistake("exponentials not normalised", {"score_33": 2.0, "weights_3": [2.0281, 2.0281, 4.1133]}, "These are the exponentials. Divide each by their sum, 8.1695."),
-    Mistake("no exponential", {"score_33": 2.0, "weights_3": [0.25, 0.25, 0.5]}, "0.25, 0.25 and 0.5 are the scores over their sum: take the exponentials of the scaled scores first. If you did, and rounded to 2 decimals: give 3."),
+    Mistake("no scaling", by_hand_three(lambda s: s),
+        "These are the weights without the scale: divide 1, 1 and 2 by √2 before the exponentials."),
+    Mistake("scaling by d_k", by_hand_three(lambda s: s / 2),
+        "These are the weights you get when the scores are divided by d_k = 2. Divide by √2."),
+    Mistake("multiplied by the root", by_hand_three(lambda s: s * math.sqrt(2)),
+        "The scores are multiplied by √2. Divide by it."),
+    Mistake("the first row", {"score_33": 2.0, "weights_3": THREE[1][0]},
+        "This is row 1. The question is about the third query."),
+    Mistake("the second row", {"score_33": 2.0, "weights_3": THREE[1][1]},
+        "This is row 2. The question is about the third query."),
+    Mistake("scaled score", {"score_33": math.sqrt(2), "weights_3": THREE[1][2]},
+        "1.414 is the scaled score. score_33 is the dot product itself, before the division."),
+    Mistake("scores in place of weights", {"score_33": 2.0, "weights_3": [1.0, 1.0, 2.0]},
+        "These are the scores. Weights come after the softmax."),
+    Mistake("scaled scores in place of weights", {"score_33": 2.0, "weights_3": [0.7071, 0.7071, 1.4142]},
+        "These are the scaled scores. Weights come after the softmax."),
+    Mistake("exponentials not normalised", {"score_33": 2.0, "weights_3": [2.0281, 2.0281, 4.1133]},
+        "These are the exponentials. Divide each by their sum, 8.1695."),
+    Mistake("no exponential", {"score_33": 2.0, "weights_3": [0.25, 0.25, 0.5]},
+        "0.25, 0.25 and 0.5 are the scores over their sum: take the exponentials of the scaled scores first. If you "
+        "did, and rounded to 2 decimals: give 3."),
 )  # fmt: skip
 ROUNDED = {"order_output": [1.5, 1.5], "delayed_output": [1.4, 1.6]}
 TWO_MISTAKES = (
-    Mistake("order rounded, or uniform weights", {**by_hand_two(), "order_output": ROUNDED["order_output"]}, "1.5 and 1.5 are the numbers of order rounded to one decimal: give 2. They are also the plain mean of the two values, as if both keys had the same weight."),
+    Mistake("order rounded, or uniform weights", {**by_hand_two(), "order_output": ROUNDED["order_output"]},
+        "1.5 and 1.5 are the numbers of order rounded to one decimal: give 2. They are also the plain mean of the "
+        "two values, as if both keys had the same weight."),
     Mistake("one decimal", ROUNDED, "Right as far as it goes, but rounded to one decimal. Give 2."),
-    Mistake("no scaling", by_hand_two(scale=lambda q, k, v: 1.0), "These are the outputs without the scale: divide the scores by √2 before the softmax."),
-    Mistake("scaling by d_k", by_hand_two(scale=lambda q, k, v: 2.0), "These are the outputs you get when the scores are divided by d_k = 2. Divide by √2."),
-    Mistake("multiplied by the root", by_hand_two(scale=lambda q, k, v: 0.5**0.5), "The scores are multiplied by √2. Divide by it."),
-    Mistake("softmax over queries", by_hand_two(softmax=lambda s: arrays.softmax(s, axis=-2)), "These are the outputs you get when softmax runs down the columns, or when K is not transposed: for these numbers both slips give the same. A score is row of Q times row of K, and the softmax runs along the row."),
-    Mistake("values weighted by columns", by_hand_two(blend=lambda w, v: w.T @ v), "The values are blended with the columns of the weights. Use the row of the query."),
-    Mistake("rows exchanged", {"order_output": TWO[0][1], "delayed_output": TWO[0][0]}, "The two outputs are exchanged: order is row 1, delayed is row 2."),
-    Mistake("weights in place of outputs", {"order_output": TWO[1][0], "delayed_output": TWO[1][1]}, "These are the weights. The output is the blend of the values: first weight times [2, 1] plus second weight times [1, 2]."),
-    Mistake("uniform weights", {"order_output": [1.5, 1.5], "delayed_output": [1.5, 1.5]}, "This is the mean of the values, as if both keys had the same weight."),
+    Mistake("no scaling", by_hand_two(scale=lambda q, k, v: 1.0),
+        "These are the outputs without the scale: divide the scores by √2 before the softmax."),
+    Mistake("scaling by d_k", by_hand_two(scale=lambda q, k, v: 2.0),
+        "These are the outputs you get when the scores are divided by d_k = 2. Divide by √2."),
+    Mistake("multiplied by the root", by_hand_two(scale=lambda q, k, v: 0.5**0.5),
+        "The scores are multiplied by √2. Divide by it."),
+    Mistake("softmax over queries", by_hand_two(softmax=lambda s: arrays.softmax(s, axis=-2)),
+        "These are the outputs you get when softmax runs down the columns, or when K is not transposed: for these "
+        "numbers both slips give the same. A score is row of Q times row of K, and the softmax runs along the row."),
+    Mistake("values weighted by columns", by_hand_two(blend=lambda w, v: w.T @ v),
+        "The values are blended with the columns of the weights. Use the row of the query."),
+    Mistake("rows exchanged", {"order_output": TWO[0][1], "delayed_output": TWO[0][0]},
+        "The two outputs are exchanged: order is row 1, delayed is row 2."),
+    Mistake("weights in place of outputs", {"order_output": TWO[1][0], "delayed_output": TWO[1][1]},
+        "These are the weights. The output is the blend of the values: first weight times "
+        "[2, 1] plus second weight times [1, 2]."),
+    Mistake("uniform weights", {"order_output": [1.5, 1.5], "delayed_output": [1.5, 1.5]},
+        "This is the mean of the values, as if both keys had the same weight."),
 )  # fmt: skip
 
 

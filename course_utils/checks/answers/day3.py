@@ -10,9 +10,34 @@ import torch
 from course_utils.attention import masks, tensors
 
 from ..exercise import Exercise, Mistake
-
-INFINITY = math.inf
-
+from .masked import (
+    AFTERWARDS,
+    EXTREMES,
+    INFINITY,
+    LOG_WEIGHTS,
+    LOW,
+    MASK_ADDED,
+    MULTIPLIED,
+    MULTIPLIED_WITH_ZEROS,
+    NO_SHIFT,
+    OVER_QUERIES,
+    RENORMALISED,
+    SHIFTED_BY_ALL,
+    STEPS,
+    UNMASKED,
+    WEIGHTS_AGAIN,
+    ZERO_TIMES_INFINITY,
+    ZEROS_BLOCKED,
+    after,
+    by_exponentials,
+    filled,
+    flawed,
+    highest,
+    multiplied,
+    no_shift,
+    reference_softmax,
+    unmasked,
+)
 
 # Masks of one axis or two -------------------------------------------------------------------------------------------
 
@@ -22,20 +47,40 @@ def square(rule):
     return lambda n: rule(torch.arange(n)[:, None].expand(n, n), torch.arange(n)[None, :].expand(n, n))
 
 
-UPPER = Mistake("upper triangle", square(lambda i, j: j >= i), "This is the upper triangle: each token sees itself and the later ones. Row i is the query, column j the key: which of them must not be the later one?")  # fmt: skip
+UPPER = Mistake(
+    "upper triangle",
+    square(lambda i, j: j >= i),
+    "This is the upper triangle: each token sees itself and the later ones. Row i is the query, column j the key: "
+    "which of them must not be the later one?",
+)
 CAUSAL_MASK_MISTAKES = (
     UPPER,
-    Mistake("diagonal excluded", square(lambda i, j: j < i), "The diagonal is False: no token sees itself, and the first one sees nothing. A token may attend to itself."),
-    Mistake("True means blocked", square(lambda i, j: j > i), "This mask is turned round: True stands where a query may not attend. In this course True means may attend."),
-    Mistake("one key too many", square(lambda i, j: j <= i + 1), "Each query sees one key too many, the next token. In torch.tril(…, diagonal=k) k = 0 keeps the diagonal and nothing above it."),
+    Mistake("diagonal excluded", square(lambda i, j: j < i),
+        "The diagonal is False: no token sees itself, and the first one sees nothing. A token may attend to itself."),
+    Mistake("True means blocked", square(lambda i, j: j > i),
+        "This mask is turned round: True stands where a query may not attend. In this course True means may attend."),
+    Mistake("one key too many", square(lambda i, j: j <= i + 1),
+        "Each query sees one key too many, the next token. In torch.tril(…, diagonal=k) k = 0 "
+        "keeps the diagonal and nothing above it."),
     Mistake("all allowed", square(lambda i, j: j >= 0), "Every entry is True: nothing is blocked."),
-    Mistake("itself only", square(lambda i, j: j == i), "Each token sees itself only. It may also see all earlier ones."),
-    Mistake("the other diagonal", square(lambda i, j: j < len(j) - i), "The triangle hangs from the top left: the first query sees everything. It should see itself only, and the last query everything."),
-    Mistake("the other diagonal, below it", square(lambda i, j: j >= len(j) - 1 - i), "The triangle hangs from the bottom right: the first query sees the last key only. It should see the first, itself."),
-    Mistake("shape (1, n, n)", lambda n: masks.causal(n)[None], "The entries are right, but there is an axis in front: (1, n, n). The mask of one sequence is (n, n); leading axes come by broadcasting."),
-    Mistake("shape (1, 1, n, n)", lambda n: masks.causal(n)[None, None], "The entries are right, but there are two axes in front: (1, 1, n, n). The mask of one sequence is (n, n); leading axes come by broadcasting."),
-    Mistake("first key only", square(lambda i, j: (j == 0) | (j == i)), "Each query sees the first key and itself, but not what lies between."),
-    Mistake("last two keys only", square(lambda i, j: (j == i) | (j == i - 1)), "Each query sees itself and one token before it. It may see all earlier ones."),
+    Mistake("itself only", square(lambda i, j: j == i),
+        "Each token sees itself only. It may also see all earlier ones."),
+    Mistake("the other diagonal", square(lambda i, j: j < len(j) - i),
+        "The triangle hangs from the top left: the first query sees everything. It should see "
+        "itself only, and the last query everything."),
+    Mistake("the other diagonal, below it", square(lambda i, j: j >= len(j) - 1 - i),
+        "The triangle hangs from the bottom right: the first query sees the last key "
+        "only. It should see the first, itself."),
+    Mistake("shape (1, n, n)", lambda n: masks.causal(n)[None],
+        "The entries are right, but there is an axis in front: (1, n, n). The mask of one sequence is (n, "
+        "n); leading axes come by broadcasting."),
+    Mistake("shape (1, 1, n, n)", lambda n: masks.causal(n)[None, None],
+        "The entries are right, but there are two axes in front: (1, 1, n, n). The mask of one sequence is (n, "
+        "n); leading axes come by broadcasting."),
+    Mistake("first key only", square(lambda i, j: (j == 0) | (j == i)),
+        "Each query sees the first key and itself, but not what lies between."),
+    Mistake("last two keys only", square(lambda i, j: (j == i) | (j == i - 1)),
+        "Each query sees itself and one token before it. It may see all earlier ones."),
 )  # fmt: skip
 
 
@@ -71,20 +116,41 @@ def up_to_the_longest(lengths, m):
 
 
 PADDING_MISTAKES = (
-    Mistake("True means padding", real_keys(lambda j, length, m: j >= length), "This mask is turned round: True stands at the padding. In this course True means may attend, so the real keys are True."),
-    Mistake("padding on the left", real_keys(lambda j, length, m: j >= m - length), "The last keys are the real ones here, as if the padding stood on the left. It stands on the right: the first lengths[b] keys are real."),
-    Mistake("one key too many", real_keys(lambda j, length, m: j <= length), "One key too many is real. Keys count from 0, so the last real one is lengths[b] − 1."),
-    Mistake("one key too few", real_keys(lambda j, length, m: j < length - 1), "One key too few is real. Keys count from 0, and the last real one is lengths[b] − 1: j < lengths[b]."),
-    Mistake("the length's own key only", real_keys(lambda j, length, m: j == length - 1), "Only the last real key is True. All before it are real too."),
-    Mistake("shape (B, m)", real_keys(first_real, "bm"), "The entries are right, but the shape is (B, m). Against scores of (B, h, n, m) it would meet the queries and keys. Add two axes of size 1: (B, 1, 1, m)."),
-    Mistake("shape (B, 1, m)", real_keys(first_real, "b1m"), "The entries are right, but the shape is (B, 1, m). Scores have four axes, (B, h, n, m): the mask needs size 1 for the heads and size 1 for the queries."),
-    Mistake("padding on the queries", real_keys(first_real, "b1m1"), "The shape is (B, 1, m, 1), so the mask meets the queries, the third axis of the scores. Padding belongs to the keys, the last axis."),
-    Mistake("padding on the heads", real_keys(first_real, "bm11"), "The shape is (B, m, 1, 1), so the mask meets the heads. Padding belongs to the keys, the last axis."),
-    Mistake("shape (1, 1, B, m)", real_keys(first_real, "11bm"), "The shape is (1, 1, B, m), so the sequences meet the queries. The batch is the first axis."),
-    Mistake("shape (B, m, 1)", real_keys(first_real, "bm1"), "The shape is (B, m, 1). The keys belong on the last axis: (B, 1, 1, m)."),
-    Mistake("as many keys as the longest sequence", up_to_the_longest, "The last axis is as long as the longest sequence. It should have all m keys, also those that are padding everywhere."),
-    Mistake("one length for all", lambda lengths, m: real_keys(first_real)(torch.full((len(lengths),), int(lengths[0])), m), "Every sequence gets the length of the first one."),
-    Mistake("all real", real_keys(lambda j, length, m: (j >= 0) & (length >= 0)), "Every key is real here, whatever its length says."),
+    Mistake("True means padding", real_keys(lambda j, length, m: j >= length),
+        "This mask is turned round: True stands at the padding. In this course True means "
+        "may attend, so the real keys are True."),
+    Mistake("padding on the left", real_keys(lambda j, length, m: j >= m - length),
+        "The last keys are the real ones here, as if the padding stood on the left. It stands on the "
+        "right: the first lengths[b] keys are real."),
+    Mistake("one key too many", real_keys(lambda j, length, m: j <= length),
+        "One key too many is real. Keys count from 0, so the last real one is lengths[b] − 1."),
+    Mistake("one key too few", real_keys(lambda j, length, m: j < length - 1),
+        "One key too few is real. Keys count from 0, and the last real one is lengths[b] − 1: j < lengths[b]."),
+    Mistake("the length's own key only", real_keys(lambda j, length, m: j == length - 1),
+        "Only the last real key is True. All before it are real too."),
+    Mistake("shape (B, m)", real_keys(first_real, "bm"),
+        "The entries are right, but the shape is (B, m). Against scores of (B, h, n, m) it would meet the queries "
+        "and keys. Add two axes of size 1: (B, 1, 1, m)."),
+    Mistake("shape (B, 1, m)", real_keys(first_real, "b1m"),
+        "The entries are right, but the shape is (B, 1, m). Scores have four axes, (B, h, n, m): the mask needs size "
+        "1 for the heads and size 1 for the queries."),
+    Mistake("padding on the queries", real_keys(first_real, "b1m1"),
+        "The shape is (B, 1, m, 1), so the mask meets the queries, the third axis of the scores. "
+        "Padding belongs to the keys, the last axis."),
+    Mistake("padding on the heads", real_keys(first_real, "bm11"),
+        "The shape is (B, m, 1, 1), so the mask meets the heads. Padding belongs to the keys, the last axis."),
+    Mistake("shape (1, 1, B, m)", real_keys(first_real, "11bm"),
+        "The shape is (1, 1, B, m), so the sequences meet the queries. The batch is the first axis."),
+    Mistake("shape (B, m, 1)", real_keys(first_real, "bm1"),
+        "The shape is (B, m, 1). The keys belong on the last axis: (B, 1, 1, m)."),
+    Mistake("as many keys as the longest sequence", up_to_the_longest,
+        "The last axis is as long as the longest sequence. It should have all m keys, "
+        "also those that are padding everywhere."),
+    Mistake("one length for all",
+        lambda lengths, m: real_keys(first_real)(torch.full((len(lengths),), int(lengths[0])), m),
+        "Every sequence gets the length of the first one."),
+    Mistake("all real", real_keys(lambda j, length, m: (j >= 0) & (length >= 0)),
+        "Every key is real here, whatever its length says."),
 )  # fmt: skip
 
 
@@ -116,24 +182,48 @@ def known(name, among):
 
 
 CAUSAL_PADDING_MISTAKES = (
-    Mistake("or in place of and", causal_and_real(torch.logical_or), "A key is allowed where one of the two rules holds. Both must hold: j ≤ i and j < lengths[b]. With booleans + is “or”; “and” is &."),
-    Mistake("one of the two, not both", causal_and_real(torch.logical_xor), "A key is allowed where exactly one of the two rules holds. Both must hold."),
-    Mistake("causal only", causal_and_real(lambda a, b: a.expand(len(b), 1, -1, -1)), "The padding is not blocked: columns from lengths[b] on should be False."),
-    Mistake("padding only", causal_and_real(lambda a, b: b.expand(-1, -1, len(a), -1)), "Later tokens are not blocked: the part above the diagonal should be False."),
-    Mistake("padding only, rows left out", causal_and_real(lambda a, b: b), "This is the padding mask alone. Combine it with the causal mask of n tokens."),
-    Mistake("padding on the queries", causal_and_real(padding=on_the_queries), "The rows of padded queries are blocked. Padding belongs to the keys, the last axis: columns from lengths[b] on are False in every row, and nothing else."),
-    Mistake("rows and columns exchanged", lambda lengths, n: causal_and_real()(lengths, n).mT, "Rows and columns are exchanged, of both rules: each query sees itself and later ones, and the padding blocks rows. Queries are rows and keys are columns, the last axis."),
-    Mistake("upper triangle", causal_and_real(causal=UPPER.answer), "The causal part is the upper triangle: queries see later tokens. Which of row and column is the query?"),
-    Mistake("diagonal excluded", causal_and_real(causal=known("diagonal excluded", CAUSAL_MASK_MISTAKES)), "The diagonal is False: no token sees itself. A real token may attend to itself."),
-    Mistake("True means blocked", lambda lengths, n: ~causal_and_real()(lengths, n), "The whole mask is turned round: True stands where a query may not attend."),
-    Mistake("the causal part turned round", causal_and_real(causal=known("True means blocked", CAUSAL_MASK_MISTAKES)), "The padding is right, but in the causal part True stands where a query may not attend."),
-    Mistake("the padding turned round", causal_and_real(padding=known("True means padding", PADDING_MISTAKES)), "The causal part is right, but in the padding part True stands at the padding."),
-    Mistake("padding on the left", causal_and_real(padding=known("padding on the left", PADDING_MISTAKES)), "The first columns are blocked, as if the padding stood on the left. It stands on the right."),
-    Mistake("one key too many", causal_and_real(padding=known("one key too many", PADDING_MISTAKES)), "One padded key is let in. Keys count from 0: the last real one is lengths[b] − 1."),
-    Mistake("one key too few", causal_and_real(padding=known("one key too few", PADDING_MISTAKES)), "One real key too many is blocked. Keys count from 0: the last real one is lengths[b] − 1."),
-    Mistake("shape (B, n, n)", squeezed(3), "The entries are right, but the shape is (B, n, n). Scores have an axis for the heads: (B, 1, n, n). Give the padding mask its axes first: [:, None, None, :]."),
-    Mistake("padding without its axes", padding_without_axes, "The padding mask of (B, n) meets the causal one of (n, n), so its sequences meet the queries. Give it the shape (B, 1, 1, n) first: [:, None, None, :]."),
-    Mistake("shape (B, B, n, n)", squeezed(4), "The shape is (B, B, n, n): a padding mask of (B, n) met the causal one with its sequences on the wrong axis. Give it the shape (B, 1, 1, n) first."),
+    Mistake("or in place of and", causal_and_real(torch.logical_or),
+        "A key is allowed where one of the two rules holds. Both must hold: j ≤ i and "
+        "j < lengths[b]. With booleans + is “or”; “and” is &."),
+    Mistake("one of the two, not both", causal_and_real(torch.logical_xor),
+        "A key is allowed where exactly one of the two rules holds. Both must hold."),
+    Mistake("causal only", causal_and_real(lambda a, b: a.expand(len(b), 1, -1, -1)),
+        "The padding is not blocked: columns from lengths[b] on should be False."),
+    Mistake("padding only", causal_and_real(lambda a, b: b.expand(-1, -1, len(a), -1)),
+        "Later tokens are not blocked: the part above the diagonal should be False."),
+    Mistake("padding only, rows left out", causal_and_real(lambda a, b: b),
+        "This is the padding mask alone. Combine it with the causal mask of n tokens."),
+    Mistake("padding on the queries", causal_and_real(padding=on_the_queries),
+        "The rows of padded queries are blocked. Padding belongs to the keys, the last axis: columns from lengths[b] "
+        "on are False in every row, and nothing else."),
+    Mistake("rows and columns exchanged", lambda lengths, n: causal_and_real()(lengths, n).mT,
+        "Rows and columns are exchanged, of both rules: each query sees itself and later ones, and the padding "
+        "blocks rows. Queries are rows and keys are columns, the last axis."),
+    Mistake("upper triangle", causal_and_real(causal=UPPER.answer),
+        "The causal part is the upper triangle: queries see later tokens. Which of row and column is the query?"),
+    Mistake("diagonal excluded", causal_and_real(causal=known("diagonal excluded", CAUSAL_MASK_MISTAKES)),
+        "The diagonal is False: no token sees itself. A real token may attend to itself."),
+    Mistake("True means blocked", lambda lengths, n: ~causal_and_real()(lengths, n),
+        "The whole mask is turned round: True stands where a query may not attend."),
+    Mistake("the causal part turned round", causal_and_real(causal=known("True means blocked", CAUSAL_MASK_MISTAKES)),
+        "The padding is right, but in the causal part True stands where a query may not attend."),
+    Mistake("the padding turned round", causal_and_real(padding=known("True means padding", PADDING_MISTAKES)),
+        "The causal part is right, but in the padding part True stands at the padding."),
+    Mistake("padding on the left", causal_and_real(padding=known("padding on the left", PADDING_MISTAKES)),
+        "The first columns are blocked, as if the padding stood on the left. It stands on the right."),
+    Mistake("one key too many", causal_and_real(padding=known("one key too many", PADDING_MISTAKES)),
+        "One padded key is let in. Keys count from 0: the last real one is lengths[b] − 1."),
+    Mistake("one key too few", causal_and_real(padding=known("one key too few", PADDING_MISTAKES)),
+        "One real key too many is blocked. Keys count from 0: the last real one is lengths[b] − 1."),
+    Mistake("shape (B, n, n)", squeezed(3),
+        "The entries are right, but the shape is (B, n, n). Scores have an axis for the heads: (B, 1, n, n). Give "
+        "the padding mask its axes first: [:, None, None, :]."),
+    Mistake("padding without its axes", padding_without_axes,
+        "The padding mask of (B, n) meets the causal one of (n, n), so its sequences meet the queries. Give it the "
+        "shape (B, 1, 1, n) first: [:, None, None, :]."),
+    Mistake("shape (B, B, n, n)", squeezed(4),
+        "The shape is (B, B, n, n): a padding mask of (B, n) met the causal one with its sequences on the wrong "
+        "axis. Give it the shape (B, 1, 1, n) first."),
 )  # fmt: skip
 
 
@@ -147,21 +237,40 @@ def new_only(n, m):
 
 
 LOWER_RIGHT_MISTAKES = (
-    Mistake("top-left alignment", placed(lambda n, m: 0), "The triangle starts at the top left, as if the queries were the first tokens. They are the last n of the m tokens: the last query is the newest token and sees every key."),
-    Mistake("one key too many", placed(lambda n, m: m - n + 1), "Every query sees one key too many. The last query is token m − 1, so query 0 is token m − n."),
-    Mistake("one key too few", placed(lambda n, m: m - n - 1), "Every query sees one key too few: not even itself. The last query is token m − 1 and sees itself, the last key."),
-    Mistake("shifted the wrong way", placed(lambda n, m: n - m), "The shift has the wrong sign. Query 0 has m − n keys before it and sees them all."),
-    Mistake("all allowed", lambda n, m: torch.ones(n, m, dtype=torch.bool), "Nothing is blocked. With one new query that is right; with more, a query must not see the new tokens after it."),
-    Mistake("new keys only", new_only, "The queries see each other, but not the m − n keys that were there before. Those are what the cache is for."),
-    Mistake("old keys only", lambda n, m: (torch.arange(m) < m - n).expand(n, m), "The queries see the old keys, but not the new ones: each also sees itself and the new tokens before it."),
-    Mistake("True means blocked", lambda n, m: ~masks.causal(n, m), "This mask is turned round: True stands where a query may not attend."),
-    Mistake("upper triangle", lambda n, m: torch.arange(m)[None, :] >= torch.arange(n)[:, None] + m - n, "Each query sees its own place and the later ones. It should see its own place and the earlier ones."),
-    Mistake("rows and columns exchanged", lambda n, m: masks.causal(n, m).mT, "The shape is (m, n). Rows are queries: (n, m)."),
-    Mistake("all m tokens as queries", lambda n, m: masks.causal(m), "There is a row for each of the m tokens. Only the last n of them are queries: take the last n rows."),
-    Mistake("rows from n on", lambda n, m: masks.causal(m)[n:], "You take the rows from n on, which are m − n. The last n rows begin at m − n: [-n:] counts from the end."),
-    Mistake("the first rows", lambda n, m: masks.causal(n), "This is the causal mask of n tokens alone. The queries also see the m − n keys before them."),
+    Mistake("top-left alignment", placed(lambda n, m: 0),
+        "The triangle starts at the top left, as if the queries were the first tokens. They are the last n of the m "
+        "tokens: the last query is the newest token and sees every key."),
+    Mistake("one key too many", placed(lambda n, m: m - n + 1),
+        "Every query sees one key too many. The last query is token m − 1, so query 0 is token m − n."),
+    Mistake("one key too few", placed(lambda n, m: m - n - 1),
+        "Every query sees one key too few: not even itself. The last query is "
+        "token m − 1 and sees itself, the last key."),
+    Mistake("shifted the wrong way", placed(lambda n, m: n - m),
+        "The shift has the wrong sign. Query 0 has m − n keys before it and sees them all."),
+    Mistake("all allowed", lambda n, m: torch.ones(n, m, dtype=torch.bool),
+        "Nothing is blocked. With one new query that is right; with more, a "
+        "query must not see the new tokens after it."),
+    Mistake("new keys only", new_only,
+        "The queries see each other, but not the m − n keys that were there before. Those are what the cache is for."),
+    Mistake("old keys only", lambda n, m: (torch.arange(m) < m - n).expand(n, m),
+        "The queries see the old keys, but not the new ones: each also sees itself and the new tokens before it."),
+    Mistake("True means blocked", lambda n, m: ~masks.causal(n, m),
+        "This mask is turned round: True stands where a query may not attend."),
+    Mistake("upper triangle", lambda n, m: torch.arange(m)[None, :] >= torch.arange(n)[:, None] + m - n,
+        "Each query sees its own place and the later ones. It should see its own place and the earlier ones."),
+    Mistake("rows and columns exchanged", lambda n, m: masks.causal(n, m).mT,
+        "The shape is (m, n). Rows are queries: (n, m)."),
+    Mistake("all m tokens as queries", lambda n, m: masks.causal(m),
+        "There is a row for each of the m tokens. Only the last n of them are queries: take the last n rows."),
+    Mistake("rows from n on", lambda n, m: masks.causal(m)[n:],
+        "You take the rows from n on, which are m − n. The last n rows begin at m − n: [-n:] counts from the end."),
+    Mistake("the first rows", lambda n, m: masks.causal(n),
+        "This is the causal mask of n tokens alone. The queries also see the m − n keys before them."),
 )  # fmt: skip
-EXCHANGED = "Rows and columns are exchanged, and True still means may attend. Queries stay rows; only the meaning of True changes."
+EXCHANGED = (
+    "Rows and columns are exchanged, and True still means may attend. Queries stay "
+    "rows; only the meaning of True changes."
+)
 
 
 def every_axis(mask):
@@ -175,20 +284,36 @@ def diagonal_left_alone(mask):
 
 
 CONVERT_MISTAKES = (
-    Mistake("unchanged", lambda mask: torch.as_tensor(mask), "The mask comes back as it was. To nn.MultiheadAttention True means ignore; here True means may attend."),
+    Mistake("unchanged", lambda mask: torch.as_tensor(mask),
+        "The mask comes back as it was. To nn.MultiheadAttention True means ignore; here True means may attend."),
     Mistake("transposed", lambda mask: torch.as_tensor(mask).mT, EXCHANGED),
     Mistake("all axes exchanged", lambda mask: every_axis(torch.as_tensor(mask)), EXCHANGED),
-    Mistake("two axes only", lambda mask: (~torch.as_tensor(mask) if mask.ndim == 2 else torch.as_tensor(mask)), "Right for a mask of two axes; one of three comes back as it was. Turn each entry round, whatever the shape."),
-    Mistake("turned round and transposed", lambda mask: ~torch.as_tensor(mask).mT, "The meaning of True is right now, but rows and columns are exchanged too. Queries are rows for both."),
-    Mistake("a causal mask, whatever is given", lambda mask: torch.ones(mask.shape, dtype=torch.bool).triu(1), "This is always the causal mask. Convert the mask that is given."),
-    Mistake("nothing ignored", lambda mask: torch.zeros(mask.shape, dtype=torch.bool), "Every entry is False, so nn.MultiheadAttention would ignore nothing."),
-    Mistake("everything ignored", lambda mask: torch.ones(mask.shape, dtype=torch.bool), "Every entry is True, so nn.MultiheadAttention would ignore every key."),
-    Mistake("upside down", lambda mask: torch.as_tensor(mask).flip(0), "The rows are in reverse order. They stay where they are; the meaning of True changes."),
-    Mistake("left and right exchanged", lambda mask: torch.as_tensor(mask).flip(-1), "The columns are in reverse order. They stay where they are; the meaning of True changes."),
-    Mistake("diagonal left alone", diagonal_left_alone, "The diagonal stays as it was, or is always False. It is like any other entry: where it was False, it becomes True."),
-    Mistake("queries with no key left alone", lambda mask: ~torch.as_tensor(mask) & torch.as_tensor(mask).any(dim=-1, keepdim=True), "A query that may attend to nothing comes out as all False, so nn.MultiheadAttention would let it attend to everything. Turn each entry round, in every row."),
-    Mistake("an axis in front", lambda mask: ~torch.as_tensor(mask)[None], "The entries are right, but there is an axis in front. The shape stays that of the mask given."),
-    Mistake("mask changed in place", lambda mask: torch.as_tensor(mask).logical_not_(), "The result is right, but it is the mask that was given, changed in place: logical_not_() and mask[...] = write into it. Make a new one: ~mask."),
+    Mistake("two axes only", lambda mask: (~torch.as_tensor(mask) if mask.ndim == 2 else torch.as_tensor(mask)),
+        "Right for a mask of two axes; one of three comes back as it was. Turn each entry round, whatever the shape."),
+    Mistake("turned round and transposed", lambda mask: ~torch.as_tensor(mask).mT,
+        "The meaning of True is right now, but rows and columns are exchanged too. Queries are rows for both."),
+    Mistake("a causal mask, whatever is given", lambda mask: torch.ones(mask.shape, dtype=torch.bool).triu(1),
+        "This is always the causal mask. Convert the mask that is given."),
+    Mistake("nothing ignored", lambda mask: torch.zeros(mask.shape, dtype=torch.bool),
+        "Every entry is False, so nn.MultiheadAttention would ignore nothing."),
+    Mistake("everything ignored", lambda mask: torch.ones(mask.shape, dtype=torch.bool),
+        "Every entry is True, so nn.MultiheadAttention would ignore every key."),
+    Mistake("upside down", lambda mask: torch.as_tensor(mask).flip(0),
+        "The rows are in reverse order. They stay where they are; the meaning of True changes."),
+    Mistake("left and right exchanged", lambda mask: torch.as_tensor(mask).flip(-1),
+        "The columns are in reverse order. They stay where they are; the meaning of True changes."),
+    Mistake("diagonal left alone", diagonal_left_alone,
+        "The diagonal stays as it was, or is always False. It is like any other "
+        "entry: where it was False, it becomes True."),
+    Mistake("queries with no key left alone",
+        lambda mask: ~torch.as_tensor(mask) & torch.as_tensor(mask).any(dim=-1, keepdim=True),
+        "A query that may attend to nothing comes out as all False, so nn.MultiheadAttention would let it attend to "
+        "everything. Turn each entry round, in every row."),
+    Mistake("an axis in front", lambda mask: ~torch.as_tensor(mask)[None],
+        "The entries are right, but there is an axis in front. The shape stays that of the mask given."),
+    Mistake("mask changed in place", lambda mask: torch.as_tensor(mask).logical_not_(),
+        "The result is right, but it is the mask that was given, changed in place: logical_not_() and "
+        "mask[...] = write into it. Make a new one: ~mask."),
 )  # fmt: skip
 
 
@@ -220,74 +345,55 @@ def weights_alone(mistakes):
 
 SAT = torch.tensor(RIGHT_BY_HAND["weights_sat"], dtype=torch.float64)
 WEIGHT_MISTAKES = (
-    Mistake("no scaling", by_hand([0.2119, 0.2119, 0.5761]), "These are the weights without the scale: the softmax of [1, 1, 2], which is also that of [0, 0, 1]. A published chapter prints them too. Divide the scores by √d_k = 2 first."),
-    Mistake("scaling by d_k", sat(scale=4.0), "These are the weights you get when the scores are divided by d_k = 4. Divide by √d_k = 2."),
+    Mistake("no scaling", by_hand([0.2119, 0.2119, 0.5761]),
+        "These are the weights without the scale: the softmax of [1, 1, 2], which is also that of [0, 0, 1]. A "
+        "published chapter prints them too. Divide the scores by √d_k = 2 first."),
+    Mistake("scaling by d_k", sat(scale=4.0),
+        "These are the weights you get when the scores are divided by d_k = 4. Divide by √d_k = 2."),
     Mistake("multiplied by the root", sat(scale=0.5), "The scores are multiplied by √d_k. Divide by it."),
-    Mistake("scaling by the root of the number of tokens", sat(scale=math.sqrt(3)), "The scores are divided by √3, the root of the number of tokens. d_k is the length of a key, 4."),
-    Mistake("diagonal excluded", by_hand([0.5, 0.5, 0.0]), "sat does not see itself here. A token may attend to itself: all three keys are allowed."),
-    Mistake("itself only", by_hand([0.0, 0.0, 1.0]), "sat sees only itself here, as with the upper triangle. It is the last token, so every token is earlier or itself."),
-    Mistake("the second row", by_hand([0.2689, 0.7311, 0.0]), "This is the row of cat. The question is about sat, the third token."),
-    Mistake("the first row", by_hand([1.0, 0.0, 0.0]), "This is the row of the. The question is about sat, the third token."),
-    Mistake("uniform weights", by_hand([1 / 3] * 3), "Every key gets the same weight here. The scores are not all equal: sat matches itself best."),
-    Mistake("scores in place of weights", by_hand([1.0, 1.0, 2.0]), "1, 1 and 2 are the scores. Weights come after the scale and the softmax."),
-    Mistake("scaled scores in place of weights", by_hand([0.5, 0.5, 1.0]), "0.5, 0.5 and 1 are the scaled scores. Weights come after the softmax."),
-    Mistake("exponentials not normalised", by_hand([1.6487, 1.6487, 2.7183]), "These are the exponentials. Divide each by their sum, 6.016."),
-    Mistake("no exponential", by_hand([0.25, 0.25, 0.5]), "0.25, 0.25 and 0.5 are the scores over their sum. Take exponentials before you divide."),
+    Mistake("scaling by the root of the number of tokens", sat(scale=math.sqrt(3)),
+        "The scores are divided by √3, the root of the number of tokens. d_k is the length of a key, 4."),
+    Mistake("diagonal excluded", by_hand([0.5, 0.5, 0.0]),
+        "sat does not see itself here. A token may attend to itself: all three keys are allowed."),
+    Mistake("itself only", by_hand([0.0, 0.0, 1.0]),
+        "sat sees only itself here, as with the upper triangle. It is the last "
+        "token, so every token is earlier or itself."),
+    Mistake("the second row", by_hand([0.2689, 0.7311, 0.0]),
+        "This is the row of cat. The question is about sat, the third token."),
+    Mistake("the first row", by_hand([1.0, 0.0, 0.0]),
+        "This is the row of the. The question is about sat, the third token."),
+    Mistake("uniform weights", by_hand([1 / 3] * 3),
+        "Every key gets the same weight here. The scores are not all equal: sat matches itself best."),
+    Mistake("scores in place of weights", by_hand([1.0, 1.0, 2.0]),
+        "1, 1 and 2 are the scores. Weights come after the scale and the softmax."),
+    Mistake("scaled scores in place of weights", by_hand([0.5, 0.5, 1.0]),
+        "0.5, 0.5 and 1 are the scaled scores. Weights come after the softmax."),
+    Mistake("exponentials not normalised", by_hand([1.6487, 1.6487, 2.7183]),
+        "These are the exponentials. Divide each by their sum, 6.016."),
+    Mistake("no exponential", by_hand([0.25, 0.25, 0.5]),
+        "0.25, 0.25 and 0.5 are the scores over their sum. Take exponentials before you divide."),
 )  # fmt: skip
 BY_HAND_MISTAKES = (
     *WEIGHT_MISTAKES,
     *weights_alone(WEIGHT_MISTAKES),
-    Mistake("two decimals", by_hand([0.27, 0.27, 0.45], torch.tensor([0.73, 0.73, 0.27, 0.27])), "Right as far as it goes, but rounded to 2 decimals. Give 3."),
-    Mistake("the weights as output", by_hand(SAT, SAT), "The output is not the weights once more. It is the blend of the three vectors, each times its weight, and has four numbers."),
-    Mistake("its own vector as output", by_hand(SAT, X[2]), "The weights are right. The output is not sat itself but the blend of all three vectors, each times its weight."),
-    Mistake("the mean as output", by_hand(SAT, X.mean(dim=0)), "The weights are right, but the output is the plain mean of the three vectors. Each should count by its weight."),
-    Mistake("the sum as output", by_hand(SAT, X.sum(dim=0)), "The weights are right, but the output is the plain sum of the three vectors. Each should count by its weight."),
+    Mistake("two decimals", by_hand([0.27, 0.27, 0.45], torch.tensor([0.73, 0.73, 0.27, 0.27])),
+        "Right as far as it goes, but rounded to 2 decimals. Give 3."),
+    Mistake("the weights as output", by_hand(SAT, SAT),
+        "The output is not the weights once more. It is the blend of the three vectors, each "
+        "times its weight, and has four numbers."),
+    Mistake("its own vector as output", by_hand(SAT, X[2]),
+        "The weights are right. The output is not sat itself but the blend of "
+        "all three vectors, each times its weight."),
+    Mistake("the mean as output", by_hand(SAT, X.mean(dim=0)),
+        "The weights are right, but the output is the plain mean of the three "
+        "vectors. Each should count by its weight."),
+    Mistake("the sum as output", by_hand(SAT, X.sum(dim=0)),
+        "The weights are right, but the output is the plain sum of the three "
+        "vectors. Each should count by its weight."),
 )  # fmt: skip
 
 
 # Softmax under a mask -----------------------------------------------------------------------------------------------
-
-
-def reference_softmax(scores, mask):
-    return tensors.softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY))
-
-
-def filled(fill, care=False, added=False):
-    """Softmax with blocked scores replaced by `fill`, or with `fill` added to them. care: blocked weights made 0."""
-
-    def masked_softmax(scores, mask):
-        scores, mask = torch.as_tensor(scores), torch.as_tensor(mask)
-        value = torch.finfo(scores.dtype).min if fill == "lowest" else fill
-        if added:
-            scores = scores + torch.zeros(mask.shape).masked_fill(~mask, value)
-        else:
-            scores = scores.masked_fill(~mask, value)
-        weights = torch.softmax(scores, dim=-1)
-        return torch.where(mask, weights, 0.0) if care else weights
-
-    return masked_softmax
-
-
-def after(renormalise=None):
-    """Softmax over everything, then the mask. renormalise(sums): what the rows are then divided by."""
-
-    def masked_softmax(scores, mask):
-        weights = torch.softmax(torch.as_tensor(scores), dim=-1) * torch.as_tensor(mask)
-        return weights / renormalise(weights.sum(dim=-1, keepdim=True)) if renormalise else weights
-
-    return masked_softmax
-
-
-def by_exponentials(peak, care=True):
-    """exp, mask, divide. peak(scores, mask): what is subtracted first. care: a row of zeros stays one."""
-
-    def masked_softmax(scores, mask):
-        scores, mask = torch.as_tensor(scores), torch.as_tensor(mask)
-        exps = torch.where(mask, torch.exp(scores - peak(scores, mask)), 0.0)
-        total = exps.sum(dim=-1, keepdim=True)
-        return exps / total.masked_fill(total == 0, 1.0) if care else exps / total
-
-    return masked_softmax
 
 
 def filled_by_where(scores, mask):
@@ -313,14 +419,6 @@ def multiplied_exponentials_with_care(scores, mask):
     return exps / total.masked_fill(total == 0, 1.0)
 
 
-def highest(scores, mask):
-    return scores.amax(dim=-1, keepdim=True)
-
-
-def no_shift(scores, mask):
-    return 0.0
-
-
 def opposite(scores, mask):
     return reference_softmax(scores, ~torch.as_tensor(mask))
 
@@ -329,95 +427,65 @@ def opposite_unrepaired(scores, mask):
     return filled(-INFINITY)(scores, ~torch.as_tensor(mask))
 
 
-def over_queries(scores, mask):
-    return tensors.softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY), dim=-2)
-
-
 def along_axis_one(scores, mask):
     return tensors.softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY), dim=1)
-
-
-def multiplied(scores, mask):
-    return torch.softmax(torch.as_tensor(scores) * torch.as_tensor(mask), dim=-1)
-
-
-def multiplied_with_zeros(scores, mask):
-    return multiplied(scores, mask) * torch.as_tensor(mask)
 
 
 def over_queries_unrepaired(scores, mask):
     return torch.softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY), dim=-2)
 
 
-def log_weights(scores, mask):
-    return torch.log_softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY), dim=-1)
-
-
-def hard_maximum(scores, mask):
-    weights = reference_softmax(scores, mask)
-    return ((weights == highest(weights, mask)) & torch.as_tensor(mask)).to(weights.dtype)
-
-
-def unmasked(scores, mask):
-    return torch.softmax(torch.as_tensor(scores), dim=-1)
-
-
-def zeros_taken_for_blocked(scores, mask):
-    kept = torch.as_tensor(scores) * torch.as_tensor(mask)
-    return tensors.softmax(kept.masked_fill(kept == 0, -INFINITY))
-
-
-def infinity_times_the_mask(scores, mask):
-    scores = torch.as_tensor(scores)
-    return torch.softmax(scores + (1 - torch.as_tensor(mask).to(scores.dtype)) * -INFINITY, dim=-1)
-
-
-def softmax_of_weights(scores, mask):
-    return reference_softmax(unmasked(scores, mask), mask)
-
-
-def shifted_up(scores, mask):
-    scores = torch.as_tensor(scores)
-    return torch.softmax(scores + torch.as_tensor(mask).to(scores.dtype), dim=-1)
-
-
-NO_KEY = "Right where a row has a key. A row with none is all −∞, and its softmax is 0 / 0: NaN. Such a row should hold zeros."
-EQUAL = "A row with no key comes out with equal shares: every score in it was replaced by the same number. It should hold zeros, so the mask is needed once more after the softmax."
-SHARES = "A row with no key comes out as if nothing were blocked: the same number was added to all of its scores, and softmax does not see that. It should hold zeros."
-LOW = "a fill such as {fill} is a number like any other: real scores may lie below it, and then the blocked keys win. Take −∞, or torch.finfo(scores.dtype).min."
-AFTERWARDS = Mistake("mask after softmax", after(), "The rows no longer sum to 1: the mask comes after the softmax, when the blocked keys have already taken their share of the sum. Block the scores, before the softmax.")  # fmt: skip
-RENORMALISED = Mistake("mask after softmax, renormalised", after(lambda total: total), "You mask after the softmax and divide by the new sum. In exact arithmetic that is right. But where a blocked score is far above the others their weights are 0 before you mask, and 0 / 0 remains. Block the scores, before the softmax.")  # fmt: skip
-OPPOSITE = Mistake("True means blocked", opposite, "The keys with True get no weight. In this course True means may attend: fill where the mask is False, ~mask.")  # fmt: skip
-OVER_QUERIES = Mistake("softmax over queries", over_queries, "The softmax runs over the queries, down each column. Each query shares its attention among the keys: softmax along the last axis.")  # fmt: skip
-MULTIPLIED = Mistake("scores multiplied by the mask", multiplied, "Blocked scores become 0, and e^0 = 1 is still a share. A score that should count for nothing is −∞.")  # fmt: skip
-MULTIPLIED_WITH_ZEROS = Mistake("scores multiplied by the mask, zeros afterwards", multiplied_with_zeros, "Blocked scores become 0, and e^0 = 1 takes a share that is thrown away afterwards, so the rows do not sum to 1. A score that takes no share is −∞.")  # fmt: skip
-OVER_QUERIES_NAN = Mistake("softmax over queries, NaN", over_queries_unrepaired, OVER_QUERIES.message + " And a key that no query may see is a column of −∞, which gives NaN.")  # fmt: skip
-LOG_WEIGHTS = Mistake("logarithms of the weights", log_weights, "The weights are not positive: these are their logarithms, as log_softmax gives them. Return the weights themselves, which are 0 where the mask blocks.")  # fmt: skip
-HARD_MAXIMUM = Mistake("hard maximum", hard_maximum, "All the weight goes to the best allowed key. That is the argmax; the softmax gives every allowed key a share.")  # fmt: skip
-UNMASKED = Mistake("no mask", unmasked, "Nothing is blocked here: keys that the mask forbids still have weight.")
-MASK_ADDED = Mistake("mask added as 0 and 1", shifted_up, "The mask is added as 0 and 1, so allowed keys are only preferred. Blocked ones need −∞.")  # fmt: skip
-SHIFTED_BY_ALL = Mistake("shift by the largest of all", by_exponentials(highest), "A blocked score far above the others makes their weights 0: it is still there when the exponentials are taken, in the softmax itself or in the maximum that you subtract. Block it before both.")  # fmt: skip
-ZEROS_BLOCKED = Mistake("zero scores taken for blocked", zeros_taken_for_blocked, "A score of exactly 0 is taken for a blocked one. Do not ask the scores which keys are blocked; ask the mask.")  # fmt: skip
-ZERO_TIMES_INFINITY = Mistake("0 times infinity", infinity_times_the_mask, "NaN, even where nothing is blocked: 0 · ∞ is NaN, and that is what a mask of 0 and 1 times −∞ adds to the allowed keys. Choose with masked_fill or torch.where in place of multiplying.")  # fmt: skip
-WEIGHTS_AGAIN = Mistake("softmax before the mask and after", softmax_of_weights, "The scores went through a softmax before the mask and through another after it. Mask the scores themselves, then one softmax.")  # fmt: skip
-NO_SHIFT = Mistake("exp without max-shift", by_exponentials(no_shift), "exp overflows on large scores, and gives 0 / 0 on very negative ones. Subtract the largest allowed score first, or use torch.softmax.")  # fmt: skip
-
+NO_KEY = (
+    "Right where a row has a key. A row with none is all −∞, and its softmax is "
+    "0 / 0: NaN. Such a row should hold zeros."
+)
+EQUAL = (
+    "A row with no key comes out with equal shares: every score in it was replaced by the same number. It should hold "
+    "zeros, so the mask is needed once more after the softmax."
+)
+SHARES = (
+    "A row with no key comes out as if nothing were blocked: the same number was added to all of its scores, and "
+    "softmax does not see that. It should hold zeros."
+)
+OPPOSITE = Mistake(
+    "True means blocked",
+    opposite,
+    "The keys with True get no weight. In this course True means may attend: fill where the mask is False, ~mask.",
+)
+OVER_QUERIES_NAN = Mistake(
+    "softmax over queries, NaN",
+    over_queries_unrepaired,
+    OVER_QUERIES.message + " And a key that no query may see is a column of −∞, which gives NaN.",
+)
 SOFTMAX_MISTAKES = (
     Mistake("NaN in a fully masked row", filled(-INFINITY), NO_KEY),
-    Mistake("NaN in a fully masked row, and in its gradient", filled(-INFINITY, added=True), NO_KEY + " Making zeros of it afterwards is too late for the gradient if −∞ was added: keep NaN from arising."),
-    Mistake("NaN repaired too late", filled(-INFINITY, care=True, added=True), "The weights are right, but NaN was there on the way: adding −∞ to a whole row made it, and the gradient of the repaired weights still passes through it. Replace the scores (masked_fill, torch.where) in place of adding to them, or let no row be all −∞."),
+    Mistake("NaN in a fully masked row, and in its gradient", filled(-INFINITY, added=True),
+        NO_KEY + " Making zeros of it afterwards is too late for the gradient if −∞ was added: keep NaN from arising."),
+    Mistake("NaN repaired too late", filled(-INFINITY, care=True, added=True),
+        "The weights are right, but NaN was there on the way: adding −∞ to a whole row made it, and the gradient of "
+        "the repaired weights still passes through it. Replace the scores (masked_fill, torch.where) in place of "
+        "adding to them, or let no row be all −∞."),
     Mistake("equal shares in a fully masked row", filled("lowest"), EQUAL),
     Mistake("a fill of −1e9", filled(-1e9), EQUAL + " And −1e9 does not fit into float16."),
-    Mistake("a fill of −1e9, zeros afterwards", filled(-1e9, care=True), "Right for ordinary scores. But −1e9 does not fit into float16, which ends at 65 504, and real scores may lie below it: then the blocked keys win. Take −∞, or torch.finfo(scores.dtype).min."),
+    Mistake("a fill of −1e9, zeros afterwards", filled(-1e9, care=True),
+        "Right for ordinary scores. But −1e9 does not fit into float16, which ends at 65 504, and real scores may "
+        "lie below it: then the blocked keys win. Take −∞, or torch.finfo(scores.dtype).min."),
     Mistake("−1e9 added", filled(-1e9, added=True), SHARES),
-    Mistake("−1e9 added or put in by torch.where, zeros afterwards", filled(-1e9, care=True, added=True), "Right for ordinary scores. But " + LOW.format(fill="−1e9")),
+    Mistake("−1e9 added or put in by torch.where, zeros afterwards", filled(-1e9, care=True, added=True),
+        "Right for ordinary scores. But " + LOW.format(fill="−1e9")),
     Mistake("a fill of −1e4", filled(-1e4), EQUAL + " And −1e4 is not even low: real scores may lie below it."),
-    Mistake("a fill of −1e4, zeros afterwards", filled(-1e4, care=True), "Right for ordinary scores. But " + LOW.format(fill="−1e4")),
-    Mistake("−1e4 added", filled(-1e4, added=True), SHARES + " And −1e4 is not even low: real scores may lie below it."),
-    Mistake("a fill of −1e9 by torch.where", filled_by_where, EQUAL + " And −1e9 is not low enough for scores of any size."),
+    Mistake("a fill of −1e4, zeros afterwards", filled(-1e4, care=True),
+        "Right for ordinary scores. But " + LOW.format(fill="−1e4")),
+    Mistake("−1e4 added", filled(-1e4, added=True),
+        SHARES + " And −1e4 is not even low: real scores may lie below it."),
+    Mistake("a fill of −1e9 by torch.where", filled_by_where,
+        EQUAL + " And −1e9 is not low enough for scores of any size."),
     AFTERWARDS,
     RENORMALISED,
-    Mistake("mask after softmax, renormalised with care", after(lambda total: total.clamp(min=1e-9)), "The mask comes after the exponentials, and the rows are divided by their new sum, kept above 0. But where a blocked score is far above the others their exponentials are already 0 by then. Block the scores, before the softmax and before any maximum."),
+    Mistake("mask after softmax, renormalised with care", after(lambda total: total.clamp(min=1e-9)),
+        "The mask comes after the exponentials, and the rows are divided by their new sum, kept above 0. But where "
+        "a blocked score is far above the others their exponentials are already 0 by then. Block the scores, "
+        "before the softmax and before any maximum."),
     OPPOSITE,
     Mistake("True means blocked, NaN", opposite_unrepaired, OPPOSITE.message),
     OVER_QUERIES,
@@ -428,78 +496,28 @@ SOFTMAX_MISTAKES = (
     MASK_ADDED,
     LOG_WEIGHTS,
     SHIFTED_BY_ALL,
-    Mistake("shift by the largest of all, NaN", by_exponentials(highest, care=False), SHIFTED_BY_ALL.message + " And a row with no key is 0 / 0: it should hold zeros."),
+    Mistake("shift by the largest of all, NaN", by_exponentials(highest, care=False),
+        SHIFTED_BY_ALL.message + " And a row with no key is 0 / 0: it should hold zeros."),
     NO_SHIFT,
-    Mistake("exp without max-shift, NaN", by_exponentials(no_shift, care=False), NO_SHIFT.message + " And a row with no key is 0 / 0: it should hold zeros."),
-    Mistake("exp without max-shift, times the mask", multiplied_exponentials, NO_SHIFT.message + " Infinity times a mask of 0 is NaN, and so is a row with no key, 0 / 0: it should hold zeros."),
-    Mistake("exp without max-shift, times the mask, with care", multiplied_exponentials_with_care, NO_SHIFT.message + " Infinity times a mask of 0 is NaN too."),
-    Mistake("softmax along axis 1", along_axis_one, "dim=1 is the last axis of (n, m) only; of (B, h, n, m) it is that of the heads. Softmax along dim=-1."),
+    Mistake("exp without max-shift, NaN", by_exponentials(no_shift, care=False),
+        NO_SHIFT.message + " And a row with no key is 0 / 0: it should hold zeros."),
+    Mistake("exp without max-shift, times the mask", multiplied_exponentials,
+        NO_SHIFT.message
+        + " Infinity times a mask of 0 is NaN, and so is a row with no key, 0 / 0: it should hold zeros."),
+    Mistake("exp without max-shift, times the mask, with care", multiplied_exponentials_with_care,
+        NO_SHIFT.message + " Infinity times a mask of 0 is NaN too."),
+    Mistake("softmax along axis 1", along_axis_one,
+        "dim=1 is the last axis of (n, m) only; of (B, h, n, m) it is that of the heads. Softmax along dim=-1."),
     ZEROS_BLOCKED,
     ZERO_TIMES_INFINITY,
     WEIGHTS_AGAIN,
-    Mistake("scores assigned by index", assigned, "Right where mask and scores have the same shape. Indexing scores[~mask] does not broadcast: the mask may be (n, m) or (B, 1, 1, m). masked_fill and torch.where broadcast."),
+    Mistake("scores assigned by index", assigned,
+        "Right where mask and scores have the same shape. Indexing scores[~mask] does not broadcast: the mask may be "
+        "(n, m) or (B, 1, 1, m). masked_fill and torch.where broadcast."),
 )  # fmt: skip
 
 
 # Attention ----------------------------------------------------------------------------------------------------------
-
-
-def flawed(*, scale=None, weigh=reference_softmax, blend=None, result=None):
-    """Masked attention with one step exchanged for a wrong one; every step not named is right.
-
-    scale(q, k, v) -> divisor; weigh(scores, mask); blend(weights, v); result(output, weights).
-    """
-
-    def attention(q, k, v, mask):
-        q, k, v = (torch.as_tensor(a, dtype=torch.float64) for a in (q, k, v))
-        scores = q @ k.mT / (scale(q, k, v) if scale else math.sqrt(q.shape[-1]))
-        weights = weigh(scores, torch.as_tensor(mask))
-        output = blend(weights, v) if blend else weights @ v
-        return result(output, weights) if result else (output, weights)
-
-    return attention
-
-
-def no_scale(q, k, v):
-    return 1.0
-
-
-def first_values(weights, v):
-    return v[..., : weights.shape[-2], :]
-
-
-def best_values(weights, v):
-    return (weights == highest(weights, None)).to(v.dtype) @ v
-
-
-def exchanged(output, weights):
-    return weights, output
-
-
-STEPS = (
-    Mistake("no scaling", flawed(scale=no_scale), "These are the weights without the scale. Divide the scores by √d_k before the softmax."),
-    Mistake("scaling by d_k", flawed(scale=lambda q, k, v: q.shape[-1]), "These are the weights you get when the scores are divided by d_k. Divide by √d_k."),
-    Mistake("multiplied by the root", flawed(scale=lambda q, k, v: q.shape[-1] ** -0.5), "The scores are multiplied by √d_k. Divide by it."),
-    Mistake("scaling by the root of d_v", flawed(scale=lambda q, k, v: math.sqrt(v.shape[-1])), "The scale is √d_v. It should be √d_k, the width of the queries and keys."),
-    Mistake("scaling by the root of m", flawed(scale=lambda q, k, v: math.sqrt(k.shape[-2])), "The scale is the root of the number of keys. It should be √d_k, the width of a key."),
-    *(Mistake(m.name, flawed(weigh=m.answer), m.message) for m in (AFTERWARDS, OVER_QUERIES, MULTIPLIED, MULTIPLIED_WITH_ZEROS, UNMASKED, MASK_ADDED, WEIGHTS_AGAIN, LOG_WEIGHTS, HARD_MAXIMUM)),
-    Mistake("the best key's value", flawed(blend=best_values), "The weights are right, but the output is the value of the best key alone. Blend all values: weights @ v."),
-    Mistake("values not blended", flawed(blend=first_values), "The output holds the values themselves. Output i is the blend of all values that query i may see: weights @ v."),
-    Mistake("values weighted by columns", flawed(blend=lambda w, v: w.mT @ v), "The output blends the values with the columns of the weights. Output i is row i of the weights times the values: weights @ v."),
-    Mistake("result exchanged", flawed(result=exchanged), "The two results are exchanged. Return (output, weights), in this order."),
-    Mistake("uniform weights", flawed(weigh=lambda s, m: reference_softmax(0.0 * s, m)), "Every allowed key gets the same weight, whatever the scores say."),
-    Mistake("softmax twice", flawed(weigh=lambda s, m: reference_softmax(reference_softmax(s, m), m)), "The weights have been through the softmax twice."),
-    Mistake("exponentials not normalised", flawed(weigh=lambda s, m: torch.exp(s - highest(s, m)) * m), "The exponentials are not divided by their sum: rows of weights sum to 1."),
-)  # fmt: skip
-EXTREMES = (
-    ZEROS_BLOCKED,
-    ZERO_TIMES_INFINITY,
-    RENORMALISED,
-    SHIFTED_BY_ALL,
-    NO_SHIFT,
-    Mistake("a fill of −1e4", filled(-1e4), "Right for ordinary scores. But " + LOW.format(fill="−1e4")),
-    Mistake("−1e4 added", filled(-1e4, added=True), "Right for ordinary scores. But a score that is only lowered by 10 000 may still lie above the others. Use −∞."),
-)  # fmt: skip
 
 
 def projected(attention=None, project=None, mask=masks.causal):
@@ -523,28 +541,47 @@ def masked_output(x, W_q, W_k, W_v):
 
 
 PROJECTIONS = (
-    Mistake("weight matrices transposed", lambda x, W_q, W_k, W_v: (x @ W_q.T, x @ W_k.T, x @ W_v.T), "You multiply by the transposed matrices, as torch.nn.Linear does. Here it is x @ W."),
-    Mistake("keys made with W_q", lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_q, x @ W_v), "Keys are made with W_q. Use W_k for them."),
-    Mistake("queries made with W_k", lambda x, W_q, W_k, W_v: (x @ W_k, x @ W_k, x @ W_v), "Queries are made with W_k. Use W_q for them."),
-    Mistake("queries and keys exchanged", lambda x, W_q, W_k, W_v: (x @ W_k, x @ W_q, x @ W_v), "Rows and columns of the scores are exchanged: rows are queries, columns are keys."),
-    Mistake("values not projected", lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x), "The output blends x itself. Blend x @ W_v."),
-    Mistake("keys blended in place of values", lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x @ W_k), "The output blends the keys. The weights come from the keys; what is blended is x @ W_v."),
-    Mistake("nothing projected", lambda x, W_q, W_k, W_v: (x, x, x), "The weight matrices are not used. Make q, k and v first: x @ W_q, x @ W_k, x @ W_v."),
+    Mistake("weight matrices transposed", lambda x, W_q, W_k, W_v: (x @ W_q.T, x @ W_k.T, x @ W_v.T),
+        "You multiply by the transposed matrices, as torch.nn.Linear does. Here it is x @ W."),
+    Mistake("keys made with W_q", lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_q, x @ W_v),
+        "Keys are made with W_q. Use W_k for them."),
+    Mistake("queries made with W_k", lambda x, W_q, W_k, W_v: (x @ W_k, x @ W_k, x @ W_v),
+        "Queries are made with W_k. Use W_q for them."),
+    Mistake("queries and keys exchanged", lambda x, W_q, W_k, W_v: (x @ W_k, x @ W_q, x @ W_v),
+        "Rows and columns of the scores are exchanged: rows are queries, columns are keys."),
+    Mistake("values not projected", lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x),
+        "The output blends x itself. Blend x @ W_v."),
+    Mistake("keys blended in place of values", lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x @ W_k),
+        "The output blends the keys. The weights come from the keys; what is blended is x @ W_v."),
+    Mistake("nothing projected", lambda x, W_q, W_k, W_v: (x, x, x),
+        "The weight matrices are not used. Make q, k and v first: x @ W_q, x @ W_k, x @ W_v."),
 )  # fmt: skip
 UP = known("upper triangle", CAUSAL_MASK_MISTAKES)
 WITHOUT_DIAGONAL = known("diagonal excluded", CAUSAL_MASK_MISTAKES)
 TURNED = known("True means blocked", CAUSAL_MASK_MISTAKES)
 CAUSAL_MISTAKES = (
-    Mistake("upper triangle", projected(mask=UP), "Each token attends to itself and the later ones: this is the upper triangle. Row i is the query, column j the key."),
-    Mistake("diagonal excluded", projected(mask=WITHOUT_DIAGONAL), "The diagonal is blocked too, so no token sees itself and the first sees nothing. A token may attend to itself."),
-    Mistake("diagonal excluded, NaN", projected(flawed(weigh=filled(-INFINITY)), mask=WITHOUT_DIAGONAL), "The first row is NaN: all of its keys are blocked, its own too. A token may attend to itself, so look at the diagonal."),
-    Mistake("True means blocked", projected(mask=TURNED), "Each token attends to the later ones and the last to nothing: the mask is turned round. Fill where it is False, ~mask."),
-    Mistake("True means blocked, NaN", projected(flawed(weigh=filled(-INFINITY)), mask=TURNED), "The last row is NaN: all of its keys are blocked. The mask is turned round: fill where it is False, ~mask."),
-    Mistake("one key too many", projected(mask=known("one key too many", CAUSAL_MASK_MISTAKES)), "Each token also sees the next one. Look at the diagonal argument, or at < and ≤."),
+    Mistake("upper triangle", projected(mask=UP),
+        "Each token attends to itself and the later ones: this is the upper "
+        "triangle. Row i is the query, column j the key."),
+    Mistake("diagonal excluded", projected(mask=WITHOUT_DIAGONAL),
+        "The diagonal is blocked too, so no token sees itself and the first sees "
+        "nothing. A token may attend to itself."),
+    Mistake("diagonal excluded, NaN", projected(flawed(weigh=filled(-INFINITY)), mask=WITHOUT_DIAGONAL),
+        "The first row is NaN: all of its keys are blocked, its own too. A token may "
+        "attend to itself, so look at the diagonal."),
+    Mistake("True means blocked", projected(mask=TURNED),
+        "Each token attends to the later ones and the last to nothing: the mask is "
+        "turned round. Fill where it is False, ~mask."),
+    Mistake("True means blocked, NaN", projected(flawed(weigh=filled(-INFINITY)), mask=TURNED),
+        "The last row is NaN: all of its keys are blocked. The mask is turned round: fill where it is False, ~mask."),
+    Mistake("one key too many", projected(mask=known("one key too many", CAUSAL_MASK_MISTAKES)),
+        "Each token also sees the next one. Look at the diagonal argument, or at < and ≤."),
     *(Mistake(m.name, projected(m.answer), m.message) for m in STEPS),
-    Mistake("only the shown weights masked", masked_output, "The weights are right, but the output was blended with weights that are not masked. Mask first, then blend."),
+    Mistake("only the shown weights masked", masked_output,
+        "The weights are right, but the output was blended with weights that are not masked. Mask first, then blend."),
     *(Mistake(m.name, projected(flawed(weigh=m.answer)), m.message) for m in EXTREMES),
-    Mistake("scaling by the root of d_model", scaled_by_model_width, "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
+    Mistake("scaling by the root of d_model", scaled_by_model_width,
+        "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
     *(Mistake(m.name, projected(project=m.answer), m.message) for m in PROJECTIONS),
 )  # fmt: skip
 
@@ -604,18 +641,34 @@ def values_blanked(x, memory, W_q, W_k, W_v, memory_mask=None):
 
 
 CROSS_PROJECTIONS = (
-    Mistake("x and memory exchanged", lambda x, memory, W_q, W_k, W_v: (memory @ W_q, x @ W_k, x @ W_v), "Queries come from memory here, and keys and values from x. It is the other way round: x asks, memory answers."),
-    Mistake("self-attention", lambda x, memory, W_q, W_k, W_v: (x @ W_q, x @ W_k, x @ W_v), "Keys and values come from x: that is self-attention. They come from memory."),
-    Mistake("values from x", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_k, x @ W_v), "The values come from x. Keys and values both come from memory."),
-    Mistake("keys from x", lambda x, memory, W_q, W_k, W_v: (x @ W_q, x @ W_k, memory @ W_v), "The keys come from x. Keys and values both come from memory."),
-    Mistake("queries from memory", lambda x, memory, W_q, W_k, W_v: (memory @ W_q, memory @ W_k, memory @ W_v), "The queries come from memory: x is not used. One output row belongs to each token of x."),
-    Mistake("weight matrices transposed", lambda x, memory, W_q, W_k, W_v: (x @ W_q.T, memory @ W_k.T, memory @ W_v.T), "You multiply by the transposed matrices. Here it is x @ W."),
-    Mistake("keys made with W_q", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_q, memory @ W_v), "Keys are made with W_q. Use W_k for them."),
-    Mistake("values not projected", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_k, memory), "The output blends memory itself. Blend memory @ W_v."),
-    Mistake("keys blended in place of values", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_k, memory @ W_k), "The output blends the keys. What is blended is memory @ W_v."),
+    Mistake("x and memory exchanged", lambda x, memory, W_q, W_k, W_v: (memory @ W_q, x @ W_k, x @ W_v),
+        "Queries come from memory here, and keys and values from x. It is the "
+        "other way round: x asks, memory answers."),
+    Mistake("self-attention", lambda x, memory, W_q, W_k, W_v: (x @ W_q, x @ W_k, x @ W_v),
+        "Keys and values come from x: that is self-attention. They come from memory."),
+    Mistake("values from x", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_k, x @ W_v),
+        "The values come from x. Keys and values both come from memory."),
+    Mistake("keys from x", lambda x, memory, W_q, W_k, W_v: (x @ W_q, x @ W_k, memory @ W_v),
+        "The keys come from x. Keys and values both come from memory."),
+    Mistake("queries from memory", lambda x, memory, W_q, W_k, W_v: (memory @ W_q, memory @ W_k, memory @ W_v),
+        "The queries come from memory: x is not used. One output row belongs to each token of x."),
+    Mistake("weight matrices transposed", lambda x, memory, W_q, W_k, W_v: (x @ W_q.T, memory @ W_k.T, memory @ W_v.T),
+        "You multiply by the transposed matrices. Here it is x @ W."),
+    Mistake("keys made with W_q", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_q, memory @ W_v),
+        "Keys are made with W_q. Use W_k for them."),
+    Mistake("values not projected", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_k, memory),
+        "The output blends memory itself. Blend memory @ W_v."),
+    Mistake("keys blended in place of values", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_k, memory @ W_k),
+        "The output blends the keys. What is blended is memory @ W_v."),
 )  # fmt: skip
-TURNED_MEMORY = "The real memory tokens get no weight: the mask is turned round. True means real: fill where it is False, ~memory_mask."
-ON_QUERIES = "The mask is laid on the rows of the scores. It belongs to memory, whose tokens are the columns: shape (m,) or (1, m) broadcasts over the rows."
+TURNED_MEMORY = (
+    "The real memory tokens get no weight: the mask is turned round. True means "
+    "real: fill where it is False, ~memory_mask."
+)
+ON_QUERIES = (
+    "The mask is laid on the rows of the scores. It belongs to memory, whose tokens are the columns: shape "
+    "(m,) or (1, m) broadcasts over the rows."
+)
 
 
 def scaled_by(width):
@@ -629,16 +682,26 @@ def scaled_by(width):
 
 
 CROSS_MISTAKES = (
-    Mistake("scaling by the root of d_model", scaled_by(lambda x, memory: x.shape[-1]), "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
-    Mistake("scaling by the root of d_memory", scaled_by(lambda x, memory: memory.shape[-1]), "The scale is √d_memory, the width of memory. It should be √d_k, the width of memory @ W_k."),
-    Mistake("mask ignored", without_mask, "memory_mask changes nothing here: padded memory tokens still have weight. Where it is False, the score must be −∞."),
-    Mistake("memory multiplied by the mask", memory_blanked, "The padded tokens of memory are made 0, so their scores are 0, and e^0 = 1 is still a share. Block their scores with −∞."),
-    Mistake("values multiplied by the mask", values_blanked, "The padded values are left out of the blend, but their weights are still there and the others do not sum to 1. Block the scores, before the softmax."),
+    Mistake("scaling by the root of d_model", scaled_by(lambda x, memory: x.shape[-1]),
+        "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
+    Mistake("scaling by the root of d_memory", scaled_by(lambda x, memory: memory.shape[-1]),
+        "The scale is √d_memory, the width of memory. It should be √d_k, the width of memory @ W_k."),
+    Mistake("mask ignored", without_mask,
+        "memory_mask changes nothing here: padded memory tokens still have weight. "
+        "Where it is False, the score must be −∞."),
+    Mistake("memory multiplied by the mask", memory_blanked,
+        "The padded tokens of memory are made 0, so their scores are 0, and e^0 = 1 is "
+        "still a share. Block their scores with −∞."),
+    Mistake("values multiplied by the mask", values_blanked,
+        "The padded values are left out of the blend, but their weights are still there and the others do not sum to "
+        "1. Block the scores, before the softmax."),
     Mistake("True means padding", misused(turned), TURNED_MEMORY),
     Mistake("True means padding, NaN", misused(turned, filled(-INFINITY)), TURNED_MEMORY),
     Mistake("mask on the queries", misused(on_query_axis), ON_QUERIES),
     Mistake("mask on the queries, NaN", misused(on_query_axis, filled(-INFINITY)), ON_QUERIES),
-    Mistake("causal as well", crossed(mask=with_causal), "A causal mask is at work too. The memory is all there from the beginning: every query may see all real tokens of it."),
+    Mistake("causal as well", crossed(mask=with_causal),
+        "A causal mask is at work too. The memory is all there from the beginning: "
+        "every query may see all real tokens of it."),
     *(Mistake(m.name, crossed(project=m.answer), m.message) for m in CROSS_PROJECTIONS),
     *(Mistake(m.name, crossed(m.answer), m.message) for m in STEPS if m.name != "no mask"),
     Mistake(OVER_QUERIES_NAN.name, crossed(flawed(weigh=OVER_QUERIES_NAN.answer)), OVER_QUERIES_NAN.message),
@@ -657,16 +720,28 @@ def opposite_and_zeros(scores, mask):
 
 NAMED_FOR_THE_BUG = {"mask after softmax", MULTIPLIED_WITH_ZEROS.name}
 BUG_MISTAKES = (
-    Mistake("mask after softmax", flawed(weigh=after()), "Each row of weights should sum to 1, and some do not. Who has taken the rest, and when?"),
-    Mistake("only the shown weights mended", lambda q, k, v, mask: (flawed(weigh=after())(q, k, v, mask)[0], flawed()(q, k, v, mask)[1]), HALF_MENDED),
-    Mistake("only the output mended", lambda q, k, v, mask: (flawed()(q, k, v, mask)[0], flawed(weigh=after())(q, k, v, mask)[1]), "The output is right now, but the weights you return are still the old ones: their rows do not sum to 1."),
-    Mistake("renormalised down the columns", flawed(weigh=lambda s, m: (lambda w: w / w.sum(dim=-2, keepdim=True))(after()(s, m))), "You divide by the sums of the columns. A query is a row: sum along the last axis."),
-    Mistake("softmax once more", flawed(weigh=lambda s, m: torch.softmax(after()(s, m), dim=-1)), "The masked weights went through a second softmax, which gives the blocked keys e^0 = 1 each. Only scores go into a softmax, and once."),
-    Mistake("scores 0 before, mask after", flawed(weigh=lambda s, m: multiplied(s, m) * m), "Blocked scores are 0 before the softmax, so they still take a share, e^0 = 1, which is then thrown away. What number takes no share?"),
+    Mistake("mask after softmax", flawed(weigh=after()),
+        "Each row of weights should sum to 1, and some do not. Who has taken the rest, and when?"),
+    Mistake("only the shown weights mended",
+        lambda q, k, v, mask: (flawed(weigh=after())(q, k, v, mask)[0], flawed()(q, k, v, mask)[1]), HALF_MENDED),
+    Mistake("only the output mended",
+        lambda q, k, v, mask: (flawed()(q, k, v, mask)[0], flawed(weigh=after())(q, k, v, mask)[1]),
+        "The output is right now, but the weights you return are still the old ones: their rows do not sum to 1."),
+    Mistake("renormalised down the columns",
+        flawed(weigh=lambda s, m: (lambda w: w / w.sum(dim=-2, keepdim=True))(after()(s, m))),
+        "You divide by the sums of the columns. A query is a row: sum along the last axis."),
+    Mistake("softmax once more", flawed(weigh=lambda s, m: torch.softmax(after()(s, m), dim=-1)),
+        "The masked weights went through a second softmax, which gives the blocked keys e^0 = 1 each. "
+        "Only scores go into a softmax, and once."),
+    Mistake("scores 0 before, mask after", flawed(weigh=lambda s, m: multiplied(s, m) * m),
+        "Blocked scores are 0 before the softmax, so they still take a share, e^0 = 1, which is then "
+        "thrown away. What number takes no share?"),
     Mistake("True means blocked", flawed(weigh=opposite), OPPOSITE.message),
     Mistake("True means blocked, NaN", flawed(weigh=opposite_unrepaired), OPPOSITE.message),
     Mistake("True means blocked, zeros afterwards", flawed(weigh=opposite_and_zeros), OPPOSITE.message),
-    Mistake("a fill that is not low enough", flawed(weigh=filled(-20.0)), "Blocked keys still have a weight, if a small one. A fill is a number like any other: what number takes no share at all?"),
+    Mistake("a fill that is not low enough", flawed(weigh=filled(-20.0)),
+        "Blocked keys still have a weight, if a small one. A fill is a number like any "
+        "other: what number takes no share at all?"),
     *(Mistake(m.name, m.answer, m.message) for m in STEPS if m.name not in NAMED_FOR_THE_BUG),
     Mistake(OVER_QUERIES_NAN.name, flawed(weigh=OVER_QUERIES_NAN.answer), OVER_QUERIES_NAN.message),
 )  # fmt: skip
@@ -713,6 +788,14 @@ def later(n):
     return [(i, j) for i in range(n) for j in range(i + 1, n)]
 
 
+def earlier(n):
+    return [(i, j) for i in range(n) for j in range(i)]
+
+
+def smallest_j(leaks):
+    return min(leaks, key=lambda pair: pair[::-1])
+
+
 def picked(rule):
     return lambda n: [(i, j) for i, j in later(n) if rule(i, j, n)]
 
@@ -753,38 +836,84 @@ def piled_up(fn, n, d):
 
 
 LEAK_MISTAKES = (
-    Mistake("always None", lambda fn, n, d: None, "None comes back also where there is a leak. Is a return missing in the branch that finds one? Does the token really change, and is it compared with the output from before? (x and x.clone() differ: a tensor changed in place changes under every name.)"),
+    Mistake("always None", lambda fn, n, d: None,
+        "None comes back also where there is a leak. Is a return missing in the branch that finds one? Does the "
+        "token really change, and is it compared with the output from before? (x and x.clone() differ: a tensor "
+        "changed in place changes under every name.)"),
     Mistake("always (0, 1)", lambda fn, n, d: (0, 1), "(0, 1) comes back whatever fn does."),
-    Mistake("changes that pile up", piled_up, "A token that was changed stays changed, so in the next round the output's own token is another one. Start each round from a fresh copy: x.clone()."),
-    Mistake("the changed token's own output compared", own_output, "You change token j and compare output j, its own. That it moves is no leak: compare output i, the earlier row."),
-    Mistake("all outputs compared at once", whole_output, "(0, 1) comes back as soon as anything changes. Every token changes its own output, and that is no leak: compare row i of the output alone, for one i at a time (or take the gradient of output[i].sum())."),
-    Mistake("smallest j first", found(later, order=lambda leaks: min(leaks, key=lambda pair: pair[::-1])), "This is a leak, but the smallest j came first. In Python's order of tuples i counts first: the loop over i is the outer one."),
-    Mistake("the last one found", found(later, order=max), "This is a leak, but the largest pair, not the smallest: return at the first one."),
-    Mistake("the last leak of the first output", found(later, order=lambda leaks: max(pair for pair in leaks if pair[0] == min(leaks)[0])), "The output is the right one, but of the tokens that leak into it this is the last. The smallest j counts."),
+    Mistake("changes that pile up", piled_up,
+        "A token that was changed stays changed, so in the next round the output's own token is another one. Start "
+        "each round from a fresh copy: x.clone()."),
+    Mistake("the changed token's own output compared", own_output,
+        "You change token j and compare output j, its own. That it moves is no "
+        "leak: compare output i, the earlier row."),
+    Mistake("all outputs compared at once", whole_output,
+        "(0, 1) comes back as soon as anything changes. Every token changes its own output, and that is no leak: "
+        "compare row i of the output alone, for one i at a time (or take the gradient of output[i].sum())."),
+    Mistake("smallest j first", found(later, order=smallest_j),
+        "This is a leak, but the smallest j came first. In Python's order of tuples i counts "
+        "first: the loop over i is the outer one."),
+    Mistake("the last one found", found(later, order=max),
+        "This is a leak, but the largest pair, not the smallest: return at the first one."),
+    Mistake("the last leak of the first output",
+        found(later, order=lambda leaks: max(pair for pair in leaks if pair[0] == min(leaks)[0])),
+        "The output is the right one, but of the tokens that leak into it this is the last. The smallest j counts."),
     Mistake("the strongest leak", strongest, "This is the strongest leak. Asked for is the smallest pair (i, j)."),
-    Mistake("(j, i) in place of (i, j)", changed_pair(lambda i, j: (j, i)), "The pair is the wrong way round: (output i, token j), so the first number is the smaller one."),
-    Mistake("counted from 1", changed_pair(lambda i, j: (i + 1, j + 1)), "Both numbers are 1 too large: tokens count from 0."),
-    Mistake("the token itself counted", found(lambda n: [(i, j) for i in range(n) for j in range(i, n)]), "An output may depend on its own token: that is no leak. j must be larger than i."),
-    Mistake("earlier tokens counted", found(lambda n: [(i, j) for i in range(n) for j in range(i)]), "You report that an output depends on an earlier token, which is what it should do. A leak is a dependence on a later one: j > i."),
-    Mistake("any other token counted", found(lambda n: [(i, j) for i in range(n) for j in range(n) if i != j]), "Dependences on earlier tokens count as leaks here. Only later ones are: j > i."),
-    Mistake("rows and columns exchanged", changed_pair(lambda i, j: (j, i), found(lambda n: [(i, j) for i in range(n) for j in range(i)], order=lambda leaks: min(leaks, key=lambda pair: pair[::-1]))), "You report an earlier token that changes a later output, with the numbers exchanged. That is no leak: a leak is a later token that changes an earlier output."),
-    Mistake("last token never changed", found(picked(lambda i, j, n: j < n - 1)), "Leaks from the last token are not seen: check where the loop over j ends."),
-    Mistake("first output never looked at", found(picked(lambda i, j, n: i > 0)), "Leaks into output 0 are not seen: the loop over i begins at 0."),
-    Mistake("last output but one never looked at", found(picked(lambda i, j, n: i < n - 2)), "The pair (n − 2, n − 1) is not tried: check where the loop over i ends."),
-    Mistake("next token only", found(picked(lambda i, j, n: j == i + 1)), "Only the next token is tried. A leak may come from any later one: every j from i + 1 to n − 1."),
-    Mistake("next token never tried", found(picked(lambda i, j, n: j > i + 1)), "The next token is never tried: j begins at i + 1."),
-    Mistake("last token only", found(picked(lambda i, j, n: j == n - 1)), "Only the last token is tried. A leak may come from any later one."),
-    Mistake("first output only", found(picked(lambda i, j, n: i == 0)), "Only output 0 is looked at. Try the others too."),
-    Mistake("first feature changed only", found(later, features=slice(0, 1)), "A token has d numbers, and fn may look at any of them. You change only the first."),
-    Mistake("last feature changed only", found(later, features=slice(-1, None)), "A token has d numbers, and fn may look at any of them. You change only the last."),
-    Mistake("first output feature compared only", found(later, outputs=slice(0, 1)), "An output has several numbers, and a leak may show in any of them. You compare only the first."),
-    Mistake("last output feature compared only", found(later, outputs=slice(-1, None)), "An output has several numbers, and a leak may show in any of them. You compare only the last."),
-    Mistake("tokens of zeros", found(later, start=zeros), "Zeros are special tokens: a layer may take them for padding, or multiply one token by another. Start from random tokens, torch.randn(n, d)."),
-    Mistake("NaN as the change", found(later, step=INFINITY - INFINITY, moves=lambda change: change.isnan().any(dim=1)), "0 times NaN is NaN: a layer that counts later tokens 0 times, as attention under a mask does, passes NaN on without a leak. Change a token to other numbers."),
-    Mistake("rises counted only", found(later, moves=lambda change: change.amax(dim=1)), "Only outputs that rise are seen. A leak may lower them: compare sizes (abs), or ask whether anything differs."),
-    Mistake("changes added up", found(later, moves=lambda change: change.sum(dim=1).abs()), "You add up before you compare. Where one number rises as much as another falls the sum does not move: take the size of each number first (abs), then the largest or the sum. The same holds for a gradient."),
-    Mistake("changes averaged", found(later, least=0.1, moves=lambda change: change.abs().mean(dim=1)), "You take the mean over the numbers of an output, so a leak into one of them is thinned out and falls below the threshold. Compare the largest change, or ask whether anything differs."),
-    Mistake("weak leaks not seen", found(later, least=0.2), "Weak leaks are not seen. Whatever moves an output by more than 0.1 counts, so a threshold must lie below that."),
+    Mistake("(j, i) in place of (i, j)", changed_pair(lambda i, j: (j, i)),
+        "The pair is the wrong way round: (output i, token j), so the first number is the smaller one."),
+    Mistake("counted from 1", changed_pair(lambda i, j: (i + 1, j + 1)),
+        "Both numbers are 1 too large: tokens count from 0."),
+    Mistake("the token itself counted", found(lambda n: [(i, j) for i in range(n) for j in range(i, n)]),
+        "An output may depend on its own token: that is no leak. j must be larger than i."),
+    Mistake("earlier tokens counted", found(earlier),
+        "You report that an output depends on an earlier token, which is what it should do. A leak "
+        "is a dependence on a later one: j > i."),
+    Mistake("any other token counted", found(lambda n: [(i, j) for i in range(n) for j in range(n) if i != j]),
+        "Dependences on earlier tokens count as leaks here. Only later ones are: j > i."),
+    Mistake("rows and columns exchanged",
+        changed_pair(lambda i, j: (j, i), found(earlier, order=smallest_j)),
+        "You report an earlier token that changes a later output, with the numbers exchanged. That is no leak: a "
+        "leak is a later token that changes an earlier output."),
+    Mistake("last token never changed", found(picked(lambda i, j, n: j < n - 1)),
+        "Leaks from the last token are not seen: check where the loop over j ends."),
+    Mistake("first output never looked at", found(picked(lambda i, j, n: i > 0)),
+        "Leaks into output 0 are not seen: the loop over i begins at 0."),
+    Mistake("last output but one never looked at", found(picked(lambda i, j, n: i < n - 2)),
+        "The pair (n − 2, n − 1) is not tried: check where the loop over i ends."),
+    Mistake("next token only", found(picked(lambda i, j, n: j == i + 1)),
+        "Only the next token is tried. A leak may come from any later one: every j from i + 1 to n − 1."),
+    Mistake("next token never tried", found(picked(lambda i, j, n: j > i + 1)),
+        "The next token is never tried: j begins at i + 1."),
+    Mistake("last token only", found(picked(lambda i, j, n: j == n - 1)),
+        "Only the last token is tried. A leak may come from any later one."),
+    Mistake("first output only", found(picked(lambda i, j, n: i == 0)),
+        "Only output 0 is looked at. Try the others too."),
+    Mistake("first feature changed only", found(later, features=slice(0, 1)),
+        "A token has d numbers, and fn may look at any of them. You change only the first."),
+    Mistake("last feature changed only", found(later, features=slice(-1, None)),
+        "A token has d numbers, and fn may look at any of them. You change only the last."),
+    Mistake("first output feature compared only", found(later, outputs=slice(0, 1)),
+        "An output has several numbers, and a leak may show in any of them. You compare only the first."),
+    Mistake("last output feature compared only", found(later, outputs=slice(-1, None)),
+        "An output has several numbers, and a leak may show in any of them. You compare only the last."),
+    Mistake("tokens of zeros", found(later, start=zeros),
+        "Zeros are special tokens: a layer may take them for padding, or multiply one token by another. Start "
+        "from random tokens, torch.randn(n, d)."),
+    Mistake("NaN as the change", found(later, step=INFINITY - INFINITY, moves=lambda change: change.isnan().any(dim=1)),
+        "0 times NaN is NaN: a layer that counts later tokens 0 times, as attention under a mask does, passes NaN on "
+        "without a leak. Change a token to other numbers."),
+    Mistake("rises counted only", found(later, moves=lambda change: change.amax(dim=1)),
+        "Only outputs that rise are seen. A leak may lower them: compare sizes "
+        "(abs), or ask whether anything differs."),
+    Mistake("changes added up", found(later, moves=lambda change: change.sum(dim=1).abs()),
+        "You add up before you compare. Where one number rises as much as another falls the sum does not move: take "
+        "the size of each number first (abs), then the largest or the sum. The same holds for a gradient."),
+    Mistake("changes averaged", found(later, least=0.1, moves=lambda change: change.abs().mean(dim=1)),
+        "You take the mean over the numbers of an output, so a leak into one of them is thinned out and falls below "
+        "the threshold. Compare the largest change, or ask whether anything differs."),
+    Mistake("weak leaks not seen", found(later, least=0.2),
+        "Weak leaks are not seen. Whatever moves an output by more than 0.1 "
+        "counts, so a threshold must lie below that."),
 )  # fmt: skip
 
 

@@ -75,32 +75,65 @@ def joined(axis):
     return lambda held, new: new if held is None else torch.cat([held, new], dim=axis)
 
 
-OTHER_AXIS = "Tokens are the axis before the last, of (B, h, T, d). The new key goes behind the old ones along that axis: torch.cat([…, …], dim=-2)."
-OVER_KEYS = "The softmax runs over the {}. The weights of a query add up to 1 over the keys: dim=-1 of the scores (B, h, 1, T + 1)."
+OTHER_AXIS = (
+    "Tokens are the axis before the last, of (B, h, T, d). The new key goes behind the old ones "
+    "along that axis: torch.cat([…, …], dim=-2)."
+)
+OVER_KEYS = (
+    "The softmax runs over the {}. The weights of a query add up to 1 over the keys: "
+    "dim=-1 of the scores (B, h, 1, T + 1)."
+)
 STEP_MISTAKES = (
-    Mistake("the cache not updated", stepped(keep=lambda k, v, old: old), "The cache comes back without the new token, so later tokens do not see it. Return the keys and values with the new ones behind them."),
-    Mistake("only the new token kept", lambda q_t, k_t, v_t, cache: (stepped()(q_t, k_t, v_t, cache)[0], (k_t, v_t)), "The cache that comes back holds only the newest key and value. All earlier ones must stay in it."),
-    Mistake("the cache ignored", stepped(grow=lambda held, new: new), "The query attends to its own key only, and the cache is lost. Put the new key behind those of the cache first."),
-    Mistake("the cache not attended to", stepped(see=lambda all_, new: new), "The output is v_t: the query attends to its own key only. It should attend to all keys of the cache too."),
-    Mistake("its own key left out", stepped(see=lambda all_, new: all_[..., :-1, :] if all_.shape[-2] > 1 else all_), "The query attends to the keys of the cache, but not to its own. Append first, then attend."),
-    Mistake("the first key only", stepped(see=lambda all_, new: all_[..., :1, :]), "The query attends to the first key only, as with a causal mask of one row that is aligned at the top left. The newest token may see all keys: no mask is needed."),
-    Mistake("newest first", stepped(grow=lambda held, new: new if held is None else torch.cat([new, held], dim=-2)), "The new token stands in front of the old ones. The outputs come out right, since a sum has no order, but the cache should be in the order of the text."),
-    Mistake("k and v exchanged in the cache", stepped(keep=lambda k, v, old: (v, k)), "The cache comes back as (v, k). The keys come first."),
-    Mistake("values as keys", lambda q_t, k_t, v_t, cache: stepped()(q_t, v_t, k_t, cache), "Keys and values are exchanged: the query is compared with keys, and values are blended."),
-    Mistake("joined along the heads", stepped(grow=joined(1)), "The new key was joined along the heads, axis 1. " + OTHER_AXIS),
-    Mistake("joined along the batch", stepped(grow=joined(0)), "The new key was joined along the batch, axis 0. " + OTHER_AXIS),
-    Mistake("joined along the features", stepped(grow=joined(-1)), "The new key was joined along the last axis, the features. " + OTHER_AXIS),
+    Mistake("the cache not updated", stepped(keep=lambda k, v, old: old),
+        "The cache comes back without the new token, so later tokens do not see it. Return the keys "
+        "and values with the new ones behind them."),
+    Mistake("only the new token kept", lambda q_t, k_t, v_t, cache: (stepped()(q_t, k_t, v_t, cache)[0], (k_t, v_t)),
+        "The cache that comes back holds only the newest key and value. All earlier ones must stay in it."),
+    Mistake("the cache ignored", stepped(grow=lambda held, new: new),
+        "The query attends to its own key only, and the cache is lost. Put the "
+        "new key behind those of the cache first."),
+    Mistake("the cache not attended to", stepped(see=lambda all_, new: new),
+        "The output is v_t: the query attends to its own key only. It should attend to all keys of the cache too."),
+    Mistake("its own key left out", stepped(see=lambda all_, new: all_[..., :-1, :] if all_.shape[-2] > 1 else all_),
+        "The query attends to the keys of the cache, but not to its own. Append first, then attend."),
+    Mistake("the first key only", stepped(see=lambda all_, new: all_[..., :1, :]),
+        "The query attends to the first key only, as with a causal mask of one row that is aligned at the top left. "
+        "The newest token may see all keys: no mask is needed."),
+    Mistake("newest first", stepped(grow=lambda held, new: new if held is None else torch.cat([new, held], dim=-2)),
+        "The new token stands in front of the old ones. The outputs come out right, since a sum has no order, but "
+        "the cache should be in the order of the text."),
+    Mistake("k and v exchanged in the cache", stepped(keep=lambda k, v, old: (v, k)),
+        "The cache comes back as (v, k). The keys come first."),
+    Mistake("values as keys", lambda q_t, k_t, v_t, cache: stepped()(q_t, v_t, k_t, cache),
+        "Keys and values are exchanged: the query is compared with keys, and values are blended."),
+    Mistake("joined along the heads", stepped(grow=joined(1)),
+        "The new key was joined along the heads, axis 1. " + OTHER_AXIS),
+    Mistake("joined along the batch", stepped(grow=joined(0)),
+        "The new key was joined along the batch, axis 0. " + OTHER_AXIS),
+    Mistake("joined along the features", stepped(grow=joined(-1)),
+        "The new key was joined along the last axis, the features. " + OTHER_AXIS),
     Mistake("no scaling", stepped(weigh=weighing(lambda k: 1.0)), "The scores are not scaled. Divide by √d_k."),
-    Mistake("scaled by d_k", stepped(weigh=weighing(lambda k: k.shape[-1])), "The scores are divided by d_k. Divide by √d_k."),
-    Mistake("scaled by the number of keys", stepped(weigh=weighing(lambda k: math.sqrt(k.shape[-2]))), "The scores are divided by the root of the number of keys. Divide by √d_k, the width of one."),
-    Mistake("scaled by the width of a value", scaled_by_values, "The scores are divided by √d_v. Divide by √d_k, the width of a key."),
-    Mistake("softmax over queries", stepped(weigh=weighing(dim=-2)), "Every weight is 1: the softmax runs over the queries, and there is only one. It runs over the keys, the last axis of the scores."),
+    Mistake("scaled by d_k", stepped(weigh=weighing(lambda k: k.shape[-1])),
+        "The scores are divided by d_k. Divide by √d_k."),
+    Mistake("scaled by the number of keys", stepped(weigh=weighing(lambda k: math.sqrt(k.shape[-2]))),
+        "The scores are divided by the root of the number of keys. Divide by √d_k, the width of one."),
+    Mistake("scaled by the width of a value", scaled_by_values,
+        "The scores are divided by √d_v. Divide by √d_k, the width of a key."),
+    Mistake("softmax over queries", stepped(weigh=weighing(dim=-2)),
+        "Every weight is 1: the softmax runs over the queries, and there is only one. It runs over "
+        "the keys, the last axis of the scores."),
     Mistake("softmax over heads", stepped(weigh=weighing(dim=1)), OVER_KEYS.format("heads")),
     Mistake("softmax over the batch", stepped(weigh=weighing(dim=0)), OVER_KEYS.format("sequences of the batch")),
-    Mistake("multiplied by the scale", stepped(weigh=weighing(lambda k: 1 / math.sqrt(k.shape[-1]))), "The scores are multiplied by √d_k. Divide by it."),
-    Mistake("no softmax", stepped(weigh=scores_of), "The output blends the values by the scores. They become weights in a softmax first."),
-    Mistake("one list for every continuation", in_place, "Both continuations of one cache write into the same list, so each sees the other's tokens. Return a new pair, and leave the one that was handed in as it was."),
-    Mistake("remembered outside the cache", remembered(), "What was seen before is kept outside the cache, so a second text gets the keys of the first. Use the cache that is handed in and nothing else."),
+    Mistake("multiplied by the scale", stepped(weigh=weighing(lambda k: 1 / math.sqrt(k.shape[-1]))),
+        "The scores are multiplied by √d_k. Divide by it."),
+    Mistake("no softmax", stepped(weigh=scores_of),
+        "The output blends the values by the scores. They become weights in a softmax first."),
+    Mistake("one list for every continuation", in_place,
+        "Both continuations of one cache write into the same list, so each sees the other's tokens. Return a new "
+        "pair, and leave the one that was handed in as it was."),
+    Mistake("remembered outside the cache", remembered(),
+        "What was seen before is kept outside the cache, so a second text gets the keys of the first. Use the "
+        "cache that is handed in and nothing else."),
 )  # fmt: skip
 
 
@@ -120,8 +153,8 @@ def decoded(
     """Greedy generation with a cache.
 
     place(T, i): the position of new token i. choose(logits): the new token. held(new, first): the cache for the next
-    call, and given(cache) what it gets of it. feed(tokens, newest): what goes into it. prefill(model, prompt): the logits and the cache after the prompt.
-    end(tokens, T): the result. last: the last new token goes through as well.
+    call, and given(cache) what it gets of it. feed(tokens, newest): what goes into it. prefill(model, prompt): the
+    logits and the cache after the prompt. end(tokens, T): the result. last: the last new token goes through as well.
     """
 
     def generate_cached(model, prompt, steps):
@@ -218,40 +251,70 @@ def kept_with_the_model(model, prompt, steps):
     return tokens
 
 
-END_SIGN = "The text ends early, where token 0 is chosen, as if that were an end sign. It is a token like any other here: return `steps` new ones."
+END_SIGN = (
+    "The text ends early, where token 0 is chosen, as if that were an end sign. It is a token like "
+    "any other here: return `steps` new ones."
+)
 BEHIND_ITSELF = (
     "All tokens so far go through at every step, behind a cache that holds them already. Only the newest token is new."
 )
 PLACE = "The first new token stands at position T, behind the prompt's 0 to T − 1, the next one at T + 1."
 FROM_0 = "Each new token goes in at position 0, because a call with one token counts from 0 again. " + PLACE
 AND_PLACE = "And a call with one token counts from 0 again: " + PLACE[0].lower() + PLACE[1:]
-NOT_HANDED_ON = "After the prompt each call begins with no cache, so a new token sees only itself. Give the call the cache that came back from the one before."
+NOT_HANDED_ON = (
+    "After the prompt each call begins with no cache, so a new token sees only itself. Give the call the "
+    "cache that came back from the one before."
+)
 GENERATE_MISTAKES = (
-    Mistake("recomputed at every step", recomputed, "The tokens are right, but the whole text goes through at every step, as in generate_naive. Only the prompt goes through as a whole; after that the newest token alone, with the cache."),
+    Mistake("recomputed at every step", recomputed,
+        "The tokens are right, but the whole text goes through at every step, as in generate_naive. Only the prompt "
+        "goes through as a whole; after that the newest token alone, with the cache."),
     Mistake("the whole text, with the cache too", decoded(feed=whole_text), BEHIND_ITSELF),
     Mistake("the whole text, with the cache too, to the last", decoded(feed=whole_text, last=True), BEHIND_ITSELF),
     Mistake("positions from 0 at each step", decoded(lambda T, i: 0), FROM_0),
     Mistake("positions from 0 at each step, to the last", decoded(lambda T, i: 0, last=True), FROM_0),
-    Mistake("positions counted from the prompt's end", decoded(lambda T, i: i), "The positions of the new tokens start again from 0. " + PLACE),
-    Mistake("one position too far", decoded(lambda T, i: T + i + 1), "Every new token goes in one position too far. " + PLACE),
-    Mistake("one position too near", decoded(lambda T, i: T + i - 1), "Every new token goes in one position too near: the first one shares its place with the prompt's last token. " + PLACE),
-    Mistake("one position for all", decoded(lambda T, i: T), "All new tokens go in at position T. Only the first one stands there."),
-    Mistake("the cache not updated", decoded(held=lambda new, first: first), "Every step gets the cache of the prompt, so a new token sees the prompt and itself, but no other new token. Keep the cache that each call gives back."),
+    Mistake("positions counted from the prompt's end", decoded(lambda T, i: i),
+        "The positions of the new tokens start again from 0. " + PLACE),
+    Mistake("one position too far", decoded(lambda T, i: T + i + 1),
+        "Every new token goes in one position too far. " + PLACE),
+    Mistake("one position too near", decoded(lambda T, i: T + i - 1),
+        "Every new token goes in one position too near: the first one shares its place with the prompt's last token. "
+        + PLACE),
+    Mistake("one position for all", decoded(lambda T, i: T),
+        "All new tokens go in at position T. Only the first one stands there."),
+    Mistake("the cache not updated", decoded(held=lambda new, first: first),
+        "Every step gets the cache of the prompt, so a new token sees the prompt and itself, but no other new token. "
+        "Keep the cache that each call gives back."),
     Mistake("no cache after the prompt", decoded(given=lambda cache: None), NOT_HANDED_ON),
-    Mistake("no cache after the prompt, positions from 0", decoded(lambda T, i: 0, given=lambda cache: None), f"{NOT_HANDED_ON} {AND_PLACE}"),
-    Mistake("no cache after the prompt, positions from 0, to the last", decoded(lambda T, i: 0, given=lambda cache: None, last=True), f"{NOT_HANDED_ON} {AND_PLACE}"),
-    Mistake("the cache dropped", decoded(held=lambda new, first: None), "The cache is not handed on. Without it a call knows nothing of what came before."),
-    Mistake("the last token alone", last_token_alone, "Only the last token goes through, without a cache: the model sees nothing of what came before it."),
-    Mistake("the prompt's last token twice", decoded(prefill=last_one_twice), "The last token of the prompt goes through twice, so the cache holds it twice. The logits of the prompt's own call choose the first new token."),
-    Mistake("the first token's logits", decoded(choose=lambda logits: logits[:, 0].argmax(dim=-1, keepdim=True)), "The first row of logits chooses the token. That is what follows the first token of the prompt. Take the last one: logits[:, -1]."),
-    Mistake("one row's choice for all", decoded(choose=lambda logits: likeliest(logits)[:1].expand(len(logits), 1)), "All rows get the token of the first one. Each row has logits of its own."),
-    Mistake("the least likely token", decoded(choose=lambda logits: logits[:, -1].argmin(dim=-1, keepdim=True)), "This is the least likely token at each step. Greedy takes the likeliest: argmax."),
-    Mistake("one token for all steps", never_extended, "The same logits choose every token. After each choice the new token has to go through the model."),
+    Mistake("no cache after the prompt, positions from 0", decoded(lambda T, i: 0, given=lambda cache: None),
+        f"{NOT_HANDED_ON} {AND_PLACE}"),
+    Mistake("no cache after the prompt, positions from 0, to the last",
+        decoded(lambda T, i: 0, given=lambda cache: None, last=True),
+        f"{NOT_HANDED_ON} {AND_PLACE}"),
+    Mistake("the cache dropped", decoded(held=lambda new, first: None),
+        "The cache is not handed on. Without it a call knows nothing of what came before."),
+    Mistake("the last token alone", last_token_alone,
+        "Only the last token goes through, without a cache: the model sees nothing of what came before it."),
+    Mistake("the prompt's last token twice", decoded(prefill=last_one_twice),
+        "The last token of the prompt goes through twice, so the cache holds it twice. The logits of the "
+        "prompt's own call choose the first new token."),
+    Mistake("the first token's logits", decoded(choose=lambda logits: logits[:, 0].argmax(dim=-1, keepdim=True)),
+        "The first row of logits chooses the token. That is what follows the first token of the "
+        "prompt. Take the last one: logits[:, -1]."),
+    Mistake("one row's choice for all", decoded(choose=lambda logits: likeliest(logits)[:1].expand(len(logits), 1)),
+        "All rows get the token of the first one. Each row has logits of its own."),
+    Mistake("the least likely token", decoded(choose=lambda logits: logits[:, -1].argmin(dim=-1, keepdim=True)),
+        "This is the least likely token at each step. Greedy takes the likeliest: argmax."),
+    Mistake("one token for all steps", never_extended,
+        "The same logits choose every token. After each choice the new token has to go through the model."),
     Mistake("stops at token 0", stopping(kept=True), END_SIGN),
     Mistake("stops before token 0", stopping(kept=False), END_SIGN),
-    Mistake("a cache kept between calls", kept_with_the_model, "A new text begins with the cache of the one before, so its tokens see those of another text. Begin each call with no cache."),
+    Mistake("a cache kept between calls", kept_with_the_model,
+        "A new text begins with the cache of the one before, so its tokens see those of "
+        "another text. Begin each call with no cache."),
     Mistake("one token too many", one_more, "There is one new token too many: steps of them are asked for."),
-    Mistake("the new tokens only", decoded(end=lambda tokens, T: tokens[:, T:]), "Only the new tokens come back. Return the prompt with the new tokens behind it, (B, T + steps)."),
+    Mistake("the new tokens only", decoded(end=lambda tokens, T: tokens[:, T:]),
+        "Only the new tokens come back. Return the prompt with the new tokens behind it, (B, T + steps)."),
 )  # fmt: skip
 
 
@@ -272,16 +335,26 @@ def sized(rule):
 
 
 CACHE_BYTES_MISTAKES = (
-    Mistake("keys only", sized(lambda L, h, d, T, B, w: L * h * d * T * B * w), "This is half: keys and values are both kept."),
-    Mistake("numbers in place of bytes", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * B), "These are the numbers in the cache. Each takes bytes_per_value bytes."),
-    Mistake("2 bytes, whatever is given", sized(lambda L, h, d, T, B, w: 4 * L * h * d * T * B), "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
-    Mistake("one sequence", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * w), "This is the cache of one sequence. Each sequence of the batch has one."),
-    Mistake("one layer", sized(lambda L, h, d, T, B, w: 2 * h * d * T * B * w), "This is the cache of one layer. Every layer has one."),
-    Mistake("one head", sized(lambda L, h, d, T, B, w: 2 * L * d * T * B * w), "This is the cache of one head. Every kv head has keys and values of its own."),
-    Mistake("one token", sized(lambda L, h, d, T, B, w: 2 * L * h * d * B * w), "This is what one token takes. There are n_tokens of them."),
-    Mistake("bits", sized(lambda L, h, d, T, B, w: 16 * L * h * d * T * B * w), "This is 8 times too much: it counts bits."),
-    Mistake("tokens squared", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * T * B * w), "The number of tokens enters squared. That is the score matrix; the cache has one row a token."),
-    Mistake("kibibytes", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * B * w / 1024), "This is in KiB. Return bytes."),
+    Mistake("keys only", sized(lambda L, h, d, T, B, w: L * h * d * T * B * w),
+        "This is half: keys and values are both kept."),
+    Mistake("numbers in place of bytes", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * B),
+        "These are the numbers in the cache. Each takes bytes_per_value bytes."),
+    Mistake("2 bytes, whatever is given", sized(lambda L, h, d, T, B, w: 4 * L * h * d * T * B),
+        "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
+    Mistake("one sequence", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * w),
+        "This is the cache of one sequence. Each sequence of the batch has one."),
+    Mistake("one layer", sized(lambda L, h, d, T, B, w: 2 * h * d * T * B * w),
+        "This is the cache of one layer. Every layer has one."),
+    Mistake("one head", sized(lambda L, h, d, T, B, w: 2 * L * d * T * B * w),
+        "This is the cache of one head. Every kv head has keys and values of its own."),
+    Mistake("one token", sized(lambda L, h, d, T, B, w: 2 * L * h * d * B * w),
+        "This is what one token takes. There are n_tokens of them."),
+    Mistake("bits", sized(lambda L, h, d, T, B, w: 16 * L * h * d * T * B * w),
+        "This is 8 times too much: it counts bits."),
+    Mistake("tokens squared", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * T * B * w),
+        "The number of tokens enters squared. That is the score matrix; the cache has one row a token."),
+    Mistake("kibibytes", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * B * w / 1024),
+        "This is in KiB. Return bytes."),
 )  # fmt: skip
 
 
@@ -295,16 +368,27 @@ def longest(rule=lambda budget, a_token, batch, width: budget // (a_token * batc
 
 
 LONGEST_MISTAKES = (
-    Mistake("divided in floats", longest(lambda b, n, B, w: b / (n * B * w)), "Right, but not for a huge budget. A float keeps about 16 digits; / makes one, and so does // with a float on either side, and int or floor comes too late. Divide whole numbers with //."),
-    Mistake("rounded to the nearest", longest(lambda b, n, B, w: round(b / (n * B * w))), "The quotient is rounded to the nearest, so sometimes one token more is promised than fits. Round down."),
-    Mistake("rounded up", longest(lambda b, n, B, w: -(-b // (n * B * w))), "The quotient is rounded up, so the last token does not fit."),
-    Mistake("at least one", longest(lambda b, n, B, w: max(1, b // (n * B * w))), "Where not even one token fits the answer is 0."),
-    Mistake("one token too few", longest(lambda b, n, B, w: max(0, (b - 1) // (n * B * w))), "Where the budget is exactly full, the last token still fits."),
-    Mistake("batch left out", longest(lambda b, n, B, w: b // (n * w)), "This is for one sequence. All sequences of the batch share the budget."),
-    Mistake("tokens of the whole batch", longest(lambda b, n, B, w: b // (n * B * w) * B), "These are the tokens of all sequences together. The context is that of one of them."),
-    Mistake("keys only", longest(lambda b, n, B, w: 2 * b // (n * B * w)), "This is twice too long: keys and values are both kept."),
-    Mistake("2 bytes, whatever is given", longest(lambda b, n, B, w: b // (n * B * 2)), "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
-    Mistake("numbers in place of bytes", longest(lambda b, n, B, w: b // (n * B)), "This counts one byte a number. Each takes bytes_per_value."),
+    Mistake("divided in floats", longest(lambda b, n, B, w: b / (n * B * w)),
+        "Right, but not for a huge budget. A float keeps about 16 digits; / makes one, and so does // with a float "
+        "on either side, and int or floor comes too late. Divide whole numbers with //."),
+    Mistake("rounded to the nearest", longest(lambda b, n, B, w: round(b / (n * B * w))),
+        "The quotient is rounded to the nearest, so sometimes one token more is promised than fits. Round down."),
+    Mistake("rounded up", longest(lambda b, n, B, w: -(-b // (n * B * w))),
+        "The quotient is rounded up, so the last token does not fit."),
+    Mistake("at least one", longest(lambda b, n, B, w: max(1, b // (n * B * w))),
+        "Where not even one token fits the answer is 0."),
+    Mistake("one token too few", longest(lambda b, n, B, w: max(0, (b - 1) // (n * B * w))),
+        "Where the budget is exactly full, the last token still fits."),
+    Mistake("batch left out", longest(lambda b, n, B, w: b // (n * w)),
+        "This is for one sequence. All sequences of the batch share the budget."),
+    Mistake("tokens of the whole batch", longest(lambda b, n, B, w: b // (n * B * w) * B),
+        "These are the tokens of all sequences together. The context is that of one of them."),
+    Mistake("keys only", longest(lambda b, n, B, w: 2 * b // (n * B * w)),
+        "This is twice too long: keys and values are both kept."),
+    Mistake("2 bytes, whatever is given", longest(lambda b, n, B, w: b // (n * B * 2)),
+        "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
+    Mistake("numbers in place of bytes", longest(lambda b, n, B, w: b // (n * B)),
+        "This counts one byte a number. Each takes bytes_per_value."),
 )  # fmt: skip
 
 
@@ -327,16 +411,28 @@ def turned_over(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
 
 
 INTENSITY_MISTAKES = (
-    Mistake("multiply-add = 1", intense(flops=lambda h, kv, d, T: 2 * h * d * T), "This is half: a multiply-add is 2 FLOPs, and there are two products, QKᵀ and weights times V."),
-    Mistake("one product, one tensor left out of the bytes", intense(values=lambda h, kv, d, T: kv * d * T), "This is twice too much. Either the bytes are those of the keys alone, and values are read too; or the FLOPs are doubled once too often: 2 for a multiply-add, and two products."),
-    Mistake("the same heads on both sides", intense(flops=lambda h, kv, d, T: 4 * kv * d * T), "The heads cancel here, as if FLOPs and bytes went by the same number. Every query head computes, but a group shares its keys and values, which are read once."),
-    Mistake("heads and kv heads exchanged", intense(lambda h, kv, d, T: 4 * kv * d * T, lambda h, kv, d, T: 2 * h * d * T), "The two numbers of heads are exchanged: query heads compute, kv heads are read."),
-    Mistake("FLOPs per number", intense(width=lambda w: 1), "This is FLOPs per number of the cache. Each number is bytes_per_value bytes."),
-    Mistake("2 bytes, whatever is given", intense(width=lambda w: 2), "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
-    Mistake("rounded down", rounded_down, "The quotient is rounded down. FLOPs a byte need not be a whole number: divide with /, not with //."),
+    Mistake("multiply-add = 1", intense(flops=lambda h, kv, d, T: 2 * h * d * T),
+        "This is half: a multiply-add is 2 FLOPs, and there are two products, QKᵀ and weights times V."),
+    Mistake("one product, one tensor left out of the bytes", intense(values=lambda h, kv, d, T: kv * d * T),
+        "This is twice too much. Either the bytes are those of the keys alone, and values are read too; or the FLOPs "
+        "are doubled once too often: 2 for a multiply-add, and two products."),
+    Mistake("the same heads on both sides", intense(flops=lambda h, kv, d, T: 4 * kv * d * T),
+        "The heads cancel here, as if FLOPs and bytes went by the same number. Every query head computes, but a "
+        "group shares its keys and values, which are read once."),
+    Mistake("heads and kv heads exchanged",
+        intense(lambda h, kv, d, T: 4 * kv * d * T, lambda h, kv, d, T: 2 * h * d * T),
+        "The two numbers of heads are exchanged: query heads compute, kv heads are read."),
+    Mistake("FLOPs per number", intense(width=lambda w: 1),
+        "This is FLOPs per number of the cache. Each number is bytes_per_value bytes."),
+    Mistake("2 bytes, whatever is given", intense(width=lambda w: 2),
+        "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
+    Mistake("rounded down", rounded_down,
+        "The quotient is rounded down. FLOPs a byte need not be a whole number: divide with /, not with //."),
     Mistake("bytes per FLOP", turned_over, "This is bytes per FLOP, upside down."),
-    Mistake("the query read too", intense(values=lambda h, kv, d, T: 2 * kv * d * T + 2 * h * d), "The query and the output are counted as well. Count the traffic of the cache only."),
-    Mistake("every token a query", intense(flops=lambda h, kv, d, T: 4 * h * d * T * T), "The FLOPs grow with the square of the tokens. In a decode step there is one query."),
+    Mistake("the query read too", intense(values=lambda h, kv, d, T: 2 * kv * d * T + 2 * h * d),
+        "The query and the output are counted as well. Count the traffic of the cache only."),
+    Mistake("every token a query", intense(flops=lambda h, kv, d, T: 4 * h * d * T * T),
+        "The FLOPs grow with the square of the tokens. In a decode step there is one query."),
 )  # fmt: skip
 
 
@@ -485,23 +581,46 @@ class Emptied(RingCache):
 
 
 RING_MISTAKES = (
-    Mistake("not put in order", NeverRolled, "The view comes in the order of the slots. After the first round the oldest token is no longer in slot 0: it is in the slot that the next token will take."),
-    Mistake("turned one slot too far", RolledTooFar, "The view begins one token too late, with the second oldest, and ends with the oldest. The oldest is in the slot that the next token will take."),
-    Mistake("turned one slot too little", RolledTooLittle, "The view begins with the newest token. The oldest is in the slot that the next token will take, one behind the newest."),
-    Mistake("empty slots in front", RolledTooEarly, "Before the window is full the view holds slots that nothing was written to. Show only as many rows as there are tokens."),
-    Mistake("empty slots too", EmptySlotsToo, "Before the window is full the view holds slots that nothing was written to. Show only as many rows as there are tokens."),
+    Mistake("not put in order", NeverRolled,
+        "The view comes in the order of the slots. After the first round the oldest token is no longer in slot 0: it "
+        "is in the slot that the next token will take."),
+    Mistake("turned one slot too far", RolledTooFar,
+        "The view begins one token too late, with the second oldest, and ends with the oldest. The oldest is in "
+        "the slot that the next token will take."),
+    Mistake("turned one slot too little", RolledTooLittle,
+        "The view begins with the newest token. The oldest is in the slot that the next "
+        "token will take, one behind the newest."),
+    Mistake("empty slots in front", RolledTooEarly,
+        "Before the window is full the view holds slots that nothing was written to. Show "
+        "only as many rows as there are tokens."),
+    Mistake("empty slots too", EmptySlotsToo,
+        "Before the window is full the view holds slots that nothing was written to. Show "
+        "only as many rows as there are tokens."),
     Mistake("newest first", NewestFirst, "The view comes newest first. The oldest token is row 0."),
     Mistake("k and v exchanged", Exchanged, "view returns (v, k). The keys come first."),
-    Mistake("a window one too long", OneMoreInWindow, "One token too many is kept: window of them, the newest included."),
-    Mistake("a window one too short", OneLessInWindow, "One token too few is kept: window of them, the newest included."),
-    Mistake("stops when full", StopsWhenFull, "Once the window is full, new tokens are not stored. Each goes over the oldest."),
-    Mistake("starts afresh when full", StartsAfresh, "When the window is full, all tokens are dropped and it fills again. Only the oldest token gives way."),
-    Mistake("over the newest", LastSlotOnly, "Once the window is full, each token goes over the one before it, in the last slot. It goes over the oldest."),
+    Mistake("a window one too long", OneMoreInWindow,
+        "One token too many is kept: window of them, the newest included."),
+    Mistake("a window one too short", OneLessInWindow,
+        "One token too few is kept: window of them, the newest included."),
+    Mistake("stops when full", StopsWhenFull,
+        "Once the window is full, new tokens are not stored. Each goes over the oldest."),
+    Mistake("starts afresh when full", StartsAfresh,
+        "When the window is full, all tokens are dropped and it fills again. Only the oldest token gives way."),
+    Mistake("over the newest", LastSlotOnly,
+        "Once the window is full, each token goes over the one before it, in the last slot. It goes over the oldest."),
     Mistake("everything shown", NothingLeft, "All tokens so far come back. Only the last window of them are kept."),
-    Mistake("nothing dropped", NothingDropped, "The view is right, but tokens that have left the window are still kept, or there is room for far more than a window. Overwrite them, or drop them."),
-    Mistake("one store for all rings", SharedRing, "Two rings share one store. A list or a tensor that is made in the body of the class belongs to the class: make it in __init__, as self.name."),
-    Mistake("slices of the storage", Slices, "Until the window is full, the view is a slice of the storage. The next tokens change it under the hands of the one who holds it. Clone it."),
-    Mistake("float64 in place of float32", RingInDouble, "The view is right, but in float64. The tokens come in float32, and a cache that makes float64 of them takes twice the memory."),
+    Mistake("nothing dropped", NothingDropped,
+        "The view is right, but tokens that have left the window are still kept, or there is room for far more than "
+        "a window. Overwrite them, or drop them."),
+    Mistake("one store for all rings", SharedRing,
+        "Two rings share one store. A list or a tensor that is made in the body of the class belongs to the "
+        "class: make it in __init__, as self.name."),
+    Mistake("slices of the storage", Slices,
+        "Until the window is full, the view is a slice of the storage. The next tokens change it under the "
+        "hands of the one who holds it. Clone it."),
+    Mistake("float64 in place of float32", RingInDouble,
+        "The view is right, but in float64. The tokens come in float32, and a cache that makes "
+        "float64 of them takes twice the memory."),
     Mistake("emptied by looking", Emptied, "view empties the ring. It should only look."),
 )  # fmt: skip
 
@@ -743,31 +862,60 @@ class SlicedPages(PagedCache):
 
 
 NOT_LOST = "Look for a free block first, and change tables and lengths only when there is one."
-EARLY = "A new block is taken as soon as one is full. Take it when the next token comes: until then another sequence may need it."
+EARLY = (
+    "A new block is taken as soon as one is full. Take it when the next token comes: "
+    "until then another sequence may need it."
+)
 PAGED_MISTAKES = (
-    Mistake("the length grows before there is a block", TokenLost, "A refused append has counted its token all the same. " + NOT_LOST),
-    Mistake("a refused sequence is known", HalfBegun, "A sequence whose first token was refused is in the tables all the same. It should be unknown. " + NOT_LOST),
-    Mistake("refused in silence", Silent, "Where no block is free the token is dropped in silence. Raise MemoryError, so that the caller knows."),
-    Mistake("another error when full", IndexErrors, "Where no block is free another error is raised. Ask whether one is free, and raise MemoryError if not."),
-    Mistake("blocks leaked on free", Leaky, "free forgets the sequence, but its blocks do not come back to the pool. In the end the cache is full of nothing."),
+    Mistake("the length grows before there is a block", TokenLost,
+        "A refused append has counted its token all the same. " + NOT_LOST),
+    Mistake("a refused sequence is known", HalfBegun,
+        "A sequence whose first token was refused is in the tables all the same. It should be unknown. " + NOT_LOST),
+    Mistake("refused in silence", Silent,
+        "Where no block is free the token is dropped in silence. Raise MemoryError, so that the caller knows."),
+    Mistake("another error when full", IndexErrors,
+        "Where no block is free another error is raised. Ask whether one is free, and raise MemoryError if not."),
+    Mistake("blocks leaked on free", Leaky,
+        "free forgets the sequence, but its blocks do not come back to the pool. "
+        "In the end the cache is full of nothing."),
     Mistake("one block given back", OneBlockFreed, "free gives back one block. The sequence may hold several."),
-    Mistake("known after free", StillKnown, "A freed sequence is still known, as an empty one. gather and free should raise KeyError for it."),
-    Mistake("freed, but its table kept", FreedButKept, "free gives the blocks back, but the sequence keeps its table: two sequences hold the same blocks then."),
-    Mistake("free forgives an unknown name", ForgivingFree, "free does nothing for an unknown sequence. It should raise KeyError: freeing twice is a mistake that the caller wants to hear of."),
-    Mistake("nothing for an unknown name", EmptyForUnknown, "gather gives an empty result for an unknown sequence. It should raise KeyError."),
+    Mistake("known after free", StillKnown,
+        "A freed sequence is still known, as an empty one. gather and free should raise KeyError for it."),
+    Mistake("freed, but its table kept", FreedButKept,
+        "free gives the blocks back, but the sequence keeps its table: two sequences hold the same blocks then."),
+    Mistake("free forgives an unknown name", ForgivingFree,
+        "free does nothing for an unknown sequence. It should raise KeyError: freeing twice is a "
+        "mistake that the caller wants to hear of."),
+    Mistake("nothing for an unknown name", EmptyForUnknown,
+        "gather gives an empty result for an unknown sequence. It should raise KeyError."),
     Mistake("a new block too early", TooEager, EARLY),
     Mistake("a new block too early, if one is free", EagerIfItCan, EARLY),
-    Mistake("a block for each token", BlockForEachToken, "Each token takes a block of its own. A block has room for block_size tokens."),
-    Mistake("refused as soon as no block is free", FullWhenAnyBlockIsMissing, "Appends are refused as soon as no block is free, also where the last block of the sequence has an open slot."),
-    Mistake("empty slots too", WholeBlocks, "gather returns whole blocks, with the empty slots of the last one. Cut it to the number of tokens."),
-    Mistake("blocks in the order of their numbers", SortedBlocks, "gather puts the blocks in the order of their numbers. Their order is that of the sequence's table."),
-    Mistake("blocks taken for neighbours", SideBySide, "gather reads on from the first block, as if the others lay behind it. Look each block up in the table of the sequence."),
+    Mistake("a block for each token", BlockForEachToken,
+        "Each token takes a block of its own. A block has room for block_size tokens."),
+    Mistake("refused as soon as no block is free", FullWhenAnyBlockIsMissing,
+        "Appends are refused as soon as no block is free, also where the last block of the sequence has an open slot."),
+    Mistake("empty slots too", WholeBlocks,
+        "gather returns whole blocks, with the empty slots of the last one. Cut it to the number of tokens."),
+    Mistake("blocks in the order of their numbers", SortedBlocks,
+        "gather puts the blocks in the order of their numbers. Their order is that of the sequence's table."),
+    Mistake("blocks taken for neighbours", SideBySide,
+        "gather reads on from the first block, as if the others lay behind it. Look each "
+        "block up in the table of the sequence."),
     Mistake("k and v exchanged", ExchangedPages, "gather returns (v, k). The keys come first."),
-    Mistake("a slot that does not start again", SlotWithoutModulo, "In every block but the first all tokens go to the last slot. The slot is position % block_size."),
-    Mistake("not stored in blocks", NotPaged, "The blocks are only counted, and the tokens kept elsewhere, so the object grows. Reserve all room in __init__, (n_blocks, block_size, d) for keys and for values, and store into it."),
-    Mistake("one table for all caches", SharedTables, "Two caches share one table. A dict that is made in the body of the class belongs to the class: make it in __init__, as self.name."),
-    Mistake("float64 in place of float32", PagesInDouble, "All is right, but in float64. The tokens come in float32, and a cache that makes float64 of them takes twice the memory."),
-    Mistake("slices of the storage", SlicedPages, "Of a sequence with one block, gather returns a slice of the storage. Later tokens change it under the hands of the one who holds it. Clone it."),
+    Mistake("a slot that does not start again", SlotWithoutModulo,
+        "In every block but the first all tokens go to the last slot. The slot is position % block_size."),
+    Mistake("not stored in blocks", NotPaged,
+        "The blocks are only counted, and the tokens kept elsewhere, so the object grows. Reserve all room in "
+        "__init__, (n_blocks, block_size, d) for keys and for values, and store into it."),
+    Mistake("one table for all caches", SharedTables,
+        "Two caches share one table. A dict that is made in the body of the class belongs to the "
+        "class: make it in __init__, as self.name."),
+    Mistake("float64 in place of float32", PagesInDouble,
+        "All is right, but in float64. The tokens come in float32, and a cache that makes "
+        "float64 of them takes twice the memory."),
+    Mistake("slices of the storage", SlicedPages,
+        "Of a sequence with one block, gather returns a slice of the storage. Later tokens change it under the "
+        "hands of the one who holds it. Clone it."),
 )  # fmt: skip
 
 
@@ -775,7 +923,10 @@ PAGED_MISTAKES = (
 
 
 def chunk_of(first=lambda m, t, h: m - t, top=None, blocked=True, turn=rotate):
-    """A chunk of attention with a cache. first(m, t, h): the position of the first new token, top the mask's idea of it."""
+    """A chunk of attention with a cache.
+
+    first(m, t, h): the position of the first new token; top: the mask's idea of it.
+    """
 
     def broken_cached_attention(q, k, v, cache=None):
         t, h = q.shape[-2], q.shape[1]
@@ -839,20 +990,40 @@ def one_too_near(m, t, h):
 
 
 BUG_MISTAKES = (
-    Mistake("as it stands", chunk_of(from_the_top, from_the_top), "The first call comes out right, every later one does not. What is different in a later call, and who is told of it?"),
-    Mistake("only the mask mended", chunk_of(from_the_top), "The mask is right now. Something else still believes that each call begins at the beginning of the text."),
-    Mistake("only the rotation mended", chunk_of(top=from_the_top), "The rotation is right now. But look at the weights of a single new token: which keys does it see?"),
-    Mistake("only the queries mended", queries_only, "The queries are turned by their places in the text now, but the new keys are not."),
-    Mistake("no mask", chunk_of(blocked=False), "Nothing is blocked. For one new token that is right; of several, the first must not see those after it."),
-    Mistake("no mask behind a cache", chunk_of(top=lambda m, t, h: m if m > t else 0), "With a cache nothing is blocked. For one new token that is right; of several, the first must not see those after it."),
-    Mistake("positions without mask", chunk_of(from_the_top, blocked=False), "The mask is gone and the positions are as before. Of several new tokens, the first must not see those after it; and each has its own place in the text."),
-    Mistake("one position too far", chunk_of(one_too_far), "New tokens are turned one position too far: with m keys in all, the last of them stands at position m − 1."),
-    Mistake("one position too near", chunk_of(one_too_near), "New tokens are turned one position too near: the first of them shares its place with the last one in the cache."),
-    Mistake("one key too few", chunk_of(top=lambda m, t, h: max(m - t - 1, 0)), "The mask blocks one key too many: a new token does not see itself. Query i stands at position m − t + i."),
-    Mistake("one key too many", chunk_of(top=lambda m, t, h: m - t + 1), "The mask lets each query see one key too many, the next token. Query i stands at position m − t + i."),
-    Mistake("the axis of the heads", chunk_of(by_the_heads, by_the_heads), "The tokens in the cache are counted along the axis of the heads. Of (B, h, T, d_head) the tokens are the last axis but one."),
-    Mistake("turned at every call", turned_again, "The keys in the cache are turned again at every call. Keep them as they came, or turn each once."),
-    Mistake("counted outside the cache", counted_outside(), "The tokens are counted outside the cache, so where one cache is continued twice the second goes on behind the first. The cache itself knows how many it holds."),
+    Mistake("as it stands", chunk_of(from_the_top, from_the_top),
+        "The first call comes out right, every later one does not. What is different "
+        "in a later call, and who is told of it?"),
+    Mistake("only the mask mended", chunk_of(from_the_top),
+        "The mask is right now. Something else still believes that each call begins at the beginning of the text."),
+    Mistake("only the rotation mended", chunk_of(top=from_the_top),
+        "The rotation is right now. But look at the weights of a single new token: which keys does it see?"),
+    Mistake("only the queries mended", queries_only,
+        "The queries are turned by their places in the text now, but the new keys are not."),
+    Mistake("no mask", chunk_of(blocked=False),
+        "Nothing is blocked. For one new token that is right; of several, the first must not see those after it."),
+    Mistake("no mask behind a cache", chunk_of(top=lambda m, t, h: m if m > t else 0),
+        "With a cache nothing is blocked. For one new token that is right; of several, "
+        "the first must not see those after it."),
+    Mistake("positions without mask", chunk_of(from_the_top, blocked=False),
+        "The mask is gone and the positions are as before. Of several new tokens, the first must not see those after "
+        "it; and each has its own place in the text."),
+    Mistake("one position too far", chunk_of(one_too_far),
+        "New tokens are turned one position too far: with m keys in all, the last of them stands at position m − 1."),
+    Mistake("one position too near", chunk_of(one_too_near),
+        "New tokens are turned one position too near: the first of them shares "
+        "its place with the last one in the cache."),
+    Mistake("one key too few", chunk_of(top=lambda m, t, h: max(m - t - 1, 0)),
+        "The mask blocks one key too many: a new token does not see itself. Query i stands at position m − t + i."),
+    Mistake("one key too many", chunk_of(top=lambda m, t, h: m - t + 1),
+        "The mask lets each query see one key too many, the next token. Query i stands at position m − t + i."),
+    Mistake("the axis of the heads", chunk_of(by_the_heads, by_the_heads),
+        "The tokens in the cache are counted along the axis of the heads. Of (B, h, T, "
+        "d_head) the tokens are the last axis but one."),
+    Mistake("turned at every call", turned_again,
+        "The keys in the cache are turned again at every call. Keep them as they came, or turn each once."),
+    Mistake("counted outside the cache", counted_outside(),
+        "The tokens are counted outside the cache, so where one cache is continued twice the second goes on behind "
+        "the first. The cache itself knows how many it holds."),
     Mistake("not turned at all", chunk_of(turn=lambda x, positions: x), "Queries and keys are not rotated any more."),
 )  # fmt: skip
 

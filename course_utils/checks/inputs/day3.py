@@ -10,15 +10,12 @@ from functools import partial
 
 import numpy as np
 
-from ..evidence import Ladder, Rung, Unreadable, boolean, changes
+from ..evidence import BadResult, Ladder, Rung, boolean, changes
 from ..forbidden import WHOLE_ATTENTION
-from .day1 import draw, draw_qkv
-from .day6 import named
+from .shared import NEW_TENSORS, UNTOUCHED, draw, draw_mask, draw_qkv, named
 
 HALF = {part: (2e-3, 2e-3) for part in ("weights", "gradient")}  # float16 keeps about three decimals
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient")}
-UNTOUCHED = "what it is given stays as it was"
-NEW_TENSORS = "The answer is right but writes into its arguments, which the caller still needs. Make new tensors: x - m in place of x -= m, masked_fill in place of masked_fill_, or work on x.clone()."
 DTYPE = "new tensors need the dtype of x, as in torch.zeros(3, 3, dtype=x.dtype)"
 
 
@@ -52,36 +49,76 @@ def masked_softmax(rng):
     low_mask = (low < -1000) & np.array([[True], [False]])  # the second row has no key
     batch, along = draw(rng, 2, 2, 3, 4), rng.permutation([True, True, False, True])
     return [
-        Rung("nothing masked", (draw(rng, 2, 3), np.ones((2, 3), dtype=bool)), "With nothing blocked it is the softmax along the last axis, dim=-1."),
-        Rung("one key for each query", (draw(rng, 3, 3), np.eye(3, dtype=bool)[[1, 2, 0]]), "A query with a single key gives it weight 1 and the others exactly 0. True means may attend: fill where the mask is False, ~mask."),
-        Rung("all scores 0", (np.zeros((2, 4)), partly[:2, :4] | np.eye(2, 4, dtype=bool)), "Equal scores give equal shares among the allowed keys. A score of 0 is a score like any other, no sign of a blocked key."),
-        Rung("a causal mask", (draw(rng, 4, 4), np.tri(4, dtype=bool)), "Softmax over the keys that are True; the others get 0."),
-        Rung("3 queries, 5 keys, any mask", (draw(rng, 3, 5), partly), "Softmax over the keys that are True in this row; the others get 0."),
-        Rung("large scores", (rng.integers(0, 4, (3, 4)) + np.array([[1000.0], [-1000.0], [0.0]]), draw_mask(rng, 3, 4)), "exp alone gives infinity or 0 here: use torch.softmax, or first subtract the largest score that the row may see. A fill must lie below every score, and some are −1000."),
-        Rung("a score 12 below another", (gap, gap_mask), "Small weights count too: e^−12 of the largest is about 0.000006."),
-        Rung("a fully masked row", (draw(rng, 4, 4), blind), "A row with no key to attend to holds zeros: no NaN, no equal shares."),
+        Rung("nothing masked", (draw(rng, 2, 3), np.ones((2, 3), dtype=bool)),
+            "With nothing blocked it is the softmax along the last axis, dim=-1."),
+        Rung("one key for each query", (draw(rng, 3, 3), np.eye(3, dtype=bool)[[1, 2, 0]]),
+            "A query with a single key gives it weight 1 and the others exactly 0. True means may "
+            "attend: fill where the mask is False, ~mask."),
+        Rung("all scores 0", (np.zeros((2, 4)), partly[:2, :4] | np.eye(2, 4, dtype=bool)),
+            "Equal scores give equal shares among the allowed keys. A score of 0 is a score "
+            "like any other, no sign of a blocked key."),
+        Rung("a causal mask", (draw(rng, 4, 4), np.tri(4, dtype=bool)),
+            "Softmax over the keys that are True; the others get 0."),
+        Rung("3 queries, 5 keys, any mask", (draw(rng, 3, 5), partly),
+            "Softmax over the keys that are True in this row; the others get 0."),
+        Rung("large scores",
+            (rng.integers(0, 4, (3, 4)) + np.array([[1000.0], [-1000.0], [0.0]]), draw_mask(rng, 3, 4)),
+            "exp alone gives infinity or 0 here: use torch.softmax, or first subtract the largest score that the row "
+            "may see. A fill must lie below every score, and some are −1000."),
+        Rung("a score 12 below another", (gap, gap_mask),
+            "Small weights count too: e^−12 of the largest is about 0.000006."),
+        Rung("a fully masked row", (draw(rng, 4, 4), blind),
+            "A row with no key to attend to holds zeros: no NaN, no equal shares."),
         Rung("everything masked", (draw(rng, 2, 3), np.zeros((2, 3), dtype=bool)), "Rows with no key hold zeros."),
-        Rung("one mask for a batch with heads", (draw(rng, 2, 3, 2, 4), draw_mask(rng, 2, 4)), "The softmax runs along the last axis: dim=-1. The mask is (n, m), the scores are (B, h, n, m): masked_fill and torch.where broadcast, indexing with a mask does not."),
-        Rung("a padding mask (B, 1, 1, m), one sequence empty", (draw(rng, 2, 2, 3, 4), lengths), "The mask has axes of size 1, which broadcast over heads and queries. The empty sequence gives zeros."),
-        Rung("a mask over queries (n, 1)", (draw(rng, 4, 3), np.array([[True], [False], [True], [True]])), "A mask of shape (n, 1) broadcasts along the keys: query 1 sees none."),
-        Rung("a mask of one axis (m,)", (draw(rng, 3, 4), along), "A mask of shape (m,) broadcasts over the queries: each row has the same keys."),
-        Rung("a blocked score far above the others", (above, open_but_third), "The score of a blocked key must have no influence, however large it is. Take it out before the softmax, and before any maximum."),
-        Rung("scores below −10 000", (below, below_mask), "A fill such as −1e4 is a number like any other. Here the real scores lie below it, so the blocked key wins."),
-        Rung("scores below −1 000 000 000", (depths, depths_mask), "A fill such as −1e9 is a number like any other. Here the real scores lie below it, so the blocked key wins."),
-        Rung("float16", (half, blind), "float16 ends at 65 504, so a fill of −1e9 raises: −∞ fits, and so does torch.finfo(scores.dtype).min. NaN has another cause: a row with no key, which should hold zeros.", tolerance=HALF),
-        Rung("float16, scores of −60 000", (low, low_mask), "In float16 too the real scores may lie below a fill such as −1e4 or −6e4, and exp needs the largest score subtracted.", tolerance=HALF),
-        Rung("blocked keys get exactly 0, in each dtype", (draw(rng, 3, 5), partly), "A key that the mask blocks has weight exactly 0 in float64, float32 and float16: nothing small, and nothing added to it afterwards.", weight_of_blocked),
+        Rung("one mask for a batch with heads", (draw(rng, 2, 3, 2, 4), draw_mask(rng, 2, 4)),
+            "The softmax runs along the last axis: dim=-1. The mask is (n, m), the scores are (B, h, n, m): "
+            "masked_fill and torch.where broadcast, indexing with a mask does not."),
+        Rung("a padding mask (B, 1, 1, m), one sequence empty", (draw(rng, 2, 2, 3, 4), lengths),
+            "The mask has axes of size 1, which broadcast over heads and queries. The empty sequence gives zeros."),
+        Rung("a mask over queries (n, 1)", (draw(rng, 4, 3), np.array([[True], [False], [True], [True]])),
+            "A mask of shape (n, 1) broadcasts along the keys: query 1 sees none."),
+        Rung("a mask of one axis (m,)", (draw(rng, 3, 4), along),
+            "A mask of shape (m,) broadcasts over the queries: each row has the same keys."),
+        Rung("a blocked score far above the others", (above, open_but_third),
+            "The score of a blocked key must have no influence, however large it is. Take it out "
+            "before the softmax, and before any maximum."),
+        Rung("scores below −10 000", (below, below_mask),
+            "A fill such as −1e4 is a number like any other. Here the real scores "
+            "lie below it, so the blocked key wins."),
+        Rung("scores below −1 000 000 000", (depths, depths_mask),
+            "A fill such as −1e9 is a number like any other. Here the real scores "
+            "lie below it, so the blocked key wins."),
+        Rung("float16", (half, blind),
+            "float16 ends at 65 504, so a fill of −1e9 raises: −∞ fits, and so does torch.finfo(scores.dtype).min. "
+            "NaN has another cause: a row with no key, which should hold zeros.",
+            tolerance=HALF),
+        Rung("float16, scores of −60 000", (low, low_mask),
+            "In float16 too the real scores may lie below a fill such as −1e4 or −6e4, and "
+            "exp needs the largest score subtracted.",
+            tolerance=HALF),
+        Rung("blocked keys get exactly 0, in each dtype", (draw(rng, 3, 5), partly),
+            "A key that the mask blocks has weight exactly 0 in float64, float32 and float16: nothing "
+            "small, and nothing added to it afterwards.",
+            weight_of_blocked),
         Rung("the gradient", (draw(rng, 3, 5), partly, draw(rng, 3, 5)), NO_GRADIENT, gradient),
         Rung("the gradient, with a fully masked row", (draw(rng, 4, 4), blind, draw(rng, 4, 4)), MADE_NAN, gradient),
         Rung("the gradient, with a mask (B, 1, 1, m)", (batch, lengths, draw(rng, 2, 2, 3, 4)), MADE_NAN, gradient),
-        Rung("the gradient, float32", (draw(rng, 4, 4).astype(np.float32), blind, draw(rng, 4, 4).astype(np.float32)), "The same holds in float32. " + MADE_NAN, gradient, SINGLE),
-        Rung("the gradient, float16", (low, low_mask, draw(rng, 2, 4).astype(np.float16)), "The same holds in float16. " + MADE_NAN, gradient, HALF),
+        Rung("the gradient, float32", (draw(rng, 4, 4).astype(np.float32), blind, draw(rng, 4, 4).astype(np.float32)),
+            "The same holds in float32. " + MADE_NAN, gradient, SINGLE),
+        Rung("the gradient, float16", (low, low_mask, draw(rng, 2, 4).astype(np.float16)),
+            "The same holds in float16. " + MADE_NAN, gradient, HALF),
         Rung(UNTOUCHED, (draw(rng, 4, 4), blind), NEW_TENSORS, changes),
     ]  # fmt: skip
 
 
-NO_GRADIENT = "Gradients must flow from the weights back to the scores. Stay in PyTorch, detach nothing, and write neither into the scores nor into a result of softmax: make new tensors."
-MADE_NAN = "A NaN made on the way stays in the gradient, also where the weights were repaired afterwards: NaN times 0 is NaN. Keep it from arising."
+NO_GRADIENT = (
+    "Gradients must flow from the weights back to the scores. Stay in PyTorch, detach nothing, and write neither into "
+    "the scores nor into a result of softmax: make new tensors."
+)
+MADE_NAN = (
+    "A NaN made on the way stays in the gradient, also where the weights were repaired afterwards: "
+    "NaN times 0 is NaN. Keep it from arising."
+)
 
 
 def gradient(function, scores, mask, wanted):
@@ -93,14 +130,14 @@ def gradient(function, scores, mask, wanted):
     try:
         weights = torch.as_tensor(function(scores, mask))
         if not weights.requires_grad:
-            raise Unreadable("the weights carry no gradient back to the scores")
+            raise BadResult("the weights carry no gradient back to the scores")
         (weights * wanted).sum().backward()
     except RuntimeError as error:
         text = str(error)
         if "inplace" in text or "in-place" in text:
-            raise Unreadable("a tensor was changed in place that the gradient still needs") from None
+            raise BadResult("a tensor was changed in place that the gradient still needs") from None
         if "numpy()" in text:
-            raise Unreadable("the scores leave PyTorch, and no gradient comes back from NumPy") from None
+            raise BadResult("the scores leave PyTorch, and no gradient comes back from NumPy") from None
         raise
     return {"weights": weights, "gradient": torch.zeros_like(scores) if scores.grad is None else scores.grad}
 
@@ -122,24 +159,41 @@ def causal_attention(rng):
         return x, draw(rng, d_model, d_k), draw(rng, d_model, d_k), draw(rng, d_model, d_v)
 
     return [
-        Rung("one token: the output is its value", arrays(1, 4, 2, 3), "The only token attends to itself: the weights are [[1]], the output is x @ W_v and nothing more.", with_a_word_on_dtype),
-        Rung("two tokens: the first sees itself only", arrays(2, 3, 5, 2), "The first row of weights is exactly [1, 0], the second shares among both. The output is weights @ v."),
-        Rung("3 tokens, d_model = 4, d_k = 2, d_v = 5", arrays(3, 4, 2, 5), "output is (T, d_v), weights are (T, T). Softmax over the keys up to the token itself, 0 above the diagonal."),
-        Rung("4 tokens, d_model = 9, d_k = 2", arrays(4, 9, 2, 3), "The scale is √d_k, the width of q and k, not that of x. And each row of weights sums to 1: nothing is added to its sum."),
-        Rung("all sizes equal", arrays(3, 3, 3, 3), "With square matrices a wrong transpose raises nothing. It is x @ W, and q @ k transposed."),
-        Rung("large scores", arrays(4, 4, 3, 2, size=40.0), "torch.softmax is safe for large scores; exp alone is not, and a fill of −100 lies above some of them."),
-        Rung("a score of exactly 0", from_scores(rng, [1, 2, 1, 3], [1, 0, -1, 2]), "A score of 0 is a score like any other. What is blocked, the mask says, not the score."),
-        Rung("a later score far above the others", from_scores(rng, [1, 1, 2, 1], [1, 3, 2, 2000]), "A later score must have no influence, however large it is. Block it before the softmax: after it, the other weights have already become 0."),
-        Rung("scores below −10 000", from_scores(rng, [1, 1, 1, 1], [-30000, -30001, -30002, 4]), "A fill such as −1e4 lies above these scores, so the blocked keys win. Use −∞."),
+        Rung("one token: the output is its value", arrays(1, 4, 2, 3),
+            "The only token attends to itself: the weights are [[1]], the output is x @ W_v and nothing more.",
+            with_a_word_on_dtype),
+        Rung("two tokens: the first sees itself only", arrays(2, 3, 5, 2),
+            "The first row of weights is exactly [1, 0], the second shares among both. The output is weights @ v."),
+        Rung("3 tokens, d_model = 4, d_k = 2, d_v = 5", arrays(3, 4, 2, 5),
+            "output is (T, d_v), weights are (T, T). Softmax over the keys up to "
+            "the token itself, 0 above the diagonal."),
+        Rung("4 tokens, d_model = 9, d_k = 2", arrays(4, 9, 2, 3),
+            "The scale is √d_k, the width of q and k, not that of x. And each row of weights "
+            "sums to 1: nothing is added to its sum."),
+        Rung("all sizes equal", arrays(3, 3, 3, 3),
+            "With square matrices a wrong transpose raises nothing. It is x @ W, and q @ k transposed."),
+        Rung("large scores", arrays(4, 4, 3, 2, size=40.0),
+            "torch.softmax is safe for large scores; exp alone is not, and a fill of −100 lies above some of them."),
+        Rung("a score of exactly 0", from_scores(rng, [1, 2, 1, 3], [1, 0, -1, 2]),
+            "A score of 0 is a score like any other. What is blocked, the mask says, not the score."),
+        Rung("a later score far above the others", from_scores(rng, [1, 1, 2, 1], [1, 3, 2, 2000]),
+            "A later score must have no influence, however large it is. Block it before the softmax: after it, "
+            "the other weights have already become 0."),
+        Rung("scores below −10 000", from_scores(rng, [1, 1, 1, 1], [-30000, -30001, -30002, 4]),
+            "A fill such as −1e4 lies above these scores, so the blocked keys win. Use −∞."),
         Rung("24 tokens", arrays(24, 5, 6, 3), "Each token sees all earlier ones, however many there are."),
-        Rung("24 tokens, scores near 40 000", from_scores(rng, [1] * 24, 40_000 + rng.random(24) * 3), "In float64 the result is right to 10⁻⁶ for scores of any size. Whatever turns them into float32 on the way loses that."),
-        Rung("float32", tuple(array.astype(np.float32) for array in arrays(3, 4, 2, 3)), "All four tensors are float32 here, and what you make must be too: torch.zeros(T, T, dtype=x.dtype).", tolerance=SINGLE),
+        Rung("24 tokens, scores near 40 000", from_scores(rng, [1] * 24, 40_000 + rng.random(24) * 3),
+            "In float64 the result is right to 10⁻⁶ for scores of any size. Whatever turns "
+            "them into float32 on the way loses that."),
+        Rung("float32", tuple(array.astype(np.float32) for array in arrays(3, 4, 2, 3)),
+            "All four tensors are float32 here, and what you make must be too: torch.zeros(T, T, dtype=x.dtype).",
+            tolerance=SINGLE),
         Rung(UNTOUCHED, arrays(3, 3, 2, 2), NEW_TENSORS, changes),
     ]  # fmt: skip
 
 
 def from_scores(rng, queries, keys):
-    """x and three matrices with d_k = 1 for which query i and key j have the given numbers, so the score is a product."""
+    """x and three matrices with d_k = 1 in which query i and key j are the given numbers, so the score is a product."""
     x = np.column_stack([queries, keys, draw(rng, len(keys), 2)]).astype(float)
     W_q, W_k = np.eye(4)[:, :1], np.eye(4)[:, 1:2]
     W_v = np.concatenate([np.zeros((2, 3)), draw(rng, 2, 3)])  # values from the last two columns only
@@ -159,15 +213,15 @@ def with_a_word_on_dtype(function, *args):
 
 
 def tensor(result):
-    """A tensor as it is. Raises Unreadable for a list, a NumPy array and the like."""
+    """A tensor as it is. Raises BadResult for a list, a NumPy array and the like."""
     import torch
 
     if result is None or isinstance(result, torch.Tensor):
         return result
     if isinstance(result, np.ndarray):
-        raise Unreadable("this is a NumPy array, not a tensor: stay in PyTorch, or end with torch.from_numpy(…)")
+        raise BadResult("this is a NumPy array, not a tensor: stay in PyTorch, or end with torch.from_numpy(…)")
     name = type(result).__name__
-    raise Unreadable(f"this is {'an' if name[0] in 'aeiou' else 'a'} {name}, not a tensor: return a torch.Tensor")
+    raise BadResult(f"this is {'an' if name[0] in 'aeiou' else 'a'} {name}, not a tensor: return a torch.Tensor")
 
 
 def boolean_tensor(result):
@@ -177,27 +231,41 @@ def boolean_tensor(result):
 
 def padding_mask(rng):
     return [
-        Rung("one sequence, 2 of 4 keys real", (np.array([2]), 4), "Return a boolean tensor of shape (B, 1, 1, m), here [[[[True, True, False, False]]]]."),
+        Rung("one sequence, 2 of 4 keys real", (np.array([2]), 4),
+            "Return a boolean tensor of shape (B, 1, 1, m), here [[[[True, True, False, False]]]]."),
         Rung("no padding", (np.array([3, 3]), 3), "A full length makes every key real."),
-        Rung("two lengths, 5 keys", (np.array([1, 3]), 5), "The first lengths[b] of m keys are True. The shape is (B, 1, 1, m): m keys, also where every length is below m."),
-        Rung("as many sequences as keys", (np.array([2, 3, 1]), 3), "With B = m a wrong axis raises nothing. Sequence b belongs to axis 0, key j to axis 3."),
+        Rung("two lengths, 5 keys", (np.array([1, 3]), 5),
+            "The first lengths[b] of m keys are True. The shape is (B, 1, 1, m): m "
+            "keys, also where every length is below m."),
+        Rung("as many sequences as keys", (np.array([2, 3, 1]), 3),
+            "With B = m a wrong axis raises nothing. Sequence b belongs to axis 0, key j to axis 3."),
         Rung("an empty sequence", (np.array([0, 2]), 3), "Length 0 makes every key padding."),
         Rung("one key", (np.array([1, 0, 1]), 1), "Key 0 is real where the length is 1."),
-        Rung("more sequences", (rng.permutation([0, 2, 3, 5, 7]), 7), "Key j of sequence b is real where j < lengths[b]."),
-        Rung("many keys", (rng.permutation([40, 31, 0, 7]), 40), "Key j of sequence b is real where j < lengths[b], however many there are."),
+        Rung("more sequences", (rng.permutation([0, 2, 3, 5, 7]), 7),
+            "Key j of sequence b is real where j < lengths[b]."),
+        Rung("many keys", (rng.permutation([40, 31, 0, 7]), 40),
+            "Key j of sequence b is real where j < lengths[b], however many there are."),
         Rung(UNTOUCHED, (np.array([0, 2, 5]), 5), NEW_TENSORS, changes),
     ]  # fmt: skip
 
 
 def causal_and_padding(rng):
     return [
-        Rung("one sequence without padding: causal", (np.array([3]), 3), "Return a boolean tensor of shape (B, 1, n, n). Nothing is padding here, so it is the causal mask: query i, a row, sees key j, a column, where j ≤ i."),
-        Rung("one sequence, 2 of 4 tokens real", (np.array([2]), 4), "Query i sees key j where j ≤ i and j < lengths[b]. Both must hold."),
-        Rung("two lengths, 5 tokens", (np.array([3, 1]), 5), "Columns from lengths[b] on are False. Rows of padded queries stay as the rule gives them: their outputs are thrown away."),
-        Rung("as many sequences as tokens", (np.array([2, 3, 1]), 3), "With B = n a wrong axis raises nothing. Padding belongs to the keys, the last axis."),
+        Rung("one sequence without padding: causal", (np.array([3]), 3),
+            "Return a boolean tensor of shape (B, 1, n, n). Nothing is padding here, so it is the causal mask: query "
+            "i, a row, sees key j, a column, where j ≤ i."),
+        Rung("one sequence, 2 of 4 tokens real", (np.array([2]), 4),
+            "Query i sees key j where j ≤ i and j < lengths[b]. Both must hold."),
+        Rung("two lengths, 5 tokens", (np.array([3, 1]), 5),
+            "Columns from lengths[b] on are False. Rows of padded queries stay as the rule "
+            "gives them: their outputs are thrown away."),
+        Rung("as many sequences as tokens", (np.array([2, 3, 1]), 3),
+            "With B = n a wrong axis raises nothing. Padding belongs to the keys, the last axis."),
         Rung("an empty sequence", (np.array([0, 2]), 3), "Length 0: no key is real, so every row is False."),
-        Rung("more sequences", (rng.permutation([0, 1, 4, 6]), 6), "Query i sees key j where j ≤ i and j < lengths[b]."),
-        Rung("many tokens", (rng.permutation([24, 19, 3]), 24), "Query i sees key j where j ≤ i and j < lengths[b], however many tokens there are."),
+        Rung("more sequences", (rng.permutation([0, 1, 4, 6]), 6),
+            "Query i sees key j where j ≤ i and j < lengths[b]."),
+        Rung("many tokens", (rng.permutation([24, 19, 3]), 24),
+            "Query i sees key j where j ≤ i and j < lengths[b], however many tokens there are."),
         Rung(UNTOUCHED, (np.array([0, 2, 4]), 4), NEW_TENSORS, changes),
     ]  # fmt: skip
 
@@ -205,12 +273,15 @@ def causal_and_padding(rng):
 def lower_right(rng):
     n = int(rng.integers(4, 6))
     return [
-        Rung("as many queries as keys: causal", (3, 3), "Return a boolean tensor of shape (n, m). With n = m it is the causal mask."),
+        Rung("as many queries as keys: causal", (3, 3),
+            "Return a boolean tensor of shape (n, m). With n = m it is the causal mask."),
         Rung("one new query, 5 keys", (1, 5), "The newest token sees every key: its row is all True."),
-        Rung("two new queries, 5 keys", (2, 5), "The queries are tokens 3 and 4. The first of them sees keys 0 to 3, the last one all."),
+        Rung("two new queries, 5 keys", (2, 5),
+            "The queries are tokens 3 and 4. The first of them sees keys 0 to 3, the last one all."),
         Rung("three new queries, 4 keys", (3, 4), "Query i is token m − n + i, and sees the keys up to that place."),
         Rung("one query, one key", (1, 1), "A token may attend to itself."),
-        Rung("more", (n, n + int(rng.integers(3, 6))), "Query i is token m − n + i, and sees the keys up to that place."),
+        Rung("more", (n, n + int(rng.integers(3, 6))),
+            "Query i is token m − n + i, and sees the keys up to that place."),
         Rung("many keys", (n, int(rng.integers(40, 60))), "Each query sees all earlier keys, however far back."),
     ]  # fmt: skip
 
@@ -238,28 +309,56 @@ def first_leak(rng):
     one_number = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
     weak_in_one = layer(rng, triangle(4), 2, 4, {(1, 3): 0.12}, leak_into=one_number, curved=False)
     return [
-        rung("a layer that keeps later tokens out", causal(n, 3, 2), n, 3, "No output depends on a later token here: return None. A token may depend on itself and on earlier ones."),
+        rung("a layer that keeps later tokens out", causal(n, 3, 2), n, 3,
+            "No output depends on a later token here: return None. A token may depend on itself and on earlier ones."),
         rung("one token", causal(1, 2, 3), 1, 2, "With one token there is no later one: return None."),
-        rung("two tokens, the first sees the second", causal(2, 2, 3, leaks=[(0, 1)]), 2, 2, "Output 0 depends on token 1: return (0, 1)."),
-        rung("every token sees every token", layer(rng, full, 2, 2), 3, 2, "The smallest pair is (0, 1). (0, 0) is no leak: j must be later than i."),
-        rung("one leak in the middle", causal(n, 3, 4, leaks=[one]), n, 3, "One output depends on one later token. Compare row i alone, and try every j after i."),
-        rung("only the last two tokens leak", causal(4, 2, 3, leaks=[(2, 3)]), 4, 2, "The leak is in the last pair, (n − 2, n − 1): check where the ranges end."),
-        rung("the first token sees the last", causal(n, 2, 3, leaks=[(0, 4)]), n, 2, "The leak reaches from the last token to the first. Try every j after i, not only the next."),
-        rung("two leaks", causal(n, 3, 2, leaks=[(0, 4), (1, 2)]), n, 3, "There are leaks at (0, 4) and (1, 2). The smaller pair is the one with the smaller i: (0, 4)."),
-        rung("three leaks into one output, the middle one strongest", causal(n, 3, 2, leaks=strong), n, 3, "Output 1 depends on tokens 2, 3 and 4. The smallest j counts, not the strongest leak."),
-        rung("each token sees the next only", layer(rng, forward, 2, 3), 4, 2, "Output i depends on token i + 1 alone: the smallest pair is (0, 1)."),
-        rung("a layer that looks at earlier tokens only", layer(rng, triangle(4, least=1), 2, 2), 4, 2, "Output i depends on earlier tokens alone, not on itself: that is no leak."),
-        rung("a layer that reads only the last feature", causal(4, 3, 2, leaks=[(1, 3)], reads=[2]), 4, 3, "fn looks at one of the d numbers of a token. Change all of them, or take the gradient for all of them."),
-        rung("a layer that reads only the first feature", causal(4, 3, 2, leaks=[(0, 2)], reads=[0]), 4, 3, "fn looks at one of the d numbers of a token. Change all of them, or take the gradient for all of them."),
-        rung("a leak into the last output feature only", causal(4, 2, 3, leaks=[(1, 2)], writes=[2]), 4, 2, "The leak shows in one number of output i. Compare the whole row."),
-        rung("a leak into the first output feature only", causal(4, 2, 3, leaks=[(2, 3)], writes=[0]), 4, 2, "The leak shows in one number of output i. Compare the whole row."),
-        rung("one feature in, one out", causal(4, 1, 1, leaks=[(0, 3), (1, 3)]), 4, 1, "d and d_out may be 1. The smallest pair is (0, 3)."),
-        rung("a leak that lowers the output", causal(4, 2, 3, leaks=lowering), 4, 2, "Output 1 falls when token 2 grows. A change is a leak whatever its sign: compare sizes (abs), or ask whether anything differs."),
-        rung("a leak whose effects add up to 0", causal(4, 2, 2, leaks=[(1, 3)], leak_into=cancelling, curved=False), 4, 2, "Token 3 lifts one number of output 1 and lowers the other as much. Compare number by number (abs, then max or any), before anything is added up. The same holds for a gradient."),
-        rung("a leak that moves its output by 0.12", weak, 3, 1, "Output 0 depends on token 2, if only weakly: return (0, 2). Everything above 0.1 counts, so a threshold must lie below."),
-        rung("a leak that moves one number of four by 0.12", weak_in_one, 4, 2, "Token 3 moves one number of output 1 by 0.12, and the others not at all: return (1, 3). A mean over them, or over the numbers of a token, hides it: take the largest, or ask whether anything differs."),
-        rung("a layer that takes zeros for padding", causal(4, 3, 2, leaks=[(1, 3)], padded=True), 4, 3, "This layer ignores tokens that are all 0, as padding is ignored. Start from random tokens: torch.randn(n, d)."),
-        rung("a layer that multiplies later tokens by 0", layer(rng, times_zero, 2, 2), 4, 2, "Later tokens count 0 times, so nothing leaks: return None. If you change a token to NaN or infinity, 0 times that is NaN: use other numbers."),
+        rung("two tokens, the first sees the second", causal(2, 2, 3, leaks=[(0, 1)]), 2, 2,
+            "Output 0 depends on token 1: return (0, 1)."),
+        rung("every token sees every token", layer(rng, full, 2, 2), 3, 2,
+            "The smallest pair is (0, 1). (0, 0) is no leak: j must be later than i."),
+        rung("one leak in the middle", causal(n, 3, 4, leaks=[one]), n, 3,
+            "One output depends on one later token. Compare row i alone, and try every j after i."),
+        rung("only the last two tokens leak", causal(4, 2, 3, leaks=[(2, 3)]), 4, 2,
+            "The leak is in the last pair, (n − 2, n − 1): check where the ranges end."),
+        rung("the first token sees the last", causal(n, 2, 3, leaks=[(0, 4)]), n, 2,
+            "The leak reaches from the last token to the first. Try every j after i, not only the next."),
+        rung("two leaks", causal(n, 3, 2, leaks=[(0, 4), (1, 2)]), n, 3,
+            "There are leaks at (0, 4) and (1, 2). The smaller pair is the one with the smaller i: (0, 4)."),
+        rung("three leaks into one output, the middle one strongest", causal(n, 3, 2, leaks=strong), n, 3,
+            "Output 1 depends on tokens 2, 3 and 4. The smallest j counts, not the strongest leak."),
+        rung("each token sees the next only", layer(rng, forward, 2, 3), 4, 2,
+            "Output i depends on token i + 1 alone: the smallest pair is (0, 1)."),
+        rung("a layer that looks at earlier tokens only", layer(rng, triangle(4, least=1), 2, 2), 4, 2,
+            "Output i depends on earlier tokens alone, not on itself: that is no leak."),
+        rung("a layer that reads only the last feature", causal(4, 3, 2, leaks=[(1, 3)], reads=[2]), 4, 3,
+            "fn looks at one of the d numbers of a token. Change all of them, or take the gradient for all of them."),
+        rung("a layer that reads only the first feature", causal(4, 3, 2, leaks=[(0, 2)], reads=[0]), 4, 3,
+            "fn looks at one of the d numbers of a token. Change all of them, or take the gradient for all of them."),
+        rung("a leak into the last output feature only", causal(4, 2, 3, leaks=[(1, 2)], writes=[2]), 4, 2,
+            "The leak shows in one number of output i. Compare the whole row."),
+        rung("a leak into the first output feature only", causal(4, 2, 3, leaks=[(2, 3)], writes=[0]), 4, 2,
+            "The leak shows in one number of output i. Compare the whole row."),
+        rung("one feature in, one out", causal(4, 1, 1, leaks=[(0, 3), (1, 3)]), 4, 1,
+            "d and d_out may be 1. The smallest pair is (0, 3)."),
+        rung("a leak that lowers the output", causal(4, 2, 3, leaks=lowering), 4, 2,
+            "Output 1 falls when token 2 grows. A change is a leak whatever its sign: compare sizes "
+            "(abs), or ask whether anything differs."),
+        rung("a leak whose effects add up to 0", causal(4, 2, 2, leaks=[(1, 3)], leak_into=cancelling, curved=False), 4,
+            2,
+            "Token 3 lifts one number of output 1 and lowers the other as much. Compare number by number (abs, then "
+            "max or any), before anything is added up. The same holds for a gradient."),
+        rung("a leak that moves its output by 0.12", weak, 3, 1,
+            "Output 0 depends on token 2, if only weakly: return (0, 2). Everything above 0.1 "
+            "counts, so a threshold must lie below."),
+        rung("a leak that moves one number of four by 0.12", weak_in_one, 4, 2,
+            "Token 3 moves one number of output 1 by 0.12, and the others not at all: return (1, 3). A mean over "
+            "them, or over the numbers of a token, hides it: take the largest, or ask whether anything differs."),
+        rung("a layer that takes zeros for padding", causal(4, 3, 2, leaks=[(1, 3)], padded=True), 4, 3,
+            "This layer ignores tokens that are all 0, as padding is ignored. Start "
+            "from random tokens: torch.randn(n, d)."),
+        rung("a layer that multiplies later tokens by 0", layer(rng, times_zero, 2, 2), 4, 2,
+            "Later tokens count 0 times, so nothing leaks: return None. If you change a token to NaN or infinity, "
+            "0 times that is NaN: use other numbers."),
     ]  # fmt: skip
 
 
@@ -322,7 +421,7 @@ def no_leak_or_pair(result):
     if len(pair) != 2 or any(part < 0 or part != int(part) for part in pair):
         plain = isinstance(result, (bool, int, float, str, dict, set, *PAIRS))
         shown = repr(result) if plain else type(result).__name__
-        raise Unreadable(f"the function returned {shown[:60]}; return None, or the pair (i, j) of two token numbers")
+        raise BadResult(f"the function returned {shown[:60]}; return None, or the pair (i, j) of two token numbers")
     return pair
 
 
@@ -332,16 +431,25 @@ PAIRS = (tuple, list)
 def convert_mask(rng):
     rows = np.array([[True, False, False, True], [True, True, False, True]])
     return [
-        Rung("a causal mask", (np.tri(3, dtype=bool),), "Return a boolean tensor of the same shape, in which True means ignore. In the mask given, True means may attend."),
+        Rung("a causal mask", (np.tri(3, dtype=bool),),
+            "Return a boolean tensor of the same shape, in which True means ignore. In "
+            "the mask given, True means may attend."),
         Rung("one token", (np.array([[True]]),), "True becomes False."),
         Rung("2 queries, 4 keys", (rows,), "Each entry turns into its opposite, and stays in its place."),
-        Rung("nothing blocked", (np.ones((2, 3), dtype=bool),), "Where all may be attended to, nothing is to be ignored: all False."),
+        Rung("nothing blocked", (np.ones((2, 3), dtype=bool),),
+            "Where all may be attended to, nothing is to be ignored: all False."),
         Rung("any mask", (draw_mask(rng, 4, 5),), "Each entry turns into its opposite, and stays in its place."),
-        Rung("a padding mask (B, m)", (np.arange(5) < np.array([[2], [5], [1]]),), "The same holds for key_padding_mask: True means ignore."),
-        Rung("a query with no key", (np.array([[True, False, True], [False, False, False]]),), "Row 1 may attend to nothing, so everything in it is to be ignored: each entry turns into its opposite."),
-        Rung("no token sees itself", (~np.eye(4, dtype=bool),), "The diagonal is False here, so it becomes True, like any other entry."),
-        Rung("a mask for each sequence and head (B·h, n, m)", (np.stack([draw_mask(rng, 2, 3) for _ in range(2 * 2)]),), "Each entry turns into its opposite, whatever the number of axes."),
-        Rung(UNTOUCHED, (rows,), "The result is right, but the mask that was given is changed too. Make a new one: ~mask.", changes),
+        Rung("a padding mask (B, m)", (np.arange(5) < np.array([[2], [5], [1]]),),
+            "The same holds for key_padding_mask: True means ignore."),
+        Rung("a query with no key", (np.array([[True, False, True], [False, False, False]]),),
+            "Row 1 may attend to nothing, so everything in it is to be ignored: each entry turns into its opposite."),
+        Rung("no token sees itself", (~np.eye(4, dtype=bool),),
+            "The diagonal is False here, so it becomes True, like any other entry."),
+        Rung("a mask for each sequence and head (B·h, n, m)", (np.stack([draw_mask(rng, 2, 3) for _ in range(2 * 2)]),),
+            "Each entry turns into its opposite, whatever the number of axes."),
+        Rung(UNTOUCHED, (rows,),
+            "The result is right, but the mask that was given is changed too. Make a new one: ~mask.",
+            changes),
     ]  # fmt: skip
 
 
@@ -357,22 +465,45 @@ def cross_attention(rng):
     tall = np.where(above == 0, 4000.0, above)
     deep = np.where(above == 0, 3.0, -30000.0 - above)
     return [
-        Rung("no memory_mask, all sizes different", arrays(2, 4, 3, 5, 2, 6), "output is (n, d_v), weights are (n, m). Queries are x @ W_q; keys and values are made from memory. Without a memory_mask every memory token is real.", with_a_word_on_dtype),
-        Rung("one memory token: the output is its value", arrays(3, 1, 2, 4, 3, 2), "With one key its weight is 1: each output is memory @ W_v."),
-        Rung("four queries, two memory tokens", arrays(4, 2, 3, 2, 5, 3), "n and m may differ either way. There is no causal mask: every query sees all of memory."),
-        Rung("all sizes equal", arrays(3, 3, 3, 3, 3, 3), "With equal sizes an exchange of x and memory raises nothing. Queries come from x, keys and values from memory."),
-        Rung("d_model = 5, d_memory = 6, d_k = 2", arrays(3, 4, 5, 6, 2, 3, size=2.0), "The scale is √d_k, the width of x @ W_q. And each row of weights sums to 1: nothing is added to its sum."),
+        Rung("no memory_mask, all sizes different", arrays(2, 4, 3, 5, 2, 6),
+            "output is (n, d_v), weights are (n, m). Queries are x @ W_q; keys and values are made from memory. "
+            "Without a memory_mask every memory token is real.",
+            with_a_word_on_dtype),
+        Rung("one memory token: the output is its value", arrays(3, 1, 2, 4, 3, 2),
+            "With one key its weight is 1: each output is memory @ W_v."),
+        Rung("four queries, two memory tokens", arrays(4, 2, 3, 2, 5, 3),
+            "n and m may differ either way. There is no causal mask: every query sees all of memory."),
+        Rung("all sizes equal", arrays(3, 3, 3, 3, 3, 3),
+            "With equal sizes an exchange of x and memory raises nothing. Queries "
+            "come from x, keys and values from memory."),
+        Rung("d_model = 5, d_memory = 6, d_k = 2", arrays(3, 4, 5, 6, 2, 3, size=2.0),
+            "The scale is √d_k, the width of x @ W_q. And each row of weights sums to 1: nothing is added to its sum."),
         Rung("memory_mask None", (*arrays(2, 3, 4, 2, 3, 2), None), "memory_mask=None: every memory token is real."),
-        Rung("the last two memory tokens padded", (*arrays(2, 5, 3, 4, 2, 3), keep(1, 1, 1, 0, 0)), "memory_mask has an entry for each column. Where it is False the weight is 0 (the column stays), and the others of the row sum to 1. To ask whether there is a mask, write: memory_mask is not None."),
-        Rung("every memory token real", (*arrays(3, 3, 2, 4, 5, 2), keep(1, 1, 1)), "A mask of nothing but True changes nothing."),
-        Rung("a gap in memory, as many queries as memory tokens", (*arrays(4, 4, 3, 2, 5, 3), keep(1, 0, 1, 1)), "With n = m a mask on the wrong axis raises nothing. It belongs to the keys: the columns. Padding may stand anywhere, so use the mask entry by entry."),
-        Rung("large scores", memory_scores(rng, 1000.0 + above), "exp(1000) is infinity. torch.softmax is safe for large scores; exp alone is not."),
-        Rung("large scores of both signs", arrays(3, 4, 3, 2, 3, 2, size=60.0), "torch.softmax is safe for large scores; exp alone is not."),
-        Rung("20 memory tokens, scores near 40 000", memory_scores(rng, 40_000 + rng.random(20) * 3), "In float64 the result is right to 10⁻⁶ for scores of any size. Whatever turns them into float32 on the way loses that."),
-        Rung("a score of exactly 0", (*memory_scores(rng, [1.0, 0.0, -1.0, 2.0]), keep(1, 1, 0, 1)), "A score of 0 is a score like any other. What is padded, memory_mask says, not the score."),
-        Rung("a padded token with a score far above the others", (*memory_scores(rng, tall), tall < 3000), "A padded token must have no influence, however large its score. Block it before the softmax."),
-        Rung("scores below −10 000", (*memory_scores(rng, deep), deep < 0), "A fill such as −1e4 lies above these scores, so the padded token wins. Use −∞."),
-        Rung("float32", (*(array.astype(np.float32) for array in arrays(3, 4, 3, 2, 5, 2)), keep(0, 1, 1, 1)), "All tensors but the mask are float32 here, and what you make must be too: torch.zeros(n, m, dtype=x.dtype).", tolerance=SINGLE),
+        Rung("the last two memory tokens padded", (*arrays(2, 5, 3, 4, 2, 3), keep(1, 1, 1, 0, 0)),
+            "memory_mask has an entry for each column. Where it is False the weight is 0 (the column stays), and the "
+            "others of the row sum to 1. To ask whether there is a mask, write: memory_mask is not None."),
+        Rung("every memory token real", (*arrays(3, 3, 2, 4, 5, 2), keep(1, 1, 1)),
+            "A mask of nothing but True changes nothing."),
+        Rung("a gap in memory, as many queries as memory tokens", (*arrays(4, 4, 3, 2, 5, 3), keep(1, 0, 1, 1)),
+            "With n = m a mask on the wrong axis raises nothing. It belongs to the keys: the columns. Padding may "
+            "stand anywhere, so use the mask entry by entry."),
+        Rung("large scores", memory_scores(rng, 1000.0 + above),
+            "exp(1000) is infinity. torch.softmax is safe for large scores; exp alone is not."),
+        Rung("large scores of both signs", arrays(3, 4, 3, 2, 3, 2, size=60.0),
+            "torch.softmax is safe for large scores; exp alone is not."),
+        Rung("20 memory tokens, scores near 40 000", memory_scores(rng, 40_000 + rng.random(20) * 3),
+            "In float64 the result is right to 10⁻⁶ for scores of any size. Whatever turns "
+            "them into float32 on the way loses that."),
+        Rung("a score of exactly 0", (*memory_scores(rng, [1.0, 0.0, -1.0, 2.0]), keep(1, 1, 0, 1)),
+            "A score of 0 is a score like any other. What is padded, memory_mask says, not the score."),
+        Rung("a padded token with a score far above the others", (*memory_scores(rng, tall), tall < 3000),
+            "A padded token must have no influence, however large its score. Block it before the softmax."),
+        Rung("scores below −10 000", (*memory_scores(rng, deep), deep < 0),
+            "A fill such as −1e4 lies above these scores, so the padded token wins. Use −∞."),
+        Rung("float32", (*(array.astype(np.float32) for array in arrays(3, 4, 3, 2, 5, 2)), keep(0, 1, 1, 1)),
+            "All tensors but the mask are float32 here, and what you make must be "
+            "too: torch.zeros(n, m, dtype=x.dtype).",
+            tolerance=SINGLE),
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 3, 2, 2), keep(1, 0, 1)), NEW_TENSORS, changes),
     ]  # fmt: skip
 
@@ -387,14 +518,23 @@ def memory_scores(rng, keys):
 def find_the_bug(rng):
     arrays = partial(draw_qkv, rng)
     return [
-        Rung("nothing masked", (*arrays(2, 3, 3, 2), np.ones((2, 3), dtype=bool)), "With nothing masked it is plain attention. A fill goes where the mask is False: ~mask."),
-        Rung("one key for each query", (*arrays(3, 3, 2, 4), np.eye(3, dtype=bool)[[2, 0, 1]]), "A query with a single key to attend to gives it weight 1."),
+        Rung("nothing masked", (*arrays(2, 3, 3, 2), np.ones((2, 3), dtype=bool)),
+            "With nothing masked it is plain attention. A fill goes where the mask is False: ~mask."),
+        Rung("one key for each query", (*arrays(3, 3, 2, 4), np.eye(3, dtype=bool)[[2, 0, 1]]),
+            "A query with a single key to attend to gives it weight 1."),
         Rung("a causal mask", (*arrays(4, 4, 3, 2), np.tri(4, dtype=bool)), "Each row of weights sums to 1."),
-        Rung("2 queries, 5 keys, any mask", (*arrays(2, 5, 3, 4), draw_mask(rng, 2, 5)), "Blocked keys get 0, and each row of weights sums to 1."),
-        Rung("a batch with heads, mask (n, m)", (*arrays(3, 4, 5, 2, (2, 2)), draw_mask(rng, 3, 4)), "The mask broadcasts over the leading axes."),
-        Rung("a batch with heads, mask (B, 1, 1, m)", (*arrays(3, 4, 5, 2, (2, 3)), np.arange(4) < np.array([1, 3])[:, None, None, None]), "The mask broadcasts over heads and queries."),
-        Rung("all sizes equal", (*arrays(3, 3, 3, 3, (3,)), draw_mask(rng, 3, 3)), "With equal sizes a wrong axis raises nothing. The keys are the last axis."),
-        Rung("blocked keys still get exactly 0", (*arrays(3, 4, 3, 2), draw_mask(rng, 3, 4)), "A key that the mask blocks has weight exactly 0. Only one score takes no share at all.", share_of_blocked),
+        Rung("2 queries, 5 keys, any mask", (*arrays(2, 5, 3, 4), draw_mask(rng, 2, 5)),
+            "Blocked keys get 0, and each row of weights sums to 1."),
+        Rung("a batch with heads, mask (n, m)", (*arrays(3, 4, 5, 2, (2, 2)), draw_mask(rng, 3, 4)),
+            "The mask broadcasts over the leading axes."),
+        Rung("a batch with heads, mask (B, 1, 1, m)",
+            (*arrays(3, 4, 5, 2, (2, 3)), np.arange(4) < np.array([1, 3])[:, None, None, None]),
+            "The mask broadcasts over heads and queries."),
+        Rung("all sizes equal", (*arrays(3, 3, 3, 3, (3,)), draw_mask(rng, 3, 3)),
+            "With equal sizes a wrong axis raises nothing. The keys are the last axis."),
+        Rung("blocked keys still get exactly 0", (*arrays(3, 4, 3, 2), draw_mask(rng, 3, 4)),
+            "A key that the mask blocks has weight exactly 0. Only one score takes no share at all.",
+            share_of_blocked),
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 2), np.tri(2, 3, dtype=bool)), NEW_TENSORS, changes),
     ]  # fmt: skip
 
@@ -411,9 +551,9 @@ LADDERS = {
     "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean_tensor),
     "by_hand_row": Ladder(
         ("weights_sat", "output_sat"),
-        entries=True,
-        advice="Go through it again. Dot products, scale, mask, exponentials, their sum and a division lead to weights, and "
-        "each row of X times its weight, added up, to the output. Round at the end, to 3 decimals.",
+        by_hand=True,
+        advice="Go through it again. Dot products, scale, mask, exponentials, their sum and a division lead to "
+        "weights, and each row of X times its weight, added up, to the output. Round at the end, to 3 decimals.",
     ),
     "masked_softmax": Ladder(
         ("masked_softmax",), ("weights",), masked_softmax, tensors=True, forbidden=WHOLE_ATTENTION
@@ -445,11 +585,3 @@ LADDERS = {
         ("broken_masked_attention",), ("output", "weights"), find_the_bug, tensors=True, forbidden=WHOLE_ATTENTION
     ),
 }
-
-
-def draw_mask(rng, n, m):
-    """A boolean (n, m) in which each query may attend to at least one key, and not to all."""
-    mask = np.zeros((n, m), dtype=bool)
-    for row in mask:
-        row[rng.permutation(m)[: rng.integers(1, m)]] = True
-    return mask

@@ -10,17 +10,29 @@ from itertools import cycle
 
 import numpy as np
 
-from ..evidence import Ladder, Rung, Unreadable, changes
+from ..evidence import BadResult, Ladder, Rung, changes
 from ..forbidden import WHOLE_ATTENTION
-from .day1 import draw
-from .day3 import NEW_TENSORS, UNTOUCHED, draw_mask
+from .shared import NEW_TENSORS, UNTOUCHED, draw, draw_mask
 
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient of x", "score")}
-FILL = "A fill such as −1e4 or −1e9 is a number like any other. Here the real scores lie below it, so the blocked keys win. Use −∞."
+FILL = (
+    "A fill such as −1e4 or −1e9 is a number like any other. Here the real scores lie "
+    "below it, so the blocked keys win. Use −∞."
+)
 TOO_NEAR = "scores that float32 cannot tell apart"
-IN_FLOAT64 = "The scores are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits, and makes them all alike: stay in the dtype of what you are given on the way, too."
-SIZE_ONE = "Each of these masks broadcasts to the shape of the scores: an axis of size 1, or one that is not there, stands for all. masked_fill and torch.where do that by themselves. If you take mask[i] in a loop, expand the mask to the shape of the scores first."
-NO_GRADIENT = "The gradient must come back to {}: stay in PyTorch, detach nothing, and make no new tensor out of its numbers (torch.tensor, .data, .numpy())."
+IN_FLOAT64 = (
+    "The scores are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits, and makes them all "
+    "alike: stay in the dtype of what you are given on the way, too."
+)
+SIZE_ONE = (
+    "Each of these masks broadcasts to the shape of the scores: an axis of size 1, or one that is not there, "
+    "stands for all. masked_fill and torch.where do that by themselves. If you take mask[i] in a loop, expand the "
+    "mask to the shape of the scores first."
+)
+NO_GRADIENT = (
+    "The gradient must come back to {}: stay in PyTorch, detach nothing, and make no new tensor out of its "
+    "numbers (torch.tensor, .data, .numpy())."
+)
 
 
 # Reshapes ------------------------------------------------------------------------------------------------------------
@@ -29,16 +41,31 @@ NO_GRADIENT = "The gradient must come back to {}: stay in PyTorch, detach nothin
 def split_heads(rng):
     several = int(rng.integers(2, 4))
     return [
-        Rung("one token, two heads", (numbered(rng, 1, 1, 6), 2), "Return a tensor of shape (B, h, T, d_head), here (1, 2, 1, 3). The first d_head numbers of the token belong to head 0, the next to head 1."),
-        Rung("two tokens, two heads", (numbered(rng, 1, 2, 6), 2), "Head 0 gets the first half of each token, head 1 the second half. See where a number of token 1 comes to stand."),
-        Rung("3 tokens, 2 heads, d_head = 5", (numbered(rng, 1, 3, 10), 2), "The axes are batch, head, token, number within the head, in this order. The token's numbers are cut into heads first; only then do heads and tokens change places."),
-        Rung("one head", (numbered(rng, 2, 3, 4), 1), "A single head gets everything, and the axis of size 1 is still there: (B, 1, T, d_model)."),
-        Rung("as many heads as numbers", (numbered(rng, 2, 3, 4), 4), "With h = d_model each head has one number of a token: d_head is 1."),
-        Rung("as many tokens as heads", (numbered(rng, 1, 3, 6), 3), "With T = h tokens and heads exchange without an error. The heads are axis 1, the tokens axis 2."),
-        Rung("all sizes equal", (numbered(rng, 3, 3, 9), 3), "With B = T = h = d_head every exchange of axes has the right shape. Take one number of x and say where it must stand."),
-        Rung("a batch", (numbered(rng, several, 4, 12), 3), "The batch axis stays in front. x[b, t, head · d_head + c] becomes the entry [b, head, t, c]."),
-        Rung("many tokens", (numbered(rng, 2, 17, 8), 2), "Any number of tokens: x[b, t, head · d_head + c] becomes the entry [b, head, t, c]."),
-        Rung("an x that is not contiguous", (numbered(rng, 2, 6, 3).swapaxes(1, 2), 2), "This x is a transposed view, so its entries do not lie in memory in the order of its axes. What counts is the order of the axes."),
+        Rung("one token, two heads", (numbered(rng, 1, 1, 6), 2),
+            "Return a tensor of shape (B, h, T, d_head), here (1, 2, 1, 3). The first d_head numbers of the "
+            "token belong to head 0, the next to head 1."),
+        Rung("two tokens, two heads", (numbered(rng, 1, 2, 6), 2),
+            "Head 0 gets the first half of each token, head 1 the second half. See "
+            "where a number of token 1 comes to stand."),
+        Rung("3 tokens, 2 heads, d_head = 5", (numbered(rng, 1, 3, 10), 2),
+            "The axes are batch, head, token, number within the head, in this order. The token's numbers are cut "
+            "into heads first; only then do heads and tokens change places."),
+        Rung("one head", (numbered(rng, 2, 3, 4), 1),
+            "A single head gets everything, and the axis of size 1 is still there: (B, 1, T, d_model)."),
+        Rung("as many heads as numbers", (numbered(rng, 2, 3, 4), 4),
+            "With h = d_model each head has one number of a token: d_head is 1."),
+        Rung("as many tokens as heads", (numbered(rng, 1, 3, 6), 3),
+            "With T = h tokens and heads exchange without an error. The heads are axis 1, the tokens axis 2."),
+        Rung("all sizes equal", (numbered(rng, 3, 3, 9), 3),
+            "With B = T = h = d_head every exchange of axes has the right shape. Take one "
+            "number of x and say where it must stand."),
+        Rung("a batch", (numbered(rng, several, 4, 12), 3),
+            "The batch axis stays in front. x[b, t, head · d_head + c] becomes the entry [b, head, t, c]."),
+        Rung("many tokens", (numbered(rng, 2, 17, 8), 2),
+            "Any number of tokens: x[b, t, head · d_head + c] becomes the entry [b, head, t, c]."),
+        Rung("an x that is not contiguous", (numbered(rng, 2, 6, 3).swapaxes(1, 2), 2),
+            "This x is a transposed view, so its entries do not lie in memory in the order of its "
+            "axes. What counts is the order of the axes."),
         Rung(UNTOUCHED, (numbered(rng, 2, 3, 4), 2), NEW_TENSORS, changes),
         Rung("the gradient", (draw(rng, 2, 3, 8), 2, draw(rng, 2, 2, 3, 4)), NO_GRADIENT.format("x"), gradient),
     ]  # fmt: skip
@@ -46,14 +73,25 @@ def split_heads(rng):
 
 def merge_heads(rng):
     return [
-        Rung("one token, two heads", (numbered(rng, 1, 2, 1, 3),), "Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6): the numbers of head 0, then those of head 1."),
-        Rung("two tokens, two heads", (numbered(rng, 1, 2, 2, 3),), "Row t of the result holds what every head has for token t. If the error speaks of view size or stride: a transposed tensor has to be laid out anew, which reshape and flatten do."),
+        Rung("one token, two heads", (numbered(rng, 1, 2, 1, 3),),
+            "Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6): the "
+            "numbers of head 0, then those of head 1."),
+        Rung("two tokens, two heads", (numbered(rng, 1, 2, 2, 3),),
+            "Row t of the result holds what every head has for token t. If the error speaks of view size or stride: "
+            "a transposed tensor has to be laid out anew, which reshape and flatten do."),
         Rung("one head", (numbered(rng, 2, 1, 3, 4),), "With one head the axis of size 1 goes away: (B, T, d_head)."),
-        Rung("one number a head", (numbered(rng, 2, 3, 4, 1),), "With d_head = 1 a token has one number from each head."),
-        Rung("as many tokens as heads", (numbered(rng, 1, 3, 3, 2),), "With T = h tokens and heads exchange without an error. Heads and tokens change places first, then the last two axes become one."),
-        Rung("all sizes equal", (numbered(rng, 3, 3, 3, 3),), "With equal sizes every exchange of axes has the right shape. x[b, head, t, c] becomes the entry [b, t, head · d_head + c]."),
-        Rung("a batch", (numbered(rng, int(rng.integers(2, 4)), 3, 5, 2),), "x[b, head, t, c] becomes the entry [b, t, head · d_head + c]."),
-        Rung("an x that is not contiguous", (numbered(rng, 2, 4, 3, 2).swapaxes(1, 2),), "This x is a transposed view. What counts is the order of its axes."),
+        Rung("one number a head", (numbered(rng, 2, 3, 4, 1),),
+            "With d_head = 1 a token has one number from each head."),
+        Rung("as many tokens as heads", (numbered(rng, 1, 3, 3, 2),),
+            "With T = h tokens and heads exchange without an error. Heads and tokens change places "
+            "first, then the last two axes become one."),
+        Rung("all sizes equal", (numbered(rng, 3, 3, 3, 3),),
+            "With equal sizes every exchange of axes has the right shape. x[b, head, t, c] "
+            "becomes the entry [b, t, head · d_head + c]."),
+        Rung("a batch", (numbered(rng, int(rng.integers(2, 4)), 3, 5, 2),),
+            "x[b, head, t, c] becomes the entry [b, t, head · d_head + c]."),
+        Rung("an x that is not contiguous", (numbered(rng, 2, 4, 3, 2).swapaxes(1, 2),),
+            "This x is a transposed view. What counts is the order of its axes."),
         Rung(UNTOUCHED, (numbered(rng, 2, 3, 2, 2),), NEW_TENSORS, changes),
         Rung("the gradient", (draw(rng, 2, 2, 3, 4), draw(rng, 2, 3, 8)), NO_GRADIENT.format("x"), gradient),
     ]  # fmt: skip
@@ -74,14 +112,14 @@ def gradient(function, x, *rest):
 
 
 def back(result, wanted):
-    """Send the gradient of a weighted sum back, whatever the result's shape; Unreadable if the result has none."""
+    """Send the gradient of a weighted sum back, whatever the result's shape; BadResult if the result has none."""
     import torch
 
     result = torch.as_tensor(result)
     if not result.requires_grad:
-        raise Unreadable("the result carries no gradient back")
+        raise BadResult("the result carries no gradient back")
     if result.dtype != wanted.dtype:
-        raise Unreadable(f"the result is {result.dtype}, and what it is made of {wanted.dtype}: keep the dtype")
+        raise BadResult(f"the result is {result.dtype}, and what it is made of {wanted.dtype}: keep the dtype")
     sizes = np.resize(wanted.numpy(), result.numel())  # from the beginning again where it ends too early
     (result.flatten() * torch.as_tensor(sizes)).sum().backward()
 
@@ -119,35 +157,83 @@ def multi_head(rng):
     one, other = draw_mask(rng, 4, 4), draw_mask(rng, 4, 4)
     every = np.stack([[draw_mask(rng, 3, 3) for _ in range(2)] for _ in range(2)])  # (B, h, T, T)
     return [
-        rung("its parameters", (6, 2), "The layer has two linear maps and no other parameters: W_qkv from d_model to 3 · d_model and W_o from d_model to d_model, both with bias=False. In __init__, super().__init__() comes first.", parameters),
-        rung("one token: W_o after its value", layer(1, 1, 6, 2), "A token alone attends to itself, so the output is W_o of its value: x goes through the last third of W_qkv, then through W_o. The result is (B, T, d_model)."),
-        rung("one head", layer(1, 3, 5, 1), "With one head it is day 1's self-attention, and then W_o: softmax of q kᵀ / √d_head along the keys, times v. Without a mask nothing is blocked."),
-        rung("two heads of width 3", layer(1, 4, 6, 2), "Each head works on its own d_head columns of q, k and v: head 0 on the first. Cut and merge as in exercises 1 and 2, and q, k and v alike. The rows of W_qkv are first all of Q, then K, then V, heads in order. The scale is √d_head."),
-        rung("three heads of width 2", layer(1, 5, 6, 3), "d_head = d_model / n_heads, and the scale is √d_head, not √d_model."),
-        rung("as many tokens as heads", layer(1, 3, 9, 3), "With T = h tokens and heads exchange without an error. Cut each token into heads first, then exchange the axes; and the other way round at the end."),
+        rung("its parameters", (6, 2),
+            "The layer has two linear maps and no other parameters: W_qkv from d_model to 3 · d_model and W_o from "
+            "d_model to d_model, both with bias=False. In __init__, super().__init__() comes first.",
+            parameters),
+        rung("one token: W_o after its value", layer(1, 1, 6, 2),
+            "A token alone attends to itself, so the output is W_o of its value: x goes through the last third of "
+            "W_qkv, then through W_o. The result is (B, T, d_model)."),
+        rung("one head", layer(1, 3, 5, 1),
+            "With one head it is day 1's self-attention, and then W_o: softmax of q kᵀ / √d_head along the keys, "
+            "times v. Without a mask nothing is blocked."),
+        rung("two heads of width 3", layer(1, 4, 6, 2),
+            "Each head works on its own d_head columns of q, k and v: head 0 on the first. Cut and merge as "
+            "in exercises 1 and 2, and q, k and v alike. The rows of W_qkv are first all of Q, then K, then "
+            "V, heads in order. The scale is √d_head."),
+        rung("three heads of width 2", layer(1, 5, 6, 3),
+            "d_head = d_model / n_heads, and the scale is √d_head, not √d_model."),
+        rung("as many tokens as heads", layer(1, 3, 9, 3),
+            "With T = h tokens and heads exchange without an error. Cut each token into heads first, then exchange "
+            "the axes; and the other way round at the end."),
         rung("a batch", layer(2, 4, 6, 3), "The sequences of a batch do not see each other."),
-        rung("all sizes equal", layer(3, 3, 9, 3), "With B = T = h = d_head every wrong axis fits. The softmax runs along the last axis of (B, h, T, T), the keys."),
+        rung("all sizes equal", layer(3, 3, 9, 3),
+            "With B = T = h = d_head every wrong axis fits. The softmax runs along "
+            "the last axis of (B, h, T, T), the keys."),
         rung("one number a head", layer(2, 3, 4, 4), "d_head may be 1: then √d_head is 1."),
-        rung("many tokens and heads", layer(1, 17, 18, 6, np.tri(17, dtype=bool)), "Any number of tokens and of heads: take the sizes from x and from __init__."),
-        rung("large scores", layer(1, 5, 8, 2, size=40.0), "torch.softmax is safe for large scores; exp alone is not. What is subtracted before exp is the largest score of each row, not of all."),
+        rung("many tokens and heads", layer(1, 17, 18, 6, np.tri(17, dtype=bool)),
+            "Any number of tokens and of heads: take the sizes from x and from __init__."),
+        rung("large scores", layer(1, 5, 8, 2, size=40.0),
+            "torch.softmax is safe for large scores; exp alone is not. What is subtracted before exp is the "
+            "largest score of each row, not of all."),
         rung(TOO_NEAR, near(rng), IN_FLOAT64),
-        rung("mask=None, given", layer(1, 3, 6, 2, None), "The layer is called as layer(x, mask=None) here. None means that every token may attend to every token.", attended_by_name),
-        rung("a mask of nothing but True", layer(2, 3, 6, 2, np.ones((3, 3), dtype=bool)), "A mask of nothing but True changes nothing: True means may attend."),
-        rung("a causal mask (T, T)", layer(5, 5, 6, 2, causal), "Where the mask is False the score is −∞ before the softmax. True means may attend: fill where it is False, ~mask. (T, T) is one mask for all sequences, also where B = T."),
-        rung("a padding mask (B, 1, 1, T)", layer(2, 4, 6, 3, lengths), "The mask broadcasts to (B, h, T, T): masked_fill and torch.where do that by themselves. Padding belongs to the keys."),
-        rung("causal and padding (B, 1, T, T)", layer(2, 4, 6, 3, lengths & np.tri(4, dtype=bool)), "One mask for each sequence, the same in every head. It broadcasts over the head axis."),
-        rung("a mask for each head (h, T, T), B = h", layer(3, 4, 6, 3, by_head), "The mask broadcasts to (B, h, T, T): mask[i] belongs to head i. Its shape tells, also where B = h."),
-        rung("a mask (B, h, T, T), B = h", layer(2, 3, 6, 2, every), "The mask is (B, h, T, T), like the scores: nothing is to be moved or added."),
-        rung("masks with axes of size 1", layer(2, 4, 6, 3, one[None, None], one[None], by_head[None, :, :1], by_head[:, :1], other[0]), SIZE_ONE, attended_each),
-        rung("a blocked score far above the others", layer(1, 5, 8, 2, causal, size=20.0), "A blocked score must have no influence, however large it is: block it before the softmax, with −∞."),
+        rung("mask=None, given", layer(1, 3, 6, 2, None),
+            "The layer is called as layer(x, mask=None) here. None means that every token may attend to every token.",
+            attended_by_name),
+        rung("a mask of nothing but True", layer(2, 3, 6, 2, np.ones((3, 3), dtype=bool)),
+            "A mask of nothing but True changes nothing: True means may attend."),
+        rung("a causal mask (T, T)", layer(5, 5, 6, 2, causal),
+            "Where the mask is False the score is −∞ before the softmax. True means may attend: fill where it is "
+            "False, ~mask. (T, T) is one mask for all sequences, also where B = T."),
+        rung("a padding mask (B, 1, 1, T)", layer(2, 4, 6, 3, lengths),
+            "The mask broadcasts to (B, h, T, T): masked_fill and torch.where do that by "
+            "themselves. Padding belongs to the keys."),
+        rung("causal and padding (B, 1, T, T)", layer(2, 4, 6, 3, lengths & np.tri(4, dtype=bool)),
+            "One mask for each sequence, the same in every head. It broadcasts over the head axis."),
+        rung("a mask for each head (h, T, T), B = h", layer(3, 4, 6, 3, by_head),
+            "The mask broadcasts to (B, h, T, T): mask[i] belongs to head i. Its shape tells, also where B = h."),
+        rung("a mask (B, h, T, T), B = h", layer(2, 3, 6, 2, every),
+            "The mask is (B, h, T, T), like the scores: nothing is to be moved or added."),
+        rung("masks with axes of size 1",
+            layer(2, 4, 6, 3, one[None, None], one[None], by_head[None, :, :1], by_head[:, :1], other[0]), SIZE_ONE,
+            attended_each),
+        rung("a blocked score far above the others", layer(1, 5, 8, 2, causal, size=20.0),
+            "A blocked score must have no influence, however large it is: block it before the softmax, with −∞."),
         rung("scores below −1 000 000 000", far_below(rng), FILL),
-        rung(UNTOUCHED, layer(2, 4, 6, 3, lengths, one, None), "The output is right, but forward writes into x, into the mask or into the layer's weights, or changes its mode (layer.training). Make new tensors: x - m in place of x -= m, masked_fill in place of masked_fill_.", layer_changes),
-        rung("one layer, two inputs", layer(2, 3, 6, 2), "The layer is called again with another batch and length. It must keep nothing of the call before: take B and T from x each time.", called_again),
-        rung("one layer, another mask each time", layer(1, 4, 6, 2, one, other, None, one), "One layer is called with a mask, with another one, with none, and with the first again, on a new x of the same shape each time. It must keep nothing of the call before.", called_in_turn),
-        rung("layers side by side", layer(1, 3, 6, 2), "Three layers have weights of their own, and one of them has other heads: what a layer needs is made in __init__, as attributes of self, not of the class.", side_by_side),
-        rung("the gradients", (*layer(2, 4, 6, 3, lengths), draw(rng, 2, 4, 6)), NO_GRADIENT.format("x and to both maps"), layer_gradients),
-        rung("the gradients, without a mask", (*layer(2, 4, 6, 3, None), draw(rng, 2, 4, 6)), NO_GRADIENT.format("x and to both maps"), layer_gradients),
-        rung("float32", as_single(layer(2, 4, 6, 2, lengths)), "Layer and x are float32 here, and what you make must be too: new tensors need the dtype of x.", tolerance=SINGLE),
+        rung(UNTOUCHED, layer(2, 4, 6, 3, lengths, one, None),
+            "The output is right, but forward writes into x, into the mask or into the layer's "
+            "weights, or changes its mode (layer.training). Make new tensors: x - m in place of x -= "
+            "m, masked_fill in place of masked_fill_.",
+            layer_changes),
+        rung("one layer, two inputs", layer(2, 3, 6, 2),
+            "The layer is called again with another batch and length. It must keep nothing of the call "
+            "before: take B and T from x each time.",
+            called_again),
+        rung("one layer, another mask each time", layer(1, 4, 6, 2, one, other, None, one),
+            "One layer is called with a mask, with another one, with none, and with the first again, on a new x of "
+            "the same shape each time. It must keep nothing of the call before.",
+            called_in_turn),
+        rung("layers side by side", layer(1, 3, 6, 2),
+            "Three layers have weights of their own, and one of them has other heads: what a layer needs is made in "
+            "__init__, as attributes of self, not of the class.",
+            side_by_side),
+        rung("the gradients", (*layer(2, 4, 6, 3, lengths), draw(rng, 2, 4, 6)),
+            NO_GRADIENT.format("x and to both maps"), layer_gradients),
+        rung("the gradients, without a mask", (*layer(2, 4, 6, 3, None), draw(rng, 2, 4, 6)),
+            NO_GRADIENT.format("x and to both maps"), layer_gradients),
+        rung("float32", as_single(layer(2, 4, 6, 2, lengths)),
+            "Layer and x are float32 here, and what you make must be too: new tensors need the dtype of x.",
+            tolerance=SINGLE),
     ]  # fmt: skip
 
 
@@ -210,16 +296,16 @@ def copies(*arrays):
 
 
 def output_of(layer, x, *mask, **named):
-    """What a layer returns, if it is a tensor of the dtype of x; else Unreadable."""
+    """What a layer returns, if it is a tensor of the dtype of x; else BadResult."""
     import torch
 
     output = layer(x, *mask, **named)
     if output is None:
-        raise Unreadable("forward returned None: is a return missing?")
+        raise BadResult("forward returned None: is a return missing?")
     if not isinstance(output, torch.Tensor):
-        raise Unreadable(f"forward returned a {type(output).__name__}; it should return the output alone, a tensor")
+        raise BadResult(f"forward returned a {type(output).__name__}; it should return the output alone, a tensor")
     if output.dtype != x.dtype:
-        raise Unreadable(f"forward returned {output.dtype} for an x of {x.dtype}: keep the dtype")
+        raise BadResult(f"forward returned {output.dtype} for an x of {x.dtype}: keep the dtype")
     return output
 
 
@@ -295,25 +381,25 @@ def filled_layer(kind, d_model, n_heads, W_qkv, W_o):
         for name, values in (("W_qkv", W_qkv), ("W_o", W_o)):
             weight, values = getattr(layer, name).weight, torch.as_tensor(values)
             if weight.shape != values.shape:
-                raise Unreadable(f"{name}.weight is {tuple(weight.shape)}, expected {tuple(values.shape)}")
+                raise BadResult(f"{name}.weight is {tuple(weight.shape)}, expected {tuple(values.shape)}")
             weight.copy_(values)
     return layer
 
 
 def new_layer(kind, d_model, n_heads):
-    """A layer of the learner's class, if it has the two linear maps without bias; else Unreadable."""
+    """A layer of the learner's class, if it has the two linear maps without bias; else BadResult."""
     import torch
 
     if not isinstance(kind, type):
-        raise Unreadable("MultiHead is no class: write class MultiHead(nn.Module)")
+        raise BadResult("MultiHead is no class: write class MultiHead(nn.Module)")
     layer = kind(d_model, n_heads)
     if not isinstance(layer, torch.nn.Module):
-        raise Unreadable("MultiHead is no module: write class MultiHead(nn.Module)")
+        raise BadResult("MultiHead is no module: write class MultiHead(nn.Module)")
     for name in ("W_qkv", "W_o"):
         if not isinstance(getattr(layer, name, None), torch.nn.Linear):
-            raise Unreadable(f"the layer has no nn.Linear called {name}: assign it to self.{name} in __init__")
+            raise BadResult(f"the layer has no nn.Linear called {name}: assign it to self.{name} in __init__")
         if getattr(layer, name).bias is not None:
-            raise Unreadable(f"{name} has a bias: write bias=False")
+            raise BadResult(f"{name} has a bias: write bias=False")
     return layer
 
 
@@ -324,20 +410,36 @@ def count_parameters(rng):
     h_kv, group, d_head = int(rng.integers(2, 5)), int(rng.integers(2, 5)), int(rng.integers(5, 12))
     odd = (h_kv * group * d_head, h_kv * group)
     return [
-        Rung("one head of width 1", (1, 1), "Four matrices, W_Q, W_K, W_V and W_O, with one number each. There are no biases."),
-        Rung("d_model = 6, two heads", (6, 2), "W_Q, W_K, W_V and W_O are d_model by d_model each, however many heads share them. There are no biases."),
+        Rung("one head of width 1", (1, 1),
+            "Four matrices, W_Q, W_K, W_V and W_O, with one number each. There are no biases."),
+        Rung("d_model = 6, two heads", (6, 2),
+            "W_Q, W_K, W_V and W_O are d_model by d_model each, however many heads share them. There are no biases."),
         Rung("as many heads as numbers", (5, 5), "The number of heads cuts the columns into parts; it adds none."),
         Rung("d_model = 512, 8 heads", (512, 8), "4 · d_model²: about a million."),
-        Rung("n_kv_heads=None", (768, 12, None), "The call is attention_parameters(768, 12, n_kv_heads=None) here. None means as many key and value heads as heads.", by_name("parameters", "n_kv_heads")),
-        Rung("as many key heads as heads", (12, 3, 3), "With n_kv_heads = n_heads it is multi-head attention once more."),
-        Rung("6 heads, 2 key heads", (30, 6, 2), "W_K and W_V then have n_kv_heads · d_head columns each. W_Q and W_O stay as they are."),
-        Rung("4096, 32 heads, 8 key heads", (4096, 32, 8), "W_K and W_V have n_kv_heads · d_head columns, with d_head = d_model / n_heads."),
+        Rung("n_kv_heads=None", (768, 12, None),
+            "The call is attention_parameters(768, 12, n_kv_heads=None) here. None "
+            "means as many key and value heads as heads.",
+            by_name("parameters", "n_kv_heads")),
+        Rung("as many key heads as heads", (12, 3, 3),
+            "With n_kv_heads = n_heads it is multi-head attention once more."),
+        Rung("6 heads, 2 key heads", (30, 6, 2),
+            "W_K and W_V then have n_kv_heads · d_head columns each. W_Q and W_O stay as they are."),
+        Rung("4096, 32 heads, 8 key heads", (4096, 32, 8),
+            "W_K and W_V have n_kv_heads · d_head columns, with d_head = d_model / n_heads."),
         Rung("one key head", (48, 8, 1), "Multi-query attention: W_K and W_V are d_model by d_head."),
-        Rung("other sizes", (*odd, h_kv), "d_head = d_model / n_heads. W_Q and W_O are d_model², W_K and W_V are d_model · n_kv_heads · d_head."),
-        Rung("d_head=128: Qwen3 4B", (2560, 32, 8, 128), "32 heads of 128 are 4096 columns, in a model of 2560: W_Q is d_model by n_heads · d_head, W_K and W_V d_model by n_kv_heads · d_head, W_O n_heads · d_head by d_model."),
-        Rung("d_head=None", (30, 6, 2, None), "The call is attention_parameters(30, 6, 2, d_head=None) here. None means d_model / n_heads.", by_name("parameters", "d_head")),
-        Rung("narrow heads, in a width that they do not divide", (25, 4, 4, 3), "With d_head given, d_model need be no multiple of n_heads."),
-        Rung("other sizes, d_head given", (odd[0] + 1, odd[1], h_kv, d_head + 2), "Each of the four matrices has d_model on one side. On the other it has n_heads · d_head or n_kv_heads · d_head."),
+        Rung("other sizes", (*odd, h_kv),
+            "d_head = d_model / n_heads. W_Q and W_O are d_model², W_K and W_V are d_model · n_kv_heads · d_head."),
+        Rung("d_head=128: Qwen3 4B", (2560, 32, 8, 128),
+            "32 heads of 128 are 4096 columns, in a model of 2560: W_Q is d_model by n_heads · d_head, W_K and W_V "
+            "d_model by n_kv_heads · d_head, W_O n_heads · d_head by d_model."),
+        Rung("d_head=None", (30, 6, 2, None),
+            "The call is attention_parameters(30, 6, 2, d_head=None) here. None means d_model / n_heads.",
+            by_name("parameters", "d_head")),
+        Rung("narrow heads, in a width that they do not divide", (25, 4, 4, 3),
+            "With d_head given, d_model need be no multiple of n_heads."),
+        Rung("other sizes, d_head given", (odd[0] + 1, odd[1], h_kv, d_head + 2),
+            "Each of the four matrices has d_model on one side. On the other it has "
+            "n_heads · d_head or n_kv_heads · d_head."),
         Rung("other sizes, multi-head", odd, "4 · d_model², whatever the number of heads."),
     ]  # fmt: skip
 
@@ -350,13 +452,25 @@ def by_name(part, name):
 def count_flops(rng):
     T, d_model, d_ff = int(rng.integers(20, 40)), int(rng.integers(5, 9)), int(rng.integers(11, 17))
     return [
-        Rung("one token, every width 1", (1, 1, 1), "Four products of 1 by 1, two products for the core, two for the feed-forward: each is one multiply-add, which counts 2."),
-        Rung("one token", (1, 3, 5), "Return (projections, core, feed_forward). A matrix of a by b takes a · b multiply-adds for each token, and a multiply-add counts 2."),
-        Rung("two tokens", (2, 3, 5), "The projections and the feed-forward grow like T. In the core, every one of T queries meets every one of T keys: it grows like T²."),
-        Rung("d_ff = 4 · d_model", (7, 6, 24), "Projections 8·T·d_model², core 4·T²·d_model, feed-forward 16·T·d_model²."),
-        Rung("a narrow feed-forward", (5, 8, 3), "The feed-forward has two matrices, d_model by d_ff and d_ff by d_model. d_ff may be anything."),
-        Rung("T = 2048, d_model = 512, d_ff = 2048", (2048, 512, 2048), "The core is Q Kᵀ and weights times V: 2 · T² · d_model multiply-adds. The number of heads does not appear: h · d_head = d_model."),
-        Rung("other sizes", (T, d_model, d_ff), "Projections: four matrices of d_model². Core: T² pairs, twice d_model. Feed-forward: two matrices of d_model · d_ff. Each multiply-add counts 2."),
+        Rung("one token, every width 1", (1, 1, 1),
+            "Four products of 1 by 1, two products for the core, two for the feed-forward: "
+            "each is one multiply-add, which counts 2."),
+        Rung("one token", (1, 3, 5),
+            "Return (projections, core, feed_forward). A matrix of a by b takes a · b multiply-adds for "
+            "each token, and a multiply-add counts 2."),
+        Rung("two tokens", (2, 3, 5),
+            "The projections and the feed-forward grow like T. In the core, every one of T queries meets "
+            "every one of T keys: it grows like T²."),
+        Rung("d_ff = 4 · d_model", (7, 6, 24),
+            "Projections 8·T·d_model², core 4·T²·d_model, feed-forward 16·T·d_model²."),
+        Rung("a narrow feed-forward", (5, 8, 3),
+            "The feed-forward has two matrices, d_model by d_ff and d_ff by d_model. d_ff may be anything."),
+        Rung("T = 2048, d_model = 512, d_ff = 2048", (2048, 512, 2048),
+            "The core is Q Kᵀ and weights times V: 2 · T² · d_model multiply-adds. The number of heads "
+            "does not appear: h · d_head = d_model."),
+        Rung("other sizes", (T, d_model, d_ff),
+            "Projections: four matrices of d_model². Core: T² pairs, twice d_model. Feed-forward: two matrices of "
+            "d_model · d_ff. Each multiply-add counts 2."),
         Rung("a long sequence", (131072, 4096, 11008), "Every key counts for every query: no causal half."),
     ]  # fmt: skip
 
@@ -364,10 +478,12 @@ def count_flops(rng):
 def crossover(rng):
     d_model, d_ff = int(rng.integers(5, 30)), int(rng.integers(31, 99))
     return [
-        Rung("d_ff = 4 · d_model", (512, 2048), "Set the core equal to the feed-forward, and solve for T: what both sides share falls out."),
+        Rung("d_ff = 4 · d_model", (512, 2048),
+            "Set the core equal to the feed-forward, and solve for T: what both sides share falls out."),
         Rung("d_ff = d_model", (16, 16), "4·T²·d_model = 4·T·d_model·d_ff: divide both sides by what they share."),
         Rung("a narrow feed-forward", (64, 24), "Here d_ff is smaller than d_model, so the crossover is early."),
-        Rung("other sizes", (d_model, d_ff), "Set the two counts of your layer_flops equal and solve for T: no factor is left in front."),
+        Rung("other sizes", (d_model, d_ff),
+            "Set the two counts of your layer_flops equal and solve for T: no factor is left in front."),
         Rung("width 1", (1, 7), "Try it: with your layer_flops the second and third number should be equal at this T."),
         Rung("a wide feed-forward", (1024, 11008), "Both counts have a factor T and a factor d_model in common."),
     ]  # fmt: skip
@@ -386,30 +502,61 @@ def grouped_query(rng):
     each = np.stack([[draw_mask(rng, 3, 4) for _ in range(4)] for _ in range(2)])  # (B, h, n, m)
     consecutive = "Query head i reads key head i // (h // h_kv): neighbours share."
     return [
-        Rung("one key: the output is its value", arrays(1, 4, 2, 1, 1, 3), "With one key the output of each head is the value of its group. Heads 0 and 1 share the first value, heads 2 and 3 the second: repeat_interleave along the head axis, not repeat. Return the output alone, (B, h, n, d)."),
-        Rung("as many key heads as heads", arrays(2, 3, 3, 2, 4, 2), "With h_kv = h every query head has keys and values of its own: ordinary attention."),
-        Rung("one key head for all", arrays(2, 4, 1, 3, 2, 5), "With h_kv = 1 all query heads share one set of keys and values: multi-query attention."),
+        Rung("one key: the output is its value", arrays(1, 4, 2, 1, 1, 3),
+            "With one key the output of each head is the value of its group. Heads 0 and 1 share the "
+            "first value, heads 2 and 3 the second: repeat_interleave along the head axis, not repeat. "
+            "Return the output alone, (B, h, n, d)."),
+        Rung("as many key heads as heads", arrays(2, 3, 3, 2, 4, 2),
+            "With h_kv = h every query head has keys and values of its own: ordinary attention."),
+        Rung("one key head for all", arrays(2, 4, 1, 3, 2, 5),
+            "With h_kv = 1 all query heads share one set of keys and values: multi-query attention."),
         Rung("4 query heads, 2 key heads", arrays(1, 4, 2, 2, 3, 3), consecutive),
         Rung("6 query heads, 2 key heads", arrays(1, 6, 2, 3, 2, 5), consecutive + " Here a group has three."),
         Rung("6 query heads, 3 key heads", arrays(2, 6, 3, 2, 4, 3), consecutive + " Here a group has two."),
         Rung("scaled by √d", arrays(1, 4, 2, 3, 4, 9, size=1.5), "The scale is √d, the width of one head."),
-        Rung("n = m = h = d", arrays(1, 3, 1, 3, 3, 3), "With equal sizes a wrong axis raises nothing. The softmax runs along the last axis, the keys. Without a mask nothing is blocked."),
-        Rung("B = h_kv", arrays(2, 4, 2, 3, 3, 2), "With B = h_kv a repetition along the batch axis has the right size. Heads are axis 1."),
-        Rung("large scores", arrays(1, 4, 2, 2, 3, 4, size=50.0), "torch.softmax is safe for large scores; exp alone is not."),
-        Rung(TOO_NEAR, (np.ones((1, 4, 2, 1)), 1e6 + 0.01 * np.stack([rng.permutation(3) for _ in range(2)])[None, ..., None], draw(rng, 1, 2, 3, 1)), IN_FLOAT64),
-        Rung("q, k and v as split_heads makes them", tuple(np.swapaxes(a.reshape(2, a.shape[2], -1, 3), 1, 2) for a in arrays(2, 4, 2, 3, 5, 3)), "These are transposed views, as split_heads returns them: their numbers do not lie in memory in the order of the axes. Where view raises, reshape copies."),
-        Rung("mask=None, given", arrays(1, 2, 1, 2, 3, 2, None), "The call is grouped_query_attention(q, k, v, mask=None) here. None means that every query may attend to every key.", by_name("output", "mask")),
-        Rung("a causal mask (n, m), B = n", arrays(4, 4, 2, 4, 4, 3, np.tri(4, dtype=bool)), "Where the mask is False the score is −∞ before the softmax. True means may attend: fill where it is False, ~mask. (n, m) is one mask for all sequences, also where B = n."),
+        Rung("n = m = h = d", arrays(1, 3, 1, 3, 3, 3),
+            "With equal sizes a wrong axis raises nothing. The softmax runs along the last axis, the "
+            "keys. Without a mask nothing is blocked."),
+        Rung("B = h_kv", arrays(2, 4, 2, 3, 3, 2),
+            "With B = h_kv a repetition along the batch axis has the right size. Heads are axis 1."),
+        Rung("large scores", arrays(1, 4, 2, 2, 3, 4, size=50.0),
+            "torch.softmax is safe for large scores; exp alone is not."),
+        Rung(TOO_NEAR,
+            (np.ones((1, 4, 2, 1)), 1e6 + 0.01 * np.stack([rng.permutation(3) for _ in range(2)])[None, ..., None],
+                draw(rng, 1, 2, 3, 1)),
+            IN_FLOAT64),
+        Rung("q, k and v as split_heads makes them",
+            tuple(np.swapaxes(a.reshape(2, a.shape[2], -1, 3), 1, 2) for a in arrays(2, 4, 2, 3, 5, 3)),
+            "These are transposed views, as split_heads returns them: their numbers do not lie in memory in the "
+            "order of the axes. Where view raises, reshape copies."),
+        Rung("mask=None, given", arrays(1, 2, 1, 2, 3, 2, None),
+            "The call is grouped_query_attention(q, k, v, mask=None) here. None means "
+            "that every query may attend to every key.",
+            by_name("output", "mask")),
+        Rung("a causal mask (n, m), B = n", arrays(4, 4, 2, 4, 4, 3, np.tri(4, dtype=bool)),
+            "Where the mask is False the score is −∞ before the softmax. True means may attend: fill where it is "
+            "False, ~mask. (n, m) is one mask for all sequences, also where B = n."),
         Rung("a padding mask (B, 1, 1, m)", arrays(2, 4, 2, 3, 5, 2, lengths), "The mask broadcasts to (B, h, n, m)."),
-        Rung("a mask for each query head (h, n, m), B = h", arrays(4, 4, 2, 2, 3, 3, by_head), "The mask has one matrix for each of the h query heads, not for each key head, nor for each sequence."),
-        Rung("a mask (B, h, n, m)", arrays(2, 4, 2, 3, 4, 3, each), "The mask is as large as the scores: (B, h, n, m)."),
-        Rung("masks with axes of size 1", arrays(2, 4, 2, 2, 3, 3, one[None, None], one[None], by_head[None, :, :1], by_head[:, :1], one[0]), SIZE_ONE, grouped_each),
-        Rung("a blocked score far above the others", arrays(1, 4, 2, 5, 5, 4, np.tri(5, dtype=bool), size=40.0), "A blocked score must have no influence, however large it is: block it before the softmax, with −∞."),
-        Rung("scores below −1 000 000 000", (np.ones((1, 4, 2, 1)), np.array([-3e9, -3e9 - 1, 4] * 2).reshape(1, 2, 3, 1), draw(rng, 1, 2, 3, 1), np.array([[True, True, False]])), FILL),
-        Rung("float32", as_single(arrays(2, 4, 2, 3, 5, 2, lengths)), "All tensors but the mask are float32 here, and what you make must be too.", tolerance=SINGLE),
+        Rung("a mask for each query head (h, n, m), B = h", arrays(4, 4, 2, 2, 3, 3, by_head),
+            "The mask has one matrix for each of the h query heads, not for each key head, nor for each sequence."),
+        Rung("a mask (B, h, n, m)", arrays(2, 4, 2, 3, 4, 3, each),
+            "The mask is as large as the scores: (B, h, n, m)."),
+        Rung("masks with axes of size 1",
+            arrays(2, 4, 2, 2, 3, 3, one[None, None], one[None], by_head[None, :, :1], by_head[:, :1], one[0]),
+            SIZE_ONE, grouped_each),
+        Rung("a blocked score far above the others", arrays(1, 4, 2, 5, 5, 4, np.tri(5, dtype=bool), size=40.0),
+            "A blocked score must have no influence, however large it is: block it before the softmax, with −∞."),
+        Rung("scores below −1 000 000 000",
+            (np.ones((1, 4, 2, 1)), np.array([-3e9, -3e9 - 1, 4] * 2).reshape(1, 2, 3, 1), draw(rng, 1, 2, 3, 1),
+                np.array([[True, True, False]])),
+            FILL),
+        Rung("float32", as_single(arrays(2, 4, 2, 3, 5, 2, lengths)),
+            "All tensors but the mask are float32 here, and what you make must be too.",
+            tolerance=SINGLE),
         Rung(UNTOUCHED, arrays(2, 4, 2, 3, 5, 2, lengths, lengths[0, 0], None), NEW_TENSORS, grouped_changes),
         Rung("the gradients", (*arrays(2, 6, 2, 3, 4, 2), draw(rng, 2, 6, 3, 2)), SHARED, shared_gradients),
-        Rung("the gradients, with a mask", (*arrays(2, 6, 2, 3, 4, 2), draw(rng, 2, 6, 3, 2), draw_mask(rng, 3, 4)), SHARED, shared_gradients),
+        Rung("the gradients, with a mask", (*arrays(2, 6, 2, 3, 4, 2), draw(rng, 2, 6, 3, 2), draw_mask(rng, 3, 4)),
+            SHARED, shared_gradients),
     ]  # fmt: skip
 
 
@@ -457,18 +604,36 @@ def induction_score(rng):
 
     period = int(rng.integers(5, 9))
     return [
-        Rung("a perfect induction head", (head(4, after_first(4)), 4), "Each token of the second copy puts all its weight on the token after its first occurrence: the score is 1. Only queries of the second copy count, i from period to 2·period − 1."),
-        Rung("a head that looks at the token before", (head(5, lambda i: i - 1), 5), "This is a previous-token head. It never looks one period back: the score is 0."),
-        Rung("a head that looks at the same token", (head(5, lambda i: i - 5), 5), "This head looks at the first occurrence of the token itself, key i − period. Asked for is the token after it: the score is 0."),
-        Rung("a head that looks two tokens after", (head(5, lambda i: i - 3), 5), "This head looks one token too far: the score is 0."),
-        Rung("equal weights", (np.tril(np.ones((6, 6))) / np.arange(1, 7)[:, None], 3), "Query i has 1/(i + 1) for each key. The score is the mean over the queries of the second copy."),
-        Rung("only the first query of the second copy", (head(4, after_first(4), rows=[4]), 4), "The first token of the second copy, query i = period, looks at key 1. It counts, so the score is 1/period."),
-        Rung("only the last query", (head(4, after_first(4), rows=[7]), 4), "The last token looks at key i − period + 1 = period, which is the first token of the second copy. It counts, so the score is 1/period."),
-        Rung("a head that looks at the first token", (head(4, lambda i: 0), 4), "No token of the second copy looks at the token after its first occurrence: the score is 0. Queries before i = period belong to the first copy and do not count, and a negative index would count from the end."),
+        Rung("a perfect induction head", (head(4, after_first(4)), 4),
+            "Each token of the second copy puts all its weight on the token after its first occurrence: the score is "
+            "1. Only queries of the second copy count, i from period to 2·period − 1."),
+        Rung("a head that looks at the token before", (head(5, lambda i: i - 1), 5),
+            "This is a previous-token head. It never looks one period back: the score is 0."),
+        Rung("a head that looks at the same token", (head(5, lambda i: i - 5), 5),
+            "This head looks at the first occurrence of the token itself, key i − period. Asked for "
+            "is the token after it: the score is 0."),
+        Rung("a head that looks two tokens after", (head(5, lambda i: i - 3), 5),
+            "This head looks one token too far: the score is 0."),
+        Rung("equal weights", (np.tril(np.ones((6, 6))) / np.arange(1, 7)[:, None], 3),
+            "Query i has 1/(i + 1) for each key. The score is the mean over the queries of the second copy."),
+        Rung("only the first query of the second copy", (head(4, after_first(4), rows=[4]), 4),
+            "The first token of the second copy, query i = period, looks at key "
+            "1. It counts, so the score is 1/period."),
+        Rung("only the last query", (head(4, after_first(4), rows=[7]), 4),
+            "The last token looks at key i − period + 1 = period, which is the first token of the second "
+            "copy. It counts, so the score is 1/period."),
+        Rung("a head that looks at the first token", (head(4, lambda i: 0), 4),
+            "No token of the second copy looks at the token after its first occurrence: the score "
+            "is 0. Queries before i = period belong to the first copy and do not count, and a "
+            "negative index would count from the end."),
         Rung("a period of 2", (causal(2), 2), "With a period of 2 the queries are 2 and 3, their keys 1 and 2."),
-        Rung("any causal head", (causal(period), period), "Mean over i from period to 2·period − 1 of weights[i, i − period + 1]: row i is the query, column the key."),
-        Rung("another head", (causal(period + 3), period + 3), "Mean over i from period to 2·period − 1 of weights[i, i − period + 1]."),
-        Rung("a head that sees later tokens too", (causal(4)[:, ::-1].copy(), 4), "Nothing else counts but these entries: not the largest weight of a row, and nothing above the diagonal."),
+        Rung("any causal head", (causal(period), period),
+            "Mean over i from period to 2·period − 1 of weights[i, "
+            "i − period + 1]: row i is the query, column the key."),
+        Rung("another head", (causal(period + 3), period + 3),
+            "Mean over i from period to 2·period − 1 of weights[i, i − period + 1]."),
+        Rung("a head that sees later tokens too", (causal(4)[:, ::-1].copy(), 4),
+            "Nothing else counts but these entries: not the largest weight of a row, and nothing above the diagonal."),
         Rung("a long period", (causal(24), 24), "Any period from 2 on."),
         Rung("float32", (causal(6).astype(np.float32), 6), "The same in float32.", None, SINGLE),
         Rung(UNTOUCHED, (causal(3), 3), NEW_TENSORS, changes),
@@ -507,25 +672,79 @@ def head_ablation(rng):
     start = int(rng.integers(0, WORDS))
     first = [(start + t) % WORDS for t in range(WORDS)]  # the words of a sequence that begins with `start`
     return [
-        rung("one layer of two heads", table(1, 2, {strong: (4, whole), weak: (1, whole)}), "Switch off one head at a time, all others on, and compare the losses. Return (layer, head), two whole numbers from 0: the head without which the loss is highest."),
-        rung("two layers of three heads", table(2, 3, {a: (1, whole), b: (3, [0, 1, 2]), c: (2, [3, 4]), d: (1, [5])}), "head_masks has the shape (n_layers, n_heads): row l, column k belongs to head k of layer l."),
-        rung("three layers of two heads", table(3, 2, {deep[0]: (3, whole), deep[1]: (2, whole), deep[2]: (1, whole)}), "There are more layers than heads here. The first number is the layer, the second the head within it."),
-        rung("as many heads as layers", table(3, 3, {square: (4, whole), flat: (2, whole)}), "With as many heads as layers nothing tells you that the two were exchanged: (layer, head), and head_masks[layer, head]."),
-        rung("a head that does harm", table(3, 2, {bad: (-4, whole), good: (2, [0, 1, 2]), poor: (1, [3])}), "Without one of these heads the loss falls, and by more than it rises without any other. Asked for is the largest rise, not the largest change."),
-        rung("no head helps", table(2, 2, {tuple(least): (-0.5, whole), tuple(more): (-1.5, whole), tuple(most): (-3, whole)}, rest=-6), "Without any of these heads the loss falls. The largest rise is then the smallest fall: begin with −∞ or with the first head, not with 0."),
-        rung("two heads that stand in for each other", table(2, 5, {twins[0]: (3, whole), twins[1]: (2.95, whole), alone: (2, [0, 1, 2])}, backup=twins), "Each of the two strongest heads covers for the other, so without one of them little is lost. Switch off one head, with all others on; do not ask what a head can do alone."),
-        rung("a head that others read", table(2, 4, {(0, grumbler): (-0.2, whole), (1, one): (3, [0, 1, 2]), (1, two): (3, [3, 4, 5]), (1, harmful): (-0.3, whole), (1, lonely): (1, [0, 1, 2])}, reads=(source, (one, two, harmful))), "One head of layer 0 gives no vote of its own, but three heads of layer 1 give nothing without it. Run the whole model with that head off. And begin each time from masks of ones."),
-        rung("a head that lifts all scores alike", table(2, 3, {loud: (0, whole), quiet: (2, [0, 1])}, lift={loud: 50}), "One head moves the logits far, but all of them by the same amount, which softmax does not see. Measure the loss, not the change of the logits."),
-        rung("seldom, but badly", table(2, 4, {rare: (14, [0]), common: (2.2, [1, 2, 3]), sure: (-12, [0])}), "One head matters for a single word, but there the loss is large without it. Take the mean of the cross-entropy, not of probabilities or of hits."),
-        rung("more than the last token", table(2, 3, {ends: (5, [(start - 1) % WORDS]), often: (4, [w for w in whole if w != (start - 1) % WORDS])}, starts=[start]), "The loss is the mean over all positions that have a next token, not that of the last one."),
-        rung("more than the first sequence", table(3, 2, {left: (5, [0, 1, 2]), right: (4, [3, 4, 5])}, starts=[0, 3, 3], loops=((0, 1, 2), (3, 4, 5))), "The loss is the mean over all sequences of the batch, not that of the first one."),
-        rung("the last pair counts", table(2, 3, {ends: (5, [first[4]]), often: (0.7, [first[0], first[3]])}, starts=[start], length=6), "There is one sequence, and its last pair decides: the loss is the mean over all positions that have a next token, from the first to the last but one."),
-        rung("the first pair counts", table(2, 3, {ends: (5, [first[0]]), often: (0.7, [first[1], first[4]])}, starts=[start], length=6), "There is one sequence, and its first pair decides: the loss is the mean over all positions that have a next token."),
-        rung("every position counts", table(2, 3, {ends: (5, [first[1], first[3]]), often: (1, [first[0], first[2], first[4]])}, starts=[start], length=6), "There is one sequence, and its second and fourth position decide: the loss is the mean over all positions that have a next token."),
-        rung("more than the last sequence", table(3, 2, {left: (5, [0, 1, 2]), right: (1.5, [3]), third: (-4, [3, 4, 5])}, starts=[0, 3], loops=((0, 1, 2), (3, 4, 5))), "The loss is the mean over all sequences of the batch, not that of the last, nor of the worst, one. All tokens count alike: nothing is squared."),
-        rung("a rise of a loss that is large already", table(3, 2, {left: (1.5, [3, 4, 5]), right: (5, [0, 1]), third: (-4, [3, 4, 5])}, starts=[0, 3], loops=((0, 1, 2), (3, 4, 5))), "One head makes a small loss large, the other a large one larger, and by more. Take the mean of the losses as they are, with no root, and no product or ratio of them."),
-        rung("heads that know other tokens", table(2, 4, {best: (3, whole), wrong: (-2, whole)}, echo={echo: (2, 0), older: (0, 2.5)}), "One head votes for the token that is there already, and one for the token before it. The logits at position t are for token t + 1: compare logits[:, :-1] with tokens[:, 1:]."),
-        rung("the model stays as it was", table(2, 3, {a: (1, whole), b: (3, whole)}), "The head is right, but the model is not as it was: its numbers, its mode (model.training), requires_grad or .grad of its parameters, its hooks, or the tokens. Switch heads off by head_masks only, under torch.no_grad(); what you set, set back.", left_behind),
+        rung("one layer of two heads", table(1, 2, {strong: (4, whole), weak: (1, whole)}),
+            "Switch off one head at a time, all others on, and compare the losses. Return (layer, head), two whole "
+            "numbers from 0: the head without which the loss is highest."),
+        rung("two layers of three heads", table(2, 3, {a: (1, whole), b: (3, [0, 1, 2]), c: (2, [3, 4]), d: (1, [5])}),
+            "head_masks has the shape (n_layers, n_heads): row l, column k belongs to head k of layer l."),
+        rung("three layers of two heads", table(3, 2, {deep[0]: (3, whole), deep[1]: (2, whole), deep[2]: (1, whole)}),
+            "There are more layers than heads here. The first number is the layer, the second the head within it."),
+        rung("as many heads as layers", table(3, 3, {square: (4, whole), flat: (2, whole)}),
+            "With as many heads as layers nothing tells you that the two were exchanged: "
+            "(layer, head), and head_masks[layer, head]."),
+        rung("a head that does harm", table(3, 2, {bad: (-4, whole), good: (2, [0, 1, 2]), poor: (1, [3])}),
+            "Without one of these heads the loss falls, and by more than it rises without any other. Asked for is "
+            "the largest rise, not the largest change."),
+        rung("no head helps",
+            table(2, 2, {tuple(least): (-0.5, whole), tuple(more): (-1.5, whole), tuple(most): (-3, whole)}, rest=-6),
+            "Without any of these heads the loss falls. The largest rise is then the smallest fall: begin with "
+            "−∞ or with the first head, not with 0."),
+        rung("two heads that stand in for each other",
+            table(2, 5, {twins[0]: (3, whole), twins[1]: (2.95, whole), alone: (2, [0, 1, 2])}, backup=twins),
+            "Each of the two strongest heads covers for the other, so without one of them little is lost. Switch off "
+            "one head, with all others on; do not ask what a head can do alone."),
+        rung("a head that others read",
+            table(2, 4,
+                {(0, grumbler): (-0.2, whole), (1, one): (3, [0, 1, 2]), (1, two): (3, [3, 4, 5]),
+                    (1, harmful): (-0.3, whole), (1, lonely): (1, [0, 1, 2])},
+                reads=(source, (one, two, harmful))),
+            "One head of layer 0 gives no vote of its own, but three heads of layer 1 give nothing without it. Run "
+            "the whole model with that head off. And begin each time from masks of ones."),
+        rung("a head that lifts all scores alike", table(2, 3, {loud: (0, whole), quiet: (2, [0, 1])}, lift={loud: 50}),
+            "One head moves the logits far, but all of them by the same amount, which softmax does not see. Measure "
+            "the loss, not the change of the logits."),
+        rung("seldom, but badly", table(2, 4, {rare: (14, [0]), common: (2.2, [1, 2, 3]), sure: (-12, [0])}),
+            "One head matters for a single word, but there the loss is large without it. Take the mean of the "
+            "cross-entropy, not of probabilities or of hits."),
+        rung("more than the last token",
+            table(2, 3, {ends: (5, [(start - 1) % WORDS]), often: (4, [w for w in whole if w != (start - 1) % WORDS])},
+                starts=[start]),
+            "The loss is the mean over all positions that have a next token, not that of the last one."),
+        rung("more than the first sequence",
+            table(3, 2, {left: (5, [0, 1, 2]), right: (4, [3, 4, 5])}, starts=[0, 3, 3], loops=((0, 1, 2), (3, 4, 5))),
+            "The loss is the mean over all sequences of the batch, not that of the first one."),
+        rung("the last pair counts",
+            table(2, 3, {ends: (5, [first[4]]), often: (0.7, [first[0], first[3]])}, starts=[start], length=6),
+            "There is one sequence, and its last pair decides: the loss is the mean over all positions that have a "
+            "next token, from the first to the last but one."),
+        rung("the first pair counts",
+            table(2, 3, {ends: (5, [first[0]]), often: (0.7, [first[1], first[4]])}, starts=[start], length=6),
+            "There is one sequence, and its first pair decides: the loss is the mean "
+            "over all positions that have a next token."),
+        rung("every position counts",
+            table(2, 3, {ends: (5, [first[1], first[3]]), often: (1, [first[0], first[2], first[4]])},
+                starts=[start], length=6),
+            "There is one sequence, and its second and fourth position decide: the loss is the mean "
+            "over all positions that have a next token."),
+        rung("more than the last sequence",
+            table(3, 2, {left: (5, [0, 1, 2]), right: (1.5, [3]), third: (-4, [3, 4, 5])},
+                starts=[0, 3], loops=((0, 1, 2), (3, 4, 5))),
+            "The loss is the mean over all sequences of the batch, not that of the last, nor of the worst, one. All "
+            "tokens count alike: nothing is squared."),
+        rung("a rise of a loss that is large already",
+            table(3, 2, {left: (1.5, [3, 4, 5]), right: (5, [0, 1]), third: (-4, [3, 4, 5])},
+                starts=[0, 3], loops=((0, 1, 2), (3, 4, 5))),
+            "One head makes a small loss large, the other a large one larger, and by more. Take the mean of the "
+            "losses as they are, with no root, and no product or ratio of them."),
+        rung("heads that know other tokens",
+            table(2, 4, {best: (3, whole), wrong: (-2, whole)}, echo={echo: (2, 0), older: (0, 2.5)}),
+            "One head votes for the token that is there already, and one for the token before it. The logits at "
+            "position t are for token t + 1: compare logits[:, :-1] with tokens[:, 1:]."),
+        rung("the model stays as it was", table(2, 3, {a: (1, whole), b: (3, whole)}),
+            "The head is right, but the model is not as it was: its numbers, its mode (model.training), requires_grad "
+            "or .grad of its parameters, its hooks, or the tokens. Switch heads off by head_masks only, under "
+            "torch.no_grad(); what you set, set back.",
+            left_behind),
     ]  # fmt: skip
 
 
@@ -537,8 +756,8 @@ def table(
     votes: {(layer, head): (strength, words)}: after each of these words the head votes for the successor. rest: the
     strength with which all other heads do. backup: two heads of which only the larger vote counts. reads: a head of
     layer 0 and the heads of layer 1 that give nothing without it. lift: {head: how much it adds to all logits}. echo:
-    {head: the strengths with which it votes for the present token and for the one before}. starts: the first words of the
-    sequences, `length` words each; loops: the words come again in these loops.
+    {head: the strengths with which it votes for the present token and for the one before}. starts: the first words of
+    the sequences, `length` words each; loops: the words come again in these loops.
     """
     loops = loops or (tuple(range(WORDS)),)
     after = {word: loop[(i + 1) % len(loop)] for loop in loops for i, word in enumerate(loop)}
@@ -631,7 +850,7 @@ def left_behind(function, votes, backup, reads, tokens):
 
 
 def pair(result, sizes):
-    """Two whole numbers as a list. Raises Unreadable for anything else."""
+    """Two whole numbers as a list. Raises BadResult for anything else."""
     try:
         numbers = [float(part) for part in result]
     except (TypeError, ValueError, RuntimeError):
@@ -642,7 +861,7 @@ def pair(result, sizes):
         plain = isinstance(result, (bool, int, float, str, tuple, list, dict, set, type(None)))
         shown = repr(result) if plain else type(result).__name__
         n_layers, n_heads = sizes
-        raise Unreadable(
+        raise BadResult(
             f"the function returned {shown[:60]}; return the pair (layer, head), two whole numbers. "
             f"(argmax counts all {n_layers} · {n_heads} heads in one row: divmod by the number of heads gives the pair)"
         )
@@ -660,11 +879,16 @@ def find_the_bug(rng):
     return [
         Rung("one head", arrays(2, 3, 5, 1), "With one head it was right from the beginning, and should stay so."),
         Rung("one token", arrays(2, 1, 6, 3), "With one token it was right from the beginning: the output is v."),
-        Rung("two heads, two tokens", arrays(1, 2, 6, 2), "Number the entries of one token by hand and follow them to the heads."),
-        Rung("two heads, four tokens", arrays(1, 4, 6, 2), "Each head should see d_head numbers of every token, and the same ones of each."),
-        Rung("as many tokens as heads", arrays(1, 3, 9, 3), "With T = h a wrong axis raises nothing. Name each axis of every tensor."),
-        Rung("all sizes equal", arrays(3, 3, 9, 3), "With equal sizes a wrong axis raises nothing. Name each axis of every tensor."),
-        Rung("a batch", arrays(2, 5, 8, 4), "The sequences of a batch do not see each other, and each head sees every token once."),
+        Rung("two heads, two tokens", arrays(1, 2, 6, 2),
+            "Number the entries of one token by hand and follow them to the heads."),
+        Rung("two heads, four tokens", arrays(1, 4, 6, 2),
+            "Each head should see d_head numbers of every token, and the same ones of each."),
+        Rung("as many tokens as heads", arrays(1, 3, 9, 3),
+            "With T = h a wrong axis raises nothing. Name each axis of every tensor."),
+        Rung("all sizes equal", arrays(3, 3, 9, 3),
+            "With equal sizes a wrong axis raises nothing. Name each axis of every tensor."),
+        Rung("a batch", arrays(2, 5, 8, 4),
+            "The sequences of a batch do not see each other, and each head sees every token once."),
         Rung("q = k = v", (same, same.copy(), same.copy(), 3), "All three are cut into heads in the same way."),
         Rung("large scores", arrays(1, 5, 8, 2, size=40.0), "The softmax was right: leave it as it is."),
         Rung(UNTOUCHED, arrays(2, 3, 6, 2), NEW_TENSORS, changes),
@@ -682,9 +906,13 @@ def matrices(rung):
 
 MATRICES = (
     ("where n_kv_heads is None or left out", "where it is given", lambda *args: args[2:3] in ((), (None,))),
-    ("where there are fewer key heads than heads", "where there are as many", lambda *args: (args[2:] or [None])[0] not in (None, args[1])),
+    (
+        "where there are fewer key heads than heads",
+        "where there are as many",
+        lambda *args: (args[2:] or [None])[0] not in (None, args[1]),
+    ),
     ("where d_head is given", "where it is None or left out", lambda *args: args[3:] not in ((), (None,))),
-)  # fmt: skip
+)
 GROUPS = (
     ("where heads share keys and values", "where each has its own", lambda q, k, *_: q.shape[1] != k.shape[1]),
     ("where there are several groups of several heads", "elsewhere", lambda q, k, *_: 1 < k.shape[1] < q.shape[1]),
@@ -692,21 +920,24 @@ GROUPS = (
     ("with a mask", "without a mask", lambda q, k, v, mask, *_: hasattr(mask, "dtype") and mask.dtype == bool),
     ("with a mask of four axes", "elsewhere", lambda q, k, v, mask, *_: mask.dtype == bool and mask.ndim == 4),
     ("with several keys", "with one key", lambda q, k, *_: k.shape[2] > 1),
-)  # fmt: skip
+)
 LAYERS = (
     ("with several heads", "with one head", lambda d_model, n_heads, *_: n_heads > 1),
     ("with several tokens", "with one token", lambda d_model, n_heads, W, W_o, x, *_: x.shape[1] > 1),
     ("with several sequences", "with one sequence", lambda d_model, n_heads, W, W_o, x, *_: len(x) > 1),
-    ("with a mask", "without a mask", lambda d_model, n_heads, W, W_o, x, mask, *_: mask is not None and mask.dtype == bool),
-    ("with a mask of less than four axes", "elsewhere", lambda d_model, n_heads, W, W_o, x, mask, *_: mask.dtype == bool and mask.ndim < 4),
-    ("with a mask of four axes", "elsewhere", lambda d_model, n_heads, W, W_o, x, mask, *_: mask.dtype == bool and mask.ndim == 4),
+    ("with a mask", "without a mask",
+        lambda d_model, n_heads, W, W_o, x, mask, *_: mask is not None and mask.dtype == bool),
+    ("with a mask of less than four axes", "elsewhere",
+        lambda d_model, n_heads, W, W_o, x, mask, *_: mask.dtype == bool and mask.ndim < 4),
+    ("with a mask of four axes", "elsewhere",
+        lambda d_model, n_heads, W, W_o, x, mask, *_: mask.dtype == bool and mask.ndim == 4),
 )  # fmt: skip
 HEADS = (
     ("with several heads", "with one head", lambda q, k, v, n_heads: n_heads > 1),
     ("with several tokens", "with one token", lambda q, k, v, n_heads: q.shape[1] > 1),
     ("with several heads and several tokens", "elsewhere", lambda q, k, v, n_heads: n_heads > 1 and q.shape[1] > 1),
     ("with several sequences", "with one sequence", lambda q, *_: len(q) > 1),
-)  # fmt: skip
+)
 LAYER = ("d_model", "n_heads", "weight of W_qkv", "weight of W_o", "x", "mask")
 
 

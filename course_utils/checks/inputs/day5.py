@@ -14,12 +14,11 @@ from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 
 import numpy as np
 
-from ..evidence import NOTHING, Ladder, Rung, Unreadable, as_numbers, changes
+from ..evidence import NOTHING, BadResult, Ladder, Rung, as_numbers, changes
 from ..forbidden import WHOLE_ATTENTION
-from .day1 import draw
+from .shared import UNTOUCHED, draw
 
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "outputs", "keys", "values")}
-UNTOUCHED = "what it is given stays as it was"
 
 
 def tensor(array):
@@ -44,26 +43,53 @@ def cached_step(rng):
     near += (1000.0 + 0.00137 * rng.permutation(3).reshape(1, 1, 3, 1), draw(rng, 1, 1, 3, 2))
     single = tuple(each.astype(np.float32) for each in tokens(4, 3, 2, (2, 2)))
     return [
-        Rung("the first token: cache is None", tokens(1, 3, 2), "With cache=None there is one key: the output is v_t, and the cache that comes back is (k_t, v_t).", first_step),
-        Rung("one token after three", after(3, 3, 2), "The new key and value go behind those of the cache, along the axis of the tokens. Then the query attends to all four, itself included.", one_step),
-        Rung("one token after one", after(1, 2, 5), "Two keys now: the one in the cache, and the token's own.", one_step),
+        Rung("the first token: cache is None", tokens(1, 3, 2),
+            "With cache=None there is one key: the output is v_t, and the cache that comes back is (k_t, v_t).",
+            first_step),
+        Rung("one token after three", after(3, 3, 2),
+            "The new key and value go behind those of the cache, along the axis of the tokens. Then the "
+            "query attends to all four, itself included.",
+            one_step),
+        Rung("one token after one", after(1, 2, 5), "Two keys now: the one in the cache, and the token's own.",
+            one_step),
         Rung("d_k = 9, d_v = 2", after(2, 9, 2), "The scale is √d_k, the width of a key.", one_step),
-        Rung("3 sequences, 2 heads", after(4, 5, 3, (3, 2)), "All sequences and heads at once: output (B, h, 1, d_v), keys (B, h, T + 1, d_k).", one_step),
-        Rung("all sizes equal", after(2, 2, 2, (2, 2)), "With B = h = T = d a wrong axis raises nothing. Tokens are the axis before the last.", one_step),
+        Rung("3 sequences, 2 heads", after(4, 5, 3, (3, 2)),
+            "All sequences and heads at once: output (B, h, 1, d_v), keys (B, h, T + 1, d_k).",
+            one_step),
+        Rung("all sizes equal", after(2, 2, 2, (2, 2)),
+            "With B = h = T = d a wrong axis raises nothing. Tokens are the axis before the last.",
+            one_step),
         Rung("large scores", large, "exp(1000) is infinity: torch.softmax is safe for large scores.", one_step),
-        Rung("keys that differ in the seventh digit", near, "Everything is float64 here. float32 keeps about seven digits, too few to tell these keys apart: leave the dtype as it is.", one_step),
+        Rung("keys that differ in the seventh digit", near,
+            "Everything is float64 here. float32 keeps about seven digits, too few to tell "
+            "these keys apart: leave the dtype as it is.",
+            one_step),
         Rung("6 tokens, one by one", tokens(6, 3, 2), EVERY_STEP, decode),
         Rung("24 tokens, 2 sequences, 3 heads", tokens(24, 5, 4, (2, 3)), EVERY_STEP, decode),
         Rung("120 tokens", tokens(120, 1, 1), EVERY_STEP, decode),
         Rung("as many tokens as heads and sequences", tokens(3, 3, 3, (3, 3)), EVERY_STEP, decode),
-        Rung("two texts in turns", (*tokens(4, 3, 2), *tokens(4, 3, 2, (2, 1))), "Two sequences are decoded in turns, each with its own cache. All that is remembered must be in the cache that comes back, nothing elsewhere.", in_turns),
-        Rung("two continuations of one cache", (*tokens(3, 3, 2, (1, 2)), *tokens(2, 3, 2, (1, 2)), *tokens(2, 3, 2, (1, 2))), "One cache is continued twice, by different tokens: neither may see the other's. So the cache that is handed in must stay as it was: make new tensors, and a new pair.", forked),
-        Rung("float32", single, "Everything is float32 here, and what comes back must be too: a cache in float64 takes twice the memory.", decode, SINGLE),
-        Rung(UNTOUCHED, after(2, 3, 2, (2, 1)), "The answer is right but writes into its arguments. Make new tensors, with torch.cat.", untouched),
+        Rung("two texts in turns", (*tokens(4, 3, 2), *tokens(4, 3, 2, (2, 1))),
+            "Two sequences are decoded in turns, each with its own cache. All that is remembered must be in the "
+            "cache that comes back, nothing elsewhere.",
+            in_turns),
+        Rung("two continuations of one cache",
+            (*tokens(3, 3, 2, (1, 2)), *tokens(2, 3, 2, (1, 2)), *tokens(2, 3, 2, (1, 2))),
+            "One cache is continued twice, by different tokens: neither may see the other's. So the cache that is "
+            "handed in must stay as it was: make new tensors, and a new pair.",
+            forked),
+        Rung("float32", single,
+            "Everything is float32 here, and what comes back must be too: a cache in float64 takes twice the memory.",
+            decode, SINGLE),
+        Rung(UNTOUCHED, after(2, 3, 2, (2, 1)),
+            "The answer is right but writes into its arguments. Make new tensors, with torch.cat.",
+            untouched),
     ]  # fmt: skip
 
 
-EVERY_STEP = "Each token goes in with the cache that the step before gave back. After T steps it holds T keys, and each output is a row of causal attention over the whole text."
+EVERY_STEP = (
+    "Each token goes in with the cache that the step before gave back. After T steps it holds T keys, and each output "
+    "is a row of causal attention over the whole text."
+)
 
 
 def first_step(function, q_t, k_t, v_t):
@@ -121,19 +147,19 @@ def steps(function, q, k, v, cache=None):
 
 
 def step_of(result):
-    """The output and the cache that a step returned. Raises Unreadable unless they are (output, (k, v))."""
+    """The output and the cache that a step returned. Raises BadResult unless they are (output, (k, v))."""
     output, cache = output_and_cache(result)
     if not isinstance(cache, (tuple, list)) or len(cache) != 2:
-        raise Unreadable(f"the cache that came back is {said(cache)}; it should be the pair (k, v)")
+        raise BadResult(f"the cache that came back is {said(cache)}; it should be the pair (k, v)")
     return output, cache
 
 
 def output_and_cache(result):
     """The two things that a step returned, whatever the cache is made of."""
     if result is None:
-        raise Unreadable(NOTHING)
+        raise BadResult(NOTHING)
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise Unreadable(f"the function returned {said(result)}; it should return (output, cache)")
+        raise BadResult(f"the function returned {said(result)}; it should return (output, cache)")
     return result
 
 
@@ -152,19 +178,19 @@ def fits(array, other):
 
 
 def array_of(value):
-    """Numbers of any kind as a float64 array. Raises Unreadable for what is none."""
+    """Numbers of any kind as a float64 array. Raises BadResult for what is none."""
     try:
         read = as_numbers(value)
     except TypeError as error:
-        raise Unreadable(str(error)) from None
+        raise BadResult(str(error)) from None
     return np.array([float(x) for x in read["numbers"]]).reshape(read["shape"])
 
 
 def check_dtype(name, value, dtype):
-    """Raises Unreadable, which says what a value is made of, unless it has the dtype."""
+    """Raises BadResult, which says what a value is made of, unless it has the dtype."""
     kind, wanted = (str(each).removeprefix("torch.") for each in (getattr(value, "dtype", said(value)), dtype))
     if kind != wanted:
-        raise Unreadable(f"{name} {kind}, and the inputs are {wanted}")
+        raise BadResult(f"{name} {kind}, and the inputs are {wanted}")
 
 
 def said(value):
@@ -184,8 +210,8 @@ class TinyModel:
 
     logits, cache = model(tokens, positions, cache): tokens (B, t) are whole numbers below `vocabulary`, positions (t,)
     their places in the text, from 0. cache is None, or what an earlier call returned; the tokens then follow those that
-    it holds. logits is (B, t, vocabulary); after the positions in `zero_after` token 0 is the likeliest. `passed` counts
-    the tokens of a text that went through so far.
+    it holds. logits is (B, t, vocabulary); after the positions in `zero_after` token 0 is the likeliest. `passed`
+    counts the tokens of a text that went through so far.
     """
 
     def __init__(self, seed=0, vocabulary=23, d_model=16, zero_after=()):
@@ -247,23 +273,47 @@ def generate_cached(rng):
         return int(rng.integers(1000))
 
     return [
-        Rung("one new token", (seed(), text(1, 4), 1), "The prompt goes through the model, and the last of its logits chooses the new token. Nothing goes through twice.", generated),
+        Rung("one new token", (seed(), text(1, 4), 1),
+            "The prompt goes through the model, and the last of its logits chooses the "
+            "new token. Nothing goes through twice.",
+            generated),
         Rung("two new tokens", (seed(), text(1, 4), 2), AGAIN, generated),
         Rung("a prompt of 5, 6 new tokens", (seed(), text(1, 5), 6), AGAIN, generated),
         Rung("a prompt of one token", (seed(), text(1, 1), 5), "A prompt may have one token. " + AGAIN, generated),
         Rung("no new tokens", (seed(), text(2, 3), 0), "With steps=0 the prompt comes back as it is.", generated),
-        Rung("a batch of 3", (seed(), text(3, 4), 5), "Every row chooses its own token: argmax along the last axis, the vocabulary. The result is (B, T + steps).", generated),
-        Rung("as many rows as tokens", (seed(), text(4, 4), 4), "With B = T a wrong axis raises nothing. logits is (B, t, vocabulary), and what counts is the last token of each row: logits[:, -1].", generated),
-        Rung("60 new tokens", (seed(), text(1, 3), 60), "As many new tokens come as are asked for. " + AGAIN, generated),
-        Rung("a prompt of 40", (seed(), text(2, 40), 3), "The whole prompt goes through, however long it is. " + AGAIN, generated),
-        Rung("token 0 among the new ones", (seed(), text(1, 4), 7, (5, 6)), "Token 0 is a token like any other, and comes twice in a row here. Nothing ends the text before `steps` tokens are there.", generated),
-        Rung("two texts, one after the other", (seed(), text(1, 4), 4, text(1, 3)), "A new text starts with no cache: the second call of your function must know nothing of the first.", one_after_the_other),
-        Rung("one prompt, two models", (seed(), text(1, 4), 4), "Two models continue the same prompt, each in its own way. What your function remembers of a prompt is of no use to another model.", two_models),
-        Rung(UNTOUCHED, (seed(), text(1, 4), 3), "The tokens are right, but prompt is changed too. Make a new tensor, with torch.cat.", prompt_changed),
+        Rung("a batch of 3", (seed(), text(3, 4), 5),
+            "Every row chooses its own token: argmax along the last axis, the "
+            "vocabulary. The result is (B, T + steps).",
+            generated),
+        Rung("as many rows as tokens", (seed(), text(4, 4), 4),
+            "With B = T a wrong axis raises nothing. logits is (B, t, vocabulary), and what counts is the "
+            "last token of each row: logits[:, -1].",
+            generated),
+        Rung("60 new tokens", (seed(), text(1, 3), 60), "As many new tokens come as are asked for. " + AGAIN,
+            generated),
+        Rung("a prompt of 40", (seed(), text(2, 40), 3), "The whole prompt goes through, however long it is. " + AGAIN,
+            generated),
+        Rung("token 0 among the new ones", (seed(), text(1, 4), 7, (5, 6)),
+            "Token 0 is a token like any other, and comes twice in a row here. Nothing ends "
+            "the text before `steps` tokens are there.",
+            generated),
+        Rung("two texts, one after the other", (seed(), text(1, 4), 4, text(1, 3)),
+            "A new text starts with no cache: the second call of your function must know nothing of the first.",
+            one_after_the_other),
+        Rung("one prompt, two models", (seed(), text(1, 4), 4),
+            "Two models continue the same prompt, each in its own way. What your function remembers of "
+            "a prompt is of no use to another model.",
+            two_models),
+        Rung(UNTOUCHED, (seed(), text(1, 4), 3),
+            "The tokens are right, but prompt is changed too. Make a new tensor, with torch.cat.",
+            prompt_changed),
     ]  # fmt: skip
 
 
-AGAIN = "After the prompt only the newest token goes through, (B, 1), with the cache that the call before gave back, and with its own place in the text as its position: the first new token stands at position T."
+AGAIN = (
+    "After the prompt only the newest token goes through, (B, 1), with the cache that the call before gave back, and "
+    "with its own place in the text as its position: the first new token stands at position T."
+)
 
 
 _counts: Counter | None = None
@@ -307,7 +357,7 @@ def two_models(function, seed, prompt, n_new):
 
 def tokens_of(result):
     if result is None:
-        raise Unreadable(NOTHING)
+        raise BadResult(NOTHING)
     return array_of(result)
 
 
@@ -324,15 +374,23 @@ def prompt_changed(function, seed, prompt, n_new):
 def cache_bytes(rng):
     layers, heads, d_head, tokens = (int(rng.integers(*ends)) for ends in ((2, 90), (2, 12), (30, 300), (100, 9000)))
     return [
-        Rung("one layer, one head, one number, one token", (1, 1, 1, 1), "Two numbers, a key and a value, of 2 bytes each."),
-        Rung("one token of Llama 2 7B", (32, 32, 128, 1), "A key and a value, in every layer, for every kv head, with d_head numbers each. 512 KiB in all."),
+        Rung("one layer, one head, one number, one token", (1, 1, 1, 1),
+            "Two numbers, a key and a value, of 2 bytes each."),
+        Rung("one token of Llama 2 7B", (32, 32, 128, 1),
+            "A key and a value, in every layer, for every kv head, with d_head numbers each. 512 KiB in all."),
         Rung("4096 tokens", (32, 32, 128, 4096), "Each token takes as much as the first."),
         Rung("8 kv heads, 8192 tokens", (32, 8, 128, 8192), "n_kv_heads counts, not the number of query heads."),
         Rung("a batch of 5", (layers, heads, d_head, tokens, 5), "Each sequence has a cache of its own: times batch."),
         Rung("4 bytes a value", (layers, heads, d_head, tokens, 1, 4), "bytes_per_value is the width of one number."),
-        Rung("by keyword", (layers, heads, d_head, tokens), "The last two arguments may be given by name: batch=3, bytes_per_value=1. Without them they are 1 and 2.", by_keyword),
-        Rung("exact to the last byte", (3 * layers, heads, 2 * d_head + 1, 100 * tokens + 3, 7, 1), "Bytes are counted, so every digit is right. Multiply whole numbers as they are: float32 keeps about seven digits.", to_the_last_byte),
-        Rung("other numbers", (heads, layers, 7, d_head, 3, 1), "2 · n_layers · n_kv_heads · d_head · n_tokens · batch · bytes_per_value."),
+        Rung("by keyword", (layers, heads, d_head, tokens),
+            "The last two arguments may be given by name: batch=3, bytes_per_value=1. Without them they are 1 and 2.",
+            by_keyword),
+        Rung("exact to the last byte", (3 * layers, heads, 2 * d_head + 1, 100 * tokens + 3, 7, 1),
+            "Bytes are counted, so every digit is right. Multiply whole numbers as they "
+            "are: float32 keeps about seven digits.",
+            to_the_last_byte),
+        Rung("other numbers", (heads, layers, 7, d_head, 3, 1),
+            "2 · n_layers · n_kv_heads · d_head · n_tokens · batch · bytes_per_value."),
     ]  # fmt: skip
 
 
@@ -348,7 +406,7 @@ def to_the_last_byte(function, *sizes):
     """The bytes and their last digits, which eight significant digits would not show."""
     given = function(*sizes)
     if given is None:
-        raise Unreadable(NOTHING)
+        raise BadResult(NOTHING)
     return {"bytes": given, "last four digits": float(given) % 10_000}
 
 
@@ -357,18 +415,39 @@ def longest_context(rng):
     tokens += tokens % 7 == 0  # the tokens of a batch of 7 must not come out even
     a_token = 2 * 3 * heads * d_head * 2  # three layers
     return [
-        Rung("exactly one token", (4, 1, 1, 1), "A key and a value of one number each, 2 bytes a number: 4 bytes are one token.", whole_tokens),
-        Rung("exactly full", (tokens * a_token, 3, heads, d_head), "The budget over the bytes of one token.", whole_tokens),
-        Rung("one byte too few", (tokens * a_token - 1, 3, heads, d_head), "The last token does not fit any more: round down.", whole_tokens),
-        Rung("one byte over", (tokens * a_token + 1, 3, heads, d_head), "The byte that is left is no token: round down.", whole_tokens),
-        Rung("some bytes over", (tokens * a_token + a_token - 1, 3, heads, d_head), "A part of a token is no token: round down, do not round to the nearest.", whole_tokens),
+        Rung("exactly one token", (4, 1, 1, 1),
+            "A key and a value of one number each, 2 bytes a number: 4 bytes are one token.",
+            whole_tokens),
+        Rung("exactly full", (tokens * a_token, 3, heads, d_head), "The budget over the bytes of one token.",
+            whole_tokens),
+        Rung("one byte too few", (tokens * a_token - 1, 3, heads, d_head),
+            "The last token does not fit any more: round down.",
+            whole_tokens),
+        Rung("one byte over", (tokens * a_token + 1, 3, heads, d_head),
+            "The byte that is left is no token: round down.",
+            whole_tokens),
+        Rung("some bytes over", (tokens * a_token + a_token - 1, 3, heads, d_head),
+            "A part of a token is no token: round down, do not round to the nearest.",
+            whole_tokens),
         Rung("not even one token", (a_token - 1, 3, heads, d_head), "Not even one token fits: return 0.", whole_tokens),
         Rung("nothing", (0, 3, heads, d_head), "No bytes, no tokens: return 0.", whole_tokens),
-        Rung("a batch of 7", (tokens * a_token, 3, heads, d_head, 7), "All sequences of the batch have the same length and share the budget. So one more token in each takes batch times as much.", whole_tokens),
-        Rung("4 bytes a value", (tokens * a_token + 5, 3, heads, d_head, 1, 4), "bytes_per_value is the width of one number.", whole_tokens),
-        Rung("40 GB for Llama 3 8B", (40 * 10**9, 32, 8, 128), "131 072 bytes a token. Return a whole number of tokens.", whole_tokens),
-        Rung("a huge budget, one byte too few", (4 * 3 * (10**17 + 16) - 1, 1, 3, 1), "Whole numbers of any size divide exactly with //. A float, from / or in a floor, keeps about 16 digits: here it rounds up, and a token is promised that does not fit.", whole_tokens),
-        Rung("a budget beyond 64 bits", (10**30 - int(rng.integers(1, 10**6)), 3, heads, d_head), "A budget may be any whole number. Python's own have no end; those of NumPy and PyTorch end at 2^63.", whole_tokens),
+        Rung("a batch of 7", (tokens * a_token, 3, heads, d_head, 7),
+            "All sequences of the batch have the same length and share the budget. So one more "
+            "token in each takes batch times as much.",
+            whole_tokens),
+        Rung("4 bytes a value", (tokens * a_token + 5, 3, heads, d_head, 1, 4),
+            "bytes_per_value is the width of one number.",
+            whole_tokens),
+        Rung("40 GB for Llama 3 8B", (40 * 10**9, 32, 8, 128),
+            "131 072 bytes a token. Return a whole number of tokens.",
+            whole_tokens),
+        Rung("a huge budget, one byte too few", (4 * 3 * (10**17 + 16) - 1, 1, 3, 1),
+            "Whole numbers of any size divide exactly with //. A float, from / or in a floor, keeps about 16 digits: "
+            "here it rounds up, and a token is promised that does not fit.",
+            whole_tokens),
+        Rung("a budget beyond 64 bits", (10**30 - int(rng.integers(1, 10**6)), 3, heads, d_head),
+            "A budget may be any whole number. Python's own have no end; those of NumPy and PyTorch end at 2^63.",
+            whole_tokens),
     ]  # fmt: skip
 
 
@@ -376,11 +455,11 @@ def whole_tokens(function, *args):
     """The number of tokens and its last digits, which eight significant digits would not show."""
     tokens = function(*args)
     if tokens is None:
-        raise Unreadable(NOTHING)
+        raise BadResult(NOTHING)
     if isinstance(tokens, bool) or not isinstance(tokens, (int, np.integer)):
         plain = isinstance(tokens, (int, float, str))
         text = f"{f'{tokens!r}'[:40]}, a {type(tokens).__name__}" if plain else said(tokens)
-        raise Unreadable(f"the function returned {text}; return a whole number, an int")
+        raise BadResult(f"the function returned {text}; return a whole number, an int")
     tokens = int(tokens)
     return {"tokens": float(tokens), "last four digits": float(abs(tokens) % 10_000)}
 
@@ -388,17 +467,25 @@ def whole_tokens(function, *args):
 def decode_intensity(rng):
     group, kv, d_head, tokens = (int(rng.integers(*ends)) for ends in ((3, 7), (2, 5), (30, 200), (500, 9000)))
     return [
-        Rung("every query head its own kv head, fp16", (32, 32, 128, 4096), "Work out both sides: the FLOPs of QKᵀ and of weights times V, then the bytes of all keys and values. Each number of the cache is 2 bytes and takes part in one multiply-add, 2 FLOPs."),
-        Rung("four query heads to a kv head", (32, 8, 128, 4096), "Each query head computes, but keys and values are read once for the whole group."),
+        Rung("every query head its own kv head, fp16", (32, 32, 128, 4096),
+            "Work out both sides: the FLOPs of QKᵀ and of weights times V, then the bytes of all keys and values. "
+            "Each number of the cache is 2 bytes and takes part in one multiply-add, 2 FLOPs."),
+        Rung("four query heads to a kv head", (32, 8, 128, 4096),
+            "Each query head computes, but keys and values are read once for the whole group."),
         Rung("one kv head for all", (32, 1, 128, 4096), "With one kv head all query heads use what is read once."),
         Rung("4 bytes a value", (8, 8, 64, 100, 4), "bytes_per_value is the width of one number of the cache."),
         Rung("1 byte a value", (8, 2, 64, 100, 1), "bytes_per_value is the width of one number of the cache."),
-        Rung("8 bytes a value, three query heads to a kv head", (6, 2, 64, 100, 8), "The quotient is no whole number, and not rounded."),
+        Rung("8 bytes a value, three query heads to a kv head", (6, 2, 64, 100, 8),
+            "The quotient is no whole number, and not rounded."),
         Rung("64 query heads, one kv head", (64, 1, 128, 2000), "All 64 query heads use what is read once."),
-        Rung("one token, one number", (1, 1, 1, 1), "One score and one output number: two multiply-adds. One key and one value: 4 bytes."),
+        Rung("one token, one number", (1, 1, 1, 1),
+            "One score and one output number: two multiply-adds. One key and one value: 4 bytes."),
         Rung("10 tokens", (8, 4, 16, 10), "Ten times the tokens take ten times the FLOPs and ten times the bytes."),
-        Rung("a group that is no power of two", (group * kv, kv, d_head, tokens), "FLOPs by the number of query heads, bytes by the number of kv heads."),
-        Rung("by keyword", (group * kv, kv, d_head, tokens), "Without bytes_per_value it is 2. It may be given by name.", intensity_by_keyword),
+        Rung("a group that is no power of two", (group * kv, kv, d_head, tokens),
+            "FLOPs by the number of query heads, bytes by the number of kv heads."),
+        Rung("by keyword", (group * kv, kv, d_head, tokens),
+            "Without bytes_per_value it is 2. It may be given by name.",
+            intensity_by_keyword),
     ]  # fmt: skip
 
 
@@ -416,23 +503,54 @@ def ring_cache(rng):
     alike = [x[[0, 0, 1, 1, 1, 0, 2, 2, 0]] * [[1], [1], [1], [1], [1], [0], [0], [1], [1]] for x in tokens(3)]
     alike = [x.astype(np.float32) for x in alike]
     return [
-        Rung("one token", (3, *tokens(1), [1]), "view returns (k, v) of the shapes (1, d_k) and (1, d_v): only what was appended, no empty slots.", ring_views),
-        Rung("before it is full", (4, *tokens(3), [1, 2, 3]), "Before the window is full the view has a row for each token so far, oldest first. If it has more, they are those of another ring: what belongs to a ring is made in __init__, as self.name.", ring_views),
+        Rung("one token", (3, *tokens(1), [1]),
+            "view returns (k, v) of the shapes (1, d_k) and (1, d_v): only what was appended, no empty slots.",
+            ring_views),
+        Rung("before it is full", (4, *tokens(3), [1, 2, 3]),
+            "Before the window is full the view has a row for each token so far, oldest first. If it has more, they "
+            "are those of another ring: what belongs to a ring is made in __init__, as self.name.",
+            ring_views),
         Rung("exactly full", (3, *tokens(3), [3]), "All three tokens are still there.", ring_views),
-        Rung("one token more than the window", (3, *tokens(4), [4]), "The oldest token is gone, the newest is the last row.", ring_views),
-        Rung("a view after each of 11 tokens", (4, *tokens(11), list(range(1, 12))), "The view always has the last tokens, oldest first, however often the ring has come round.", ring_views),
-        Rung("keys and values of the same width", (3, *tokens(5, 2, 2), [2, 5]), "view returns the keys first, then the values.", ring_views),
+        Rung("one token more than the window", (3, *tokens(4), [4]),
+            "The oldest token is gone, the newest is the last row.",
+            ring_views),
+        Rung("a view after each of 11 tokens", (4, *tokens(11), list(range(1, 12))),
+            "The view always has the last tokens, oldest first, however often the ring has come round.",
+            ring_views),
+        Rung("keys and values of the same width", (3, *tokens(5, 2, 2), [2, 5]),
+            "view returns the keys first, then the values.",
+            ring_views),
         Rung("a window of one", (1, *tokens(3), [1, 2, 3]), "Only the newest token is there.", ring_views),
         Rung("60 tokens", (7, *tokens(60), [13, 14, 15, 60]), "The last seven tokens, oldest first.", ring_views),
-        Rung("view called twice", (3, *tokens(5), 4), "A view only looks: asked twice it gives the same, and the next append goes on as if nobody had asked.", asked_twice),
-        Rung("two rings at once", (3, 2, *tokens(5)), "Two rings are filled in turns and must not share anything. What belongs to a ring is made in __init__, as self.name.", two_rings),
-        Rung("a view kept while tokens are appended", (3, *tokens(7), list(range(1, 8))), "A view that was handed out stays as it was, whatever is appended later. It must be no part of the storage, neither a slice nor the list itself: clone it, or stack it anew.", kept_views),
-        Rung("keys of one number, a window of 20", (20, *tokens(50, 1, 4), [19, 21, 50]), "The widths of keys and values are whatever comes, and the window any number from 1.", ring_views),
-        Rung("equal tokens, and zeros", (4, *alike, list(range(1, 10))), "Two tokens may be equal, and a key may be all zeros. Each is a token, and takes a row.", ring_views),
-        Rung(UNTOUCHED, (3, *tokens(7)), "The view is right, but append writes into the tensors it is given.", ring_changes),
-        Rung("float32 comes back", (3, *tokens(5)), "Keys and values come in float32, and so they go out, as two tensors: a cache in float64 takes twice the memory. torch.zeros makes float32, or take k.dtype.", ring_types),
-        Rung("the memory does not grow", (4, *tokens(80), True), f"{TOO_MUCH} What leaves the window must be overwritten or dropped.", ring_grows),
-        Rung("nor does it while nobody asks for a view", (4, *tokens(80), False), f"{TOO_MUCH} Here view is never called: append itself must overwrite or drop what leaves the window.", ring_grows),
+        Rung("view called twice", (3, *tokens(5), 4),
+            "A view only looks: asked twice it gives the same, and the next append goes on as if nobody had asked.",
+            asked_twice),
+        Rung("two rings at once", (3, 2, *tokens(5)),
+            "Two rings are filled in turns and must not share anything. What belongs to a "
+            "ring is made in __init__, as self.name.",
+            two_rings),
+        Rung("a view kept while tokens are appended", (3, *tokens(7), list(range(1, 8))),
+            "A view that was handed out stays as it was, whatever is appended later. It must be no part of the "
+            "storage, neither a slice nor the list itself: clone it, or stack it anew.",
+            kept_views),
+        Rung("keys of one number, a window of 20", (20, *tokens(50, 1, 4), [19, 21, 50]),
+            "The widths of keys and values are whatever comes, and the window any number from 1.",
+            ring_views),
+        Rung("equal tokens, and zeros", (4, *alike, list(range(1, 10))),
+            "Two tokens may be equal, and a key may be all zeros. Each is a token, and takes a row.",
+            ring_views),
+        Rung(UNTOUCHED, (3, *tokens(7)), "The view is right, but append writes into the tensors it is given.",
+            ring_changes),
+        Rung("float32 comes back", (3, *tokens(5)),
+            "Keys and values come in float32, and so they go out, as two tensors: a cache in float64 takes twice the "
+            "memory. torch.zeros makes float32, or take k.dtype.",
+            ring_types),
+        Rung("the memory does not grow", (4, *tokens(80), True),
+            f"{TOO_MUCH} What leaves the window must be overwritten or dropped.",
+            ring_grows),
+        Rung("nor does it while nobody asks for a view", (4, *tokens(80), False),
+            f"{TOO_MUCH} Here view is never called: append itself must overwrite or drop what leaves the window.",
+            ring_grows),
     ]  # fmt: skip
 
 
@@ -458,12 +576,12 @@ def ring_types(cls, window, keys, values):
 def in_float32(result, method):
     """Keys and values as a method returned them, and as "measure" 1.0 if they are not in float32, else 0.0.
 
-    Raises Unreadable for lists.
+    Raises BadResult for lists.
     """
     read = dict(zip(("keys", "values"), pair_of(result, method), strict=True))
     for name, part in zip(read, result, strict=True):
         if not hasattr(part, "dtype"):
-            raise Unreadable(f"{method} returned the {name} as {said(part)}; return a tensor")
+            raise BadResult(f"{method} returned the {name} as {said(part)}; return a tensor")
     kinds = {str(part.dtype).removeprefix("torch.") for part in result}
     return read | {"measure": float(kinds != {"float32"})}
 
@@ -544,11 +662,11 @@ def count(n):
 
 
 def pair_of(result, method):
-    """Keys and values as a method returned them. Raises Unreadable unless they are two."""
+    """Keys and values as a method returned them. Raises BadResult unless they are two."""
     if result is None:
-        raise Unreadable(f"{method} returned None: is a return missing?")
+        raise BadResult(f"{method} returned None: is a return missing?")
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise Unreadable(f"{method} returned {said(result)}; it should return (k, v)")
+        raise BadResult(f"{method} returned {said(result)}; it should return (k, v)")
     return [array_of(part) for part in result]
 
 
@@ -606,32 +724,76 @@ def paged_cache(rng):
         return Rung(name, (n_blocks, block_size, script, *vectors(rng, 300, d)), why, measure)
 
     return [
-        rung("one token", 2, 2, "a ?a", "gather returns (k, v) of the shapes (1, d): only what was appended, no empty slots."),
-        rung("one sequence over two blocks", 3, 2, "a a a ?a", "Three tokens take two blocks of 2. The second one is half empty, and its empty slot is no token. Other rows too many are those of another cache: what belongs to one is made in __init__, as self.name."),
-        rung("every block full", 3, 2, "a a a a a a ?a", "Three blocks of 2 have room for six tokens, and not one append is refused. A new block is needed only when the last one has no slot left and another token comes."),
-        rung("one token too many", 3, 2, "a a a a a a a ?a", "The seventh token needs a fourth block, and there are three: MemoryError, raised before anything is changed."),
-        rung("two sequences in turns", 6, 2, "a b a b b a a b ?a ?b", "The blocks of a sequence need not lie side by side: each sequence has a list of its blocks, in order."),
-        rung("three sequences, blocks of three", 5, 3, "a b c c a a a c c b ?a ?b ?c", "Position p of a sequence is in slot p % block_size of block number p // block_size of its list."),
-        rung("a slot left in an open block", 2, 3, "a b a c ?a b b a ?a ?b", "Both blocks are taken, but neither is full: a and b may go on, and c, which needs a block of its own, is refused."),
-        rung("refused, and nothing is lost", 2, 2, "a a b b a b a ?a ?b", "A refused append leaves every sequence as it was: no half token, no length that has grown."),
-        rung("the blocks of a freed sequence are used again", 3, 2, "a a b a -a c c c ?c ?b b ?b", "free gives back every block of the sequence. Here a gives back two, and c needs both."),
-        rung("freed and filled many times", 2, 2, "a a a -a b b b -b c c c ?c -c d d d d ?d", "After each free all blocks are there again. If some are missing, free does not give back all of them."),
-        rung("refused, then a block comes free", 2, 2, "a a b a a -b a a ?a", "After MemoryError the sequence goes on as if that append had never been. The token that was refused is gone, and the next one follows the last that was stored."),
-        rung("a new sequence that is refused", 1, 2, "a b ?b ?a", "b was refused its first token, so it is unknown still: gather raises KeyError."),
-        rung("freed blocks go to two sequences", 4, 2, "a a b b a c -a b b c c ?b ?c d ?d ?b ?c", "A block belongs to one sequence at a time. If two hold the same one, it was given out twice."),
-        rung("the same name again", 3, 2, "a a a -a a ?a", "After free the sequence starts anew, from its first token."),
-        rung("an unknown sequence", 2, 2, "a ?b -b -a ?a -a b ?b", "gather and free raise KeyError for a sequence that was never appended to, or that was freed."),
-        rung("blocks of one token", 4, 1, "a b a b c ?a ?b -a c ?c", "With block_size 1 each token has a block of its own."),
+        rung("one token", 2, 2, "a ?a",
+            "gather returns (k, v) of the shapes (1, d): only what was appended, no empty slots."),
+        rung("one sequence over two blocks", 3, 2, "a a a ?a",
+            "Three tokens take two blocks of 2. The second one is half empty, and its empty slot is no token. Other "
+            "rows too many are those of another cache: what belongs to one is made in __init__, as self.name."),
+        rung("every block full", 3, 2, "a a a a a a ?a",
+            "Three blocks of 2 have room for six tokens, and not one append is refused. A new block is needed only "
+            "when the last one has no slot left and another token comes."),
+        rung("one token too many", 3, 2, "a a a a a a a ?a",
+            "The seventh token needs a fourth block, and there are three: "
+            "MemoryError, raised before anything is changed."),
+        rung("two sequences in turns", 6, 2, "a b a b b a a b ?a ?b",
+            "The blocks of a sequence need not lie side by side: each sequence has a list of its blocks, in order."),
+        rung("three sequences, blocks of three", 5, 3, "a b c c a a a c c b ?a ?b ?c",
+            "Position p of a sequence is in slot p % block_size of block number p // block_size of its list."),
+        rung("a slot left in an open block", 2, 3, "a b a c ?a b b a ?a ?b",
+            "Both blocks are taken, but neither is full: a and b may go on, and c, "
+            "which needs a block of its own, is refused."),
+        rung("refused, and nothing is lost", 2, 2, "a a b b a b a ?a ?b",
+            "A refused append leaves every sequence as it was: no half token, no length that has grown."),
+        rung("the blocks of a freed sequence are used again", 3, 2, "a a b a -a c c c ?c ?b b ?b",
+            "free gives back every block of the sequence. Here a gives back two, and c needs both."),
+        rung("freed and filled many times", 2, 2, "a a a -a b b b -b c c c ?c -c d d d d ?d",
+            "After each free all blocks are there again. If some are missing, free does not give back all of them."),
+        rung("refused, then a block comes free", 2, 2, "a a b a a -b a a ?a",
+            "After MemoryError the sequence goes on as if that append had never been. The token that was refused is "
+            "gone, and the next one follows the last that was stored."),
+        rung("a new sequence that is refused", 1, 2, "a b ?b ?a",
+            "b was refused its first token, so it is unknown still: gather raises KeyError."),
+        rung("freed blocks go to two sequences", 4, 2, "a a b b a c -a b b c c ?b ?c d ?d ?b ?c",
+            "A block belongs to one sequence at a time. If two hold the same one, it was given out twice."),
+        rung("the same name again", 3, 2, "a a a -a a ?a",
+            "After free the sequence starts anew, from its first token."),
+        rung("an unknown sequence", 2, 2, "a ?b -b -a ?a -a b ?b",
+            "gather and free raise KeyError for a sequence that was never appended to, or that was freed."),
+        rung("blocks of one token", 4, 1, "a b a b c ?a ?b -a c ?c",
+            "With block_size 1 each token has a block of its own."),
         rung("one block", 1, 3, "a a a a ?a b -a b ?b", "With one block there is one sequence at a time."),
-        rung("names of other kinds", 12, 2, [*NAMES, *NAMES[:5], 0], "A sequence is named by a number, a text, or anything else that can be the key of a dict. 0 and '0' are two names, and None, 0 and an empty text are names as well. Ask whether a name is in your tables, not whether it is true.", paged_names),
+        rung("names of other kinds", 12, 2, [*NAMES, *NAMES[:5], 0],
+            "A sequence is named by a number, a text, or anything else that can be the key of a dict. 0 "
+            "and '0' are two names, and None, 0 and an empty text are names as well. Ask whether a name is "
+            "in your tables, not whether it is true.",
+            paged_names),
         rung("keys of one number", 3, 2, "a b a a ?a ?b", "d may be 1: gather returns (T, 1).", d=1),
-        rung("many sequences, in any order", 7, 3, busy(rng), "Forty appends and some frees of five sequences, in random order.", d=5),
-        rung("a larger pool, blocks of 16", 14, 16, busy(rng, 280, 59), "280 appends and some frees of five sequences, in random order.", d=1),
-        rung("two caches at once", 2, 2, "a a b", "Two caches are filled in turns and must not share anything. What belongs to a cache is made in __init__, as self.name.", two_paged),
-        rung("what gather returned stays as it was", 2, 2, "a a a", "Keys and values that were handed out stay as they were, whatever is appended or freed later. They must not be slices of the storage: clone them.", kept_gathered),
-        rung("all room is reserved at the start", 4, 2, "a b a a -a b b b", "The numbers that the object holds are counted after __init__, when it is full, and after a free. They should be those of n_blocks · block_size keys and as many values, at all times; a few more, to keep the books, are no matter.", reserved),
-        rung("float32 comes back", 3, 2, "a b a", "Keys and values come in float32, and so they go out, as two tensors: a cache in float64 takes twice the memory. torch.zeros makes float32.", paged_types),
-        rung(UNTOUCHED, 6, 2, "a b a b a", "The keys and values are right, but append writes into the tensors it is given.", paged_changes),
+        rung("many sequences, in any order", 7, 3, busy(rng),
+            "Forty appends and some frees of five sequences, in random order.",
+            d=5),
+        rung("a larger pool, blocks of 16", 14, 16, busy(rng, 280, 59),
+            "280 appends and some frees of five sequences, in random order.",
+            d=1),
+        rung("two caches at once", 2, 2, "a a b",
+            "Two caches are filled in turns and must not share anything. What belongs to a "
+            "cache is made in __init__, as self.name.",
+            two_paged),
+        rung("what gather returned stays as it was", 2, 2, "a a a",
+            "Keys and values that were handed out stay as they were, whatever is appended or freed later. They must "
+            "not be slices of the storage: clone them.",
+            kept_gathered),
+        rung("all room is reserved at the start", 4, 2, "a b a a -a b b b",
+            "The numbers that the object holds are counted after __init__, when it is full, and after a "
+            "free. They should be those of n_blocks · block_size keys and as many values, at all times; a "
+            "few more, to keep the books, are no matter.",
+            reserved),
+        rung("float32 comes back", 3, 2, "a b a",
+            "Keys and values come in float32, and so they go out, as two tensors: a cache in float64 takes twice "
+            "the memory. torch.zeros makes float32.",
+            paged_types),
+        rung(UNTOUCHED, 6, 2, "a b a b a",
+            "The keys and values are right, but append writes into the tensors it is given.",
+            paged_changes),
     ]  # fmt: skip
 
 
@@ -801,18 +963,41 @@ def find_the_bug(rng):
         return tuple(draw(rng, B, h, T, d_head) for _ in "qkv")
 
     return [
-        Rung("a prompt of 5 in one call", (*tokens(5, 4), [5]), "Without a cache it is causal attention with rotated queries and keys. That part was right.", in_chunks),
-        Rung("a prompt of 4, then one token", (*tokens(5, 4), [4, 1]), "The fifth token comes alone, after four. Its output should be the last row of one call with all five.", in_chunks),
-        Rung("one token at a time", (*tokens(6, 4), [1] * 6), "Six calls of one token each should give the six rows of one call.", in_chunks),
-        Rung("a prompt of 3, then two tokens at once", (*tokens(5, 4), [3, 2]), "Of two new tokens the first must not see the second, and both see all that is in the cache.", in_chunks),
-        Rung("chunks of 2, 3 and 1", (*tokens(6, 6), [2, 3, 1]), "How a text is cut into calls must change nothing.", in_chunks),
-        Rung("2 sequences, 3 heads", (*tokens(7, 4, 2, 3), [4, 1, 2]), "How a text is cut into calls must change nothing, for every sequence and head.", in_chunks),
-        Rung("as many tokens as heads and sequences", (*tokens(6, 2, 3, 3), [3, 1, 2]), "The axis of the tokens is the last but one: with equal sizes a wrong one raises nothing.", in_chunks),
-        Rung("20 tokens one at a time", (*tokens(20, 8, 1, 2), [1] * 20), "Far into the text too, each output is the row of one call.", in_chunks),
-        Rung("100 tokens in chunks", (*tokens(100, 2), [40, 1, 27, 1, 1, 30]), "Far into the text too, each output is the row of one call.", in_chunks),
-        Rung("large scores", (*(5 * x for x in tokens(5, 4)), [2, 1, 2]), "The scale is √d_head, and a blocked score is −∞.", in_chunks),
-        Rung("two continuations of one cache", (*tokens(3, 4), *tokens(2, 4), *tokens(2, 4)), "One cache is continued twice, in turns, by different tokens: neither may see the other's. Make new tensors.", forked_chunks),
-        Rung(UNTOUCHED, tokens(5, 4, 2, 1), "The outputs are right, but q, k or v is written into. Make new tensors.", chunk_changes),
+        Rung("a prompt of 5 in one call", (*tokens(5, 4), [5]),
+            "Without a cache it is causal attention with rotated queries and keys. That part was right.",
+            in_chunks),
+        Rung("a prompt of 4, then one token", (*tokens(5, 4), [4, 1]),
+            "The fifth token comes alone, after four. Its output should be the last row of one call with all five.",
+            in_chunks),
+        Rung("one token at a time", (*tokens(6, 4), [1] * 6),
+            "Six calls of one token each should give the six rows of one call.",
+            in_chunks),
+        Rung("a prompt of 3, then two tokens at once", (*tokens(5, 4), [3, 2]),
+            "Of two new tokens the first must not see the second, and both see all that is in the cache.",
+            in_chunks),
+        Rung("chunks of 2, 3 and 1", (*tokens(6, 6), [2, 3, 1]), "How a text is cut into calls must change nothing.",
+            in_chunks),
+        Rung("2 sequences, 3 heads", (*tokens(7, 4, 2, 3), [4, 1, 2]),
+            "How a text is cut into calls must change nothing, for every sequence and head.",
+            in_chunks),
+        Rung("as many tokens as heads and sequences", (*tokens(6, 2, 3, 3), [3, 1, 2]),
+            "The axis of the tokens is the last but one: with equal sizes a wrong one raises nothing.",
+            in_chunks),
+        Rung("20 tokens one at a time", (*tokens(20, 8, 1, 2), [1] * 20),
+            "Far into the text too, each output is the row of one call.",
+            in_chunks),
+        Rung("100 tokens in chunks", (*tokens(100, 2), [40, 1, 27, 1, 1, 30]),
+            "Far into the text too, each output is the row of one call.",
+            in_chunks),
+        Rung("large scores", (*(5 * x for x in tokens(5, 4)), [2, 1, 2]),
+            "The scale is √d_head, and a blocked score is −∞.",
+            in_chunks),
+        Rung("two continuations of one cache", (*tokens(3, 4), *tokens(2, 4), *tokens(2, 4)),
+            "One cache is continued twice, in turns, by different tokens: neither "
+            "may see the other's. Make new tensors.",
+            forked_chunks),
+        Rung(UNTOUCHED, tokens(5, 4, 2, 1), "The outputs are right, but q, k or v is written into. Make new tensors.",
+            chunk_changes),
     ]  # fmt: skip
 
 

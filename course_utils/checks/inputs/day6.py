@@ -1,44 +1,34 @@
-"""Day 6: the ladders of its seven exercises, the watch over tensors, and the kernel around the learner's Triton loop.
+"""Day 6: the ladders of its seven exercises.
 
 Inputs are drawn so that every known mistake shows: maxima rise and fall along the keys, blocks divide neither n nor m
 unless a rung is about that, and d_k, d_v, n, m differ. One head throughout: q is (n, d_k), k (m, d_k), v (m, d_v).
-Triton is loaded when it is first needed: there is none outside Linux, and the other exercises do without it.
 """
 
 import functools
 import math
-import os
 import sys
-import weakref
 
 import numpy as np
 
-from ..evidence import Ladder, Rung, Unreadable, changes
+from ..evidence import Ladder, Rung, changes
 from ..forbidden import AUTOGRAD, WHOLE_ATTENTION
-from .day1 import draw, draw_qkv
+from .launching import launch as launch  # the notebook has these two from here
+from .launching import load_triton as load_triton
+from .launching import through_the_kernel
+from .shared import UNTOUCHED, draw, draw_qkv, named
+from .watching import watch, watch_both
 
 INFINITY = math.inf
 TOO_NEAR = "numbers that float32 cannot tell apart"
-LOG2_E = math.log2(math.e)
-UNTOUCHED = "what it is given stays as it was"
-NEW_TENSORS = "The answer is right but writes into its arguments, which the caller still needs. Make new tensors, or work on x.clone(). A slice of a tensor is a part of it, no copy."
-FLOAT64 = "All tensors are float64 here, and so must be what you return. torch.zeros(…) and torch.full(…) make float32 unless dtype says otherwise."
+NEW_TENSORS = (
+    "The answer is right but writes into its arguments, which the caller still needs. Make new tensors, or work on "
+    "x.clone(). A slice of a tensor is a part of it, no copy."
+)
+FLOAT64 = (
+    "All tensors are float64 here, and so must be what you return. torch.zeros(…) and torch.full(…) "
+    "make float32 unless dtype says otherwise."
+)
 SINGLE = {part: (1e-4, 1e-4) for part in ("m", "l", "o", "lse", "dq", "dk", "dv")}
-
-
-def named(result, names):
-    """A result of several parts as a dict of them. Raises Unreadable where it is something else."""
-    if result is None:
-        raise Unreadable("the function returned None: is a return missing?")
-    if not isinstance(result, (tuple, list)) or len(result) != len(names):
-        size = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
-        raise Unreadable(
-            f"the function returned a {type(result).__name__}{size}; it should return ({', '.join(names)})"
-        )
-    for name, part in zip(names, result, strict=True):
-        if part is None:
-            raise Unreadable(f"the function returned None for {name}")
-    return dict(zip(names, result, strict=True))
 
 
 def writes(function, *args):
@@ -68,28 +58,52 @@ def online_softmax(rng):
     return [
         rung("one number", [2.0], "The largest is 2, and l is e^0 = 1: each number counts e^(x − m)."),
         rung("two equal numbers", [3.0, 3.0], "Each of them counts e^0 = 1."),
-        rung("two numbers, the larger first", [1.0, 0.5], "m stays 1 and l is 1 + e^(0.5 − 1). A number is added by what it is below the maximum."),
-        rung("two numbers, the larger last", [0.5, 1.0], "When m grows from 0.5 to 1, what was summed so far was relative to the old m. It shrinks by e^(m_old − m_new)."),
+        rung("two numbers, the larger first", [1.0, 0.5],
+            "m stays 1 and l is 1 + e^(0.5 − 1). A number is added by what it is below the maximum."),
+        rung("two numbers, the larger last", [0.5, 1.0],
+            "When m grows from 0.5 to 1, what was summed so far was relative to the "
+            "old m. It shrinks by e^(m_old − m_new)."),
         rung("any six numbers", some, "Each number may raise the maximum: rescale l, then add e^(x − m)."),
-        rung("each number larger than the last", steps, "Each number is a new maximum, so l is rescaled at every step."),
+        rung("each number larger than the last", steps,
+            "Each number is a new maximum, so l is rescaled at every step."),
         rung("each number smaller than the last", steps[::-1], "The first number stays the maximum, and l only grows."),
-        rung("negative numbers only", (-1.0 - rng.random(5).round(2)).tolist(), "All numbers are below 0, and so is m. What is m before the first number? 0 is too large."),
+        rung("negative numbers only", (-1.0 - rng.random(5).round(2)).tolist(),
+            "All numbers are below 0, and so is m. What is m before the first number? 0 is too large."),
         rung("whole numbers", [1, 3, 2], "The numbers may be ints."),
-        rung("a 0 among others", [-1.0, 0.0, -2.0], "0 is a number like any other, and here the largest. `if x` is false for it."),
-        rung(TOO_NEAR, (1e6 + 0.01 * rng.permutation(3)).tolist(), "The numbers are 1 000 000 and a few hundredths. float32 keeps about seven digits, and makes them all alike: Python's floats, and float64, keep sixteen."),
-        rung("large numbers", [1000.0, 1001.0, 999.0], "e^1000 overflows. Only differences to the maximum go into exp, and they are never above 0."),
-        rung("very negative numbers", [-1000.0, -1001.0, -999.0], "e^−1000 is 0, and its logarithm −∞. Only differences to the maximum go into exp. And a start of m = −1000 or so is a number like any other."),
-        rung("below −10 000 000 000", [-4e10, -4e10 - 1.0, -4e10 + 1.0], "m starts at −∞. A very negative number in its place is a number like any other, and here it is the largest. And of this size m + log l has no digits left for l: carry l itself."),
-        rung("below −10^300", [-1e305, -1e305, -2e305], "m starts at −∞. Any other start is a number like these, and here it is the largest."),
+        rung("a 0 among others", [-1.0, 0.0, -2.0],
+            "0 is a number like any other, and here the largest. `if x` is false for it."),
+        rung(TOO_NEAR, (1e6 + 0.01 * rng.permutation(3)).tolist(),
+            "The numbers are 1 000 000 and a few hundredths. float32 keeps about seven digits, and makes them all "
+            "alike: Python's floats, and float64, keep sixteen."),
+        rung("large numbers", [1000.0, 1001.0, 999.0],
+            "e^1000 overflows. Only differences to the maximum go into exp, and they are never above 0."),
+        rung("very negative numbers", [-1000.0, -1001.0, -999.0],
+            "e^−1000 is 0, and its logarithm −∞. Only differences to the maximum go into exp. And a start of "
+            "m = −1000 or so is a number like any other."),
+        rung("below −10 000 000 000", [-4e10, -4e10 - 1.0, -4e10 + 1.0],
+            "m starts at −∞. A very negative number in its place is a number like any other, and here it is the "
+            "largest. And of this size m + log l has no digits left for l: carry l itself."),
+        rung("below −10^300", [-1e305, -1e305, -2e305],
+            "m starts at −∞. Any other start is a number like these, and here it is the largest."),
         rung("−∞ in the middle", [1.0, -INFINITY, 2.0], "−∞ counts e^−∞ = 0: m and l stay as they are."),
-        rung("−∞ first", [-INFINITY, 1.0, 0.0], "−∞ − (−∞) is NaN. While m is still −∞ nothing was summed: l is 0, and there is nothing to rescale."),
+        rung("−∞ first", [-INFINITY, 1.0, 0.0],
+            "−∞ − (−∞) is NaN. While m is still −∞ nothing was summed: l is 0, and there is nothing to rescale."),
         rung("−∞ last", [0.5, 1.5, -INFINITY], "−∞ counts e^−∞ = 0: m and l stay as they are."),
-        rung("three times −∞, then numbers", [-INFINITY] * 3 + [-2.0, 1.0], "−∞ − (−∞) is NaN. As long as m is −∞ nothing was summed: l stays 0."),
+        rung("three times −∞, then numbers", [-INFINITY] * 3 + [-2.0, 1.0],
+            "−∞ − (−∞) is NaN. As long as m is −∞ nothing was summed: l stays 0."),
         rung("nothing but −∞", [-INFINITY, -INFINITY], "No number counts: the pair is (−∞, 0)."),
         rung("an empty stream", [], "No number at all: the pair is (−∞, 0)."),
-        rung("a list", [0.5, 2.0, 1.0], "The stream may be any iterable. A list is no iterator, so next(stream) needs iter(stream) first; a for loop does that by itself.", of_a_list),
-        rung("five hundred numbers", (3 * draw(rng, 500)).tolist(), "However many come: rescale when the maximum grows, add e^(x − m)."),
-        rung("no number is kept", (3 * draw(rng, 400)).tolist(), "The result is right, but the numbers are kept: in a list, an array or elsewhere. Of a stream that is longer than memory only m and l can be kept, and 64 numbers at most. Read it with one for loop, and let each number go.", numbers_kept),
+        rung("a list", [0.5, 2.0, 1.0],
+            "The stream may be any iterable. A list is no iterator, so next(stream) needs iter(stream) "
+            "first; a for loop does that by itself.",
+            of_a_list),
+        rung("five hundred numbers", (3 * draw(rng, 500)).tolist(),
+            "However many come: rescale when the maximum grows, add e^(x − m)."),
+        rung("no number is kept", (3 * draw(rng, 400)).tolist(),
+            "The result is right, but the numbers are kept: in a list, an array or elsewhere. Of a "
+            "stream that is longer than memory only m and l can be kept, and 64 numbers at most. Read it "
+            "with one for loop, and let each number go.",
+            numbers_kept),
     ]  # fmt: skip
 
 
@@ -228,29 +242,62 @@ def merge_partials(rng):
     apart = gathered([[900.0], [-900.0]], draw(rng, 1, 2)), gathered([[-900.0], [900.0]], draw(rng, 1, 2))
     three = [gathered(10 * draw(rng, 2, keys), draw(rng, keys, 3)) for keys in (1, 2, 3)]
     return [
-        rung("two keys, the larger score first", high, low, "m is the larger maximum. The part with the smaller one was summed relative to it, so its l and o shrink by e^(m_part − m)."),
-        rung("two keys, the larger score last", low, high, "m is the larger maximum, here that of b. The l and o of a shrink by e^(m_a − m)."),
+        rung("two keys, the larger score first", high, low,
+            "m is the larger maximum. The part with the smaller one was summed relative to it, "
+            "so its l and o shrink by e^(m_part − m)."),
+        rung("two keys, the larger score last", low, high,
+            "m is the larger maximum, here that of b. The l and o of a shrink by e^(m_a − m)."),
         rung("equal maxima", *twins, "Both factors are e^0 = 1: l and o are the sums."),
-        rung("several queries, the larger maximum on either side", *crossed, "Each query has its own maximum and its own two factors: torch.maximum works entry by entry, max does not."),
-        rung("as many queries as value dimensions", *square, "The factor of a query belongs to its row of o: factor[..., None] * o. With n = d_v a wrong axis raises nothing."),
-        rung("a batch with heads", *heads, "m and l are (…, n), o is (…, n, d_v): the factor gets one axis more at the end, factor[..., None]."),
+        rung("several queries, the larger maximum on either side", *crossed,
+            "Each query has its own maximum and its own two factors: "
+            "torch.maximum works entry by entry, max does not."),
+        rung("as many queries as value dimensions", *square,
+            "The factor of a query belongs to its row of o: factor[..., None] * o. "
+            "With n = d_v a wrong axis raises nothing."),
+        rung("a batch with heads", *heads,
+            "m and l are (…, n), o is (…, n, d_v): the factor gets one axis more at the end, factor[..., None]."),
         rung("one number a value", of_keys(3, n=2, d_v=1), of_keys(2, n=2, d_v=1), "d_v may be 1."),
         rung("b is empty", here, nobody, "An empty part has m = −∞, l = 0 and o = 0. Merging with it changes nothing."),
         rung("a is empty", nobody, here, "An empty part has m = −∞, l = 0 and o = 0. Merging with it changes nothing."),
-        Rung("both are empty", (*nobody, *nobody), "−∞ − (−∞) is NaN. Two empty parts make an empty part: m = −∞, l = 0, o = 0, and exactly 0.", merged, {"l": (1e-6, 1e-11), "o": (1e-6, 1e-11)}),
-        rung("some queries have nothing in a, some in b, one nowhere", gathered(holes[0], draw(rng, 3, 2)), gathered(holes[1], draw(rng, 2, 2)), "Each query for itself may be empty in a, in b, or in both. −∞ − (−∞) is NaN; the factor of an empty part may be any number, for instance 0."),
+        Rung("both are empty", (*nobody, *nobody),
+            "−∞ − (−∞) is NaN. Two empty parts make an empty part: m = −∞, l = 0, o = 0, and exactly 0.",
+            merged, {"l": (1e-6, 1e-11), "o": (1e-6, 1e-11)}),
+        rung("some queries have nothing in a, some in b, one nowhere", gathered(holes[0], draw(rng, 3, 2)),
+            gathered(holes[1], draw(rng, 2, 2)),
+            "Each query for itself may be empty in a, in b, or in both. −∞ − (−∞) is NaN; the factor of an empty "
+            "part may be any number, for instance 0."),
         rung("float64 in, float64 out", here, there, FLOAT64, merged_in_dtype),
-        rung(TOO_NEAR, *close, "The maxima are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits, and makes them alike: keep the dtype on the way, too."),
-        rung("maxima of 1000 and of −1000", *big, "e^1000 overflows and e^−1000 is 0. Only differences to the new maximum go into exp, and they are never above 0."),
-        rung("maxima 1800 apart", *apart, "The smaller part counts e^−1800, which is 0. The other stays as it was: o is not divided by l, and no factor is larger than 1."),
-        rung("below −10 000 000 000", gathered([[-4e10, -4e10 - 1]], draw(rng, 2, 2)), gathered([[-4e10 + 1]], draw(rng, 1, 2)), "A fill such as −1e9 lies above these maxima. Only −∞ says that a part is empty."),
+        rung(TOO_NEAR, *close,
+            "The maxima are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits, and makes "
+            "them alike: keep the dtype on the way, too."),
+        rung("maxima of 1000 and of −1000", *big,
+            "e^1000 overflows and e^−1000 is 0. Only differences to the new maximum "
+            "go into exp, and they are never above 0."),
+        rung("maxima 1800 apart", *apart,
+            "The smaller part counts e^−1800, which is 0. The other stays as it was: o is not "
+            "divided by l, and no factor is larger than 1."),
+        rung("below −10 000 000 000", gathered([[-4e10, -4e10 - 1]], draw(rng, 2, 2)),
+            gathered([[-4e10 + 1]], draw(rng, 1, 2)),
+            "A fill such as −1e9 lies above these maxima. Only −∞ says that a part is empty."),
         rung("the other way round", there, here, "The order does not matter."),
         Rung(UNTOUCHED, (*here, *there), NEW_TENSORS, merge_writes),
-        Rung("new tensors each time", (*here, *nobody), "What merge returns shares its memory with an argument, or with what an earlier call returned: who writes into the one changes the other. Make new tensors, also where a part is empty.", shares_memory),
-        Rung("three parts, the first two merged first", tuple(x for part in three for x in part), "What merge returns must be a part that can be merged again: o not divided by l.", first_two_first),
-        Rung("three parts, the last two merged first", tuple(x for part in three for x in part), "The grouping does not matter either.", last_two_first),
-        Rung("attention, one key at a time", (2 * draw(rng, 3, 6), draw(rng, 6, 2)), "Every key is a part of its own, m = score, l = 1, o = value. All merged, beginning with an empty part, o / l is the attention and m + log l the log-sum-exp.", key_by_key),
-        Rung("float32", tuple(x.astype(np.float32) for x in (*here, *there)), "All tensors are float32 here, and so must be what you return. Tensors that you make need the dtype of m.", merged_in_dtype, SINGLE),
+        Rung("new tensors each time", (*here, *nobody),
+            "What merge returns shares its memory with an argument, or with what an earlier call returned: who writes "
+            "into the one changes the other. Make new tensors, also where a part is empty.",
+            shares_memory),
+        Rung("three parts, the first two merged first", tuple(x for part in three for x in part),
+            "What merge returns must be a part that can be merged again: o not divided by l.",
+            first_two_first),
+        Rung("three parts, the last two merged first", tuple(x for part in three for x in part),
+            "The grouping does not matter either.",
+            last_two_first),
+        Rung("attention, one key at a time", (2 * draw(rng, 3, 6), draw(rng, 6, 2)),
+            "Every key is a part of its own, m = score, l = 1, o = value. All merged, beginning with an empty part, "
+            "o / l is the attention and m + log l the log-sum-exp.",
+            key_by_key),
+        Rung("float32", tuple(x.astype(np.float32) for x in (*here, *there)),
+            "All tensors are float32 here, and so must be what you return. Tensors that you make need the dtype of m.",
+            merged_in_dtype, SINGLE),
     ]  # fmt: skip
 
 
@@ -336,42 +383,103 @@ def tiled_attention(rng):
         arrays(16, 300, 1, 1),
     )
     return [
-        Rung("one query, one key", (*arrays(1, 1, 2, 3), 4, 4), "With one key its weight is 1, so o is its value, and lse is the score itself: q · k / √d_k."),
-        Rung("one tile holds everything", (*arrays(3, 4, 5, 2), 8, 8), "n = 3 and m = 4 in blocks of 8: a block may be larger than the sequence. o is (n, d_v), lse is (n)."),
-        Rung("two blocks of keys", (*arrays(2, 4, 3, 5), 2, 2), "For each block of queries go through all blocks of keys, and carry m, l and acc along."),
-        Rung("the largest score in the last block", (*from_scores(0.5, -1.0, 1.0, 0.0, 4.0), 2, 2), "When m grows from block to block, l and acc shrink by e^(m_old − m_new) before anything is added."),
-        Rung("the largest score in the first block", (*from_scores(4.0, -1.0, 1.0, 0.0, 0.5), 2, 2), "Later blocks count relative to the running maximum, not to their own."),
-        Rung("two blocks of queries", (*arrays(4, 3, 2, 3), 2, 4), "Each block of queries begins anew: m = −∞, l = 0, acc = 0. Its rows go to their own places in o and lse."),
-        Rung("blocks that do not divide n and m", (*arrays(5, 7, 3, 2), 2, 3), "The last block of queries has one row, the last block of keys one key. Slices end by themselves where a tensor ends; rows of zeros put in their place would count e^0 each."),
+        Rung("one query, one key", (*arrays(1, 1, 2, 3), 4, 4),
+            "With one key its weight is 1, so o is its value, and lse is the score itself: q · k / √d_k."),
+        Rung("one tile holds everything", (*arrays(3, 4, 5, 2), 8, 8),
+            "n = 3 and m = 4 in blocks of 8: a block may be larger than the sequence. o is (n, d_v), lse is (n)."),
+        Rung("two blocks of keys", (*arrays(2, 4, 3, 5), 2, 2),
+            "For each block of queries go through all blocks of keys, and carry m, l and acc along."),
+        Rung("the largest score in the last block", (*from_scores(0.5, -1.0, 1.0, 0.0, 4.0), 2, 2),
+            "When m grows from block to block, l and acc shrink by e^(m_old − m_new) before anything is added."),
+        Rung("the largest score in the first block", (*from_scores(4.0, -1.0, 1.0, 0.0, 0.5), 2, 2),
+            "Later blocks count relative to the running maximum, not to their own."),
+        Rung("two blocks of queries", (*arrays(4, 3, 2, 3), 2, 4),
+            "Each block of queries begins anew: m = −∞, l = 0, acc = 0. Its rows go to their own places in o and lse."),
+        Rung("blocks that do not divide n and m", (*arrays(5, 7, 3, 2), 2, 3),
+            "The last block of queries has one row, the last block of keys one key. Slices end by themselves where a "
+            "tensor ends; rows of zeros put in their place would count e^0 each."),
         Rung("blocks of one", (*arrays(3, 4, 2, 2), 1, 1), "One query and one key at a time."),
-        Rung("d_k = 9, d_v = 2", (*arrays(4, 5, 9, 2, size=1.5), 3, 2), "The scale is 1/√d_k, once, and lse is that of the scaled scores."),
+        Rung("d_k = 9, d_v = 2", (*arrays(4, 5, 9, 2, size=1.5), 3, 2),
+            "The scale is 1/√d_k, once, and lse is that of the scaled scores."),
         Rung("9 queries, 4 keys", (*arrays(9, 4, 3, 2), 4, 3), "n and m may differ either way."),
-        Rung("all sizes equal", (*arrays(4, 4, 4, 4), 2, 2), "With equal sizes a wrong axis raises nothing: m and l have an entry for each query."),
+        Rung("all sizes equal", (*arrays(4, 4, 4, 4), 2, 2),
+            "With equal sizes a wrong axis raises nothing: m and l have an entry for each query."),
         Rung("float64 in, float64 out", (*arrays(3, 4, 3, 2), 2, 2), FLOAT64, tiled_in_dtype),
-        Rung("large scores", (*arrays(5, 6, 3, 2, size=40.0), 2, 2), "exp(1000) is infinity. Subtract the running maximum before exp, and lse is m + log l."),
-        Rung("scores below −10 000", (*from_scores(-30000.0, -30001.0, -29999.5, -30002.0), 2, 2), "m starts at −∞. A number such as −1e4 in its place is larger than these scores."),
-        Rung("scores that differ in the seventh digit", (*from_scores(*(1000.0 + 0.00137 * rng.permutation(6))), 2, 2), "Everything is float64 here, and the scores must be too: float32 keeps about seven digits, too few to tell these apart."),
-        Rung("values that nearly cancel", (*from_scores(*two_rounds)[:2], opposite, 2, 2), "Everything is float64 here, and what you carry must be too: a sum in float32 loses what is left where large values cancel. torch.zeros makes float32, q.new_zeros does not."),
-        Rung("causal, 6 tokens", (*arrays(6, 6, 3, 2), 2, 2, True), "Query i sees keys 0 to i. In the tile on the diagonal a part is masked with −∞, before the maximum is taken."),
-        Rung("causal, blocks of 4 queries and 3 keys", (*arrays(10, 10, 3, 2), 4, 3, True), "The diagonal may run through more than one tile of a row of tiles. The mask counts tokens of the whole sequence, not of the tile."),
-        Rung("causal, blocks of 2 queries and 5 keys", (*arrays(9, 9, 3, 2), 2, 5, True), "A block of keys is visited if the last query of the block sees its first key."),
-        Rung("causal, blocks of 8 queries and 2 keys", (*arrays(9, 9, 3, 2), 8, 2, True), "The first queries of a block see nothing of several tiles that its last query sees. Such a tile changes neither m nor l nor acc of these rows."),
-        Rung("causal, 4 queries, 9 keys", (*arrays(4, 9, 3, 2), 3, 2, True), "The queries are the last n of m tokens, as in decoding: query i sees keys 0 to i + m − n."),
-        Rung("causal, one query, 7 keys", (*arrays(1, 7, 2, 3), 4, 3, True), "A single query is the last token: it sees every key."),
-        Rung("causal, one tile holds everything", (*arrays(5, 5, 3, 2), 16, 16, True), "A block may be larger than the sequence; the mask is still needed."),
-        Rung("causal, a later score far above the others", (*from_scores(1.0, 2.0, 0.0, 5e9), 2, 2, True), "The first query does not see the last key. A masked score must not reach the maximum, however large it is: −∞ takes its place, and is not added to it."),
-        Rung("causal, scores below −10 000 000 000", (*from_scores(-3e10, -3.1e10, -2.9e10, -3.2e10), 2, 2, True), "The first query does not see the last key. Masked scores are −∞: a number such as −1e4 or −1e9 is larger than these scores."),
-        Rung("float32", (*single, 2, 3), "All tensors are float32 here, and what you make and return must be too: q.new_zeros(…), or dtype=q.dtype.", tiled_in_dtype, SINGLE),
+        Rung("large scores", (*arrays(5, 6, 3, 2, size=40.0), 2, 2),
+            "exp(1000) is infinity. Subtract the running maximum before exp, and lse is m + log l."),
+        Rung("scores below −10 000", (*from_scores(-30000.0, -30001.0, -29999.5, -30002.0), 2, 2),
+            "m starts at −∞. A number such as −1e4 in its place is larger than these scores."),
+        Rung("scores that differ in the seventh digit", (*from_scores(*(1000.0 + 0.00137 * rng.permutation(6))), 2, 2),
+            "Everything is float64 here, and the scores must be too: float32 keeps about "
+            "seven digits, too few to tell these apart."),
+        Rung("values that nearly cancel", (*from_scores(*two_rounds)[:2], opposite, 2, 2),
+            "Everything is float64 here, and what you carry must be too: a sum in float32 loses what is left where "
+            "large values cancel. torch.zeros makes float32, q.new_zeros does not."),
+        Rung("causal, 6 tokens", (*arrays(6, 6, 3, 2), 2, 2, True),
+            "Query i sees keys 0 to i. In the tile on the diagonal a part is "
+            "masked with −∞, before the maximum is taken."),
+        Rung("causal, blocks of 4 queries and 3 keys", (*arrays(10, 10, 3, 2), 4, 3, True),
+            "The diagonal may run through more than one tile of a row of tiles. The mask counts tokens "
+            "of the whole sequence, not of the tile."),
+        Rung("causal, blocks of 2 queries and 5 keys", (*arrays(9, 9, 3, 2), 2, 5, True),
+            "A block of keys is visited if the last query of the block sees its first key."),
+        Rung("causal, blocks of 8 queries and 2 keys", (*arrays(9, 9, 3, 2), 8, 2, True),
+            "The first queries of a block see nothing of several tiles that its last query sees. Such a tile changes "
+            "neither m nor l nor acc of these rows."),
+        Rung("causal, 4 queries, 9 keys", (*arrays(4, 9, 3, 2), 3, 2, True),
+            "The queries are the last n of m tokens, as in decoding: query i sees keys 0 to i + m − n."),
+        Rung("causal, one query, 7 keys", (*arrays(1, 7, 2, 3), 4, 3, True),
+            "A single query is the last token: it sees every key."),
+        Rung("causal, one tile holds everything", (*arrays(5, 5, 3, 2), 16, 16, True),
+            "A block may be larger than the sequence; the mask is still needed."),
+        Rung("causal, a later score far above the others", (*from_scores(1.0, 2.0, 0.0, 5e9), 2, 2, True),
+            "The first query does not see the last key. A masked score must not reach the maximum, however large it "
+            "is: −∞ takes its place, and is not added to it."),
+        Rung("causal, scores below −10 000 000 000", (*from_scores(-3e10, -3.1e10, -2.9e10, -3.2e10), 2, 2, True),
+            "The first query does not see the last key. Masked scores are −∞: a number such as "
+            "−1e4 or −1e9 is larger than these scores."),
+        Rung("float32", (*single, 2, 3),
+            "All tensors are float32 here, and what you make and return must be too: q.new_zeros(…), or dtype=q.dtype.",
+            tiled_in_dtype, SINGLE),
         Rung(UNTOUCHED, (*arrays(4, 5, 3, 2), 2, 2), NEW_TENSORS, writes),
-        Rung("the tensors stay in PyTorch", (*open_door, 8, 12), "Only PyTorch's tensors can be watched, so the products are to be made by PyTorch: no .numpy(), .tolist() or .item() of what is as large as the scores.", leaves_pytorch),
-        Rung("no tensor of n × m elements", (*plain, 8, 12, False), "The answer is right, but a tensor of n × m elements or more is made. At any time there is one tile of scores, block_q × block_k, and a mask is made for one tile too.", makes_all_scores),
-        Rung("no row of tiles at once", (*plain, 8, 12), "Scores, or a causal mask, are made of a whole row or column of tiles at once. A tile has block_q queries and block_k keys.", makes_stripes),
-        Rung("no tile larger than asked for", (*thin, 8, 24), "With block_q = 8 and block_k = 24 a tile has 8 × 24 scores, and here a tensor is clearly larger. Take block_q queries and block_k keys at a time.", makes_larger_tiles),
-        Rung("no tile smaller than asked for", (*few, (16, 3), (5, 30)), "Blocks of 30 keys do not take clearly fewer steps here than blocks of 3, so the keys do not go by block_k at a time.", ignores_blocks),
-        Rung("a tile is let go", (*long, 16, 12), "No tensor is too large, but together the tensors that are kept at one time hold a third of the numbers of a row of tiles, or more. Only m, l and acc go on to the next tile.", keeps_tiles),
-        Rung("no tensor of n × m elements, causal", (*lower, 8, 12, True), "The answer is right, but a tensor of n × m elements or more is made: a causal mask of all tokens is one. Make the mask of one tile, from the numbers of its queries and keys.", makes_all_scores),
-        Rung("causal blocks are skipped", (*wide, 8, 8, True), "The answer is right, but the work is hardly less than without a mask. A block of keys that no query of the block sees is not even multiplied: end the loop over the keys before it.", does_not_skip),
-        Rung("each block of queries skips", (*arrays(15, 17, 2, 2), (2, 4), (5, 3)), "Here the values that no query of a block sees are NaN, and NaN has come into its output, since 0 · NaN is NaN. So a tile was made and masked that should be skipped. It is not so for all block sizes, or not for all blocks of queries: end each loop over the keys after the last key that the block's last query sees.", uses_unseen_tiles),
+        Rung("the tensors stay in PyTorch", (*open_door, 8, 12),
+            "Only PyTorch's tensors can be watched, so the products are to be made by PyTorch: no .numpy(), .tolist() "
+            "or .item() of what is as large as the scores.",
+            leaves_pytorch),
+        Rung("no tensor of n × m elements", (*plain, 8, 12, False),
+            "The answer is right, but a tensor of n × m elements or more is made. At any time there is one tile of "
+            "scores, block_q × block_k, and a mask is made for one tile too.",
+            makes_all_scores),
+        Rung("no row of tiles at once", (*plain, 8, 12),
+            "Scores, or a causal mask, are made of a whole row or column of tiles at once. A "
+            "tile has block_q queries and block_k keys.",
+            makes_stripes),
+        Rung("no tile larger than asked for", (*thin, 8, 24),
+            "With block_q = 8 and block_k = 24 a tile has 8 × 24 scores, and here a tensor is clearly larger. Take "
+            "block_q queries and block_k keys at a time.",
+            makes_larger_tiles),
+        Rung("no tile smaller than asked for", (*few, (16, 3), (5, 30)),
+            "Blocks of 30 keys do not take clearly fewer steps here than blocks of 3, so "
+            "the keys do not go by block_k at a time.",
+            ignores_blocks),
+        Rung("a tile is let go", (*long, 16, 12),
+            "No tensor is too large, but together the tensors that are kept at one time hold a third of the numbers "
+            "of a row of tiles, or more. Only m, l and acc go on to the next tile.",
+            keeps_tiles),
+        Rung("no tensor of n × m elements, causal", (*lower, 8, 12, True),
+            "The answer is right, but a tensor of n × m elements or more is made: a causal mask of all tokens is one. "
+            "Make the mask of one tile, from the numbers of its queries and keys.",
+            makes_all_scores),
+        Rung("causal blocks are skipped", (*wide, 8, 8, True),
+            "The answer is right, but the work is hardly less than without a mask. A block of keys that no query of "
+            "the block sees is not even multiplied: end the loop over the keys before it.",
+            does_not_skip),
+        Rung("each block of queries skips", (*arrays(15, 17, 2, 2), (2, 4), (5, 3)),
+            "Here the values that no query of a block sees are NaN, and NaN has come into its output, "
+            "since 0 · NaN is NaN. So a tile was made and masked that should be skipped. It is not so for "
+            "all block sizes, or not for all blocks of queries: end each loop over the keys after the "
+            "last key that the block's last query sees.",
+            uses_unseen_tiles),
     ]  # fmt: skip
 
 
@@ -413,7 +521,7 @@ def ignores_blocks(function, q, k, v, small, large):
 
 
 def keeps_tiles(function, q, k, v, *blocks):
-    """1.0 if tensors are kept that together have a third as many elements as a row of tiles, here all scores, else 0.0."""
+    """1.0 if the tensors kept have together a third as many elements as a row of tiles, here all scores, else 0.0."""
     seen, causal = watch_both(function, q, k, v, *blocks)
     return seen.says(max(seen.most_kept, causal.most_kept) >= len(q) * len(k) / 3, causal=causal)
 
@@ -441,161 +549,6 @@ def uses_unseen_tiles(function, q, k, v, *blocks):
     return {"measure": float(used)} | result
 
 
-def watch_both(function, *args):
-    """What a tiled attention does without a causal mask, and with it."""
-    return watch(function, *args, False), watch(function, *args, True)
-
-
-def watch(function, *args):
-    """Run a function and see what it does with tensors.
-
-    Returns an object with `result`; `largest`: elements of the largest tensor made; `most_kept`: of all that were there at once;
-    `work`: multiply-adds of matrix products, and elements of all other results; `operations`: how many there were;
-    `taken_out`: numbers that left PyTorch. Views of other tensors count as nothing new. What is given does not count.
-    The last two answers are remembered.
-    """
-    key = (function, *(np.asarray(x).tobytes() for x in args))
-    if key not in _watched:
-        for old in list(_watched)[:-1]:
-            del _watched[old]
-        _watched[key] = _watch(function, args)
-    return _watched[key]
-
-
-_watched = {}
-
-
-def _watch(function, args):
-    import torch
-
-    tensors = [torch.as_tensor(x).clone() if isinstance(x, np.ndarray) or hasattr(x, "numel") else x for x in args]
-    given = {x.untyped_storage().data_ptr() for x in tensors if hasattr(x, "numel")}
-    with torch.no_grad():
-        eye, door = _modes()
-        eye, door = eye(given), door()
-        try:
-            with door, eye:
-                eye.result = function(*tensors)
-        finally:
-            if eye.operations > MOST_OPERATIONS:
-                raise Unreadable(TOO_MANY) from None  # what was raised inside an operation comes out as another error
-    eye.taken_out = door.taken_out
-    return eye
-
-
-@functools.cache
-def _modes():
-    """The two modes that see every operation on tensors, the one by what it makes, the other by its name."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_leaves
-
-    class Eye(TorchDispatchMode):
-        def __init__(self, given):
-            super().__init__()
-            self.given, self.known, self.tensors_of = given, {}, {}
-            self.largest = self.most_kept = self.kept = self.work = self.operations = 0
-
-        @classmethod
-        def _should_skip_dynamo(cls):
-            return False  # else PyTorch loads its compiler first, which takes seconds
-
-        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-            out = operation(*args, **kwargs) if kwargs else operation(*args)
-            self.operations += 1
-            if self.operations > MOST_OPERATIONS:
-                raise RuntimeError(TOO_MANY)
-            for x in (out,) if type(out) is torch.Tensor else tree_leaves(out):
-                if isinstance(x, torch.Tensor):
-                    self.work += _work(operation, args, x)
-                    self._see(x)
-            return out
-
-        def says(self, verdict, **others):
-            """A verdict as a measure, beside the start of what was returned: the result has to be right too.
-
-            others: further runs that the verdict is about, whose results have to be right as well.
-            """
-            return (
-                {"measure": float(verdict)}
-                | self.start()
-                | {f"{part}, {name}": x for name, other in others.items() for part, x in other.start().items()}
-            )
-
-        def start(self):
-            """The first columns of o, and lse."""
-            parts = named(self.result, ("o", "lse"))
-            return {"o": torch.as_tensor(parts["o"])[:, :2], "lse": parts["lse"]}
-
-        def _see(self, x):
-            if x.layout != torch.strided:
-                raise Unreadable("a sparse tensor cannot be watched: make dense ones")
-            storage, name = x.untyped_storage(), id(x)
-            place, size = storage.data_ptr(), storage.nbytes() // x.itemsize
-            if place in self.given or name in self.known or not size:
-                return
-            self.largest = max(self.largest, size)
-            others = self.tensors_of.get(place, 0)
-            self.tensors_of[place] = others + 1
-            if not others:
-                self.kept += size
-                self.most_kept = max(self.most_kept, self.kept)
-            self.known[name] = weakref.ref(x, lambda _: self._let_go(name, place, size))
-
-        def _let_go(self, name, place, size):
-            del self.known[name]
-            self.tensors_of[place] -= 1
-            if not self.tensors_of[place]:
-                self.kept -= size
-
-    class Door(TorchFunctionMode):
-        taken_out = 0
-
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            name = getattr(function, "__name__", "")
-            if name in WAYS_OUT and args and isinstance(args[0], torch.Tensor):
-                self.taken_out += (
-                    args[0].numel() if name != "__format__" or not args[0].dim() else 0
-                )  # print(f"{tile}")
-            return function(*args, **(kwargs or {}))
-
-    return Eye, Door
-
-
-MOST_OPERATIONS = 20_000  # for at most 40 tiles; right answers that go by the rows of tiles take 8,000
-TOO_MANY = (
-    f"it takes more than {MOST_OPERATIONS:,} operations for at most 40 tiles: take block_q queries and block_k keys "
-    "at a time, no fewer"
-)
-WAYS_OUT = {
-    "numpy", "tolist", "item", "__array__", "__dlpack__", "__float__", "__int__", "__complex__", "__index__",
-    "__format__", "__reduce_ex__", "untyped_storage", "data_ptr",
-}  # fmt: skip
-VIEWS = {"view", "t", "transpose", "permute", "expand", "slice", "select", "unsqueeze", "squeeze", "detach", "alias", "_unsafe_view", "unbind", "split", "as_strided"}  # fmt: skip
-PRODUCTS = {
-    "mm": 0,
-    "bmm": 0,
-    "mv": 0,
-    "dot": 0,
-    "addmm": 1,
-    "baddbmm": 1,
-    "addmv": 1,
-}  # which argument is the left one
-
-
-def _work(operation, args, result):
-    name = _name(operation)
-    if name in VIEWS:
-        return 0
-    return result.numel() * (args[PRODUCTS[name]].shape[-1] if name in PRODUCTS else 1)
-
-
-@functools.cache
-def _name(operation):
-    return operation.__name__.partition(".")[0].rstrip("_")
-
-
 # Traffic ------------------------------------------------------------------------------------------------------------
 
 
@@ -608,19 +561,32 @@ def bytes_moved(rng):
 
     T, d, block = int(rng.integers(40, 90)), int(rng.integers(1, 4)) * 8, int(rng.integers(2, 6)) * 3
     return [
-        naive("naive, one token, d = 1, one byte", (1, 1, 1), "q, k, v are read and o is written, one number each: 4. The score is written and read, the weight too: 4 more."),
-        naive("naive, T = 64, d = 16", (64, 16), "Three passes: S = q kᵀ, P = softmax(S), o = P v. Each reads what it needs and writes what it makes. bytes_per_value is 2 when left out."),
+        naive("naive, one token, d = 1, one byte", (1, 1, 1),
+            "q, k, v are read and o is written, one number each: 4. The score is "
+            "written and read, the weight too: 4 more."),
+        naive("naive, T = 64, d = 16", (64, 16),
+            "Three passes: S = q kᵀ, P = softmax(S), o = P v. Each reads what it needs and writes what it "
+            "makes. bytes_per_value is 2 when left out."),
         naive("naive, T = 60, d = 4, four bytes", (60, 4, 4), "Every number takes bytes_per_value bytes."),
-        naive("naive, any T and d", (T, d, 2), "S is written by the first pass and read by the second, P written by the second and read by the third."),
+        naive("naive, any T and d", (T, d, 2),
+            "S is written by the first pass and read by the second, P written by the second and read by the third."),
         naive("naive, more dimensions than tokens", (8, 128, 1), "q, k, v and o are T × d each, S and P are T × T."),
-        flash("flash, one token, d = 1, one byte", (1, 1, 1, 1), "q, k and v are read, o and lse are written: 5 numbers."),
-        flash("flash, one block holds all queries", (64, 16, 64), "With one block k and v are read once. Read: q, k, v. Written: o, and one number of lse for each query. bytes_per_value is 2 when left out."),
-        flash("flash, T = 64, d = 16, blocks of 8", (64, 16, 8), "For each of the 8 blocks of queries all of k and v are read again. q is read once; o and lse are written once."),
+        flash("flash, one token, d = 1, one byte", (1, 1, 1, 1),
+            "q, k and v are read, o and lse are written: 5 numbers."),
+        flash("flash, one block holds all queries", (64, 16, 64),
+            "With one block k and v are read once. Read: q, k, v. Written: o, and one number of lse for each "
+            "query. bytes_per_value is 2 when left out."),
+        flash("flash, T = 64, d = 16, blocks of 8", (64, 16, 8),
+            "For each of the 8 blocks of queries all of k and v are read again. q is "
+            "read once; o and lse are written once."),
         flash("flash, four bytes", (48, 8, 12, 4), "Every number takes bytes_per_value bytes, those of lse too."),
-        flash("flash, blocks that do not divide T", (100, 8, 16, 1), "7 blocks: the last one has 4 queries, and it reads all of k and v like the others. Round up."),
-        flash("flash, a block larger than T", (30, 8, 64), "There is one block, with T queries in it: q and o have T rows, not block_q."),
+        flash("flash, blocks that do not divide T", (100, 8, 16, 1),
+            "7 blocks: the last one has 4 queries, and it reads all of k and v like the others. Round up."),
+        flash("flash, a block larger than T", (30, 8, 64),
+            "There is one block, with T queries in it: q and o have T rows, not block_q."),
         flash("flash, blocks of one query", (37, 8, 1), "T blocks, so k and v are read T times."),
-        flash("flash, anything", (T, d, block, 2), "Read: q once, k and v once for each block of queries. Written: o and lse once."),
+        flash("flash, anything", (T, d, block, 2),
+            "Read: q once, k and v once for each block of queries. Written: o and lse once."),
         flash("flash, a million tokens", (10**6, 128, 128, 2), "The same for long sequences."),
     ]  # fmt: skip
 
@@ -639,21 +605,41 @@ def flash_backward(rng):
     single = tuple(x.astype(np.float32) for x in of(4, 5, 3, 2))
     one_q, one_k, one_v = draw_qkv(rng, 1, 6, 3, 2)
     return [
-        Rung("one key", of(2, 1, 3, 2), "With one key the weight is 1, whatever the score: dq and dk are 0. dv is the sum of do over the queries."),
-        Rung("two tokens", of(2, 2, 2, 2), "Five products: P from q, k and lse; dv = Pᵀ do; dP = do vᵀ; dS = P ∘ (dP − delta); dq = dS k and dk = dSᵀ q, both times the scale."),
-        Rung("equal values", (*even[:2], *with_forward(*even[:2], np.ones((4, 2)), draw(rng, 3, 2))[2:]), "All values are equal, so o does not depend on the weights: dq and dk are 0. It is delta, the row sum of do ∘ o, that takes the common part out of dP."),
-        Rung("3 queries, 5 keys, d_k = 4, d_v = 2", of(3, 5, 4, 2), "dq has the shape of q, dk that of k, dv that of v. delta has one number for each query."),
-        Rung("5 queries, 3 keys, d_k = 2, d_v = 6", of(5, 3, 2, 6), "n and m may differ either way, and so may d_k and d_v."),
-        Rung("all sizes equal", of(3, 3, 3, 3), "With equal sizes a wrong transpose raises nothing. dv and dk need Pᵀ and dSᵀ: a row for each key."),
-        Rung("one query", (*with_forward(one_q, one_k, one_v, draw(rng, 1, 2)),), "A single query is one row: delta is one number."),
-        Rung("d_k = 9, the scale", of(4, 5, 9, 3, size=1.5), "The scores are q · k / √d_k, so the scale comes into P, and once more into dq and into dk. lse is that of the scaled scores."),
+        Rung("one key", of(2, 1, 3, 2),
+            "With one key the weight is 1, whatever the score: dq and dk are 0. dv is the sum of do over the queries."),
+        Rung("two tokens", of(2, 2, 2, 2),
+            "Five products: P from q, k and lse; dv = Pᵀ do; dP = do vᵀ; dS = P ∘ (dP − delta); dq = dS "
+            "k and dk = dSᵀ q, both times the scale."),
+        Rung("equal values", (*even[:2], *with_forward(*even[:2], np.ones((4, 2)), draw(rng, 3, 2))[2:]),
+            "All values are equal, so o does not depend on the weights: dq and dk are 0. It is delta, the row sum of "
+            "do ∘ o, that takes the common part out of dP."),
+        Rung("3 queries, 5 keys, d_k = 4, d_v = 2", of(3, 5, 4, 2),
+            "dq has the shape of q, dk that of k, dv that of v. delta has one number for each query."),
+        Rung("5 queries, 3 keys, d_k = 2, d_v = 6", of(5, 3, 2, 6),
+            "n and m may differ either way, and so may d_k and d_v."),
+        Rung("all sizes equal", of(3, 3, 3, 3),
+            "With equal sizes a wrong transpose raises nothing. dv and dk need Pᵀ and dSᵀ: a row for each key."),
+        Rung("one query", (*with_forward(one_q, one_k, one_v, draw(rng, 1, 2)),),
+            "A single query is one row: delta is one number."),
+        Rung("d_k = 9, the scale", of(4, 5, 9, 3, size=1.5),
+            "The scores are q · k / √d_k, so the scale comes into P, and once more into dq and "
+            "into dk. lse is that of the scaled scores."),
         Rung("a gradient of zeros", flat, "Where do is 0 all gradients are 0."),
         Rung("float64 in, float64 out", of(3, 4, 2, 3), FLOAT64, gradients_in_dtype),
-        Rung(TOO_NEAR, with_forward(np.ones((2, 1)), 1000 + 1e-5 * rng.permutation(3)[:, None], draw(rng, 3, 2), draw(rng, 2, 2)), "The scores are 1000 and some 0.00001, in float64. float32 keeps about seven digits, and makes them all alike: keep the dtype on the way, too."),
-        Rung("large scores", of(4, 6, 3, 2, size=40.0), "exp(1000) is infinity: e^(score − lse) is at most 1, with no other maximum needed."),
-        Rung("k and v are some of the keys", (q, k[2:5], v[2:5], o, lse, do), "o and lse belong to all 7 keys, k and v are 3 of them. P = e^(score − lse) and delta = rowsum(do ∘ o) take from o and lse what the missing keys add; softmax over the given keys does not.", tolerance={}),
-        Rung("k and v are one key of many", (q, k[6:], v[6:], o, lse, do), "The same with a single key: its weight is e^(score − lse), not 1."),
-        Rung("float32", single, "All tensors are float32 here, and what you make and return must be too.", gradients_in_dtype, SINGLE),
+        Rung(TOO_NEAR,
+            with_forward(np.ones((2, 1)), 1000 + 1e-5 * rng.permutation(3)[:, None], draw(rng, 3, 2), draw(rng, 2, 2)),
+            "The scores are 1000 and some 0.00001, in float64. float32 keeps about seven digits, and makes them all "
+            "alike: keep the dtype on the way, too."),
+        Rung("large scores", of(4, 6, 3, 2, size=40.0),
+            "exp(1000) is infinity: e^(score − lse) is at most 1, with no other maximum needed."),
+        Rung("k and v are some of the keys", (q, k[2:5], v[2:5], o, lse, do),
+            "o and lse belong to all 7 keys, k and v are 3 of them. P = e^(score − lse) and delta = rowsum(do ∘ o) "
+            "take from o and lse what the missing keys add; softmax over the given keys does not.",
+            tolerance={}),
+        Rung("k and v are one key of many", (q, k[6:], v[6:], o, lse, do),
+            "The same with a single key: its weight is e^(score − lse), not 1."),
+        Rung("float32", single, "All tensors are float32 here, and what you make and return must be too.",
+            gradients_in_dtype, SINGLE),
         Rung(UNTOUCHED, of(3, 4, 2, 3), NEW_TENSORS, writes),
     ]  # fmt: skip
 
@@ -671,46 +657,6 @@ def gradients_in_dtype(function, q, *args):
 
 
 # The Triton loop ----------------------------------------------------------------------------------------------------
-
-NO_TRITON = "Triton is not installed here, and this exercise needs it: it has wheels for Linux only. Its points count on a Linux machine, in the interpreter if there is no GPU"
-triton = tl = None  # the modules, or stand-ins, once they are loaded
-
-
-class NoTriton:
-    """Stands for `triton` and `triton.language` where there is none: cells that define kernels can still be run."""
-
-    constexpr = None
-
-    @staticmethod
-    def jit(function):
-        return function
-
-
-def load_triton():
-    """(triton, triton.language): its interpreter where there is no GPU, and stand-ins where there is no Triton.
-
-    TRITON_INTERPRET, when set to 0 or 1, decides about the interpreter instead.
-    """
-    global triton, tl
-    if triton is None:
-        _interpret_without_gpu()
-        try:
-            import triton
-            import triton.language as tl
-        except ImportError:
-            triton = tl = NoTriton
-    return triton, tl
-
-
-def _interpret_without_gpu():
-    import torch
-
-    if "TRITON_INTERPRET" in os.environ or torch.cuda.is_available():
-        return
-    os.environ["TRITON_INTERPRET"] = "1"
-    # Torch's optimizers import Triton, and its own functions were then prepared for a GPU: let it load again.
-    for name in [name for name in sys.modules if name.split(".")[0] == "triton" and "._C" not in name]:
-        del sys.modules[name]
 
 
 def triton_inner_loop(rng):
@@ -741,165 +687,62 @@ def triton_inner_loop(rng):
     half = {part: (4e-3, 4e-3) for part in ("o", "lse")}
     blocks = 16, 16
     return [
-        rung("one block of keys", (1, 16, 16, 16), blocks, "One turn of the loop: scores times scale_log2, their maximum along the keys, 2^(s − m), its sum into l, its product with v into acc. Return (acc, l, m), with the new m. The second call has no key to visit, and gives back what it got."),
-        Rung("two blocks with the same keys in another order", (*twins, False, *blocks), "The maximum stays, so nothing shrinks here: the sums of both blocks add up. Each turn loads its own keys and values, from row j on: [head, j, 0].", through_the_kernel),
-        rung("one key", (1, 3, 1, 16), blocks, "With one key its weight is 1: o is its value, and lse the score. The other columns of the block are past the last key: MASKED is True, and last is 0 for every query."),
-        Rung("the scores rise from block to block", (*rising, False, *blocks), "When m grows, l and acc shrink by 2^(m_old − m_new) before the block is added.", through_the_kernel),
-        Rung("the scores fall from block to block", (*falling, False, *blocks), "Later blocks count relative to the running maximum, not to their own.", through_the_kernel),
-        Rung("the scores fall by thousands", (*steep, False, *blocks), "The maximum of the first block stays the maximum: m_new is the larger one of m and that of the block. If m falls the factor 2^(m_old − m_new) overflows.", through_the_kernel),
+        rung("one block of keys", (1, 16, 16, 16), blocks,
+            "One turn of the loop: scores times scale_log2, their maximum along the keys, 2^(s − m), its sum "
+            "into l, its product with v into acc. Return (acc, l, m), with the new m. The second call has no "
+            "key to visit, and gives back what it got."),
+        Rung("two blocks with the same keys in another order", (*twins, False, *blocks),
+            "The maximum stays, so nothing shrinks here: the sums of both blocks add up. Each turn loads its own keys "
+            "and values, from row j on: [head, j, 0].",
+            through_the_kernel),
+        rung("one key", (1, 3, 1, 16), blocks,
+            "With one key its weight is 1: o is its value, and lse the score. The other columns of the block are "
+            "past the last key: MASKED is True, and last is 0 for every query."),
+        Rung("the scores rise from block to block", (*rising, False, *blocks),
+            "When m grows, l and acc shrink by 2^(m_old − m_new) before the block is added.",
+            through_the_kernel),
+        Rung("the scores fall from block to block", (*falling, False, *blocks),
+            "Later blocks count relative to the running maximum, not to their own.",
+            through_the_kernel),
+        Rung("the scores fall by thousands", (*steep, False, *blocks),
+            "The maximum of the first block stays the maximum: m_new is the larger one of m and that of the block. If "
+            "m falls the factor 2^(m_old − m_new) overflows.",
+            through_the_kernel),
         rung("two heads", (2, 6, 32, 16), blocks, "A descriptor holds all heads: load from [head, j, 0]."),
-        rung("5 keys past the last whole block", (1, 8, 37, 16), blocks, "The first call has MASKED False and goes through the whole blocks. The second has MASKED True, starts where the first ended, and finds acc, l and m as the first left them."),
-        rung("causal, 34 tokens", (1, 34, 34, 16), blocks, "Where MASKED is True, columns beyond last are −∞ before the maximum is taken. Blocks from stop on are not visited.", causal=True),
-        rung("causal, 18 queries, 45 keys", (1, 18, 45, 16), blocks, "The columns count from j, not from 0, and there are BLOCK_K of them. last has one number for each query, so it is last[:, None].", causal=True),
-        rung("causal, d_head = 32, blocks of 16 queries and 32 keys", (1, 10, 40, 32), (16, 32), "A tile is BLOCK_Q × BLOCK_K, and acc is BLOCK_Q × D_HEAD. Rows are queries.", causal=True),
-        rung("scores of some hundreds", (1, 8, 40, 16), blocks, "2^s overflows for s of some hundreds: subtract the running maximum first, in the same units. m counts in powers of two, so it is the maximum of the scores times scale_log2.", size=12.0),
-        Rung("causal, a later score far above the others", (*leap, True, *blocks), "The first queries do not see the last key, whose score is in the thousands. Put −∞ into s before tl.max.", through_the_kernel),
-        Rung("causal, scores below −10 000", (*deep, True, *blocks), "All scores are below −10 000, those of the masked keys too. A fill such as −1e4 is larger than these: put −∞.", through_the_kernel),
-        Rung("causal, scores below −10 000 000 000", (*abyss, True, *blocks), "All scores are far below −10 000 000 000 here, those of the masked keys too. A fill such as −1e6 or −1e9 is a number like any other, and larger than these: put −∞.", through_the_kernel),
-        rung("float16", (1, 10, 40, 16), blocks, "q, k and v are float16 here, acc, l and m stay float32. tl.dot takes two blocks of one dtype: p.to(v.dtype).", dtype=np.float16, tolerance=half),
+        rung("5 keys past the last whole block", (1, 8, 37, 16), blocks,
+            "The first call has MASKED False and goes through the whole blocks. The second has MASKED True, starts "
+            "where the first ended, and finds acc, l and m as the first left them."),
+        rung("causal, 34 tokens", (1, 34, 34, 16), blocks,
+            "Where MASKED is True, columns beyond last are −∞ before the maximum is "
+            "taken. Blocks from stop on are not visited.",
+            causal=True),
+        rung("causal, 18 queries, 45 keys", (1, 18, 45, 16), blocks,
+            "The columns count from j, not from 0, and there are BLOCK_K of them. last has one number "
+            "for each query, so it is last[:, None].",
+            causal=True),
+        rung("causal, d_head = 32, blocks of 16 queries and 32 keys", (1, 10, 40, 32), (16, 32),
+            "A tile is BLOCK_Q × BLOCK_K, and acc is BLOCK_Q × D_HEAD. Rows are queries.",
+            causal=True),
+        rung("scores of some hundreds", (1, 8, 40, 16), blocks,
+            "2^s overflows for s of some hundreds: subtract the running maximum first, in the same units. m counts in "
+            "powers of two, so it is the maximum of the scores times scale_log2.",
+            size=12.0),
+        Rung("causal, a later score far above the others", (*leap, True, *blocks),
+            "The first queries do not see the last key, whose score is in the thousands. Put −∞ into s before tl.max.",
+            through_the_kernel),
+        Rung("causal, scores below −10 000", (*deep, True, *blocks),
+            "All scores are below −10 000, those of the masked keys too. A fill "
+            "such as −1e4 is larger than these: put −∞.",
+            through_the_kernel),
+        Rung("causal, scores below −10 000 000 000", (*abyss, True, *blocks),
+            "All scores are far below −10 000 000 000 here, those of the masked keys too. A fill such as −1e6 or −1e9 "
+            "is a number like any other, and larger than these: put −∞.",
+            through_the_kernel),
+        rung("float16", (1, 10, 40, 16), blocks,
+            "q, k and v are float16 here, acc, l and m stay float32. tl.dot takes "
+            "two blocks of one dtype: p.to(v.dtype).",
+            dtype=np.float16, tolerance=half),
     ]  # fmt: skip
-
-
-def through_the_kernel(inner, q, k, v, causal, block_q, block_k):
-    """Attention by the kernel below with the given inner loop: o (heads, n, D_HEAD) and lse (heads, n).
-
-    With tensors it is Triton that runs it. With arrays the same kernel runs in NumPy, for loops that were written in
-    NumPy: those of whoever judges, and has no Triton.
-    """
-    if isinstance(q, np.ndarray):
-        return _in_numpy(inner, q, k, v, causal, block_q, block_k)
-    if load_triton()[0] is NoTriton:
-        raise Unreadable(NO_TRITON)
-    if not isinstance(inner, triton.KernelInterface):
-        raise Unreadable("attend_to_keys is no Triton function: keep the line @triton.jit above it")
-    o, lse = launch(inner, q, k, v, causal, block_q, block_k)
-    return {"o": o, "lse": lse}
-
-
-def launch(inner, q, k, v, causal=False, block_q=16, block_k=16):
-    """Run `attention_kernel` around an inner loop: (o, lse) of q (heads, n, D_HEAD), k and v (heads, m, D_HEAD).
-
-    D_HEAD and the blocks are powers of two, at least 16. The tensors move to the GPU unless Triton's interpreter runs.
-    Raises RuntimeError where there is no Triton, and what the loop raises.
-    """
-    triton, _ = load_triton()
-    if triton is NoTriton:
-        raise RuntimeError(NO_TRITON)
-    import torch
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    q, k, v = (x.contiguous().to("cpu" if triton.knobs.runtime.interpret else "cuda") for x in (q, k, v))
-    heads, n, D_HEAD = q.shape
-    o, lse = torch.empty_like(q), q.new_empty(heads, n, dtype=torch.float32)
-
-    def tiles(x, rows):
-        return TensorDescriptor(x, list(x.shape), list(x.stride()), [1, rows, D_HEAD])
-
-    try:
-        attention_kernel()[(triton.cdiv(n, block_q), heads)](
-            tiles(q, block_q), tiles(k, block_k), tiles(v, block_k), tiles(o, block_q), lse,
-            n, k.shape[1], LOG2_E / math.sqrt(D_HEAD),
-            attend_to_keys=inner, CAUSAL=causal, D_HEAD=D_HEAD, BLOCK_Q=block_q, BLOCK_K=block_k,
-        )  # fmt: skip
-    except Exception as error:
-        raise _root(error, inner) from None
-    return o, lse
-
-
-@functools.cache
-def attention_kernel():
-    """The forward kernel, without its inner loop: that one is an argument."""
-    load_triton()
-
-    @triton.jit(do_not_specialize=["n_queries", "n_keys"])
-    def attention_kernel(
-        queries, keys, values, outputs, lse, n_queries, n_keys, scale_log2,
-        attend_to_keys: tl.constexpr, CAUSAL: tl.constexpr,
-        D_HEAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
-    ):  # fmt: skip
-        i, head = tl.program_id(0) * BLOCK_Q, tl.program_id(1)
-        q = queries.load([head, i, 0]).reshape(BLOCK_Q, D_HEAD)
-        rows = i + tl.arange(0, BLOCK_Q)
-        if CAUSAL:
-            last = rows + n_keys - n_queries  # the last key that each query sees
-            unmasked = (i + n_keys - n_queries + 1) // BLOCK_K * BLOCK_K  # every query sees all keys before it
-            stop = tl.minimum(i + n_keys - n_queries + BLOCK_Q, n_keys)  # no query sees a key from here on
-        else:
-            last = tl.zeros_like(rows) + n_keys - 1
-            unmasked = n_keys // BLOCK_K * BLOCK_K
-            stop = n_keys
-
-        acc = tl.zeros([BLOCK_Q, D_HEAD], tl.float32)
-        l = tl.zeros([BLOCK_Q], tl.float32)
-        m = tl.full([BLOCK_Q], float("-inf"), tl.float32)
-        acc, l, m = attend_to_keys(
-            acc, l, m, q, keys, values, head, 0, unmasked, last, scale_log2, False, D_HEAD, BLOCK_K
-        )
-        acc, l, m = attend_to_keys(
-            acc, l, m, q, keys, values, head, unmasked, stop, last, scale_log2, True, D_HEAD, BLOCK_K
-        )
-
-        o = (acc / l[:, None]).to(outputs.dtype)
-        outputs.store([head, i, 0], o.reshape(1, BLOCK_Q, D_HEAD))
-        row_lse = (m + tl.log2(l)) * 0.6931471805599453  # from powers of two to powers of e
-        tl.store(lse + head * n_queries + rows, row_lse, mask=rows < n_queries)
-
-    return attention_kernel
-
-
-def _root(error, inner):
-    """What went wrong inside Triton, freed of what Triton wraps around it."""
-    at = None
-    while True:
-        at = error if hasattr(error, "node") else at  # a compiler's error knows the place
-        if error.__cause__ is None:
-            break
-        error = error.__cause__
-    if "raise NotImplementedError" in getattr(inner, "src", ""):  # a compiler knows no raise
-        return NotImplementedError()
-    if at:
-        said = str((error.error_message if error is at else error) or "Triton cannot compile this").strip()
-        line = at.src.splitlines()[at.node.lineno - 1].strip()
-        return RuntimeError(f"{said.splitlines()[0]}, at the line {line}")
-    if isinstance(error, AssertionError) and not str(error):
-        return AssertionError("Triton takes these arguments for wrong").with_traceback(error.__traceback__)
-    return error
-
-
-def _in_numpy(inner, q, k, v, causal, block_q, block_k):
-    """`attention_kernel` in NumPy, in float64."""
-    heads, n, D_HEAD = q.shape
-    n_keys, scale_log2 = k.shape[1], LOG2_E / math.sqrt(D_HEAD)
-    o, lse = np.zeros((heads, n, D_HEAD)), np.zeros((heads, n))
-    queries, keys, values = Tiles(q, block_q), Tiles(k, block_k), Tiles(v, block_k)
-    for head in range(heads):
-        for i in range(0, n, block_q):
-            rows = i + np.arange(block_q)
-            last = rows + n_keys - n if causal else 0 * rows + n_keys - 1
-            unmasked = ((i + n_keys - n + 1) if causal else n_keys) // block_k * block_k
-            stop = min(i + n_keys - n + block_q, n_keys) if causal else n_keys
-            state = np.zeros((block_q, D_HEAD)), np.zeros(block_q), np.full(block_q, -INFINITY)
-            given = queries.load([head, i, 0]).reshape(block_q, D_HEAD), keys, values, head
-            state = inner(*state, *given, 0, unmasked, last, scale_log2, False, D_HEAD, block_k)
-            acc, l, m = inner(*state, *given, unmasked, stop, last, scale_log2, True, D_HEAD, block_k)
-            with np.errstate(all="ignore"):
-                o[head, i : i + block_q] = (acc / l[:, None])[: n - i]
-                lse[head, i : i + block_q] = ((m + np.log2(l)) / LOG2_E)[: n - i]
-    return {"o": o, "lse": lse}
-
-
-class Tiles:
-    """What a tensor descriptor is to Triton, for arrays (heads, T, D_HEAD): it reads tiles, and zeros past the end."""
-
-    def __init__(self, array, rows):
-        self.array, self.rows = array.astype(np.float64), rows
-
-    def load(self, at):
-        head, first, _ = at
-        tile = np.zeros((1, self.rows, self.array.shape[2]))
-        found = self.array[head, first : first + self.rows]
-        tile[0, : len(found)] = found
-        return tile
 
 
 # Find the bug -------------------------------------------------------------------------------------------------------
@@ -909,17 +752,29 @@ def find_the_bug(rng):
     arrays = functools.partial(draw_qkv, rng)
     q, k, v = np.full((2, 1), 2.0), np.arange(6.0)[:, None] / 2, draw(rng, 6, 3)
     return [
-        Rung("one block holds all keys", (*arrays(2, 3, 3, 2), 4), "With one block there is nothing yet that could be out of date."),
-        Rung("the largest score in the first block", (q, k[::-1].copy(), v, 2), "Nothing grows here after the first block, and the result is what it was."),
-        Rung("the largest score in the last block", (q, k, v, 2), "The output is no blend of the values: its weights do not sum to 1."),
-        Rung("blocks of one key", (*arrays(3, 5, 2, 4), 1), "Look at what is carried from block to block, and at what it is relative to."),
-        Rung("a block that does not divide m", (*arrays(4, 7, 3, 2), 3), "The last block is shorter. Slices end by themselves."),
-        Rung("as many queries as value dimensions", (*arrays(3, 8, 2, 3), 2), "One number for each query: it belongs to a row of the output."),
-        Rung("a batch with heads", (*arrays(3, 6, 4, 2, (2, 2)), 4), "Queries are the last axis but one, value dimensions the last."),
+        Rung("one block holds all keys", (*arrays(2, 3, 3, 2), 4),
+            "With one block there is nothing yet that could be out of date."),
+        Rung("the largest score in the first block", (q, k[::-1].copy(), v, 2),
+            "Nothing grows here after the first block, and the result is what it was."),
+        Rung("the largest score in the last block", (q, k, v, 2),
+            "The output is no blend of the values: its weights do not sum to 1."),
+        Rung("blocks of one key", (*arrays(3, 5, 2, 4), 1),
+            "Look at what is carried from block to block, and at what it is relative to."),
+        Rung("a block that does not divide m", (*arrays(4, 7, 3, 2), 3),
+            "The last block is shorter. Slices end by themselves."),
+        Rung("as many queries as value dimensions", (*arrays(3, 8, 2, 3), 2),
+            "One number for each query: it belongs to a row of the output."),
+        Rung("a batch with heads", (*arrays(3, 6, 4, 2, (2, 2)), 4),
+            "Queries are the last axis but one, value dimensions the last."),
         Rung("large scores", (*arrays(4, 6, 3, 2, size=40.0), 2), "Only differences to the maximum may go into exp."),
-        Rung("scores in float32", (*(x.astype(np.float32) for x in arrays(3, 6, 4, 2)), 2), "All tensors are float32 here.", tolerance=SINGLE),
+        Rung("scores in float32", (*(x.astype(np.float32) for x in arrays(3, 6, 4, 2)), 2),
+            "All tensors are float32 here.",
+            tolerance=SINGLE),
         Rung(UNTOUCHED, (*arrays(3, 5, 2, 2), 2), NEW_TENSORS, writes),
-        Rung("still in blocks", (*arrays(4, 60, 2, 2), (3,), (30,)), "The numbers are right, but blocks of 3 keys take hardly more steps than blocks of 30: the keys do not go by block_k at a time any more. Keep the loop, and mend what it carries.", ignores_blocks),
+        Rung("still in blocks", (*arrays(4, 60, 2, 2), (3,), (30,)),
+            "The numbers are right, but blocks of 3 keys take hardly more steps than blocks of 30: the keys do not go "
+            "by block_k at a time any more. Keep the loop, and mend what it carries.",
+            ignores_blocks),
     ]  # fmt: skip
 
 
@@ -927,21 +782,26 @@ def find_the_bug(rng):
 
 
 STREAMS = (
-    ("where a later number is larger", "where none is", lambda numbers: any(x > max(numbers[:i]) for i, x in enumerate(numbers) if i)),
-    ("where a later number is smaller", "where none is", lambda numbers: any(x < max(numbers[:i]) for i, x in enumerate(numbers) if i)),
+    ("where a later number is larger", "where none is",
+        lambda numbers: any(x > max(numbers[:i]) for i, x in enumerate(numbers) if i)),
+    ("where a later number is smaller", "where none is",
+        lambda numbers: any(x < max(numbers[:i]) for i, x in enumerate(numbers) if i)),
     ("where −∞ comes", "without −∞", lambda numbers: -INFINITY in numbers),
     ("where −∞ comes first", "where it does not", lambda numbers: numbers[0] == -INFINITY),
     ("where all numbers are negative", "where some are not", lambda numbers: max(numbers) < 0),
     ("where there is no number but −∞", "where there is", lambda numbers: not any(x > -INFINITY for x in numbers)),
     ("with more than one number", "with one number at most", lambda numbers: len(numbers) > 1),
-    ("for numbers of 1000 and more", "for smaller ones", lambda numbers: max(abs(x) for x in numbers if x > -INFINITY) >= 999),
+    ("for numbers of 1000 and more", "for smaller ones",
+        lambda numbers: max(abs(x) for x in numbers if x > -INFINITY) >= 999),
 )  # fmt: skip
 PARTS = (
     ("where b has the larger maximum", "where it has not", lambda m_a, l_a, o_a, m_b, *_: bool((m_b > m_a).any())),
     ("where a has the larger maximum", "where it has not", lambda m_a, l_a, o_a, m_b, *_: bool((m_a > m_b).any())),
     ("where maxima differ", "where they are equal", lambda m_a, l_a, o_a, m_b, *_: bool((m_a != m_b).any())),
-    ("where a part is empty", "where none is", lambda m_a, l_a, o_a, m_b, *_: bool(np.isinf(m_a).any() or np.isinf(m_b).any())),
-    ("where both are empty", "where one is not", lambda m_a, l_a, o_a, m_b, *_: bool((m_a + m_b == -INFINITY).any() and (np.isinf(m_a) & np.isinf(m_b)).any())),
+    ("where a part is empty", "where none is",
+        lambda m_a, l_a, o_a, m_b, *_: bool(np.isinf(m_a).any() or np.isinf(m_b).any())),
+    ("where both are empty", "where one is not",
+        lambda m_a, l_a, o_a, m_b, *_: bool((m_a + m_b == -INFINITY).any() and (np.isinf(m_a) & np.isinf(m_b)).any())),
     ("with several queries", "with one query", lambda m_a, *_: m_a.size > 1),
 )  # fmt: skip
 TILES = (
@@ -950,24 +810,32 @@ TILES = (
     ("with several blocks of queries", "with one block of queries", lambda q, k, v, block_q, *_: len(q) > block_q),
     ("where block_k does not divide m", "where it does", lambda q, k, v, block_q, block_k, *_: len(k) % block_k > 0),
     ("where block_q does not divide n", "where it does", lambda q, k, v, block_q, *_: len(q) % block_q > 0),
-    ("where a block is larger than the sequence", "where none is", lambda q, k, v, block_q, block_k, *_: len(k) < block_k or len(q) < block_q),
-    ("where blocks of queries and of keys differ", "where they are equal", lambda q, k, v, block_q, block_k, *_: block_q != block_k),
-    ("with causal=True and several blocks of keys", "elsewhere", lambda q, k, v, block_q, block_k, causal=False: causal and len(k) > block_k),
-    ("with causal=True and more keys than queries", "elsewhere", lambda q, k, v, block_q, block_k, causal=False: causal and len(k) > len(q)),
+    ("where a block is larger than the sequence", "where none is",
+        lambda q, k, v, block_q, block_k, *_: len(k) < block_k or len(q) < block_q),
+    ("where blocks of queries and of keys differ", "where they are equal",
+        lambda q, k, v, block_q, block_k, *_: block_q != block_k),
+    ("with causal=True and several blocks of keys", "elsewhere",
+        lambda q, k, v, block_q, block_k, causal=False: causal and len(k) > block_k),
+    ("with causal=True and more keys than queries", "elsewhere",
+        lambda q, k, v, block_q, block_k, causal=False: causal and len(k) > len(q)),
 )  # fmt: skip
 KERNELS = (
-    ("with several blocks of keys", "with one block of keys", lambda q, k, v, causal, block_q, block_k: k.shape[1] > block_k),
-    ("where something is masked", "where nothing is", lambda q, k, v, causal, block_q, block_k: causal or k.shape[1] % block_k > 0),
+    ("with several blocks of keys", "with one block of keys",
+        lambda q, k, v, causal, block_q, block_k: k.shape[1] > block_k),
+    ("where something is masked", "where nothing is",
+        lambda q, k, v, causal, block_q, block_k: causal or k.shape[1] % block_k > 0),
     ("with causal=True", "without causal", lambda q, k, v, causal, *_: causal),
-    ("where BLOCK_K does not divide the keys", "where it does", lambda q, k, v, causal, block_q, block_k: k.shape[1] % block_k > 0),
-    ("with whole blocks of keys before the last", "without", lambda q, k, v, causal, block_q, block_k: k.shape[1] >= block_k),
+    ("where BLOCK_K does not divide the keys", "where it does",
+        lambda q, k, v, causal, block_q, block_k: k.shape[1] % block_k > 0),
+    ("with whole blocks of keys before the last", "without",
+        lambda q, k, v, causal, block_q, block_k: k.shape[1] >= block_k),
     ("with several heads", "with one head", lambda q, *_: len(q) > 1),
 )  # fmt: skip
 BLOCKS = (
     ("with several blocks of keys", "with one block of keys", lambda q, k, v, block_k: k.shape[-2] > block_k),
     ("where block_k does not divide m", "where it does", lambda q, k, v, block_k: k.shape[-2] % block_k > 0),
     ("with leading axes", "without", lambda q, *_: q.ndim > 2),
-)  # fmt: skip
+)
 
 
 def counted(rung):

@@ -143,14 +143,14 @@ def _verify_day(name: str, cells: list[_CodeCell], questions: list[Question]) ->
 
 
 def _defines(source: str, question: Question) -> bool:
-    if question.entries:
+    if question.by_hand:
         return all(name in source for name in question.names) and defines_names(source, question.names)
     return _functions(source).issuperset(question.names)
 
 
 def _may_define(source: str, question: Question) -> bool:
     """Whether a cell seems to define an answer, found without reading it as Python, as many files are looked at."""
-    return (_assigned if question.entries else _functions)(source).issuperset(question.names)
+    return (_assigned if question.by_hand else _functions)(source).issuperset(question.names)
 
 
 _FUNCTION = re.compile(r"^(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)", re.MULTILINE)
