@@ -16,7 +16,8 @@ from .expected import has_answers, stored
 from .hand_relations import PENCIL, relate_by_hand
 from .patterns import as_pattern, read_patterns
 from .recording import DOORS
-from .relations import Relation, as_array, relate
+from .relation import Relation, as_array
+from .relations import relate
 from .verdict import Outcome, Tolerance, Verdict, explains, gap, holds, wrong_parts
 
 Item = TypeVar("Item")

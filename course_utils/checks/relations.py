@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from .array_relations import FLOAT32, LOOKS, rounding
 from .evidence import BAD_RESULT, NOTHING, Ladder, Rung
 from .expressions import expression
 from .number_relations import along_a_diagonal, of_a_share, of_terms
-from .relation import Pair, Relation, Step, argument
+from .relation import Pair, Relation, Step, argument, as_array
 
 MOST_NAMED = 3  # rungs that are listed by name
 MOST_PARTS = 4  # of a result that are looked at by themselves
@@ -134,14 +133,6 @@ def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing:
 def _kind_of(part: str) -> str:
     """A part without the numbers in its name: what it is of every step."""
     return re.sub(r"\[?\b\d+\b\]?", "…", part)
-
-
-def as_array(value: Any) -> np.ndarray | None:
-    """A part of an outcome as an array; None for what is none."""
-    try:
-        return np.array([float(x) for x in value["numbers"]]).reshape(value["shape"])
-    except (TypeError, ValueError, KeyError):
-        return None
 
 
 def _place(ladder: Ladder, part: str) -> int:

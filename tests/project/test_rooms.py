@@ -35,7 +35,6 @@ IN_GRADING = {  # within it the same: what comes in knows nothing of what goes o
 }
 LONGEST = 400  # lines of a file that is no table of checks
 TABLES = ("checks/answers/", "checks/inputs/")
-TO_SPLIT = {"attention/cache.py"}
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def test_no_file_is_too_long_to_read_in_one_go():
         for path, size in sizes.items()
         if size > LONGEST and not path.relative_to(PACKAGE).as_posix().startswith(TABLES)
     }
-    assert set(long) <= TO_SPLIT
+    assert long == {}
 
 
 def test_grading_proper_is_a_short_shelf():
