@@ -192,7 +192,7 @@ def _makefile(text: str) -> str:
 def _project(text: str) -> str:
     """pyproject.toml without the grader's commands and the tools of those who write the course."""
     tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
-    text = "".join(table for table in tables if not table[1:].startswith(TABLES_LEFT_OUT))
+    text = "".join(table for table in tables if not table.lstrip("[").startswith(TABLES_LEFT_OUT))
     text = re.sub(rf"^(?:{'|'.join(EXTRAS_LEFT_OUT)}) = \[.*\n(?: .*\n)*\]\n", "", text, flags=re.MULTILINE)
     text = text.replace("widgets, checks and grader of", "widgets and checks of")
     tomllib.loads(text)

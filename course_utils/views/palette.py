@@ -4,7 +4,13 @@ Roles take their hues from Okabe and Ito (2008); weights run along ColorBrewer's
 so that the order survives in grey.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.colors import ListedColormap
 
 QUERY = "#0072B2"
 KEY = "#D55E00"
@@ -19,7 +25,7 @@ _BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
 
 
 @functools.cache
-def ramp():
+def ramp() -> tuple[tuple[int, int, int], ...]:
     """The 256 colours for weights 0 to 1, as (red, green, blue) tuples of 0 to 255."""
     stops = [_rgb(colour) for colour in _BLUES]
     colours = []
@@ -31,30 +37,30 @@ def ramp():
     return tuple(colours)
 
 
-def ramp_bytes():
+def ramp_bytes() -> bytes:
     """The ramp as 768 bytes, red green blue red …, for a canvas."""
     return bytes(part for colour in ramp() for part in colour)
 
 
 @functools.cache
-def light_ink_from():
+def light_ink_from() -> int:
     """The first level of the ramp on which white text reads better than black."""
     return next(level for level, colour in enumerate(ramp()) if _luminance(colour) < 0.179)
 
 
-def ink(level):
+def ink(level: int) -> str:
     """Text colour for a cell at a level 0 to 255: contrast at least 4.5 everywhere on the ramp."""
     return "#FFFFFF" if level >= light_ink_from() else "#000000"
 
 
-def colormap():
+def colormap() -> ListedColormap:
     """The ramp as a matplotlib colormap."""
     from matplotlib.colors import ListedColormap
 
     return ListedColormap([tuple(part / 255 for part in colour) for colour in ramp()], name="weights")
 
 
-def css_variables():
+def css_variables() -> dict[str, str]:
     """The role colours as CSS custom properties, set on every widget's root."""
     return {f"--course-{name}": colour for name, colour in ROLES.items()}
 

@@ -1,11 +1,17 @@
 """Figures as deterministic pictures with alt text."""
 
+from __future__ import annotations
+
 import base64
 import io
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def picture(fig, alt, width=None):
+def picture(fig: Figure, alt: str, width: float | None = None) -> Picture:
     """A matplotlib figure as the last value of a cell: a PNG with alt text, the same bytes on every run.
 
     fig: a matplotlib Figure; it is drawn on white, so that both themes can read it, and closed.
@@ -36,12 +42,12 @@ class Picture:
         )
 
 
-def png(fig):
+def png(fig: Figure) -> bytes:
     """PNG bytes of a figure on white, 1.5 pixels a CSS pixel, without time stamp or software name."""
     return _saved(fig, optimize=True)
 
 
-def small_png(fig):
+def small_png(fig: Figure) -> bytes:
     """The same in 256 colours, a third of the bytes: for tables of numbers, which notebooks carry by the dozen."""
     from PIL import Image
 
@@ -57,12 +63,12 @@ def _saved(fig, **options):
     return buffer.getvalue()
 
 
-def natural_width(fig):
+def natural_width(fig: Figure) -> int:
     """Width of a figure in CSS pixels."""
     return round(fig.get_figwidth() * 96)
 
 
-def new_figure(width, height):
+def new_figure(width: float, height: float) -> Figure:
     """A figure of width × height CSS pixels that pyplot knows nothing of, so no backend shows it a second time."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

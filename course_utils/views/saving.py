@@ -8,12 +8,16 @@ JupyterLab also writes into a notebook, as soon as it is opened, which Python it
 notebooks that is left out, so that opening and saving a lesson changes no line of it.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 _VIEW = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
 BUILT_LANGUAGE = ("name", "pygments_lexer")
 
 
-def without_lost_widgets(model, **_):
+def without_lost_widgets(model: dict[str, Any], **_: Any) -> None:
     """Jupyter's pre-save hook: in the notebook to be saved, drop the name of each widget that has a picture.
 
     model: Jupyter's contents model, changed in place; files and folders are let through, and the page that saves keeps
@@ -30,7 +34,7 @@ def without_lost_widgets(model, **_):
                 del shown[_VIEW]
 
 
-def without_python_version(model, **_):
+def without_python_version(model: dict[str, Any], **_: Any) -> None:
     """Jupyter's pre-save hook: of the course's notebooks, keep of the kernel's language what the build writes.
 
     model: Jupyter's contents model, changed in place. Other notebooks, files and folders are let through.

@@ -1,13 +1,19 @@
 """A widget on a page of its own, with no kernel, no server and no network."""
 
+from __future__ import annotations
+
 import base64
 import html
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from course_utils.views.shared.base import CourseWidget
 
 _LEFT_OUT = {"layout", "tabbable", "tooltip"}
 
 
-def static_page(widget, title):
+def static_page(widget: CourseWidget, title: str) -> str:
     """HTML that opens from the file system and runs the widget's own JavaScript on its saved state.
 
     widget: an AttentionHeatmap, AttentionStepper, Quiz or other widget of the course. title: the page's heading.

@@ -1,12 +1,20 @@
 """The drawings of day 1."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def path_lengths(tokens):
+
+def path_lengths(tokens: Sequence[str]) -> Figure:
     """How the last token hears of the first: from hand to hand along a chain, or at once. Arrows go where news goes."""
     fig = new_figure(720, 215)
     chain, looks = fig.subplots(1, 2)
@@ -27,7 +35,7 @@ def path_lengths(tokens):
     return fig
 
 
-def temperature_bars(weights, names, temperatures):
+def temperature_bars(weights: Any, names: Sequence[str], temperatures: Sequence[float]) -> Figure:
     """One bar chart per temperature: weights is (temperatures, names), each row summing to 1."""
     fig = new_figure(180 * len(temperatures), 220)
     axes = np.atleast_1d(fig.subplots(1, len(temperatures), sharey=True))
@@ -44,7 +52,7 @@ def temperature_bars(weights, names, temperatures):
     return fig
 
 
-def triangle_of_values(values, outputs, names, cloud=None):
+def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: Any = None) -> Figure:
     """Three values as the corners of a triangle, the outputs as dots, and `cloud`, (any, 2), as small dots.
 
     values: (3, 2); outputs: (n, 2); names: three labels, one per value, and the first n of them per output.

@@ -1,17 +1,23 @@
 """The drawings of day 2."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 RAW, SCALED, THIRD = palette.KEY, palette.QUERY, palette.VALUE
 COLOURS = {"raw": RAW, "scaled": SCALED}
 
 
-def repeated_estimates(estimates, spread, truth):
+def repeated_estimates(estimates: Any, spread: Any, truth: float) -> Figure:
     """Many estimates for each number of samples, and the band truth ± 1.96 · spread/√N that holds 95% of them.
 
     estimates: {N: numbers}; spread: the standard deviation of one sample; truth: what is estimated.
@@ -35,7 +41,7 @@ def repeated_estimates(estimates, spread, truth):
     return fig
 
 
-def spread_against_width(widths, raw, scaled):
+def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
     """Standard deviations with 95% intervals: raw beside √d_k on the left, scaled beside 1 on the right.
 
     raw, scaled: one Estimate (value, error) for each of widths.
@@ -60,7 +66,7 @@ def spread_against_width(widths, raw, scaled):
     return fig
 
 
-def saturation_curves(widths, raw, scaled, keys):
+def saturation_curves(widths: Any, raw: Any, scaled: Any, keys: int) -> Figure:
     """Mean largest weight and entropy against d_k, raw and scaled.
 
     raw, scaled: one Saturation for each of widths; keys: how many keys there were.
@@ -89,7 +95,7 @@ def saturation_curves(widths, raw, scaled, keys):
     return fig
 
 
-def runner_up(gaps, slopes, marked):
+def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     """The slope p(1 - p) of the second of two keys against its gap, beside e^-gap; one gap is marked with its value."""
     gaps, slopes = np.asarray(gaps, float), np.asarray(slopes, float)
     fig = new_figure(560, 300)
@@ -110,7 +116,7 @@ def runner_up(gaps, slopes, marked):
     return fig
 
 
-def gradient_paths():
+def gradient_paths() -> Figure:
     """Attention as boxes and arrows, forward in grey and back in colour: to V, to the weights, on to Q and K."""
     fig = new_figure(720, 270)
     ax = fig.subplots()
@@ -143,7 +149,7 @@ def gradient_paths():
     return fig
 
 
-def gradient_spread(lengths):
+def gradient_spread(lengths: Any) -> Figure:
     """How long gradients are against d_k: the mean, the median, and the band of the middle 80%, for each kind.
 
     lengths: {"raw": {d_k: many lengths}, "scaled": the same}.
@@ -169,7 +175,7 @@ def gradient_spread(lengths):
     return fig
 
 
-def loss_curves(curves, chance):
+def loss_curves(curves: Any, chance: float) -> Figure:
     """Loss against steps, one panel for each learning rate: the median of the seeds and the band from least to largest.
 
     curves: {rate: (steps, {name of scale: losses (seeds, points)})}, nats; chance: the loss of guessing.

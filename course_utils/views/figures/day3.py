@@ -1,10 +1,18 @@
 """The drawings of day 3."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from matplotlib.patches import Rectangle
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LINES = [
     (palette.VALUE, "-"),
@@ -14,7 +22,7 @@ _LINES = [
 ]
 
 
-def loss_curves(losses, floor, floor_name, smooth=1):
+def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> Figure:
     """Loss against training step, one line per model, over a dotted line for the loss that nobody can beat honestly.
 
     losses: name -> losses, one a step, at most four names; smooth: how many neighbouring steps to average, at most the
@@ -35,7 +43,7 @@ def loss_curves(losses, floor, floor_name, smooth=1):
     return fig
 
 
-def shares(rows, names, labels):
+def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
     """Weights of one query, one bar per case, as they are before the mask throws the hatched part away.
 
     rows: (cases, m) weights that sum to 1, the last key of each the blocked one; names: m keys; labels: one a case.
@@ -71,7 +79,7 @@ def shares(rows, names, labels):
     return fig
 
 
-def mask_grids(masks, cell=18):
+def mask_grids(masks: Any, cell: float = 18) -> Figure:
     """Masks side by side: filled where the query (row) may attend to the key (column), empty where it may not.
 
     masks: title -> (n, m) boolean. cell: the side of one square in CSS pixels.
@@ -99,7 +107,7 @@ def mask_grids(masks, cell=18):
     return fig
 
 
-def dependence_maps(maps, tolerance=1e-12):
+def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     """How strongly each output (row) depends on each token (column), a grid of numbers per implementation.
 
     maps: title -> (T, T) amounts, not negative. What lies above the diagonal and is larger than the tolerance is a

@@ -1,5 +1,10 @@
 """The drawings of day 4."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
@@ -7,11 +12,14 @@ from matplotlib.ticker import NullLocator
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _TOKENS = [palette.QUERY, palette.KEY, palette.VALUE, palette.OUTPUT]
 _PARTS = [(palette.OUTPUT, "-"), (palette.QUERY, "-"), (palette.FAINT, (0, (4, 2))), (palette.VALUE, "-")]
 
 
-def numbered_grids(groups, cell=34):
+def numbered_grids(groups: Any, cell: float = 34) -> Figure:
     """Grids of numbered entries, side by side in groups: the tens say the token, and so does the colour.
 
     groups: title of the group -> {title of the grid: (rows, columns) whole numbers, below 40}. cell: the side of one
@@ -49,7 +57,7 @@ def _numbers(ax, name, grid):
     ax.set_title(name, fontsize=9, color=palette.INK, pad=5, loc="left")
 
 
-def sharing(n_heads, kv_heads):
+def sharing(n_heads: int, kv_heads: Sequence[int]) -> Figure:
     """Which query head reads which key/value head: a row of query heads over a row of key/value heads, with lines.
 
     kv_heads: title -> number of key/value heads, a divisor of n_heads; neighbours share one.
@@ -79,7 +87,7 @@ def _head(ax, x, y, number, colour):
     ax.text(x, y, str(number), ha="center", va="center", fontsize=9, color=palette.INK, bbox=box, zorder=2)
 
 
-def crossover_lines(lengths, flops, crossings):
+def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
     """FLOPs of the parts of a layer against the length, both logarithmic, and where the core meets the others.
 
     lengths: T in order of size; flops: name -> FLOPs at each length, at most four, the core first; crossings:
@@ -103,7 +111,7 @@ def crossover_lines(lengths, flops, crossings):
     return fig
 
 
-def measured_ratio(lengths, predicted, measured, against):
+def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) -> Figure:
     """Time of the core over that of another part, as measured, beside what counting FLOPs predicts.
 
     lengths: T in order of size; predicted: the ratio at each; measured: name -> a Timing of ratios at each length, with
@@ -126,7 +134,7 @@ def measured_ratio(lengths, predicted, measured, against):
     return fig
 
 
-def induction_path(tokens, period):
+def induction_path(tokens: Sequence[str], period: int) -> Figure:
     """How two layers repeat: layer 0 writes into a token what stood before it, layer 1 finds it there.
 
     tokens: labels of a text whose second part repeats the first, `period` tokens on. The question is what follows the
@@ -157,7 +165,7 @@ def _arc(ax, start, end, bend, colour):
     ax.annotate("", xy=(end, 0), xytext=(start, 0), arrowprops={**style, "connectionstyle": f"arc3,rad={bend}"})
 
 
-def training_curves(steps, losses, scores, floor, floor_name):
+def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_name: str) -> Figure:
     """Loss over training steps, and below it, on the same steps, the best score of a head of each kind.
 
     steps: numbers in order; losses and scores: name -> one value a step, at most two names each; floor: a loss drawn as
@@ -181,7 +189,7 @@ def training_curves(steps, losses, scores, floor, floor_name):
     return fig
 
 
-def head_tables(tables):
+def head_tables(tables: Any) -> Figure:
     """Numbers of every head, layers as rows and heads as columns, one grid for each table, shaded within its table.
 
     tables: title -> (n_layers, h) numbers; negative ones are white.

@@ -1,5 +1,9 @@
 """The drawings of day 5."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator
@@ -8,11 +12,14 @@ from course_utils.costs.roofline import attainable
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _KNOWN = "#C6DBEF"  # a light step of the palette's ramp
 _SERIES = [palette.QUERY, palette.KEY, palette.VALUE, palette.OUTPUT]
 
 
-def scores_by_step(sizes, cell=22):
+def scores_by_step(sizes: Any, cell: float = 22) -> Figure:
     """The causal scores of one step after another: orange is the new row, blue what the step before had already.
 
     sizes: how many tokens the model reads in each step, (T, T) scores each. cell: a square's side in CSS pixels.
@@ -41,7 +48,7 @@ def scores_by_step(sizes, cell=22):
     return fig
 
 
-def token_times(curves):
+def token_times(curves: Any) -> Figure:
     """Milliseconds to write one token after a prefix of T, left; how many times faster the cache is, right.
 
     curves: name -> (prefixes, milliseconds without a cache, milliseconds with one), at most two names. The dashed line
@@ -71,7 +78,7 @@ def token_times(curves):
     return fig
 
 
-def roofline(machine, series):
+def roofline(machine: Any, series: Any) -> Figure:
     """The most FLOP/s that a machine reaches at each intensity, and where tasks stand below or on its roof.
 
     machine: a costs.roofline.Machine. series: name -> {label: intensity}, FLOPs a byte, at most four names.
@@ -104,7 +111,7 @@ def roofline(machine, series):
     return fig
 
 
-def occupancy(traces):
+def occupancy(traces: Any) -> Figure:
     """What the slots of a store do, step by step: hold a token, are reserved and empty, are free.
 
     traces: title -> costs.fragmentation.Trace.
@@ -130,7 +137,7 @@ def occupancy(traces):
     return fig
 
 
-def block_pool(tables, lengths, block_size, n_blocks, cell=26):
+def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int, cell: float = 26) -> Figure:
     """A paged store, block by block; each slot carries the position of its token, coloured by the text that holds it.
 
     tables: the blocks of each text, in order; lengths: tokens of each text; at most four texts. A block that several

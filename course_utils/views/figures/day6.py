@@ -1,14 +1,21 @@
 """The drawings of day 6, the listings of its kernels, and the figures of a paper for readers without a GPU."""
 
+from __future__ import annotations
+
 import ast
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LINES = [
     (palette.KEY, "-", "o"),
@@ -42,7 +49,7 @@ PUBLISHED = {
 # --- drawings -------------------------------------------------------------------------------------------------------
 
 
-def growth(lines, xlabel, ylabel, points=None, level=None):
+def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any = None) -> Figure:
     """Amounts on two logarithmic axes, where a power is a straight line and its exponent the slope.
 
     lines: name -> (x, y), two lists of numbers above 0, at most five names; points: name of a line -> (x, y), marks in
@@ -69,7 +76,7 @@ def growth(lines, xlabel, ylabel, points=None, level=None):
     return fig
 
 
-def curves(panels, ylabel, levels=None):
+def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     """Small charts side by side over the same axes, two in a row: lengths doubling to the right, amounts from 0 up.
 
     panels: title -> {name: (lengths, amounts)}, at most five names, a name in the same colour everywhere; levels: what
@@ -106,7 +113,7 @@ def curves(panels, ylabel, levels=None):
     return fig
 
 
-def tile_map(n, m, visits, cell=17):
+def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
     """The n × m square of scores, cut into tiles: which are computed, which are masked besides, which never are.
 
     visits: (queries, keys, on_diagonal) of each tile that is computed, two slices and whether a mask is put on; cell:
@@ -152,7 +159,7 @@ def _lengths(ax, values):
     ax.set_xticklabels([in_words(value) for value in shown])
 
 
-def in_words(number):
+def in_words(number: float) -> str:
     """512, 1k for 1024, 16k for 16,384, 128k for 128,000: lengths and sizes as people say them."""
     power_of_two = number & (number - 1) == 0
     step = 1024 if power_of_two else 1000
@@ -167,14 +174,14 @@ def _plain(ax):
 # --- what the records say -------------------------------------------------------------------------------------------
 
 
-def provenance(record):
+def provenance(record: Mapping[str, Any]) -> str:
     """In a line: on what a recorded benchmark ran, with which versions, and when."""
     where = record["environment"]
     versions = ", ".join(f"{name} {where[name]}" for name in ("torch", "triton") if where.get(name))
     return f"{where['device']}, {versions}, {where['date'][:10]}"
 
 
-def panels_of(record, amount, titles, **wanted):
+def panels_of(record: Mapping[str, Any], amount: Any, titles: Mapping[str, str], **wanted: Any) -> Any:
     """Panels for `curves` from the rows of a recorded benchmark: title -> {implementation: (lengths, amounts)}.
 
     amount: the column to draw. titles: title -> the columns that pick its rows, {"d": 64, "causal": True}. wanted: what
@@ -193,7 +200,7 @@ def panels_of(record, amount, titles, **wanted):
     return panels
 
 
-def published():
+def published() -> Any:
     """The paper's figures as panels for `curves`."""
     lengths = PUBLISHED["lengths"]
     return {
@@ -206,7 +213,7 @@ def published():
 # --- listings -------------------------------------------------------------------------------------------------------
 
 
-def listing(module, function, first=None, last=None):
+def listing(module: str, function: str, first: str | None = None, last: str | None = None) -> Listing:
     """The source of one function of a module, or the lines from the first that starts with `first` to `last`'s last.
 
     The file is read and not imported, so Triton need not be there. Indentation common to the lines, and words to the

@@ -1,7 +1,10 @@
 """What every widget of the course shares: text and a picture in the same output, for pages without a kernel."""
 
+from __future__ import annotations
+
 import base64
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
@@ -9,21 +12,24 @@ import traitlets
 from course_utils.views import palette
 from course_utils.views.picture import natural_width, small_png
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SHARED = Path(__file__).parent
 WIDGETS = SHARED.with_name("widgets")
 
 
-def script(*names):
+def script(*names: str) -> str:
     """The text of a widget's ES module, made of these files of `widgets` and `shared`, with dom.js before them."""
     return _joined("dom.js", *names)
 
 
-def style(*names):
+def style(*names: str) -> str:
     """The text of a widget's CSS, made of these files."""
     return _joined(*names)
 
 
-def ramp_trait():
+def ramp_trait() -> traitlets.Dict:
     """The colours of weights for a page, as the trait `_ramp` that `makeRamp` of dom.js reads."""
     return traitlets.Dict({"colours": palette.ramp_bytes(), "light_ink_from": palette.light_ink_from()}).tag(sync=True)
 
@@ -36,19 +42,19 @@ class CourseWidget(anywidget.AnyWidget):
 
     _palette = traitlets.Dict(palette.css_variables()).tag(sync=True)
 
-    def as_text(self):
+    def as_text(self) -> str:
         """The widget for a terminal: no addresses, the same on every run."""
         raise NotImplementedError
 
-    def alt(self):
+    def alt(self) -> str:
         """What the picture shows, in words."""
         raise NotImplementedError
 
-    def figure(self):
+    def figure(self) -> Figure:
         """A matplotlib Figure outside pyplot."""
         raise NotImplementedError
 
-    def notify_change(self, change):
+    def notify_change(self, change: Any) -> None:
         """Hear of a changed trait. What follows from it travels with it, in one message."""
         with self.hold_sync():
             super().notify_change(change)

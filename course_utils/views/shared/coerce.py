@@ -1,14 +1,27 @@
 """What a widget is given, as arrays, masks and labels, or an error that says what was given."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from torch import Tensor
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
 
+Numbers: TypeAlias = "npt.ArrayLike | Tensor"  # NumPy, torch or nested lists
 
-def detached(values):
+
+def detached(values: Any) -> Any:
     """A tensor as a float64 array, anything else as it is."""
     return values.detach().cpu().double().numpy() if hasattr(values, "detach") else values
 
 
-def as_array(values):
+def as_array(values: Any) -> np.ndarray:
     """A new float64 array from NumPy, a tensor, or lists of numbers or tensors.
 
     Raises TypeError or ValueError when it is ragged or not numeric.
@@ -18,7 +31,7 @@ def as_array(values):
     return np.array(detached(values), dtype=np.float64)
 
 
-def as_matrix(name, values):
+def as_matrix(name: str, values: Any) -> np.ndarray:
     """A float64 array (rows, columns) from NumPy, torch or nested lists.
 
     Raises ValueError naming what was given when it is ragged, not numeric, not two-dimensional, empty or not finite.
@@ -38,7 +51,7 @@ def as_matrix(name, values):
     return matrix
 
 
-def as_row(name, values, least, most):
+def as_row(name: str, values: Any, least: int, most: int) -> np.ndarray:
     """A float64 array of `least` to `most` numbers from NumPy, torch or a list; they need not be finite.
 
     Raises ValueError naming what was given when it is something else.
@@ -52,7 +65,7 @@ def as_row(name, values, least, most):
     return row
 
 
-def as_mask(mask, n, m):
+def as_mask(mask: Any, n: int, m: int) -> np.ndarray:
     """An (n, m) array of booleans from NumPy, torch or nested lists of booleans, 0 and 1.
 
     Raises ValueError when it holds other numbers or has another shape.
@@ -66,7 +79,7 @@ def as_mask(mask, n, m):
     return mask.astype(bool)
 
 
-def as_labels(name, labels):
+def as_labels(name: str, labels: Iterable[Any]) -> list[str]:
     """A list of strings in which white space can be seen: "\n" becomes ⏎, " " becomes ␣, "" becomes ∅.
 
     Raises ValueError for a bare string, which is one label and not many.
@@ -84,7 +97,7 @@ def _visible(label):
     return label if label.strip() else label.replace(" ", "␣") or "∅"
 
 
-def as_numbers(name, values):
+def as_numbers(name: str, values: Any) -> np.ndarray:
     """A float64 array from NumPy, torch or lists of them. Raises ValueError when ragged, not numeric or not finite."""
     try:
         numbers = as_array(values)
@@ -96,7 +109,7 @@ def as_numbers(name, values):
     return numbers
 
 
-def as_head(name, head, shape):
+def as_head(name: str, head: Any, shape: Sequence[int]) -> tuple[int, int]:
     """A pair of ints (layer, head) within shape (n_layers, h). Raises ValueError otherwise."""
     n_layers, h = shape
     try:

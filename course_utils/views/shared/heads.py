@@ -1,9 +1,13 @@
 """Tables with a line a layer and a column a head."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 from course_utils.views.shared.numbers import short
 
 
-def table_of_heads(values):
+def table_of_heads(values: Iterable[Iterable[float | str]]) -> list[str]:
     """Lines of a table, a layer a line, a head a column, with numbers or words."""
     texts = [[value if isinstance(value, str) else short(value) for value in row] for row in values]
     width = max(len(f"head {len(texts[0]) - 1}"), *(len(text) for row in texts for text in row))

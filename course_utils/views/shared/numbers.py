@@ -6,19 +6,19 @@ HAIR = 1e-9  # is added before rounding, so that 0.125 goes the same way everywh
 SINGLE = 1e-6  # the same for numbers that were computed in float32
 
 
-def rounded(value, hair=HAIR):
+def rounded(value: float, hair: float = HAIR) -> float:
     """A number to two decimals, still a number."""
     return round(float(value) + hair, 2) + 0.0
 
 
-def short(value, hair=HAIR):
+def short(value: float, hair: float = HAIR) -> str:
     """Two decimals, or what is no finite number in a sign or two. hair: HAIR or SINGLE."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
     return f"{rounded(value, hair):.2f}".replace("-", "−")
 
 
-def three_decimals(value):
+def three_decimals(value: float) -> str:
     """A number for a table: three decimals, but where these are too few or too many."""
     value = float(value)
     if abs(value) < 1e-12:
@@ -28,7 +28,7 @@ def three_decimals(value):
     return number(value)
 
 
-def number(value):
+def number(value: float) -> str:
     """A number for people: four decimals below 10 and fewer above."""
     value = float(value)
     if math.isnan(value):
@@ -47,6 +47,6 @@ def number(value):
     return text.replace("-", "−")
 
 
-def bracketed(text):
+def bracketed(text: str) -> str:
     """A negative number in brackets, to stand behind a sign."""
     return f"({text})" if text.startswith("−") else text

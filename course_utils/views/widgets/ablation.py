@@ -1,6 +1,9 @@
 """Heads of a live model to switch off, and what that does to the loss of each token."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,6 +17,9 @@ from course_utils.views.shared.coerce import as_head, as_labels
 from course_utils.views.shared.heads import table_of_heads
 from course_utils.views.shared.numbers import short
 from course_utils.views.silence import silenced
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST_TOKENS, _MOST_HEADS = 96, 16
 _ALONE = 64  # with more heads than this, switching off each alone is too slow to be a button
@@ -38,12 +44,12 @@ class HeadAblation(CourseWidget):
     _esm = script("heads.js", "ablation.js")
     _css = style("heads.css", "ablation.css")
 
-    off = traitlets.List(help="the heads that are off, (layer, head)").tag(sync=True)
+    off: traitlets.List[Any] = traitlets.List(help="the heads that are off, (layer, head)").tag(sync=True)
     title = traitlets.Unicode("switch heads off").tag(sync=True)
     _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
-    _rises = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
+    _rises: traitlets.List[Any] = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)  # clicks on "each alone"
     _answered = traitlets.Int(0).tag(sync=True)  # those that the rises answer
 
@@ -72,31 +78,31 @@ class HeadAblation(CourseWidget):
         self._measure()
 
     @property
-    def loss(self):
+    def loss(self) -> float:
         """Mean loss from from_token on with the heads in `.off` off, nats; NaN where the model failed."""
         return self._mean(self._losses)
 
     @property
-    def whole_loss(self):
+    def whole_loss(self) -> float:
         """The same with every head on."""
         return self._mean(self._whole)
 
     @property
-    def losses(self):
+    def losses(self) -> np.ndarray:
         """Loss of each token from 1 on, (T − 1,) float64, nats; a copy."""
         return self._losses.copy()
 
     @property
-    def whole_losses(self):
+    def whole_losses(self) -> np.ndarray:
         """The same with every head on."""
         return self._whole.copy()
 
     @property
-    def rises(self):
+    def rises(self) -> np.ndarray | None:
         """How much the mean loss rises when each head alone is off, (n_layers, h) float64, or None."""
         return None if self._rises is None else np.array(self._found).reshape(self._shape)
 
-    def each_alone(self):
+    def each_alone(self) -> np.ndarray | None:
         """Switches each head off alone, one after another, and returns `.rises`."""
         whole = self._mean(self._run([]).losses)
         self._found = [self._mean(self._run([head]).losses) - whole for head in np.ndindex(*self._shape)]
@@ -156,7 +162,7 @@ class HeadAblation(CourseWidget):
             return f"Loss of token {self._from}"
         return f"Mean loss of tokens {self._from} to {len(self._tokens) - 1}"
 
-    def as_text(self):
+    def as_text(self) -> str:
         n_layers, h = self._shape
         words = [["off" if (layer, head) in self.off else "on" for head in range(h)] for layer in range(n_layers)]
         lines = [f"{self.title}: {n_layers} × {h} heads, {len(self._tokens)} tokens", *table_of_heads(words)]
@@ -168,7 +174,7 @@ class HeadAblation(CourseWidget):
             lines += ["", "rise when it alone is off", *table_of_heads(texts)]
         return "\n".join(lines)
 
-    def alt(self):
+    def alt(self) -> str:
         off = ", ".join(f"layer {layer} head {head}" for layer, head in self.off) or "none"
         return (
             f"Switches for {self._shape[0]} × {self._shape[1]} heads, off: {off}. Below, a bar for the loss of each of "
@@ -176,7 +182,7 @@ class HeadAblation(CourseWidget):
             + ("" if self.problem else f" The whole model has {short(self.whole_loss)} nats.")
         )
 
-    def figure(self):
+    def figure(self) -> Figure:
         width, top = 760, 52 + 26 * self._shape[0]
         height = top + 262
         fig = new_figure(width, height)

@@ -1,7 +1,10 @@
 """Weights and KV cache of a real model against the memory of a card."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import traitlets
 
@@ -11,6 +14,9 @@ from course_utils.costs.memory import in_binary_units
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _CONTEXTS = [2**power for power in range(8, 18)]  # the positions of the slider for the context, 256 to 131,072
 _BATCHES = [*range(1, 65), 96, 128, 192, 256]
@@ -60,12 +66,12 @@ class MemoryCalculator(CourseWidget):
         self._count()
 
     @property
-    def cache_bytes(self):
+    def cache_bytes(self) -> float:
         """Bytes of keys and values of the whole batch; a sliding window keeps its last tokens only."""
         return self._cache(self.context)
 
     @property
-    def weight_bytes(self):
+    def weight_bytes(self) -> float | None:
         """Bytes of the model's weights at 2 bytes each, or None where the course does not count them."""
         configuration = MODELS[self.model]
         if configuration.d_ff is None:
@@ -73,12 +79,12 @@ class MemoryCalculator(CourseWidget):
         return 2 * replace(configuration, n_kv_heads=self._heads()).parameters()
 
     @property
-    def fits(self):
+    def fits(self) -> bool | None:
         """Whether weights and cache fit the card together, or None."""
         return None if self.weight_bytes is None else self.weight_bytes + self.cache_bytes <= CARDS[self.card]
 
     @property
-    def longest(self):
+    def longest(self) -> float | None:
         """The most tokens of each sequence whose cache fits beside the weights, 0 for none, or None if not known.
 
         Infinite for a sliding window that fits as a whole: its cache grows no further.
@@ -138,17 +144,17 @@ class MemoryCalculator(CourseWidget):
             "parts": self._parts(),
         }
 
-    def as_text(self):
+    def as_text(self) -> str:
         heads = "" if self.n_kv_heads is None else f", {self.n_kv_heads} heads of keys and values"
         said = f"{self.model}{heads}, context {self.context:,}, batch {self.batch:,}, {_WIDTHS[self.bytes_per_value]}"
         return "\n".join([f"memory calculator: {said}, card of {self.card}", *self._parts(), *self._lines()])
 
-    def alt(self):
+    def alt(self) -> str:
         return f"One bar for the memory of {self.card}. {' '.join([*self._parts(), *self._lines()])}"
 
-    def figure(self):
+    def figure(self) -> Figure:
         fig = new_figure(820, 170)
-        ax = fig.add_axes([0.02, 0.42, 0.96, 0.3])
+        ax = fig.add_axes((0.02, 0.42, 0.96, 0.3))
         weights, cache, card = (
             number / 2**30 for number in (self.weight_bytes or 0, self.cache_bytes, CARDS[self.card])
         )

@@ -1,6 +1,8 @@
 """A text written token by token: what each forward pass computes, with a KV cache and without."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import traitlets
 
@@ -11,6 +13,9 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 from course_utils.views.shared.coerce import as_labels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST = 16  # tokens; more do not fit a page
 _COUNTERS = ("tokens through the layers", "scores, a head and layer", "read from the cache", "written to the cache")
@@ -52,7 +57,7 @@ class DecodeStepper(CourseWidget):
     cached = traitlets.Bool(True, help="whether keys and values are kept").tag(sync=True)
     title = traitlets.Unicode("writing token by token").tag(sync=True)
     _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    _frames = traitlets.List().tag(sync=True)
+    _frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -76,12 +81,12 @@ class DecodeStepper(CourseWidget):
         self.cached = cached
 
     @property
-    def work(self):
+    def work(self) -> dict[str, Any]:
         """Of the pass shown, as Pass: {"without": …, "with": …}."""
         return {"without": self._pass(self.step, False), "with": self._pass(self.step, True)}
 
     @property
-    def total(self):
+    def total(self) -> dict[str, Any]:
         """Of all passes up to the one shown, as Pass: {"without": …, "with": …}."""
         return {name: self._sum(self.step, cached) for name, cached in (("without", False), ("with", True))}
 
@@ -91,7 +96,7 @@ class DecodeStepper(CourseWidget):
             raise ValueError(f"step is {proposal.value} but there are {self._n_passes}: 0 to {self._n_passes - 1}")
         return proposal.value
 
-    def as_text(self):
+    def as_text(self) -> str:
         mode = "with" if self.cached else "without"
         lines = [f"{self.title}, {mode} a cache", self._told(self.step, mode)]
         lines.append(f"{'':26}  {'this pass':^25}  {'passes so far':^25}")
@@ -100,7 +105,7 @@ class DecodeStepper(CourseWidget):
             lines.append("{:26}  {:>12} {:>12}  {:>12} {:>12}".format(name, *cells))
         return "\n".join(lines)
 
-    def alt(self):
+    def alt(self) -> str:
         here, T = self.work, self._given + self.step
         return (
             f"Pass {self.step + 1} of {self._n_passes} over {T} tokens. Without a cache all {T} tokens go through the "
@@ -109,14 +114,14 @@ class DecodeStepper(CourseWidget):
             f"{T - here['with'].rows} tokens are read."
         )
 
-    def figure(self):
+    def figure(self) -> Figure:
         n = len(self._tokens)
         label, cell = 8 * max(map(len, self._tokens)) + 16, 22
         panel = label + (n + 4) * cell
         width, height = max(2 * panel + 40, 760), n * cell + 118
         fig = new_figure(width, height)
         for place, (name, cached) in enumerate((("without a cache", False), ("with a cache", True))):
-            box = [(place * (panel + 24) + 8) / width, 74 / height, panel / width, n * cell / height]
+            box = ((place * (panel + 24) + 8) / width, 74 / height, panel / width, n * cell / height)
             ax = fig.add_axes(box)
             ax.set(xlim=(-label / cell, n + 4), ylim=(n, 0))
             ax.axis("off")
@@ -130,10 +135,10 @@ class DecodeStepper(CourseWidget):
             for i, row in enumerate(self._states(self.step, cached)):
                 for j, state in enumerate(row):
                     _draw_cell(ax, j if j < 3 else j + 1, i, state)
-        key = fig.add_axes([8 / width, 6 / height, (width - 16) / width, 34 / height])
+        key = fig.add_axes((8 / width, 6 / height, (width - 16) / width, 34 / height))
         key.set(xlim=(0, (width - 16) / 20), ylim=(1.7, 0))  # 20 pixels a unit
         key.axis("off")
-        x = 0
+        x = 0.0
         for state in ("now", "masked", "read", "past"):
             _draw_cell(key, x, 0.35, state)
             key.text(x + 1.3, 1.05, _STATES[state], fontsize=9, color=palette.INK)

@@ -1,5 +1,10 @@
 """A gallery of attention heads: one row of every head at once, one head enlarged."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import traitlets
 
@@ -9,6 +14,11 @@ from course_utils.views.shared.base import CourseWidget, ramp_trait, script, sty
 from course_utils.views.shared.coerce import as_head, as_labels, as_numbers
 from course_utils.views.shared.heads import table_of_heads
 from course_utils.views.shared.numbers import short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from course_utils.views.shared.coerce import Numbers
 
 _MOST_TOKENS, _MOST_HEADS = 64, 16
 _LISTED = 4  # so many of the largest weights of a row are told in numbers
@@ -34,7 +44,7 @@ class HeadGallery(CourseWidget):
     title = traitlets.Unicode("attention heads").tag(sync=True)
     _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     _thousandths = traitlets.Bytes().tag(sync=True)
-    _scores = traitlets.List().tag(sync=True)
+    _scores: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
     _ramp = ramp_trait()
 
@@ -51,24 +61,24 @@ class HeadGallery(CourseWidget):
         )
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray:
         """The weights shown, (n_layers, h, n, n) float64; a copy."""
         return self._weights.copy()
 
     @weights.setter
-    def weights(self, weights):
+    def weights(self, weights: Numbers) -> None:
         checked = _checked(weights, len(self._tokens))
         _same_heads("weights", checked.shape[:2], self._weights.shape[:2])
         self._weights = checked
         self._thousandths = _thousandths(checked)
 
     @property
-    def scores(self):
+    def scores(self) -> dict[str, np.ndarray]:
         """The scores shown, name -> (n_layers, h) float64; copies."""
         return {name: values.copy() for name, values in self._numbers.items()}
 
     @scores.setter
-    def scores(self, scores):
+    def scores(self, scores: Mapping[str, Any]) -> None:
         checked = _checked_scores(scores, self._weights.shape[:2])
         if list(checked) != list(self._numbers):
             shown = ", ".join(self._numbers) or "none"
@@ -87,7 +97,7 @@ class HeadGallery(CourseWidget):
             raise ValueError(f"row is {row} but there are {n} tokens: 0 to {n - 1}, or None to unpin")
         return row
 
-    def as_text(self):
+    def as_text(self) -> str:
         n_layers, h, n, _ = self._weights.shape
         lines = [f"{self.title}: {n_layers} {_some('layer', n_layers)} × {h} {_some('head', h)}, {n} tokens"]
         for name, values in self._told_scores().items():
@@ -101,7 +111,7 @@ class HeadGallery(CourseWidget):
             lines += ["…"] * (len(heads) > 16)
         return "\n".join(lines)
 
-    def alt(self):
+    def alt(self) -> str:
         n_layers, h, n, _ = self._weights.shape
         told = [f"A map of the attention weights of each of {n_layers} × {h} heads over {n} tokens: {self.title}."]
         for name, values in self._told_scores().items():
@@ -122,7 +132,7 @@ class HeadGallery(CourseWidget):
         weights = self._weights[layer, head, self.row]
         return f"key {weights.argmax()} “{self._tokens[weights.argmax()]}”, {short(weights.max())}"
 
-    def figure(self):
+    def figure(self) -> Figure:
         n_layers, h = self._weights.shape[:2]
         side, lines = self._layout["wide"], 1 + len(self._numbers)
         left, top, column, line = 20 + 6.2 * max([7, *map(len, self._numbers)]), 58, side + 16, side + 15 * lines + 14

@@ -1,5 +1,9 @@
 """A heatmap of attention weights whose rows can be read one at a time."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import traitlets
 
@@ -8,6 +12,11 @@ from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
 from course_utils.views.shared.numbers import rounded
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from course_utils.views.shared.coerce import Numbers
 
 _DOM_CELLS = 400  # above this many cells one canvas is drawn instead of a table
 _LISTED_KEYS = 20  # up to this many keys each gets a bar of its own
@@ -55,22 +64,22 @@ class AttentionHeatmap(CourseWidget):
         )
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray:
         """The weights shown, (n, m) float64; a copy."""
         return self._weights.copy()
 
     @weights.setter
-    def weights(self, weights):
+    def weights(self, weights: Numbers) -> None:
         self._weights = _checked(weights, len(self._queries), len(self._keys))
         self._frame = _frame(self._weights, self._mask, self._queries, self._keys)
 
     @property
-    def mask(self):
+    def mask(self) -> np.ndarray | None:
         """The mask, (n, m) booleans, True means may attend, or None; a copy."""
         return None if self._mask is None else self._mask.copy()
 
     @mask.setter
-    def mask(self, mask):
+    def mask(self, mask: Any) -> None:
         self._mask = None if mask is None else as_mask(mask, len(self._queries), len(self._keys))
         self._frame = _frame(self._weights, self._mask, self._queries, self._keys)
 
@@ -81,7 +90,7 @@ class AttentionHeatmap(CourseWidget):
             raise ValueError(f"row is {row} but there are {n} queries: 0 to {n - 1}, or None to unpin")
         return row
 
-    def as_text(self):
+    def as_text(self) -> str:
         n, m = self._weights.shape
         shown_n, shown_m = min(n, 12), min(m, 12)
         leaks = self._leaks()
@@ -102,7 +111,7 @@ class AttentionHeatmap(CourseWidget):
             lines.append(f"! blocked, but has a weight: {_leaking(leaks)}")
         return "\n".join(lines)
 
-    def alt(self):
+    def alt(self) -> str:
         n, m = self._weights.shape
         rows = []
         for r, query in enumerate(self._queries[:6]):
@@ -124,7 +133,7 @@ class AttentionHeatmap(CourseWidget):
             return np.zeros(self._weights.shape, bool)
         return ~self._mask & (self._weights > 0)
 
-    def figure(self):
+    def figure(self) -> Figure:
         n, m = self._weights.shape
         labelled = max(n, m) <= 40
         cell = max(3.0, min(44.0, 480 / max(n, m)))
@@ -157,8 +166,9 @@ class AttentionHeatmap(CourseWidget):
         if cell >= 30:
             texts = np.array(_short(self._weights, self._mask)).reshape(n, m)
             for (row, column), level in np.ndenumerate(_levels(self._weights)):
-                text = texts[row, column]
-                ax.text(column, row, text, ha="center", va="center", fontsize=9, color=palette.ink(level))
+                ax.text(
+                    column, row, str(texts[row, column]), ha="center", va="center", fontsize=9, color=palette.ink(level)
+                )
         return fig
 
 

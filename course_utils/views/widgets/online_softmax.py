@@ -1,6 +1,9 @@
 """The softmax of one row while its scores stream past: m, l and o after each block of keys, with the arithmetic."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,6 +17,9 @@ from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 from course_utils.views.shared.coerce import as_labels, as_matrix, as_row, detached
 from course_utils.views.shared.numbers import bracketed, three_decimals
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST_KEYS, _MOST_VALUES = 32, 8  # more do not fit a page
 
@@ -34,9 +40,9 @@ class OnlineSoftmaxStepper(CourseWidget):
 
     step = traitlets.Int(0, help="blocks of keys read so far").tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
-    _keys = traitlets.List().tag(sync=True)
+    _keys: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _columns = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    _frames = traitlets.List().tag(sync=True)
+    _frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _ends = traitlets.Dict().tag(sync=True)
 
     def __init__(self, scores, values=None, labels=None, block=1, title="softmax in one pass"):
@@ -59,22 +65,22 @@ class OnlineSoftmaxStepper(CourseWidget):
         )
 
     @property
-    def last(self):
+    def last(self) -> int:
         """The step at which every key has been read."""
         return len(self._partials) - 1
 
     @property
-    def m(self):
+    def m(self) -> float:
         """The largest score so far; −∞ before the first key."""
         return self._partials[self.step].m.item()
 
     @property
-    def l(self):  # noqa: E743  (the letter of the papers)
+    def l(self) -> float:  # noqa: E743  (the letter of the papers)
         """The sum of e^(score − m) so far."""
         return self._partials[self.step].l.item()
 
     @property
-    def o(self):
+    def o(self) -> np.ndarray | None:
         """The sum of e^(score − m) · value so far, (d_v,) float64; None without values."""
         return None if self._values is None else self._partials[self.step].o.numpy().copy()
 
@@ -84,7 +90,7 @@ class OnlineSoftmaxStepper(CourseWidget):
             raise ValueError(f"step is {proposal.value}: give a number from 0 to {self.last}")
         return proposal.value
 
-    def as_text(self):
+    def as_text(self) -> str:
         heads = ["keys", "score", *self._columns]
         rows = [["nothing yet", "", *self._frames[0]["cells"]]]
         for frame in self._frames[1:]:
@@ -98,7 +104,7 @@ class OnlineSoftmaxStepper(CourseWidget):
             lines.append(f"{mark} " + "  ".join(cells).rstrip())
         return "\n".join([*lines, *self._ends["lines"]])
 
-    def alt(self):
+    def alt(self) -> str:
         steps = "; ".join(
             f"{_span(self._keys[frame['start'] : frame['stop']])}: "
             + ", ".join(f"{name} {cell}" for name, cell in zip(self._columns, frame["cells"], strict=True))
@@ -107,7 +113,7 @@ class OnlineSoftmaxStepper(CourseWidget):
         ends = "; ".join(" ".join(line.split()) for line in self._ends["lines"])
         return f"The softmax of {len(self._keys)} scores in one pass. After {steps}. {ends}"
 
-    def figure(self):
+    def figure(self) -> Figure:
         return _draw(self)
 
     def _make_frames(self, labels):

@@ -1,6 +1,9 @@
 """A mask to paint: the weights follow, and a measured verdict says whether an output sees a later token."""
 
+from __future__ import annotations
+
 import textwrap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -34,6 +37,9 @@ from course_utils.views.widgets.painter_verdict import (
     tell_verdict,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _MOST = 16  # rows or columns; more do not fit a page
 _WIDTH = 8  # d_model = d_k = d_v of the seeded tokens
 
@@ -64,7 +70,7 @@ class MaskPainter(CourseWidget):
     _result = traitlets.Dict().tag(sync=True)
     _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     _keys = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    _catalogue = traitlets.List().tag(sync=True)
+    _catalogue: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
     _ramp = ramp_trait()
 
@@ -100,26 +106,26 @@ class MaskPainter(CourseWidget):
         )
 
     @property
-    def mask(self):
+    def mask(self) -> np.ndarray:
         """The mask as painted, (n, m) booleans, True means may attend; a copy."""
         return _as_array(self._mask, len(self._tokens), len(self._keys))
 
     @mask.setter
-    def mask(self, mask):
+    def mask(self, mask: Any) -> None:
         self._mask = as_signs(as_mask(mask, len(self._tokens), len(self._keys)))
 
     @property
-    def families(self):
+    def families(self) -> list[str]:
         """The names of the families that exist for this number of queries and keys."""
         return family_names(self._catalogue)
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray | None:
         """The weights that the attention gave under this mask, (n, m) float64, or None where it gave none."""
         return None if self._measured.weights is None else self._measured.weights.copy()
 
     @property
-    def leak(self):
+    def leak(self) -> Any:
         """What `masks.future_leak` measured, Leak(i, j, amount), or None where there was nothing to measure.
 
         The worst of the pairs that the mask blocks; where none of them leaks, the worst of all.
@@ -127,12 +133,12 @@ class MaskPainter(CourseWidget):
         return self._measured.leak
 
     @property
-    def problem(self):
+    def problem(self) -> str:
         """What went wrong in your function, or an empty string."""
         return self._measured.problem
 
     @property
-    def verdict(self):
+    def verdict(self) -> str:
         """The verdict in one line, as it stands below the mask."""
         return self._result["lines"][0]
 
@@ -224,7 +230,7 @@ class MaskPainter(CourseWidget):
             [f"no verdict: {name} has to be mended first", "mmmm " * (LONGEST_PROBLEM // 5), rows],
         ]
 
-    def as_text(self):
+    def as_text(self) -> str:
         n, m = len(self._tokens), len(self._keys)
         side = max(4, *map(len, self._tokens))
         wide = max(4, *map(len, self._keys))
@@ -242,7 +248,7 @@ class MaskPainter(CourseWidget):
         lines += ["weights under this mask", head, *table([text or "?" for text in texts])]
         return "\n".join([*lines, *filter(None, self._result["lines"])])
 
-    def alt(self):
+    def alt(self) -> str:
         may = "; ".join(
             f"{token} to {', '.join(np.array(self._keys)[row]) if row.any() else 'nothing'}"
             for token, row in zip(self._tokens[:8], self.mask, strict=False)
@@ -255,7 +261,7 @@ class MaskPainter(CourseWidget):
         setting = SETTINGS.get(self.family)
         return f"{self.family}, {setting} {getattr(self, setting)}" if setting else self.family
 
-    def figure(self):
+    def figure(self) -> Figure:
         n, m = len(self._tokens), len(self._keys)
         cell = self._layout["cell"] * 0.9
         left = 7.5 * max(map(len, self._tokens)) + 26

@@ -1,10 +1,16 @@
 """The families of masks that the painter offers: their names, what is said of them, and every mask of each."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import torch
 
 from course_utils.attention import masks
 
+Entry = dict[str, Any]  # a mask of a family: family, setting, value, mask
 SETTINGS = {"sliding window": "window", "prefix-LM": "prefix", "padding": "length"}
 
 
@@ -22,7 +28,7 @@ ABOUT = {
 RECTANGLE = {"causal": "The triangle ends at the last key: the last query may attend to every key."}
 
 
-def families_of(n, m):
+def families_of(n: int, m: int) -> list[Entry]:
     """Every mask of every family: its text, and the value of the family's setting where it has one."""
 
     def entry(family, mask, setting=None, value=None):
@@ -41,11 +47,13 @@ def families_of(n, m):
     return found
 
 
-def find_entry(catalogue, family, settings):
+def find_entry(catalogue: Sequence[Entry], family: str, settings: Mapping[str, int]) -> Entry:
     return next(e for e in catalogue if e["family"] == family and e["value"] == settings.get(e["setting"]))
 
 
-def recognised(catalogue, mask, family, settings):
+def recognised(
+    catalogue: Sequence[Entry], mask: str, family: str, settings: dict[str, int]
+) -> tuple[str, dict[str, int]]:
     """The family of a mask and its setting: the one it was if that still fits, else the first that does."""
     if family != "painted" and find_entry(catalogue, family, settings)["mask"] == mask:
         return family, settings
@@ -55,9 +63,9 @@ def recognised(catalogue, mask, family, settings):
     return "painted", settings
 
 
-def family_names(catalogue):
+def family_names(catalogue: Sequence[Entry]) -> list[str]:
     return list(dict.fromkeys(entry["family"] for entry in catalogue))
 
 
-def as_signs(mask):
+def as_signs(mask: Any) -> str:
     return "".join("1" if may else "0" for may in np.ravel(mask))

@@ -1,6 +1,9 @@
 """What the mask painter says of an attention under a mask: its weights, what leaks, and what only a wrong one shows."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -8,6 +11,9 @@ import torch
 from course_utils.attention import masks
 from course_utils.views.shared.numbers import SINGLE, short
 from course_utils.views.silence import silenced
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Measured(NamedTuple):
@@ -26,16 +32,18 @@ class _NotAttention(Exception):
     """Somebody's function returned what no attention returns."""
 
 
-def measure(attention, inputs, mask, crossed):
+def measure(
+    attention: Callable[..., Any], inputs: tuple[Tensor, Tensor, Tensor], mask: np.ndarray, crossed: bool
+) -> Measured:
     """Weights and leak of this attention under this mask; whatever it raises becomes a message."""
     x, memory, projections = inputs
-    mask = torch.from_numpy(mask)
-    empty = ~mask.any(dim=1, keepdim=True)
+    may = torch.from_numpy(mask)
+    empty = ~may.any(dim=1, keepdim=True)
 
     def ask(x, memory, values=None):
         q, k, v = x @ projections[0], memory @ projections[1], memory @ projections[2]
         v = v if values is None else values
-        return v, *_answer(attention, attention(q, k, v, mask.clone()), len(q), *v.shape)
+        return v, *_answer(attention, attention(q, k, v, may.clone()), len(q), *v.shape)
 
     def layer(x):  # NaN for a query without keys stays NaN whatever changes: that is no leak
         output = ask(x, x)[1]
@@ -49,7 +57,7 @@ def measure(attention, inputs, mask, crossed):
                 weights = _read_off(ask, x, memory)
             else:
                 follows = torch.allclose(output.float(), weights.float() @ v, atol=1e-3, equal_nan=True)
-            return Measured(_array(weights), follows, None if crossed else _worst_leak(layer, x, mask))
+            return Measured(_array(weights), follows, None if crossed else _worst_leak(layer, x, may))
     except Exception as error:  # anyone's code
         return Measured(_array(weights), follows, None, _told(attention, error))
 
@@ -116,16 +124,16 @@ def _told(attention, error):
     return told if len(told) <= LONGEST_PROBLEM else told[: LONGEST_PROBLEM - 1] + "…"
 
 
-def all_finite(weights):
+def all_finite(weights: np.ndarray | None) -> bool:
     return weights is None or bool(np.isfinite(weights).all())
 
 
-def opened_ahead(cells):
-    cells = f"{cells} cell{'s' if cells > 1 else ''}"
-    return f"The mask opens {cells} above the diagonal: a leak in a causal model, no harm in an encoder."
+def opened_ahead(cells: int) -> str:
+    counted = f"{cells} cell{'s' if cells > 1 else ''}"
+    return f"The mask opens {counted} above the diagonal: a leak in a causal model, no harm in an encoder."
 
 
-def tell_verdict(measured, mask, queries, name):
+def tell_verdict(measured: Measured, mask: Any, queries: Sequence[str], name: str) -> list[str]:
     leak = measured.leak
     if leak is None:
         return [
@@ -133,9 +141,9 @@ def tell_verdict(measured, mask, queries, name):
             "No key comes after a query, so the question of a leak has no meaning here.",
         ]
     ahead = int(np.triu(mask, 1).sum())
-    if leak.i is None:
+    if leak.i is None or leak.j is None:
         clean = "no leak: no output sees a later token"
-        if not all_finite(measured.weights):
+        if measured.weights is not None and not all_finite(measured.weights):
             clean = f"no leak, but {'NaN' if np.isnan(measured.weights).any() else 'infinity'} among the weights"
         if ahead:
             cells = f"{ahead} cell{'s' if ahead > 1 else ''}"
@@ -149,7 +157,7 @@ def tell_verdict(measured, mask, queries, name):
     return [f"leak: {told}", f"The mask blocks {later} for {first}: it is {name} that lets it through."]
 
 
-def empty_rows(mask, weights, queries):
+def empty_rows(mask: np.ndarray, weights: np.ndarray | None, queries: Sequence[str]) -> str:
     empty = [row for row, may in enumerate(mask) if not may.any()]
     if not empty:
         return "Every query may attend to at least one key."
@@ -171,7 +179,7 @@ def empty_rows(mask, weights, queries):
     return f"{told}: {whose} are not 0."
 
 
-def oddities(mask, measured, queries, keys):
+def oddities(mask: np.ndarray, measured: Measured, queries: Sequence[str], keys: Sequence[str]) -> str:
     """What only a wrong attention shows: weight where the mask blocks, sums other than 1, an output of its own."""
     weights = measured.weights
     if weights is None:
@@ -181,7 +189,7 @@ def oddities(mask, measured, queries, keys):
     if through:
         told.append(f"{through} blocked cell{'s have' if through > 1 else ' has'} a weight.")
     sums = weights.sum(axis=1)
-    off = [row for row in np.flatnonzero(full) if abs(sums[row] - 1) > 1e-3 or np.isnan(sums[row])]
+    off = [row for row in np.flatnonzero(full).tolist() if abs(sums[row] - 1) > 1e-3 or np.isnan(sums[row])]
     if off:
         told.append(f"The weights of {queries[off[0]]} sum to {short(sums[off[0]], SINGLE)}, not 1.")
     if not measured.follows:
@@ -189,6 +197,6 @@ def oddities(mask, measured, queries, keys):
     return " ".join(told)
 
 
-def name_of(attention):
+def name_of(attention: Callable[..., Any]) -> str:
     name = getattr(attention, "__name__", type(attention).__name__)
     return "your function" if name == "<lambda>" else f"{name[:40]}()"

@@ -1,6 +1,9 @@
 """The course map: a card a day, with what of its exercises is done."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import traitlets
 
@@ -9,6 +12,9 @@ from course_utils.course import ROOT
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class ProgressMap(CourseWidget):
@@ -30,7 +36,7 @@ class ProgressMap(CourseWidget):
         super().__init__()
         self.read()
 
-    def read(self):
+    def read(self) -> None:
         """Read the notebooks and the grades again."""
         self.progress = progress.read_progress(self._root)
         self._shown = {
@@ -43,23 +49,23 @@ class ProgressMap(CourseWidget):
     def _read_again(self, change):
         self.read()
 
-    def as_text(self):
+    def as_text(self) -> str:
         rows = [(f"day {day.number}", day.title, *_size(day)) for day in self.progress.days]
         width = max(len(title) for _, title, *_ in rows)
         return "\n".join(
             f"{name}  {title:{width}}  {'   '.join(f'{part:>12}' for part in size)}" for name, title, *size in rows
         )
 
-    def alt(self):
+    def alt(self) -> str:
         days = "; ".join(f"day {day.number}, {day.title}: {', '.join(_size(day))}" for day in self.progress.days)
         return f"Course map. {days}."
 
-    def figure(self):
+    def figure(self) -> Figure:
         width, step, columns = 820, 84, 3
         rows = -(-len(self.progress.days) // columns)
         height = step * rows + 8
         fig = new_figure(width, height)
-        ax = fig.add_axes([0, 0, 1, 1])
+        ax = fig.add_axes((0, 0, 1, 1))
         ax.set(xlim=(0, width), ylim=(height, 0))
         ax.axis("off")
         for place, day in enumerate(self.progress.days):

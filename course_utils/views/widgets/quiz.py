@@ -1,12 +1,18 @@
 """Questions with an explanation for every answer, right or wrong."""
 
+from __future__ import annotations
+
 import textwrap
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Quiz(CourseWidget):
@@ -21,9 +27,9 @@ class Quiz(CourseWidget):
     _esm = script("quiz.js")
     _css = style("quiz.css")
 
-    answers = traitlets.List().tag(sync=True)
-    _questions = traitlets.List().tag(sync=True)
-    _scores = traitlets.List().tag(sync=True)
+    answers: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    _questions: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    _scores: traitlets.List[Any] = traitlets.List().tag(sync=True)
 
     def __init__(self, questions):
         questions = _checked(questions)
@@ -35,7 +41,7 @@ class Quiz(CourseWidget):
         )
 
     @property
-    def score(self):
+    def score(self) -> int:
         """How many of the chosen answers are right."""
         pairs = zip(self._questions, self.answers, strict=True)
         return sum(question["choices"][chosen]["right"] for question, chosen in pairs if chosen is not None)
@@ -51,17 +57,17 @@ class Quiz(CourseWidget):
                 raise ValueError(f"answer {number} is {chosen!r}: give a position from 0 to {count - 1}, or None")
         return answers
 
-    def as_text(self):
+    def as_text(self) -> str:
         lines = []
         for number, question in enumerate(self._questions, 1):
             lines.append(f"{number}. {question['question']}")
             lines += [f"   {_letter(i)}) {choice['text']}" for i, choice in enumerate(question["choices"])]
         return "\n".join(lines)
 
-    def alt(self):
+    def alt(self) -> str:
         return f"Quiz, {len(self._questions)} questions. {self.as_text()}".replace("\n", " ")
 
-    def figure(self):
+    def figure(self) -> Figure:
         lines = []
         for number, question in enumerate(self._questions, 1):
             asked = textwrap.wrap(f"{number}. {question['question']}", 88, subsequent_indent="    ")

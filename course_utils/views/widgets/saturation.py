@@ -1,10 +1,12 @@
 """How the width of queries and keys hardens softmax, and what 1/√d_k changes about it."""
 
+from __future__ import annotations
+
 import functools
 import json
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +18,9 @@ from course_utils.attention.tensors import softmax
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _STEPS = [2**power for power in range(13)]  # the positions of the slider for d_k
 _SIZES = [2, 4, 8, 16, 32]  # and of the one for the number of keys
@@ -90,18 +95,18 @@ class SaturationExplorer(CourseWidget):
         )
 
     @property
-    def scores(self):
+    def scores(self) -> np.ndarray:
         """The scores of this draw, divided by √d_k where the scale is on: (n_keys,) float64."""
         scores = _draw(self.seed)[_STEPS.index(self.d_k), : self.n_keys]
         return scores / math.sqrt(self.d_k) if self.scaled else scores.copy()
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray:
         """The softmax of `.scores`: (n_keys,) float64."""
-        return softmax(self.scores).numpy()
+        return softmax(torch.from_numpy(self.scores)).numpy()
 
     @property
-    def means(self):
+    def means(self) -> Any:
         """What many draws give at this d_k and number of keys, as Means: {"no scale": …, "scaled": …}."""
         both = _means()[:, _SIZES.index(self.n_keys), _STEPS.index(self.d_k)]
         return {name: Means(*row.tolist()) for name, row in zip(("no scale", "scaled"), both, strict=True)}
@@ -113,7 +118,7 @@ class SaturationExplorer(CourseWidget):
             scores = np.stack([_draw(seed) for seed in range(first, first + _AHEAD)])
             self._draws = {"first": first, "count": _AHEAD, "scores": scores.astype("<f8").tobytes()}
 
-    def as_text(self):
+    def as_text(self) -> str:
         scale = "scores divided by √d_k" if self.scaled else "scores not scaled"
         lines = [f"saturation explorer: d_k = {self.d_k}, {self.n_keys} keys, {scale}, seed {self.seed}"]
         for start in range(0, self.n_keys, 8):
@@ -124,7 +129,7 @@ class SaturationExplorer(CourseWidget):
             lines.append(f"{name:17}  {draw:9.2f}  {raw:14.2f}  {scaled:12.2f}  {most:7.2f}")
         return "\n".join([*lines, _note()])
 
-    def alt(self):
+    def alt(self) -> str:
         draw, raw, scaled, _ = self._readouts()[0]
         on = "with" if self.scaled else "without"
         return (
@@ -135,7 +140,7 @@ class SaturationExplorer(CourseWidget):
             f"{scaled:.2f} with it."
         )
 
-    def figure(self):
+    def figure(self) -> Figure:
         fig = new_figure(860, 300)
         bars, *axes = fig.subplots(1, 4, width_ratios=(2.9, 1, 1, 1))
         self._draw_bars(bars)
@@ -205,7 +210,7 @@ def _stored():
     return json.loads(_STORE.read_text(encoding="utf-8"))
 
 
-def measure_means(samples, seed=0):
+def measure_means(samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Means and their standard errors, both (2, sizes, steps, 3), over samples of a query, in blocks of 8192.
 
     Given q, its scores with normal keys are independent normals of variance |q|², and |q|² has the chi-squared

@@ -1,5 +1,10 @@
 """Attention one stage at a time: every number on the screen can be asked where it came from."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import traitlets
 
@@ -8,6 +13,11 @@ from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
 from course_utils.views.widgets.stepper_story import tell_story
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from course_utils.views.shared.coerce import Numbers
 
 _MOST = 16  # rows or columns; more do not fit a page
 
@@ -31,7 +41,7 @@ class AttentionStepper(CourseWidget):
     stage = traitlets.Union([traitlets.Int(), traitlets.Unicode()], default_value=0).tag(sync=True)
     cell = traitlets.Any(None, allow_none=True).tag(sync=True)
     problem = traitlets.Unicode("").tag(sync=True)
-    _stages = traitlets.List().tag(sync=True)
+    _stages: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _matrices = traitlets.Dict().tag(sync=True)
     _ramp = ramp_trait()
 
@@ -49,7 +59,16 @@ class AttentionStepper(CourseWidget):
         self._open(q, k, v, tokens, tokens, mask, attention, _kind(x), given, ("w_q", "w_k"))
 
     @classmethod
-    def from_qkv(cls, q, k, v, tokens, key_tokens=None, mask=None, attention=None):
+    def from_qkv(
+        cls,
+        q: Numbers,
+        k: Numbers,
+        v: Numbers,
+        tokens: Iterable[Any],
+        key_tokens: Iterable[Any] | None = None,
+        mask: Any = None,
+        attention: Callable[..., Any] | None = None,
+    ) -> AttentionStepper:
         """The same from queries (n, d_k), keys (m, d_k) and values (m, d_v); tokens label queries, key_tokens keys.
 
         mask: (n, m) booleans. key_tokens is by default tokens.
@@ -67,7 +86,7 @@ class AttentionStepper(CourseWidget):
         super().__init__(_stages=stages, _matrices=matrices, problem=problem)
 
     @property
-    def stage_names(self):
+    def stage_names(self) -> list[str]:
         """The names of the stages, in order."""
         return [stage["name"] for stage in self._stages]
 
@@ -108,11 +127,11 @@ class AttentionStepper(CourseWidget):
     def _shown(self, stage):
         return [item["matrix"] for line in self._stages[stage]["lines"] for item in line if "matrix" in item]
 
-    def explain(self, matrix, row, column):
+    def explain(self, matrix: str, row: int, column: int) -> Any:
         """The arithmetic behind a cell, as lines of text."""
         return list(self._matrices[matrix]["why"][row][column])
 
-    def as_text(self):
+    def as_text(self) -> str:
         lines = [f"attention, stage by stage: {' → '.join(self.stage_names)}"]
         if self.problem:
             lines.append(self.problem)
@@ -131,7 +150,7 @@ class AttentionStepper(CourseWidget):
             lines.append("! where your function differs from the arithmetic")
         return "\n".join(lines)
 
-    def alt(self):
+    def alt(self) -> str:
         sizes = ", ".join(f"{name} {self._matrices[name]['shape']}" for name in self._results())
         differs = sum(marked for m in self._matrices.values() for row in m["differs"] for marked in row)
         told = f" {differs} numbers from your function differ from the arithmetic and are marked." if differs else ""
@@ -141,7 +160,7 @@ class AttentionStepper(CourseWidget):
         )
         return f"Attention stage by stage, side by side: {sizes}. Output, {output}.{told}"
 
-    def figure(self):
+    def figure(self) -> Figure:
         return _draw([self._matrices[name] for name in self._results()])
 
     def _results(self):

@@ -1,15 +1,29 @@
 """What the stepper tells: the stages of attention, their matrices, and for each cell the arithmetic that made it."""
 
+from __future__ import annotations
+
 import inspect
 import math
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from course_utils.views.shared.numbers import number
 
 
-def tell_story(q, k, v, tokens, key_tokens, mask, attention, kind, given):
+def tell_story(
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    tokens: list[str],
+    key_tokens: list[str],
+    mask: np.ndarray | None,
+    attention: Callable[..., Any] | None,
+    kind: Any,
+    given: Any,
+) -> tuple[list[Any], dict[str, Any], str]:
     """Stages, matrices and the problem with the learner's function, all as plain data for the page."""
     d_k = q.shape[1]
     scores = q @ k.T

@@ -1,6 +1,9 @@
 """What a temperature does to softmax: the same scores, divided by more or by less."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,6 +15,9 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 from course_utils.views.shared.coerce import as_labels, as_row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _RANGE = (0.01, 100.0)  # 1 stands in the middle of the slider, which is logarithmic
 _MOST_KEYS = 12
@@ -45,7 +51,7 @@ class TemperatureExplorer(CourseWidget):
         super().__init__(scores=scores, temperature=_checked_temperature(temperature))
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray:
         """softmax(scores / temperature): (m,) float64."""
         return _weights(self.scores, self.temperature).numpy()
 
@@ -60,7 +66,7 @@ class TemperatureExplorer(CourseWidget):
     def _temperature_fits(self, proposal):
         return _checked_temperature(proposal.value)
 
-    def as_text(self):
+    def as_text(self) -> str:
         width = max(5, *map(len, self.labels))
         lines = [f"softmax at temperature {self.temperature:.3g}", f"{'key':{width}}    score  weight"]
         for label, score, weight in zip(self.labels, self.scores, self.weights, strict=True):
@@ -72,7 +78,7 @@ class TemperatureExplorer(CourseWidget):
             lines.append("{:18}  {:5.2f}  {:16.2f}  {:7.2f}".format(name, *values))
         return "\n".join(lines)
 
-    def alt(self):
+    def alt(self) -> str:
         shown = "; ".join(
             f"at {temperature:.3g} “{self.labels[int(weights.argmax())]}” has most, {weights.max():.2f}"
             for temperature in self._pictured()
@@ -80,7 +86,7 @@ class TemperatureExplorer(CourseWidget):
         )
         return f"Softmax weights of {len(self.labels)} keys at several temperatures: {shown}."
 
-    def figure(self):
+    def figure(self) -> Figure:
         temperatures = self._pictured()
         m = len(self.labels)
         left, height = 7 * max(map(len, self.labels)) + 20, 26 * m + 84

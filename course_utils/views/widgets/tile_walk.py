@@ -1,7 +1,10 @@
 """The walk of the tile walker: block by block what is loaded, kept, stored, and the arithmetic of each query."""
 
+from __future__ import annotations
+
 import itertools
 import math
+from typing import Any
 
 import torch
 
@@ -114,7 +117,7 @@ class Walk:
         frame["held_bytes"] = sum(rows * columns for rows, columns in parts) * self.itemsize
         self.frames.append(frame | {"read": self.read, "written": self.written})
 
-    def for_the_page(self):
+    def for_the_page(self) -> dict[str, Any]:
         last = [frame["queries"] for frame in self.frames if frame["queries"]]
         blocks = [list(block) for block, _ in itertools.groupby(last)]
         return {

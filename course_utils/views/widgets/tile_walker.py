@@ -1,6 +1,9 @@
 """Tiled attention one tile at a time: what sits in fast memory, how m, l and o change, how many bytes have moved."""
 
+from __future__ import annotations
+
 import textwrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,6 +16,9 @@ from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 from course_utils.views.shared.coerce import as_matrix
 from course_utils.views.widgets.tile_walk import PARTS, Walk
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST, _MOST_WIDE = 32, 16  # queries or keys, and numbers in each; more do not fit a page
 _SETTINGS = ("causal", "block_q", "block_k")
@@ -68,29 +74,29 @@ class TileWalker(CourseWidget):
         super().__init__(**settings, title=str(title), _layout=layout, _walk=self._walked(**settings))
 
     @property
-    def last(self):
+    def last(self) -> int:
         """The last step."""
         return len(self._walk["frames"]) - 1
 
     @property
-    def bytes(self):
+    def bytes(self) -> dict[str, int]:
         """Bytes moved up to this step: {"read": …, "written": …}; at the last, those of `traffic.tiled_traffic`."""
         frame = self._walk["frames"][self.step]
         return {"read": frame["read"], "written": frame["written"]}
 
     @property
-    def naive_bytes(self):
+    def naive_bytes(self) -> dict[str, int]:
         """The least bytes that naive attention moves, {"read": …, "written": …}: `traffic.naive_traffic`."""
         q, k, v = self._inputs
         return naive_traffic(len(q), len(k), q.shape[-1], v.shape[-1], self._itemsize)
 
     @property
-    def output(self):
+    def output(self) -> np.ndarray:
         """The attention that the walk computes: (n, d_v) float64."""
         return self._result[0].numpy().copy()
 
     @property
-    def lse(self):
+    def lse(self) -> np.ndarray:
         """The log-sum-exp of each query's scores: (n,) float64; −∞ for a query that sees no key."""
         return self._result[1].numpy().copy()
 
@@ -122,7 +128,7 @@ class TileWalker(CourseWidget):
 
     # ---- text and picture
 
-    def as_text(self):
+    def as_text(self) -> str:
         n, m, d = self._layout["n"], self._layout["m"], self._inputs[0].shape[1]
         frame, naive = self._walk["frames"][self.step], self.naive_bytes
         causal = ", causal" if self.causal else ""
@@ -140,7 +146,7 @@ class TileWalker(CourseWidget):
         lines.append(f"naive at least: {_moved(naive)}")
         return "\n".join(lines)
 
-    def alt(self):
+    def alt(self) -> str:
         step = self._pictured()
         frame, total = self._walk["frames"][step], self._walk["frames"][-1]
         skipped = " Tiles above the diagonal are hatched as skipped." if self._walk["skipped"] else ""
@@ -151,7 +157,7 @@ class TileWalker(CourseWidget):
             f"{_moved(self.naive_bytes)}."
         )
 
-    def figure(self):
+    def figure(self) -> Figure:
         return _draw(self, self._pictured())
 
     def _pictured(self):

@@ -1,0 +1,43 @@
+"""Every public function says what it takes and gives; `make lint` lets mypy hold it to that."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from course_utils.course import ROOT
+
+PACKAGE = ROOT / "course_utils"
+TABLES = ("checks/answers/", "checks/inputs/")  # rungs and mistakes, called by their tables alone
+TRITON = ("attention/flash.py", "attention/flash_backward.py", "attention/triton_setup.py")  # a language of its own
+MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def public_functions(tree: ast.AST, name: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The functions and methods that others may use, with their names; none inside another function."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from public_functions(node, f"{name}{node.name}.")
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield name + node.name, node
+        elif isinstance(node, ast.If | ast.Try):
+            yield from public_functions(node, name)
+
+
+def untyped(function: ast.FunctionDef, method: bool) -> list[str]:
+    """The arguments of a function that have no type, and "return" where its result has none."""
+    taken = [*function.args.posonlyargs, *function.args.args][method:]
+    taken += [*function.args.kwonlyargs, *filter(None, (function.args.vararg, function.args.kwarg))]
+    missing = [argument.arg for argument in taken if argument.annotation is None]
+    return missing + (["return"] if function.returns is None else [])
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in TRITON and not name.startswith(TABLES)])
+def test_every_public_function_says_its_types(name):
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    found = {}
+    for called, function in public_functions(tree):
+        static = any(getattr(each, "id", "") == "staticmethod" for each in function.decorator_list)
+        if missing := untyped(function, "." in called and not static):
+            found[called] = missing
+    assert found == {}
