@@ -47,12 +47,14 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Of the text and, for exercises, of the inputs of their checks: the built notebook holds results on them."""
+        """Of the text and, for exercises, of what makes the inputs of their checks: the built notebook holds results
+        on them."""
         day = day_of(self.path.name)
         inputs = CHECKS / "inputs" / f"day{day}.py" if day and self.path.parent.name == "exercises" else None
         parts = [self.text]
         if inputs and inputs.exists():
-            parts += [part.read_text(encoding="utf-8") for part in (CHECKS / "evidence.py", inputs)]
+            beside = sorted(path for path in inputs.parent.glob("*.py") if not day_of(path.name))
+            parts += [part.read_text(encoding="utf-8") for part in (CHECKS / "evidence.py", *beside, inputs)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

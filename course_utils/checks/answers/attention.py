@@ -1,6 +1,9 @@
 """Attention in NumPy with one step wrong, and what to say to it: mistakes of days 1 and 2."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,7 +12,16 @@ from course_utils.attention import arrays
 from ..exercise import Mistake
 
 
-def flawed(*, key=None, scores=None, scale=None, softmax=None, after=None, blend=None, result=None):
+def flawed(
+    *,
+    key: Callable | None = None,
+    scores: Callable | None = None,
+    scale: Callable | None = None,
+    softmax: Callable | None = None,
+    after: Callable | None = None,
+    blend: Callable | None = None,
+    result: Callable | None = None,
+) -> Callable:
     """Attention in NumPy with one step exchanged for a wrong one; every step not named is right.
 
     key(q, k, v) -> (q, k, v); scores(q, k); scale(q, k, v) -> divisor; softmax(scaled); after(weights, q);
@@ -31,31 +43,31 @@ def flawed(*, key=None, scores=None, scale=None, softmax=None, after=None, blend
     return attention
 
 
-def share(s, axis=-1, peak=0.0):
+def share(s: np.ndarray, axis: int | None = -1, peak: float | np.ndarray = 0.0) -> np.ndarray:
     exps = np.exp(s - peak)
     return exps / exps.sum(axis=axis, keepdims=True)
 
 
-def without_keepdims(s):
+def without_keepdims(s: np.ndarray) -> np.ndarray:
     exps = np.exp(s - s.max(axis=-1))
     return exps / exps.sum(axis=-1)
 
 
-def hard_maximum(s):
+def hard_maximum(s: np.ndarray) -> np.ndarray:
     return (s == s.max(axis=-1, keepdims=True)) / 1.0
 
 
-def never_below_zero(s):
+def never_below_zero(s: np.ndarray) -> np.ndarray:
     return s.max(axis=-1, keepdims=True, initial=0.0)
 
 
-def best_values(q, k, v):
+def best_values(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The right weights, and for an output the value of the best key."""
     _, weights = flawed()(q, k, v)
     return hard_maximum(weights) @ np.asarray(v, dtype=np.float64), weights
 
 
-def causal(s):
+def causal(s: np.ndarray) -> np.ndarray:
     return arrays.softmax(np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf))
 
 
@@ -139,16 +151,16 @@ ATTENTION_MISTAKES = (
 )  # fmt: skip
 
 
-def over_axis(axis):
+def over_axis(axis: int) -> Callable:
     """Softmax over an axis counted from the front, which is the keys only for one number of leading dimensions."""
     return lambda s: arrays.softmax(s, axis=min(axis, s.ndim - 1))
 
 
-def all_axes_reversed(q, k):
+def all_axes_reversed(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     return q @ k.T
 
 
-def by_einsum(weights, v):
+def by_einsum(weights: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The blend, which stretches an axis of one key where @ raises."""
     return np.einsum("...nm,...mv->...nv", weights, v)
 

@@ -1,21 +1,26 @@
 """Masked softmax and attention in PyTorch with one step wrong, and what to say to it: mistakes of days 3 and 4."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from course_utils.attention import tensors
 
 from ..exercise import Mistake
+from ..inputs.shared import Array
 
 INFINITY = math.inf
 
 
-def reference_softmax(scores, mask):
+def reference_softmax(scores: Array, mask: Array) -> torch.Tensor:
     return tensors.softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY))
 
 
-def filled(fill, care=False, added=False):
+def filled(fill: float | str, care: bool = False, added: bool = False) -> Callable:
     """Softmax with blocked scores replaced by `fill`, or with `fill` added to them. care: blocked weights made 0."""
 
     def masked_softmax(scores, mask):
@@ -31,7 +36,7 @@ def filled(fill, care=False, added=False):
     return masked_softmax
 
 
-def after(renormalise=None):
+def after(renormalise: Callable | None = None) -> Callable:
     """Softmax over everything, then the mask. renormalise(sums): what the rows are then divided by."""
 
     def masked_softmax(scores, mask):
@@ -41,7 +46,7 @@ def after(renormalise=None):
     return masked_softmax
 
 
-def by_exponentials(peak, care=True):
+def by_exponentials(peak: Callable, care: bool = True) -> Callable:
     """exp, mask, divide. peak(scores, mask): what is subtracted first. care: a row of zeros stays one."""
 
     def masked_softmax(scores, mask):
@@ -53,54 +58,54 @@ def by_exponentials(peak, care=True):
     return masked_softmax
 
 
-def highest(scores, mask):
+def highest(scores: torch.Tensor, mask: Any) -> torch.Tensor:
     return scores.amax(dim=-1, keepdim=True)
 
 
-def no_shift(scores, mask):
+def no_shift(scores: Array, mask: Array) -> float:
     return 0.0
 
 
-def over_queries(scores, mask):
+def over_queries(scores: Array, mask: Array) -> torch.Tensor:
     return tensors.softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY), dim=-2)
 
 
-def multiplied(scores, mask):
+def multiplied(scores: Array, mask: Array) -> torch.Tensor:
     return torch.softmax(torch.as_tensor(scores) * torch.as_tensor(mask), dim=-1)
 
 
-def multiplied_with_zeros(scores, mask):
+def multiplied_with_zeros(scores: Array, mask: Array) -> torch.Tensor:
     return multiplied(scores, mask) * torch.as_tensor(mask)
 
 
-def log_weights(scores, mask):
+def log_weights(scores: Array, mask: Array) -> torch.Tensor:
     return torch.log_softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY), dim=-1)
 
 
-def hard_maximum(scores, mask):
+def hard_maximum(scores: Array, mask: Array) -> torch.Tensor:
     weights = reference_softmax(scores, mask)
     return ((weights == highest(weights, mask)) & torch.as_tensor(mask)).to(weights.dtype)
 
 
-def unmasked(scores, mask):
+def unmasked(scores: Array, mask: Array) -> torch.Tensor:
     return torch.softmax(torch.as_tensor(scores), dim=-1)
 
 
-def zeros_taken_for_blocked(scores, mask):
+def zeros_taken_for_blocked(scores: Array, mask: Array) -> torch.Tensor:
     kept = torch.as_tensor(scores) * torch.as_tensor(mask)
     return tensors.softmax(kept.masked_fill(kept == 0, -INFINITY))
 
 
-def infinity_times_the_mask(scores, mask):
+def infinity_times_the_mask(scores: Array, mask: Array) -> torch.Tensor:
     scores = torch.as_tensor(scores)
     return torch.softmax(scores + (1 - torch.as_tensor(mask).to(scores.dtype)) * -INFINITY, dim=-1)
 
 
-def softmax_of_weights(scores, mask):
+def softmax_of_weights(scores: Array, mask: Array) -> torch.Tensor:
     return reference_softmax(unmasked(scores, mask), mask)
 
 
-def shifted_up(scores, mask):
+def shifted_up(scores: Array, mask: Array) -> torch.Tensor:
     scores = torch.as_tensor(scores)
     return torch.softmax(scores + torch.as_tensor(mask).to(scores.dtype), dim=-1)
 
@@ -187,7 +192,13 @@ NO_SHIFT = Mistake(
 )
 
 
-def flawed(*, scale=None, weigh=reference_softmax, blend=None, result=None):
+def flawed(
+    *,
+    scale: Callable | None = None,
+    weigh: Callable = reference_softmax,
+    blend: Callable | None = None,
+    result: Callable | None = None,
+) -> Callable:
     """Masked attention with one step exchanged for a wrong one; every step not named is right.
 
     scale(q, k, v) -> divisor; weigh(scores, mask); blend(weights, v); result(output, weights).
@@ -203,19 +214,19 @@ def flawed(*, scale=None, weigh=reference_softmax, blend=None, result=None):
     return attention
 
 
-def no_scale(q, k, v):
+def no_scale(q: Array, k: Array, v: Array) -> float:
     return 1.0
 
 
-def first_values(weights, v):
+def first_values(weights: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return v[..., : weights.shape[-2], :]
 
 
-def best_values(weights, v):
+def best_values(weights: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return (weights == highest(weights, None)).to(v.dtype) @ v
 
 
-def exchanged(output, weights):
+def exchanged(output: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return weights, output
 
 

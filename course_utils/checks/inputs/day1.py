@@ -4,7 +4,11 @@ Inputs are drawn so that every known mistake shows: d_k, d_v, n, m and d_model a
 4 (where √d_k = d_k / 2), and large scores come in both signs.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +21,7 @@ TRACE_K = [[0.8, 0.2], [0.3, 0.9]]
 TRACE_V = [[2.0, 1.0], [1.0, 2.0]]
 
 
-def softmax_row(rng):
+def softmax_row(rng: np.random.Generator) -> list[Rung]:
     row = draw(rng, 5)
     return [
         Rung("one entry takes all the weight", ([3.0],), "e^x / e^x is 1, whatever x is."),
@@ -43,7 +47,7 @@ def softmax_row(rng):
     ]  # fmt: skip
 
 
-def scores(rng):
+def scores(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one query, one key", ([[2.0, 3.0]], [[4.0, 5.0]]), "One dot product: 2·4 + 3·5."),
         Rung("one query, one key, a minus sign", ([[2.0, -3.0]], [[4.0, 5.0]]),
@@ -63,7 +67,7 @@ def scores(rng):
     ]  # fmt: skip
 
 
-def scale_scores(rng):
+def scale_scores(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("d_k = 1 changes nothing", (draw(rng, 2, 3).tolist(), 1), "√1 is 1."),
         Rung("the worked example", ([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0]], 2), "Divide by √2."),
@@ -74,7 +78,7 @@ def scale_scores(rng):
     ]
 
 
-def attention_lists(rng):
+def attention_lists(rng: np.random.Generator) -> list[Rung]:
     def lists(*arrays):
         return tuple(a.tolist() for a in arrays)
 
@@ -102,7 +106,7 @@ def attention_lists(rng):
     ]  # fmt: skip
 
 
-def attention_batched(rng):
+def attention_batched(rng: np.random.Generator) -> list[Rung]:
     arrays, far_apart = partial(draw_qkv, rng), rows_far_apart(rng)
     few, many = arrays(2, 3, 3, 2, (1, 1)), arrays(2, 3, 3, 2, tuple(int(size) for size in rng.integers(8, 13, 2)))
     return [
@@ -130,7 +134,7 @@ def attention_batched(rng):
     ]  # fmt: skip
 
 
-def soft_lookup(rng):
+def soft_lookup(rng: np.random.Generator) -> list[Rung]:
     def arrays(m, d_k, d_v):
         return draw(rng, d_k), draw(rng, m, d_k), draw(rng, m, d_v)
 
@@ -169,7 +173,7 @@ def soft_lookup(rng):
     ]  # fmt: skip
 
 
-def self_attention(rng):
+def self_attention(rng: np.random.Generator) -> list[Rung]:
     def arrays(tokens, d_model, d_k, d_v, size=1.0):
         x = size * draw(rng, tokens, d_model)
         return x, draw(rng, d_model, d_k), draw(rng, d_model, d_k), draw(rng, d_model, d_v)
@@ -190,7 +194,7 @@ def self_attention(rng):
     ]  # fmt: skip
 
 
-def without_a_loop(function, few, many):
+def without_a_loop(function: Callable, few: tuple, many: tuple) -> dict[str, Any]:
     """Whether more matrices take more Python steps, and what the function made of the many while it was watched."""
     results = []
     growth = bytecodes_grow(lambda *args: results.append(function(*args)), few, many)
@@ -198,11 +202,11 @@ def without_a_loop(function, few, many):
     return {"output": output, "weights": weights, "growth of Python steps": growth}
 
 
-def find_the_bug(rng):
+def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     return [rung for rung in attention_batched(rng) if not rung.measure]
 
 
-def rows_of_numbers(result):
+def rows_of_numbers(result: Any) -> Any:
     """A list of rows as it is. Raises TypeError where later rows are empty, as they are from a used-up iterator."""
     if isinstance(result, (list, tuple)) and result and all(isinstance(row, (list, tuple)) for row in result):
         first, *later = map(len, result)

@@ -9,9 +9,13 @@ decide: how far their figures stray shows how many samples there are, and whethe
 so that an answer that takes a thousand of its own, or multiplies each with every other one, gets its verdict soon.
 """
 
+from __future__ import annotations
+
 import copy
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +26,7 @@ from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
 HALF = {part: (1e-2, 1e-2) for part in ("weights", "logsumexp")}  # float16 keeps about three decimals
 
 
-def dot_product_stats(rng):
+def dot_product_stats(rng: np.random.Generator) -> list[Rung]:
     def run(d_k, samples):
         return d_k, samples, generator(rng)
 
@@ -97,7 +101,7 @@ def dot_product_stats(rng):
     ]  # fmt: skip
 
 
-def stable_softmax(rng):
+def stable_softmax(rng: np.random.Generator) -> list[Rung]:
     apart = quarters(rng, 3, 4) + np.array([[10_000.0], [0.0], [-10_000.0]])
     hidden = draw(rng, 3, 4)
     hidden[0, 1] = hidden[2, :3] = -np.inf
@@ -178,19 +182,19 @@ HALF_ENDS = (
 )
 
 
-def one_among_many():
+def one_among_many() -> np.ndarray:
     return np.array([1.0] * 20 + [8.0] + [1.0] * 30)
 
 
-def ordinary_in_half():
+def ordinary_in_half() -> np.ndarray:
     return np.array([[12.0, 11.0, 10.0], [-3.0, 60.0, 59.5]], dtype=np.float16)
 
 
-def large_in_half():
+def large_in_half() -> np.ndarray:
     return np.array([[60_000, -np.inf, 59_968], [-60_000, -59_968, -np.inf]], dtype=np.float16)
 
 
-def logsumexp(rng):
+def logsumexp(rng: np.random.Generator) -> list[Rung]:
     apart = quarters(rng, 3, 4) + np.array([[10_000.0], [0.0], [-10_000.0]])
     hidden = draw(rng, 3, 4)
     hidden[0, 1] = hidden[2, :3] = -np.inf
@@ -260,7 +264,7 @@ def logsumexp(rng):
     ]  # fmt: skip
 
 
-def softmax_jacobian(rng):
+def softmax_jacobian(rng: np.random.Generator) -> list[Rung]:
     def weights(*shape):
         exps = np.exp(draw(rng, *shape))
         return exps / exps.sum(axis=-1, keepdims=True)
@@ -290,7 +294,7 @@ def softmax_jacobian(rng):
     ]  # fmt: skip
 
 
-def correlated(rng):
+def correlated(rng: np.random.Generator) -> list[Rung]:
     rho = round(float(rng.uniform(0.55, 0.85)), 2)
     return [
         Rung("no correlation", (7, 0.0), "With rho = 0 it is the lesson's case: mean 0, variance d_k."),
@@ -307,7 +311,7 @@ def correlated(rng):
     ]  # fmt: skip
 
 
-def attention_scale(rng):
+def attention_scale(rng: np.random.Generator) -> list[Rung]:
     def queries(*shape):
         return (rng.standard_normal(shape),)
 
@@ -326,7 +330,7 @@ def attention_scale(rng):
     ]  # fmt: skip
 
 
-def saturation(rng):
+def saturation(rng: np.random.Generator) -> list[Rung]:
     def run(d_k, n_keys, scaled, samples):
         return d_k, n_keys, scaled, samples, generator(rng)
 
@@ -388,7 +392,7 @@ def saturation(rng):
     ]  # fmt: skip
 
 
-def attention_backward(rng):
+def attention_backward(rng: np.random.Generator) -> list[Rung]:
     def of(n, m, d_k, d_v, lead=(), size=1.0):
         return *draw_qkv(rng, n, m, d_k, d_v, lead, size), draw(rng, *lead, n, d_v)
 
@@ -433,7 +437,7 @@ def attention_backward(rng):
     ]  # fmt: skip
 
 
-def find_the_bug(rng):
+def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays, far_apart = partial(draw_qkv, rng), rows_far_apart(rng)
     return [
         Rung("one key: the output is its value", arrays(2, 1, 3, 5),
@@ -483,11 +487,11 @@ CALLS = 40
 PCG64 = 0x2360ED051FC65DA44385DF649FCCF645  # the factor of the generator that default_rng makes
 
 
-def generator(rng):
+def generator(rng: np.random.Generator) -> np.random.Generator:
     return np.random.default_rng(int(rng.integers(2**62)))
 
 
-def quarters(rng, *shape):
+def quarters(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Entries that are exact in float32 also when ±10 000 is added."""
     return (4 * draw(rng, *shape)).round() / 4
 
@@ -495,17 +499,17 @@ def quarters(rng, *shape):
 # Measures of a function that draws random numbers -------------------------------------------------------------------
 
 
-def figures(result):
+def figures(result: Any) -> tuple[float, ...]:
     return tuple(float(x) for x in result) if isinstance(result, (tuple, list)) else (float(result),)
 
 
-def error_is_std_over_root(function, d_k, samples, rng):
+def error_is_std_over_root(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
     """1.0 if the standard error is std / √samples to a thousandth in five calls, whether std is over n or n − 1."""
     calls = [figures(function(d_k, samples, rng)) for _ in range(5)]
     return float(all(abs(error * math.sqrt(samples) / std - 1) < 1e-3 for _, std, error in calls))
 
 
-def without_a_loop(function, few, many):
+def without_a_loop(function: Callable, few: tuple, many: tuple) -> dict[str, Any]:
     """Whether more samples take more Python steps, and the figures of the many that came while it was watched."""
     results = []
     growth = bytecodes_grow(lambda *args: results.append(figures(function(*args))), few, many)
@@ -513,13 +517,13 @@ def without_a_loop(function, few, many):
     return {"mean": mean, "std": std, "standard_error": standard_error, "growth of Python steps": growth}
 
 
-def pairs_are_drawn(function, d_k, samples, rng):
+def pairs_are_drawn(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
     """0.0 if what is taken from rng grows with the samples but not with d_k; from a generator seeded by it, neither."""
     few, many, wide = (taken(function, *sizes, rng) for sizes in ((1, samples // 10), (1, samples), (d_k, samples)))
     return float(many < few + 10 or wide > many * d_k / 4)
 
 
-def taken(function, d_k, samples, rng):
+def taken(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> int:
     """How many steps a call makes rng go, whatever is drawn: of PCG64, whose state is a linear congruence."""
     state, inc = (rng.bit_generator.state["state"][part] for part in ("state", "inc"))
     function(d_k, samples, rng)
@@ -531,7 +535,7 @@ def taken(function, d_k, samples, rng):
     return steps
 
 
-def one_sample_does_not_spread(function, d_k, samples, rng):
+def one_sample_does_not_spread(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
     """0.0 if in five calls with one sample the std is 0 or has no value, 1.0 if it is the size of the mean, or 2.0."""
     try:
         means, stds, _ = many_calls(5, function, d_k, samples, rng).T
@@ -542,20 +546,20 @@ def one_sample_does_not_spread(function, d_k, samples, rng):
     return 1.0 if np.allclose(np.abs(means), stds) else 2.0
 
 
-def stds_agree(function, d_k, samples, rng):
+def stds_agree(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
     """1.0 if the middle half of 20 stds lies close together; with one query for all samples it does not."""
     low, high = np.quantile(many_calls(20, function, d_k, samples, rng)[:, 1], [0.25, 0.75])
     return float(high < 1.5 * low)
 
 
-def stds_come_near_the_root(function, d_k, samples, rng):
+def stds_come_near_the_root(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
     """0 if the median of the stds of 100 calls is √d_k, to 7% for nine numbers and to 20% for one."""
     middle = np.median(many_calls(100, function, d_k, samples, rng)[:, 1]) / math.sqrt(d_k)
     margin = 0.07 if d_k > 1 else 0.2
     return side(middle, 1 - margin, 1 + margin)
 
 
-def means_lie_around_zero(function, d_k, samples, rng):
+def means_lie_around_zero(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> list[float]:
     """Zeros if the means of 400 calls have the centre, the spread and the bell shape of means of d_k = 1."""
     means = many_calls(400, function, d_k, samples, rng)[:, 0]
     centre = means.mean() * math.sqrt(400 * samples / d_k)
@@ -564,14 +568,14 @@ def means_lie_around_zero(function, d_k, samples, rng):
     return [side(centre, -5.4, 5.4), side(spread, 0.74, 1.3), side(bell, 0.46, 0.89)]
 
 
-def means_stray_as_pairs_do(function, d_k, samples, rng):
+def means_stray_as_pairs_do(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> list[float]:
     """Zeros if the means of 1000 calls stray by √(d_k / samples), and their stds as those of few pairs do."""
     means, stds, _ = many_calls(1000, function, d_k, samples, rng).T
     strays = root_mean_square(means) * math.sqrt(samples / d_k)
     return [side(strays, 0.855, 1.15), side(stds.std() / stds.mean(), 0.64, 0.97)]
 
 
-def single_products_stray_by_one(function, d_k, samples, rng):
+def single_products_stray_by_one(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
     """0 if the sizes of 500 products of two numbers are as usual; a key that stays the same makes them another."""
     try:
         means = many_calls(500, function, d_k, samples, rng)[:, 0]
@@ -580,30 +584,30 @@ def single_products_stray_by_one(function, d_k, samples, rng):
     return side(np.abs(means).mean(), 0.3, 1.3)
 
 
-def many_calls(calls, function, *args):
+def many_calls(calls: int, function: Callable, *args: Any) -> np.ndarray:
     with np.errstate(all="ignore"):
         return np.array([figures(function(*args)) for _ in range(calls)])
 
 
-def root_mean_square(x):
+def root_mean_square(x: np.ndarray) -> float:
     return math.sqrt((x**2).mean())
 
 
-def side(x, low, high):
+def side(x: float, low: float, high: float) -> float:
     """0.0 if x is between low and high, −1.0 if it is below, 1.0 if above, 2.0 if it is no number."""
     return 2.0 if math.isnan(x) else float(x > high) - float(x < low)
 
 
-def mean_of_calls(function, *args):
+def mean_of_calls(function: Callable, *args: Any) -> dict[str, Any]:
     return {"largest": np.mean([figures(function(*args)) for _ in range(CALLS)])}
 
 
-def calls_agree(function, *args):
+def calls_agree(function: Callable, *args: Any) -> float:
     """1.0 if calls with a few hundred samples differ as they should, by about 0.0075; eight sets of keys give 0.025."""
     return float(np.std([figures(function(*args)) for _ in range(40)]) < 0.0135)
 
 
-def spread_is_that_of_two_samples(function, *args):
+def spread_is_that_of_two_samples(function: Callable, *args: Any) -> float:
     """0 if 1000 calls with two samples of d_k = 16, five keys, scaled, spread by 0.0958, or near it."""
     answers = many_calls(50, function, *args)
     if 0.4 < answers.std() / 0.0958 < 2:
@@ -611,7 +615,7 @@ def spread_is_that_of_two_samples(function, *args):
     return side(answers.std() / 0.0958, 0.86, 1.14)
 
 
-def single_samples_average_out(function, *args):
+def single_samples_average_out(function: Callable, *args: Any) -> float:
     """0 if 500 calls with one sample of d_k = 3, two keys, not scaled, are 0.7796 on average, or near it."""
     return side((many_calls(500, function, *args).mean() - 0.7796) / (0.1551 / math.sqrt(500)), -5.3, 5.3)
 
@@ -619,14 +623,14 @@ def single_samples_average_out(function, *args):
 class Loud(np.random.Generator):
     """A generator whose normal numbers are a thousand times larger."""
 
-    def standard_normal(self, *args, **kwargs):
+    def standard_normal(self, *args: Any, **kwargs: Any) -> Any:
         return 1000 * super().standard_normal(*args, **kwargs)
 
-    def normal(self, *args, **kwargs):
+    def normal(self, *args: Any, **kwargs: Any) -> Any:
         return 1000 * super().normal(*args, **kwargs)
 
 
-def loud_entries_are_no_trouble(function, *args):
+def loud_entries_are_no_trouble(function: Callable, *args: Any) -> float:
     """1.0 if the largest weight is still one, with no NaN on the way; from a rng of its own it is 0.87 and as good."""
     *sizes, rng = args
     try:
@@ -637,12 +641,12 @@ def loud_entries_are_no_trouble(function, *args):
     return float(0.7 < largest < 1 + 1e-6)
 
 
-def same_state_same_figures(function, *args):
+def same_state_same_figures(function: Callable, *args: Any) -> float:
     first, again = (np.array(figures(function(*copy.deepcopy(args)))) for _ in range(2))
     return float(np.allclose(first, again, rtol=1e-9, atol=0.0))
 
 
-def other_state_other_figures(function, *args):
+def other_state_other_figures(function: Callable, *args: Any) -> float:
     """1.0 if each figure of four calls with generators of other states, and of a call after them, has other values."""
     *sizes, rng = args
     calls = [figures(function(*sizes, generator(rng))) for _ in range(4)]

@@ -5,21 +5,25 @@ blocked scores lie far above and far below the allowed ones. The functions of `f
 that keep what the exercise promises: each dependence moves its output by more than 0.1.
 """
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..evidence import BadResult, Ladder, Rung, boolean, changes
 from ..forbidden import WHOLE_ATTENTION
-from .shared import NEW_TENSORS, UNTOUCHED, draw, draw_mask, draw_qkv, named
+from .shared import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask, draw_qkv, named
 
 HALF = {part: (2e-3, 2e-3) for part in ("weights", "gradient")}  # float16 keeps about three decimals
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient")}
 DTYPE = "new tensors need the dtype of x, as in torch.zeros(3, 3, dtype=x.dtype)"
 
 
-def causal_mask(rng):
+def causal_mask(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one token", (1,), "Return a boolean tensor of shape (n, n). With one token it is [[True]]."),
         Rung("two tokens", (2,), "Row 0 is the first query: it sees itself and nothing later. Row 1 sees both."),
@@ -30,7 +34,7 @@ def causal_mask(rng):
     ]
 
 
-def masked_softmax(rng):
+def masked_softmax(rng: np.random.Generator) -> list[Rung]:
     partly = draw_mask(rng, 3, 5)
     blind = np.concatenate([draw_mask(rng, 2, 4), np.zeros((1, 4), dtype=bool), np.ones((1, 4), dtype=bool)])
     lengths = np.arange(4) < np.array([0, 3])[:, None, None, None]  # (2, 1, 1, 4)
@@ -121,7 +125,7 @@ MADE_NAN = (
 )
 
 
-def gradient(function, scores, mask, wanted):
+def gradient(function: Callable, scores: Array, mask: Array, wanted: Array) -> dict[str, Any]:
     """The weights, and the gradient of a weighted sum of them with respect to the scores."""
     import torch
 
@@ -142,7 +146,7 @@ def gradient(function, scores, mask, wanted):
     return {"weights": weights, "gradient": torch.zeros_like(scores) if scores.grad is None else scores.grad}
 
 
-def weight_of_blocked(function, scores, mask):
+def weight_of_blocked(function: Callable, scores: Array, mask: Array) -> dict[str, Any]:
     """The weights in float64, and 1.0 if a blocked key has a weight other than 0 in any of three dtypes; else 0.0."""
     import torch
 
@@ -153,7 +157,7 @@ def weight_of_blocked(function, scores, mask):
     return {"weights": found[0], "measure": float(share)}
 
 
-def causal_attention(rng):
+def causal_attention(rng: np.random.Generator) -> list[Rung]:
     def arrays(tokens, d_model, d_k, d_v, size=1.0):
         x = size * draw(rng, tokens, d_model)
         return x, draw(rng, d_model, d_k), draw(rng, d_model, d_k), draw(rng, d_model, d_v)
@@ -192,7 +196,9 @@ def causal_attention(rng):
     ]  # fmt: skip
 
 
-def from_scores(rng, queries, keys):
+def from_scores(
+    rng: np.random.Generator, queries: Sequence[float] | np.ndarray, keys: Sequence[float] | np.ndarray
+) -> tuple[np.ndarray, ...]:
     """x and three matrices with d_k = 1 in which query i and key j are the given numbers, so the score is a product."""
     x = np.column_stack([queries, keys, draw(rng, len(keys), 2)]).astype(float)
     W_q, W_k = np.eye(4)[:, :1], np.eye(4)[:, 1:2]
@@ -200,7 +206,7 @@ def from_scores(rng, queries, keys):
     return x, W_q, W_k, W_v
 
 
-def with_a_word_on_dtype(function, *args):
+def with_a_word_on_dtype(function: Callable, *args: Any) -> dict[str, Any]:
     """The result; an error that tells of two dtypes also tells what to do."""
     try:
         result = function(*args)
@@ -212,7 +218,7 @@ def with_a_word_on_dtype(function, *args):
     return {part: tensor(value) for part, value in named(result, ("output", "weights")).items()}
 
 
-def tensor(result):
+def tensor(result: Any) -> Any:
     """A tensor as it is. Raises BadResult for a list, a NumPy array and the like."""
     import torch
 
@@ -224,12 +230,12 @@ def tensor(result):
     raise BadResult(f"this is {'an' if name[0] in 'aeiou' else 'a'} {name}, not a tensor: return a torch.Tensor")
 
 
-def boolean_tensor(result):
+def boolean_tensor(result: Any) -> Any:
     """A mask as it is, if it is a tensor of True and False. Raises TypeError for anything else."""
     return boolean(tensor(result))
 
 
-def padding_mask(rng):
+def padding_mask(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one sequence, 2 of 4 keys real", (np.array([2]), 4),
             "Return a boolean tensor of shape (B, 1, 1, m), here [[[[True, True, False, False]]]]."),
@@ -249,7 +255,7 @@ def padding_mask(rng):
     ]  # fmt: skip
 
 
-def causal_and_padding(rng):
+def causal_and_padding(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one sequence without padding: causal", (np.array([3]), 3),
             "Return a boolean tensor of shape (B, 1, n, n). Nothing is padding here, so it is the causal mask: query "
@@ -270,7 +276,7 @@ def causal_and_padding(rng):
     ]  # fmt: skip
 
 
-def lower_right(rng):
+def lower_right(rng: np.random.Generator) -> list[Rung]:
     n = int(rng.integers(4, 6))
     return [
         Rung("as many queries as keys: causal", (3, 3),
@@ -286,7 +292,7 @@ def lower_right(rng):
     ]  # fmt: skip
 
 
-def first_leak(rng):
+def first_leak(rng: np.random.Generator) -> list[Rung]:
     def triangle(n, least=0):
         """Coefficients of each token i for itself and those before it, or only for those at least `least` before."""
         return {(i, j): coefficient(rng) for i in range(n) for j in range(i + 1 - least)}
@@ -362,7 +368,18 @@ def first_leak(rng):
     ]  # fmt: skip
 
 
-def layer(rng, coefficients, d, d_out, leaks=(), reads=None, writes=None, leak_into=None, curved=True, padded=False):
+def layer(
+    rng: np.random.Generator,
+    coefficients: Mapping[tuple[int, int], float],
+    d: int,
+    d_out: int,
+    leaks: Sequence[tuple[int, int]] | Mapping[tuple[int, int], float] = (),
+    reads: Sequence[int] | None = None,
+    writes: Sequence[int] | None = None,
+    leak_into: np.ndarray | None = None,
+    curved: bool = True,
+    padded: bool = False,
+) -> Callable:
     """A layer in which output i mixes the tokens j of `coefficients[i, j]` and of `leaks`, and no others.
 
     reads: the features of a token that it looks at. writes: the features of an output that the leaks reach.
@@ -395,22 +412,22 @@ def layer(rng, coefficients, d, d_out, leaks=(), reads=None, writes=None, leak_i
     return fn
 
 
-def coefficient(rng):
+def coefficient(rng: np.random.Generator) -> float:
     return int(rng.integers(5, 16)) / 10.0
 
 
-def large(rng):
+def large(rng: np.random.Generator) -> float:
     """The coefficient of a leak that moves its output by more than 1, so that only weak leaks speak of thresholds."""
     return 3 + coefficient(rng)
 
 
-def leak_reported(function, fn, n, d):
+def leak_reported(function: Callable, fn: Callable, n: int, d: int) -> dict[str, Any]:
     """What a leak test says of fn: whether there is a leak, and the pair, (−1, −1) for None."""
     pair = no_leak_or_pair(function(fn, n, d))
     return {"number of leaks reported": float(pair is not None), **dict(zip("ij", pair or (-1, -1), strict=True))}
 
 
-def no_leak_or_pair(result):
+def no_leak_or_pair(result: Any) -> Any:
     """None as it is, a pair of whole numbers from 0 as a list. Raises TypeError for anything else."""
     if result is None:
         return None
@@ -428,7 +445,7 @@ def no_leak_or_pair(result):
 PAIRS = (tuple, list)
 
 
-def convert_mask(rng):
+def convert_mask(rng: np.random.Generator) -> list[Rung]:
     rows = np.array([[True, False, False, True], [True, True, False, True]])
     return [
         Rung("a causal mask", (np.tri(3, dtype=bool),),
@@ -453,7 +470,7 @@ def convert_mask(rng):
     ]  # fmt: skip
 
 
-def cross_attention(rng):
+def cross_attention(rng: np.random.Generator) -> list[Rung]:
     def arrays(n, m, d_model, d_memory, d_k, d_v, size=1.0):
         x, memory = size * draw(rng, n, d_model), draw(rng, m, d_memory)
         return x, memory, draw(rng, d_model, d_k), draw(rng, d_memory, d_k), draw(rng, d_memory, d_v)
@@ -508,14 +525,14 @@ def cross_attention(rng):
     ]  # fmt: skip
 
 
-def memory_scores(rng, keys):
+def memory_scores(rng: np.random.Generator, keys: Sequence[float] | np.ndarray) -> tuple[np.ndarray, ...]:
     """x, memory and three matrices with d_k = 1 for which every score of two queries is the number of the key."""
     memory = np.column_stack([keys, draw(rng, len(keys), 2)])
     W_v = np.concatenate([np.zeros((1, 3)), draw(rng, 2, 3)])  # values from the last two columns only
     return np.ones((2, 2)), memory, np.array([[1.0], [0.0]]), np.eye(3)[:, :1], W_v
 
 
-def find_the_bug(rng):
+def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays = partial(draw_qkv, rng)
     return [
         Rung("nothing masked", (*arrays(2, 3, 3, 2), np.ones((2, 3), dtype=bool)),
@@ -539,7 +556,7 @@ def find_the_bug(rng):
     ]  # fmt: skip
 
 
-def share_of_blocked(function, q, k, v, mask):
+def share_of_blocked(function: Callable, q: Array, k: Array, v: Array, mask: Array) -> dict[str, Any]:
     """The result, and 1.0 if a key that the mask blocks has a weight other than 0, else 0.0."""
     result = named(function(q, k, v, copy.deepcopy(mask)), ("output", "weights"))
     weights = np.asarray(result["weights"])

@@ -6,13 +6,20 @@ precision, and elsewhere a wrong scale shows. The models of `head_ablation` are 
 which each head's worth is known.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..evidence import BadResult, Ladder, Rung, changes
 from ..forbidden import WHOLE_ATTENTION
-from .shared import NEW_TENSORS, UNTOUCHED, draw, draw_mask
+from .shared import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask
+
+if TYPE_CHECKING:
+    import torch
 
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient of x", "score")}
 FILL = (
@@ -38,7 +45,7 @@ NO_GRADIENT = (
 # Reshapes ------------------------------------------------------------------------------------------------------------
 
 
-def split_heads(rng):
+def split_heads(rng: np.random.Generator) -> list[Rung]:
     several = int(rng.integers(2, 4))
     return [
         Rung("one token, two heads", (numbered(rng, 1, 1, 6), 2),
@@ -71,7 +78,7 @@ def split_heads(rng):
     ]  # fmt: skip
 
 
-def merge_heads(rng):
+def merge_heads(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one token, two heads", (numbered(rng, 1, 2, 1, 3),),
             "Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6): the "
@@ -97,12 +104,12 @@ def merge_heads(rng):
     ]  # fmt: skip
 
 
-def numbered(rng, *shape):
+def numbered(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """0, 1, 2, … in the order of the axes, from a number on that is drawn."""
     return np.arange(np.prod(shape), dtype=np.float64).reshape(shape) + int(rng.integers(0, 50))
 
 
-def gradient(function, x, *rest):
+def gradient(function: Callable, x: Array, *rest: Any) -> dict[str, Any]:
     """The gradient with respect to x of a weighted sum of the result; the weights come last in `rest`."""
     import torch
 
@@ -111,7 +118,7 @@ def gradient(function, x, *rest):
     return {"gradient of x": gradient_of(x)}
 
 
-def back(result, wanted):
+def back(result: Any, wanted: Array) -> None:
     """Send the gradient of a weighted sum back, whatever the result's shape; BadResult if the result has none."""
     import torch
 
@@ -124,7 +131,7 @@ def back(result, wanted):
     (result.flatten() * torch.as_tensor(sizes)).sum().backward()
 
 
-def one_tensor(result):
+def one_tensor(result: Any) -> Any:
     """A result that is a tensor, as it is. Raises TypeError, which says what to return, for anything else."""
     if isinstance(result, (list, tuple)):
         raise TypeError(f"the function returned a {type(result).__name__} of {len(result)}: return one tensor alone")
@@ -133,7 +140,7 @@ def one_tensor(result):
     return result
 
 
-def gradient_of(leaf):
+def gradient_of(leaf: torch.Tensor) -> torch.Tensor:
     """What came back to a tensor: zeros if nothing did."""
     import torch
 
@@ -143,7 +150,7 @@ def gradient_of(leaf):
 # The layer -----------------------------------------------------------------------------------------------------------
 
 
-def multi_head(rng):
+def multi_head(rng: np.random.Generator) -> list[Rung]:
     def layer(B, T, d_model, n_heads, *mask, size=0.5):
         """The arguments of `attended`: sizes, both matrices, x, and perhaps a mask."""
         x = draw(rng, B, T, d_model)
@@ -237,7 +244,7 @@ def multi_head(rng):
     ]  # fmt: skip
 
 
-def near(rng):
+def near(rng: np.random.Generator) -> tuple:
     """A layer of two heads of width 4 in which all scores of a query are 1 000 000 and a few hundredths."""
     W_qkv = np.zeros((24, 8))
     W_qkv[[0, 4, 8, 12], [0, 0, 1, 1]] = 1.0  # q is the first number of x, k the second, in both heads
@@ -246,7 +253,7 @@ def near(rng):
     return 8, 2, W_qkv, draw(rng, 8, 8), x
 
 
-def far_below(rng):
+def far_below(rng: np.random.Generator) -> tuple:
     """A layer of two heads of width 4 in which every score that the mask allows is −3e9 or less, and exact."""
     W_qkv = np.zeros((24, 8))
     W_qkv[[0, 4, 8, 12], [0, 0, 1, 1]] = 1.0  # q is the first number of x, k the second, in both heads
@@ -256,18 +263,20 @@ def far_below(rng):
     return 8, 2, W_qkv, draw(rng, 8, 8), x, mask
 
 
-def as_single(args):
+def as_single(args: tuple) -> tuple:
     return tuple(a.astype(np.float32) if getattr(a, "dtype", None) == np.float64 else a for a in args)
 
 
-def attended(kind, d_model, n_heads, W_qkv, W_o, x, *mask):
+def attended(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, *mask: Any) -> dict[str, Any]:
     """The output of a new layer with these weights."""
     import torch
 
     return {"output": output_of(filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x), *tensors(mask))}
 
 
-def attended_by_name(kind, d_model, n_heads, W_qkv, W_o, x, mask):
+def attended_by_name(
+    kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, mask: Array
+) -> dict[str, Any]:
     """The output of a new layer that is given its mask by name."""
     import torch
 
@@ -275,27 +284,29 @@ def attended_by_name(kind, d_model, n_heads, W_qkv, W_o, x, mask):
     return {"output": output_of(filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x), mask=mask)}
 
 
-def attended_each(kind, d_model, n_heads, W_qkv, W_o, x, *masks):
+def attended_each(
+    kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, *masks: np.ndarray
+) -> dict[str, Any]:
     """The output of a new layer for each of the masks."""
     return under_each(lambda m: attended(kind, d_model, n_heads, W_qkv, W_o, *copies(x), m)["output"], masks)
 
 
-def under_each(output, masks):
+def under_each(output: Callable, masks: Sequence[Array]) -> dict[str, Any]:
     """output(mask) of each mask, by parts that name the mask's shape."""
     return {f"output under a mask {tuple(mask.shape)}": output(mask) for mask in tensors(masks)}
 
 
-def tensors(arrays):
+def tensors(arrays: Iterable[Array | None]) -> list:
     import torch
 
     return [None if array is None else torch.as_tensor(array) for array in arrays]
 
 
-def copies(*arrays):
+def copies(*arrays: Array) -> list:
     return [array.clone() for array in tensors(arrays)]
 
 
-def output_of(layer, x, *mask, **named):
+def output_of(layer: Callable, x: Array, *mask: Any, **named: Any) -> Any:
     """What a layer returns, if it is a tensor of the dtype of x; else BadResult."""
     import torch
 
@@ -309,7 +320,7 @@ def output_of(layer, x, *mask, **named):
     return output
 
 
-def parameters(kind, d_model, n_heads):
+def parameters(kind: type, d_model: int, n_heads: int) -> dict[str, Any]:
     """The shapes of both weights, and the number of parameters in all."""
     layer = new_layer(kind, d_model, n_heads)
     shapes = {f"the shape of {name}.weight": np.array(getattr(layer, name).weight.shape) for name in ("W_qkv", "W_o")}
@@ -318,7 +329,7 @@ def parameters(kind, d_model, n_heads):
     return shapes | {part: float(sum(each)) for part, each in sizes.items()}
 
 
-def called_again(kind, d_model, n_heads, W_qkv, W_o, x):
+def called_again(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array) -> dict[str, Any]:
     """The outputs of one layer for one token of x, then for x twice as a batch."""
     import torch
 
@@ -327,7 +338,9 @@ def called_again(kind, d_model, n_heads, W_qkv, W_o, x):
     return {"output for one token": one, "output": output_of(layer, torch.cat([x, x.flip(1)]))}
 
 
-def called_in_turn(kind, d_model, n_heads, W_qkv, W_o, x, *masks):
+def called_in_turn(
+    kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, *masks: np.ndarray
+) -> dict[str, Any]:
     """The outputs of one layer under one mask after the other, for another x of the same shape each time."""
     import torch
 
@@ -336,7 +349,7 @@ def called_in_turn(kind, d_model, n_heads, W_qkv, W_o, x, *masks):
     return {f"output of call {call}": output_of(layer, (x / call).clone(), mask) for call, mask in calls}
 
 
-def side_by_side(kind, d_model, n_heads, W_qkv, W_o, x):
+def side_by_side(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array) -> dict[str, Any]:
     """The outputs of three layers made one after the other: the second has other weights, the third other heads."""
     import torch
 
@@ -348,7 +361,9 @@ def side_by_side(kind, d_model, n_heads, W_qkv, W_o, x):
     }
 
 
-def layer_gradients(kind, d_model, n_heads, W_qkv, W_o, x, mask, wanted):
+def layer_gradients(
+    kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, mask: Array, wanted: Array
+) -> dict[str, Any]:
     """The gradients of a weighted sum of the outputs with respect to x and to both weights."""
     import torch
 
@@ -358,7 +373,9 @@ def layer_gradients(kind, d_model, n_heads, W_qkv, W_o, x, mask, wanted):
     return {f"gradient of {name}": gradient_of(leaf) for name, leaf in leaves.items()}
 
 
-def layer_changes(kind, d_model, n_heads, W_qkv, W_o, x, *masks):
+def layer_changes(
+    kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, *masks: np.ndarray
+) -> float:
     """1.0 if a layer writes into x, into a mask or into its own weights, or changes its mode, else 0.0."""
     import torch
 
@@ -372,7 +389,7 @@ def layer_changes(kind, d_model, n_heads, W_qkv, W_o, x, *masks):
     return float(max(written))
 
 
-def filled_layer(kind, d_model, n_heads, W_qkv, W_o):
+def filled_layer(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array) -> Any:
     """A layer of the learner's class with copies of these weights, in their dtype."""
     import torch
 
@@ -386,7 +403,7 @@ def filled_layer(kind, d_model, n_heads, W_qkv, W_o):
     return layer
 
 
-def new_layer(kind, d_model, n_heads):
+def new_layer(kind: type, d_model: int, n_heads: int) -> Any:
     """A layer of the learner's class, if it has the two linear maps without bias; else BadResult."""
     import torch
 
@@ -406,7 +423,7 @@ def new_layer(kind, d_model, n_heads):
 # Counts --------------------------------------------------------------------------------------------------------------
 
 
-def count_parameters(rng):
+def count_parameters(rng: np.random.Generator) -> list[Rung]:
     h_kv, group, d_head = int(rng.integers(2, 5)), int(rng.integers(2, 5)), int(rng.integers(5, 12))
     odd = (h_kv * group * d_head, h_kv * group)
     return [
@@ -444,12 +461,12 @@ def count_parameters(rng):
     ]  # fmt: skip
 
 
-def by_name(part, name):
+def by_name(part: str, name: str) -> Callable:
     """A measure: the result, as this part, of a function that is given its last argument by name."""
     return lambda function, *args: {part: function(*args[:-1], **{name: args[-1]})}
 
 
-def count_flops(rng):
+def count_flops(rng: np.random.Generator) -> list[Rung]:
     T, d_model, d_ff = int(rng.integers(20, 40)), int(rng.integers(5, 9)), int(rng.integers(11, 17))
     return [
         Rung("one token, every width 1", (1, 1, 1),
@@ -475,7 +492,7 @@ def count_flops(rng):
     ]  # fmt: skip
 
 
-def crossover(rng):
+def crossover(rng: np.random.Generator) -> list[Rung]:
     d_model, d_ff = int(rng.integers(5, 30)), int(rng.integers(31, 99))
     return [
         Rung("d_ff = 4 · d_model", (512, 2048),
@@ -492,7 +509,7 @@ def crossover(rng):
 # Grouped queries -----------------------------------------------------------------------------------------------------
 
 
-def grouped_query(rng):
+def grouped_query(rng: np.random.Generator) -> list[Rung]:
     def arrays(B, h, h_kv, n, m, d, *mask, size=1.0):
         q, k, v = draw(rng, B, h, n, d), draw(rng, B, h_kv, m, d), draw(rng, B, h_kv, m, d)
         return size * q, size * k, v, *mask
@@ -565,17 +582,17 @@ SHARED = (
 )
 
 
-def grouped_each(function, q, k, v, *masks):
+def grouped_each(function: Callable, q: Array, k: Array, v: Array, *masks: Array) -> dict[str, Any]:
     """The output for each of the masks."""
     return under_each(lambda mask: function(*copies(q, k, v), mask), masks)
 
 
-def grouped_changes(function, q, k, v, *masks):
+def grouped_changes(function: Callable, q: Array, k: Array, v: Array, *masks: Array) -> float:
     """1.0 if a function writes into its arguments under any of the masks, else 0.0."""
     return max(changes(function, *tensors([q, k, v, mask])) for mask in masks)
 
 
-def shared_gradients(function, q, k, v, wanted, *mask):
+def shared_gradients(function: Callable, q: Array, k: Array, v: Array, wanted: Array, *mask: Array) -> dict[str, Any]:
     """The gradients of a weighted sum of the output with respect to q, k and v."""
     import torch
 
@@ -587,7 +604,7 @@ def shared_gradients(function, q, k, v, wanted, *mask):
 # Looking into heads --------------------------------------------------------------------------------------------------
 
 
-def induction_score(rng):
+def induction_score(rng: np.random.Generator) -> list[Rung]:
     def head(period, key, rows=None):
         """Weights of a head of which each query looks at one key, key(i); the others, and all not in rows, at key 0."""
         weights = np.zeros((2 * period, 2 * period))
@@ -643,7 +660,7 @@ def induction_score(rng):
 WORDS = 6  # of the models below; each sequence runs round them all, so that every token but the last has its successor
 
 
-def head_ablation(rng):
+def head_ablation(rng: np.random.Generator) -> list[Rung]:
     """The rungs of models with these votes: {(layer, head): (strength, words)}, or with more in `table`."""
 
     def rung(name, model, why, measure=chosen_head):
@@ -749,8 +766,18 @@ def head_ablation(rng):
 
 
 def table(
-    n_layers, n_heads, votes, rest=0.0, backup=(), reads=None, lift=None, echo=None, starts=(0, 2), loops=(), length=13
-):
+    n_layers: int,
+    n_heads: int,
+    votes: Mapping,
+    rest: float = 0.0,
+    backup: Sequence = (),
+    reads: tuple | None = None,
+    lift: Mapping | None = None,
+    echo: Mapping | None = None,
+    starts: Sequence[int] = (0, 2),
+    loops: Sequence[Sequence[int]] = (),
+    length: int = 13,
+) -> tuple:
     """What a model is made of: (votes, backup, reads, tokens), arrays and tuples of plain numbers.
 
     votes: {(layer, head): (strength, words)}: after each of these words the head votes for the successor. rest: the
@@ -779,7 +806,7 @@ def table(
     return weights, tuple(backup), reads, tokens
 
 
-def table_model(votes, backup, reads):
+def table_model(votes: np.ndarray, backup: tuple, reads: tuple | None) -> Any:
     """A model with the interface of a Decoder, as far as the exercise promises it.
 
     logits (B, T, WORDS) are the sum over the heads that are on of votes[layer, head, token], but for two rules: of the
@@ -816,7 +843,7 @@ def table_model(votes, backup, reads):
     return Votes()
 
 
-def holds_throughout(conditions):
+def holds_throughout(conditions: torch.Tensor) -> bool:
     """Whether all of these hold; under torch.vmap, which does not let one look, they are taken to."""
     try:
         return bool(conditions.all())
@@ -824,7 +851,9 @@ def holds_throughout(conditions):
         return True
 
 
-def chosen_head(function, votes, backup, reads, tokens):
+def chosen_head(
+    function: Callable, votes: np.ndarray, backup: tuple, reads: tuple | None, tokens: Array
+) -> dict[str, Any]:
     """Layer and head that the function names, for a model that is made anew."""
     import torch
 
@@ -832,7 +861,9 @@ def chosen_head(function, votes, backup, reads, tokens):
     return dict(zip(("layer", "head"), pair(chosen, votes.shape[:2]), strict=True))
 
 
-def left_behind(function, votes, backup, reads, tokens):
+def left_behind(
+    function: Callable, votes: np.ndarray, backup: tuple, reads: tuple | None, tokens: Array
+) -> dict[str, Any]:
     """What a function leaves behind, in either mode: 1.0 if something changed, else 0.0; and the head that it names."""
     import torch
 
@@ -849,7 +880,7 @@ def left_behind(function, votes, backup, reads, tokens):
     return {"measure": found} | dict(zip(("layer", "head"), chosen, strict=True))
 
 
-def pair(result, sizes):
+def pair(result: Any, sizes: Sequence[int]) -> list[float]:
     """Two whole numbers as a list. Raises BadResult for anything else."""
     try:
         numbers = [float(part) for part in result]
@@ -871,7 +902,7 @@ def pair(result, sizes):
 # Find the bug --------------------------------------------------------------------------------------------------------
 
 
-def find_the_bug(rng):
+def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     def arrays(B, T, D, n_heads, size=1.0):
         return size * draw(rng, B, T, D), size * draw(rng, B, T, D), draw(rng, B, T, D), n_heads
 
@@ -898,7 +929,7 @@ def find_the_bug(rng):
 # Kinds of inputs, and of what numbers may be made -------------------------------------------------------------------
 
 
-def matrices(rung):
+def matrices(rung: Rung) -> dict[str, Any]:
     d_model, n_heads, n_kv_heads, d_head = (*rung.args, None, None)[:4]
     width = d_head or d_model // n_heads
     return {"d_model": d_model, "n_heads": n_heads, "n_kv_heads": n_kv_heads or n_heads, "d_head": width}

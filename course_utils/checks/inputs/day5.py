@@ -5,23 +5,30 @@ would raise, a rung with all sizes equal stands beside. Caches are scripts of ca
 at a time, and once more after it was refused something.
 """
 
+from __future__ import annotations
+
 import gc
 import weakref
 from array import array
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..evidence import NOTHING, BadResult, Ladder, Rung, as_numbers, changes
 from ..forbidden import WHOLE_ATTENTION
-from .shared import UNTOUCHED, draw
+from .shared import UNTOUCHED, Array, draw
+
+if TYPE_CHECKING:
+    import torch
 
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "outputs", "keys", "values")}
 
 
-def tensor(array):
+def tensor(array: Array) -> torch.Tensor:
     import torch
 
     return torch.as_tensor(array).clone()
@@ -30,7 +37,7 @@ def tensor(array):
 # One step with a cache ----------------------------------------------------------------------------------------------
 
 
-def cached_step(rng):
+def cached_step(rng: np.random.Generator) -> list[Rung]:
     def tokens(T, d_k, d_v, lead=(1, 1)):
         return draw(rng, *lead, T, d_k), draw(rng, *lead, T, d_k), draw(rng, *lead, T, d_v)
 
@@ -92,17 +99,17 @@ EVERY_STEP = (
 )
 
 
-def first_step(function, q_t, k_t, v_t):
+def first_step(function: Callable, q_t: Array, k_t: Array, v_t: Array) -> dict[str, Any]:
     output, cache = step_of(function(*map(tensor, (q_t, k_t, v_t)), None))
     return {"output": output, "keys": cache[0], "values": cache[1]}
 
 
-def one_step(function, q_t, k_t, v_t, keys, values):
+def one_step(function: Callable, q_t: Array, k_t: Array, v_t: Array, keys: Array, values: Array) -> dict[str, Any]:
     output, cache = step_of(function(*map(tensor, (q_t, k_t, v_t)), (tensor(keys), tensor(values))))
     return {"output": output, "keys": cache[0], "values": cache[1]}
 
 
-def decode(function, q, k, v):
+def decode(function: Callable, q: Array, k: Array, v: Array) -> dict[str, Any]:
     outputs, cache = steps(function, *map(tensor, (q, k, v)))
     for name, given in (
         ("the output is", outputs[0]),
@@ -113,7 +120,7 @@ def decode(function, q, k, v):
     return {"outputs": side_by_side(outputs), "keys": cache[0], "values": cache[1]}
 
 
-def in_turns(function, *texts):
+def in_turns(function: Callable, *texts: np.ndarray) -> dict[str, Any]:
     caches, outputs = [None, None], [[], []]
     texts = [list(map(tensor, text)) for text in (texts[:3], texts[3:])]
     for t in range(texts[0][0].shape[-2]):
@@ -123,7 +130,7 @@ def in_turns(function, *texts):
     return {f"outputs of text {i}": side_by_side(each) for i, each in enumerate(outputs)}
 
 
-def forked(function, *arrays):
+def forked(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
     start, first, second = (list(map(tensor, arrays[i : i + 3])) for i in (0, 3, 6))
     _, cache = steps(function, *start)
     results = {}
@@ -133,11 +140,11 @@ def forked(function, *arrays):
     return results | {"keys before": cache[0], "values before": cache[1]}
 
 
-def untouched(function, q_t, k_t, v_t, keys, values):
+def untouched(function: Callable, q_t: Array, k_t: Array, v_t: Array, keys: Array, values: Array) -> float:
     return changes(function, *map(tensor, (q_t, k_t, v_t)), (tensor(keys), tensor(values)))
 
 
-def steps(function, q, k, v, cache=None):
+def steps(function: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cache: Any = None) -> tuple[list, Any]:
     """Decode all tokens of q, k, v, one call each: the outputs as a list, and the last cache."""
     outputs = []
     for t in range(q.shape[-2]):
@@ -146,7 +153,7 @@ def steps(function, q, k, v, cache=None):
     return outputs, cache
 
 
-def step_of(result):
+def step_of(result: Any) -> tuple:
     """The output and the cache that a step returned. Raises BadResult unless they are (output, (k, v))."""
     output, cache = output_and_cache(result)
     if not isinstance(cache, (tuple, list)) or len(cache) != 2:
@@ -154,7 +161,7 @@ def step_of(result):
     return output, cache
 
 
-def output_and_cache(result):
+def output_and_cache(result: Any) -> Sequence:
     """The two things that a step returned, whatever the cache is made of."""
     if result is None:
         raise BadResult(NOTHING)
@@ -163,7 +170,7 @@ def output_and_cache(result):
     return result
 
 
-def side_by_side(outputs):
+def side_by_side(outputs: Sequence) -> np.ndarray:
     """The outputs of several steps, (…, t, d_v) each, as one array along the tokens; the odd one if they do not fit."""
     arrays = [array_of(output) for output in outputs]
     try:
@@ -172,12 +179,12 @@ def side_by_side(outputs):
         return next(array for array in arrays if array.ndim < 2 or not fits(array, arrays[0]))
 
 
-def fits(array, other):
+def fits(array: np.ndarray, other: np.ndarray) -> bool:
     """Whether two outputs are alike in all axes but that of the tokens."""
     return array.shape[:-2] == other.shape[:-2] and array.shape[-1:] == other.shape[-1:]
 
 
-def array_of(value):
+def array_of(value: Any) -> np.ndarray:
     """Numbers of any kind as a float64 array. Raises BadResult for what is none."""
     try:
         read = as_numbers(value)
@@ -186,14 +193,14 @@ def array_of(value):
     return np.array([float(x) for x in read["numbers"]]).reshape(read["shape"])
 
 
-def check_dtype(name, value, dtype):
+def check_dtype(name: str, value: Any, dtype: Any) -> None:
     """Raises BadResult, which says what a value is made of, unless it has the dtype."""
     kind, wanted = (str(each).removeprefix("torch.") for each in (getattr(value, "dtype", said(value)), dtype))
     if kind != wanted:
         raise BadResult(f"{name} {kind}, and the inputs are {wanted}")
 
 
-def said(value):
+def said(value: Any) -> str:
     """What kind of thing a value is, in words."""
     if hasattr(value, "shape"):
         return f"a {type(value).__name__} of shape {tuple(value.shape)}"
@@ -256,7 +263,7 @@ class TinyModel:
             )
 
 
-def waves(positions, d_model):
+def waves(positions: torch.Tensor, d_model: int) -> torch.Tensor:
     """A vector for each position, (t, d_model): sines and cosines that are slower from one pair to the next."""
     import torch
 
@@ -265,7 +272,7 @@ def waves(positions, d_model):
     return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
-def generate_cached(rng):
+def generate_cached(rng: np.random.Generator) -> list[Rung]:
     def text(B, T):
         return rng.integers(0, 23, (B, T))
 
@@ -320,7 +327,7 @@ _counts: Counter | None = None
 
 
 @contextmanager
-def counted_places():
+def counted_places() -> Iterator:
     """Count how often each place of a text goes through a model, be it the one that was given or a copy of it."""
     global _counts
     before, _counts = _counts, Counter()
@@ -330,7 +337,9 @@ def counted_places():
         _counts = before
 
 
-def generated(function, seed, prompt, n_new, zero_after=()):
+def generated(
+    function: Callable, seed: int, prompt: np.ndarray, n_new: int, zero_after: Sequence[int] = ()
+) -> dict[str, Any]:
     """The tokens that come back, and how often each place of the text went through the model."""
     (B, T), model = prompt.shape, TinyModel(seed, zero_after=zero_after)
     with counted_places() as passes:
@@ -343,7 +352,9 @@ def generated(function, seed, prompt, n_new, zero_after=()):
     }
 
 
-def one_after_the_other(function, seed, prompt, n_new, other):
+def one_after_the_other(
+    function: Callable, seed: int, prompt: np.ndarray, n_new: int, other: np.ndarray
+) -> dict[str, Any]:
     model = TinyModel(seed)
     return {
         f"tokens of text {i}": tokens_of(function(model, tensor(each), n_new))
@@ -351,17 +362,17 @@ def one_after_the_other(function, seed, prompt, n_new, other):
     }
 
 
-def two_models(function, seed, prompt, n_new):
+def two_models(function: Callable, seed: int, prompt: np.ndarray, n_new: int) -> dict[str, Any]:
     return {f"tokens of model {i}": tokens_of(function(TinyModel(seed + i), tensor(prompt), n_new)) for i in range(2)}
 
 
-def tokens_of(result):
+def tokens_of(result: Any) -> np.ndarray:
     if result is None:
         raise BadResult(NOTHING)
     return array_of(result)
 
 
-def prompt_changed(function, seed, prompt, n_new):
+def prompt_changed(function: Callable, seed: int, prompt: np.ndarray, n_new: int) -> float:
     prompt = tensor(prompt)
     before = prompt.clone()
     function(TinyModel(seed), prompt, n_new)
@@ -371,7 +382,7 @@ def prompt_changed(function, seed, prompt, n_new):
 # Bytes and FLOPs ----------------------------------------------------------------------------------------------------
 
 
-def cache_bytes(rng):
+def cache_bytes(rng: np.random.Generator) -> list[Rung]:
     layers, heads, d_head, tokens = (int(rng.integers(*ends)) for ends in ((2, 90), (2, 12), (30, 300), (100, 9000)))
     return [
         Rung("one layer, one head, one number, one token", (1, 1, 1, 1),
@@ -394,7 +405,7 @@ def cache_bytes(rng):
     ]  # fmt: skip
 
 
-def by_keyword(function, *sizes):
+def by_keyword(function: Callable, *sizes: Any) -> dict[str, Any]:
     return {
         "with both named": function(*sizes, batch=3, bytes_per_value=1),
         "with batch named": function(*sizes, batch=3),
@@ -402,7 +413,7 @@ def by_keyword(function, *sizes):
     }
 
 
-def to_the_last_byte(function, *sizes):
+def to_the_last_byte(function: Callable, *sizes: Any) -> dict[str, Any]:
     """The bytes and their last digits, which eight significant digits would not show."""
     given = function(*sizes)
     if given is None:
@@ -410,7 +421,7 @@ def to_the_last_byte(function, *sizes):
     return {"bytes": given, "last four digits": float(given) % 10_000}
 
 
-def longest_context(rng):
+def longest_context(rng: np.random.Generator) -> list[Rung]:
     heads, d_head, tokens = int(rng.integers(2, 9)), int(rng.integers(30, 200)), int(rng.integers(1000, 90000))
     tokens += tokens % 7 == 0  # the tokens of a batch of 7 must not come out even
     a_token = 2 * 3 * heads * d_head * 2  # three layers
@@ -451,7 +462,7 @@ def longest_context(rng):
     ]  # fmt: skip
 
 
-def whole_tokens(function, *args):
+def whole_tokens(function: Callable, *args: Any) -> dict[str, Any]:
     """The number of tokens and its last digits, which eight significant digits would not show."""
     tokens = function(*args)
     if tokens is None:
@@ -464,7 +475,7 @@ def whole_tokens(function, *args):
     return {"tokens": float(tokens), "last four digits": float(abs(tokens) % 10_000)}
 
 
-def decode_intensity(rng):
+def decode_intensity(rng: np.random.Generator) -> list[Rung]:
     group, kv, d_head, tokens = (int(rng.integers(*ends)) for ends in ((3, 7), (2, 5), (30, 200), (500, 9000)))
     return [
         Rung("every query head its own kv head, fp16", (32, 32, 128, 4096),
@@ -489,14 +500,14 @@ def decode_intensity(rng):
     ]  # fmt: skip
 
 
-def intensity_by_keyword(function, *sizes):
+def intensity_by_keyword(function: Callable, *sizes: Any) -> dict[str, Any]:
     return {"named": function(*sizes, bytes_per_value=1), "left out": function(*sizes)}
 
 
 # A ring -------------------------------------------------------------------------------------------------------------
 
 
-def ring_cache(rng):
+def ring_cache(rng: np.random.Generator) -> list[Rung]:
     def tokens(T, d_k=3, d_v=2):
         return draw(rng, T, d_k).astype(np.float32), draw(rng, T, d_v).astype(np.float32)
 
@@ -557,7 +568,7 @@ def ring_cache(rng):
 TOO_MUCH = "At some time in a text of 80 tokens, with a window of 4, more than three windows of numbers are kept."
 
 
-def ring_views(cls, window, keys, values, looks):
+def ring_views(cls: Callable, window: int, keys: Array, values: Array, looks: Sequence[int]) -> dict[str, Any]:
     ring, views = cls(window), {}
     for n, (k, v) in enumerate(zip(keys, values, strict=True), start=1):
         ring.append(tensor(k), tensor(v))
@@ -566,14 +577,14 @@ def ring_views(cls, window, keys, values, looks):
     return views
 
 
-def ring_types(cls, window, keys, values):
+def ring_types(cls: Callable, window: int, keys: Array, values: Array) -> dict[str, Any]:
     ring = cls(window)
     for k, v in zip(keys, values, strict=True):
         ring.append(tensor(k), tensor(v))
     return in_float32(ring.view(), "view")
 
 
-def in_float32(result, method):
+def in_float32(result: Any, method: str) -> dict[str, Any]:
     """Keys and values as a method returned them, and as "measure" 1.0 if they are not in float32, else 0.0.
 
     Raises BadResult for lists.
@@ -586,7 +597,7 @@ def in_float32(result, method):
     return read | {"measure": float(kinds != {"float32"})}
 
 
-def asked_twice(cls, window, keys, values, first):
+def asked_twice(cls: Callable, window: int, keys: Array, values: Array, first: int) -> dict[str, Any]:
     ring, views = cls(window), {}
     for n, (k, v) in enumerate(zip(keys, values, strict=True), start=1):
         ring.append(tensor(k), tensor(v))
@@ -597,7 +608,7 @@ def asked_twice(cls, window, keys, values, first):
     return views
 
 
-def two_rings(cls, one, other, keys, values):
+def two_rings(cls: Callable, one: int, other: int, keys: Array, values: Array) -> dict[str, Any]:
     rings, views = (cls(one), cls(other)), {}
     for i, (k, v) in enumerate(zip(keys, values, strict=True)):
         rings[i % 2].append(tensor(k), tensor(v))
@@ -606,7 +617,7 @@ def two_rings(cls, one, other, keys, values):
     return views
 
 
-def kept_views(cls, window, keys, values, looks):
+def kept_views(cls: Callable, window: int, keys: Array, values: Array, looks: Sequence[int]) -> dict[str, Any]:
     ring, kept = cls(window), {}
     for n, (k, v) in enumerate(zip(keys, values, strict=True), start=1):
         ring.append(tensor(k), tensor(v))
@@ -618,7 +629,7 @@ def kept_views(cls, window, keys, values, looks):
     return views
 
 
-def ring_grows(cls, window, keys, values, looked_at):
+def ring_grows(cls: Callable, window: int, keys: Array, values: Array, looked_at: int) -> dict[str, Any]:
     """1.0 if more than three windows of numbers are kept at any time, in the object or elsewhere; and the last view."""
     ring, given, most = cls(window), [], 0
     for k, v in map(lambda *pair: tuple(map(tensor, pair)), keys, values):
@@ -632,14 +643,14 @@ def ring_grows(cls, window, keys, values, looked_at):
     return views | {"measure": float(grows)}
 
 
-def alive(references):
+def alive(references: Sequence[Callable]) -> int:
     """How many of the weakly referred to are still there."""
     if sum(reference() is not None for reference in references) > len(references) / 3:
         gc.collect()  # circles go late
     return sum(reference() is not None for reference in references)
 
 
-def ring_changes(cls, window, keys, values):
+def ring_changes(cls: Callable, window: int, keys: Array, values: Array) -> float:
     """1.0 if append writes into what it is given, else 0.0."""
     ring, given = cls(window), [(tensor(k), tensor(v)) for k, v in zip(keys, values, strict=True)]
     for k, v in given:
@@ -648,20 +659,20 @@ def ring_changes(cls, window, keys, values):
     return written_into(given, keys, values)
 
 
-def written_into(given, keys, values):
+def written_into(given: Sequence, keys: Array, values: Array) -> float:
     """1.0 if the tensors of the tokens are no longer what they were, else 0.0."""
     return float(not all(unchanged(k, keys[i]) and unchanged(v, values[i]) for i, (k, v) in enumerate(given)))
 
 
-def unchanged(given, before):
+def unchanged(given: torch.Tensor, before: Array) -> bool:
     return np.array_equal(given.detach().numpy(), before)
 
 
-def count(n):
+def count(n: int) -> str:
     return f"{n} token" if n == 1 else f"{n} tokens"
 
 
-def pair_of(result, method):
+def pair_of(result: Any, method: str) -> list[np.ndarray]:
     """Keys and values as a method returned them. Raises BadResult unless they are two."""
     if result is None:
         raise BadResult(f"{method} returned None: is a return missing?")
@@ -673,7 +684,7 @@ def pair_of(result, method):
 SHARED = (type, ModuleType, CodeType, FrameType, TracebackType)  # what holds far more than an object's own
 
 
-def numbers_held(thing):
+def numbers_held(thing: Any) -> int:
     """How many floating-point numbers an object holds, in all that hangs on it: attributes, lists, closures.
 
     A slice of a tensor holds the whole storage, and so counts with it; what hangs on two attributes counts once.
@@ -691,7 +702,7 @@ def numbers_held(thing):
     return loose + sum(stored.values())
 
 
-def stored_in(each):
+def stored_in(each: Any) -> dict[int, int]:
     """The storage of a tensor, an array or bytes, by its address, and how many floating-point numbers it holds."""
     if hasattr(each, "untyped_storage"):
         storage = each.untyped_storage()
@@ -705,7 +716,7 @@ def stored_in(each):
     return {id(each): len(each) // 4} if isinstance(each, (bytes, bytearray)) else {}
 
 
-def hanging_on(each):
+def hanging_on(each: Any) -> list:
     """What an object refers to, as far as it is its own."""
     if isinstance(each, FunctionType):
         return [each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__]
@@ -717,7 +728,7 @@ def hanging_on(each):
 # Pages --------------------------------------------------------------------------------------------------------------
 
 
-def paged_cache(rng):
+def paged_cache(rng: np.random.Generator) -> list[Rung]:
     def rung(name, n_blocks, block_size, script, why, measure=paged, d=3):
         if measure is paged and len(script) < 60:
             why += f" The calls, with n_blocks={n_blocks} and block_size={block_size}: {in_words(script)}."
@@ -800,7 +811,7 @@ def paged_cache(rng):
 NAMES = (0, None, "", -1, -2, "0", (0, 1), frozenset({7}))
 
 
-def in_words(script):
+def in_words(script: str) -> str:
     """A script of calls as a reader would say it: "a a -a" is "append a, a; free a"."""
     calls = []
     for op in script.split():
@@ -812,11 +823,11 @@ def in_words(script):
     return "; ".join(calls)
 
 
-def vectors(rng, n, d=3):
+def vectors(rng: np.random.Generator, n: int, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
     return draw(rng, n, d).astype(np.float32), draw(rng, n, d).astype(np.float32)
 
 
-def busy(rng, n=40, between=6):
+def busy(rng: np.random.Generator, n: int = 40, between: int = 6) -> str:
     """A random script: n appends to five sequences, and now and then a free, and a look at the one that was freed."""
     names, script = "abcde", []
     for i in range(n):
@@ -827,7 +838,7 @@ def busy(rng, n=40, between=6):
     return " ".join([*script, *(f"?{name}" for name in names)])
 
 
-def paged(cls, n_blocks, block_size, script, keys, values):
+def paged(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> dict[str, Any]:
     """Run a script on a cache: which appends were refused with MemoryError, what was gathered, what was unknown.
 
     "a" appends the next token to sequence a, "?a" gathers it, "-a" frees it. Of an unknown sequence a KeyError is told.
@@ -844,7 +855,9 @@ def paged(cls, n_blocks, block_size, script, keys, values):
     return {"MemoryError at append": refused, **results}
 
 
-def paged_names(cls, n_blocks, block_size, names, keys, values):
+def paged_names(
+    cls: Callable, n_blocks: int, block_size: int, names: Sequence, keys: Array, values: Array
+) -> dict[str, Any]:
     cache = cls(n_blocks, block_size, keys.shape[1])
     results = {
         "MemoryError at append": [
@@ -856,7 +869,7 @@ def paged_names(cls, n_blocks, block_size, names, keys, values):
     return results
 
 
-def two_paged(cls, n_blocks, block_size, script, keys, values):
+def two_paged(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> dict[str, Any]:
     caches, tokens, results = [cls(n_blocks, block_size, keys.shape[1]) for _ in range(2)], pairs(keys, values), {}
     refused = [is_refused(cache, name, *next(tokens)) for name in script.split() for cache in caches]
     for i, cache in enumerate(caches):
@@ -865,7 +878,9 @@ def two_paged(cls, n_blocks, block_size, script, keys, values):
     return {"MemoryError at append": refused, **results}
 
 
-def kept_gathered(cls, n_blocks, block_size, script, keys, values):
+def kept_gathered(
+    cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array
+) -> dict[str, Any]:
     cache, kept, tokens = cls(n_blocks, block_size, keys.shape[1]), {}, pairs(keys, values)
     names, refused = script.split(), []
     for n, name in enumerate(names, start=1):
@@ -883,7 +898,7 @@ def kept_gathered(cls, n_blocks, block_size, script, keys, values):
     return {"MemoryError at append": refused, **results}
 
 
-def reserved(cls, n_blocks, block_size, script, keys, values):
+def reserved(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> dict[str, Any]:
     d = keys.shape[1]
     cache, tokens, refused, room = cls(n_blocks, block_size, d), pairs(keys, values), [], 2 * n_blocks * block_size * d
     start = numbers_held(cache)
@@ -907,13 +922,15 @@ def reserved(cls, n_blocks, block_size, script, keys, values):
     return {"MemoryError at append": refused, **counts}
 
 
-def paged_types(cls, n_blocks, block_size, script, keys, values):
+def paged_types(
+    cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array
+) -> dict[str, Any]:
     cache, tokens = cls(n_blocks, block_size, keys.shape[1]), pairs(keys, values)
     refused = [is_refused(cache, name, *next(tokens)) for name in script.split()]
     return {"MemoryError at append": refused, **in_float32(cache.gather("a"), "gather")}
 
 
-def paged_changes(cls, n_blocks, block_size, script, keys, values):
+def paged_changes(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> float:
     """1.0 if append writes into what it is given, else 0.0."""
     cache, names = cls(n_blocks, block_size, keys.shape[1]), script.split()
     keys, values = keys[: len(names)], values[: len(names)]
@@ -925,11 +942,11 @@ def paged_changes(cls, n_blocks, block_size, script, keys, values):
     return written_into(given, keys, values)
 
 
-def pairs(keys, values):
+def pairs(keys: Array, values: Array) -> Iterator:
     return iter(list(zip(keys, values, strict=True)))
 
 
-def gathered(cache, name, place):
+def gathered(cache: Any, name: str, place: str) -> dict[str, Any]:
     """What gather gives for a sequence, by part, and whether it raised KeyError; of an unknown one, no rows."""
     found = []
     unknown = is_unknown(lambda: found.append(cache.gather(name)))
@@ -937,7 +954,7 @@ def gathered(cache, name, place):
     return {f"KeyError from gather of {place}": unknown, f"keys of {place}": keys, f"values of {place}": values}
 
 
-def is_refused(cache, name, k, v):
+def is_refused(cache: Any, name: str, k: Array, v: Array) -> float:
     """1.0 if the append raises MemoryError, else 0.0."""
     try:
         cache.append(name, tensor(k), tensor(v))
@@ -946,7 +963,7 @@ def is_refused(cache, name, k, v):
     return 0.0
 
 
-def is_unknown(call):
+def is_unknown(call: Callable) -> float:
     """1.0 if the call raises KeyError, else 0.0."""
     try:
         call()
@@ -958,7 +975,7 @@ def is_unknown(call):
 # Find the bug -------------------------------------------------------------------------------------------------------
 
 
-def find_the_bug(rng):
+def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     def tokens(T, d_head, B=1, h=1):
         return tuple(draw(rng, B, h, T, d_head) for _ in "qkv")
 
@@ -1001,12 +1018,12 @@ def find_the_bug(rng):
     ]  # fmt: skip
 
 
-def in_chunks(function, q, k, v, sizes):
+def in_chunks(function: Callable, q: Array, k: Array, v: Array, sizes: Sequence[int]) -> dict[str, Any]:
     outputs, _ = chunks(function, *map(tensor, (q, k, v)), sizes)
     return {"outputs": side_by_side(outputs)}
 
 
-def forked_chunks(function, *arrays):
+def forked_chunks(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
     start, *texts = (list(map(tensor, arrays[i : i + 3])) for i in (0, 3, 6))
     _, cache = chunks(function, *start, [3])
     caches, outputs = [cache, cache], [[], []]
@@ -1017,7 +1034,7 @@ def forked_chunks(function, *arrays):
     return {f"outputs of {name}": side_by_side(outputs[i]) for i, name in enumerate(("one", "the other"))}
 
 
-def chunk_changes(function, *arrays):
+def chunk_changes(function: Callable, *arrays: np.ndarray) -> float:
     """1.0 if the function writes into q, k or v, else 0.0."""
     cache, changed = None, False
     for chunk in (slice(0, 3), slice(3, 5)):
@@ -1027,7 +1044,9 @@ def chunk_changes(function, *arrays):
     return float(changed)
 
 
-def chunks(function, q, k, v, sizes, cache=None):
+def chunks(
+    function: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sizes: Sequence[int], cache: Any = None
+) -> tuple[list, Any]:
     """Run q, k and v through in chunks of the given sizes: the outputs as a list, and the last cache."""
     outputs, start = [], 0
     for size in sizes:
@@ -1040,17 +1059,17 @@ def chunks(function, q, k, v, sizes, cache=None):
 # Of what numbers may be made ----------------------------------------------------------------------------------------
 
 
-def cached(rung):
+def cached(rung: Rung) -> dict[str, Any]:
     names = ("n_layers", "n_kv_heads", "d_head", "n_tokens", "batch", "bytes_per_value")
     return dict(zip(names, (*rung.args, *(1, 2)[len(rung.args) - 4 :]), strict=True))
 
 
-def fitted(rung):
+def fitted(rung: Rung) -> dict[str, Any]:
     names = ("budget_bytes", "n_layers", "n_kv_heads", "d_head", "batch", "bytes_per_value")
     return dict(zip(names, (*rung.args, *(1, 2)[len(rung.args) - 4 :]), strict=True))
 
 
-def decoded(rung):
+def decoded(rung: Rung) -> dict[str, Any]:
     names = ("n_heads", "n_kv_heads", "d_head", "n_tokens", "bytes_per_value")
     return dict(zip(names, (*rung.args, 2)[:5], strict=True))
 

@@ -4,9 +4,13 @@ Inputs are drawn so that every known mistake shows: maxima rise and fall along t
 unless a rung is about that, and d_k, d_v, n, m differ. One head throughout: q is (n, d_k), k (m, d_k), v (m, d_v).
 """
 
+from __future__ import annotations
+
 import functools
 import math
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +19,7 @@ from ..forbidden import AUTOGRAD, WHOLE_ATTENTION
 from .launching import launch as launch  # the notebook has these two from here
 from .launching import load_triton as load_triton
 from .launching import through_the_kernel
-from .shared import UNTOUCHED, draw, draw_qkv, named
+from .shared import UNTOUCHED, Array, draw, draw_qkv, named
 from .watching import watch, watch_both
 
 INFINITY = math.inf
@@ -31,7 +35,7 @@ FLOAT64 = (
 SINGLE = {part: (1e-4, 1e-4) for part in ("m", "l", "o", "lse", "dq", "dk", "dv")}
 
 
-def writes(function, *args):
+def writes(function: Callable, *args: Any) -> float:
     """1.0 if `function` writes into its arguments, even if it restores them, else 0.0."""
     tensors = [x for arg in args for x in (arg if isinstance(arg, tuple) else (arg,)) if hasattr(x, "_version")]
     before = [x._version for x in tensors]
@@ -39,7 +43,7 @@ def writes(function, *args):
     return float(changed or before != [x._version for x in tensors])
 
 
-def of_one_dtype(result, example):
+def of_one_dtype(result: dict[str, Any], example: Array) -> dict[str, Any]:
     """The parts of a result, and as "measure" 1.0 if some have another dtype than the example, else 0.0."""
     wanted = str(example.dtype).removeprefix("torch.")
     others = (str(getattr(x, "dtype", wanted)).removeprefix("torch.") != wanted for x in result.values())
@@ -49,7 +53,7 @@ def of_one_dtype(result, example):
 # A stream of numbers ------------------------------------------------------------------------------------------------
 
 
-def online_softmax(rng):
+def online_softmax(rng: np.random.Generator) -> list[Rung]:
     def rung(name, numbers, why, measure=of_a_generator):
         return Rung(name, (numbers,), why, measure)
 
@@ -107,16 +111,16 @@ def online_softmax(rng):
     ]  # fmt: skip
 
 
-def of_a_generator(function, numbers):
+def of_a_generator(function: Callable, numbers: Sequence[float]) -> dict[str, Any]:
     """m and l of a stream that can be read once."""
     return named(function(x for x in numbers), ("m", "l"))
 
 
-def of_a_list(function, numbers):
+def of_a_list(function: Callable, numbers: Sequence[float]) -> dict[str, Any]:
     return named(function(numbers), ("m", "l"))
 
 
-def numbers_kept(function, numbers):
+def numbers_kept(function: Callable, numbers: Sequence[float]) -> dict[str, Any]:
     """1.0 if `function` keeps more of a stream than a few numbers at a time, else 0.0; and what it returns.
 
     Other threads allocate memory too, so it counts only what shows three times.
@@ -128,7 +132,7 @@ def numbers_kept(function, numbers):
     return {"measure": float(stream.kept)} | named(result, ("m", "l"))
 
 
-def _read(function, numbers):
+def _read(function: Callable, numbers: Sequence[float]) -> tuple:
     stream = WatchedStream(numbers)
     before = sys.gettrace()
     sys.settrace(stream.trace)
@@ -182,7 +186,7 @@ class WatchedStream:
                 yield from (value for value in frame.f_locals.values() if value is not self)
             frame = frame.f_back
 
-    def trace(self, frame, event, arg):
+    def trace(self, frame: Any, event: str, arg: Any) -> Any:
         if frame.f_code.co_filename == __file__:
             return None
         frame.f_trace_opcodes = True
@@ -190,7 +194,7 @@ class WatchedStream:
         return self.trace
 
 
-def _holds_many(value, inside=1):
+def _holds_many(value: Any, inside: int = 1) -> bool:
     """Whether a value, or a part of it, is an array or a sequence of more than FEW numbers."""
     if isinstance(value, (str, bytes, int, float, type)) or callable(value):
         return False
@@ -208,7 +212,7 @@ def _holds_many(value, inside=1):
 PARTIAL = ("m", "l", "o")
 
 
-def merge_partials(rng):
+def merge_partials(rng: np.random.Generator) -> list[Rung]:
     def rung(name, a, b, why, measure=merged):
         return Rung(name, (*a, *b), why, measure)
 
@@ -301,7 +305,7 @@ def merge_partials(rng):
     ]  # fmt: skip
 
 
-def gathered(scores, values):
+def gathered(scores: Sequence | np.ndarray, values: Array) -> tuple:
     """(m, l, o) of scores (…, n, keys) and values (…, keys, d_v): o is not divided by l. All −∞ is empty."""
     scores = np.asarray(scores, dtype=np.float64)
     m = scores.max(axis=-1, initial=-INFINITY)
@@ -309,15 +313,15 @@ def gathered(scores, values):
     return m, p.sum(axis=-1), p @ values
 
 
-def merged(function, *parts):
+def merged(function: Callable, *parts: Array) -> dict[str, Any]:
     return named(function(tuple(parts[:3]), tuple(parts[3:])), PARTIAL)
 
 
-def merged_in_dtype(function, *parts):
+def merged_in_dtype(function: Callable, *parts: Array) -> dict[str, Any]:
     return of_one_dtype(merged(function, *parts), parts[0])
 
 
-def shares_memory(function, *parts):
+def shares_memory(function: Callable, *parts: Array) -> dict[str, Any]:
     """1.0 if results share memory with arguments or with each other, else 0.0; and the last result."""
     pairs = ((*parts[:3], *parts[3:]), (*parts[3:], *parts[:3]), parts)
     results = [merged(function, *pair).values() for pair in pairs]
@@ -327,17 +331,17 @@ def shares_memory(function, *parts):
     return {"measure": float(shared)} | dict(zip(PARTIAL, results[-1], strict=True))
 
 
-def first_two_first(function, *parts):
+def first_two_first(function: Callable, *parts: Array) -> dict[str, Any]:
     a, b, c = parts[:3], parts[3:6], parts[6:]
     return named(function(merged_like(a, function, a, b), c), PARTIAL)
 
 
-def last_two_first(function, *parts):
+def last_two_first(function: Callable, *parts: Array) -> dict[str, Any]:
     a, b, c = parts[:3], parts[3:6], parts[6:]
     return named(function(a, merged_like(a, function, b, c)), PARTIAL)
 
 
-def merged_like(example, function, a, b):
+def merged_like(example: Sequence, function: Callable, a: tuple, b: tuple) -> tuple:
     """What merge returns, made of tensors or arrays as the example is."""
     parts = named(function(a, b), PARTIAL).values()
     if isinstance(example[0], np.ndarray):
@@ -347,7 +351,7 @@ def merged_like(example, function, a, b):
     return tuple(torch.as_tensor(x) for x in parts)
 
 
-def key_by_key(function, scores, values):
+def key_by_key(function: Callable, scores: Array, values: Array) -> dict[str, Any]:
     """Output and log-sum-exp of queries whose keys are merged one after another into an empty part."""
     zeros = scores[:, 0] * 0
     part = zeros - INFINITY, zeros, scores[:, :1] * 0 + values[:1] * 0
@@ -358,14 +362,14 @@ def key_by_key(function, scores, values):
     return {"o / l": o / l[:, None], "m + log l": m + np.log(l)}
 
 
-def merge_writes(function, *parts):
+def merge_writes(function: Callable, *parts: Array) -> float:
     return writes(function, tuple(parts[:3]), tuple(parts[3:]))
 
 
 # Tiles --------------------------------------------------------------------------------------------------------------
 
 
-def tiled_attention(rng):
+def tiled_attention(rng: np.random.Generator) -> list[Rung]:
     arrays = functools.partial(draw_qkv, rng)
 
     def from_scores(*scores):
@@ -483,11 +487,11 @@ def tiled_attention(rng):
     ]  # fmt: skip
 
 
-def tiled_in_dtype(function, q, *args):
+def tiled_in_dtype(function: Callable, q: Array, *args: Any) -> dict[str, Any]:
     return of_one_dtype(named(function(q, *args), ("o", "lse")), q)
 
 
-def leaves_pytorch(function, q, k, v, *blocks):
+def leaves_pytorch(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
     """1.0 if scores are made outside PyTorch, where nobody can watch them, else 0.0."""
     seen, causal = watch_both(function, q, k, v, *blocks)
     n, m, d_k, d_v = len(q), len(k), q.shape[1], v.shape[1]
@@ -495,45 +499,49 @@ def leaves_pytorch(function, q, k, v, *blocks):
     return seen.says(outside, causal=causal)
 
 
-def makes_all_scores(function, q, k, v, *options):
+def makes_all_scores(function: Callable, q: Array, k: Array, v: Array, *options: Any) -> dict[str, Any]:
     """1.0 if some tensor has as many elements as there are scores, else 0.0."""
     seen = watch(function, q, k, v, *options)
     return seen.says(seen.largest >= len(q) * len(k))
 
 
-def makes_stripes(function, q, k, v, block_q, block_k):
+def makes_stripes(function: Callable, q: Array, k: Array, v: Array, block_q: int, block_k: int) -> dict[str, Any]:
     """1.0 if some tensor has as many elements as a row or a column of tiles, else 0.0."""
     seen, causal = watch_both(function, q, k, v, block_q, block_k)
     striped = max(seen.largest, causal.largest) >= min(block_q * len(k), len(q) * block_k)
     return seen.says(striped, causal=causal)
 
 
-def makes_larger_tiles(function, q, k, v, block_q, block_k):
+def makes_larger_tiles(function: Callable, q: Array, k: Array, v: Array, block_q: int, block_k: int) -> dict[str, Any]:
     """1.0 if some tensor is half as large again as a tile, else 0.0. A tile is larger than q, k and v here."""
     seen, causal = watch_both(function, q, k, v, block_q, block_k)
     return seen.says(max(seen.largest, causal.largest) >= 1.5 * block_q * block_k, causal=causal)
 
 
-def ignores_blocks(function, q, k, v, small, large):
+def ignores_blocks(
+    function: Callable, q: Array, k: Array, v: Array, small: tuple[int, int], large: tuple[int, int]
+) -> dict[str, Any]:
     """1.0 if small blocks, ten times as many, take less than three times the operations of large ones, else 0.0."""
     many, few = watch(function, q, k, v, *small), watch(function, q, k, v, *large)
     return many.says(many.operations < 3 * few.operations, **{"in large blocks": few})
 
 
-def keeps_tiles(function, q, k, v, *blocks):
+def keeps_tiles(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
     """1.0 if the tensors kept have together a third as many elements as a row of tiles, here all scores, else 0.0."""
     seen, causal = watch_both(function, q, k, v, *blocks)
     return seen.says(max(seen.most_kept, causal.most_kept) >= len(q) * len(k) / 3, causal=causal)
 
 
-def does_not_skip(function, q, k, v, block_q, block_k, causal):
+def does_not_skip(
+    function: Callable, q: Array, k: Array, v: Array, block_q: int, block_k: int, causal: bool
+) -> dict[str, Any]:
     """1.0 if a causal mask saves less than 0.34 of the work, else 0.0: skipping 15 of 36 tiles saves 0.4."""
     full = watch(function, q, k, v, block_q, block_k, False)
     seen = watch(function, q, k, v, block_q, block_k, causal)
     return seen.says(seen.work > 0.66 * full.work, **{"without causal": full})
 
 
-def uses_unseen_tiles(function, q, k, v, *blocks):
+def uses_unseen_tiles(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
     """1.0 if values of tiles that a block of queries should skip come into its output, else 0.0; and the output."""
     result, used = named(function(q, k, v, *blocks[0], True), ("o", "lse")), False
     if np.isnan(np.asarray(result["o"])).any():
@@ -552,7 +560,7 @@ def uses_unseen_tiles(function, q, k, v, *blocks):
 # Traffic ------------------------------------------------------------------------------------------------------------
 
 
-def bytes_moved(rng):
+def bytes_moved(rng: np.random.Generator) -> list[Rung]:
     def flash(name, args, why):
         return Rung(name, args, why, of="flash_bytes")
 
@@ -594,7 +602,7 @@ def bytes_moved(rng):
 # Backward -----------------------------------------------------------------------------------------------------------
 
 
-def flash_backward(rng):
+def flash_backward(rng: np.random.Generator) -> list[Rung]:
     def of(n, m, d_k, d_v, size=1.0):
         return with_forward(*draw_qkv(rng, n, m, d_k, d_v, size=size), draw(rng, n, d_v))
 
@@ -644,7 +652,7 @@ def flash_backward(rng):
     ]  # fmt: skip
 
 
-def with_forward(q, k, v, do):
+def with_forward(q: np.ndarray, k: np.ndarray, v: np.ndarray, do: np.ndarray) -> tuple[np.ndarray, ...]:
     """(q, k, v, o, lse, do): what a forward pass keeps, and a gradient of its output."""
     scores = q @ k.T / math.sqrt(q.shape[1])
     m = scores.max(axis=1)
@@ -652,14 +660,14 @@ def with_forward(q, k, v, do):
     return q, k, v, np.exp(scores - lse[:, None]) @ v, lse, do
 
 
-def gradients_in_dtype(function, q, *args):
+def gradients_in_dtype(function: Callable, q: Array, *args: Any) -> dict[str, Any]:
     return of_one_dtype(named(function(q, *args), ("dq", "dk", "dv")), q)
 
 
 # The Triton loop ----------------------------------------------------------------------------------------------------
 
 
-def triton_inner_loop(rng):
+def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
     def rung(name, shape, blocks, why, causal=False, dtype=np.float32, size=1.0, tolerance=None):
         heads, n, m, d = shape
         q, k, v = size * draw(rng, heads, n, d), size * draw(rng, heads, m, d), draw(rng, heads, m, d)
@@ -748,7 +756,7 @@ def triton_inner_loop(rng):
 # Find the bug -------------------------------------------------------------------------------------------------------
 
 
-def find_the_bug(rng):
+def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays = functools.partial(draw_qkv, rng)
     q, k, v = np.full((2, 1), 2.0), np.arange(6.0)[:, None] / 2, draw(rng, 6, 3)
     return [
@@ -838,7 +846,7 @@ BLOCKS = (
 )
 
 
-def counted(rung):
+def counted(rung: Rung) -> dict[str, Any]:
     """What the bytes of a rung are made of."""
     T, d, *rest = rung.args
     if rung.of == "naive_bytes":

@@ -7,10 +7,15 @@ import functools
 import math
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..evidence import BadResult
+from .shared import Array
+
+if TYPE_CHECKING:
+    import torch
 
 LOG2_E = math.log2(math.e)
 NO_TRITON = (
@@ -26,11 +31,11 @@ class NoTriton:
     constexpr = None
 
     @staticmethod
-    def jit(function):
+    def jit(function: Any) -> Any:
         return function
 
 
-def load_triton():
+def load_triton() -> tuple[Any, Any]:
     """(triton, triton.language): its interpreter where there is no GPU, and stand-ins where there is no Triton.
 
     TRITON_INTERPRET, when set to 0 or 1, decides about the interpreter instead.
@@ -46,7 +51,7 @@ def load_triton():
     return triton, tl
 
 
-def _interpret_without_gpu():
+def _interpret_without_gpu() -> None:
     import torch
 
     if "TRITON_INTERPRET" in os.environ or torch.cuda.is_available():
@@ -57,7 +62,9 @@ def _interpret_without_gpu():
         del sys.modules[name]
 
 
-def through_the_kernel(inner, q, k, v, causal, block_q, block_k):
+def through_the_kernel(
+    inner: Any, q: Array, k: Array, v: Array, causal: bool, block_q: int, block_k: int
+) -> dict[str, Any]:
     """Attention by the kernel below with the given inner loop: o (heads, n, D_HEAD) and lse (heads, n).
 
     With tensors it is Triton that runs it. With arrays the same kernel runs in NumPy, for loops that were written in
@@ -73,7 +80,15 @@ def through_the_kernel(inner, q, k, v, causal, block_q, block_k):
     return {"o": o, "lse": lse}
 
 
-def launch(inner, q, k, v, causal=False, block_q=16, block_k=16):
+def launch(
+    inner: Any,
+    q: "torch.Tensor",
+    k: "torch.Tensor",
+    v: "torch.Tensor",
+    causal: bool = False,
+    block_q: int = 16,
+    block_k: int = 16,
+) -> tuple["torch.Tensor", "torch.Tensor"]:
     """Run `attention_kernel` around an inner loop: (o, lse) of q (heads, n, D_HEAD), k and v (heads, m, D_HEAD).
 
     D_HEAD and the blocks are powers of two, at least 16. The tensors move to the GPU unless Triton's interpreter runs.
@@ -104,7 +119,7 @@ def launch(inner, q, k, v, causal=False, block_q=16, block_k=16):
 
 
 @functools.cache
-def attention_kernel():
+def attention_kernel() -> Any:
     """The forward kernel, without its inner loop: that one is an argument."""
     load_triton()
 
@@ -144,7 +159,7 @@ def attention_kernel():
     return attention_kernel
 
 
-def _root(error, inner):
+def _root(error: BaseException, inner: Any) -> BaseException:
     """What went wrong inside Triton, freed of what Triton wraps around it."""
     at = None
     while True:
@@ -163,7 +178,9 @@ def _root(error, inner):
     return error
 
 
-def _in_numpy(inner, q, k, v, causal, block_q, block_k):
+def _in_numpy(
+    inner: Any, q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, block_q: int, block_k: int
+) -> dict[str, Any]:
     """`attention_kernel` in NumPy, in float64."""
     heads, n, D_HEAD = q.shape
     n_keys, scale_log2 = k.shape[1], LOG2_E / math.sqrt(D_HEAD)
@@ -191,7 +208,7 @@ class Tiles:
     def __init__(self, array, rows):
         self.array, self.rows = array.astype(np.float64), rows
 
-    def load(self, at):
+    def load(self, at: Any) -> Any:
         head, first, _ = at
         tile = np.zeros((1, self.rows, self.array.shape[2]))
         found = self.array[head, first : first + self.rows]

@@ -1,8 +1,18 @@
 """What the checks of several days share: the worked example, draws, and the reading of a result."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import numpy as np
 
 from ..evidence import BadResult
+
+if TYPE_CHECKING:
+    import torch
+
+Array: TypeAlias = "np.ndarray | torch.Tensor"  # a reference is given arrays, a learner's answer tensors
 
 Q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
 K = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
@@ -14,31 +24,33 @@ NEW_TENSORS = (
 )
 
 
-def draw(rng, *shape):
+def draw(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Standard normal entries rounded to two decimals, so that a learner can work a failing case out by hand."""
     return rng.standard_normal(shape).round(2) + 0.0
 
 
-def draw_qkv(rng, n, m, d_k, d_v, lead=(), size=1.0):
+def draw_qkv(
+    rng: np.random.Generator, n: int, m: int, d_k: int, d_v: int, lead: tuple[int, ...] = (), size: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q (…, n, d_k), k (…, m, d_k) and v (…, m, d_v), with the axes `lead` in front; q and k times `size`."""
     return size * draw(rng, *lead, n, d_k), size * draw(rng, *lead, m, d_k), draw(rng, *lead, m, d_v)
 
 
-def rows_far_apart(rng):
+def rows_far_apart(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, k and v for which the scores of one query lie far above all of the other's."""
     q = np.array([[40.0, 0.0], [-40.0, 1.0]])
     k = np.array([[40.0, 1.0], [41.0, 0.5], [40.5, 2.0]])
     return q, k, draw(rng, 3, 2)
 
 
-def far_below_zero(rng):
+def far_below_zero(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, k and v for which all scores lie near −1000."""
     q = np.array([[40.0, 1.0], [30.0, 2.0]])
     k = np.array([[-40.0, 1.0], [-41.0, 0.5], [-40.5, 2.0]])
     return q, k, draw(rng, 3, 2)
 
 
-def draw_mask(rng, n, m):
+def draw_mask(rng: np.random.Generator, n: int, m: int) -> np.ndarray:
     """A boolean (n, m) in which each query may attend to at least one key, and not to all."""
     mask = np.zeros((n, m), dtype=bool)
     for row in mask:
@@ -46,7 +58,7 @@ def draw_mask(rng, n, m):
     return mask
 
 
-def named(result, names):
+def named(result: Any, names: Sequence[str]) -> dict[str, Any]:
     """A result of several parts as a dict of them. Raises BadResult where it is something else."""
     if result is None:
         raise BadResult("the function returned None: is a return missing?")

@@ -1,7 +1,11 @@
 """The watch over tensors: what a function makes of them, keeps, works out and takes out of PyTorch."""
 
+from __future__ import annotations
+
 import functools
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -9,12 +13,12 @@ from ..evidence import BadResult
 from .shared import named
 
 
-def watch_both(function, *args):
+def watch_both(function: Callable, *args: Any) -> tuple[Any, Any]:
     """What a tiled attention does without a causal mask, and with it."""
     return watch(function, *args, False), watch(function, *args, True)
 
 
-def watch(function, *args):
+def watch(function: Callable, *args: Any) -> Any:
     """Run a function and see what it does with tensors.
 
     Returns an object with `result`; `largest`: elements of the largest tensor made; `most_kept`: of all that were there
@@ -33,7 +37,7 @@ def watch(function, *args):
 _watched = {}
 
 
-def _watch(function, args):
+def _watch(function: Callable, args: tuple) -> Any:
     import torch
 
     tensors = [torch.as_tensor(x).clone() if isinstance(x, np.ndarray) or hasattr(x, "numel") else x for x in args]
@@ -52,7 +56,7 @@ def _watch(function, args):
 
 
 @functools.cache
-def _modes():
+def _modes() -> tuple[type, type]:
     """The two modes that see every operation on tensors, the one by what it makes, the other by its name."""
     import torch
     from torch.overrides import TorchFunctionMode
@@ -155,7 +159,7 @@ PRODUCTS = {
 }  # which argument is the left one
 
 
-def _work(operation, args, result):
+def _work(operation: Any, args: tuple, result: Any) -> int:
     name = _name(operation)
     if name in VIEWS:
         return 0
@@ -163,5 +167,5 @@ def _work(operation, args, result):
 
 
 @functools.cache
-def _name(operation):
+def _name(operation: Any) -> str:
     return operation.__name__.partition(".")[0].rstrip("_")
