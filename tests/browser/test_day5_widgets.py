@@ -1,6 +1,7 @@
 """The decode stepper and the memory calculator, in JupyterLab and on pages of their own."""
 
 import pytest
+from as_page import on_page
 
 from course_utils.views import DecodeStepper, MemoryCalculator
 
@@ -50,12 +51,12 @@ class TestStepper:
                 notebook.run(f"walk.step, walk.cached = {step}, {cached}")
                 here = DecodeStepper(["the", "cat", "sat"], ["on", "the", "mat", "."], cached)
                 here.step = step
-                expected = here._frames[step]["told"]["with" if cached else "without"]
+                expected = on_page(here).frames[step]["told"]["with" if cached else "without"]
                 notebook.wait(lambda text=expected: told(place) == text, f"the page shows pass {step}")
                 work = here.work["with" if cached else "without"]
                 assert counted(place, "now") + counted(place, "masked") == work.scores + 3 * work.rows
                 assert counted(place, "read") == 2 * (3 + step - work.rows)
-                assert counters(place) == here._frames[step]["table"]
+                assert counters(place) == on_page(here).frames[step]["table"]
 
     def test_buttons_keys_and_slider_step_and_python_follows(self, notebook):
         place = notebook.find(WALK)
@@ -129,7 +130,7 @@ class TestCalculator:
         here = MemoryCalculator("Llama 3 8B", 131072, 2, 1, 1, "24 GiB")
         bar = place.locator(".course-calculator-track .course-calculator-cache")
         notebook.wait(lambda: bar.get_attribute("data-value") == str(here.cache_bytes), "the bar shows the bytes")
-        assert told(place) == "\n".join(here._lines())
+        assert told(place) == "\n".join(on_page(here).shown["lines"])
 
     def test_bars_stand_to_scale_beside_the_card(self, notebook):
         place = notebook.find(MEMORY)

@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from as_page import on_page, send
 from rich.console import Console
 
 from course_utils import progress
@@ -430,24 +431,24 @@ def test_the_map_shows_the_grades_but_its_text_and_picture_hold_none(course):
     before, fresh = ProgressMap(course)._repr_mimebundle_()[0], ProgressMap(course)
     grade(course, graded(1, one="passed", two="passed"))
     shown = ProgressMap(course)
-    assert shown._shown["cards"][0]["lines"] == ["2 of 2 exercises", "4 of 5 points · 0 minutes left"]
-    assert (shown._shown["cards"][0]["part"], shown._shown["cards"][0]["next"]) == (1, "All done.")
-    assert shown._shown["told"][1] == "Next: day 2, To three (10 minutes)."
-    assert shown._shown["cards"][8]["planned"] and shown._shown["cards"][8]["part"] is None
+    assert on_page(shown).shown["cards"][0]["lines"] == ["2 of 2 exercises", "4 of 5 points · 0 minutes left"]
+    assert (on_page(shown).shown["cards"][0]["part"], on_page(shown).shown["cards"][0]["next"]) == (1, "All done.")
+    assert on_page(shown).shown["told"][1] == "Next: day 2, To three (10 minutes)."
+    assert on_page(shown).shown["cards"][8]["planned"] and on_page(shown).shown["cards"][8]["part"] is None
     after = shown._repr_mimebundle_()[0]
     assert [after[mime] for mime in ("text/plain", "image/png")] == [before["text/plain"], before["image/png"]]
-    assert fresh._shown["cards"][0]["part"] == 0
-    fresh._asked += 1  # as the button does
-    assert fresh._shown == shown._shown
+    assert on_page(fresh).shown["cards"][0]["part"] == 0
+    send(fresh, asked=1)  # as the button does
+    assert on_page(fresh).shown == on_page(shown).shown
 
 
 def test_a_day_whose_answers_changed_is_not_called_done(course):
     grade(course, graded(1, one="passed", two="passed"))
     exercise(course, 1).write_text(asked(["one", "two"], {"two": "def two(): return 2"}))
-    card = ProgressMap(course)._shown["cards"][0]
+    card = on_page(ProgressMap(course)).shown["cards"][0]
     assert (card["lines"][2], card["next"]) == ("changed since it was graded", "Run make grade again.")
 
 
 def test_the_map_tells_of_a_damaged_record(course):
     (course / "grades" / progress.RECORD).write_text("{")
-    assert ProgressMap(course)._shown["told"][1].startswith("grades/progress.json is not a record of grades")
+    assert on_page(ProgressMap(course)).shown["told"][1].startswith("grades/progress.json is not a record of grades")

@@ -1,12 +1,15 @@
 """The house as its imports draw it: arrows run one way, no module needs itself, no room reaches into another's own."""
 
 import ast
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from course_utils import views
 from course_utils.course import ROOT
+from course_utils.views.shared.base import CourseWidget
 
 PACKAGE = ROOT / "course_utils"
 FREE = {"course", "errors", "files"}  # every room may use them
@@ -156,3 +159,15 @@ def test_no_file_is_too_long_to_read_in_one_go():
 
 def test_grading_proper_is_a_short_shelf():
     assert len(list((PACKAGE / "grading").glob("*.py"))) <= 12
+
+
+def test_tests_meet_a_widget_as_its_learner_or_as_its_page_does():
+    """What a page is sent is read with `as_page.on_page`, so that a test does not hang on a widget's private traits."""
+    offered = [getattr(views, name) for name in views.__all__]
+    shown = [cls for cls in offered if isinstance(cls, type) and issubclass(cls, CourseWidget)]
+    own = {name for cls in shown for name in cls.class_trait_names(sync=True) if name.startswith("_")}
+    assert "_result" in own
+    folders = [ROOT / "tests" / room for room in ("views", "browser", "learner")]
+    for path in itertools.chain.from_iterable(folder.glob("test_*.py") for folder in folders):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not (isinstance(node, ast.Attribute) and node.attr in own), f"{path.name}, line {node.lineno}"

@@ -6,11 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from as_page import on_page
 
 from course_utils.attention import arrays, scaling
 from course_utils.views import SaturationExplorer, TemperatureExplorer
 from course_utils.views.widgets import saturation
 
+SIZES, STEPS = [2**power for power in range(1, 6)], [2**power for power in range(13)]
 SCORES, LABELS = [2, 1, 0.5, -1], ["the", "cat", "sat", "down"]
 
 
@@ -40,32 +42,32 @@ class TestSaturation:
     def test_the_page_gets_the_scores_of_this_seed_for_every_d_k(self, seed):
         explorer = SaturationExplorer(n_keys=32)
         explorer.seed = seed
-        table, place = sent(explorer), seed - explorer._draws["first"]
+        table, place = sent(explorer), seed - on_page(explorer).draws["first"]
         for step in range(13):
             explorer.d_k = 2**step
             np.testing.assert_array_equal(table[place, step], explorer.scores)
 
     def test_the_page_gets_a_block_once(self):
         explorer = SaturationExplorer(seed=3)
-        before = explorer._draws
+        before = on_page(explorer).draws
         explorer.seed = 7
-        assert explorer._draws is before
+        assert on_page(explorer).draws is before
         explorer.seed = 8
-        assert explorer._draws["first"] == 8
+        assert on_page(explorer).draws["first"] == 8
 
     @pytest.mark.parametrize("d_k", [1, 4, 64, 512])
     @pytest.mark.parametrize("keys", [2, 8, 32])
     @pytest.mark.parametrize("on", [0, 1], ids=["no scale", "scaled"])
     def test_stored_means_are_what_the_library_measures(self, d_k, keys, on):
         measured = scaling.saturation(d_k, keys, samples=2000, scale=None if on else 1.0, seed=5)
-        stored = saturation._means()[on, saturation._SIZES.index(keys), saturation._STEPS.index(d_k)]
+        stored = SaturationExplorer(d_k, keys).means["scaled" if on else "no scale"]
         for value, estimate in zip(stored, measured, strict=True):
             assert abs(value - estimate.value) < 4.5 * estimate.error + 0.001
 
     def test_stored_means_come_from_the_function_that_says_so(self):
         means, errors = saturation.measure_means(1000, seed=1)
-        assert means.shape == errors.shape == saturation._means().shape == (2, 5, 13, 3)
-        assert (abs(means - saturation._means()) < 5 * errors + 0.001).all()
+        assert means.shape == errors.shape == stored_means().shape == (2, 5, 13, 3)
+        assert (abs(means - stored_means()) < 5 * errors + 0.001).all()
         assert errors.min() > 0 and errors.max() < 0.03
 
     @pytest.mark.thorough("errors of the stored means shrink with the root of the samples")
@@ -75,18 +77,18 @@ class TestSaturation:
 
     def test_the_figures_of_the_lesson(self):
         """The syllabus has them for 8 keys; .87 and .18 at d_k = 64 are .8748 and .1776."""
-        raw, scaled = saturation._means()[:, saturation._SIZES.index(8)]
-        at = {d_k: raw[saturation._STEPS.index(d_k)].round(2).tolist() for d_k in (4, 64, 512)}
+        raw, scaled = stored_means()[:, SIZES.index(8)]
+        at = {d_k: raw[STEPS.index(d_k)].round(2).tolist() for d_k in (4, 64, 512)}
         assert {d_k: row[0] for d_k, row in at.items()} == {4: 0.53, 64: 0.87, 512: 0.96}
         assert {d_k: row[2] for d_k, row in at.items()} == {4: 0.60, 64: 0.18, 512: 0.06}
-        from_4 = scaled[saturation._STEPS.index(4) :]
+        from_4 = scaled[STEPS.index(4) :]
         assert from_4[:, 0].min() > 0.34 and from_4[:, 0].max() < 0.3615
         assert abs(from_4[:, 2] - 0.77).max() < 0.006
 
     def test_means_are_those_of_the_table(self):
         explorer = SaturationExplorer(d_k=64, n_keys=8, scaled=True)
         assert list(explorer.means) == ["no scale", "scaled"]
-        table = saturation._means()[:, saturation._SIZES.index(8), saturation._STEPS.index(64)]
+        table = stored_means()[:, SIZES.index(8), STEPS.index(64)]
         for mean, (largest, entropy, trace) in zip(explorer.means.values(), table, strict=True):
             assert (mean.largest, mean.entropy, mean.trace) == (largest, entropy, trace)
         explorer.d_k = 4096
@@ -212,6 +214,11 @@ class TestTemperature:
             assert repr(explorer) == before
 
 
+def stored_means():
+    """The means that the page has, without the scale and with it: (2, 5, 13, 3)."""
+    return np.frombuffer(on_page(SaturationExplorer()).mean_table, "<f8").reshape(2, len(SIZES), len(STEPS), 3)
+
+
 def sent(explorer):
     """The scores that the page has: (draws, 13, 32)."""
-    return np.frombuffer(explorer._draws["scores"], "<f8").reshape(explorer._draws["count"], 13, 32)
+    return np.frombuffer(on_page(explorer).draws["scores"], "<f8").reshape(on_page(explorer).draws["count"], 13, 32)

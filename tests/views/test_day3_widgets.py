@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from as_page import on_page
 
 from course_utils.attention import masks, tensors
 from course_utils.views import MaskPainter
@@ -136,7 +137,7 @@ class TestFamilies:
         painter.set_state({"_mask": "1000010000100001", "family": "sliding window", "window": 1})
         assert (painter.family, painter.window, painter.mask.sum()) == ("sliding window", 1, 4)
         painter.set_state({"_mask": "0001" * 4, "family": "painted"})
-        assert painter.family == "painted" and painter._result["mask"] == "0001" * 4
+        assert painter.family == "painted" and on_page(painter).result["mask"] == "0001" * 4
 
     def test_a_change_and_what_follows_from_it_reach_the_page_in_one_message(self, monkeypatch):
         painter, sent = MaskPainter(TOKENS, family="sliding window"), []
@@ -153,8 +154,8 @@ class TestVerdict:
     def test_a_right_attention_under_a_causal_mask_does_not_leak(self, attention, family):
         painter = MaskPainter(TOKENS, attention=attention, family=family)
         assert painter.verdict == NO_LEAK and painter.leak == masks.Leak(None, None, 0.0) and not painter.problem
-        assert painter._result["kind"] == "clean"
-        assert painter._result["lines"] == [
+        assert on_page(painter).result["kind"] == "clean"
+        assert on_page(painter).result["lines"] == [
             NO_LEAK,
             "The mask blocks every cell above the diagonal.",
             "Every query may attend to at least one key.",
@@ -168,8 +169,8 @@ class TestVerdict:
     def test_a_wrong_attention_leaks_even_under_a_causal_mask(self, attention, tokens):
         painter = MaskPainter(tokens, attention=attention)
         assert painter.verdict.startswith("leak: the output of ")
-        assert painter.leak.j > painter.leak.i and painter._result["kind"] == "leak"
-        assert f"it is {attention.__name__}() that lets it through" in painter._result["lines"][1]
+        assert painter.leak.j > painter.leak.i and on_page(painter).result["kind"] == "leak"
+        assert f"it is {attention.__name__}() that lets it through" in on_page(painter).result["lines"][1]
 
     @pytest.mark.parametrize("attention", [None, by_library, in_numpy])
     def test_one_open_cell_above_the_diagonal_looks_ahead_and_is_the_one_told(self, attention):
@@ -180,16 +181,16 @@ class TestVerdict:
                 mask[i, j] = True
                 painter.mask = mask
                 assert painter.verdict == f"looks ahead: the output of “{TOKENS[i]}” changes when “{TOKENS[j]}” changes"
-                assert painter.leak[:2] == (i, j) and painter._result["kind"] == "ahead"
-                assert painter._result["lines"][1] == OPENS.format("1 cell")
+                assert painter.leak[:2] == (i, j) and on_page(painter).result["kind"] == "ahead"
+                assert on_page(painter).result["lines"][1] == OPENS.format("1 cell")
         painter.family = "causal"
         assert painter.verdict == NO_LEAK
 
     @pytest.mark.parametrize(("family", "cells"), [("bidirectional", 6), ("prefix-LM", 3), ("padding", 3)])
     def test_what_an_encoder_may_do_is_not_called_a_leak(self, family, cells):
         painter = MaskPainter(TOKENS, family=family, prefix=3, length=3)
-        assert painter.verdict.startswith("looks ahead: ") and painter._result["kind"] == "ahead"
-        assert painter._result["lines"][1] == OPENS.format(f"{cells} cells")
+        assert painter.verdict.startswith("looks ahead: ") and on_page(painter).result["kind"] == "ahead"
+        assert on_page(painter).result["lines"][1] == OPENS.format(f"{cells} cells")
 
     @pytest.mark.parametrize("attention", [ignores, after_softmax])
     def test_a_leak_past_the_mask_is_told_before_what_the_mask_opens(self, attention):
@@ -197,8 +198,8 @@ class TestVerdict:
             mask = np.ones((4, 4), dtype=bool)
             mask[blocked] = False
             painter = MaskPainter(TOKENS, mask=mask, attention=attention)
-            assert painter.leak[:2] == blocked and painter._result["kind"] == "leak"
-            assert f"it is {attention.__name__}() that lets it through" in painter._result["lines"][1]
+            assert painter.leak[:2] == blocked and on_page(painter).result["kind"] == "leak"
+            assert f"it is {attention.__name__}() that lets it through" in on_page(painter).result["lines"][1]
 
     def test_nan_after_a_change_is_a_leak_and_called_so(self):
         assert "becomes NaN or infinite when" in MaskPainter(TOKENS, attention=renormalised).verdict
@@ -207,15 +208,15 @@ class TestVerdict:
         painter = MaskPainter(TOKENS, attention=lambda q, k, v, mask: (v, torch.eye(4)), family="bidirectional")
         assert painter.verdict == NO_LEAK
         asked = "Yet the mask opens 6 cells above the diagonal. Does your function use the mask?"
-        assert painter._result["lines"][1] == asked
+        assert on_page(painter).result["lines"][1] == asked
 
     def test_two_sequences_have_no_verdict(self):
         for keys in (["die", "Katze"], ["eins", "zwei", "drei", "vier"]):
             painter = MaskPainter(TOKENS, keys=keys)
             assert painter.verdict == "no verdict: the queries and the keys are two sequences"
-            assert painter.leak is None and painter._result["kind"] == "none"
+            assert painter.leak is None and on_page(painter).result["kind"] == "none"
             assert painter.weights.shape == (4, len(keys))
-            assert painter.family == "bidirectional" and "has no meaning" in painter._result["lines"][1]
+            assert painter.family == "bidirectional" and "has no meaning" in on_page(painter).result["lines"][1]
 
     def test_a_single_token_cannot_leak(self):
         assert MaskPainter(["a"], attention=ignores).verdict == NO_LEAK
@@ -228,8 +229,8 @@ class TestVerdict:
         painter = MaskPainter(TOKENS, attention=after_softmax)
         assert not np.allclose(painter.weights.sum(1), 1)
         np.testing.assert_array_equal(painter.weights[~painter.mask], 0)
-        assert "The weights of “the” sum to" in painter._result["lines"][3]
-        assert painter._result["marks"].count("b") == 6
+        assert "The weights of “the” sum to" in on_page(painter).result["lines"][3]
+        assert on_page(painter).result["marks"].count("b") == 6
 
     def test_weights_are_read_off_an_attention_that_returns_the_output_alone(self):
         alone = MaskPainter(TOKENS, attention=by_library)
@@ -242,15 +243,16 @@ class TestVerdict:
 
         painter = MaskPainter(TOKENS, attention=strict)
         assert painter.verdict == NO_LEAK and painter.weights is None
-        assert painter._result["lines"][3] == "No weights were returned to show."
+        assert on_page(painter).result["lines"][3] == "No weights were returned to show."
 
     def test_weight_where_the_mask_blocks_is_marked_and_counted(self):
         painter = MaskPainter(TOKENS, attention=ignores)
-        assert [mark == "l" for mark in painter._result["marks"]] == (~painter.mask).ravel().tolist()
-        assert painter._result["lines"][3] == "6 blocked cells have a weight."
+        assert [mark == "l" for mark in on_page(painter).result["marks"]] == (~painter.mask).ravel().tolist()
+        assert on_page(painter).result["lines"][3] == "6 blocked cells have a weight."
 
     def test_an_output_that_is_not_weights_times_v_is_named(self):
-        assert "The output is not weights · v." in MaskPainter(TOKENS, attention=hides_its_leak)._result["lines"][3]
+        painter = MaskPainter(TOKENS, attention=hides_its_leak)
+        assert "The output is not weights · v." in on_page(painter).result["lines"][3]
 
     def test_the_seed_decides_the_numbers(self):
         first, same, other = MaskPainter(TOKENS), MaskPainter(TOKENS, seed=0), MaskPainter(TOKENS, seed=1)
@@ -273,13 +275,13 @@ class TestRowsWithoutKeys:
         mask = np.tri(4, dtype=bool)
         mask[1] = False
         painter = MaskPainter(TOKENS, mask=mask, attention=attention)
-        assert painter._result["lines"][2] == f"“cat” may attend to nothing: {told}"
-        assert painter._result["rows"] == "-e--"
+        assert on_page(painter).result["lines"][2] == f"“cat” may attend to nothing: {told}"
+        assert on_page(painter).result["rows"] == "-e--"
 
     def test_nan_where_there_is_no_key_is_no_leak_but_is_shown(self):
         painter = MaskPainter(TOKENS, mask=np.tri(4, k=-1), attention=before_softmax(-torch.inf))
-        assert painter.verdict == "no leak, but NaN among the weights" and painter._result["kind"] == "nan"
-        assert painter._result["text"][:4] == ["NaN"] * 4 and painter._result["marks"][:4] == "nnnn"
+        assert painter.verdict == "no leak, but NaN among the weights" and on_page(painter).result["kind"] == "nan"
+        assert on_page(painter).result["text"][:4] == ["NaN"] * 4 and on_page(painter).result["marks"][:4] == "nnnn"
 
     def test_a_finite_fill_leaks_where_there_is_no_key(self):
         painter = MaskPainter(TOKENS, mask=np.tri(4, k=-1), attention=before_softmax(-1e9))
@@ -287,7 +289,8 @@ class TestRowsWithoutKeys:
 
     def test_many_rows_are_counted(self):
         painter = MaskPainter(TOKENS, family="padding", length=0)
-        assert painter._result["lines"][2] == "“the”, “cat” and 2 more may attend to nothing: their weights are 0."
+        told = "“the”, “cat” and 2 more may attend to nothing: their weights are 0."
+        assert on_page(painter).result["lines"][2] == told
         assert painter.verdict == NO_LEAK
 
     def test_two_rows_are_named_and_what_only_some_weights_are_is_said_so(self):
@@ -299,9 +302,9 @@ class TestRowsWithoutKeys:
         mask = np.tri(4, dtype=bool)
         mask[[0, 2]] = False
         told = "“the” and “sat” may attend to nothing: "
-        assert MaskPainter(TOKENS, mask=mask)._result["lines"][2] == told + "their weights are 0."
+        assert on_page(MaskPainter(TOKENS, mask=mask)).result["lines"][2] == told + "their weights are 0."
         painter = MaskPainter(TOKENS, mask=mask, attention=nan_in_one)
-        assert painter._result["lines"][2] == told + "some of their weights are NaN or infinite."
+        assert on_page(painter).result["lines"][2] == told + "some of their weights are NaN or infinite."
 
     def test_nan_in_a_row_that_has_keys_is_a_problem(self):
         def zero_over_zero(q, k, v, mask):
@@ -331,7 +334,7 @@ class TestProblems:
         painter = MaskPainter(TOKENS, attention=attention)
         assert message in painter.problem and len(painter.problem) <= 180
         assert painter.verdict == "no verdict: your function has to be mended first"
-        assert painter._result["kind"] == "problem" and painter.problem in painter.as_text()
+        assert on_page(painter).result["kind"] == "problem" and painter.problem in painter.as_text()
         painter._repr_mimebundle_()
 
     def test_one_not_written_yet_is_named(self):
@@ -438,6 +441,6 @@ class TestWithoutAKernel:
 
     def test_all_it_sends_is_json_and_its_page_needs_nothing_from_elsewhere(self):
         painter = MaskPainter(TOKENS, mask=np.tri(4, k=-1), attention=before_softmax(-torch.inf))
-        json.dumps([painter._result, painter._catalogue, painter._layout], allow_nan=False)
+        json.dumps([on_page(painter).result, on_page(painter).catalogue, on_page(painter).layout], allow_nan=False)
         page = static_page(painter, "a page")
         assert page == static_page(painter, "a page") and "http" not in page

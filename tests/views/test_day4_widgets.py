@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from as_page import on_page
 
 from course_utils.models import induction
 from course_utils.models.decoder import Decoder
@@ -38,7 +39,7 @@ def trained():
 class TestGallery:
     def test_the_page_gets_every_weight_in_thousandths_layer_by_layer(self):
         given = weights(4, 2, 3)
-        sent = np.frombuffer(HeadGallery(given, TOKENS)._thousandths, dtype="<u2").reshape(given.shape)
+        sent = np.frombuffer(on_page(HeadGallery(given, TOKENS)).thousandths, dtype="<u2").reshape(given.shape)
         np.testing.assert_allclose(sent / 1000, given, atol=0.0005001)
         assert (sent.sum(-1) > 995).all()
 
@@ -50,16 +51,16 @@ class TestGallery:
         for each in shown:
             assert each.weights.shape == (2, 4, 24, 24)
             np.testing.assert_allclose(each.weights, stacked[:, 0].detach().numpy(), atol=1e-6)
-            assert each._tokens == [str(token) for token in tokens[0].tolist()]
+            assert on_page(each).tokens == [str(token) for token in tokens[0].tolist()]
 
     def test_scores_are_told_to_two_decimals_with_the_place_of_the_largest(self):
         scores = {"rise": torch.tensor([[0.125, -0.004, 1.0], [-2.5, 3.456, 0.0]]), "other": np.eye(2, 3)}
         shown = gallery(scores=scores)
-        assert [entry["name"] for entry in shown._scores] == ["rise", "other"]
-        assert shown._scores[0]["values"] == ["0.13", "0.00", "1.00", "−2.50", "3.46", "0.00"]
-        assert [entry["most"] for entry in shown._scores] == [4, 0]
+        assert [entry["name"] for entry in on_page(shown).scores] == ["rise", "other"]
+        assert on_page(shown).scores[0]["values"] == ["0.13", "0.00", "1.00", "−2.50", "3.46", "0.00"]
+        assert [entry["most"] for entry in on_page(shown).scores] == [4, 0]
         shown.scores = {"rise": np.zeros((2, 3)), "other": [[0, 0, 0], [1, 0, 0.5]]}
-        assert shown._scores[1]["most"] == 3 and shown.scores["other"][1, 0] == 1
+        assert on_page(shown).scores[1]["most"] == 3 and shown.scores["other"][1, 0] == 1
 
     def test_head_and_row_are_read_and_set_with_any_whole_numbers(self):
         shown = gallery()
@@ -74,9 +75,9 @@ class TestGallery:
 
     def test_new_weights_keep_the_enlarged_head_and_the_pinned_row(self):
         shown = gallery()
-        shown.head, shown.row, before = (1, 0), 2, shown._thousandths
+        shown.head, shown.row, before = (1, 0), 2, on_page(shown).thousandths
         shown.weights = weights(seed=1)
-        assert (shown.head, shown.row) == ((1, 0), 2) and shown._thousandths != before
+        assert (shown.head, shown.row) == ((1, 0), 2) and on_page(shown).thousandths != before
         np.testing.assert_array_equal(shown.weights, weights(seed=1))
 
     def test_what_it_gives_out_are_copies(self):
@@ -135,7 +136,7 @@ class TestGallery:
 
     @pytest.mark.parametrize(("h", "n"), [(1, 1), (2, 8), (4, 24), (8, 32), (12, 32), (12, 48), (16, 64)])
     def test_every_weight_is_at_least_a_pixel_and_all_of_a_map_are_equally_large(self, h, n):
-        layout = HeadGallery(weights(1, h, n), range(n))._layout
+        layout = on_page(HeadGallery(weights(1, h, n), range(n))).layout
         assert layout["wide"] % n == layout["small"] % n == 0
         assert n <= layout["small"] <= layout["wide"] <= max(n, 132) and layout["cell"] * n <= 324
 
@@ -218,7 +219,7 @@ class TestAblation:
         shown.off = [[1, 0], (np.int64(0), torch.tensor(2)), (1, 0)]
         assert shown.off == [(0, 2), (1, 0)] and type(shown.off[0][0]) is int
         shown.set_state({"off": [[1, 3]]})  # as the page does
-        assert shown.off == [(1, 3)] and shown._result["off"] == [[1, 3]]
+        assert shown.off == [(1, 3)] and on_page(shown).result["off"] == [[1, 3]]
 
     def test_each_alone_is_the_ablation_of_the_library_and_leaves_the_switches(self, trained):
         tokens = induction.repeated(1, PERIOD)
@@ -226,14 +227,14 @@ class TestAblation:
         assert shown.rises is None
         shown.off = [(0, 0)]
         np.testing.assert_allclose(shown.each_alone(), induction.ablation(trained, tokens, PERIOD), atol=1e-4)
-        assert shown.off == [(0, 0)] and shown._rises[3].startswith("+3.")
+        assert shown.off == [(0, 0)] and on_page(shown).rises[3].startswith("+3.")
         assert "rise when it alone is off" in shown.as_text()
 
     def test_the_button_of_the_page_asks_for_each_alone(self, model):
         shown = HeadAblation(model, [1, 2, 3])
         shown.set_state({"_asked": 1})
-        assert shown.rises.shape == (2, 4) and len(shown._rises) == 8
-        assert shown._answered == shown._asked
+        assert shown.rises.shape == (2, 4) and len(on_page(shown).rises) == 8
+        assert on_page(shown).answered == on_page(shown).asked
 
     def test_the_model_is_not_changed_and_leaves_no_gradient(self, model):
         model.train()
@@ -265,20 +266,21 @@ class TestAblation:
         shown, tops = HeadAblation(trained, induction.repeated(1, PERIOD)), []
         for off in ([], [(0, 3)], [(layer, head) for layer in range(2) for head in range(4)], []):
             shown.off = off
-            tops.append(shown._result["top"])
+            tops.append(on_page(shown).result["top"])
             assert max(*shown.losses, *shown.whole_losses, np.log(32)) <= tops[-1]
         assert tops == sorted(tops)
 
     def test_the_line_says_how_many_are_off_and_how_the_loss_moved(self, trained):
         shown = HeadAblation(trained, induction.repeated(1, PERIOD), from_token=PERIOD + 1)
-        assert shown._result["line"] == f"Every head is on. Mean loss of tokens 13 to 23: {shown.loss:.2f} nats."
+        told = f"Every head is on. Mean loss of tokens 13 to 23: {shown.loss:.2f} nats."
+        assert on_page(shown).result["line"] == told
         shown.off = [(0, 3)]
         more = shown.loss - shown.whole_loss
-        assert shown._result["line"] == (
+        assert on_page(shown).result["line"] == (
             f"1 head off. Mean loss of tokens 13 to 23: {shown.loss:.2f} nats, {more:.2f} more than the whole model."
         )
         shown = HeadAblation(trained, [1, 2, 3], from_token=2)
-        assert "Loss of token 2: " in shown._result["line"]
+        assert "Loss of token 2: " in on_page(shown).result["line"]
 
     def test_a_loss_that_falls_or_stays_is_said_so(self):
         class Fixed(Toy):
@@ -289,9 +291,9 @@ class TestAblation:
 
         shown = HeadAblation(Fixed(), [0, 0, 0])
         shown.off = [(0, 0)]
-        assert shown._result["line"].endswith("0.74 nats, 0.64 less than the whole model.")
+        assert on_page(shown).result["line"].endswith("0.74 nats, 0.64 less than the whole model.")
         shown.off = [(0, 1)]
-        assert shown._result["line"].endswith("1.39 nats, as the whole model.")
+        assert on_page(shown).result["line"].endswith("1.39 nats, as the whole model.")
 
     @pytest.mark.parametrize(
         ("given", "message"),
@@ -322,7 +324,7 @@ class TestAblation:
         shown.off = [(0, 1)]
         with pytest.raises(ValueError, match="a head in off is"):
             shown.off = off
-        assert shown.off == [(0, 1)] == [tuple(head) for head in shown._result["off"]]
+        assert shown.off == [(0, 1)] == [tuple(head) for head in on_page(shown).result["off"]]
 
     def test_what_the_model_raises_is_a_message_and_the_next_switch_runs_it_again(self):
         class Moody(Toy):
@@ -335,11 +337,12 @@ class TestAblation:
         shown = HeadAblation(Moody(), [1, 2, 3])
         assert shown.problem == "" and shown.loss == pytest.approx(np.log(4))
         shown.off = [(0, 0)]
-        assert shown.problem == "the model raised RuntimeError: head 0 is needed for this" == shown._result["line"]
+        assert shown.problem == "the model raised RuntimeError: head 0 is needed for this"
+        assert shown.problem == on_page(shown).result["line"]
         assert np.isnan(shown.loss) and shown.whole_loss == pytest.approx(np.log(4))
-        assert shown._result["losses"] == [None, None] and shown.problem in shown.as_text()
+        assert on_page(shown).result["losses"] == [None, None] and shown.problem in shown.as_text()
         shown._repr_mimebundle_()
-        assert shown.each_alone().tolist()[0][1] == 0 and shown._rises == ["–", "0.00"]
+        assert shown.each_alone().tolist()[0][1] == 0 and on_page(shown).rises == ["–", "0.00"]
         shown.off = [(0, 1)]
         assert shown.problem == "" and shown.loss == pytest.approx(np.log(4))
 
@@ -353,14 +356,19 @@ class TestAblation:
         shown._repr_mimebundle_()
 
     def test_a_model_that_prints_is_not_heard(self, capsys):
+        seen = []
+
         class Loud(Toy):
             def __call__(self, tokens, head_masks):
                 print("called")
+                seen.append(tokens.tolist())
                 tokens[:] = 0  # and writes into its input
                 return torch.zeros(1, tokens.shape[1], 4)
 
         shown = HeadAblation(Loud(), [1, 2, 3])
-        assert capsys.readouterr().out == "" and shown._ids.tolist() == [[1, 2, 3]]
+        shown.each_alone()
+        assert capsys.readouterr().out == "" and len(seen) > 2
+        assert all(tokens == [[1, 2, 3]] for tokens in seen)
 
     def test_the_text_has_the_switches_and_both_losses(self, model):
         shown = HeadAblation(model, [1, 2, 3], title="a toy")
@@ -372,8 +380,8 @@ class TestAblation:
             "layer 0      on     off      on      on",
             "layer 1      on      on      on      on",
         ]
-        assert lines[4:] == [shown._result["line"], f"The whole model: {shown.whole_loss:.2f} nats."]
-        assert "off: layer 0 head 1." in shown.alt() and shown._result["line"] in shown.alt()
+        assert lines[4:] == [on_page(shown).result["line"], f"The whole model: {shown.whole_loss:.2f} nats."]
+        assert "off: layer 0 head 1." in shown.alt() and on_page(shown).result["line"] in shown.alt()
 
     def test_the_picture_has_a_bar_and_an_outline_for_each_token(self, model):
         shown = HeadAblation(model, induction.repeated(1, 3), from_token=4)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from as_page import on_page
 
 from course_utils.attention.cache import ContiguousCache
 from course_utils.costs.configurations import MODELS
@@ -50,12 +51,14 @@ class TestStepper:
         for step in range(4):
             walk.step = step
             work = walk.work["with" if cached else "without"]
-            cells = np.array([list(row) for row in walk._frames[step]["cells"]["with" if cached else "without"]])
+            cells = np.array(
+                [list(row) for row in on_page(walk).frames[step]["cells"]["with" if cached else "without"]]
+            )
             assert cells.shape == (7, 10)
             for column in range(3):
                 assert (cells[:, column] == "n").sum() == work.rows
             assert np.isin(cells[:, 3:], ["n", "m"]).sum() == work.scores
-            assert (cells[:, 1] == "r").sum() * walk._a_token == work.read
+            assert (cells[:, 1] == "r").sum() * work.written == work.read * work.rows
             assert (cells[3 + step :] == "b").all()
             below = np.tril(np.ones((3 + step, 3 + step), dtype=bool))
             assert not np.isin(cells[: 3 + step, 3 : 6 + step][below], ["m", "b"]).any()
@@ -75,7 +78,7 @@ class TestStepper:
         text = walk.as_text()
         assert "without a cache" in text and "Pass 3 of 4." in text
         assert "5 × 5 scores" in text
-        assert "Only “the” goes through" in DecodeStepper(PROMPT, NEW)._frames[2]["told"]["with"]
+        assert "Only “the” goes through" in on_page(DecodeStepper(PROMPT, NEW)).frames[2]["told"]["with"]
         assert "The prompt's token goes" in DecodeStepper(["a"], ["b"]).as_text()
 
     def test_both_caches_and_steps_are_in_the_picture(self):
@@ -165,7 +168,7 @@ class TestCalculator:
         calculator = MemoryCalculator("LLaMA 7B", n_kv_heads=4)
         calculator.model = "Llama 3 8B"
         assert calculator.n_kv_heads is None
-        assert calculator._shown["heads"] == 8
+        assert on_page(calculator).shown["heads"] == 8
 
     def test_a_window_bounds_the_cache(self):
         calculator = MemoryCalculator("Mistral 7B", context=4096)

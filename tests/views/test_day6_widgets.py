@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from as_page import on_page
 
 from course_utils.attention import masks, tensors, tiled, traffic
 from course_utils.views import OnlineSoftmaxStepper, TileWalker
@@ -35,14 +36,18 @@ def walker(n=7, m=5, block_q=3, block_k=2, causal=False, **more):
 def at_each_step(shown):
     for step in range(shown.last + 1):
         shown.step = step
-        yield shown._walk["frames"][step] if isinstance(shown, TileWalker) else shown._frames[step]
+        yield on_page(shown).walk["frames"][step] if isinstance(shown, TileWalker) else on_page(shown).frames[step]
+
+
+def inputs(shown):
+    return [torch.from_numpy(x) for x in shown.inputs]
 
 
 class TestTileWalker:
     @sizes
     def test_the_walk_ends_in_attention(self, n, m, block_q, block_k, causal):
         shown = walker(n, m, block_q, block_k, causal)
-        q, k, v = shown._inputs
+        q, k, v = inputs(shown)
         mask = masks.causal(n, m) if causal else None
         output, _ = tensors.attention(q, k, v, mask=mask)
         lse = tiled.forward(q, k, v, causal)[1]
@@ -55,7 +60,7 @@ class TestTileWalker:
     def test_the_bytes_are_those_that_the_meter_and_the_formula_count(self, n, m, block_q, block_k, causal):
         shown = walker(n, m, block_q, block_k, causal)
         memory = traffic.FastMemory(10**6)
-        q, k, v = (x.float() for x in shown._inputs)
+        q, k, v = (x.float() for x in inputs(shown))
         traffic.metered_forward(q, k, v, memory, causal, block_q=block_q, block_k=block_k)
         moved = [shown.bytes for _ in at_each_step(shown)]
         assert moved[0] == {"read": 0, "written": 0}
@@ -76,20 +81,20 @@ class TestTileWalker:
         footprint = traffic.footprint(4, 2, 6, 6, 4)
         for frame in at_each_step(shown):
             assert frame["held_bytes"] == footprint if frame["tile"] is not None else frame["held_bytes"] < footprint
-        assert shown._walk["frames"][0]["held_bytes"] == 0
-        assert shown._walk["frames"][2]["held"] == ["4×6", "2×6", "2×6", "4×2", "4×4", "4×6"]
-        four = shown._layout["parts"][4].rstrip(")").replace(" (", ", ").split(", ")
+        assert on_page(shown).walk["frames"][0]["held_bytes"] == 0
+        assert on_page(shown).walk["frames"][2]["held"] == ["4×6", "2×6", "2×6", "4×2", "4×4", "4×6"]
+        four = on_page(shown).layout["parts"][4].rstrip(")").replace(" (", ", ").split(", ")
         assert four == ["m", "l", "new m", "sum"]  # the 4 of its 4×4
 
     @sizes
     def test_every_tile_leaves_the_partial_result_of_the_keys_so_far(self, n, m, block_q, block_k, causal):
         shown = walker(n, m, block_q, block_k, causal)
-        q, k, v = shown._inputs
+        q, k, v = inputs(shown)
         mask = masks.causal(n, m) if causal else torch.ones(n, m, dtype=torch.bool)
-        for frame in shown._walk["frames"]:
+        for frame in on_page(shown).walk["frames"]:
             if frame["tile"] is None:
                 continue
-            top, bottom, _, stop = shown._walk["tiles"][frame["tile"]]
+            top, bottom, _, stop = on_page(shown).walk["tiles"][frame["tile"]]
             rows, keys = slice(top, bottom), slice(0, stop)
             wanted = tiled.partial_attention(q[rows], k[keys], v[keys], mask[rows, keys])
             assert [int(row["query"]) for row in frame["rows"]] == list(range(top, bottom))
@@ -101,7 +106,7 @@ class TestTileWalker:
     def test_what_was_is_multiplied_by_the_factor_before_the_tile_is_added(self):
         shown = walker(16, 16, 4, 4)
         shrunk = 0
-        for before, frame in itertools.pairwise(shown._walk["frames"]):
+        for before, frame in itertools.pairwise(on_page(shown).walk["frames"]):
             if frame["tile"] is None:
                 continue
             for old, row in zip(before["rows"], frame["rows"], strict=True):
@@ -115,7 +120,7 @@ class TestTileWalker:
 
     def test_the_last_step_of_a_block_divides_and_stores(self):
         shown = walker(8, 8, 4, 4)
-        frames = shown._walk["frames"]
+        frames = on_page(shown).walk["frames"]
         stores = [step for step, frame in enumerate(frames) if frame["stored"] > frames[step - 1]["stored"]]
         assert [frames[step]["stored"] for step in stores] == [4, 8] and stores[-1] == shown.last
         for step, start in zip(stores, (0, 4), strict=True):
@@ -124,7 +129,7 @@ class TestTileWalker:
 
     @sizes
     def test_tiles_skips_and_crosses_cover_every_score_once(self, n, m, block_q, block_k, causal):
-        walk = walker(n, m, block_q, block_k, causal)._walk
+        walk = on_page(walker(n, m, block_q, block_k, causal)).walk
         covered, may = np.zeros((n, m), int), np.zeros((n, m), bool)
         for top, bottom, first, end in walk["tiles"]:
             covered[top:bottom, first:end] += 1
@@ -139,12 +144,12 @@ class TestTileWalker:
         np.testing.assert_array_equal(may, wanted)
 
     def test_the_text_says_what_is_skipped_and_what_is_masked(self):
-        causal = " ".join(frame["told"] for frame in walker(8, 8, 4, 4, True)._walk["frames"])
+        causal = " ".join(frame["told"] for frame in on_page(walker(8, 8, 4, 4, True)).walk["frames"])
         assert "Keys 4 to 7, above the diagonal: skipped, never loaded." in causal
         assert causal.count("The diagonal runs through: 6 of them are masked.") == 2
-        plain = " ".join(frame["told"] for frame in walker(8, 8, 4, 4)._walk["frames"])
+        plain = " ".join(frame["told"] for frame in on_page(walker(8, 8, 4, 4)).walk["frames"])
         assert "skipped" not in plain and "diagonal" not in plain
-        assert "Queries 0 to 3 may attend to no key" in walker(9, 5, 2, 2, True)._walk["frames"][0]["told"]
+        assert "Queries 0 to 3 may attend to no key" in on_page(walker(9, 5, 2, 2, True)).walk["frames"][0]["told"]
 
     def test_given_matrices_go_before_sizes(self):
         q, k, v = np.eye(3, 2), np.ones((4, 2)), np.arange(12.0).reshape(4, 3)
@@ -164,10 +169,10 @@ class TestTileWalker:
         shown.step = 4
         monkeypatch.setattr(shown, "_send", lambda message, buffers=None: sent.append(message))
         setattr(shown, name, value)
-        assert shown.step == 0 and shown._walk["settings"][name] == value
+        assert shown.step == 0 and on_page(shown).walk["settings"][name] == value
         assert [{name, "step", "_walk"}] == [set(message["state"]) for message in sent]
         fresh = walker(**{name: value})
-        assert fresh._walk == shown._walk
+        assert on_page(fresh).walk == on_page(shown).walk
         shown.step, fresh.step = shown.last, fresh.last
         assert shown.bytes == fresh.bytes
 
@@ -245,7 +250,7 @@ class TestOnlineSoftmaxStepper:
     @pytest.mark.parametrize("block", [1, 3, 8, 20])
     def test_every_step_is_the_softmax_of_the_keys_so_far(self, block):
         shown = OnlineSoftmaxStepper(ROW, CORNERS, block=block)
-        assert shown.last == math.ceil(8 / block) and shown._frames[-1]["stop"] == 8
+        assert shown.last == math.ceil(8 / block) and on_page(shown).frames[-1]["stop"] == 8
         for step, _ in enumerate(at_each_step(shown)):
             seen = np.array(ROW[: step * block])
             if step == 0:
@@ -270,27 +275,29 @@ class TestOnlineSoftmaxStepper:
 
     def test_without_values_the_weights_are_compared(self):
         shown = OnlineSoftmaxStepper([1.0, -INF, 2.0])
-        assert shown.o is None and shown._columns == ["m", "e^(m_old − m_new)", "l"]
+        assert shown.o is None and on_page(shown).columns == ["m", "e^(m_old − m_new)", "l"]
         assert shown.as_text().splitlines()[-2:] == [
             "e^(score − m) / l = (0.269, 0.000, 0.731)",
             "softmax(scores)   = (0.269, 0.000, 0.731)",
         ]
 
     def test_the_factor_is_below_one_where_a_new_maximum_arrives_and_only_there(self):
-        frames = OnlineSoftmaxStepper(ROW, CORNERS)._frames
+        frames = on_page(OnlineSoftmaxStepper(ROW, CORNERS)).frames
         factors = [as_number(frame["cells"][1]) for frame in frames[1:]]
         assert factors == [0, 0.223, 1, 1, 0.368, 1, 1, 1]
-        first = OnlineSoftmaxStepper(sorted(ROW, reverse=True), CORNERS)._frames
+        first = on_page(OnlineSoftmaxStepper(sorted(ROW, reverse=True), CORNERS)).frames
         assert [frame["cells"][1] for frame in first[2:]] == ["1.000"] * 7
 
     def test_masked_keys_change_nothing_and_make_no_nan(self):
         shown = OnlineSoftmaxStepper([-INF, -INF, 1.0, -INF, 2.0], [5, 5, 1, 5, 2])
-        cells = [frame["cells"] for frame in shown._frames]
+        cells = [frame["cells"] for frame in on_page(shown).frames]
         assert cells[1] == cells[2] == ["−∞", "0.000", "0.000", "0.000"]
         assert cells[3] == ["1.000", "0.000", "1.000", "1.000"]
         assert cells[4] == ["1.000", "1.000", "1.000", "1.000"]
-        assert "Masked" in shown._frames[2]["told"]
-        assert "nan" not in json.dumps([shown._frames, shown._ends], ensure_ascii=False).replace("not a number", "")
+        assert "Masked" in on_page(shown).frames[2]["told"]
+        assert "nan" not in json.dumps([on_page(shown).frames, on_page(shown).ends], ensure_ascii=False).replace(
+            "not a number", ""
+        )
 
     def test_with_every_key_masked_the_output_is_zero(self):
         lines = OnlineSoftmaxStepper([-INF, -INF], [[1, 2], [3, 4]]).as_text().splitlines()
@@ -301,7 +308,7 @@ class TestOnlineSoftmaxStepper:
     def test_every_number_tells_arithmetic_that_holds(self, block):
         scores = [*ROW, -INF, 0.25]
         values = [*CORNERS, [3, -4], [0.5, 1]]
-        frames = OnlineSoftmaxStepper(scores, values, block=block)._frames
+        frames = on_page(OnlineSoftmaxStepper(scores, values, block=block)).frames
         for frame in frames[1:]:
             assert len(frame["why"]) == len(frame["cells"])
             for cell, (_, sums, _) in zip(frame["cells"], frame["why"], strict=True):
@@ -309,7 +316,7 @@ class TestOnlineSoftmaxStepper:
             check_arithmetic([sums for _, sums, _ in frame["why"]])
 
     def test_the_bars_are_the_powers_and_shrink_when_m_grows(self):
-        frames = OnlineSoftmaxStepper([0.0, 1.0, 0.5])._frames
+        frames = on_page(OnlineSoftmaxStepper([0.0, 1.0, 0.5])).frames
         assert frames[1]["bars"] == [1.0] and frames[2]["bars"] == [0.3679, 1.0]
         assert frames[3]["bars"] == [0.3679, 1.0, 0.6065]
 
@@ -320,10 +327,10 @@ class TestOnlineSoftmaxStepper:
 
     def test_a_row_of_values_is_a_column(self):
         shown = OnlineSoftmaxStepper([0, 0], [1, 3])
-        assert shown._columns[-1] == "o" and shown.as_text().endswith("softmax(scores) · values = (2.000)")
+        assert on_page(shown).columns[-1] == "o" and shown.as_text().endswith("softmax(scores) · values = (2.000)")
 
     def test_small_factors_are_not_called_zero(self):
-        cells = OnlineSoftmaxStepper([0, 10])._frames[2]["cells"]
+        cells = on_page(OnlineSoftmaxStepper([0, 10])).frames[2]["cells"]
         assert cells[1] == "4.54e−5"
 
     @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from as_page import on_page
 
 from course_utils import views
 from course_utils.models import induction
@@ -193,7 +194,7 @@ class TestHeatmap:
             heatmap().row = 2
 
     def test_a_row_of_zeros_and_a_row_that_does_not_sum_to_one_are_named(self):
-        captions = AttentionHeatmap([[0, 0], [0.5, 0.25]], TOKENS[:2])._frame["captions"]
+        captions = on_page(AttentionHeatmap([[0, 0], [0.5, 0.25]], TOKENS[:2])).frame["captions"]
         assert captions[0] == ["“a” attends to nothing: every weight is 0"]
         assert captions[1] == ["“b”: the weights sum to 0.75, not 1", "most to a 0.50, b 0.25"]
 
@@ -205,27 +206,27 @@ class TestHeatmap:
             "   c  0.50  0.00  0.50",
             "– blocked: may not attend",
         ]
-        assert shown._frame["marks"] == "wbbwwbwww"
-        assert shown._frame["captions"][1] == [
+        assert on_page(shown).frame["marks"] == "wbbwwbwww"
+        assert on_page(shown).frame["captions"][1] == [
             "“b”: the weights of the keys it may attend to sum to 1",
             "most to b 0.75, a 0.25",
         ]
         assert "3 queries by 3 keys, 3 of 9 cells blocked: a attends most to a (1.00)" in shown.alt()
 
     def test_without_a_mask_there_are_no_marks(self):
-        assert heatmap()._frame["marks"] == "" and heatmap().mask is None and "blocked" not in heatmap().alt()
+        assert on_page(heatmap()).frame["marks"] == "" and heatmap().mask is None and "blocked" not in heatmap().alt()
 
     def test_a_row_that_may_attend_to_nothing_says_so(self):
         shown = AttentionHeatmap([[0, 0], [0.5, 0.5]], TOKENS[:2], mask=[[0, 0], [1, 1]])
-        assert shown._frame["captions"][0] == ["“a” may attend to nothing: every key is blocked"]
+        assert on_page(shown).frame["captions"][0] == ["“a” may attend to nothing: every key is blocked"]
         assert "a may attend to nothing; b attends" in shown.alt()
         shown.weights = [[0.5, 0.5], [0.5, 0.5]]  # as a finite fill gives
-        assert shown._frame["captions"][0] == ["“a” may attend to nothing: yet its weights sum to 1.00, a leak"]
+        assert on_page(shown).frame["captions"][0] == ["“a” may attend to nothing: yet its weights sum to 1.00, a leak"]
 
     def test_a_blocked_cell_with_a_weight_is_a_leak_everywhere(self):
         shown = AttentionHeatmap([[0.25, 0.75], [0.5, 0.5]], TOKENS[:2], mask=np.tri(2))
-        assert shown._frame["marks"] == "wlww"
-        assert shown._frame["captions"][0] == [
+        assert on_page(shown).frame["marks"] == "wlww"
+        assert on_page(shown).frame["captions"][0] == [
             "“a”: a leak, 0.75 of the weight is on blocked keys",
             "most to a 0.25",
         ]
@@ -240,18 +241,19 @@ class TestHeatmap:
 
     def test_weights_that_were_zeroed_after_the_softmax_do_not_sum_to_one(self):
         shown = AttentionHeatmap([[0.25, 0], [0.5, 0.5]], TOKENS[:2], mask=np.tri(2))
-        assert shown._frame["captions"][0][0] == "“a”: the weights of the keys it may attend to sum to 0.25, not 1"
+        told = "“a”: the weights of the keys it may attend to sum to 0.25, not 1"
+        assert on_page(shown).frame["captions"][0][0] == told
 
     def test_the_mask_can_be_set_and_taken_away_and_the_largest_keys_are_allowed_ones(self):
         shown = AttentionHeatmap(WEIGHTS, ["x", "y"], TOKENS)
         shown.mask = [[0, 1, 1], [1, 0, 1]]
-        assert np.frombuffer(shown._frame["largest"], "<u2").reshape(2, 3)[:, 0].tolist() == [1, 0]
+        assert np.frombuffer(on_page(shown).frame["largest"], "<u2").reshape(2, 3)[:, 0].tolist() == [1, 0]
         shown.mask[:] = False
         assert shown.mask.sum() == 4
         shown.weights = np.array(WEIGHTS)[::-1]
-        assert shown.mask.sum() == 4 and shown._frame["marks"] == "lwwwlw"
+        assert shown.mask.sum() == 4 and on_page(shown).frame["marks"] == "lwwwlw"
         shown.mask = None
-        assert shown._frame["marks"] == "" and "blocked" not in shown.as_text()
+        assert on_page(shown).frame["marks"] == "" and "blocked" not in shown.as_text()
 
     @pytest.mark.parametrize("size", [3, 60])
     def test_the_picture_with_a_mask_is_hatched_where_it_blocks(self, size):
@@ -277,11 +279,11 @@ class TestHeatmap:
             heatmap().mask = mask
 
     def test_labels_of_white_space_can_be_seen(self):
-        assert AttentionHeatmap(np.eye(3), ["\n", " ", ""])._queries == ["⏎", "␣", "∅"]
+        assert on_page(AttentionHeatmap(np.eye(3), ["\n", " ", ""])).queries == ["⏎", "␣", "∅"]
 
     def test_a_table_up_to_400_cells_and_a_canvas_above(self):
         for n, canvas in ((20, False), (21, True)):
-            assert AttentionHeatmap(np.eye(n), range(n))._layout["canvas"] is canvas
+            assert on_page(AttentionHeatmap(np.eye(n), range(n))).layout["canvas"] is canvas
 
 
 class TestStepper:
@@ -294,24 +296,24 @@ class TestStepper:
         assert shown.explain("output", 0, 0)[1] == "0.4011·1 + 0.1978·0 + 0.4011·0 = 0.4011"
 
     def test_the_sources_of_a_score_are_a_row_of_q_and_a_column_of_k_transposed(self):
-        assert stepper()._matrices["scores"]["lit"][2][1] == [["Q", "row", 2], ["Kᵀ", "column", 1]]
+        assert on_page(stepper()).matrices["scores"]["lit"][2][1] == [["Q", "row", 2], ["Kᵀ", "column", 1]]
 
     def test_from_x_there_are_projections_and_with_a_mask_there_is_a_masked_stage(self):
         eye = np.eye(2)
         shown = AttentionStepper(torch.tensor(Q), eye, eye, eye, TOKENS, mask=np.tri(3, dtype=bool))
         assert shown.stage_names == ["X", "Q, K, V", "scores", "scaled", "masked", "weights", "output"]
         assert shown.explain("Q", 2, 0)[1] == "1·1 + 1·0 = 1"
-        assert shown._matrices["masked"]["text"][0] == ["0.7071", "−∞", "−∞"]
+        assert on_page(shown).matrices["masked"]["text"][0] == ["0.7071", "−∞", "−∞"]
 
     def test_a_fully_masked_row_gives_zeros(self):
         shown = stepper(mask=[[0, 0, 0], [1, 1, 1], [1, 1, 1]])
-        assert shown._matrices["weights"]["text"][0] == ["0", "0", "0"]
-        assert shown._matrices["output"]["text"][0] == ["0", "0"]
+        assert on_page(shown).matrices["weights"]["text"][0] == ["0", "0", "0"]
+        assert on_page(shown).matrices["output"]["text"][0] == ["0", "0"]
         assert "every key is masked" in shown.explain("weights", 0, 1)[2]
 
     def test_large_scores_are_shifted_and_nothing_overflows(self):
         shown = AttentionStepper.from_qkv([[1000.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"])
-        assert shown._matrices["weights"]["text"] == [["1", "0"]]
+        assert on_page(shown).matrices["weights"]["text"] == [["1", "0"]]
         assert "taken off first" in shown.explain("weights", 0, 0)[2]
 
     @pytest.mark.parametrize("mask", [None, np.tri(3, dtype=bool)])
@@ -321,7 +323,7 @@ class TestStepper:
 
     def test_a_wrong_function_is_shown_marked_and_explained(self):
         shown = stepper(attention=softmax_over_queries)
-        assert shown._matrices["weights"]["text"][2][0] == "0.4011"
+        assert on_page(shown).matrices["weights"]["text"][2][0] == "0.4011"
         assert shown.explain("weights", 2, 0)[-1] == "your function gives 0.4011; the arithmetic gives 0.2483"
         assert "! where your function differs" in shown.as_text()
 
@@ -406,7 +408,7 @@ class TestStepper:
 
     def test_all_it_sends_is_json(self):
         shown = stepper(mask=np.tri(3, dtype=bool), attention=right_attention)
-        json.dumps([shown._stages, shown._matrices], allow_nan=False)
+        json.dumps([on_page(shown).stages, on_page(shown).matrices], allow_nan=False)
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,12 @@ class TileWalker(CourseWidget):
         return naive_traffic(len(q), len(k), q.shape[-1], v.shape[-1], self._itemsize)
 
     @property
+    def inputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q, k and v that the walk reads: (n, d), (m, d), (m, d_v) float64, copies."""
+        q, k, v = self._inputs
+        return q.numpy().copy(), k.numpy().copy(), v.numpy().copy()
+
+    @property
     def output(self) -> np.ndarray:
         """The attention that the walk computes: (n, d_v) float64."""
         return self._result[0].numpy().copy()
