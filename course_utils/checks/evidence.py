@@ -17,11 +17,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .recording import IN_A_CELL, Recording, install
+
+if TYPE_CHECKING:
+    from .inputs.small import Small
 
 MIME = "application/vnd.course.evidence+json"
 LARGEST_RESULT = 10_000
@@ -64,7 +67,8 @@ class Ladder:
     "with …", "without …" and a test of the rung's arguments. quantities: of what a wrong number may be made, by name,
     from a rung; its whole arguments when left out. called: the rungs' arguments, where they are not those of the
     function. forbidden: what an answer may not call, by a part of its name in lower case, or may not do
-    (see `recording.DOORS`), and why.
+    (see `recording.DOORS`), and why. small: how the smallest input on which an answer is wrong is drawn, for each kind
+    of rung that has one.
     """
 
     names: tuple[str, ...]
@@ -78,6 +82,7 @@ class Ladder:
     cases: tuple[tuple[str, str, Callable[..., bool]], ...] = ()
     quantities: Callable[[Rung], Mapping[str, float]] | None = None
     called: tuple[str, ...] = ()
+    small: tuple[Small, ...] = ()
 
 
 def gather(
@@ -123,9 +128,15 @@ def attempts(
         values = {name: lambda name=name: {name: as_numbers(_entry(name, namespace))} for name in ladder.names}
     else:
         rungs = draw_rungs(day, grade_id, hidden=hidden, seed=seed)
-        given = [replace(rung, args=_arguments(rung.args, ladder.tensors and not arrays)) for rung in rungs]
+        given = [_given(rung, ladder, arrays) for rung in rungs]
         values = {rung.name: lambda rung=rung: _climb(rung, ladder, namespace) for rung in given}
     return [partial(_outcome, name, value) for name, value in values.items()]
+
+
+def outcome_of(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], *, arrays: bool = False) -> dict[str, Any]:
+    """What an answer gives on one rung, which need not be the ladder's own; arrays: as for `gather`."""
+    given = _given(rung, ladder, arrays)
+    return _outcome(rung.name, lambda: _climb(given, ladder, namespace))
 
 
 def checks_for(day: int) -> Callable[..., None]:
@@ -240,6 +251,11 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
             threading.settrace(None)
         counts.append(count)
     return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # whatever else it runs besides
+
+
+def _given(rung: Rung, ladder: Ladder, arrays: bool) -> Rung:
+    """A rung with arguments that an answer may write into."""
+    return replace(rung, args=_arguments(rung.args, ladder.tensors and not arrays))
 
 
 def _arguments(args: tuple, tensors: bool) -> tuple:

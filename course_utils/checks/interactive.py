@@ -8,16 +8,19 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from .cells import LARGEST_CELL, complete, defines, modules_not_graded
-from .evidence import MIME, all_ladders, find_ladder, gather
+from .evidence import BAD_RESULT, MIME, all_ladders, find_ladder, gather
+from .example_text import tell_example
 from .exercise import all_exercises
 from .expected import has_answers
 from .judged import judge_of
 from .patience import Patience
+from .smallest import find_smallest
 from .verdict import Verdict
 
+Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
 
 
@@ -45,6 +48,8 @@ def checks_for(day: int) -> Callable[..., None]:
         if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
         text = report(day, grade_id, verdict, hidden=hidden)
+        if not hidden and (example := smallest_example(day, grade_id, namespace, verdict)):
+            text += f"\n\n{example}"
         now = _cell_number(day, grade_id, namespace), text
         if now[0] is not None and last.get((grade_id, hidden)) == now:
             text += f"\n\n{SAME_ANSWER}"
@@ -78,6 +83,30 @@ def examine(
         if second[1].share >= verdict.share:
             return second
     return evidence, verdict
+
+
+def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict) -> str:
+    """The smallest input found on which the answer that stands in `namespace` is wrong, as text; empty for none.
+
+    References stand in for the earlier answers that it uses, where there are any: the slip shown is its own.
+    """
+    judge = judge_of(day, grade_id)
+    if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
+        return ""
+    exercises = all_exercises(day)
+    references = {name: f for used in judge.exercise.uses for name, f in exercises[used].reference.items()}
+    references = references if has_answers() else {}
+    held = dict(verdict.rungs)
+    example = _beside(references, namespace, lambda: find_smallest(judge, namespace, held))
+    if example is None or _says_it_all(verdict, str(example.gave.get("error", ""))):
+        return ""
+    return tell_example(example, judge, namespace.get(judge.ladder.names[0]))
+
+
+def _says_it_all(verdict: Verdict, error: str) -> bool:
+    """Whether the advice has told already that a result is nothing to read, which does not hang on the input."""
+    kind, _, text = error.partition(": ")
+    return kind == BAD_RESULT and text in verdict.message
 
 
 def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
@@ -146,9 +175,8 @@ def _with_the_slips_before(day: int, uses: Iterable[str], namespace: Mapping[str
     return replace(verdict, message=f"{verdict.message} {said}".strip())
 
 
-def _beside(
-    references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], tuple[dict, Verdict]]
-) -> tuple[dict, Verdict]:
+def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], Found]) -> Found:
+    """What `run` gives while these stand in the namespace."""
     before = dict(namespace)
     namespace.update(references)
     try:

@@ -23,6 +23,7 @@ from .verdict import Outcome, Tolerance, Verdict, explains, gap, holds, wrong_pa
 Item = TypeVar("Item")
 Evidence = Mapping[str, Any]
 UNHEARD = "the check hears what an answer calls, and would not hear it so"
+DISPATCHER = "_dispatcher"
 UNKNOWN_NAME = "NameError: name"  # how Python's error for a name that nothing defines begins
 
 
@@ -202,6 +203,8 @@ class JudgedExercise:
         calls = [each for each in called if isinstance(each, Mapping)] if isinstance(called, Sequence) else []
         first = min(calls, key=lambda each: each.get("name") in DOORS, default={})
         name, line = str(first.get("name", "something"))[:60], first.get("line")
+        if name.endswith(DISPATCHER):  # NumPy's np.mean is told as _mean_dispatcher
+            name = name.removesuffix(DISPATCHER).lstrip("_")
         who = f"Line {line} of its cell" if isinstance(line, int) and line > 0 else "The answer"
         forbidden = self.ladder.forbidden
         if name in DOORS:

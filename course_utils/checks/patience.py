@@ -34,8 +34,8 @@ class Patience(AbstractContextManager):
     work elsewhere.
     """
 
-    def __init__(self) -> None:
-        self.seconds, self.printed, self.said = SECONDS, 0, ""
+    def __init__(self, seconds: float | None = None) -> None:
+        self.seconds, self.printed, self.said = SECONDS if seconds is None else seconds, 0, ""
         self.timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Patience:

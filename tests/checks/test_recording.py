@@ -13,6 +13,7 @@ from course_utils.checks import recording as recording_module
 from course_utils.checks.evidence import all_ladders, find_ladder
 from course_utils.checks.exercise import days_with_exercises
 from course_utils.checks.interactive import examine
+from course_utils.checks.judged import judge_of
 from course_utils.checks.recording import DOORS, FRAMES, HIDDEN, THREAD, TOOLS, Recording, install
 
 ROW = "    e = [math.exp(x - max(row)) for x in row]\n    return [x / sum(e) for x in e]\n"
@@ -257,3 +258,9 @@ def test_an_earlier_answer_that_broke_its_own_rule_does_not_break_that_of_a_late
 def test_what_is_forbidden_is_said_in_lower_case_with_a_reason(day):
     for ladder in all_ladders(day).values():
         assert all(part == part.lower() and why for part, why in ladder.forbidden.items())
+
+
+def test_a_function_of_numpy_is_named_as_it_is_written():
+    """What np.mean calls first in Python is called _mean_dispatcher, a name that nobody wrote."""
+    evidence = {"exercise": "softmax_row", "called": [{"name": "_mean_dispatcher", "line": 3}], "outcomes": []}
+    assert judge_of(1, "softmax_row").judge(evidence).message.startswith("Line 3 of its cell calls mean, which is not")

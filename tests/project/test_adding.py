@@ -66,7 +66,7 @@ def double(rng):
     return [Rung(name, (number,), "It is the number and itself again.") for name, number in numbers.items()]
 
 
-LADDERS["double"] = Ladder(("double",), ("twice",), double)
+LADDERS["double"] = Ladder(("double",), ("twice",), double, small=(Small((one_of(1.0, 2.0),)),))
 """
 ANSWERS = """
 

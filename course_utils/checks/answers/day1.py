@@ -1,4 +1,4 @@
-"""Day 1: the answers to its ten exercises, and the mistakes that people make in them."""
+"""Day 1: the answers to its exercises, and the mistakes that people make in them."""
 
 import math
 

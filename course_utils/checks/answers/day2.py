@@ -1,4 +1,4 @@
-"""Day 2: the answers to its ten exercises, and the mistakes that people make in them."""
+"""Day 2: the answers to its exercises, and the mistakes that people make in them."""
 
 import math
 from itertools import product

@@ -1,4 +1,4 @@
-"""Day 3: the answers to its eleven exercises, and the mistakes that people make in them.
+"""Day 3: the answers to its exercises, and the mistakes that people make in them.
 
 References and mistakes work in PyTorch and take NumPy arrays too.
 """

@@ -1,4 +1,4 @@
-"""Day 4: the answers to its ten exercises, and the mistakes that people make in them.
+"""Day 4: the answers to its exercises, and the mistakes that people make in them.
 
 References and mistakes work in PyTorch and take NumPy arrays too.
 """

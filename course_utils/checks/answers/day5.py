@@ -1,4 +1,4 @@
-"""Day 5: the answers to its eight exercises, and the mistakes that people make in them."""
+"""Day 5: the answers to its exercises, and the mistakes that people make in them."""
 
 import math
 

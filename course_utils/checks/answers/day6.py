@@ -1,4 +1,4 @@
-"""Day 6: the answers to its seven exercises, and the mistakes that people make in them.
+"""Day 6: the answers to its exercises, and the mistakes that people make in them.
 
 References and mistakes work in PyTorch and take NumPy arrays too. Those of the Triton loop are in NumPy: they run in
 `Tiles` of arrays, so that who judges a kernel needs no Triton.

@@ -1,4 +1,4 @@
-"""Day 1: the ladders of its ten exercises.
+"""Day 1: the ladders of its exercises.
 
 Inputs are drawn so that every known mistake shows: d_k, d_v, n, m and d_model all differ wherever they can, no d_k is
 4 (where √d_k = d_k / 2), and large scores come in both signs.
@@ -15,6 +15,7 @@ import numpy as np
 from ..evidence import Ladder, Rung, bytecodes_grow
 from ..forbidden import COUNTED, LIBRARY_SOFTMAX, WHOLE_ATTENTION
 from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
+from .small import Small, one_of, whole
 
 TRACE_Q = [[1.0, 0.5], [0.5, 1.0]]
 TRACE_K = [[0.8, 0.2], [0.3, 0.9]]
@@ -227,13 +228,21 @@ TEMPERATURES = (
     ),
     ("with several keys", "with one key", lambda query, keys, *_: len(keys) > 1),
 )
+BATCHED = (Small(("… n d", "… m d", "… m e"), measures=(None,)),)
 AGAIN = "Go through it again: score, scale, exponential, sum, division."
 LADDERS = {
-    "softmax_row": Ladder(("softmax_row",), ("weights",), softmax_row, forbidden=LIBRARY_SOFTMAX),
-    "scores": Ladder(("scores",), ("scores",), scores, convert=rows_of_numbers),
-    "scale_scores": Ladder(("scale_scores",), ("scaled",), scale_scores),
+    "softmax_row": Ladder(
+        ("softmax_row",), ("weights",), softmax_row, forbidden=LIBRARY_SOFTMAX, small=(Small(("m",)),)
+    ),
+    "scores": Ladder(("scores",), ("scores",), scores, convert=rows_of_numbers, small=(Small(("n d", "m d")),)),
+    "scale_scores": Ladder(("scale_scores",), ("scaled",), scale_scores, small=(Small(("n m", whole())),)),
     "attention_lists": Ladder(
-        ("attention_lists",), ("output", "weights"), attention_lists, convert=rows_of_numbers, forbidden=WHOLE_ATTENTION
+        ("attention_lists",),
+        ("output", "weights"),
+        attention_lists,
+        convert=rows_of_numbers,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("n d", "m d", "m e")),),
     ),
     "by_hand_three": Ladder(("score_33", "weights_3"), by_hand=True, advice=AGAIN),
     "by_hand_two": Ladder(
@@ -242,11 +251,29 @@ LADDERS = {
         advice=AGAIN + " Then the blend: each weight times its value, added up. Round at the end, to 2 decimals.",
     ),
     "attention_batched": Ladder(
-        ("attention_batched",), ("output", "weights"), attention_batched, forbidden=WHOLE_ATTENTION | COUNTED
+        ("attention_batched",),
+        ("output", "weights"),
+        attention_batched,
+        forbidden=WHOLE_ATTENTION | COUNTED,
+        small=BATCHED,
     ),
-    "soft_lookup": Ladder(("soft_lookup",), ("value",), soft_lookup, cases=TEMPERATURES, forbidden=WHOLE_ATTENTION),
+    "soft_lookup": Ladder(
+        ("soft_lookup",),
+        ("value",),
+        soft_lookup,
+        cases=TEMPERATURES,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("d", "m d", "m e", one_of(1.0, 2.0, 0.5))),),
+    ),
     "self_attention": Ladder(
-        ("self_attention",), ("output", "weights"), self_attention, tensors=True, forbidden=WHOLE_ATTENTION
+        ("self_attention",),
+        ("output", "weights"),
+        self_attention,
+        tensors=True,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("T c", "c d", "c d", "c e")),),
     ),
-    "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug, forbidden=WHOLE_ATTENTION),
+    "find_the_bug": Ladder(
+        ("broken_attention",), ("output", "weights"), find_the_bug, forbidden=WHOLE_ATTENTION, small=BATCHED
+    ),
 }

@@ -1,4 +1,4 @@
-"""Day 2: the ladders of its ten exercises.
+"""Day 2: the ladders of its exercises.
 
 Inputs are drawn so that every known mistake shows: sizes all differ, no d_k is 4 (where √d_k = d_k / 2), the axis is
 not always the last one, and large entries are multiples of a quarter, which float32 holds exactly.
@@ -22,6 +22,7 @@ import numpy as np
 from ..evidence import Ladder, Rung, bytecodes_grow, changes
 from ..forbidden import AUTOGRAD, COUNTED, LIBRARY_LOGSUMEXP, STABLE_SOFTMAX, WHOLE_ATTENTION
 from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
+from .small import Small, one_of, shares, whole
 
 HALF = {part: (1e-2, 1e-2) for part in ("weights", "logsumexp")}  # float16 keeps about three decimals
 
@@ -474,14 +475,34 @@ LADDERS = {
         by_hand=True,
         advice="Go through it again: one term first, then 64 of them, then the scale.",
     ),
-    "stable_softmax": Ladder(("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX),
-    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP),
-    "softmax_jacobian": Ladder(("softmax_jacobian",), ("jacobian",), softmax_jacobian),
-    "correlated": Ladder(("dot_moments",), ("mean", "variance"), correlated),
-    "attention_scale": Ladder(("attention_scale",), ("scale",), attention_scale, tensors=True),
+    "stable_softmax": Ladder(
+        ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
+    ),
+    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP, small=(Small(("…",)),)),
+    "softmax_jacobian": Ladder(
+        ("softmax_jacobian",), ("jacobian",), softmax_jacobian, small=(Small((shares("… m"),)),)
+    ),
+    "correlated": Ladder(
+        ("dot_moments",), ("mean", "variance"), correlated, small=(Small((whole(), one_of(0.5, 1, -1, 0))),)
+    ),
+    "attention_scale": Ladder(
+        ("attention_scale",), ("scale",), attention_scale, tensors=True, small=(Small(("B h n d",)),)
+    ),
     "saturation": Ladder(("saturation",), ("largest",), saturation),
-    "attention_backward": Ladder(("attention_backward",), ("dq", "dk", "dv"), attention_backward, forbidden=AUTOGRAD),
-    "find_the_bug": Ladder(("broken_attention",), ("output", "weights"), find_the_bug, forbidden=WHOLE_ATTENTION),
+    "attention_backward": Ladder(
+        ("attention_backward",),
+        ("dq", "dk", "dv"),
+        attention_backward,
+        forbidden=AUTOGRAD,
+        small=(Small(("… n d", "… m d", "… m e", "… n e")),),
+    ),
+    "find_the_bug": Ladder(
+        ("broken_attention",),
+        ("output", "weights"),
+        find_the_bug,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e")),),
+    ),
 }
 CALLS = 40
 PCG64 = 0x2360ED051FC65DA44385DF649FCCF645  # the factor of the generator that default_rng makes

@@ -1,4 +1,4 @@
-"""Day 3: the ladders of its eleven exercises.
+"""Day 3: the ladders of its exercises.
 
 Inputs are drawn so that every known mistake shows: n and m differ wherever they can, lengths go from 0 to all, and
 blocked scores lie far above and far below the allowed ones. The functions of `first_leak` are small mixing layers
@@ -10,13 +10,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..evidence import BadResult, Ladder, Rung, boolean, changes
 from ..forbidden import WHOLE_ATTENTION
 from .shared import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask, draw_qkv, named
+from .small import SIGNED, Draft, Small, up_to, whole
+
+if TYPE_CHECKING:
+    import torch
 
 HALF = {part: (2e-3, 2e-3) for part in ("weights", "gradient")}  # float16 keeps about three decimals
 SINGLE = {part: (1e-4, 1e-4) for part in ("output", "weights", "gradient")}
@@ -409,7 +413,29 @@ def layer(
         z = z + 0.5 * torch.tanh(z) if curved else z
         return z * (x != 0).any(dim=-1, keepdim=True) if padded else z
 
+    fn.numbers = [*coefficients.values(), *leaks.values(), *into.ravel().tolist()]
     return fn
+
+
+class Mixing:
+    """A layer without a bend: output i is the sum of matrix[i, j] times token j."""
+
+    def __init__(self, matrix: np.ndarray):
+        self.matrix, self.numbers = matrix, matrix.ravel().tolist()
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        return torch.as_tensor(self.matrix, dtype=x.dtype)[: len(x), : len(x)] @ x
+
+    def as_code(self) -> str:
+        return f"lambda x: torch.tensor({self.matrix.tolist()}, dtype=x.dtype)[: len(x), : len(x)] @ x"
+
+
+def mixing(draft: Draft) -> Mixing:
+    """A layer of n tokens: what stands on the diagonal and below is no leak, what stands above is one."""
+    n = draft.size("n")
+    return Mixing(np.array([[SIGNED[draft.choose(0, 2)] for _ in range(n)] for _ in range(n)]))
 
 
 def coefficient(rng: np.random.Generator) -> float:
@@ -564,8 +590,17 @@ def share_of_blocked(function: Callable, q: Array, k: Array, v: Array, mask: Arr
     return {**result, "measure": float(share)}
 
 
+SMALL_SCORES = (
+    Small(
+        ("… n m", "mask …2 …1 n m", "… n m"),
+        measures=(gradient,),
+        names=("scores", "mask", "wanted"),
+        code="weights = {f}(scores.requires_grad_(), mask)\n(weights * wanted).sum().backward()\nscores.grad",
+    ),
+    Small(("… n m", "mask …2 …1 n m")),
+)
 LADDERS = {
-    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean_tensor),
+    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean_tensor, small=(Small((whole(),)),)),
     "by_hand_row": Ladder(
         ("weights_sat", "output_sat"),
         by_hand=True,
@@ -573,7 +608,12 @@ LADDERS = {
         "weights, and each row of X times its weight, added up, to the output. Round at the end, to 3 decimals.",
     ),
     "masked_softmax": Ladder(
-        ("masked_softmax",), ("weights",), masked_softmax, tensors=True, forbidden=WHOLE_ATTENTION
+        ("masked_softmax",),
+        ("weights",),
+        masked_softmax,
+        tensors=True,
+        forbidden=WHOLE_ATTENTION,
+        small=SMALL_SCORES,
     ),
     "causal_attention": Ladder(
         ("causal_attention",),
@@ -582,14 +622,35 @@ LADDERS = {
         tensors=True,
         convert=tensor,
         forbidden=WHOLE_ATTENTION,
+        small=(Small(("T c", "c d", "c d", "c e")),),
     ),
-    "padding_mask": Ladder(("padding_mask",), ("mask",), padding_mask, tensors=True, convert=boolean_tensor),
+    "padding_mask": Ladder(
+        ("padding_mask",),
+        ("mask",),
+        padding_mask,
+        tensors=True,
+        convert=boolean_tensor,
+        small=(Small((up_to("B", "m"), "=m")),),
+    ),
     "causal_and_padding": Ladder(
-        ("causal_padding_mask",), ("mask",), causal_and_padding, tensors=True, convert=boolean_tensor
+        ("causal_padding_mask",),
+        ("mask",),
+        causal_and_padding,
+        tensors=True,
+        convert=boolean_tensor,
+        small=(Small((up_to("B", "m"), "=m")),),
     ),
-    "lower_right": Ladder(("decoding_mask",), ("mask",), lower_right, convert=boolean_tensor),
-    "first_leak": Ladder(("first_leak",), ("pair",), first_leak),
-    "convert_mask": Ladder(("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean_tensor),
+    "lower_right": Ladder(
+        ("decoding_mask",),
+        ("mask",),
+        lower_right,
+        convert=boolean_tensor,
+        small=(Small((whole(), whole()), fits=lambda n, m: n <= m),),
+    ),
+    "first_leak": Ladder(("first_leak",), ("pair",), first_leak, small=(Small((mixing, "=n", "=d")),)),
+    "convert_mask": Ladder(
+        ("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean_tensor, small=(Small(("…",)),)
+    ),
     "cross_attention": Ladder(
         ("cross_attention",),
         ("output", "weights"),
@@ -597,8 +658,14 @@ LADDERS = {
         tensors=True,
         convert=tensor,
         forbidden=WHOLE_ATTENTION,
+        small=(Small(("n c", "m g", "c d", "g d", "g e", "m")),),
     ),
     "find_the_bug": Ladder(
-        ("broken_masked_attention",), ("output", "weights"), find_the_bug, tensors=True, forbidden=WHOLE_ATTENTION
+        ("broken_masked_attention",),
+        ("output", "weights"),
+        find_the_bug,
+        tensors=True,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e", "mask …2 …1 n m")),),
     ),
 }

@@ -1,4 +1,4 @@
-"""Day 4: the ladders of its ten exercises.
+"""Day 4: the ladders of its exercises.
 
 Inputs are drawn so that every known mistake shows: reshapes are tried on numbered entries, sizes differ wherever they
 can, and coincide where a wrong axis would fit. d_head is 4 only where scores are large: there 2 is the scale in every
@@ -8,6 +8,7 @@ which each head's worth is known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import numpy as np
 from ..evidence import BadResult, Ladder, Rung, changes
 from ..forbidden import WHOLE_ATTENTION
 from .shared import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask
+from .small import KEPT, Draft, Drawn, Small, shares, whole
 
 if TYPE_CHECKING:
     import torch
@@ -972,17 +974,127 @@ HEADS = (
 LAYER = ("d_model", "n_heads", "weight of W_qkv", "weight of W_o", "x", "mask")
 
 
+def cut_evenly(d_model: int, n_heads: int, n_kv_heads: int | None = None, d_head: int | None = None) -> bool:
+    """Whether heads of these numbers exist."""
+    return n_heads % (n_kv_heads or 1) == 0 and (d_head is not None or d_model % n_heads == 0)
+
+
+def words(draft: Draft) -> np.ndarray:
+    """Tokens that the table of votes has."""
+    B, T, V = (draft.size(name) for name in "BTV")
+    return np.array([draft.choose(0, max(V - 1, 0)) for _ in range(B * T)], dtype=np.int64).reshape(B, T)
+
+
+def has_a_first(votes: np.ndarray, backup: tuple, reads: tuple | None, tokens: np.ndarray) -> bool:
+    """Whether the loss rises clearly most without one of the heads, each of which votes for itself."""
+    if backup or reads or tokens.shape[1] < 2:
+        return False
+
+    def loss(on: np.ndarray) -> float:
+        logits = (votes[:, :, tokens[:, :-1]] * on[:, :, None, None, None]).sum(axis=(0, 1))  # (B, T − 1, V)
+        top = logits.max(axis=-1, keepdims=True)
+        logs = logits - top - np.log(np.exp(logits - top).sum(axis=-1, keepdims=True))
+        return -float(np.take_along_axis(logs, tokens[:, 1:, None], axis=-1).mean())
+
+    losses = []
+    for place in np.ndindex(votes.shape[:2]):
+        on = np.ones(votes.shape[:2])
+        on[place] = 0
+        losses.append(loss(on))
+    *_, second, first = sorted([-math.inf, *losses])
+    return first > second + 0.05
+
+
+SMALL_TABLES = (
+    Small(
+        ("L h V V", KEPT, KEPT, Drawn("B T", words)),
+        fits=has_a_first,
+        names=("votes", "backup", "reads", "tokens"),
+        code="from course_utils.checks.inputs.day4 import table_model  # logits are sums of votes[layer, head, token]\n"
+        "{f}(table_model(votes, backup, reads), tokens)",
+    ),
+)
+NAMES = ("d_model", "n_heads", "W_qkv", "W_o", "x")
+GRADIENT = "result = {f}(x.requires_grad_(){more})\n(result * wanted).sum().backward()\nx.grad"
+SMALL_SPLITS = (
+    Small(
+        ("B T h*d", "=h", "B h T d"),
+        measures=(gradient,),
+        names=("x", "n_heads", "wanted"),
+        code=GRADIENT.replace("{more}", ", n_heads"),
+    ),
+    Small(("B T h*d", "=h")),
+)
+SMALL_MERGES = (
+    Small(("B h T d", "B T h*d"), measures=(gradient,), names=("x", "wanted"), code=GRADIENT.replace("{more}", "")),
+    Small(("B h T d",)),
+)
+FILLED = (
+    "layer = {f}(d_model, n_heads).to(x.dtype)\n"
+    "with torch.no_grad():\n    layer.W_qkv.weight.copy_(W_qkv)\n    layer.W_o.weight.copy_(W_o)\n"
+)
+WEIGHTS = ("=h*d", "=h", "3*h*d h*d", "h*d h*d", "B T h*d")
+SMALL_LAYERS = (
+    Small(
+        (*WEIGHTS, "mask B h T T", "B T h*d"),
+        measures=(layer_gradients,),
+        names=(*NAMES, "mask", "wanted"),
+        code=FILLED + "(layer(x.requires_grad_(), mask) * wanted).sum().backward()\n"
+        "layer.W_qkv.weight.grad, layer.W_o.weight.grad, x.grad",
+    ),
+    Small(("=h*d", "=h"), measures=(parameters,), names=NAMES[:2], code="list({f}(d_model, n_heads).parameters())"),
+    Small(
+        (*WEIGHTS, "mask B h T T"),
+        measures=(attended, attended_by_name),
+        names=(*NAMES, "mask"),
+        code=FILLED + "layer(x{mask})",
+    ),
+    Small(
+        WEIGHTS + ("mask B h T T",) * 8,
+        names=(*NAMES, *(f"mask_{i}" for i in range(8))),
+        code=FILLED + "layer(x{mask})",
+    ),
+)
+QUERIES = ("B g*r n d", "B g m d", "B g m d")
+SMALL_GROUPS = (
+    Small(
+        (*QUERIES, "B g*r n d", "mask B g*r n m"),
+        measures=(shared_gradients,),
+        names=("q", "k", "v", "wanted", "mask"),
+        code="for x in (q, k, v):\n    x.requires_grad_()\n"
+        "({f}(q, k, v{mask}) * wanted).sum().backward()\nq.grad, k.grad, v.grad",
+    ),
+    Small(QUERIES + ("mask B g*r n m",) * 8, names=("q", "k", "v", "mask", *(f"mask_{i}" for i in range(2, 9)))),
+)
 LADDERS = {
-    "split_heads": Ladder(("split_heads",), ("heads",), split_heads, tensors=True, convert=one_tensor),
-    "merge_heads": Ladder(("merge_heads",), ("merged",), merge_heads, tensors=True, convert=one_tensor),
+    "split_heads": Ladder(
+        ("split_heads",), ("heads",), split_heads, tensors=True, convert=one_tensor, small=SMALL_SPLITS
+    ),
+    "merge_heads": Ladder(
+        ("merge_heads",), ("merged",), merge_heads, tensors=True, convert=one_tensor, small=SMALL_MERGES
+    ),
     "multi_head": Ladder(
-        ("MultiHead",), ("output",), multi_head, tensors=True, cases=LAYERS, called=LAYER, forbidden=WHOLE_ATTENTION
+        ("MultiHead",),
+        ("output",),
+        multi_head,
+        tensors=True,
+        cases=LAYERS,
+        called=LAYER,
+        forbidden=WHOLE_ATTENTION,
+        small=SMALL_LAYERS,
     ),
     "count_parameters": Ladder(
-        ("attention_parameters",), ("parameters",), count_parameters, cases=MATRICES, quantities=matrices
+        ("attention_parameters",),
+        ("parameters",),
+        count_parameters,
+        cases=MATRICES,
+        quantities=matrices,
+        small=(Small((whole(),) * 4, fits=cut_evenly),),
     ),
-    "count_flops": Ladder(("layer_flops",), ("projections", "core", "feed_forward"), count_flops),
-    "crossover": Ladder(("crossover_length",), ("T",), crossover),
+    "count_flops": Ladder(
+        ("layer_flops",), ("projections", "core", "feed_forward"), count_flops, small=(Small((whole(),) * 3),)
+    ),
+    "crossover": Ladder(("crossover_length",), ("T",), crossover, small=(Small((whole(), whole())),)),
     "grouped_query": Ladder(
         ("grouped_query_attention",),
         ("output",),
@@ -991,10 +1103,19 @@ LADDERS = {
         convert=one_tensor,
         cases=GROUPS,
         forbidden=WHOLE_ATTENTION,
+        small=SMALL_GROUPS,
     ),
-    "induction_score": Ladder(("induction_score",), ("score",), induction_score, tensors=True),
-    "head_ablation": Ladder(("most_important_head",), ("head",), head_ablation, tensors=True),
+    "induction_score": Ladder(
+        ("induction_score",), ("score",), induction_score, tensors=True, small=(Small((shares("2*p 2*p"), "=p")),)
+    ),
+    "head_ablation": Ladder(("most_important_head",), ("head",), head_ablation, tensors=True, small=SMALL_TABLES),
     "find_the_bug": Ladder(
-        ("broken_heads",), ("output", "weights"), find_the_bug, tensors=True, cases=HEADS, forbidden=WHOLE_ATTENTION
+        ("broken_heads",),
+        ("output", "weights"),
+        find_the_bug,
+        tensors=True,
+        cases=HEADS,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("B T h*d",) * 3 + ("=h",)),),
     ),
 }

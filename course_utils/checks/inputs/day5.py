@@ -1,4 +1,4 @@
-"""Day 5: the ladders of its eight exercises, and the tiny model that `generate_cached` decodes with.
+"""Day 5: the ladders of its exercises, and the tiny model that `generate_cached` decodes with.
 
 Inputs are drawn so that every known mistake shows: d_k and d_v differ, B and h too, and where an axis taken for another
 would raise, a rung with all sizes equal stands beside. Caches are scripts of calls: each is tried over many steps, two
@@ -21,6 +21,7 @@ import numpy as np
 from ..evidence import NOTHING, BadResult, Ladder, Rung, as_numbers, changes
 from ..forbidden import WHOLE_ATTENTION
 from .shared import UNTOUCHED, Array, draw
+from .small import KEPT, Draft, Drawn, Small, whole
 
 if TYPE_CHECKING:
     import torch
@@ -1084,15 +1085,215 @@ BATCHED = (
 )
 
 
-LADDERS = {
-    "cached_step": Ladder(("cached_step",), rungs=cached_step, forbidden=WHOLE_ATTENTION),
-    "generate_cached": Ladder(("generate_cached",), ("tokens", "passes by position"), generate_cached),
-    "cache_bytes": Ladder(("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED),
-    "longest_context": Ladder(("longest_context",), rungs=longest_context, quantities=fitted, cases=BATCHED),
-    "decode_intensity": Ladder(
-        ("decode_intensity",), ("FLOPs a byte",), decode_intensity, quantities=decoded, cases=SHARING
+def shared_evenly(n_heads: int, n_kv_heads: int, *sizes: int) -> bool:
+    """Whether each key head serves as many query heads."""
+    return n_heads % n_kv_heads == 0
+
+
+def looks(draft: Draft) -> list[int]:
+    """After which tokens one looks: after the last, and perhaps after others."""
+    T = draft.size("T")
+    return [t for t in range(1, T + 1) if t == T or draft.choose(0, 1)]
+
+
+def cut_into_chunks(draft: Draft) -> list[int]:
+    """The sizes of chunks that make up the text."""
+    left, sizes = draft.size("T"), []
+    while left:
+        sizes.append(draft.whole(1, left))
+        left -= sizes[-1]
+    return sizes
+
+
+def calls(draft: Draft) -> str:
+    """A script made of calls that the rung's script has, with at most two sequences."""
+    known = sorted({op for op in draft.rung[2].split() if op[-1] in "ab"}, key=lambda op: (len(op), op))
+    count = draft.whole(1, min(8, len(draft.rung[2].split())))
+    return " ".join(known[draft.choose(0, len(known) - 1)] for _ in range(count))
+
+
+def a_row_a_call(draft: Draft) -> np.ndarray:
+    """As many keys or values as a script has calls."""
+    like = draft.rung[len(draft.args)]
+    return draft.numbers((2 * len(draft.args[2].split()), draft.size("d")), like)
+
+
+def room(draft: Draft) -> int:
+    """A small whole number, at most that of the rung."""
+    return draft.whole(1, min(4, draft.rung[len(draft.args)]))
+
+
+TELLS = """def tell(call, *args):
+    try:
+        print(call.__name__, args[0], call(*args))
+    except (KeyError, MemoryError) as error:
+        print(call.__name__, args[0], type(error).__name__)
+
+"""
+
+
+def script_as_code(name: str, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> str:
+    """A script of calls as the calls themselves."""
+    lines = [f"cache = {name}({n_blocks}, {block_size}, {keys.shape[1]})"]
+    tokens = iter(zip(keys.tolist(), values.tolist(), strict=True))
+    for op in script.split():
+        if op[0] in "?-":
+            lines.append(f'tell(cache.{"gather" if op[0] == "?" else "free"}, "{op[-1]}")')
+        else:
+            k, v = next(tokens)
+            lines.append(f'tell(cache.append, "{op}", torch.tensor({k}), torch.tensor({v}))')
+    return TELLS + "\n".join(lines)
+
+
+TOKENS = ("B h T d", "B h T d", "B h T e")
+STEP = ("B h 1 d", "B h 1 d", "B h 1 e")
+ONE_BY_ONE = "\n    output, cache = {f}(*(x[..., t : t + 1, :] for x in (q, k, v)), cache)\n    print(output)"
+SMALL_STEPS = (
+    Small(STEP, measures=(first_step,), tensors=True, names=("q_t", "k_t", "v_t"), code="{f}(q_t, k_t, v_t, None)"),
+    Small(
+        (*STEP, "B h t d", "B h t e"),
+        measures=(one_step, untouched),
+        tensors=True,
+        names=("q_t", "k_t", "v_t", "keys", "values"),
+        code="{f}(q_t, k_t, v_t, (keys, values))",
     ),
-    "ring_cache": Ladder(("RingCache",), rungs=ring_cache),
-    "paged_cache": Ladder(("PagedCache",), rungs=paged_cache),
-    "find_the_bug": Ladder(("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION),
+    Small(
+        (*TOKENS, "C h T d", "C h T d", "C h T e"),
+        measures=(in_turns,),
+        tensors=True,
+        names=("q", "k", "v", "q_2", "k_2", "v_2"),
+        code="texts, caches = [(q, k, v), (q_2, k_2, v_2)], [None, None]\nfor t in range(q.shape[-2]):\n"
+        "    for i in range(2):\n        token = [x[..., t : t + 1, :] for x in texts[i]]\n"
+        "        output, caches[i] = {f}(*token, caches[i])\n        print(i, output)",
+    ),
+    Small(
+        ("B h s d", "B h s d", "B h s e") + 2 * TOKENS,
+        measures=(forked,),
+        tensors=True,
+        names=("q", "k", "v", "q_2", "k_2", "v_2", "q_3", "k_3", "v_3"),
+        code="def decode(q, k, v, cache=None):\n    for t in range(q.shape[-2]):\n"
+        "        output, cache = {f}(*(x[..., t : t + 1, :] for x in (q, k, v)), cache)\n        print(output)\n"
+        "    return cache\n\ncache = decode(q, k, v)\n"
+        "decode(q_2, k_2, v_2, cache)\ndecode(q_3, k_3, v_3, cache)\ncache",
+    ),
+    Small(TOKENS, measures=(decode,), tensors=True, names=("q", "k", "v"),
+        code="cache = None\nfor t in range(q.shape[-2]):" + ONE_BY_ONE),
+)  # fmt: skip
+TINY = "from course_utils.checks.inputs.day5 import TinyModel\n"
+SMALL_TEXTS = (
+    Small(
+        (KEPT, "B T", whole(0), "B S"),
+        measures=(one_after_the_other,),
+        tensors=True,
+        names=("seed", "prompt", "steps", "other"),
+        code=TINY + "model = TinyModel(seed)\n[{f}(model, text, steps) for text in (prompt, other, prompt)]",
+    ),
+    Small(
+        (KEPT, "B T", whole(0)),
+        measures=(generated, prompt_changed),
+        tensors=True,
+        names=("seed", "prompt", "steps", "zero_after"),
+        code=TINY + "{f}(TinyModel(seed), prompt, steps)",
+    ),
+    Small(
+        (KEPT, "B T", whole(0)),
+        measures=(two_models,),
+        tensors=True,
+        names=("seed", "prompt", "steps"),
+        code=TINY + "[{f}(TinyModel(seed + i), prompt, steps) for i in range(2)]",
+    ),
+)
+RING = (room, "T d", "T e")
+FILL = "for t, (k, v) in enumerate(zip(keys, values), start=1):\n    ring.append(k, v)\n"
+SMALL_RINGS = (
+    Small(
+        (room, room, "T d", "T e"),
+        measures=(two_rings,),
+        tensors=True,
+        names=("one", "other", "keys", "values"),
+        code="rings = {f}(one), {f}(other)\nfor t, (k, v) in enumerate(zip(keys, values)):\n"
+        "    rings[t % 2].append(k, v)\n[ring.view() for ring in rings]",
+    ),
+    Small(
+        (*RING, looks),
+        measures=(ring_views,),
+        tensors=True,
+        names=("window", "keys", "values", "looks"),
+        code="ring = {f}(window)\n" + FILL + "    if t in looks:\n        print(ring.view())",
+    ),
+    Small(
+        (*RING, looks),
+        measures=(kept_views,),
+        tensors=True,
+        names=("window", "keys", "values", "looks"),
+        code="ring, kept = {f}(window), []\n" + FILL + "    if t in looks:\n        kept.append(ring.view())\nkept",
+    ),
+    Small(
+        (*RING, "=T"),
+        measures=(asked_twice,),
+        tensors=True,
+        names=("window", "keys", "values", "first"),
+        code="ring = {f}(window)\n" + FILL + "    if t == first:\n        print(ring.view(), ring.view())\nring.view()",
+    ),
+    Small(
+        RING,
+        measures=(ring_types, ring_changes),
+        tensors=True,
+        names=("window", "keys", "values"),
+        code="ring = {f}(window)\n" + FILL + "ring.view()",
+    ),
+)
+ROWS = Drawn("rows d", a_row_a_call)
+SMALL_PAGES = (
+    Small(
+        (room, room, calls, ROWS, ROWS),
+        measures=(paged, two_paged, kept_gathered, reserved, paged_types, paged_changes),
+        code=script_as_code,
+    ),
+)
+TEXT = ("B h T 2*f",) * 3
+IN_CHUNKS = (
+    "cache, start = None, 0\nfor size in sizes:\n"
+    "    output, cache = {f}(*(x[..., start : start + size, :] for x in (q, k, v)), cache)\n"
+    "    print(output)\n    start += size"
+)
+SMALL_CHUNKS = (
+    Small((*TEXT, cut_into_chunks), measures=(in_chunks,), tensors=True,
+        names=("q", "k", "v", "sizes"), code=IN_CHUNKS),
+    Small(("B h S 2*f",) * 3 + 2 * TEXT, measures=(forked_chunks,), kept_sizes=("S",), tensors=True,
+        names=("q", "k", "v", "q_2", "k_2", "v_2", "q_3", "k_3", "v_3"),
+        code="_, cache = {f}(q, k, v)\ncaches = [cache, cache]\nfor t in range(q_2.shape[-2]):\n"
+        "    for i, text in enumerate([(q_2, k_2, v_2), (q_3, k_3, v_3)]):\n"
+        "        output, caches[i] = {f}(*(x[..., t : t + 1, :] for x in text), caches[i])\n        print(i, output)"),
+    Small(TEXT, measures=(chunk_changes,), kept_sizes=("T",), tensors=True, names=("q", "k", "v"),
+        code="_, cache = {f}(*(x[..., :3, :] for x in (q, k, v)))\n{f}(*(x[..., 3:, :] for x in (q, k, v)), cache)"),
+)  # fmt: skip
+LADDERS = {
+    "cached_step": Ladder(("cached_step",), rungs=cached_step, forbidden=WHOLE_ATTENTION, small=SMALL_STEPS),
+    "generate_cached": Ladder(
+        ("generate_cached",), ("tokens", "passes by position"), generate_cached, small=SMALL_TEXTS
+    ),
+    "cache_bytes": Ladder(
+        ("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED, small=(Small((whole(),) * 6),)
+    ),
+    "longest_context": Ladder(
+        ("longest_context",),
+        rungs=longest_context,
+        quantities=fitted,
+        cases=BATCHED,
+        small=(Small((whole(0),) + (whole(),) * 5),),
+    ),
+    "decode_intensity": Ladder(
+        ("decode_intensity",),
+        ("FLOPs a byte",),
+        decode_intensity,
+        quantities=decoded,
+        cases=SHARING,
+        small=(Small((whole(),) * 5, fits=shared_evenly),),
+    ),
+    "ring_cache": Ladder(("RingCache",), rungs=ring_cache, small=SMALL_RINGS),
+    "paged_cache": Ladder(("PagedCache",), rungs=paged_cache, small=SMALL_PAGES),
+    "find_the_bug": Ladder(
+        ("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION, small=SMALL_CHUNKS
+    ),
 }

@@ -1,4 +1,4 @@
-"""Day 6: the ladders of its seven exercises.
+"""Day 6: the ladders of its exercises.
 
 Inputs are drawn so that every known mistake shows: maxima rise and fall along the keys, blocks divide neither n nor m
 unless a rung is about that, and d_k, d_v, n, m differ. One head throughout: q is (n, d_k), k (m, d_k), v (m, d_v).
@@ -20,6 +20,7 @@ from .launching import launch as launch  # the notebook has these two from here
 from .launching import load_triton as load_triton
 from .launching import through_the_kernel
 from .shared import UNTOUCHED, Array, draw, draw_qkv, named
+from .small import KEPT, Draft, Drawn, Small, whole
 from .watching import watch, watch_both
 
 INFINITY = math.inf
@@ -861,30 +862,108 @@ def counted(rung: Rung) -> dict[str, Any]:
     }
 
 
+def sums(draft: Draft) -> np.ndarray:
+    """l of a partial result whose m was drawn before: 0 where that is −∞, else 1 and more."""
+    m = np.asarray(draft.args[-1])
+    drawn = np.array([draft.whole(1, 3) for _ in range(m.size)], dtype=m.dtype).reshape(m.shape)
+    return np.where(np.isneginf(m), 0.0, drawn).astype(m.dtype)
+
+
+def blends(draft: Draft) -> np.ndarray:
+    """o of a partial result whose m and l were drawn before: 0 where there is no key."""
+    m = np.asarray(draft.args[-2])
+    like = draft.rung[len(draft.args)]
+    drawn = draft.numbers((*m.shape, draft.size("e")), like)
+    return np.where(np.isneginf(m)[..., None], 0.0, drawn).astype(like.dtype)
+
+
+def forward(part: int) -> Callable[[Draft], np.ndarray]:
+    """What the forward pass of the q, k and v that were drawn before makes: 3 is o, 4 is lse."""
+    return lambda draft: with_forward(*draft.args[:3], np.zeros(1))[part].astype(draft.args[0].dtype)
+
+
+def sees_a_key(q: Array, k: Array, v: Array, block_q: int, block_k: int, causal: bool = False) -> bool:
+    return not causal or len(q) <= len(k)
+
+
+PART = ("…", sums, Drawn("… e", blends))
+THREE_PARTS = tuple(f"{name}_{part}" for part in "abc" for name in "mlo")
+SMALL_PARTS = (
+    Small(
+        ("n m", "m e"),
+        measures=(key_by_key,),
+        tensors=True,
+        names=("scores", "values"),
+        code="zeros = scores[:, 0] * 0\npart = zeros - math.inf, zeros, scores[:, :1] * 0 + values[:1] * 0\n"
+        "for j in range(scores.shape[1]):\n"
+        "    part = {f}(part, (scores[:, j], zeros + 1, scores[:, :1] * 0 + values[j]))\npart",
+    ),
+    Small(
+        3 * PART,
+        measures=(first_two_first,),
+        names=THREE_PARTS,
+        code="{f}({f}((m_a, l_a, o_a), (m_b, l_b, o_b)), (m_c, l_c, o_c))",
+    ),
+    Small(
+        3 * PART,
+        measures=(last_two_first,),
+        names=THREE_PARTS,
+        code="{f}((m_a, l_a, o_a), {f}((m_b, l_b, o_b), (m_c, l_c, o_c)))",
+    ),
+    Small(2 * PART, names=THREE_PARTS[:6], code="{f}((m_a, l_a, o_a), (m_b, l_b, o_b))"),
+)
+SMALL_TILES = (
+    Small(("n d", "m d", "m e", whole(), whole(), KEPT), measures=(None, tiled_in_dtype, writes), fits=sees_a_key),
+)
+SMALL_BACKWARD = (Small(("n d", "m d", "m e", forward(3), forward(4), "n e")),)
 LADDERS = {
-    "online_softmax": Ladder(("online_max_sum",), ("m", "l"), online_softmax, cases=STREAMS),
+    "online_softmax": Ladder(
+        ("online_max_sum",),
+        ("m", "l"),
+        online_softmax,
+        cases=STREAMS,
+        small=(Small(("m",), measures=(of_a_generator, of_a_list), names=("numbers",), code="{f}(iter(numbers))"),),
+    ),
     "merge_partials": Ladder(
         ("merge",),
         PARTIAL,
         merge_partials,
         tensors=True,
         cases=PARTS,
+        small=SMALL_PARTS,
         called=("m_a", "l_a", "o_a", "m_b", "l_b", "o_b"),
     ),
     "tiled_attention": Ladder(
-        ("tiled_attention",), ("o", "lse"), tiled_attention, tensors=True, cases=TILES, forbidden=WHOLE_ATTENTION
+        ("tiled_attention",),
+        ("o", "lse"),
+        tiled_attention,
+        tensors=True,
+        cases=TILES,
+        forbidden=WHOLE_ATTENTION,
+        small=SMALL_TILES,
     ),
-    "bytes_moved": Ladder(("flash_bytes", "naive_bytes"), ("bytes",), bytes_moved, quantities=counted),
-    "flash_backward": Ladder(("flash_backward",), ("dq", "dk", "dv"), flash_backward, tensors=True, forbidden=AUTOGRAD),
+    "bytes_moved": Ladder(
+        ("flash_bytes", "naive_bytes"), ("bytes",), bytes_moved, quantities=counted, small=(Small((whole(),) * 4),)
+    ),
+    "flash_backward": Ladder(
+        ("flash_backward",), ("dq", "dk", "dv"), flash_backward, tensors=True, forbidden=AUTOGRAD, small=SMALL_BACKWARD
+    ),
     "triton_inner_loop": Ladder(
         ("attend_to_keys",),
         ("o", "lse"),
         triton_inner_loop,
         tensors=True,
         cases=KERNELS,
+        small=(Small(("h n d", "h m d", "h m d", KEPT, KEPT, KEPT), kept_sizes=("d",), code="launch({f}, {args})"),),
         called=("q", "k", "v", "causal", "block_q", "block_k"),
     ),
     "find_the_bug": Ladder(
-        ("broken_tiled_attention",), ("o", "lse"), find_the_bug, tensors=True, cases=BLOCKS, forbidden=WHOLE_ATTENTION
+        ("broken_tiled_attention",),
+        ("o", "lse"),
+        find_the_bug,
+        tensors=True,
+        cases=BLOCKS,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e", whole()), measures=(None, writes)),),
     ),
 }
