@@ -29,7 +29,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) 
 	--nbval --nbval-cell-timeout 120 --nbval-current-env
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all grade progress reset update release build check lint bench bench-gpu lock clean again
+.PHONY: help lab test test-all grade progress practice worksheet reset update release build check lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
@@ -50,6 +50,12 @@ grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder o
 
 progress: $(STAMP) ## show what of the exercises is done, as the last `make grade` left it
 	$(PY) -m course_utils progress $(ARGS)
+
+practice: $(STAMP) ## pose a problem for a pencil and judge its steps (ARGS="attention --number 17")
+	$(PY) -m course_utils practice $(ARGS)
+
+worksheet: $(TOOLS) ## set a problem for each student as PDF, and a key (ARGS="--kind attention --seed-file FILE --out DIR")
+	$(PY) -m course_utils worksheet $(ARGS)
 
 reset: $(STAMP) ## give fresh exercises for a day and keep the old ones (DAY=1)
 	$(PY) -m course_utils reset $(or $(DAY),$(error say which day, as in: make reset DAY=1))

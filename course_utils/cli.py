@@ -156,6 +156,34 @@ def reset(
 
 
 @app.command()
+def practice(
+    kind: Annotated[str | None, typer.Argument(metavar="KIND", help="Of problem; without it, the kinds.")] = None,
+    number: Annotated[int | None, typer.Option(help="Which one, so that two people can have the same.")] = None,
+) -> None:
+    """Pose a problem for a pencil, ask for its steps, and say which was the first wrong one."""
+    from course_utils.practice import session
+
+    if kind is None:
+        print(session.kinds_told())
+    else:
+        session.practise(kind, number)
+
+
+@app.command()
+def worksheet(
+    kind: Annotated[str, typer.Option(help="Of problem; `course practice` lists them.")],
+    seed_file: Annotated[Path, typer.Option(help="Any text, which decides the problems; keep it.")],
+    out: Annotated[Path, typer.Option(help="Folder for the sheets and the key.")],
+    copies: Annotated[int, typer.Option(help="Students.")] = 30,
+) -> None:
+    """Write a sheet for each student with a problem of their own, and a key for the teacher, as PDF."""
+    from course_utils.practice.worksheet import make_worksheets
+
+    *sheets, key = make_worksheets(kind, copies, seed_file, out)
+    print(f"{len(sheets)} {'sheet' if len(sheets) == 1 else 'sheets'} in {out}, and the key in {key}")
+
+
+@app.command()
 def progress(root: Root = Path()) -> None:
     """Show what of the exercises is done, as the last grading of each notebook in exercises/ says."""
     from rich.console import Console

@@ -21,18 +21,21 @@ def write_whole(path: Path, text: str, todo: str = ROOM) -> None:
     write_all({path: text}, todo)
 
 
-def write_all(files: Mapping[Path, str], todo: str = ROOM) -> None:
-    """Write every text as UTF-8 beside its place, then move all into place; folders are made.
+def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
+    """Write every text as UTF-8, or bytes as they are, beside its place, then move all into place; folders are made.
 
     Characters that UTF-8 cannot hold are spelt out. Raises CourseError as `write_whole`, and leaves nothing unfinished.
     """
     waiting: list[tuple[Path, Path]] = []
     try:
-        for path, text in files.items():
+        for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
             waiting.append((beside, path))
-            beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+            if isinstance(content, bytes):
+                beside.write_bytes(content)
+            else:
+                beside.write_text(content, encoding="utf-8", errors="backslashreplace", newline="\n")
         for beside, path in waiting:
             os.replace(beside, path)
     except OSError as error:

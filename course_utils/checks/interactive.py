@@ -38,7 +38,7 @@ def checks_for(day: int) -> Callable[..., None]:
     when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs, where there are answers,
     drawn from a seed if one is given. An answer that takes too long is stopped. KeyError for an unknown id.
     """
-    last: dict[tuple[str, bool], tuple[int | None, str]] = {}  # the cell that was checked, and what was said
+    last: dict[tuple[str, bool], tuple[int | None, str, str]] = {}  # the cell that was checked, advice, example
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         if hidden and not has_answers():
@@ -47,13 +47,13 @@ def checks_for(day: int) -> Callable[..., None]:
         evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
         if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
-        text = report(day, grade_id, verdict, hidden=hidden)
-        if not hidden and (example := smallest_example(day, grade_id, namespace, verdict)):
-            text += f"\n\n{example}"
-        now = _cell_number(day, grade_id, namespace), text
-        if now[0] is not None and last.get((grade_id, hidden)) == now:
-            text += f"\n\n{SAME_ANSWER}"
-        last[grade_id, hidden] = now
+        advice, cell = report(day, grade_id, verdict, hidden=hidden), _cell_number(day, grade_id, namespace)
+        same = cell is not None and last.get((grade_id, hidden), ())[:2] == (cell, advice)
+        example = last[grade_id, hidden][2] if same else ""
+        if not same and not hidden:
+            example = smallest_example(day, grade_id, namespace, verdict)
+        last[grade_id, hidden] = cell, advice, example
+        text = "\n\n".join(filter(None, [advice, example, SAME_ANSWER if same else ""]))
         if verdict.status != "passed":
             raise NotYet(text)
         from IPython.display import display

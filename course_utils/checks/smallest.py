@@ -6,6 +6,7 @@ hidden inputs. The same answer gets the same example, unless its time runs out.
 
 from __future__ import annotations
 
+import importlib
 import io
 import math
 import random
@@ -25,7 +26,7 @@ from .patience import Patience
 from .verdict import Outcome, Tolerance, holds
 
 SECONDS = 1.0
-LEVELS = ((2, 50, False), (3, 60, False), (4, 100, False), (4, 60, True))  # longest axis, inputs tried a rung, cut
+LEVELS = ((2, 50, False), (3, 60, False), (4, 100, False), (8, 60, True))  # longest axis, inputs tried a rung, cut
 PATIENCE = 1.5  # times the seconds, for an answer that does not come back
 TEMPLATES = 4  # failing rungs whose like is drawn, the smallest ones
 PLAIN = Tolerance(1e-2, 1e-2)  # what a pencil can tell apart
@@ -74,6 +75,7 @@ def find_smallest(
     )
     if not failed:
         return None
+    importlib.import_module("hypothesis")  # which takes a while, once
     search = _Search(judge, namespace, time.process_time() + seconds)
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:

@@ -239,7 +239,7 @@ class TestInTheCheck:
 
         said = self.said(1, "scores", scores=scores)
         assert re.search(r"The smallest input found on which it is wrong \(\d numbers\):\n\n    Q = \[\[", said)
-        assert said.index("✗") < said.index("The smallest input")
+        assert said.index("opposite sign") < said.index("The smallest input")
 
     def test_not_where_nothing_is_written_nor_by_hand_nor_of_hidden_inputs(self):
         def stub(Q, K):
@@ -274,6 +274,22 @@ class TestInTheCheck:
         example = find_smallest(judge, {"scores": lambda Q, K: [[0.0]]}, nothing_held)
         assert example.small is None
         assert "= [[2.0, 3.0]]\n    " in tell_example(example, judge)
+
+    def test_it_is_not_looked_for_again_where_nothing_was_run_since(self, monkeypatch):
+        searches = []
+
+        def found(*args):
+            searches.append(args)
+            return find_smallest(*args)
+
+        monkeypatch.setattr(interactive, "find_smallest", found)
+        space = {"check": checks_for(1), "scores": lambda Q, K: [[0.0] * len(K)] * len(Q), "In": ["", "scores = 1"]}
+        texts = []
+        for _ in range(2):
+            with pytest.raises(NotYet) as error:
+                exec("check('scores')", space)
+            texts.append(str(error.value))
+        assert len(searches) == 1 and texts[1] == f"{texts[0]}\n\n{interactive.SAME_ANSWER}"
 
 
 class TestDraws:

@@ -27,8 +27,9 @@ ROOMS = {
     "authoring": {"attention", "costs", "checks"},
     "sandbox": set(),
     "grading": {"checks", "authoring", "sandbox", "progress"},
+    "practice": set(),
     "learner": {"authoring", "grading", "progress"},
-    "cli": {"authoring", "sandbox", "grading", "learner"},
+    "cli": {"authoring", "sandbox", "grading", "learner", "practice"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -1106,21 +1106,26 @@ def cut_into_chunks(draft: Draft) -> list[int]:
 
 
 def calls(draft: Draft) -> str:
-    """A script made of calls that the rung's script has, with at most two sequences."""
+    """A script made of calls that the rung's script has, with at most two sequences; or the rung's."""
+    if draft.cut:
+        return draft.rung[2]
     known = sorted({op for op in draft.rung[2].split() if op[-1] in "ab"}, key=lambda op: (len(op), op))
     count = draft.whole(1, min(8, len(draft.rung[2].split())))
     return " ".join(known[draft.choose(0, len(known) - 1)] for _ in range(count))
 
 
 def a_row_a_call(draft: Draft) -> np.ndarray:
-    """As many keys or values as a script has calls."""
+    """As many keys or values as a script needs."""
     like = draft.rung[len(draft.args)]
+    if draft.cut:
+        return like[: 2 * len(draft.args[2].split()), : draft.size("d")]
     return draft.numbers((2 * len(draft.args[2].split()), draft.size("d")), like)
 
 
 def room(draft: Draft) -> int:
-    """A small whole number, at most that of the rung."""
-    return draft.whole(1, min(4, draft.rung[len(draft.args)]))
+    """A small whole number, at most that of the rung; or the rung's."""
+    own = draft.rung[len(draft.args)]
+    return own if draft.cut else draft.whole(1, min(4, own))
 
 
 TELLS = """def tell(call, *args):
@@ -1237,7 +1242,7 @@ SMALL_RINGS = (
     ),
     Small(
         RING,
-        measures=(ring_types, ring_changes),
+        measures=(ring_types, ring_changes, ring_grows),
         tensors=True,
         names=("window", "keys", "values"),
         code="ring = {f}(window)\n" + FILL + "ring.view()",

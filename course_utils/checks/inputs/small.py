@@ -18,6 +18,8 @@ MOST = 4  # of an axis
 MOST_LEADING = 2  # of an axis in front of the named ones
 ORDINARY = 10  # numbers up to this size come by themselves
 EXACT = 1e4  # float32 still tells this apart from a half more
+FEW = 6  # numbers of an array that are drawn one by one; more would take the search too long
+PATTERNS = 7
 SIGNED = (0, 1, -1, 2, -2)
 LEADING = "…"
 
@@ -197,13 +199,23 @@ def draw_numbers(choose: Choose, shape: tuple[int, ...], like: np.ndarray) -> np
         bases += [units[-1], -units[-1]]
     base = bases[choose(0, len(bases) - 1)]
     values = [base + unit * k for k in SIGNED] + extremes
-    entries = [values[choose(0, len(values) - 1)] for _ in range(count)]
+    entries = [values[i] for i in _choices(choose, count, len(values))]
     return np.array(entries).reshape(shape).astype(like.dtype if like.dtype.kind == "f" else float)
+
+
+def _choices(choose: Choose, count: int, kinds: int) -> list[int]:
+    """So many whole numbers below `kinds`: one by one where they are few, else one of some patterns."""
+    if count <= FEW:
+        return [choose(0, kinds - 1) for _ in range(count)]
+    pattern = choose(0, PATTERNS)
+    if pattern == 0:
+        return [0] * count
+    return np.random.default_rng([pattern, count]).integers(0, kinds, count).tolist()
 
 
 def _mask(choose: Choose, shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
     """Booleans, True at first; in each row one at least, unless `like` has a row without."""
-    drawn = np.array([choose(0, 1) == 0 for _ in range(math.prod(shape))], dtype=bool).reshape(shape)
+    drawn = np.array(_choices(choose, math.prod(shape), 2), dtype=int).reshape(shape) == 0
     _open_a_key(drawn, like)
     return drawn
 

@@ -1,0 +1,37 @@
+"""The kinds of problems, by name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from course_utils.errors import CourseError
+
+from . import attention_kinds, count_kinds
+from .problem import Problem
+
+MOST_DRAWS = 2000
+KINDS: dict[str, Callable[[random.Random], tuple]] = attention_kinds.KINDS | count_kinds.KINDS
+LARGEST = 10**9
+
+
+class UnknownKind(CourseError):
+    """A kind of problem that there is not, or a number that none can have."""
+
+
+def problem(kind: str, number: int) -> Problem:
+    """The problem of a kind that has this number: always the same, on every machine.
+
+    number: from 0 to 1,000,000,000. Raises UnknownKind for a kind that there is not, with those that there are.
+    """
+    if kind not in KINDS:
+        raise UnknownKind(f"there is no practice of the kind {kind!r}; there is {', '.join(KINDS)}")
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= LARGEST:
+        raise UnknownKind(f"a problem has a whole number from 0 to {LARGEST:,}, and {number!r} is none")
+    rng = random.Random(f"{kind}:{number}")
+    for _ in range(MOST_DRAWS):
+        told, given, steps = KINDS[kind](rng)
+        drawn = Problem(kind, number, told, given, steps)
+        if not drawn.is_degenerate():
+            return drawn
+    raise AssertionError(f"no problem of the kind {kind} in {MOST_DRAWS} draws")

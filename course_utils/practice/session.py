@@ -1,0 +1,73 @@
+"""One problem in the terminal, step by step."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .kinds import KINDS, problem
+from .problem import Mark, Problem, said_shape
+from .reading import read_entry
+
+DRAWN_FROM = 10_000
+HOW = "Two decimals suffice. Rows are parted by ;  fractions such as 1/3 are read too. Enter alone leaves a step out."
+WORST = {"right": "✓", "follows": "✓", "wrong": "✗", "empty": "·"}
+
+
+def practise(
+    kind: str, number: int | None, ask: Callable[[str], str] = input, tell: Callable[[str], None] = print
+) -> tuple[Mark, ...]:
+    """Pose a problem, ask for each step, and say which was the first wrong one.
+
+    number: which problem; one at random where it is None. ask: gives the line that was typed, "" at the end of input.
+    Returns the marks. Raises kinds.UnknownKind as `problem` does.
+    """
+    posed = problem(kind, random.randrange(DRAWN_FROM) if number is None else number)
+    tell(f"{kind}, number {posed.number}\n\n{posed.told}\n\n{HOW}\n")
+    entered = {}
+    for step, right in zip(posed.steps, posed.solution().values(), strict=True):
+        prompt = f"{step.name}: {step.asked} ({said_shape(right.shape)})"
+        entered[step.name] = _entry(posed, step.name, prompt, ask, tell)
+    marks = posed.judge(entered)
+    tell("")
+    for mark in marks:
+        tell(f"{WORST[mark.status]} {mark}")
+    first = next((mark for mark in marks if mark.status == "wrong"), None)
+    if first is not None:
+        tell(f"\nThe first wrong step is {first.step}. Right is {written(first.right)}.")
+    tell(f"\nThe same again: course practice {kind} --number {posed.number}")
+    return marks
+
+
+def kinds_told() -> str:
+    """The kinds, a line each."""
+    return "\n".join(["Kinds of practice:", *(f"    course practice {kind}" for kind in KINDS)])
+
+
+def written(values: np.ndarray) -> str:
+    """Numbers to two decimals, as they may be typed; counts in full."""
+    rows = np.atleast_2d(values)
+    return "; ".join(" ".join(short(x) for x in row) for row in rows)
+
+
+def _entry(posed: Problem, name: str, prompt: str, ask: Callable[[str], str], tell: Callable[[str], None]) -> Any:
+    """What was typed for a step, asked again until it can be read."""
+    while True:
+        try:
+            text = ask(f"{prompt}\n> ")
+        except EOFError:
+            return None
+        try:
+            value = read_entry(text)
+            posed.judge({name: value})  # has it the shape of this step
+        except ValueError as error:
+            tell(str(error))
+        else:
+            return value
+
+
+def short(x: float) -> str:
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,95 @@
+"""Sheets for a class: a problem of their own for each, as PDF, and a key for the teacher. Typst sets them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course_utils.errors import CourseError
+from course_utils.files import write_all
+
+from .kinds import LARGEST, problem
+from .problem import Problem
+from .session import short
+
+TEMPLATE = Path(__file__).with_name("worksheet.typ")
+MOST_COPIES = 1000
+INSTALL = "worksheets are set by Typst, which is not installed here: pip install typst"
+
+
+class NoWorksheet(CourseError):
+    """Sheets that cannot be made as asked."""
+
+
+def make_worksheets(kind: str, copies: int, seed_file: Path, out: Path) -> list[Path]:
+    """Write `kind_01.pdf` and so on, one for each student, and `kind_key.pdf` with every step of all of them.
+
+    copies: from 1 to 1000. seed_file: any text, which with the kind decides the problems: the same text gives the same
+    bytes. Returns the files, the key last. Raises NoWorksheet where the seed cannot be read or Typst is missing,
+    kinds.UnknownKind, and CourseError where nothing can be written.
+    """
+    if not 1 <= copies <= MOST_COPIES:
+        raise NoWorksheet(f"{copies} copies: give a number from 1 to {MOST_COPIES:,}")
+    try:
+        seed = seed_file.read_bytes().strip()
+    except OSError as error:
+        raise NoWorksheet(f"the seed file {seed_file} cannot be read: {error.strerror}") from None
+    if not seed:
+        raise NoWorksheet(f"the seed file {seed_file} is empty: write any text into it, and keep it")
+    posed = [problem(kind, number) for number in _numbers(seed, kind, copies)]
+    sheets = [_sheet(each, copy) for copy, each in enumerate(posed, start=1)]
+    width = max(2, len(str(copies)))
+    files: dict[Path, str | bytes] = {
+        out / f"{kind}_{sheet['copy']:0{width}}.pdf": _set([sheet], key=False) for sheet in sheets
+    }
+    files[out / f"{kind}_key.pdf"] = _set(sheets, key=True)
+    write_all(files)
+    return list(files)
+
+
+def _numbers(seed: bytes, kind: str, copies: int) -> list[int]:
+    """As many different numbers of problems."""
+    numbers: dict[int, None] = {}
+    count = 0
+    while len(numbers) < copies:
+        digest = hashlib.sha256(seed + f"\n{kind}\n{count}".encode()).digest()
+        numbers[int.from_bytes(digest[:8], "big") % LARGEST] = None
+        count += 1
+    return list(numbers)
+
+
+def _sheet(posed: Problem, copy: int) -> dict[str, Any]:
+    """What the template needs of a problem."""
+    arrays = {name: values for name, values in posed.given.items() if values.ndim}
+    lines = posed.told.splitlines()
+    return {
+        "kind": posed.kind,
+        "number": posed.number,
+        "copy": copy,
+        "told": [line for line in lines if not (arrays and " = [" in line)],
+        "given": [{"name": name, "rows": _rows(values)} for name, values in arrays.items() if "_ab" not in name],
+        "steps": [
+            {"name": step.name, "asked": step.asked, "rows": _rows(right)}
+            for step, right in zip(posed.steps, posed.solution().values(), strict=True)
+        ],
+    }
+
+
+def _rows(values: np.ndarray) -> list[list[str]]:
+    return [[short(x).replace("-", "−") for x in row] for row in np.atleast_2d(values)]
+
+
+def _set(sheets: Sequence[dict[str, Any]], *, key: bool) -> bytes:
+    """The sheets as one PDF, the same bytes each time."""
+    try:
+        import typst
+    except ImportError:
+        raise NoWorksheet(INSTALL) from None
+    title = f"{sheets[0]['kind']}, key" if key else f"{sheets[0]['kind']} {sheets[0]['number']}"
+    data = json.dumps({"title": title, "key": key, "sheets": sheets})
+    return typst.compile(TEMPLATE, sys_inputs={"data": data})

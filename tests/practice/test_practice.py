@@ -1,0 +1,203 @@
+"""Pencil practice: problems without end that are never degenerate, and a judge that finds the first wrong step."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from course_utils.practice import KINDS, problem, read_entry
+from course_utils.practice.kinds import UnknownKind
+from course_utils.practice.session import kinds_told, practise, written
+
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def rounded(posed, decimals=2):
+    """What somebody writes down who rounds every step and goes on with that."""
+    values = {}
+    for step in posed.steps:
+        found = np.asarray(step.found({**posed.given, **values}), dtype=float)
+        values[step.name] = found if step.count else found.round(decimals)
+    return values
+
+
+@kinds
+def test_a_thousand_problems_of_a_kind_are_none_of_them_degenerate(kind):
+    told = set()
+    for number in range(1000):
+        posed = problem(kind, number)
+        assert not posed.is_degenerate() and len(posed.known_slips()) >= 5
+        assert all(np.isfinite(right).all() for right in posed.solution().values())
+        told.add(posed.told)
+    assert len(told) > 100
+
+
+@kinds
+def test_all_problems_of_a_kind_are_as_hard(kind):
+    """The same steps, shapes and number of exponentials that are no whole numbers."""
+    shapes, hard = set(), set()
+    for number in range(100):
+        posed = problem(kind, number)
+        solution = posed.solution()
+        shapes.add(tuple((name, right.shape) for name, right in solution.items()))
+        if "exponentials" in solution:
+            hard.add(int((solution["exponentials"] % 1 != 0).sum()))
+    assert len(shapes) == 1 and len(hard) <= 1
+
+
+@kinds
+def test_a_number_names_a_problem(kind):
+    assert problem(kind, 7).told == problem(kind, 7).told != problem(kind, 8).told
+
+
+def test_the_same_number_is_the_same_problem_on_every_machine():
+    assert problem("attention", 17).told.splitlines()[1:] == [
+        "Q = [2  0; −1  2]",
+        "K = [2  −1; 1  0]",
+        "V = [−2  3; −1  3]",
+    ]
+
+
+@kinds
+def test_right_answers_are_right_exact_and_rounded_at_every_step(kind):
+    for number in range(200):
+        posed = problem(kind, number)
+        for entered in (posed.solution(), rounded(posed), rounded(posed, 4)):
+            assert {mark.status for mark in posed.judge(entered)} == {"right"}
+
+
+@kinds
+def test_every_slip_is_located_at_its_step_and_what_follows_counts(kind):
+    planted = named = 0
+    for number in range(30):
+        posed = problem(kind, number)
+        names = [step.name for step in posed.steps]
+        for step, slip in posed.known_slips():
+            marks = posed.judge(posed.with_slip(step.name, slip))
+            assert [mark.status for mark in marks].index("wrong") == names.index(step.name)
+            assert {mark.status for mark in marks[names.index(step.name) + 1 :]} <= {"right", "follows"}
+            planted += 1
+            named += marks[names.index(step.name)].slip is slip
+    assert named >= 0.9 * planted
+
+
+def test_two_slips_are_two_wrong_steps_and_the_first_is_named_first():
+    posed = problem("attention", 3)
+    entered = posed.with_slip("scaled", next(s for s in posed.steps[1].slips if s.name == "divided by d_k"))
+    entered["output"] = entered["output"] + 1
+    statuses = [mark.status for mark in posed.judge(entered)]
+    assert statuses == ["right", "wrong", "follows", "follows", "wrong"]
+    assert posed.first_wrong(entered).slip.name == "divided by d_k"
+
+
+def test_steps_may_be_left_out():
+    posed = problem("attention", 3)
+    solution = posed.solution()
+    marks = posed.judge({"weights": solution["weights"], "output": solution["output"] + 1})
+    assert [mark.status for mark in marks] == ["empty", "empty", "empty", "right", "wrong"]
+
+
+def test_a_number_that_nothing_explains_is_wrong_without_a_name():
+    posed = problem("softmax", 1)
+    mark = posed.judge({"sum": 1234.5})[2]
+    assert mark.status == "wrong" and mark.slip is None and str(mark) == "sum: not right"
+
+
+@pytest.mark.parametrize(
+    ("entered", "said"),
+    [
+        ({"nothing": 1}, "there is no step 'nothing'; this problem has shifted, exponentials"),
+        ({"sum": [1, 2]}, "sum: 2 numbers here, one number asked for"),
+        ({"shifted": [[1, 2], [3, 4]]}, "shifted: 2 rows of 2 here, 3 numbers asked for"),
+        ({"sum": "much"}, "sum: 'much' is no number"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(entered, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        problem("softmax", 1).judge(entered)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.5", 0.5),
+        ("1/3", 1 / 3),
+        ("2e9", 2e9),
+        ("45,097,156,608", 45097156608),
+        ("4*512**2", 4 * 512**2),
+        ("4*512^2", 4 * 512**2),
+        ("−1.5", -1.5),
+        ("1 2 3", [1, 2, 3]),
+        ("[1, 2, 3]", [1, 2, 3]),
+        ("1 2; 3 4", [[1, 2], [3, 4]]),
+        ("[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
+        ("", None),
+    ],
+)
+def test_numbers_are_read_as_people_type_them(text, value):
+    assert read_entry(text) == value
+
+
+@pytest.mark.parametrize("text", ["one", "1; 2 3", "__import__('os')", "1/0", "9**9**9", "1+", "x" * 500, "True", "1j"])
+def test_anything_else_is_no_number(text):
+    with pytest.raises(ValueError, match=r"no number|different lengths|characters"):
+        read_entry(text)
+
+
+@pytest.mark.parametrize(("kind", "number"), [("chess", 1), ("softmax", -1), ("softmax", 2.5), ("softmax", 10**10)])
+def test_a_kind_or_a_number_that_there_is_not(kind, number):
+    with pytest.raises(UnknownKind):
+        problem(kind, number)
+
+
+class TestTerminal:
+    def session(self, kind, number, lines):
+        given, told = iter(lines), []
+
+        def ask(prompt):
+            told.append(prompt)
+            try:
+                return next(given)
+            except StopIteration:
+                raise EOFError from None
+
+        return practise(kind, number, ask, told.append), "\n".join(told)
+
+    def test_it_asks_step_by_step_and_says_what_was_right(self):
+        right = [written(value) for value in problem("attention", 5).solution().values()]
+        marks, said = self.session("attention", 5, right)
+        assert [mark.status for mark in marks] == ["right"] * 5
+        assert "scores: the dot product of each query with each key (2 rows of 2)" in said
+        assert "first wrong" not in said and said.endswith("course practice attention --number 5")
+
+    def test_the_first_wrong_step_is_told_with_its_slip_and_what_is_right(self):
+        posed = problem("attention", 5)
+        entered = posed.with_slip("scaled", posed.steps[1].slips[0])
+        _, said = self.session("attention", 5, [written(value) for value in entered.values()])
+        assert "✗ scaled: not right. These are the scores. Divide them by √2." in said
+        assert "✓ output: correct from your value on" in said
+        assert f"The first wrong step is scaled. Right is {written(posed.solution()['scaled'])}." in said
+
+    def test_what_cannot_be_read_is_asked_again_and_the_end_of_input_leaves_the_rest_empty(self):
+        marks, said = self.session("softmax", 2, ["abc", "1 2", written(problem("softmax", 2).solution()["shifted"])])
+        assert "'abc' is no number" in said and "2 numbers here, 3 numbers asked for" in said
+        assert [mark.status for mark in marks] == ["right", "empty", "empty", "empty"]
+
+    def test_without_a_number_it_draws_one(self):
+        assert re.search(r"^softmax, number \d+\n", self.session("softmax", None, [])[1])
+
+    def run(self, *args, typed=""):
+        command = [sys.executable, "-m", "course_utils", "practice", *args]
+        return subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
+
+    def test_the_command(self):
+        ran = self.run("cache-bytes", "--number", "3", typed="1\n\n")
+        assert ran.returncode == 0 and "✗ numbers a token: not right" in ran.stdout
+        assert self.run().stdout == kinds_told() + "\n"
+
+    def test_the_command_refuses_a_kind_that_there_is_not(self):
+        ran = self.run("chess")
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.stderr.startswith("course: there is no practice of the kind 'chess'; there is softmax, attention")

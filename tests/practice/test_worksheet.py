@@ -1,0 +1,110 @@
+"""Sheets for a class: a problem of their own for each student, and a key with every step."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from course_utils.practice import KINDS, problem
+from course_utils.practice import worksheet as sheets
+from course_utils.practice.worksheet import NoWorksheet, make_worksheets
+
+
+@pytest.fixture
+def seed(tmp_path):
+    path = tmp_path / "class.seed"
+    path.write_text("autumn\n")
+    return path
+
+
+@pytest.fixture
+def data(monkeypatch):
+    """What is given to the template, without the setting."""
+    seen = []
+
+    def set_quickly(pages, *, key):
+        seen.append((key, json.loads(json.dumps(pages))))
+        return b"%PDF"
+
+    monkeypatch.setattr(sheets, "_set", set_quickly)
+    return seen
+
+
+def test_each_student_has_a_problem_of_their_own_and_the_key_has_all(seed, tmp_path, data):
+    files = make_worksheets("attention", 30, seed, tmp_path / "out")
+    assert [path.name for path in files][:2] == ["attention_01.pdf", "attention_02.pdf"]
+    assert files[-1].name == "attention_key.pdf" and len(files) == 31 and all(path.exists() for path in files)
+    (*students, (is_key, all_of_them)) = data
+    assert is_key and [page for _, (page,) in students] == all_of_them
+    assert len({page["number"] for page in all_of_them}) == 30
+
+
+def test_the_key_has_every_step_as_it_is_right(seed, tmp_path, data):
+    make_worksheets("attention", 2, seed, tmp_path)
+    for page in data[-1][1]:
+        posed = problem("attention", page["number"])
+        right = posed.solution()
+        assert [step["name"] for step in page["steps"]] == list(right)
+        for step in page["steps"]:
+            shown = [[float(x.replace("−", "-")) for x in row] for row in step["rows"]]
+            np.testing.assert_allclose(shown, right[step["name"]].round(2), atol=1e-9)
+
+
+def test_the_seed_decides(seed, tmp_path, data):
+    for text in ("autumn", "autumn\n", "spring"):
+        seed.write_text(text)
+        make_worksheets("softmax", 3, seed, tmp_path)
+    first, same, other = (pages for is_key, pages in data if is_key)
+    assert first == same != other
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_typst_sets_every_kind_and_the_same_seed_gives_the_same_bytes(kind, seed, tmp_path):
+    one, other = ([path.read_bytes() for path in make_worksheets(kind, 2, seed, tmp_path / name)] for name in "ab")
+    assert one == other and all(pdf.startswith(b"%PDF") and len(pdf) > 5000 for pdf in one)
+
+
+def test_names_and_text_are_text_to_typst(seed, tmp_path, monkeypatch):
+    """Nothing in a problem is read as Typst's own marks."""
+    page = sheets._sheet(problem("softmax", 1), 1)
+    page["told"] = ["#panic() $x *bold* _l_ \\ @ref <label>"]
+    assert sheets._set([page], key=False).startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("copies", [0, -1, 1001])
+def test_so_many_copies_are_refused(copies, seed, tmp_path):
+    with pytest.raises(NoWorksheet, match="give a number from 1 to 1,000"):
+        make_worksheets("softmax", copies, seed, tmp_path)
+
+
+def test_a_seed_that_is_missing_or_empty_is_named(seed, tmp_path):
+    with pytest.raises(NoWorksheet, match=r"nothing\.seed cannot be read: No such file"):
+        make_worksheets("softmax", 1, tmp_path / "nothing.seed", tmp_path)
+    seed.write_text(" \n")
+    with pytest.raises(NoWorksheet, match="is empty: write any text"):
+        make_worksheets("softmax", 1, seed, tmp_path)
+
+
+def test_without_typst_it_says_how_to_install_it(seed, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typst", None)
+    with pytest.raises(NoWorksheet, match="pip install typst"):
+        make_worksheets("softmax", 1, seed, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command(seed, tmp_path):
+
+    def run(*args):
+        command = [sys.executable, "-m", "course_utils", "worksheet", *map(str, args)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    out = tmp_path / "sheets"
+    ran = run("--kind", "attention", "--copies", 2, "--seed-file", seed, "--out", out)
+    assert ran.returncode == 0 and ran.stdout == f"2 sheets in {out}, and the key in {out / 'attention_key.pdf'}\n"
+    ran = run("--kind", "chess", "--seed-file", seed, "--out", out)
+    assert ran.returncode == 2 and ran.stderr.startswith("course: there is no practice of the kind 'chess'")
+    (tmp_path / "file").write_text("")
+    ran = run("--kind", "softmax", "--copies", 1, "--seed-file", seed, "--out", tmp_path / "file")
+    assert ran.returncode == 2 and "cannot be written" in ran.stderr and "Traceback" not in ran.stderr
