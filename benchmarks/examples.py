@@ -87,7 +87,7 @@ def look_at(day: int) -> Table:
         for answer in RIGHT.get(key, []):
             example = find_smallest(judge, namespace_with(judge, answer), everything)
             table.right += 1
-            table.refuted += example is not None and example.small is not None
+            table.refuted += example is not None and example.drawn
     return table
 
 

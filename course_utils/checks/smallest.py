@@ -20,7 +20,7 @@ import numpy as np
 
 from .evidence import Ladder, Rung, outcome_of
 from .expected import has_answers
-from .inputs.small import Small, draw_args
+from .inputs.small import FEW, Small, draw_args
 from .judged import JudgedExercise
 from .patience import Patience
 from .verdict import Outcome, Tolerance, holds
@@ -41,14 +41,16 @@ class Example:
     """An input on which an answer is wrong.
 
     rung: the input with what it is measured by; its name is that of the rung that it is like. gave, right: outcomes.
-    small: how it was drawn, None where it is a rung itself. ran_out: whether the time was over before the search was.
-    unsteady: whether the answer gives something else each time. tried: how many inputs were.
+    small: how inputs like it are drawn and shown, None where nothing says so. drawn: whether it was drawn so; else it
+    is the rung itself. ran_out: whether the time was over before the search was. unsteady: whether the answer gives
+    something else each time. tried: how many inputs were.
     """
 
     rung: Rung
     gave: Outcome
     right: Outcome
     small: Small | None
+    drawn: bool = True
     ran_out: bool = False
     unsteady: bool = False
     tried: int = 0
@@ -84,7 +86,9 @@ def find_smallest(
                 search.run(failed)
         except _Over:
             search.ran_out = True
-    found = search.best or _smallest_rung(judge, namespace, failed, bool(patience.said))
+    found = search.best
+    if found is None or count_numbers(failed[0].args) < found.numbers:
+        found = _smallest_rung(judge, namespace, failed, bool(patience.said)) or found
     if found is None:
         return None
     return replace(found, ran_out=search.ran_out or bool(patience.said), tried=search.tried)
@@ -164,7 +168,12 @@ class _Search:
 
 
 def count_numbers(args: Any) -> int:
-    """How many numbers there are in arguments: entries of arrays and lists, numbers by themselves."""
+    """How many numbers there are in arguments: entries of arrays and lists, numbers by themselves.
+
+    Of a large array of zeros only the sizes count, as it is written.
+    """
+    if is_blank(args):
+        return np.ndim(args)
     if isinstance(args, (tuple, list)):
         return sum(map(count_numbers, args))
     if isinstance(args, np.ndarray):
@@ -187,7 +196,7 @@ def _smallest_rung(
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience() as patience:
         gave = outcome_of(rung, judge.ladder, namespace)
-    return None if patience.said else Example(rung, gave, right, None)
+    return None if patience.said else Example(rung, gave, right, small_for(judge.ladder, rung), drawn=False)
 
 
 def small_for(ladder: Ladder, rung: Rung) -> Small | None:
@@ -195,6 +204,13 @@ def small_for(ladder: Ladder, rung: Rung) -> Small | None:
     own = [small for small in ladder.small if small.measures is not None and rung.measure in small.measures]
     rest = [small for small in ladder.small if small.measures is None]
     return next(iter(own + rest), None)
+
+
+def is_blank(value: Any) -> bool:
+    """Whether this is an array or a list of more than a few zeros."""
+    if isinstance(value, np.ndarray):
+        return value.size > FEW and value.dtype.kind == "f" and not value.any()
+    return isinstance(value, list) and len(value) > FEW and all(isinstance(x, float) and x == 0 for x in value)
 
 
 def size_of(args: Any) -> tuple[int, int, int, float]:

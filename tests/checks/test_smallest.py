@@ -96,7 +96,7 @@ def test_right_answers_have_none(day, grade_id):
     nothing_held = dict.fromkeys((rung.name for rung in judge.rungs()), False)
     for answer in RIGHT[day, grade_id][:3]:
         example = find_smallest(judge, namespace_with(day, grade_id, answer), nothing_held)
-        assert example is None or example.small is None, (answer, example)
+        assert example is None or not example.drawn, (answer, example)
 
 
 @pytest.mark.parametrize(("day", "grade_id"), [key for key in QUICK if key != (4, "head_ablation")])
@@ -272,7 +272,7 @@ class TestInTheCheck:
         monkeypatch.setattr(smallest, "has_answers", lambda: False)
         nothing_held = dict.fromkeys((rung.name for rung in judge.rungs()), False)
         example = find_smallest(judge, {"scores": lambda Q, K: [[0.0]]}, nothing_held)
-        assert example.small is None
+        assert not example.drawn
         assert "= [[2.0, 3.0]]\n    " in tell_example(example, judge)
 
     def test_it_is_not_looked_for_again_where_nothing_was_run_since(self, monkeypatch):

@@ -15,7 +15,7 @@ import numpy as np
 from ..evidence import Ladder, Rung, bytecodes_grow
 from ..forbidden import COUNTED, LIBRARY_SOFTMAX, WHOLE_ATTENTION
 from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
-from .small import Small, one_of, whole
+from .small import BLANK, Small, one_of, whole
 
 TRACE_Q = [[1.0, 0.5], [0.5, 1.0]]
 TRACE_K = [[0.8, 0.2], [0.3, 0.9]]
@@ -228,7 +228,10 @@ TEMPERATURES = (
     ),
     ("with several keys", "with one key", lambda query, keys, *_: len(keys) > 1),
 )
-BATCHED = (Small(("… n d", "… m d", "… m e"), measures=(None,)),)
+BATCHED = (
+    Small(("… n d", "… m d", "… m e"), measures=(None,)),
+    Small((BLANK, BLANK), measures=(without_a_loop,), names=("few", "many"), code="{f}(*few)\n{f}(*many)"),
+)
 AGAIN = "Go through it again: score, scale, exponential, sum, division."
 LADDERS = {
     "softmax_row": Ladder(

@@ -21,7 +21,7 @@ import numpy as np
 from ..evidence import NOTHING, BadResult, Ladder, Rung, as_numbers, changes
 from ..forbidden import WHOLE_ATTENTION
 from .shared import UNTOUCHED, Array, draw
-from .small import KEPT, Draft, Drawn, Small, whole
+from .small import BLANK, KEPT, Draft, Drawn, Small, whole
 
 if TYPE_CHECKING:
     import torch
@@ -1212,6 +1212,13 @@ RING = (room, "T d", "T e")
 FILL = "for t, (k, v) in enumerate(zip(keys, values), start=1):\n    ring.append(k, v)\n"
 SMALL_RINGS = (
     Small(
+        (KEPT, BLANK, BLANK, KEPT),
+        measures=(ring_grows,),
+        tensors=True,
+        names=("window", "keys", "values", "looked_at"),
+        code="ring = {f}(window)\n" + FILL + "    if looked_at:\n        ring.view()",
+    ),
+    Small(
         (room, room, "T d", "T e"),
         measures=(two_rings,),
         tensors=True,
@@ -1242,7 +1249,7 @@ SMALL_RINGS = (
     ),
     Small(
         RING,
-        measures=(ring_types, ring_changes, ring_grows),
+        measures=(ring_types, ring_changes),
         tensors=True,
         names=("window", "keys", "values"),
         code="ring = {f}(window)\n" + FILL + "ring.view()",

@@ -20,7 +20,7 @@ from .launching import launch as launch  # the notebook has these two from here
 from .launching import load_triton as load_triton
 from .launching import through_the_kernel
 from .shared import UNTOUCHED, Array, draw, draw_qkv, named
-from .small import KEPT, Draft, Drawn, Small, whole
+from .small import BLANK, KEPT, Draft, Drawn, Small, whole
 from .watching import watch, watch_both
 
 INFINITY = math.inf
@@ -912,7 +912,21 @@ SMALL_PARTS = (
     ),
     Small(2 * PART, names=THREE_PARTS[:6], code="{f}((m_a, l_a, o_a), (m_b, l_b, o_b))"),
 )
+SMALL_STREAMS = (
+    Small(("m",), measures=(of_a_generator, of_a_list), names=("numbers",), code="{f}(iter(numbers))"),
+    Small((BLANK,), measures=(numbers_kept,), names=("numbers",), code="{f}(iter(numbers))"),
+)
+SIZES = (BLANK, BLANK, BLANK)
+BY_SIZE = (makes_all_scores, makes_stripes, makes_larger_tiles, keeps_tiles, does_not_skip, leaves_pytorch)
+IN_BLOCKS = Small(
+    SIZES,
+    measures=(ignores_blocks,),
+    names=("q", "k", "v", "small", "large"),
+    code="{f}(q, k, v, *small)\n{f}(q, k, v, *large)",
+)
 SMALL_TILES = (
+    Small(SIZES, measures=BY_SIZE),
+    IN_BLOCKS,
     Small(("n d", "m d", "m e", whole(), whole(), KEPT), measures=(None, tiled_in_dtype, writes), fits=sees_a_key),
 )
 SMALL_BACKWARD = (Small(("n d", "m d", "m e", forward(3), forward(4), "n e")),)
@@ -922,7 +936,7 @@ LADDERS = {
         ("m", "l"),
         online_softmax,
         cases=STREAMS,
-        small=(Small(("m",), measures=(of_a_generator, of_a_list), names=("numbers",), code="{f}(iter(numbers))"),),
+        small=SMALL_STREAMS,
     ),
     "merge_partials": Ladder(
         ("merge",),
@@ -964,6 +978,6 @@ LADDERS = {
         tensors=True,
         cases=BLOCKS,
         forbidden=WHOLE_ATTENTION,
-        small=(Small(("… n d", "… m d", "… m e", whole()), measures=(None, writes)),),
+        small=(Small(("… n d", "… m d", "… m e", whole()), measures=(None, writes)), IN_BLOCKS),
     ),
 }

@@ -88,6 +88,19 @@ def KEPT(draft: Draft) -> Any:
     return draft.rung[len(draft.args)]
 
 
+def BLANK(draft: Draft) -> Any:
+    """Zeros in place of the rung's numbers, where only their sizes matter."""
+    return _blank(draft.rung[len(draft.args)])
+
+
+def _blank(own: Any) -> Any:
+    if isinstance(own, np.ndarray):
+        return np.zeros_like(own)
+    if isinstance(own, tuple):
+        return tuple(map(_blank, own))
+    return [0.0] * len(own)
+
+
 def whole(least: int = 1) -> Callable[[Draft], int | None]:
     """A whole number from `least` to that of the rung; None where the rung has that."""
 
