@@ -80,7 +80,8 @@ def literal(value: Any, *, tensors: bool = False) -> str | None:
         return f"[0.0] * {len(value)}"
     if isinstance(value, tuple):
         written = [literal(part, tensors=tensors) for part in value]
-        return None if None in written else f"({', '.join(map(str, written))},)"
+        inside = ", ".join(map(str, written)) + ("," if len(written) == 1 else "")
+        return None if None in written else f"({inside})"
     if value is None or isinstance(value, (bool, int, float, str, list)):
         return repr(value).replace("-inf", "-math.inf")
     as_code: Callable[[], str] | None = getattr(value, "as_code", None)
