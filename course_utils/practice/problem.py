@@ -103,7 +103,10 @@ class Problem:
         return self._carried_on({name: slip}, decimals=2)
 
     def is_degenerate(self) -> bool:
-        """Whether a slip would give the right numbers, or a step those of the step before."""
+        """Whether a slip would give the right numbers, or a step those of the step before, or two rows are the same."""
+        matrices = [np.asarray(each) for each in self.given.values() if np.ndim(each) == 2]
+        if any(len(np.unique(matrix, axis=0)) < len(matrix) for matrix in matrices):
+            return True
         right = self.solution()
         for step, earlier in zip(self.steps, (None, *self.steps[:-1]), strict=True):
             if not np.isfinite(right[step.name]).all():

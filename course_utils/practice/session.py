@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from .reading import read_entry
 
 DRAWN_FROM = 10_000
 HOW = "Two decimals suffice. Rows are parted by ;  fractions such as 1/3 are read too. Enter alone leaves a step out."
-WORST = {"right": "✓", "follows": "✓", "wrong": "✗", "empty": "·"}
+SIGNS = {"right": "✓", "follows": "✓", "wrong": "✗", "empty": "·"}
 
 
 def practise(
@@ -34,10 +35,11 @@ def practise(
     marks = posed.judge(entered)
     tell("")
     for mark in marks:
-        tell(f"{WORST[mark.status]} {mark}")
-    first = next((mark for mark in marks if mark.status == "wrong"), None)
+        tell(f"{SIGNS[mark.status]} {mark}")
+    first = next((pair for pair in zip(posed.steps, marks, strict=True) if pair[1].status == "wrong"), None)
     if first is not None:
-        tell(f"\nThe first wrong step is {first.step}. Right is {written(first.right)}.")
+        step, mark = first
+        tell(f"\nThe first wrong step is {step.name}. Right is {written(mark.right, step.count)}.")
     tell(f"\nThe same again: course practice {kind} --number {posed.number}")
     return marks
 
@@ -47,10 +49,10 @@ def kinds_told() -> str:
     return "\n".join(["Kinds of practice:", *(f"    course practice {kind}" for kind in KINDS)])
 
 
-def written(values: np.ndarray) -> str:
-    """Numbers to two decimals, as they may be typed; counts in full."""
+def written(values: np.ndarray, count: bool = False) -> str:
+    """Numbers to two decimals, as they may be typed; of counts, which may be small, at least three digits."""
     rows = np.atleast_2d(values)
-    return "; ".join(" ".join(short(x) for x in row) for row in rows)
+    return "; ".join(" ".join(short(x, count) for x in row) for row in rows)
 
 
 def _entry(posed: Problem, name: str, prompt: str, ask: Callable[[str], str], tell: Callable[[str], None]) -> Any:
@@ -69,5 +71,9 @@ def _entry(posed: Problem, name: str, prompt: str, ask: Callable[[str], str], te
             return value
 
 
-def short(x: float) -> str:
-    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.2f}".rstrip("0").rstrip(".")
+def short(x: float, count: bool = False) -> str:
+    """One number in this form."""
+    if abs(x) >= 1000:
+        return f"{x:,.0f}"
+    decimals = 2 - math.floor(math.log10(abs(x))) if count and 0 < abs(x) < 1 else 2
+    return f"{x:.{decimals}f}".rstrip("0").rstrip(".")

@@ -74,14 +74,14 @@ def _sheet(posed: Problem, copy: int) -> dict[str, Any]:
         "told": [line for line in lines if not (arrays and " = [" in line)],
         "given": [{"name": name, "rows": _rows(values)} for name, values in arrays.items() if "_ab" not in name],
         "steps": [
-            {"name": step.name, "asked": step.asked, "rows": _rows(right)}
+            {"name": step.name, "asked": step.asked, "rows": _rows(right, step.count)}
             for step, right in zip(posed.steps, posed.solution().values(), strict=True)
         ],
     }
 
 
-def _rows(values: np.ndarray) -> list[list[str]]:
-    return [[short(x).replace("-", "−") for x in row] for row in np.atleast_2d(values)]
+def _rows(values: np.ndarray, count: bool = False) -> list[list[str]]:
+    return [[short(x, count).replace("-", "−") for x in row] for row in np.atleast_2d(values)]
 
 
 def _set(sheets: Sequence[dict[str, Any]], *, key: bool) -> bytes:

@@ -15,6 +15,7 @@ _HOMES = {
     "MaskPainter": "painter",
     "MemoryCalculator": "calculator",
     "OnlineSoftmaxStepper": "online_softmax",
+    "Practice": "practice",
     "ProgressMap": "progress_map",
     "Quiz": "quiz",
     "SaturationExplorer": "saturation",

@@ -22,7 +22,7 @@ ROOMS = {
     "attention": set(),
     "costs": {"attention"},
     "models": {"attention", "costs"},
-    "views": {"attention", "costs", "models", "progress"},
+    "views": {"attention", "costs", "models", "practice", "progress"},
     "checks": {"attention", "costs"},
     "authoring": {"attention", "costs", "checks"},
     "sandbox": set(),

@@ -1,0 +1,88 @@
+// Shows the problem of practice.py; what is said of each step comes from there.
+
+function render({ model, el }) {
+  const uid = newId("course-practice");
+  const root = makeRoot(model, "course-practice", { role: "group", "aria-label": `pencil practice: ${model.get("kind")}` });
+  const head = make("div", "course-practice-head");
+  const title = make("label", "", { for: `${uid}-number` }, `${model.get("kind")}, number`);
+  const number = make("input", "course-practice-number", { id: `${uid}-number`, type: "number", min: 0, max: 1e9, step: 1 });
+  const another = make("button", "", { type: "button" }, "Another problem");
+  head.append(title, number, another);
+  const told = make("pre", "course-practice-told"), steps = make("div", "course-practice-steps");
+  const foot = make("div", "course-practice-foot");
+  const check = make("button", "", { type: "button" }, "Check");
+  const show = make("button", "", { type: "button", "aria-pressed": "false" }, "Show the right values");
+  const summary = make("div", "course-practice-summary", { role: "status" });
+  foot.append(check, show, summary);
+  root.append(head, told, make("p", "course-practice-how", {}, model.get("_how")), steps, foot);
+  el.append(root);
+  let rows = [];
+
+  keepKeys(root, (event) => presses(event) || event.target.tagName === "INPUT");
+  root.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && rows.some(({ input }) => input === event.target)) judge();
+  });
+  check.addEventListener("click", judge);
+  show.addEventListener("click", () => { model.set("shown", !model.get("shown")); model.save_changes(); });
+  another.addEventListener("click", () => { model.set("_another", model.get("_another") + 1); model.save_changes(); });
+  number.addEventListener("change", () => {
+    const wanted = Number(number.value);
+    if (number.value === "" || !number.checkValidity()) { number.value = model.get("number"); return; }
+    model.set("number", wanted);
+    model.save_changes();
+  });
+
+  function judge() {
+    model.set("entries", rows.map(({ input }) => input.value));
+    model.save_changes();
+  }
+  function pose() {
+    const posed = model.get("_posed");
+    number.value = model.get("number");
+    told.textContent = posed.told;
+    rows = posed.steps.map((step, place) => {
+      const id = `${uid}-${place}`;
+      const label = make("label", "", { for: id }), input = make("input", "", {
+        id, type: "text", autocomplete: "off", spellcheck: "false", "aria-describedby": `${id}-said`,
+      });
+      label.append(make("b", "", {}, step.name), `: ${step.asked} (${step.shape})`);
+      const sign = make("span", "course-practice-sign", { "aria-hidden": "true" });
+      const said = make("div", "course-practice-said", { id: `${id}-said` });
+      const right = make("div", "course-practice-right", {}, `right: ${step.right}`);
+      const row = make("div", "course-practice-step");
+      row.append(label, input, sign, said, right);
+      return { row, input, sign, said, right };
+    });
+    steps.replaceChildren(...rows.map(({ row }) => row));
+    mark();
+    fill();
+    reveal();
+  }
+  function mark() {
+    model.get("_judged").forEach((judged, place) => {
+      const { row, input, sign, said } = rows[place] ?? {};
+      if (!row) return;
+      row.dataset.status = judged.status;
+      input.setAttribute("aria-invalid", String(["wrong", "unread"].includes(judged.status)));
+      sign.textContent = judged.sign;
+      said.textContent = judged.said;
+    });
+    summary.textContent = model.get("_summary");
+  }
+  function fill() {
+    const entries = model.get("entries");
+    rows.forEach(({ input }, place) => { if (document.activeElement !== input) input.value = entries[place] ?? ""; });
+  }
+  function reveal() {
+    const shown = model.get("shown");
+    show.setAttribute("aria-pressed", String(shown));
+    rows.forEach(({ right }) => { right.hidden = !shown; });
+  }
+  const heard = { "change:_posed": pose, "change:_judged": mark, "change:_summary": mark, "change:entries": fill,
+    "change:shown": reveal };
+  for (const [event, hear] of Object.entries(heard)) model.on(event, hear);
+  pose();
+  return () => { for (const [event, hear] of Object.entries(heard)) model.off(event, hear); };
+}
+
+export default { render };

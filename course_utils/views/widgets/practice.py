@@ -1,0 +1,158 @@
+"""A problem for a pencil, judged step by step on the page."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from course_utils.practice import Mark, Problem, problem, read_entry
+from course_utils.practice.problem import said_shape
+from course_utils.practice.session import DRAWN_FROM, HOW, SIGNS, written
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.shared.base import CourseWidget, script, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LINE, _WIDE = 19, 88  # pixels a line, characters
+
+
+class Practice(CourseWidget):
+    """One problem of a kind, to be worked with a pencil; each step is typed in and judged.
+
+    kind: one of `course_utils.practice.KINDS`, such as "attention" or "softmax-gradient". number: which problem, from 0
+    to 1,000,000,000; the same number is the same problem for everybody. The page draws another one at a button.
+    `.number` and `.entries` (a text a step, empty where nothing is written) can be set; a new number empties the
+    entries. `.marks` says of each step whether it is right; the first wrong one is located, and a step that follows
+    correctly from a wrong value counts as right. `.shown`: whether the right values stand on the page.
+    Raises practice.kinds.UnknownKind for a kind or a number that there is not, ValueError for entries that do not fit.
+    """
+
+    _esm = script("practice.js")
+    _css = style("practice.css")
+
+    number = traitlets.Int(1).tag(sync=True)
+    entries: traitlets.List[Any] = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    shown = traitlets.Bool(False).tag(sync=True)
+    kind = traitlets.Unicode(read_only=True).tag(sync=True)
+    _how = traitlets.Unicode(HOW).tag(sync=True)
+    _posed = traitlets.Dict().tag(sync=True)
+    _judged: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    _summary = traitlets.Unicode().tag(sync=True)
+    _another = traitlets.Int(0).tag(sync=True)  # the page counts it up to ask for a problem drawn at random
+
+    def __init__(self, kind: str = "attention", number: int = 1):
+        self._problem = problem(kind, number)
+        super().__init__(number=number)
+        self.set_trait("kind", kind)
+        self._pose()
+
+    @property
+    def problem(self) -> Problem:
+        """The problem on the page."""
+        return self._problem
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """A mark for each step; what cannot be read counts as empty."""
+        return self._problem.judge(self._read()[0])
+
+    @traitlets.validate("number")
+    def _number_exists(self, proposal):
+        problem(self._problem.kind, proposal.value)
+        return proposal.value
+
+    @traitlets.validate("entries")
+    def _entries_fit(self, proposal):
+        steps = len(self._problem.steps)
+        if len(proposal.value) != steps:
+            raise ValueError(f"there are {len(proposal.value)} entries to {steps} steps: one each, or an empty text")
+        return list(proposal.value)
+
+    @traitlets.observe("number")
+    def _on_number(self, change):
+        self._problem = problem(self._problem.kind, change.new)
+        self._pose()
+
+    @traitlets.observe("_another")
+    def _on_another(self, change):
+        self.number = random.choice([number for number in range(DRAWN_FROM) if number != self.number])
+
+    @traitlets.observe("entries")
+    def _on_entries(self, change):
+        self._judge()
+
+    def as_text(self) -> str:
+        lines = [f"{self.kind}, number {self.number}", "", *self._problem.told.splitlines(), ""]
+        for step, judged in zip(self._posed["steps"], self._judged, strict=True):
+            lines.append(f"{judged['sign'] or '·'} {step['name']}: {step['asked']} ({step['shape']})")
+            lines += [f"    {text}" for text in (judged["said"], self.shown and f"right: {step['right']}") if text]
+        return "\n".join([*lines, *([self._summary] if self._summary else [])])
+
+    def alt(self) -> str:
+        return f"A problem for a pencil. {' '.join(self.as_text().split())}"
+
+    def figure(self) -> Figure:
+        lines = [part for line in self.as_text().splitlines() for part in textwrap.wrap(line, _WIDE) or [""]]
+        height = _LINE * len(lines) + 16
+        fig = new_figure(720, height)
+        for place, line in enumerate(lines):
+            y = 1 - (_LINE * place + 22) / height
+            weight = "bold" if place == 0 else "normal"
+            fig.text(16 / 720, y, line, fontsize=9.5, fontweight=weight, color=palette.INK, parse_math=False)
+        return fig
+
+    def _pose(self):
+        right = self._problem.solution()
+        self._posed = {
+            "told": self._problem.told,
+            "steps": [
+                {
+                    "name": step.name,
+                    "asked": step.asked,
+                    "shape": said_shape(right[step.name].shape),
+                    "right": written(right[step.name], step.count).replace("-", "−"),
+                }
+                for step in self._problem.steps
+            ],
+        }
+        self.shown = False
+        self.entries = [""] * len(self._problem.steps)
+        self._judge()
+
+    def _read(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+        """What is written, as numbers by step, and why the rest cannot be read."""
+        numbers, unread = {}, {}
+        for step, text in zip(self._problem.steps, self.entries, strict=True):
+            try:
+                value = read_entry(text)
+                self._problem.judge({step.name: value})  # has it the shape of this step
+            except ValueError as error:
+                unread[step.name] = str(error)
+            else:
+                numbers[step.name] = value
+        return numbers, unread
+
+    def _judge(self):
+        numbers, unread = self._read()
+        marks, judged = self._problem.judge(numbers), []
+        for mark in marks:
+            if mark.step in unread:
+                judged.append({"status": "unread", "sign": "?", "said": unread[mark.step]})
+            else:
+                said = "" if mark.status == "empty" else str(mark).partition(": ")[2]
+                judged.append({"status": mark.status, "sign": SIGNS[mark.status].replace("·", ""), "said": said})
+        wrong = next((mark.step for mark in marks if mark.status == "wrong"), None)
+        done = sum(mark.status in ("right", "follows") for mark in marks)
+        if wrong is not None:
+            self._summary = f"The first wrong step is {wrong}."
+        elif done == len(marks):
+            self._summary = "All steps are right."
+        else:
+            self._summary = f"{done} of {len(marks)} steps are right." if done else ""
+        self._judged = judged

@@ -1,0 +1,102 @@
+"""Pencil practice in JupyterLab, by keyboard and mouse."""
+
+import pytest
+
+from course_utils.views import Practice
+
+CELLS = ["from course_utils.views import Practice\nwidget = Practice('softmax', 4)\nwidget"]
+HERE = ".course-practice"
+
+
+@pytest.fixture
+def shown(opened):
+    """The widget with problem 4 and nothing written."""
+    opened.run("widget.number = 5; widget.number = 4")
+    opened.wait(lambda: number(opened).input_value() == "4" and status(opened) == "", "problem 4 is shown")
+    return opened
+
+
+def status(notebook):
+    return notebook.find(HERE).get_by_role("status").inner_text()
+
+
+def number(notebook):
+    return notebook.find(HERE).get_by_role("spinbutton")
+
+
+def step(notebook, place):
+    return notebook.find(HERE).locator(".course-practice-step").nth(place)
+
+
+def entries(notebook):
+    return notebook.find(HERE).get_by_role("textbox")
+
+
+def test_steps_are_typed_and_judged_at_enter_and_stay_out_of_the_notebook(shown):
+    active = shown.page.evaluate("window.courseNotebook.content.activeCellIndex")
+    shown.run("right = [v.round(2).tolist() for v in widget.problem.solution().values()]")
+    entries(shown).nth(0).focus()
+    wrong = "9 9 9"
+    shown.page.keyboard.type(wrong)
+    shown.page.keyboard.press("Tab")
+    shown.page.keyboard.type("dd")  # would delete a cell
+    shown.page.keyboard.press("Enter")
+    shown.wait(lambda: step(shown, 0).get_attribute("data-status") == "wrong", "the first step is wrong")
+    assert step(shown, 1).get_attribute("data-status") == "unread" and "'dd' is no number" in step(shown, 1).inner_text()
+    assert status(shown) == "The first wrong step is shifted."
+    assert entries(shown).nth(0).get_attribute("aria-invalid") == "true"
+    shown.expect("widget.entries[:2]", "['9 9 9', 'dd']")
+    assert shown.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
+
+
+def test_right_steps_are_right_by_the_button(shown):
+    right = eval(shown.python("[str(v.round(2).tolist()) for v in widget.problem.solution().values()]"))
+    for place, text in enumerate(right):
+        entries(shown).nth(place).fill(text)
+    shown.find(HERE).get_by_role("button", name="Check").click()
+    shown.wait(lambda: status(shown) == "All steps are right.", "all steps are right")
+
+
+def test_right_values_come_and_go(shown):
+    right = step(shown, 0).locator(".course-practice-right")
+    button = shown.find(HERE).get_by_role("button", name="Show the right values")
+    assert right.is_hidden()
+    button.click()
+    shown.wait(lambda: right.is_visible() and button.get_attribute("aria-pressed") == "true", "right values are shown")
+    button.click()
+    shown.wait(right.is_hidden, "right values are hidden")
+
+
+def test_another_problem_and_one_by_number(shown):
+    entries(shown).nth(0).fill("1 2 3")
+    shown.find(HERE).get_by_role("button", name="Another problem").click()
+    shown.wait(lambda: number(shown).input_value() != "4", "another problem is shown")
+    assert entries(shown).nth(0).input_value() == ""
+    number(shown).fill("17")
+    number(shown).press("Enter")
+    shown.wait(lambda: shown.python("widget.number") == "17", "problem 17 is posed")
+    told = shown.find(HERE).locator(".course-practice-told")
+    shown.wait(lambda: told.inner_text() == eval(shown.python("widget.problem.told")), "its text is shown")
+    number(shown).fill("-3")
+    number(shown).press("Enter")
+    shown.wait(lambda: number(shown).input_value() == "17", "a number that none can have is taken back")
+
+
+def test_no_axe_violations_in_either_theme(shown):
+    entries(shown).nth(0).fill("9 9 9")
+    entries(shown).nth(0).press("Enter")
+    shown.wait(lambda: status(shown) != "", "a step is judged")
+    shown.check_accessible(HERE)
+
+
+def test_a_narrow_page_without_kernel_holds_it_and_shows_the_right_values(alone):
+    page = alone(Practice("attention"))
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("button", name="Show the right values").click()
+    assert page.get_by_text("right: −1 −2; 1 −2").is_visible()
+
+
+def test_every_step_has_its_label(shown):
+    assert entries(shown).count() == 4
+    assert shown.find(HERE).get_by_label("weights: each exponential over the sum of its row (3 numbers)").count() == 1

@@ -1,0 +1,81 @@
+"""Pencil practice as a widget: what it poses, judges, refuses and shows."""
+
+import re
+
+import pytest
+from as_page import on_page, send
+
+from course_utils.practice import KINDS, problem
+from course_utils.practice.kinds import UnknownKind
+from course_utils.practice.session import written
+from course_utils.views import Practice
+
+ATTENTION = ["-1 -2; 1 -2", "-0.5 -1; 0.5 -1", "0.61 0.37; 1.65 0.37", "0.62 0.38; 0.82 0.18", ""]  # scaled by d_k
+
+
+def right_entries(widget):
+    solution = widget.problem.solution()
+    return [written(solution[step.name], step.count) for step in widget.problem.steps]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_right_values_of_every_kind_are_right_as_they_are_shown(kind):
+    widget = Practice(kind, 3)
+    assert widget.as_text().startswith(f"{kind}, number 3\n\n{problem(kind, 3).told}")
+    assert {mark.status for mark in widget.marks} == {"empty"}
+    widget.entries = right_entries(widget)
+    assert {mark.status for mark in widget.marks} == {"right"}
+    assert widget.as_text().endswith("All steps are right.")
+
+
+def test_the_first_wrong_step_is_located_and_what_follows_counts():
+    widget = Practice("attention")
+    widget.entries = ATTENTION
+    assert [mark.status for mark in widget.marks] == ["right", "wrong", "follows", "follows", "empty"]
+    shown = on_page(widget)
+    assert shown.summary == "The first wrong step is scaled."
+    assert [each["sign"] for each in shown.judged] == ["✓", "✗", "✓", "✓", ""]
+    assert "You divided by d_k" in shown.judged[1]["said"]
+    assert shown.judged[2]["said"] == "correct from your value on"
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [("a", "'a' is no number"), ("1 2", "scores: 2 numbers here, 2 rows of 2 asked for"), ("1 2; 3", "different lengths")],
+)
+def test_what_cannot_be_read_is_told_and_the_rest_is_judged(entry, said):
+    widget = Practice("attention")
+    widget.entries = [entry, *right_entries(widget)[1:]]
+    judged = on_page(widget).judged
+    assert judged[0]["status"] == "unread" and said in judged[0]["said"]
+    assert {each["status"] for each in judged[1:]} == {"right"}
+
+
+def test_a_new_number_is_a_new_problem_with_nothing_written():
+    widget = Practice("softmax", 4)
+    widget.entries, widget.shown = right_entries(widget), True
+    widget.number = 5
+    assert widget.problem.told == problem("softmax", 5).told == on_page(widget).posed["told"]
+    assert widget.entries == [""] * 4 and not widget.shown and on_page(widget).summary == ""
+    send(widget, another=1)
+    assert widget.number != 5 and widget.problem.told == problem("softmax", widget.number).told
+
+
+def test_right_values_are_text_only_when_they_are_asked_for():
+    widget = Practice("softmax")
+    assert "right:" not in widget.as_text()
+    widget.shown = True
+    assert len(re.findall("right: ", widget.as_text())) == 4
+
+
+def test_what_there_is_not_is_refused_and_nothing_changes():
+    with pytest.raises(UnknownKind, match="there is no practice of the kind 'atention'; there is softmax, attention"):
+        Practice("atention")
+    with pytest.raises(UnknownKind, match="a whole number from 0 to 1,000,000,000, and -1 is none"):
+        Practice("attention", -1)
+    widget = Practice("attention")
+    with pytest.raises(UnknownKind):
+        widget.number = -1
+    with pytest.raises(ValueError, match="there are 1 entries to 5 steps"):
+        widget.entries = ["1"]
+    assert widget.number == 1 and widget.entries == [""] * 5
