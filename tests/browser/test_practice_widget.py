@@ -42,7 +42,9 @@ def test_steps_are_typed_and_judged_at_enter_and_stay_out_of_the_notebook(shown)
     shown.page.keyboard.type("dd")  # would delete a cell
     shown.page.keyboard.press("Enter")
     shown.wait(lambda: step(shown, 0).get_attribute("data-status") == "wrong", "the first step is wrong")
-    assert step(shown, 1).get_attribute("data-status") == "unread" and "'dd' is no number" in step(shown, 1).inner_text()
+    assert (
+        step(shown, 1).get_attribute("data-status") == "unread" and "'dd' is no number" in step(shown, 1).inner_text()
+    )
     assert status(shown) == "The first wrong step is shifted."
     assert entries(shown).nth(0).get_attribute("aria-invalid") == "true"
     shown.expect("widget.entries[:2]", "['9 9 9', 'dd']")

@@ -41,7 +41,11 @@ def test_the_first_wrong_step_is_located_and_what_follows_counts():
 
 @pytest.mark.parametrize(
     ("entry", "said"),
-    [("a", "'a' is no number"), ("1 2", "scores: 2 numbers here, 2 rows of 2 asked for"), ("1 2; 3", "different lengths")],
+    [
+        ("a", "'a' is no number"),
+        ("1 2", "scores: 2 numbers here, 2 rows of 2 asked for"),
+        ("1 2; 3", "different lengths"),
+    ],
 )
 def test_what_cannot_be_read_is_told_and_the_rest_is_judged(entry, said):
     widget = Practice("attention")
