@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import sys
-import threading
 import traceback
 import warnings
 import zlib
@@ -16,12 +15,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .recording import IN_A_CELL, Recording, install
+from .remote import FailedInside, Tried, questions
 
 if TYPE_CHECKING:
     from .inputs.small import Small
@@ -68,7 +68,7 @@ class Ladder:
     from a rung; its whole arguments when left out. called: the rungs' arguments, where they are not those of the
     function. forbidden: what an answer may not call, by a part of its name in lower case, or may not do
     (see `recording.DOORS`), and why. small: how the smallest input on which an answer is wrong is drawn, for each kind
-    of rung that has one.
+    of rung that has one. duel: the answer is a test, and each rung is an implementation that it is tried on.
     """
 
     names: tuple[str, ...]
@@ -83,6 +83,7 @@ class Ladder:
     quantities: Callable[[Rung], Mapping[str, float]] | None = None
     called: tuple[str, ...] = ()
     small: tuple[Small, ...] = ()
+    duel: bool = False
 
 
 def gather(
@@ -153,7 +154,11 @@ def checks_for(day: int) -> Callable[..., None]:
     @lru_cache(maxsize=0)
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         try:
-            evidence = gather(day, grade_id, sys._getframe(1).f_globals, hidden=hidden, seed=seed)
+            namespace = sys._getframe(1).f_globals
+            if find_ladder(day, grade_id).duel:
+                evidence = _duel(day, grade_id, namespace)
+            else:
+                evidence = gather(day, grade_id, namespace, hidden=hidden, seed=seed)
         finally:
             seed = ""  # a traceback keeps what is here
         display({MIME: evidence, "text/plain": f"evidence of {grade_id}"}, raw=True)
@@ -163,6 +168,17 @@ def checks_for(day: int) -> Callable[..., None]:
     for name in [name for name in sys.modules if name.partition(".")[0] == "course_utils"]:
         del sys.modules[name]
     return check
+
+
+def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """What a test says of the implementations that the grader holds, by their places in its order."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    (name,) = find_ladder(day, grade_id).names
+    tried = enumerate(questions(shell.kernel.raw_input))
+    outcomes = [_outcome(str(i), lambda f=f: _numbered(verdict_of(_lookup(name, namespace), f))) for i, f in tried]
+    return {"exercise": grade_id, "hidden": True, "outcomes": outcomes}
 
 
 def all_ladders(day: int) -> dict[str, Ladder]:
@@ -186,7 +202,12 @@ def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "")
     drawn_from = [day, zlib.crc32(grade_id.encode()), int(hidden)]
     if hidden and seed:
         drawn_from.append(int(f"1{seed}", 16))  # one that ends in 0 is the one without it
-    make = find_ladder(day, grade_id).rungs
+    ladder = find_ladder(day, grade_id)
+    if ladder.duel:
+        from .duels.implementation import duel_rungs
+
+        return duel_rungs(day, hidden)
+    make = ladder.rungs
     return make(np.random.default_rng(drawn_from)) if make else []
 
 
@@ -222,35 +243,19 @@ def boolean(value: Any) -> Any:
     return value
 
 
-def changes(function: Callable, *args: Any) -> float:
-    """1.0 if `function` writes into its arguments, else 0.0. NaN counts as equal to itself."""
-    before = copy.deepcopy(args)
-    function(*args)
-    return float(not all(map(_alike, before, args)))
+def verdict_of(tells_right: Callable, tried: Tried) -> dict[str, float]:
+    """What a test says of an implementation: {"verdict": 1.0} for right, 0.0 for wrong.
 
-
-def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
-    """1.0 if `function` runs clearly more Python instructions on `many` than on `few`, as a loop does; else 0.0."""
-    counts = []
-    for args in (few, many):
-        count = 0
-
-        def trace(frame: FrameType, event: str, arg: Any) -> Any:
-            nonlocal count
-            frame.f_trace_opcodes = True
-            count += event == "opcode"
-            return trace
-
-        before = sys.gettrace()
-        sys.settrace(trace)
-        threading.settrace(trace)  # a loop may run in a thread
-        try:
-            function(*copy.deepcopy(args))
-        finally:
-            sys.settrace(before)
-            threading.settrace(None)
-        counts.append(count)
-    return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # whatever else it runs besides
+    An assertion that does not hold, and what the implementation itself raised, say that it is wrong. Raises BadResult
+    for anything but True or False, and what else the test raises.
+    """
+    try:
+        said = tells_right(tried)
+    except (AssertionError, FailedInside):
+        return {"verdict": 0.0}
+    if np.asarray(_detached(said)).dtype.kind != "b" or np.ndim(said):
+        raise BadResult(f"the test returned {_describe(said)}; it should return True or False")
+    return {"verdict": float(said)}
 
 
 def _given(rung: Rung, ladder: Ladder, arrays: bool) -> Rung:
@@ -272,8 +277,7 @@ def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict:
     function = _lookup(rung.of or ladder.names[0], namespace)
     if rung.measure:
         measured = rung.measure(function, *rung.args)
-        parts = measured if isinstance(measured, Mapping) else {"measure": measured}
-        return {part: as_numbers(value) for part, value in parts.items()}
+        return _numbered(measured if isinstance(measured, Mapping) else {"measure": measured})
     result = function(*rung.args)
     if len(ladder.returns) == 1:
         return {ladder.returns[0]: _read(result, ladder)}
@@ -282,6 +286,10 @@ def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict:
     if not isinstance(result, (tuple, list)) or len(result) != len(ladder.returns):
         raise BadResult(f"the function returned {_describe(result)}; it should return ({', '.join(ladder.returns)})")
     return {part: _read(value, ladder) for part, value in zip(ladder.returns, result, strict=True)}
+
+
+def _numbered(parts: Mapping[str, Any]) -> dict:
+    return {part: as_numbers(value) for part, value in parts.items()}
 
 
 def _read(result: Any, ladder: Ladder) -> dict:
@@ -347,15 +355,6 @@ def _detached(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [part if type(part) in (float, int) else _detached(part) for part in value]
     return value
-
-
-def _alike(a: Any, b: Any) -> bool:
-    if isinstance(a, (list, tuple)):
-        return type(a) is type(b) and len(a) == len(b) and all(map(_alike, a, b))
-    if not hasattr(a, "dtype"):
-        return a is b or bool(a == b)
-    a, b = (x.detach().cpu().numpy() if hasattr(x, "detach") else x for x in (a, b))
-    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
 def _describe(value: Any) -> str:

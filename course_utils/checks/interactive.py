@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from .cells import LARGEST_CELL, complete, defines, modules_not_graded
+from .duel_verdict import ONE_EXAMPLE, board_of, tell_duel
 from .evidence import BAD_RESULT, MIME, all_ladders, find_ladder, gather
 from .example_text import tell_example
 from .exercise import all_exercises
@@ -53,6 +54,8 @@ def checks_for(day: int) -> Callable[..., None]:
         if not same and not hidden:
             example = smallest_example(day, grade_id, namespace, verdict)
         last[grade_id, hidden] = cell, advice, example
+        if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
+            _show_board(day, grade_id, verdict)
         text = "\n\n".join(filter(None, [advice, example, SAME_ANSWER if same else ""]))
         if verdict.status != "passed":
             raise NotYet(text)
@@ -61,6 +64,17 @@ def checks_for(day: int) -> Callable[..., None]:
         display({MIME: evidence, "text/plain": text}, raw=True, metadata={"course": {"hidden": hidden}})
 
     return check
+
+
+def _show_board(day: int, grade_id: str, verdict: Verdict) -> None:
+    """Show what a test caught as a board. A student's edition of the notebook keeps no picture of it."""
+    from IPython.display import display
+
+    from course_utils.views import DuelBoard
+
+    first = next(known for mistake, known in judge_of(day, grade_id).mistakes() if mistake.name == ONE_EXAMPLE)
+    data, metadata = DuelBoard(board_of(day, verdict.rungs, first["outcomes"]))._repr_mimebundle_()
+    display(data, raw=True, metadata={**metadata, "course": {"hidden": True}})
 
 
 def examine(
@@ -91,7 +105,7 @@ def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any
     References stand in for the earlier answers that it uses, where there are any: the slip shown is its own.
     """
     judge = judge_of(day, grade_id)
-    if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
+    if verdict.status not in ("failed", "error") or judge.ladder.by_hand or judge.ladder.duel or verdict.unknown_name:
         return ""
     exercises = all_exercises(day)
     references = {name: f for used in judge.exercise.uses for name, f in exercises[used].reference.items()}
@@ -150,7 +164,9 @@ def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -
     parts = [f"{grade_id}{where}: {state}, {round(points * verdict.share, 2):g} of {of}"]
     if verdict.message:
         parts.append(textwrap.fill(verdict.message, 88, break_on_hyphens=False, break_long_words=False))
-    if not hidden and any(held for _, held in verdict.rungs):
+    if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
+        parts.append(tell_duel(day, verdict.rungs))
+    elif not hidden and any(held for _, held in verdict.rungs):
         parts.append("\n".join(f"  {'✓' if held else '✗'} {name}" for name, held in verdict.rungs))
     return "\n\n".join(parts)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar, overload
 
+from .duel_verdict import judge_duel, standings
 from .evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN, Rung, attempts, draw_rungs, find_ladder, gather
 from .exercise import Mistake, all_exercises, parameters
 from .expected import has_answers, stored
@@ -117,6 +118,8 @@ class JudgedExercise:
         outcomes = {each.get("rung"): each for each in evidence.get("outcomes", ()) if isinstance(each, Mapping)}
         wanted = expected["outcomes"]
         gave = [outcomes.get(each["rung"], {"error": "no result"}) for each in wanted]
+        if self.ladder.duel and not all("error" in outcome for outcome in gave):
+            return judge_duel(self.day, gave, wanted, self._weak_test(outcomes))
         held = [holds(mine, right, self.tolerance(right["rung"])) for mine, right in zip(gave, wanted, strict=True)]
         rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
         if all(held):
@@ -174,6 +177,14 @@ class JudgedExercise:
                 return mistake
         return None
 
+    def _weak_test(self, outcomes: Mapping[Any, Outcome]) -> tuple[str, str] | None:
+        """The known test that says the same of each implementation that a learner meets, and what to say to it."""
+        mine = [each.held for each in standings(self.day, outcomes)]
+        for mistake, known in self.mistakes():
+            if mine == [each.held for each in standings(self.day, {str(o["rung"]): o for o in known["outcomes"]})]:
+                return mistake.name, mistake.message
+        return None
+
     # What is said
 
     def _all_raised(self, gave: Sequence[Outcome], expected: Evidence, held: Sequence[bool], hidden: bool) -> Verdict:
@@ -184,9 +195,10 @@ class JudgedExercise:
         given, wanted = gave[first], expected["outcomes"][first]
         if self.ladder.by_hand:
             return Verdict("error", 0.0, self._explain(given, wanted))
-        raised = str(given["error"]).partition(":")[0] if hidden else given["error"]  # its text may hold the input
-        why = "" if hidden else self._why(wanted)
-        relation = self._relation(gave, expected, held, hidden)
+        secret = hidden and not self.ladder.duel  # its text may hold the input
+        raised = str(given["error"]).partition(":")[0] if secret else given["error"]
+        why = "" if hidden or self.ladder.duel else self._why(wanted)
+        relation = None if self.ladder.duel else self._relation(gave, expected, held, hidden)
         message = f"On “{wanted['rung']}” {_failed(raised)} {why}".strip()
         unknown = not hidden and _is_unknown_name(given, relation)
         return Verdict("error", 0.0, message, relation.name if relation else None, unknown_name=unknown)

@@ -26,6 +26,7 @@ import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from course_utils.authoring.official import check_parts, checks_of, given_cells, reference_answers
+from course_utils.checks.arena import Arena
 from course_utils.checks.cells import used_names
 from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import all_exercises
@@ -96,6 +97,7 @@ class GradedNotebook(IPyNbFile):
         self.passed: dict[str, str] = {}
         self.harmless: dict[str, str] = {}  # what ran and did not lose its kernel
         self.own, self.lending = Held(), Held()  # with the student's answers; with some that are lent
+        self.dueling = Held()  # with a test alone, and what it names
         self.held = self.own  # the one of them that works
         self.worked = 0.0  # seconds, in the kernels that ended
         self.timeouts = {grade_id for grade_id, verdict in request.prejudged.items() if verdict.status == "timeout"}
@@ -129,6 +131,8 @@ class GradedNotebook(IPyNbFile):
             options = defaultdict(bool, check=True)
             exercise = ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
             exercise.parts = list(check_parts(cell))
+            if find_ladder(self.request.day, grade_id).duel:
+                exercise.parts = exercise.parts[1:]  # those of the notebook are among the hidden ones
             for hidden in exercise.parts[1:] if self.request.seeds.get(grade_id) else ():
                 hidden.source = seeded_cell(hidden.source, self.request.seeds[grade_id])
             yield exercise
@@ -148,7 +152,7 @@ class GradedNotebook(IPyNbFile):
 
     def left(self) -> float:
         """Seconds of work that are left for the kernel that works, its own among them."""
-        others = (each.kernel for each in (self.own, self.lending) if each is not self.held)
+        others = (each.kernel for each in (self.own, self.lending, self.dueling) if each is not self.held)
         return self.request.seconds - self.worked - sum(kernel.worked for kernel in others if kernel is not None)
 
     def drop_kernel(self, held: Held) -> None:
@@ -159,9 +163,9 @@ class GradedNotebook(IPyNbFile):
             held.kernel = None
 
     def drop_kernels(self) -> None:
-        """Stop the kernels that run; the next exercise starts a fresh one."""
-        self.drop_kernel(self.own)
-        self.drop_kernel(self.lending)
+        """Stop all; the next exercise starts a fresh one."""
+        for held in (self.own, self.lending, self.dueling):
+            self.drop_kernel(held)
 
     def needs(self, grade_id: str, lent: bool = False) -> dict[str, str]:
         """The answers that this one builds on, in order: those that the exercise says, and those that it names.
@@ -190,9 +194,12 @@ class GradedNotebook(IPyNbFile):
         same: what others are told may quote theirs, and that holds no answer but the student's.
         """
         needed = self.needs(grade_id) if only is None else only
+        if duel := find_ladder(self.request.day, grade_id).duel:
+            only, fresh = needed, True
         lent = {each for each, source in needed.items() if source != self.request.answers.get(each)}
-        self.held = self.lending if lent and (fresh or self.own.kernel is None) else self.own
-        if fresh if self.held is self.own else self.held.lent != lent:
+        beside = self.lending if lent and (fresh or self.own.kernel is None) else self.own
+        self.held = self.dueling if duel else beside
+        if fresh if self.held is not self.lending else self.held.lent != lent:
             self.drop_kernel(self.held)
         if self.left() < 0:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
@@ -234,6 +241,7 @@ class ExerciseCell(IPyNbCell):
 
     result: Result | None = None
     parts: Sequence[nbformat.NotebookNode] = ()  # of the check: what everybody sees, and the hidden tests
+    arena: Arena | None = None  # of a duel
 
     def runtest(self) -> None:
         grade_id, book = self.name, self.parent
@@ -278,6 +286,9 @@ class ExerciseCell(IPyNbCell):
         made it.
         """
         book, verdict = self.parent, self.run_once()
+        if self.arena:  # its kernel was fresh, and is needed no more
+            book.drop_kernel(book.dueling)
+            return verdict
         forbidden = verdict.status == "forbidden"
         lost = forbidden or verdict.status in ("timeout", "killed")
         if verdict.status == "passed" or not (book.stumbled or lost):
@@ -321,6 +332,9 @@ class ExerciseCell(IPyNbCell):
             held.ran.add(self.name)
             seeded, clean = held.seeded, not (held.lent or held.seeded)
             raised = book.kernel.run(book.request.answers[self.name])
+            if find_ladder(book.request.day, self.name).duel:
+                self.arena = Arena(book.request.day)
+                book.kernel.answer = self.arena.answer
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
                 held.seeded = held.seeded or bool(hidden and book.request.seeds.get(self.name))
@@ -363,6 +377,7 @@ class ExerciseCell(IPyNbCell):
         judged = judge_of(request.day, self.name, request.seeds.get(self.name, ""))
         known = {mistake.name for mistake in judged.exercise.mistakes}
         for evidence, expected in zip(given, wanted, strict=True):
+            evidence = self.arena.named(evidence) if self.arena else evidence
             plain = without_text(evidence, request.answers.values(), judged.ladder.forbidden)
             verdict = self.verdict = self.full = judged.judge(plain, expected)
             if verdict.status != "passed":

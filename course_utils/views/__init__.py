@@ -10,6 +10,7 @@ _HOMES = {
     "AttentionHeatmap": "heatmap",
     "AttentionStepper": "stepper",
     "DecodeStepper": "decoding",
+    "DuelBoard": "duel_board",
     "HeadAblation": "ablation",
     "HeadGallery": "gallery",
     "MaskPainter": "painter",

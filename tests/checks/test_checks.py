@@ -21,7 +21,6 @@ from course_utils.checks.evidence import (
     all_ladders,
     as_numbers,
     boolean,
-    changes,
     draw_rungs,
     find_ladder,
     gather,
@@ -29,6 +28,7 @@ from course_utils.checks.evidence import (
 from course_utils.checks.exercise import Exercise, Mistake, all_exercises, days_with_exercises
 from course_utils.checks.interactive import examine, report
 from course_utils.checks.judged import judge_of
+from course_utils.checks.measures import changes
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..evidence import Ladder, Rung, bytecodes_grow
+from ..evidence import Ladder, Rung
 from ..forbidden import COUNTED, LIBRARY_SOFTMAX, WHOLE_ATTENTION
+from ..measures import bytecodes_grow
 from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
 from .small import BLANK, Small, one_of, whole
 
@@ -279,4 +280,5 @@ LADDERS = {
     "find_the_bug": Ladder(
         ("broken_attention",), ("output", "weights"), find_the_bug, forbidden=WHOLE_ATTENTION, small=BATCHED
     ),
+    "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ..evidence import Ladder, Rung, bytecodes_grow, changes
+from ..evidence import Ladder, Rung
 from ..forbidden import AUTOGRAD, COUNTED, LIBRARY_LOGSUMEXP, STABLE_SOFTMAX, WHOLE_ATTENTION
+from ..measures import bytecodes_grow, changes
 from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
 from .small import Small, one_of, shares, whole
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..evidence import BadResult, Ladder, Rung, boolean, changes
+from ..evidence import BadResult, Ladder, Rung, boolean
 from ..forbidden import WHOLE_ATTENTION
+from ..measures import changes
 from .shared import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask, draw_qkv, named
 from .small import SIGNED, Draft, Small, up_to, whole
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..evidence import NOTHING, BadResult, Ladder, Rung, as_numbers, changes
+from ..evidence import NOTHING, BadResult, Ladder, Rung, as_numbers
 from ..forbidden import WHOLE_ATTENTION
+from ..measures import changes
 from .shared import UNTOUCHED, Array, draw
 from .small import BLANK, KEPT, Draft, Drawn, Small, whole
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..evidence import Ladder, Rung, changes
+from ..evidence import Ladder, Rung
 from ..forbidden import AUTOGRAD, WHOLE_ATTENTION
+from ..measures import changes
 from .launching import launch as launch  # the notebook has these two from here
 from .launching import load_triton as load_triton
 from .launching import through_the_kernel

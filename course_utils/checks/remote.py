@@ -1,0 +1,222 @@
+"""What a test that a learner writes is given to try: an implementation that can be called, and nothing else of it.
+
+Where the learner works, it runs at once. A grading kernel holds none: a call travels to the grader as a line of JSON,
+as what is typed does in Jupyter, and what it gave comes back. So nothing can be read there but numbers.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+MOST_NUMBERS = 2_000  # in the arguments of one call
+LARGEST_WHOLE = 10_000
+MOST_CALLS = 500  # of one implementation
+MOST_OBJECTS = 100  # of those that one implementation has made
+DEEPEST = 6  # lists in lists
+
+
+class Refused(ValueError):
+    """A call that no implementation takes: too many numbers or calls, or what is no number."""
+
+
+class FailedInside(RuntimeError):
+    """What an implementation raised when it was called; the text begins with the kind of its error."""
+
+
+class Line(Protocol):
+    """Where the calls of one implementation go. made: the number of the object whose method is called; None for the
+    implementation itself. Returns a value, or the number of an object that was made, as ("made", number)."""
+
+    def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any: ...
+
+
+class Tried:
+    """An implementation as a test sees it: to be called, and no more."""
+
+    __slots__ = ("__call",)
+
+    def __init__(self, line: Line):
+        self.__call = line
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _told(self.__call, self.__call(None, "", args, kwargs))
+
+    def __deepcopy__(self, memo: dict) -> Tried:
+        return self
+
+    def __repr__(self) -> str:
+        return "<an implementation: call it>"
+
+
+class Made:
+    """An object that an implementation has made: its methods can be called."""
+
+    __slots__ = ("__call",)
+
+    def __init__(self, call: Callable):
+        self.__call = call
+
+    def __getattr__(self, name: str) -> Callable:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return partial(self.__call, name)
+
+
+def _told(line: Line, value: Any) -> Any:
+    if isinstance(value, tuple) and isinstance(value[0], str):  # ("made", number)
+        number = value[1]
+        return Made(lambda method, *args, **kwargs: _told(line, line(number, method, args, kwargs)))
+    return value
+
+
+class Local:
+    """The line to an implementation in this process. Raises Refused and FailedInside.
+
+    function: what is called. Arguments are copied, and what comes back are arrays, numbers, and tuples of them.
+    """
+
+    def __init__(self, function: Callable):
+        self.function, self.objects, self.calls = function, list[Any](), 0
+
+    def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+        self.calls += 1
+        if self.calls > MOST_CALLS:
+            raise Refused(f"an implementation may be called {MOST_CALLS} times")
+        budget = [MOST_NUMBERS]
+        given = [_plain(each, budget) for each in args]
+        named = {name: _plain(each, budget) for name, each in kwargs.items()}
+        if made is None:
+            call = self.function
+        else:
+            if not 0 <= made < len(self.objects) or method.startswith("_"):
+                raise Refused("there is no such object")
+            call = getattr(self.objects[made], method, None)
+            if call is None:
+                raise FailedInside(f"AttributeError: it has no {method}")
+        try:
+            with np.errstate(all="ignore"):
+                return self.keep(call(*given, **named))
+        except Exception as error:
+            raise FailedInside(f"{type(error).__name__}: {error}"[:200]) from None
+
+    def keep(self, result: Any) -> Any:
+        """A result as it is told; an object is kept here, and told by its number."""
+        if result is None or isinstance(result, (bool, int, float)):
+            return result
+        if isinstance(result, (np.ndarray, np.generic)):
+            return np.array(result)
+        if isinstance(result, (tuple, list)):
+            return type(result)(self.keep(each) for each in result)
+        if len(self.objects) >= MOST_OBJECTS:
+            raise Refused(f"an implementation may make {MOST_OBJECTS} objects")
+        self.objects.append(result)
+        return "made", len(self.objects) - 1
+
+
+class Remote:
+    """The line to an implementation that the grader holds. ask: sends a text and returns the answer to it.
+
+    number: which of those that are to be tried. Raises Refused and FailedInside, as `Local`.
+    """
+
+    def __init__(self, ask: Callable[[str], str], number: int):
+        self.ask, self.number = ask, number
+
+    def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+        budget = [MOST_NUMBERS]
+        question = {
+            "of": self.number,
+            "made": made,
+            "method": method,
+            "args": [pack(_plain(each, budget)) for each in args],
+            "kwargs": {name: pack(_plain(each, budget)) for name, each in kwargs.items()},
+        }
+        answer = json.loads(self.ask(json.dumps(question)))
+        if "refused" in answer:
+            raise Refused(answer["refused"])
+        if "failed" in answer:
+            raise FailedInside(answer["failed"])
+        return unpack(answer["value"])
+
+
+def serve(line: Line, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of a line to a question that `Remote` sent, as it is sent back; never raises for what was sent."""
+    try:
+        made, method = question.get("made"), question.get("method", "")
+        if not (made is None or isinstance(made, int)) or not isinstance(method, str):
+            raise Refused("no such call")
+        args = tuple(unpack(each) for each in question.get("args", ()))
+        kwargs = {str(name): unpack(each) for name, each in dict(question.get("kwargs", {})).items()}
+        return {"value": pack(line(made, method, args, kwargs))}
+    except FailedInside as error:
+        return {"failed": str(error)}
+    except Exception as error:  # whatever a question is made of, it stops nobody
+        return {"refused": str(error)[:200] if isinstance(error, Refused) else "the call cannot be read"}
+
+
+def pack(value: Any) -> Any:
+    """A value as JSON can hold it: {"a": dtype, shape, bytes} for an array, lists and tuples marked as such."""
+    if isinstance(value, np.ndarray):
+        return {"a": [value.dtype.str, list(value.shape), base64.b64encode(value.tobytes()).decode()]}
+    if isinstance(value, tuple):
+        return {"t": [pack(each) for each in value]}
+    if isinstance(value, list):
+        return [pack(each) for each in value]
+    return value
+
+
+def unpack(packed: Any) -> Any:
+    """What `pack` was given. Raises Refused for what it never gives."""
+    if isinstance(packed, list):
+        return [unpack(each) for each in packed]
+    if not isinstance(packed, dict):
+        return packed
+    if "t" in packed:
+        return tuple(unpack(each) for each in packed["t"])
+    kind, shape, text = packed.get("a", ("", (), ""))
+    if kind not in ("<f8", "<f4", "<f2", "<i8", "<i4", "|b1"):
+        raise Refused("give arrays of floats, whole numbers, or True and False")
+    return np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy()
+
+
+def _plain(value: Any, budget: list[int], depth: int = 0) -> Any:
+    """An argument as numbers, arrays and lists of them; what it holds is taken off the budget. Raises Refused."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.array(value)
+        if array.dtype.kind not in "fiub":
+            raise Refused(f"an array of {array.dtype} is none of numbers")
+        _spend(budget, array.size)
+        if array.dtype.kind in "iu":
+            array = array.astype(np.int64)
+        elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
+            array = array.astype(np.float64)
+        return array if array.ndim else array.item()
+    if isinstance(value, (list, tuple)):
+        if depth >= DEEPEST:
+            raise Refused(f"lists in lists, {DEEPEST} deep")
+        return type(value)([_plain(each, budget, depth + 1) for each in value])
+    if value is None or isinstance(value, (bool, float, int)):
+        _spend(budget, 1)
+        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+            raise Refused(f"whole numbers up to {LARGEST_WHOLE:,}")
+        return value
+    raise Refused(f"an implementation takes numbers and arrays, not a {type(value).__name__}")
+
+
+def _spend(budget: list[int], numbers: int) -> None:
+    budget[0] -= numbers
+    if budget[0] < 0:
+        raise Refused(f"a call may hold {MOST_NUMBERS:,} numbers: small ones show every slip")
+
+
+def questions(ask: Callable[[str], str]) -> Sequence[Tried]:
+    """The implementations that the grader wants tried, in its order. ask: as for `Remote`."""
+    return [Tried(Remote(ask, number)) for number in range(json.loads(ask(json.dumps({"how": "many"})))["many"])]

@@ -1,0 +1,105 @@
+"""What a learner's test caught, what got away, and what it wrongly condemned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.shared.base import CourseWidget, script, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS, TILE, STEP = 12, 44, 54  # tiles a row, and their size and distance in the picture, in pixels
+
+
+class DuelBoard(CourseWidget):
+    """A tile for each implementation that a test was tried on; a tile that is chosen tells what there is to know.
+
+    tiles: list of {"right": bool, "held": bool, "name": str, "told": str, "hints": [str, …]}; `held` says whether the
+    test is right about it, `told` is shown of what was caught or condemned, hints of what got away, one at a time.
+    Raises ValueError when a tile lacks one of these or there is none.
+    """
+
+    _esm = script("duel_board.js")
+    _css = style("duel_board.css")
+
+    _tiles: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    _said = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, tiles: Sequence[dict]):
+        tiles = [_checked(number, tile) for number, tile in enumerate(tiles, 1)]
+        if not tiles:
+            raise ValueError("tiles is empty: give one for each implementation")
+        for right in (True, False):
+            for number, tile in enumerate((tile for tile in tiles if tile["right"] == right), 1):
+                tile["number"] = number
+        super().__init__(_tiles=tiles, _said=_said(tiles))
+
+    def as_text(self) -> str:
+        return self._said
+
+    def alt(self) -> str:
+        return f"Board of a test. {self._said}"
+
+    def figure(self) -> Figure:
+        groups = [[tile for tile in self._tiles if tile["right"] == right] for right in (True, False)]
+        rows = [-(-len(group) // COLUMNS) for group in groups]
+        width, height = 16 + COLUMNS * STEP, 40 + 34 * 2 + STEP * sum(rows)
+        fig = new_figure(width, height)
+        ax = fig.add_axes((0, 0, 1, 1))
+        ax.set(xlim=(0, width), ylim=(height, 0))
+        ax.axis("off")
+        y = 10
+        for group, title in zip(groups, ("Right implementations", "Wrong implementations"), strict=True):
+            ax.text(12, y + 10, title, fontsize=9.5, fontweight="bold", color=palette.INK, va="center")
+            for i, tile in enumerate(group):
+                self._draw(ax, tile, 12 + i % COLUMNS * STEP, y + 26 + i // COLUMNS * STEP)
+            y += 34 + STEP * -(-len(group) // COLUMNS)
+        ax.text(12, y + 14, self._said, fontsize=9.5, color=palette.INK, va="center")
+        return fig
+
+    def _draw(self, ax, tile, x, y):
+        good = palette.VALUE if tile["right"] else palette.QUERY
+        colour = good if tile["held"] else palette.KEY if tile["right"] else palette.LINE
+        filled = tile["held"] or tile["right"]
+        style = "solid" if tile["held"] else "dashed"
+        ax.add_patch(
+            _patches().Rectangle((x, y), TILE, TILE, facecolor=colour if filled else "white", edgecolor=colour,
+                alpha=1, linestyle=style, linewidth=1.5)
+        )  # fmt: skip
+        ink = "white" if filled else palette.INK
+        mark = {(True, True): "kept", (True, False): "lost", (False, True): "caught", (False, False): "?"}
+        ax.text(x + TILE / 2, y + 15, str(tile["number"]), fontsize=9.5, color=ink, ha="center", va="center")
+        said = mark[tile["right"], tile["held"]]
+        ax.text(x + TILE / 2, y + 31, said, fontsize=7, color=ink, ha="center", va="center")
+
+
+def _patches():
+    from matplotlib import patches
+
+    return patches
+
+
+def _checked(number: int, tile: Any) -> dict[str, Any]:
+    where = f"tile {number}"
+    if not isinstance(tile, dict):
+        raise ValueError(f'{where} is no dict: give {{"right": …, "held": …, "name": …, "told": …, "hints": […]}}')
+    for key, kind in (("right", bool), ("held", bool), ("name", str), ("told", str), ("hints", list)):
+        if not isinstance(tile.get(key), kind):
+            raise ValueError(f'{where}: "{key}" has to be a {kind.__name__}')
+    away = not tile["right"] and not tile["held"]  # of it nothing is told but hints
+    shown = {"name": "", "told": ""} if away else {"name": tile["name"], "told": tile["told"]}
+    return {"right": tile["right"], "held": tile["held"], **shown, "hints": list(tile["hints"]) if away else []}
+
+
+def _said(tiles: Sequence[dict]) -> str:
+    kept = [tile["held"] for tile in tiles if tile["right"]]
+    caught = [tile["held"] for tile in tiles if not tile["right"]]
+    condemned = len(kept) - sum(kept)
+    told = f"{sum(caught)} of {len(caught)} wrong ones caught, {sum(kept)} of {len(kept)} right ones kept."
+    return told + (" As long as a right one is condemned, nothing counts." if condemned else "")
