@@ -1,4 +1,4 @@
-"""What a learner's test is worth: nothing if it condemns a right implementation, else by how many wrong ones it catches.
+"""What a test is worth: nothing if it condemns a right implementation, else by how many wrong ones it catches.
 
 An outcome is what `evidence.gather` returns for an implementation. One that raised an error says no, as a test does
 that fails: the wrong implementation is caught, the right one condemned.
@@ -32,7 +32,9 @@ class Standing:
 def standings(day: int, outcomes: Mapping[str, Outcome]) -> list[Standing]:
     """How a test stands to the implementations that a learner meets, in their order; of outcomes by name."""
     return [
-        Standing(each, holds(outcomes.get(each.name, {}), each.right), str(outcomes.get(each.name, {}).get("error", "")))
+        Standing(
+            each, holds(outcomes.get(each.name, {}), each.right), str(outcomes.get(each.name, {}).get("error", ""))
+        )
         for each in shown(day)
     ]
 
@@ -56,7 +58,9 @@ def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], sli
     if all(held):
         return Verdict("passed", 1.0, rungs=rungs)
     wrong = [ok for ok, is_right in zip(held, right, strict=True) if not is_right]
-    share = sum(wrong) / len(wrong) if all(ok or not is_right for ok, is_right in zip(held, right, strict=True)) else 0.0
+    share = (
+        sum(wrong) / len(wrong) if all(ok or not is_right for ok, is_right in zip(held, right, strict=True)) else 0.0
+    )
     named = {str(wanted[i]["rung"]): gave[i] for i in range(len(wanted))}
     message = _counted(rungs, right) + " " + (slip[1] if slip else _advice(standings(day, named)))
     return Verdict("failed", round(share, 4), message.strip(), slip[0] if slip else None, rungs)

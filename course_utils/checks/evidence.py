@@ -7,11 +7,13 @@ sends evidence, and whoever holds the answers compares.
 from __future__ import annotations
 
 import copy
+import io
 import sys
 import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
@@ -177,7 +179,8 @@ def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> dict[str, An
     shell = get_ipython()
     (name,) = find_ladder(day, grade_id).names
     tried = enumerate(questions(shell.kernel.raw_input))
-    outcomes = [_outcome(str(i), lambda f=f: _numbered(verdict_of(_lookup(name, namespace), f))) for i, f in tried]
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):  # else Jupyter sends both before each question
+        outcomes = [_outcome(str(i), lambda f=f: _numbered(verdict_of(_lookup(name, namespace), f))) for i, f in tried]
     return {"exercise": grade_id, "hidden": True, "outcomes": outcomes}
 
 

@@ -10,7 +10,7 @@ from ..exercise import Exercise, Mistake
 from ..inputs.day1 import TRACE_K, TRACE_Q, TRACE_V
 from ..inputs.shared import K, Q, V
 from .attention import ATTENTION_MISTAKES, BUG_MISTAKES, OVER_QUERIES, flawed, share
-from .weak_tests import first_part_only, numbers, test_of, weak_tests
+from .write_the_test import duel
 
 # Softmax of a row ---------------------------------------------------------------------------------------------------
 
@@ -412,40 +412,6 @@ def reference_lookup(query, keys, values, temperature):
     return arrays.softmax(keys @ query / temperature) @ values
 
 
-# Write the test -----------------------------------------------------------------------------------------------------
-
-
-def duel_cases():
-    """q, k and v of many sizes; with axes in front, equal keys, and scores that are large or far apart."""
-    some = numbers(1)
-    sizes = [(3, 4, 3, 2), (1, 1, 1, 1), (1, 6, 5, 1), (5, 3, 2, 4), (4, 4, 4, 3), (2, 7, 9, 2), (6, 2, 3, 3), (3, 3, 2, 2)]
-    cases = [(some(n, d), some(m, d), some(m, e)) for n, m, d, e in sizes]
-    cases += [tuple(some(*lead, *shape) for shape in ((2, 3), (4, 3), (4, 2))) for lead in ((2,), (2, 3))]
-    q, k, v = some(2, 2), some(4, 2), some(4, 3) + 0.3
-    cases += [(q, k[[0, 0, 1, 2]], v)]
-    near, far = np.array([[40.0, 40.0], [1.0, 0.0]]), np.array([[30.0, 30.0], [30.0, 29.0], [-3.0, 1.0], [-30.0, -29.0]])
-    return [*cases, (near, far, v), (-near, far, v)]
-
-
-TRUTH_1 = arrays.attention
-CASES_1 = duel_cases()
-WEAK_1 = (
-    *weak_tests(
-        TRUTH_1,
-        CASES_1,
-        (
-            ("square only", lambda q, k, v: q.shape[-2:] != k.shape[-2:] or k.shape != v.shape,
-                "All its examples have n = m and d_k = d_v. Let every size differ from the others."),
-            ("no leading axes", lambda q, k, v: q.ndim > 2, "It never tries a batch. Put one axis in front, then two."),
-            ("small scores only", lambda q, k, v: bool(np.abs(q).max() > 30),
-                "Its scores are all small. Try some in the hundreds, of both signs, and rows that lie far apart."),
-        ),
-    ),
-    Mistake("output only", test_of(TRUTH_1, CASES_1, first_part_only),
-        "It compares outputs only. Compare the weights that come with them too."),
-)  # fmt: skip
-
-
 EXERCISES = {
     "softmax_row": Exercise(2, {"softmax_row": lists.softmax}, SOFTMAX_MISTAKES),
     "scores": Exercise(2, {"scores": dot_products}, SCORES_MISTAKES),
@@ -468,5 +434,5 @@ EXERCISES = {
     ),
     "self_attention": Exercise(4, {"self_attention": projected()}, SELF_ATTENTION_MISTAKES),
     "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
-    "tells_right": Exercise(4, {"tells_right": test_of(TRUTH_1, CASES_1)}, WEAK_1),
+    "tells_right": duel(1),
 }

@@ -9,6 +9,7 @@ from course_utils.attention import arrays
 
 from ..exercise import Exercise, Mistake
 from .attention import BUG_MISTAKES, flawed
+from .write_the_test import duel
 
 # Dot products -------------------------------------------------------------------------------------------------------
 
@@ -943,4 +944,5 @@ EXERCISES = {
     "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES, ("stable_softmax",)),
     "attention_backward": Exercise(4, {"attention_backward": backwards()}, BACKWARD_MISTAKES, ("stable_softmax",)),
     "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
+    "tells_right": duel(2),
 }

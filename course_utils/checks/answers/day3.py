@@ -38,6 +38,7 @@ from .masked import (
     reference_softmax,
     unmasked,
 )
+from .write_the_test import duel
 
 # Masks of one axis or two -------------------------------------------------------------------------------------------
 
@@ -936,4 +937,5 @@ EXERCISES = {
     "convert_mask": Exercise(1, {"to_mha_mask": lambda mask: ~torch.as_tensor(mask)}, CONVERT_MISTAKES),
     "cross_attention": Exercise(3, {"cross_attention": crossed()}, CROSS_MISTAKES, ("masked_softmax",)),
     "find_the_bug": Exercise(2, {"broken_masked_attention": flawed()}, BUG_MISTAKES),
+    "tells_right": duel(3),
 }

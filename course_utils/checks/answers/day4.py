@@ -15,6 +15,7 @@ from course_utils.costs import counts
 
 from ..exercise import Exercise, Mistake
 from .masked import EXTREMES, INFINITY, LOW, STEPS
+from .write_the_test import duel
 
 # Heads cut and joined -------------------------------------------------------------------------------------------------
 
@@ -1053,4 +1054,5 @@ EXERCISES = {
     "induction_score": Exercise(3, {"induction_score": induction}, INDUCTION_MISTAKES),
     "head_ablation": Exercise(3, {"most_important_head": worst()}, ABLATION_MISTAKES),
     "find_the_bug": Exercise(2, {"broken_heads": in_heads()}, BUG_MISTAKES),
+    "tells_right": duel(4),
 }

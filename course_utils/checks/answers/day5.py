@@ -9,6 +9,7 @@ from course_utils.attention.rotary import rotate
 from course_utils.costs.memory import kv_cache_bytes
 
 from ..exercise import Exercise, Mistake
+from .write_the_test import duel
 
 
 def attend(q, k, v, mask=None):
@@ -1037,4 +1038,5 @@ EXERCISES = {
     "ring_cache": Exercise(3, {"RingCache": RingCache}, RING_MISTAKES),
     "paged_cache": Exercise(5, {"PagedCache": PagedCache}, PAGED_MISTAKES),
     "find_the_bug": Exercise(3, {"broken_cached_attention": chunk_of()}, BUG_MISTAKES),
+    "tells_right": duel(5),
 }

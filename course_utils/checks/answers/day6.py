@@ -12,6 +12,7 @@ import torch
 from course_utils.attention import tiled, traffic
 
 from ..exercise import Exercise, Mistake
+from .write_the_test import duel
 
 INFINITY = math.inf
 LOG2_E = math.log2(math.e)
@@ -961,4 +962,5 @@ EXERCISES = {
     "flash_backward": Exercise(5, {"flash_backward": reference_backward}, BACKWARD_MISTAKES),
     "triton_inner_loop": Exercise(5, {"attend_to_keys": looped()}, LOOP_MISTAKES, rtol=1e-4, atol=1e-4),
     "find_the_bug": Exercise(2, {"broken_tiled_attention": streamed()}, BUG_MISTAKES),
+    "tells_right": duel(6),
 }

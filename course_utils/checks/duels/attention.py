@@ -60,7 +60,9 @@ def one_query_at_a_time(q, k, v, mask=None):
     q, k, v = (np.asarray(x, dtype=float) for x in (q, k, v))
     rows = range(q.shape[-2])
     given = [None] * len(rows) if mask is None else np.moveaxis(np.broadcast_to(mask, score_shape(q, k)), -2, 0)
-    parts = [PLAIN(q[..., i : i + 1, :], k, v, m if m is None else m[..., None, :]) for i, m in zip(rows, given, strict=True)]
+    parts = [
+        PLAIN(q[..., i : i + 1, :], k, v, m if m is None else m[..., None, :]) for i, m in zip(rows, given, strict=True)
+    ]
     return tuple(np.concatenate([part[each] for part in parts], axis=-2) for each in range(2))
 
 

@@ -504,6 +504,7 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=(Small(("… n d", "… m d", "… m e")),),
     ),
+    "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
 CALLS = 40
 PCG64 = 0x2360ED051FC65DA44385DF649FCCF645  # the factor of the generator that default_rng makes

@@ -669,4 +669,5 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=(Small(("… n d", "… m d", "… m e", "mask …2 …1 n m")),),
     ),
+    "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

@@ -1119,4 +1119,5 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=(Small(("B T h*d",) * 3 + ("=h",)),),
     ),
+    "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

@@ -1309,4 +1309,5 @@ LADDERS = {
     "find_the_bug": Ladder(
         ("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION, small=SMALL_CHUNKS
     ),
+    "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

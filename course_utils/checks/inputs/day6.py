@@ -981,4 +981,5 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=(Small(("… n d", "… m d", "… m e", whole()), measures=(None, writes)), IN_BLOCKS),
     ),
+    "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
