@@ -7,13 +7,11 @@ sends evidence, and whoever holds the answers compares.
 from __future__ import annotations
 
 import copy
-import io
 import sys
 import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .recording import IN_A_CELL, Recording, install
-from .remote import FailedInside, Tried, questions
+from .remote import FailedInside, Tried, ask_for_all
 
 if TYPE_CHECKING:
     from .inputs.small import Small
@@ -176,12 +174,14 @@ def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> dict[str, An
     """What a test says of the implementations that the grader holds, by their places in its order."""
     from IPython import get_ipython
 
-    shell = get_ipython()
     (name,) = find_ladder(day, grade_id).names
-    tried = enumerate(questions(shell.kernel.raw_input))
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):  # else Jupyter sends both before each question
-        outcomes = [_outcome(str(i), lambda f=f: _numbered(verdict_of(_lookup(name, namespace), f))) for i, f in tried]
+    tried = enumerate(ask_for_all(get_ipython().kernel.parent.connection_file))
+    outcomes = [_outcome(str(i), partial(_tried, name, namespace, f)) for i, f in tried]
     return {"exercise": grade_id, "hidden": True, "outcomes": outcomes}
+
+
+def _tried(name: str, namespace: Mapping[str, Any], tried: Tried) -> dict:
+    return _numbered(verdict_of(_lookup(name, namespace), tried))
 
 
 def all_ladders(day: int) -> dict[str, Ladder]:

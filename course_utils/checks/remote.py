@@ -1,13 +1,14 @@
 """What a test that a learner writes is given to try: an implementation that can be called, and nothing else of it.
 
 Where the learner works, it runs at once. A grading kernel holds none: a call travels to the grader as a line of JSON,
-as what is typed does in Jupyter, and what it gave comes back. So nothing can be read there but numbers.
+and what it gave comes back. So nothing can be read there but numbers.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -15,8 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 MOST_NUMBERS = 2_000  # in the arguments of one call
+LARGEST_RESULT = 20_000
 LARGEST_WHOLE = 10_000
-MOST_CALLS = 500  # of one implementation
+MOST_CALLS = 1_000  # of one implementation
 MOST_OBJECTS = 100  # of those that one implementation has made
 DEEPEST = 6  # lists in lists
 
@@ -91,25 +93,31 @@ class Local:
         budget = [MOST_NUMBERS]
         given = [_plain(each, budget) for each in args]
         named = {name: _plain(each, budget) for name, each in kwargs.items()}
-        if made is None:
-            call = self.function
-        else:
-            if not 0 <= made < len(self.objects) or method.startswith("_"):
-                raise Refused("there is no such object")
-            call = getattr(self.objects[made], method, None)
-            if call is None:
-                raise FailedInside(f"AttributeError: it has no {method}")
+        call = self.function if made is None else self.method(made, method)
         try:
             with np.errstate(all="ignore"):
                 return self.keep(call(*given, **named))
+        except Refused:
+            raise
         except Exception as error:
             raise FailedInside(f"{type(error).__name__}: {error}"[:200]) from None
+
+    def method(self, made: int, name: str) -> Callable:
+        """A method of an object that was made."""
+        if not 0 <= made < len(self.objects) or name.startswith("_"):
+            raise Refused("there is no such object")
+        found = getattr(self.objects[made], name, None)
+        if not callable(found):
+            raise FailedInside(f"AttributeError: it has no {name}")
+        return found
 
     def keep(self, result: Any) -> Any:
         """A result as it is told; an object is kept here, and told by its number."""
         if result is None or isinstance(result, (bool, int, float)):
             return result
         if isinstance(result, (np.ndarray, np.generic)):
+            if np.size(result) > LARGEST_RESULT:
+                raise Refused(f"a result of {np.size(result):,} numbers: smaller ones show every slip")
             return np.array(result)
         if isinstance(result, (tuple, list)):
             return type(result)(self.keep(each) for each in result)
@@ -217,6 +225,24 @@ def _spend(budget: list[int], numbers: int) -> None:
         raise Refused(f"a call may hold {MOST_NUMBERS:,} numbers: small ones show every slip")
 
 
-def questions(ask: Callable[[str], str]) -> Sequence[Tried]:
-    """The implementations that the grader wants tried, in its order. ask: as for `Remote`."""
+class Asking:
+    """A kernel's end of the talk with its grader: called with a line of text, it returns the answer.
+
+    connection_file: Jupyter's, which lies in the same folder as the two pipes.
+    """
+
+    def __init__(self, connection_file: str):
+        folder = os.path.dirname(connection_file)
+        self.asked = open(os.path.join(folder, "asked"), "wb")
+        self.told = open(os.path.join(folder, "told"), "rb")
+
+    def __call__(self, question: str) -> str:
+        self.asked.write(question.encode() + b"\n")
+        self.asked.flush()
+        return self.told.readline().decode()
+
+
+def ask_for_all(connection_file: str) -> Sequence[Tried]:
+    """The implementations that the grader wants tried, in its order."""
+    ask = Asking(connection_file)
     return [Tried(Remote(ask, number)) for number in range(json.loads(ask(json.dumps({"how": "many"})))["many"])]

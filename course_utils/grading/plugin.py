@@ -334,7 +334,7 @@ class ExerciseCell(IPyNbCell):
             raised = book.kernel.run(book.request.answers[self.name])
             if find_ladder(book.request.day, self.name).duel:
                 self.arena = Arena(book.request.day)
-                book.kernel.answer = self.arena.answer
+                book.kernel.let_ask(self.arena.answer)
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
                 held.seeded = held.seeded or bool(hidden and book.request.seeds.get(self.name))

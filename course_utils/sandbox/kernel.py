@@ -27,11 +27,11 @@ from course_utils.sandbox.confinement import open_kernels
 from course_utils.sandbox.limits import WALL, Limits, Start
 from course_utils.sandbox.log import KernelLog
 from course_utils.sandbox.provisioner import ConfinedProvisioner
+from course_utils.sandbox.talk import Talk
 
 LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line, and the cell with it
 WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
 LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message that never ends is not counted
-LARGEST_TALK = 64 * 2**20  # bytes of questions that a cell may ask
 LONGEST_END = 3.0  # seconds from the end of a process until its server says so, on a busy machine
 PAUSE = 0.03  # seconds from one question what a cell has worked to the next: most cells need less
 PROVISIONER = "course-confined"
@@ -48,13 +48,12 @@ class GradingKernel(RunningKernel):
     start: warm kernels come from its server, or else from that of this process; a cold one has a server for itself. Its
     `get_message` reads output while the cell still runs, and raises KernelLost when the cell's time is up, when it
     prints too much, or when the process is gone. seconds: of work, for all cells together. log: hears of all of it.
-    answer: what a cell asks, as `input` does, goes to it, and what it returns goes back; without it a cell may not ask.
     Raises OSError when the server is gone, NotConfined as open_kernels.
     """
 
     def __init__(self, limits: Limits, seconds: float, start: Start, log: KernelLog | None = None):
         self.limits, self.granted, self.log = limits, seconds, log or KernelLog()
-        self.answer: Callable[[str], str] | None = None
+        self.talk: Talk | None = None
         self.own = None if start.warm else open_kernels(start.confinement, warm=False)
         config = {
             "server": str(self.own.folder) if self.own else start.server,
@@ -79,12 +78,19 @@ class GradingKernel(RunningKernel):
         self.kc.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
         self.kc.context.setsockopt(zmq.RCVHWM, WAITING_MESSAGES)
         self.kc.context.setsockopt(zmq.RECONNECT_IVL, 5)  # ms: the kernel's sockets are not there yet
-        self.kc.start_channels(hb=False, control=False)  # what nobody reads is not opened
-        self.lines = [self.kc.shell_channel.socket, self.kc.iopub_channel.socket, self.kc.stdin_channel.socket]
+        self.kc.start_channels(stdin=False, hb=False, control=False)  # what nobody reads is not opened
+        self.lines = [self.kc.shell_channel.socket, self.kc.iopub_channel.socket]
         self.monitors = [line.get_monitor_socket(zmq.EVENT_DISCONNECTED) for line in self.lines]
         self.poller = zmq.Poller()
         for source in (*self.lines, *self.monitors):
             self.poller.register(source, zmq.POLLIN)
+
+    def let_ask(self, answer: Callable[[str], str]) -> None:
+        """From now on cells may ask: a line of text, which `answer` answers with another one."""
+        if self.provisioner.scratch is None:
+            raise RuntimeError("the kernel has no folder any more")
+        self.talk = Talk(self.provisioner.scratch, answer)
+        self.poller.register(self.talk, zmq.POLLIN)
 
     def wait_until_ready(self) -> None:
         """Block until the kernel answers and is heard. Raises RuntimeError when it does not start."""
@@ -130,7 +136,7 @@ class GradingKernel(RunningKernel):
     def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
         self.begin_cell(self.limits.cell_seconds)
         self.log.note("cell", source=cell_input)
-        return super().execute_cell_input(cell_input, allow_stdin=self.answer is not None)
+        return super().execute_cell_input(cell_input, allow_stdin=allow_stdin)
 
     @property
     def provisioner(self) -> ConfinedProvisioner:
@@ -146,7 +152,7 @@ class GradingKernel(RunningKernel):
 
     def begin_cell(self, seconds: float, idle: float | None = None) -> None:
         """Start the clocks and the count of output for a cell of so many seconds of work, and of idleness."""
-        self.seconds, self.idle, self.heard, self.talked = seconds, idle or self.limits.idle_seconds, 0, 0
+        self.seconds, self.idle, self.heard = seconds, idle or self.limits.idle_seconds, 0
         self.began = self.weighed = time.monotonic()
         self.resident = resident()
         self.before: tuple[float, float, float] | None = None
@@ -180,8 +186,8 @@ class GradingKernel(RunningKernel):
                 self._listen()
             if stream == "shell" and self.kc.shell_channel.socket in ready:
                 return self._receive(self.kc.shell_channel)
-            if self.kc.stdin_channel.socket in ready:
-                self._reply()
+            if self.talk and self.talk.fileno() in ready:
+                self.talk.go_on()
             if resident() > self.resident + LARGEST_GROWTH:
                 raise KernelLost("killed", self._too_much())
             self._verify_scratch()
@@ -205,17 +211,6 @@ class GradingKernel(RunningKernel):
     def _listen(self) -> None:
         while self.kc.iopub_channel.socket.poll(0):
             self.buffer.append(self._receive(self.kc.iopub_channel))
-
-    def _reply(self) -> None:
-        """Answer what a cell asks. What it asks is no output of its own."""
-        heard = self.heard
-        question = self._receive(self.kc.stdin_channel)
-        self.talked += self.heard - heard
-        self.heard = heard
-        if self.talked > LARGEST_TALK:
-            raise KernelLost("killed", f"The cell asked for more than {LARGEST_TALK >> 20} MiB")
-        if self.answer is not None and question["msg_type"] == "input_request":
-            self.kc.input(self.answer(str(question["content"].get("prompt"))))
 
     def _verify_volume(self) -> None:
         if self.heard > self.limits.output_bytes:
@@ -269,6 +264,8 @@ class GradingKernel(RunningKernel):
         self.log.note("stopped", worked=round(self.worked, 3))
         for line in self.lines:
             line.disable_monitor()
+        if self.talk:
+            self.talk.close()
         self.kc.stop_channels()
         run_sync(self._end)()
         self.km.cleanup_resources()
