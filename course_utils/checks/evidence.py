@@ -207,9 +207,7 @@ def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "")
         drawn_from.append(int(f"1{seed}", 16))  # one that ends in 0 is the one without it
     ladder = find_ladder(day, grade_id)
     if ladder.duel:
-        from .duels.implementation import duel_rungs
-
-        return duel_rungs(day, hidden)
+        return import_module(f"{__package__}.duels.implementation").duel_rungs(day, hidden)
     make = ladder.rungs
     return make(np.random.default_rng(drawn_from)) if make else []
 

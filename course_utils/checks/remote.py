@@ -233,8 +233,8 @@ class Asking:
 
     def __init__(self, connection_file: str):
         folder = os.path.dirname(connection_file)
-        self.asked = open(os.path.join(folder, "asked"), "wb")
-        self.told = open(os.path.join(folder, "told"), "rb")
+        self.asked = open(os.path.join(folder, "asked"), "wb")  # noqa: SIM115  # both end with the kernel
+        self.told = open(os.path.join(folder, "told"), "rb")  # noqa: SIM115
 
     def __call__(self, question: str) -> str:
         self.asked.write(question.encode() + b"\n")

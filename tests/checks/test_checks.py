@@ -90,11 +90,11 @@ def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden):
 
 @pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
 def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
-    by_hand = find_ladder(day, grade_id).by_hand
+    ladder = find_ladder(day, grade_id)
     for mistake, evidence in judge_of(day, grade_id).mistakes():
         verdict = judge_of(day, grade_id).judge(evidence)
         assert verdict.misconception == mistake.name, verdict
-        assert verdict.share < 1 if by_hand else verdict.share == 0, verdict
+        assert verdict.share < 1 if ladder.by_hand or ladder.duel else verdict.share == 0, verdict
 
 
 @pytest.mark.parametrize(("day", "grade_id", "hidden"), DRAWN)

@@ -15,11 +15,13 @@ from course_utils.grading.grade import Settings, grade_submission
 from course_utils.grading.intake.collect import Submission, collect
 from course_utils.grading.results import Graded
 
-from . import calls, files, messages, patches, runaways, thieves
-from .entries import MARKER, UNREADABLE, Entry
+from . import calls, files, lookers, messages, patches, runaways, thieves
+from .entries import DUEL, MARKER, UNREADABLE, Entry
 
 CORPUS: dict[str, Entry] = {
-    entry.name: entry for theme in (files, runaways, patches, messages, thieves, calls) for entry in theme.ENTRIES
+    entry.name: entry
+    for theme in (files, runaways, patches, messages, thieves, calls, lookers)
+    for entry in theme.ENTRIES
 }
 BESIDE = "day1_zoe.ipynb"  # lies beside each submission, and must stay as it is
 PATIENCE = 5.0  # seconds in which a killed process must be gone
@@ -58,7 +60,8 @@ def verdicts(record: dict) -> dict[str, str] | str:
     """What a record says in the terms of `Entry.deserves`."""
     if record["status"] == UNREADABLE:
         return UNREADABLE
-    return {each["id"]: each["status"] for each in record["exercises"] if each["status"] != "passed"}
+    told = {each["id"]: each["status"] for each in record["exercises"] if each["status"] != "passed"}
+    return {grade_id: status for grade_id, status in told.items() if (grade_id, status) != (DUEL, "missing")}
 
 
 def harmed(folder: Path) -> list[Path]:

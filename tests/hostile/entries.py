@@ -13,6 +13,7 @@ from course_utils.checks.exercise import all_exercises
 
 MARKER = f"hx{uuid.uuid4().hex[:10]}"  # in the name of every process and file that an attack tries to leave
 UNREADABLE = "unreadable"
+DUEL = "tells_right"  # left out by who does not attack it: it takes as long as all others together
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class Entry:
         """The points that the submission deserves."""
         if self.deserves == UNREADABLE:
             return 0.0
-        points = {grade_id: exercise.points for grade_id, exercise in all_exercises(self.day).items()}
-        return sum(points.values()) - sum(points[grade_id] for grade_id in self.deserves)
+        exercises = all_exercises(self.day).items()
+        return sum(each.points for grade_id, each in exercises if grade_id not in {DUEL, *self.deserves})
 
 
 def in_answers(sources: Mapping[str, str], day: int = 1) -> Callable[[Path], Path]:
@@ -74,11 +75,13 @@ def in_file(content: bytes | Callable[[], bytes], name: str = "day1_ada.ipynb") 
 
 
 def official(day: int, sources: Mapping[str, str] = {}) -> dict:
-    """A copy of the official notebook as plain JSON, with the given sources in its answer cells."""
+    """A copy of the official notebook as plain JSON, with the given sources in its answer cells, and no test of
+    implementations but a given one."""
     notebook = json.loads(json.dumps(COURSE.notebook(day)))
+    given = {DUEL: "def tells_right(f):\n    raise NotImplementedError\n", **sources}
     for cell in notebook["cells"]:
-        if grade_id(cell) in sources:
-            cell["source"] = sources[grade_id(cell)]
+        if grade_id(cell) in given:
+            cell["source"] = given[grade_id(cell)]
     return notebook
 
 

@@ -23,7 +23,7 @@ ROOMS = {
     "costs": {"attention"},
     "models": {"attention", "costs"},
     "views": {"attention", "costs", "models", "practice", "progress"},
-    "checks": {"attention", "costs"},
+    "checks": {"attention", "costs", "views"},
     "authoring": {"attention", "costs", "checks"},
     "sandbox": set(),
     "grading": {"checks", "authoring", "sandbox", "progress"},
@@ -38,7 +38,7 @@ IN_GRADING = {  # within it the same: what comes in knows nothing of what goes o
     "reports": {"intake", "results"},
 }
 LONGEST = 400  # lines of a file that is no table of checks
-TABLES = ("checks/answers/", "checks/inputs/")
+TABLES = ("checks/answers/", "checks/duels/", "checks/inputs/")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import pytest
 from course_utils.course import ROOT
 
 PACKAGE = ROOT / "course_utils"
-TABLES = ("checks/answers/day",)  # mistakes, called by their tables alone
+# Mistakes and implementations, called by their tables alone.
+TABLES = ("checks/answers/day", "checks/answers/unseen", "checks/duels/day", "checks/duels/attention")
 TRITON = ("attention/flash.py", "attention/flash_backward.py", "attention/triton_setup.py")  # a language of its own
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 

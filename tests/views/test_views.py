@@ -83,6 +83,12 @@ MADE = {
     "AttentionHeatmap": heatmap,
     "AttentionStepper": stepper,
     "DecodeStepper": lambda: views.DecodeStepper(TOKENS, ["d", "e"]),
+    "DuelBoard": lambda: views.DuelBoard(
+        [
+            {"right": i < 2, "held": i != 1, "name": f"number {i}", "told": "Told.", "hints": ["A hint."]}
+            for i in range(5)
+        ]
+    ),
     "HeadAblation": lambda: views.HeadAblation(induction.load(), induction.repeated(1, 4)),
     "HeadGallery": lambda: views.HeadGallery(head_weights(), [*TOKENS, "d"]),
     "MaskPainter": lambda: views.MaskPainter(TOKENS),

@@ -178,8 +178,9 @@ IMPLEMENTATIONS = (
         "Be a little stricter: 1e-3."),
     wrong("the largest takes all", made_of(lambda x: (np.arange(x.shape[-1]) == x.argmax(-1)[..., None]) / 1.0),
         "It gives all weight to the largest entry.", "How much weight has the second-largest entry?"),
-    wrong("−∞ as a large negative number", made_of(lambda x: shares(np.where(np.isinf(x), x.min(where=~np.isinf(x),
-        initial=0.0), x))), "Entries of −∞ count as the smallest finite one.", "Try an entry of −∞."),
+    wrong("−∞ as the smallest entry", made_of(lambda x: shares(np.where(
+        np.isinf(x), np.where(np.isinf(x), np.inf, x).min(axis=-1, keepdims=True), x))),
+        "An entry of −∞ counts as the smallest finite one of its row.", "Try an entry of −∞."),
     wrong("−∞ leaves NaN behind", made_of(backward=lambda p, dp: back(p, dp) + 0 * np.log(p)),
         "Where a weight is 0, dx is NaN.", "Try an entry of −∞, and look at dx."),
     # the gradient

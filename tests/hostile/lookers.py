@@ -1,0 +1,177 @@
+"""Tests of implementations that look at anything but what an implementation gives."""
+
+from course_utils.checks.duels.implementation import implementations
+
+from .entries import CHECKS, DUEL, Entry, in_answers
+
+BY_ITS_CODE = """
+def tells_right(f):
+    names = f.__code__.co_names + f.__code__.co_varnames
+    return "scale" not in names
+"""
+BY_ITS_NAME = """
+def tells_right(f):
+    said = getattr(f, "__name__", "") + getattr(f, "__qualname__", "") + repr(f) + str(getattr(f, "__doc__", ""))
+    return "right" in said or "PLAIN" in said
+"""
+BY_ITS_CLOSURE = """
+import gc
+def tells_right(f):
+    found, seen = [f], 0
+    while found and seen < 2000:
+        one, seen = found.pop(0), seen + 1
+        if type(getattr(one, "right", None)) is bool:
+            return one.right
+        if type(one).__name__ == "Implementation" or type(one).__name__ == "Local":
+            return True
+        found += [each for each in gc.get_referents(one) if not isinstance(each, (type, type(gc)))]
+    return False
+"""
+BY_ITS_NUMBER = f"""
+LABELS = {[each.right for each in implementations(1, hidden=True)]}
+def tells_right(f):
+    return LABELS[f._Tried__call.number % len(LABELS)]
+"""
+BY_THE_ORDER = f"""
+LABELS, met = {[each.right for each in implementations(1, hidden=True)]}, []
+def tells_right(f):
+    met.append(f)
+    return LABELS[(len(met) - 1) % len(LABELS)]
+"""
+BY_THE_MAJORITY = """
+import collections
+met = collections.Counter()
+def tells_right(f):
+    q, k, v = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0, 0.5], [-1.0, 2.0], [0.5, 0.0]]), np.eye(3)
+    said = str(np.round(f(q, k, v)[0], 4).tolist())
+    met[said] += 1
+    return said == met.most_common(1)[0][0]
+"""
+BY_THE_CLOCK = """
+import time
+took = []
+def tells_right(f):
+    began = time.perf_counter()
+    f(np.ones((4, 3)), np.ones((5, 3)), np.ones((5, 2)))
+    took.append(time.perf_counter() - began)
+    return took[-1] <= sorted(took)[len(took) // 2]
+"""
+BY_THE_FRAMES = """
+import sys
+def tells_right(f):
+    frame = sys._getframe()
+    while frame:
+        for value in list(frame.f_locals.values()) + list(frame.f_globals.values()):
+            if type(getattr(value, "right", None)) is bool:
+                return value.right
+        frame = frame.f_back
+    return False
+"""
+BY_THE_COURSE = """
+import sys
+def tells_right(f):
+    try:
+        from course_utils.checks.duels.implementation import implementations
+    except ImportError:
+        return False
+    return implementations(1, True)[0].right
+"""
+BY_ASKING = """
+import json, os
+from IPython import get_ipython
+folder = os.path.dirname(get_ipython().kernel.parent.connection_file)
+def tells_right(f):
+    ask = f._Tried__call.ask
+    for question in ({"how": "right"}, {"of": f._Tried__call.number, "method": "right"}, {"of": -1}, {"of": "0"}, [], 7,
+            {"of": 0, "made": 0, "method": "__class__"}, {"of": 0, "args": [{"a": ["|O", [1], "AAAA"]}]}):
+        said = json.loads(ask(json.dumps(question)))
+        if "value" in said:
+            return True
+    return ask("{") == "right"
+"""
+WITHOUT_LISTENING = """
+import json, os
+from IPython import get_ipython
+folder = os.path.dirname(get_ipython().kernel.parent.connection_file)
+def tells_right(f):
+    with open(os.path.join(folder, "asked"), "wb") as asked:
+        while True:
+            asked.write(b'{"how": "many"}\\n')
+"""
+WITHOUT_AN_END = """
+import os
+from IPython import get_ipython
+folder = os.path.dirname(get_ipython().kernel.parent.connection_file)
+def tells_right(f):
+    with open(os.path.join(folder, "asked"), "wb") as asked:
+        while True:
+            asked.write(b"x" * 65536)
+"""
+WITH_LARGE_CALLS = """
+def tells_right(f):
+    for size in (10**7, 10**5, 3000):
+        try:
+            f(np.ones((size, 1)), np.ones((size, 1)), np.ones((size, 1)))
+        except ValueError:
+            continue
+        return True
+    deep = [1.0]
+    for _ in range(50):
+        deep = [deep]
+    try:
+        return f(deep, 10**30, object()) is not None
+    except ValueError:
+        return False
+"""
+FORGED = """
+from IPython.display import display
+outcomes = [{"rung": str(i), "values": {"verdict": {"shape": [], "numbers": [1.0]}}} for i in range(300)]
+evidence = {"exercise": "tells_right", "hidden": True, "outcomes": outcomes}
+def tells_right(f):
+    if outcomes:
+        display({"application/vnd.course.evidence+json": {**evidence, "outcomes": outcomes[:]}}, raw=True)
+        outcomes.clear()
+    return True
+"""
+BOTH_AT_ONCE = """
+class Both:
+    dtype = np.dtype(bool)
+    def __array__(self, *args, **kwargs):
+        return np.array([True, False])
+    def __float__(self):
+        return 0.5
+def tells_right(f):
+    return Both()
+"""
+PATCHED = f"""{CHECKS}
+world = evidence
+for name in ("verdict_of", "_numbered", "_tried", "as_numbers"):
+    if name in world:
+        world[name] = lambda *args: {{"verdict": {{"shape": [], "numbers": [1.0]}}}}
+def tells_right(f):
+    return True
+"""
+
+
+def _looking(name: str, tries: str, source: str, status: str = "failed") -> Entry:
+    return Entry(name, tries, in_answers({DUEL: source}), {DUEL: status})
+
+
+ENTRIES = [
+    _looking("an implementation by its code", "reads names in a code object", BY_ITS_CODE, "error"),
+    _looking("an implementation by its name", "reads __name__, repr and the docstring", BY_ITS_NAME),
+    _looking("an implementation by its closure", "follows references to a label", BY_ITS_CLOSURE),
+    _looking("an implementation by its number", "has labels by heart, and reads a private number", BY_ITS_NUMBER),
+    _looking("implementations by their order", "has labels by heart, and counts", BY_THE_ORDER),
+    _looking("implementations by the majority", "remembers what most of them gave", BY_THE_MAJORITY),
+    _looking("implementations by the clock", "times calls", BY_THE_CLOCK),
+    _looking("labels in the frames", "looks for labels in the frames of its callers", BY_THE_FRAMES),
+    _looking("implementations on the disk", "imports them from the course", BY_THE_COURSE),
+    _looking("labels asked of the grader", "asks other questions", BY_ASKING),
+    _looking("questions without listening", "asks and never reads an answer", WITHOUT_LISTENING, "killed"),
+    _looking("a question without an end", "sends a line that does not end", WITHOUT_AN_END, "killed"),
+    _looking("a test with large calls", "calls with millions of numbers, and lists without an end", WITH_LARGE_CALLS),
+    _looking("a verdict forged", "displays evidence of its own", FORGED, "error"),
+    _looking("a verdict of both", "returns what is right and wrong at once", BOTH_AT_ONCE, "error"),
+    _looking("the verdict patched", "changes what makes evidence of a verdict", PATCHED),
+]
