@@ -89,6 +89,11 @@ def test_a_seed_that_is_no_hex_text_is_refused():
 
 
 @pytest.mark.filterwarnings("ignore")
+def is_drawn(grade_id):
+    """Whether an exercise of day 1 has hidden inputs that differ from class to class."""
+    return not (find_ladder(1, grade_id).by_hand or find_ladder(1, grade_id).duel)
+
+
 @pytest.mark.parametrize(
     ("day", "seed"),
     [pytest.param(day, SEEDS[day % 2], marks=LATER if day > 3 else ()) for day in DAYS]
@@ -414,7 +419,7 @@ def test_only_what_comes_of_hidden_inputs_differs_in_the_bundle(out):
         for output, again in zip(hidden_outputs(cell), hidden_outputs(other), strict=True):
             changed += output.data[MIME] != again.data[MIME]
             assert output.data.pop(MIME)["exercise"] == again.data.pop(MIME)["exercise"]
-    assert changed == len([g for g in all_exercises(1) if not find_ladder(1, g).by_hand])
+    assert changed == len([grade_id for grade_id in all_exercises(1) if is_drawn(grade_id)])
     assert public == seeded
 
 
@@ -423,7 +428,7 @@ def test_what_the_bundle_holds_is_right_on_the_hidden_inputs_of_the_class(out):
         for output in hidden_outputs(cell):
             evidence = output.data[MIME]
             grade_id = evidence["exercise"]
-            if not find_ladder(1, grade_id).by_hand:
+            if is_drawn(grade_id):
                 assert judge_of(1, grade_id).judge(evidence).share == 0
                 assert judge_of(1, grade_id, class_seeds(SECRET, 1)[grade_id]).judge(evidence).share == 1
 
@@ -433,12 +438,12 @@ def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
     result = CliRunner().invoke(app, ["grade", str(COURSE.path(1)), "--bundle", str(bundle), "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     (graded,) = json.loads((tmp_path / "grades.json").read_text())["submissions"]
-    assert graded["score"] == graded["max_score"] == 25
+    assert graded["score"] == graded["max_score"] == 29
     unseeded = tmp_path / "unseeded"
     shutil.copytree(bundle, unseeded)
     (unseeded / "keys.json").unlink()
-    by_hand = sum(all_exercises(1)[g].points for g in all_exercises(1) if find_ladder(1, g).by_hand)
-    assert grade_notebook(COURSE.path(1), settings=Settings(Official(unseeded))).score == by_hand
+    same = sum(exercise.points for grade_id, exercise in all_exercises(1).items() if not is_drawn(grade_id))
+    assert grade_notebook(COURSE.path(1), settings=Settings(Official(unseeded))).score == same
 
 
 @pytest.mark.parametrize("name", ["the keys of hidden inputs", "the keys of hidden inputs in numbers"])
@@ -470,7 +475,7 @@ def test_in_a_class_an_error_is_quoted_and_no_key_is_there_yet(out, tmp_path):
     bundle = Official(out / "grader")
     slips = {"softmax_row": FIRST_LOOK, "self_attention": "def self_attention(x, *W):\n    raise ValueError('mine')"}
     graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(bundle))
-    said = {each.id: each.message for each in graded.exercises if each.status != "passed"}
+    said = {each.id: each.message for each in graded.exercises if each.status not in ("passed", "missing")}
     assert said.keys() == slips.keys()
     assert "it raised ValueError: mine, at line 2 of its cell" in said["self_attention"]
     assert "it raised ValueError: [" in said["softmax_row"]
@@ -485,9 +490,8 @@ def test_what_fails_in_a_class_and_holds_alone_is_said_to_be_unsteady(out, tmp_p
         "scale_scores": late + "    return [[s / math.sqrt(d_k) for s in row] for row in S]",
     }
     graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(Official(out / "grader")))
-    assert [(each.id, each.message) for each in graded.exercises if each.status != "passed"] == [
-        ("scale_scores", UNSTEADY)
-    ]
+    failed = [(each.id, each.message) for each in graded.exercises if each.status not in ("passed", "missing")]
+    assert failed == [("scale_scores", UNSTEADY)]
 
 
 def test_a_bundle_of_one_day_grades_a_notebook_whose_name_tells_none(out, tmp_path):
@@ -495,7 +499,7 @@ def test_a_bundle_of_one_day_grades_a_notebook_whose_name_tells_none(out, tmp_pa
     shutil.copy(out / "student" / "exercises" / LESSON, path)
     bundle = Official(out / "grader")
     (graded,) = grade_class(collect([path]), Settings(bundle)).graded
-    assert (bundle.days(), graded.day, graded.status, graded.max_score) == ([1], 1, "failed", 25)
+    assert (bundle.days(), graded.day, graded.status, graded.max_score) == ([1], 1, "failed", 29)
 
 
 def test_the_bundle_is_for_its_owner_only_and_does_not_hold_the_secret(out):
