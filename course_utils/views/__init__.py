@@ -10,6 +10,8 @@ _HOMES = {
     "AttentionHeatmap": "heatmap",
     "AttentionStepper": "stepper",
     "DecodeStepper": "decoding",
+    "Guess": "guess",
+    "Guesses": "guesses",
     "HeadAblation": "ablation",
     "HeadGallery": "gallery",
     "MaskPainter": "painter",
