@@ -83,6 +83,20 @@ def test_a_page_that_was_saved_stays_live_and_saves_again(lab):
         notebook.check_clean()
 
 
+def test_a_guess_is_there_when_the_cell_runs_again_and_not_in_the_saved_notebook(lab, tmp_path):
+    made = f"Guess.number(1, 'n', 'How large?', truth=0.8, low=0, high=1, root={str(tmp_path)!r})"
+    with lab.open_cells([f"from course_utils.views import Guess\n{made}.take(0.3)", made]) as notebook:
+        notebook.wait(lambda: "Computed: 0.8." in notebook.output(1).inner_text(), "the guess is shown")
+        assert "Guessed on 2" in notebook.output(1).inner_text()
+        saved = notebook.save()
+        assert "0.8" not in str(saved.cells[1].outputs[0].data["text/plain"])
+        notebook.reopen()
+        picture = notebook.output(1).locator("img")
+        notebook.wait(lambda: picture.count() == 1, "the question's picture is there")
+        assert "How large?" in picture.get_attribute("alt")
+        notebook.check_clean()
+
+
 def test_a_picture_keeps_what_jupyterlab_gives_it_with_an_alt_text_and_without(lab):
     pixel = f"from IPython.display import display\npixel = {{'image/png': '{PIXEL}'}}"
     own = {"width": 30, "height": 20, "unconfined": True}

@@ -119,6 +119,7 @@ function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
   });
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
+    event.preventDefault(); // or the same key would press the button that gets the focus
     field.dispatchEvent(new Event("change"));
     root.querySelector(".course-guess-take").click();
   });
