@@ -69,7 +69,7 @@ def ticks(low: float, high: float, scale: str) -> list[float]:
     """Round numbers within a range, for its axis: about five."""
     if scale == "log":
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        every = -(-len(powers) // 7)
+        every = -(-len(powers) // 6)
         found = [10.0**power for power in powers if power % every == 0 and low <= 10.0**power <= high * (1 + 1e-9)]
         if len(found) >= 3:
             return found

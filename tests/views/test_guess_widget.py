@@ -83,6 +83,7 @@ def test_numbers_are_written_briefly(value, text):
 def test_axes_have_round_numbers():
     assert ticks(0, 1, "linear") == [0, 0.2, 0.4, 0.6, 0.8, 1]
     assert ticks(1, 1e5, "log") == [1, 10, 100, 1000, 10_000, 100_000]
+    assert ticks(1, 1e6, "log") == [1, 100, 10_000, 1_000_000]
     assert ticks(1, 20, "log") == [1, 2, 5, 10, 20]
     assert as_places([4, 16, 64], "log") == pytest.approx([0, 0.5, 1])
     assert as_places([0, 1, 4], "linear") == [0, 0.25, 1] and as_places(["a", "b", "c"], "log") == [0, 0.5, 1]
