@@ -7,6 +7,6 @@ here.
 from course_utils.guesses.asked import Asked
 from course_utils.guesses.nearness import Verdict, brief, judge
 from course_utils.guesses.store import Kept, keep, read
-from course_utils.guesses.summary import summed_up, tendency
+from course_utils.guesses.summary import in_a_line, summed_up, tendency
 
-__all__ = ["Asked", "Kept", "Verdict", "brief", "judge", "keep", "read", "summed_up", "tendency"]
+__all__ = ["Asked", "Kept", "Verdict", "brief", "in_a_line", "judge", "keep", "read", "summed_up", "tendency"]

@@ -31,6 +31,15 @@ def summed_up(kept: Iterable[Kept]) -> list[str]:
     return lines
 
 
+def in_a_line(kept: Iterable[Kept]) -> str:
+    """The same in a few words, such as "5 guesses: 3 too high, 1 too low"; "" without any."""
+    kept = list(kept)
+    leans = [each.verdict.lean for each in kept if each.asked.kind != "choice"]
+    parts = [f"{leans.count(lean)} too {side}" for lean, side in ((1, "high"), (-1, "low")) if lean in leans]
+    said = _some(len(kept), "guess", "guesses")
+    return "" if not kept else f"{said}: {', '.join(parts)}" if parts else said
+
+
 def tendency(kept: Iterable[Kept]) -> str:
     """Whether numbers and curves were guessed too high or too low on the whole, as a sentence."""
     leans = [each.verdict.lean for each in kept if each.asked.kind != "choice" and each.verdict.lean]

@@ -10,7 +10,7 @@ from as_page import on_page, send
 from course_utils.errors import CourseError
 from course_utils.guesses import Asked, Kept, brief, judge, keep, read, summed_up, tendency
 from course_utils.guesses.nearness import as_places, ticks
-from course_utils.views import Guess, Guesses
+from course_utils.views import Guess, Guesses, ProgressMap
 
 QUESTION = "How large is the largest of 8 weights?"
 
@@ -289,3 +289,23 @@ def test_a_broken_file_is_said_by_the_summary(tmp_path):
     assert on_page(summary).shown["told"] == [
         "guesses/day2.json is no record of guesses; the next guess puts it aside, or delete it."
     ]
+
+
+def test_the_course_map_shows_guesses_across_days_and_what_cannot_be_read(tmp_path):
+    course_map = ProgressMap(tmp_path)
+    text = course_map.as_text()
+    assert not any("guess" in line for line in on_page(course_map).shown["told"])
+    for day, guess in ((1, 0.9), (2, 0.2), (3, 0.9)):
+        Guess.number(day, "it", "How much?", truth=0.5, low=0, high=1, root=tmp_path).take(guess)
+    (tmp_path / "guesses" / "day3.json").write_text("{")
+    course_map.read()
+    shown = on_page(course_map).shown
+    assert [card["lines"][-1] for card in shown["cards"][:2]] == ["1 guess: 1 too high", "1 guess: 1 too low"]
+    assert shown["told"][-1].startswith("Your guesses: 2 guesses. Of 2 numbers and curves: 1 too high, 1 too low, 0 ")
+    assert shown["told"][-2].startswith("guesses/day3.json is no record of guesses")
+    assert course_map.as_text() == text
+
+
+def test_places_are_written_with_all_their_digits(tmp_path):
+    widget = Guess.curve(2, "p", "?", [0.5, 16384, 131072], truth=[0, 0, 0], low=0, high=1, root=tmp_path)
+    assert widget.asked.places == ("0.5", "16,384", "131,072")

@@ -102,7 +102,7 @@ class Guess(CourseWidget):
         """
         x = [each if isinstance(each, str) else float(each) for each in x]
         found = [truth(each) for each in x] if callable(truth) else truth
-        places = tuple(each if isinstance(each, str) else brief(each, 4) for each in x)
+        places = tuple(each if isinstance(each, str) else _place(each) for each in x)
         asked = Asked(day, name, question, "curve", _numbers(name, found), *_ends(name, low, high), scale, unit, places)
         if x_scale not in ("linear", "log"):
             raise ValueError(f"guess {name!r}: there is no x_scale {x_scale!r}; there is linear and log")
@@ -267,6 +267,11 @@ def _ends(name: str, low: Any, high: Any) -> tuple[float, float]:
         return float(low), float(high)
     except (TypeError, ValueError):
         raise ValueError(f"guess {name!r}: low is {low!r} and high is {high!r}: give two numbers") from None
+
+
+def _place(value: float) -> str:
+    """A number under an axis: whole ones with all their digits."""
+    return f"{value:,.0f}".replace("-", "−") if value.is_integer() and abs(value) < 1e7 else brief(value, 4)
 
 
 def _letter(place: int) -> str:
