@@ -110,7 +110,7 @@ def _read(path: Path, root: Path) -> tuple[dict[str, Kept], list[Any]]:
             raise ValueError
         kept = [_read_one(each) for each in record["guesses"]]
         return {each.asked.name: each for each in kept}, list(record["earlier"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise CourseError(_broken(path, root)) from None
 
 

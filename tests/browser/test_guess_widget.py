@@ -108,6 +108,10 @@ def test_a_curve_is_drawn_with_the_mouse_and_sent_when_the_button_is_released(fr
     button(fresh, CURVE).click()
     fresh.wait(lambda: "of the range away in the mean" in told(fresh, CURVE), "the curve is judged")
     assert fresh.output(CURVE).locator(".course-guess-truth .course-guess-path").first.is_visible()
+    motion = "node => getComputedStyle(node).animationName"
+    assert fresh.output(CURVE).locator("g.course-guess-truth").evaluate(motion) == "none", (
+        "this browser wants no motion"
+    )
     fresh.output(CURVE).get_by_text("The numbers").click()
     assert fresh.output(CURVE).locator("tr").nth(4).inner_text().split()[-1] == "0.8"
     fresh.expect("tuple(curve.draft) == read(2, root)['k'].first", "True")

@@ -205,10 +205,18 @@ def test_a_choice_is_taken_by_its_text(tmp_path):
     assert widget.verdict.right and read(2, tmp_path)["first"].first == (1.0,)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": 2}', '{"schema": 1, "guesses": [{}], "earlier": []}'])
+BROKEN = ["", "{", "[]", '{"schema": 2}', '{"schema": 1, "guesses": [{}], "earlier": []}', "ENDLESS", "TEXT"]
+
+
+@pytest.mark.parametrize("content", BROKEN)
 def test_a_broken_file_is_put_aside_said_and_replaced(content, tmp_path):
     path = tmp_path / "guesses" / "day2.json"
-    path.parent.mkdir()
+    if content in ("ENDLESS", "TEXT"):
+        number(tmp_path).take(0.3)
+        wrong = f"[1{'0' * 400}]" if content == "ENDLESS" else '["a"]'
+        content = path.read_text().replace("[\n    0.3\n   ]", wrong)
+        assert wrong in content
+    path.parent.mkdir(exist_ok=True)
     path.write_text(content)
     with pytest.raises(CourseError, match=r"guesses/day2\.json is no record of guesses; the next guess puts it aside"):
         read(2, tmp_path)
