@@ -1,7 +1,7 @@
 """How quick are the widgets' sliders, from a trait set in Python or an input event to the painted frame?
 
-Run with nothing else on the machine: `.venv/bin/python benchmarks/sliders.py`. For another slider add a line to
-SLIDERS.
+And how long does a frame take while a curve is drawn? Run with nothing else on the machine:
+`.venv/bin/python benchmarks/sliders.py`. For another slider add a line to SLIDERS.
 """
 
 import importlib.metadata
@@ -18,6 +18,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from tests.browser.lab import Lab, launched
 
 MOVES, WARM_UP, TARGET = 60, 5, 50
+FRAME = 16  # milliseconds: 60 frames a second
+CURVE = "Guess.curve(1, 'drawn', 'How?', range({0}), truth=[0.5] * {0}, low=0, high=1, root=tempfile.mkdtemp())"
+PLACES = (6, 24)  # of a drawn curve: as in the lessons, and the most that there can be
 
 
 class Slider(NamedTuple):
@@ -45,13 +48,15 @@ SLIDERS = [
 
 
 def main():
-    cells = ["import time\nfrom course_utils.models import induction\nfrom course_utils.views import *"]
+    cells = ["import tempfile, time\nfrom course_utils.models import induction\nfrom course_utils.views import *"]
     cells += [f"widget_{i} = {slider.widget}\nwidget_{i}" for i, slider in enumerate(SLIDERS)]
+    cells += [CURVE.format(places).replace("'drawn'", f"'drawn {places}'") for places in PLACES]
     with launched() as browser, tempfile.TemporaryDirectory() as folder:
         lab = Lab(browser, pathlib.Path(folder))
         try:
             with lab.open_cells(cells) as notebook:
                 found = [measure(notebook, place, slider) for place, slider in enumerate(SLIDERS)]
+                drawn = [notebook.page.evaluate(DRAW, len(SLIDERS) + 1 + place) for place in range(len(PLACES))]
                 ahead = notebook.page.evaluate(CLOCK)
                 notebook.check_clean()
         finally:
@@ -66,6 +71,9 @@ def main():
         print(f"  set in Python to painted frame: {told(set_in_python)}")
         if moved:
             print(f"  slider moved to painted frame:  {told(moved)}")
+    for places, times in zip(PLACES, drawn, strict=True):
+        print(f"Guess.curve, a stroke over {places} places")
+        print(f"  a frame, from the pointer's move to its paint: {told(times, FRAME)}")
 
 
 def measure(notebook, place, slider):
@@ -84,9 +92,9 @@ def measure(notebook, place, slider):
     return in_python[WARM_UP:], on_page[WARM_UP:]
 
 
-def told(times):
+def told(times, target=TARGET):
     median, high = statistics.median(times), statistics.quantiles(times, n=20)[-1]
-    verdict = f"{'meets' if median < TARGET else 'misses'} {TARGET}"
+    verdict = f"{'meets' if median < target else 'misses'} {target}"
     spread = f"95% below {high:.1f}; {min(times):.1f} to {max(times):.1f}"
     return f"median {median:.1f} ms, {verdict} (of {len(times)}; {spread})"
 
@@ -142,6 +150,29 @@ MOVE = f"""async ([place, label, move]) => {{
   if (!changed) throw new Error(`moving ${{label}} changed nothing`);
   return end - start;
 }}"""
+
+# A stroke to and fro, a move each animation frame: the work of the frame, without the wait for the screen.
+DRAW = """async (place) => {
+  const cell = window.courseNotebook.content.widgets[place].node;
+  cell.scrollIntoView({ block: "center" });
+  await new Promise((done) => setTimeout(done, 500));
+  const svg = cell.querySelector("svg.course-guess-plot"), box = svg.getBoundingClientRect(), times = [];
+  const at = (share) => ({ clientX: box.x + 56 + (box.width - 74) * Math.abs(1 - 2 * share),
+    clientY: box.y + box.height * (0.5 + 0.35 * Math.sin(20 * share)), pointerId: 1, bubbles: true, button: 0 });
+  svg.setPointerCapture = () => {}; // there is no such pointer
+  svg.dispatchEvent(new PointerEvent("pointerdown", at(0)));
+  for (let move = 1; move <= 120; move++) {
+    times.push(await new Promise((done) => requestAnimationFrame(() => {
+      const start = performance.now(), channel = new MessageChannel();
+      svg.dispatchEvent(new PointerEvent("pointermove", at(move / 120)));
+      channel.port1.onmessage = () => done(performance.now() - start);
+      channel.port2.postMessage(0);
+    })));
+  }
+  svg.dispatchEvent(new PointerEvent("pointerup", at(1)));
+  if (svg.querySelector(".course-guess-open")) throw new Error("the stroke left a place out");
+  return times;
+}"""
 
 CLOCK = "() => performance.timeOrigin + performance.now() - Date.now()"
 

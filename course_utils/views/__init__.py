@@ -11,6 +11,8 @@ _HOMES = {
     "AttentionStepper": "stepper",
     "DecodeStepper": "decoding",
     "DuelBoard": "duel_board",
+    "Guess": "guess",
+    "Guesses": "guesses",
     "HeadAblation": "ablation",
     "HeadGallery": "gallery",
     "MaskPainter": "painter",

@@ -71,7 +71,7 @@ def test_nine_days_and_the_planned_ones_are_told_apart(shown):
 
 def test_the_button_reads_the_grades_again_by_keyboard_and_stays_focused(shown):
     shown.run("grade(one='passed', two='failed')")
-    button = shown.find(MAP).get_by_role("button", name="Read the grades again")
+    button = shown.find(MAP).get_by_role("button", name="Read grades and guesses again")
     button.focus()
     active = shown.page.evaluate("window.courseNotebook.content.activeCellIndex")
     shown.page.keyboard.press("Enter")

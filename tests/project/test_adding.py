@@ -153,7 +153,7 @@ def test_the_copy_agrees_with_itself_and_counts_the_exercise(course):
     assert "agree" in run(course, "-m", "course_utils", "check")
     source = (course / "sources/exercises/day1_attention_by_hand.md").read_text(encoding="utf-8")
     assert "Twelve exercises, 31 points, about two hours." in source
-    assert "[eleven]" in (course / "sources/lessons/course_map.md").read_text(encoding="utf-8")
+    assert "[twelve]" in (course / "sources/lessons/course_map.md").read_text(encoding="utf-8")
 
 
 def test_its_judge_accepts_the_right_ones_refuses_the_wrong_and_names_the_mistakes(course):

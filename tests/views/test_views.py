@@ -89,6 +89,8 @@ MADE = {
             for i in range(5)
         ]
     ),
+    "Guess": lambda: views.Guess.curve(1, "tried", "How?", ["a", "b"], truth=[0.2, 0.4], low=0, high=1),
+    "Guesses": lambda: views.Guesses(1),
     "HeadAblation": lambda: views.HeadAblation(induction.load(), induction.repeated(1, 4)),
     "HeadGallery": lambda: views.HeadGallery(head_weights(), [*TOKENS, "d"]),
     "MaskPainter": lambda: views.MaskPainter(TOKENS),

@@ -3,7 +3,7 @@
 function render({ model, el }) {
   const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
   const told = make("div", "course-map-told", { role: "status" }), list = make("ol", "course-map-days");
-  const again = make("button", "course-map-again", { type: "button" }, "Read the grades again");
+  const again = make("button", "course-map-again", { type: "button" }, "Read grades and guesses again");
   const head = make("div", "course-map-head");
   again.addEventListener("click", () => {
     model.set("_asked", model.get("_asked") + 1);

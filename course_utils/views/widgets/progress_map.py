@@ -1,4 +1,4 @@
-"""The course map: a card a day, with what of its exercises is done."""
+"""The course map: a card a day, with what of its exercises is done and how its guesses came out."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import traitlets
 
-from course_utils import progress
+from course_utils import guesses, progress
 from course_utils.course import ROOT
+from course_utils.errors import CourseError
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 class ProgressMap(CourseWidget):
     """The nine days as cards: exercises done, points, minutes left, the next exercise, links to the notebooks.
 
-    root: the course's folder. Grades are those that `make grade` left in its folder grades/; a button reads them again.
-    `.progress` is what was read, a `progress.Progress`. Text and picture show the course alone, so that a notebook
-    with this widget holds nobody's grades.
+    root: the course's folder. Grades are those that `make grade` left in its folder grades/, guesses those in guesses/;
+    a button reads both again. `.progress` is what was read, a `progress.Progress`, and `.guesses` those of each day.
+    Text and picture show the course alone, so that a notebook with this widget holds nobody's grades or guesses.
     """
 
     _esm = script("progress_map.js")
@@ -37,10 +38,19 @@ class ProgressMap(CourseWidget):
         self.read()
 
     def read(self) -> None:
-        """Read the notebooks and the grades again."""
+        """Read the notebooks, the grades and the guesses again."""
         self.progress = progress.read_progress(self._root)
+        self.guesses: dict[int, list[guesses.Kept]] = {}
+        trouble = []
+        for day in self.progress.days:
+            try:
+                self.guesses[day.number] = list(guesses.read(day.number, self._root).values())
+            except CourseError as error:
+                trouble.append(f"{error}.")
+        kept = [each for day in self.guesses.values() for each in day]
+        guessed = [f"Your guesses: {' '.join(guesses.summed_up(kept))}"] if kept else []
         self._shown = {
-            "told": _told(self.progress),
+            "told": _told(self.progress) + trouble + guessed,
             "cards": [self._card(day) for day in self.progress.days],
             "home": Path.home().as_posix(),
         }
@@ -84,7 +94,7 @@ class ProgressMap(CourseWidget):
             "title": day.title,
             "planned": not day.name,
             "part": day.done / len(day.exercises) if day.exercises else None,
-            "lines": _lines(day),
+            "lines": _lines(day) + ([line] if (line := guesses.in_a_line(self.guesses.get(day.number, ()))) else []),
             "next": _next(day),
             "links": self._links(day),
         }

@@ -1,0 +1,65 @@
+"""Many guesses together: how many were right, and whether they lean to one side."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+
+from course_utils.guesses.nearness import distance
+from course_utils.guesses.store import Kept
+
+_FEW = 4  # fewer that miss say nothing about a side
+_MOST_OF_THEM = 0.75
+
+
+def summed_up(kept: Iterable[Kept]) -> list[str]:
+    """First guesses in a few sentences: how many choices are right, how far the rest is off, and to which side."""
+    kept = list(kept)
+    if not kept:
+        return ["No guess yet."]
+    lines = [f"{_some(len(kept), 'guess', 'guesses')}."]
+    choices = [each.verdict for each in kept if each.asked.kind == "choice"]
+    if choices:
+        right = sum(bool(verdict.right) for verdict in choices)
+        lines.append(f"{right} of {_some(len(choices), 'choice')} right.")
+    measured = [each for each in kept if each.asked.kind != "choice"]
+    if measured:
+        leans = [each.verdict.lean for each in measured]
+        parts = [f"{leans.count(lean)} {word}" for lean, word in ((1, "too high"), (-1, "too low"), (0, "neither"))]
+        lines.append(f"Of {_some(len(measured), 'number or curve', 'numbers and curves')}: {', '.join(parts)}.")
+        lines += [_medians(measured), tendency(kept)]
+    return lines
+
+
+def in_a_line(kept: Iterable[Kept]) -> str:
+    """The same in a few words, such as "5 guesses: 3 too high, 1 too low"; "" without any."""
+    kept = list(kept)
+    leans = [each.verdict.lean for each in kept if each.asked.kind != "choice"]
+    parts = [f"{leans.count(lean)} too {side}" for lean, side in ((1, "high"), (-1, "low")) if lean in leans]
+    said = _some(len(kept), "guess", "guesses")
+    return "" if not kept else f"{said}: {', '.join(parts)}" if parts else said
+
+
+def tendency(kept: Iterable[Kept]) -> str:
+    """Whether numbers and curves were guessed too high or too low on the whole, as a sentence."""
+    leans = [each.verdict.lean for each in kept if each.asked.kind != "choice" and each.verdict.lean]
+    if len(leans) < _FEW:
+        return "That is too few to tell a tendency."
+    for lean, side in ((1, "high"), (-1, "low")):
+        if leans.count(lean) >= _MOST_OF_THEM * len(leans):
+            return f"Your guesses tend to be too {side}: {leans.count(lean)} of {len(leans)} that missed."
+    return "Your guesses tend to neither side."
+
+
+def _medians(measured: list[Kept]) -> str:
+    parts = []
+    for scale in ("linear", "log"):
+        offs = [each.verdict.off for each in measured if each.asked.scale == scale]
+        if offs:
+            parts.append(distance(statistics.median(offs), scale == "log"))
+    scales = " on linear scales, and by ".join(parts)
+    return f"In the median they are off by {scales}{' on logarithmic ones' if len(parts) == 2 else ''}."
+
+
+def _some(number: int, thing: str, things: str = "") -> str:
+    return f"{number} {thing if number == 1 else things or f'{thing}s'}"

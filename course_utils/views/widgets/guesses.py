@@ -1,0 +1,97 @@
+"""How near the guesses of a day came."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import traitlets
+
+from course_utils.course import DAYS, NUMBERS, ROOT
+from course_utils.errors import CourseError
+from course_utils.guesses import Kept, brief, read, summed_up
+from course_utils.guesses.store import hear
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.shared.base import CourseWidget, script, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_TOLD = "Run this cell: it shows how near your guesses of this day came, and whether they tend too high or too low."
+
+
+class Guesses(CourseWidget):
+    """The guesses of a day: each with what was computed, how near it came, and what they have in common.
+
+    day: which. root: the course's folder; guesses are read from its folder guesses/ when the page is shown, after each
+    new guess, and by `read()`. `.kept` are those that count, by name. Text and picture say none of them, so a notebook
+    with this widget holds nobody's guesses. Raises ValueError for a day that there is not.
+    """
+
+    _esm = script("guesses.js")
+    _css = style("guesses.css")
+
+    _shown = traitlets.Dict().tag(sync=True)
+    _asked = traitlets.Int(0).tag(sync=True)  # the page counts it up when it is drawn
+
+    def __init__(self, day: int, root: Path | str = ROOT):
+        if day not in NUMBERS:
+            raise ValueError(f"there is no day {day!r}; days are {NUMBERS[0]} to {NUMBERS[-1]}")
+        self._day, self._root = day, Path(root)
+        self.kept: dict[str, Kept] = {}
+        super().__init__(_shown=_page(day, [], [_TOLD]))
+        hear(self._on_kept)
+
+    def read(self) -> None:
+        """Read the guesses of the day again."""
+        try:
+            self.kept = read(self._day, self._root)
+            told = summed_up(self.kept.values())
+        except CourseError as error:
+            self.kept, told = {}, [f"{error}."]
+        self._shown = _page(self._day, list(self.kept.values()), told)
+
+    @traitlets.observe("_asked")
+    def _on_asked(self, change):
+        self.read()
+
+    def _on_kept(self, day):
+        if day == self._day:
+            self.read()
+
+    def as_text(self) -> str:
+        return f"{_title(self._day)}\n{_TOLD}"
+
+    def alt(self) -> str:
+        return self.as_text().replace("\n", ". ")
+
+    def figure(self) -> Figure:
+        fig = new_figure(720, 62)
+        fig.text(16 / 720, 38 / 62, _title(self._day), fontsize=9.5, fontweight="bold", color=palette.INK)
+        fig.text(16 / 720, 14 / 62, _TOLD, fontsize=8.5, color=palette.FAINT)
+        return fig
+
+
+def _title(day: int) -> str:
+    return f"Your guesses of day {day}, {next(each.title for each in DAYS if each.number == day)}"
+
+
+def _page(day: int, kept: list[Kept], told: list[str]) -> dict:
+    return {"title": _title(day), "told": told, "rows": [_row(each) for each in kept]}
+
+
+def _row(kept: Kept) -> list[str]:
+    """The question, the guess, what was computed, and how near it came."""
+    asked = kept.asked
+    return [asked.question, _answer(kept, kept.first), _answer(kept, asked.truth), kept.verdict.told]
+
+
+def _answer(kept: Kept, values: tuple[float, ...]) -> str:
+    asked = kept.asked
+    if asked.kind == "choice":
+        return asked.choices[int(values[0])]
+    unit = asked.unit if asked.unit in ("", "%") else f" {asked.unit}"
+    if asked.kind == "number":
+        return f"{brief(values[0])}{unit}"
+    return f"{brief(values[0])} … {brief(values[-1])}{unit}"
