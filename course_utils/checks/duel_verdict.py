@@ -57,10 +57,10 @@ def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], sli
     rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
     if all(held):
         return Verdict("passed", 1.0, rungs=rungs)
-    wrong = [ok for ok, is_right in zip(held, right, strict=True) if not is_right]
-    share = (
-        sum(wrong) / len(wrong) if all(ok or not is_right for ok, is_right in zip(held, right, strict=True)) else 0.0
+    kept, caught = (
+        [ok for ok, is_right in zip(held, right, strict=True) if is_right == kind] for kind in (True, False)
     )
+    share = (sum(caught) / len(caught)) ** 2 if all(kept) else 0.0  # squared: one example catches more than half
     named = {str(wanted[i]["rung"]): gave[i] for i in range(len(wanted))}
     message = _counted(rungs, right) + " " + (slip[1] if slip else _advice(standings(day, named)))
     return Verdict("failed", round(share, 4), message.strip(), slip[0] if slip else None, rungs)

@@ -198,10 +198,10 @@ def _plain(value: Any, budget: list[int], depth: int = 0) -> Any:
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     if isinstance(value, (np.ndarray, np.generic)):
+        if value.dtype.kind not in "fiub":
+            raise Refused(f"an array of {value.dtype} is none of numbers")
+        _spend(budget, value.size)
         array = np.array(value)
-        if array.dtype.kind not in "fiub":
-            raise Refused(f"an array of {array.dtype} is none of numbers")
-        _spend(budget, array.size)
         if array.dtype.kind in "iu":
             array = array.astype(np.int64)
         elif array.dtype.kind == "f" and array.dtype.itemsize > 8:

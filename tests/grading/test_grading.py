@@ -69,7 +69,7 @@ def test_the_solutions_score_full_marks_and_are_left_as_they_were():
 def test_one_slip_costs_its_own_exercise_and_is_named(tmp_path):
     graded = grade_notebook(submission(tmp_path, {"softmax_row": UNSHIFTED}))
     assert outcome(graded) == {"softmax_row": "failed"}
-    assert graded.score == 23
+    assert graded.score == 27
     slip = graded.exercises[0]
     assert slip.misconception == "softmax without max-shift"
     assert "max(row)" in slip.message
@@ -119,7 +119,7 @@ def test_what_builds_on_a_failed_answer_shares_one_kernel_and_the_rest_goes_on_i
     monkeypatch.setattr(plugin.GradedNotebook, "launch", lambda book: launched.append(1) or launch(book))
     graded = grade_notebook(submission(tmp_path, {"softmax_row": EVEN}))
     assert outcome(graded) == {"softmax_row": "failed"}  # attention_lists and soft_lookup were lent one
-    assert len(launched) == 2
+    assert len(launched) == 3  # and one for the test of implementations
 
 
 def test_an_answer_cell_that_raises_is_told_by_what_it_raised_and_not_by_what_it_lacks_then(tmp_path):
@@ -152,7 +152,7 @@ def test_a_half_done_notebook_gets_what_is_done(tmp_path):
 
     graded = grade_notebook(submission(tmp_path, change=unfill))
     assert outcome(graded) == dict.fromkeys(["softmax_row", "scores", "find_the_bug"], "missing")
-    assert graded.score == 19
+    assert graded.score == 23
 
 
 def test_prints_and_a_failing_trial_in_the_answer_cell_cost_nothing(tmp_path):
@@ -256,7 +256,7 @@ def softmax_row(row):
     )
     graded = grade_notebook(submission(tmp_path, {"softmax_row": patches}))
     assert outcome(graded) == {"softmax_row": "error"}
-    assert graded.score == 23
+    assert graded.score == 27
 
 
 def test_forged_evidence_gains_nothing(tmp_path):
@@ -301,7 +301,9 @@ def test_the_kernel_gets_no_answers(tmp_path):
         "course_utils/checks/evidence.py",
         "course_utils/checks/forbidden.py",
         *(f"course_utils/checks/inputs/{path.name}" for path in confinement.INPUTS),
+        "course_utils/checks/measures.py",
         "course_utils/checks/recording.py",
+        "course_utils/checks/remote.py",
         *(f"inside/{path.name}" for path in sorted(confinement.INSIDE.glob("*.py"))),
     ]
 
@@ -415,7 +417,7 @@ def self_attention(x, W_q, W_k, W_v):
     return weights @ v, weights
 """
     right = next(
-        c.source for c in COURSE.notebook(1).cells if c.metadata.get("nbgrader", {}).get("grade_id") == IDS[-1]
+        c.source for c in COURSE.notebook(1).cells if c.metadata.get("nbgrader", {}).get("grade_id") == "find_the_bug"
     )
     late = "import time\ntime.sleep(2.5)\n" + right
     assert grade_notebook(submission(tmp_path, {"self_attention": alarm, "find_the_bug": late})).score == 29
@@ -469,8 +471,8 @@ def test_when_the_time_of_the_notebook_is_up_the_rest_is_timeout_and_what_passed
     endless = "def soft_lookup(*args): pass\nwhile True: pass"
     short = Settings(seconds=4, limits=Limits(cell_seconds=60))
     graded = grade_notebook(submission(tmp_path, {"soft_lookup": endless}), settings=short)
-    assert outcome(graded) == dict.fromkeys(["soft_lookup", "self_attention", "find_the_bug"], "timeout")
-    assert {each.message for each in graded.exercises[-3:]} == {"The time for the whole notebook was used up."}
+    assert outcome(graded) == dict.fromkeys(["soft_lookup", "self_attention", "find_the_bug", "tells_right"], "timeout")
+    assert {each.message for each in graded.exercises[-4:]} == {"The time for the whole notebook was used up."}
     assert graded.score == 16
 
 
@@ -608,7 +610,7 @@ def test_the_command_grades_and_reports(tmp_path):
     )
     assert (ran.returncode, "27 of 29 points" in ran.stdout) == (0, True)
     (graded,) = json.loads((tmp_path / "grades" / "grades.json").read_text())["submissions"]
-    assert (graded["student"], graded["score"]) == ("day1_ada", 23)
+    assert (graded["student"], graded["score"]) == ("day1_ada", 27)
 
 
 @pytest.mark.parametrize(

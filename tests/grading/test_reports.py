@@ -153,7 +153,7 @@ def test_a_student_of_several_days_is_one_row_of_the_canvas_file():
     head, ada, bob = table(canvas_csv(class_))
     assert list(head)[:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     assert (head["Student"], head["Day 1: Attention by hand"]) == ("    Points Possible", "29")
-    assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √d_k"]) == ("101", "23", points(2))
+    assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √d_k"]) == ("101", "27", points(2))
     assert (bob["Day 1: Attention by hand"], bob["Day 2: Why √d_k"]) == ("", points(2))
 
 
@@ -167,9 +167,9 @@ NOT_THEIR_FAULT = {
 @pytest.mark.parametrize("kind", NOT_THEIR_FAULT)
 def test_what_could_not_be_graded_has_no_grade_rather_than_zero(kind):
     one = [NOT_THEIR_FAULT[kind], graded("ada", wrong=["scores"])]
-    assert [row["Day 1: Attention by hand"] for row in table(canvas_csv(one))[1:]] == ["", "23"]
-    assert [row["Day 1: Attention by hand"] for row in table(moodle_csv(one))] == ["-", "23"]
-    assert [row["Grade"] for row in table(moodle_worksheet(one, 1))] == ["", "23"]
+    assert [row["Day 1: Attention by hand"] for row in table(canvas_csv(one))[1:]] == ["", "27"]
+    assert [row["Day 1: Attention by hand"] for row in table(moodle_csv(one))] == ["-", "27"]
+    assert [row["Grade"] for row in table(moodle_worksheet(one, 1))] == ["", "27"]
 
 
 def test_a_zero_that_was_earned_is_a_zero():
@@ -224,7 +224,7 @@ def test_a_canvas_export_is_filled_in_and_nothing_in_it_is_lost(tmp_path):
     filled = fill(tmp_path, class_)
     before, after = (list(csv.reader(io.StringIO(text))) for text in (EXPORT, filled.text))
     title = "Day 1: Attention by hand (2)"
-    assert table(filled.text)[2][title] == "46"
+    assert table(filled.text)[2][title] == "46.55"
     assert after[0][-1] == "Day 2: Why √d_k"
     assert [row[-1] for row in after[1:4]] == ["", points(2), ""] and after[4][-1] == points(2)
     after[3][6], after[6][0] = "12", "=Eve"
@@ -294,7 +294,7 @@ Participant 78,Grace Hopper,,grace@x.org,Submitted,55,100,"Monday, 2 March 2026,
 def test_a_moodle_worksheet_is_filled_in(tmp_path):
     filled = fill(tmp_path, [graded("x", 1, ["scores"], "77")], WORKSHEET)
     ada, grace = table(filled.text)
-    assert (ada["Grade"], grace["Grade"], grace["Feedback comments"]) == ("92", "55", "good")
+    assert (ada["Grade"], grace["Grade"], grace["Feedback comments"]) == ("93.1", "55", "good")
     assert ada["Feedback comments"] == "2. The score matrix: 0 of 2. Look at scores."
     assert filled.notes == ("The assignment is worth 100 points and 29 here: scaled.",)
 

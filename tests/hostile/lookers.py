@@ -109,7 +109,7 @@ def tells_right(f):
 """
 WITH_LARGE_CALLS = """
 def tells_right(f):
-    for size in (10**7, 10**5, 3000):
+    for size in (10**5, 3000):
         try:
             f(np.ones((size, 1)), np.ones((size, 1)), np.ones((size, 1)))
         except ValueError:
@@ -170,7 +170,7 @@ ENTRIES = [
     _looking("labels asked of the grader", "asks other questions", BY_ASKING),
     _looking("questions without listening", "asks and never reads an answer", WITHOUT_LISTENING, "killed"),
     _looking("a question without an end", "sends a line that does not end", WITHOUT_AN_END, "killed"),
-    _looking("a test with large calls", "calls with millions of numbers, and lists without an end", WITH_LARGE_CALLS),
+    _looking("a test with large calls", "calls with many numbers, and lists without an end", WITH_LARGE_CALLS),
     _looking("a verdict forged", "displays evidence of its own", FORGED, "error"),
     _looking("a verdict of both", "returns what is right and wrong at once", BOTH_AT_ONCE, "error"),
     _looking("the verdict patched", "changes what makes evidence of a verdict", PATCHED),

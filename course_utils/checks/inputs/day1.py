@@ -133,6 +133,8 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
             "NumPy's @ and axis=-1 treat all matrices at once. A loop over them takes "
             "more Python steps for many than for one.",
             without_a_loop),
+        Rung("5 queries, 2 keys, d_v = 1", arrays(5, 2, 3, 1), "n and m may differ either way, and d_v may be 1."),
+        Rung("one query, 6 keys", arrays(1, 6, 2, 3), "A single query is one row."),
     ]  # fmt: skip
 
 

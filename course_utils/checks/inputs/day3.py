@@ -580,6 +580,9 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "A key that the mask blocks has weight exactly 0. Only one score takes no share at all.",
             share_of_blocked),
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 2), np.tri(2, 3, dtype=bool)), NEW_TENSORS, changes),
+        Rung("6 queries, 3 keys, any mask", (*arrays(6, 3, 2, 4), draw_mask(rng, 6, 3)),
+            "n and m may differ either way. Blocked keys get 0, and each row of weights sums to 1."),
+        Rung("one query, 5 keys, any mask", (*arrays(1, 5, 3, 2), draw_mask(rng, 1, 5)), "A single query is one row."),
     ]  # fmt: skip
 
 

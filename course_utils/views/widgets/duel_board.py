@@ -72,7 +72,7 @@ class DuelBoard(CourseWidget):
             _patches().Rectangle((x, y), TILE, TILE, facecolor=colour if filled else "white", edgecolor=colour,
                 alpha=1, linestyle=style, linewidth=1.5)
         )  # fmt: skip
-        ink = "white" if filled else palette.INK
+        ink = "white" if filled and not (tile["right"] and tile["held"]) else palette.INK
         mark = {(True, True): "kept", (True, False): "lost", (False, True): "caught", (False, False): "?"}
         ax.text(x + TILE / 2, y + 15, str(tile["number"]), fontsize=9.5, color=ink, ha="center", va="center")
         said = mark[tile["right"], tile["held"]]

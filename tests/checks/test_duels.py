@@ -1,0 +1,510 @@
+"""Tests that learners write: what implementations they meet, what a test is worth, and how far calls reach."""
+
+import json
+import re
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils.checks import NotYet, checks_for
+from course_utils.checks.arena import Arena
+from course_utils.checks.duel_verdict import board_of, tell_duel
+from course_utils.checks.duels import attention
+from course_utils.checks.duels.implementation import implementations, shown, unseen
+from course_utils.checks.evidence import find_ladder, gather
+from course_utils.checks.judged import judge_of
+from course_utils.checks.remote import MOST_CALLS, FailedInside, Local, Made, Refused, Remote, Tried, serve
+from course_utils.course import ROOT
+
+DAYS = range(1, 7)
+NAME = "tells_right"
+EACH_DAY = pytest.mark.parametrize("day", DAYS)
+
+
+def judged(day, test, hidden=False):
+    return judge_of(day, NAME).judge(gather(day, NAME, {NAME: test}, hidden=hidden))
+
+
+# What there is ------------------------------------------------------------------------------------------------------
+
+
+@EACH_DAY
+def test_there_are_enough_right_and_wrong_ones_with_names_of_their_own(day):
+    found = implementations(day, hidden=True)
+    assert sum(each.right for each in shown(day)) >= 10
+    assert sum(not each.right for each in shown(day)) >= 25
+    assert {each.right for each in unseen(day)} == {True, False}
+    assert len({each.name for each in found}) == len(found)
+    assert sum(each.gross for each in found) >= 3
+    for each in shown(day):
+        assert each.said.endswith(".") and (each.right or each.hint.endswith((".", "?"))), each
+
+
+@EACH_DAY
+def test_the_reference_is_right_about_all_of_them(day):
+    for hidden in (False, True):
+        outcomes = judge_of(day, NAME).reference(hidden)["outcomes"]
+        told = {each["rung"]: each["values"]["verdict"]["numbers"] == [1.0] for each in outcomes}
+        assert told == {each.name: each.right for each in implementations(day, hidden)}
+
+
+@EACH_DAY
+def test_the_statement_says_how_many_there_are(day):
+    (source,) = (ROOT / "sources/exercises").glob(f"day{day}_*.md")
+    text = source.read_text(encoding="utf-8").replace("\n", " ")
+    right, wrong = re.search(r"It meets (\d+) right (?:ones|implementations) and (\d+) wrong ones", text).groups()
+    assert (int(right), int(wrong)) == tuple(sum(each.right == kind for each in shown(day)) for kind in (True, False))
+    assert f"up to {MOST_CALLS:,} times" in text
+
+
+# The day's own check of the implementations ---------------------------------------------------------------------------
+
+
+def numpy_of(*tensors):
+    return [each.numpy() if torch.is_tensor(each) else np.asarray(each) for each in tensors]
+
+
+def as_softmax(f):
+    def softmax(x, axis=-1):
+        x = np.moveaxis(np.asarray(x, dtype=float), axis, -1)
+        return np.moveaxis(f(x, np.zeros_like(x))[0], -1, axis)
+
+    return softmax
+
+
+def as_jacobian(f):
+    def softmax_jacobian(p):
+        x = np.log(np.asarray(p, dtype=float))
+        return np.stack([f(x, np.eye(len(x))[i])[1] for i in range(len(x))])
+
+    return softmax_jacobian
+
+
+def as_attention_backward(f):
+    def attention_backward(q, k, v, do):
+        scale = 1 / np.sqrt(q.shape[-1])
+        s = np.asarray(q @ np.swapaxes(k, -1, -2) * scale, dtype=float)
+        p, ds = f(s, do @ np.swapaxes(v, -1, -2))
+        return ds @ k * scale, np.swapaxes(ds, -1, -2) @ q * scale, np.swapaxes(p, -1, -2) @ do
+
+    return attention_backward
+
+
+def tensor(part, like):
+    return torch.as_tensor(np.array(part)).to(like.dtype)
+
+
+def as_masked(f):
+    def broken_masked_attention(q, k, v, mask):
+        return tuple(tensor(part, q) for part in f(*numpy_of(q, k, v, mask)))
+
+    return broken_masked_attention
+
+
+def as_masked_softmax(f):
+    def masked_softmax(scores, mask):
+        m = scores.shape[-1]
+        one = np.broadcast_to(np.eye(m), (*scores.shape[:-2], m, m))
+        q = scores.numpy().astype(float) * m**0.5
+        return tensor(f(q, one, one, mask.numpy())[1], scores)
+
+    return masked_softmax
+
+
+def as_causal(f):
+    def causal_attention(x, W_q, W_k, W_v):
+        n = x.shape[-2]
+        return tuple(tensor(part, x) for part in f(*numpy_of(x @ W_q, x @ W_k, x @ W_v), np.tri(n, dtype=bool)))
+
+    return causal_attention
+
+
+def as_grouped(f):
+    def grouped_query_attention(q, k, v, mask=None):
+        B, h, n, d = q.shape
+        packed = [np.ascontiguousarray(x.swapaxes(1, 2)).reshape(B, x.shape[2], -1) for x in numpy_of(q, k, v)]
+        return tensor(f(*packed, np.eye(h * d), h, k.shape[1]).reshape(B, n, h, d).swapaxes(1, 2), q)
+
+    return grouped_query_attention
+
+
+def as_ring(f):
+    class RingCache:
+        def __init__(self, window):
+            self.cache = f(window)
+
+        def append(self, k, v):
+            self.cache.append(*numpy_of(k, v))
+
+        def view(self):
+            return tuple(tensor(part, torch.zeros(1)).clone() for part in self.cache.view())
+
+    return RingCache
+
+
+def as_tiles(f):
+    def tiled_attention(q, k, v, block_q, block_k, causal=False):
+        return tuple(tensor(part, q) for part in f(*numpy_of(q, k, v), block_q, block_k, causal))
+
+    return tiled_attention
+
+
+# The exercises of a day with which its implementations can be checked, each with the name of what it asks for.
+OWN = {
+    1: (("attention_batched", "attention_batched", lambda f: f),),
+    2: (
+        ("stable_softmax", "softmax", as_softmax),
+        ("softmax_jacobian", "softmax_jacobian", as_jacobian),
+        ("attention_backward", "attention_backward", as_attention_backward),
+    ),
+    3: (
+        ("find_the_bug", "broken_masked_attention", as_masked),
+        ("masked_softmax", "masked_softmax", as_masked_softmax),
+        ("causal_attention", "causal_attention", as_causal),
+    ),
+    4: (("grouped_query", "grouped_query_attention", as_grouped),),
+    5: (("ring_cache", "RingCache", as_ring),),
+    6: (("tiled_attention", "tiled_attention", as_tiles),),
+}
+# What a right one in another style need not hold there: how it works, or more digits than float32 has.
+OTHERWISE = {
+    "no loop over batch and heads",
+    "the memory does not grow",
+    "nor does it while nobody asks for a view",
+    "each block of queries skips",
+    "scores that float32 cannot tell apart",
+    "24 tokens, scores near 40 000",
+    "values that nearly cancel",
+    "scores that differ in the seventh digit",
+}
+# Wrong ones that these checks of the day let pass, and why they cannot see them.
+BLIND = {
+    "equal keys counted once": "all its keys are drawn, and no two are the same",
+    "nothing mixed": "W_O is no part of it",
+    "W_O turned": "W_O is no part of it",
+}
+
+
+def rungs_that_fail(day, grade_id, name, answer):
+    evidence = gather(day, grade_id, {name: answer})
+    evidence.pop("called", None)
+    return {rung for rung, ok in judge_of(day, grade_id).judge(evidence).rungs if not ok}
+
+
+def fails_in_its_day(day):
+    """(an implementation, the rungs of the day's own exercises that it fails and the first right one does not)"""
+    first, *_ = implementations(day)
+    for each in implementations(day, hidden=True):
+        found = set()
+        for grade_id, name, adapted in OWN[day]:
+            found |= rungs_that_fail(day, grade_id, name, adapted(each.function)) - rungs_that_fail(
+                day, grade_id, name, adapted(first.function)
+            )
+        yield each, found
+
+
+@EACH_DAY
+@pytest.mark.filterwarnings("ignore")
+def test_the_days_own_checks_pass_right_ones_and_fail_wrong_ones(day):
+    right, wrong = {}, []
+    for each, found in fails_in_its_day(day):
+        if each.right and found - OTHERWISE:
+            right[each.name] = found - OTHERWISE
+        if not each.right and not found and each.name not in BLIND:
+            wrong.append(each.name)
+    assert (right, wrong) == ({}, [])
+
+
+# What a test is worth -------------------------------------------------------------------------------------------------
+
+WORTHLESS = {"everything passes": 0, "nothing passes": 0, "a tolerance for float64": 0}
+WEAK = {  # the share of the points that each known weak test earns when it is graded, in percent
+    1: {"one example": 35, "square only": 38, "no leading axes": 81, "small scores only": 81, "output only": 95},
+    2: {"one example": 41, "one row only": 38, "small entries only": 63, "the weights alone": 19},
+    3: {"one example": 25, "no query that sees nothing": 71, "causal masks alone": 20, "small scores only": 95,
+        "the weights of a single text": 80},
+    4: {"one example": 33, "one key head for each head": 78, "one text only": 78, "n = m only": 64,
+        "groups of two only": 64},
+    5: {"one example": 64, "a look at the end only": 73, "never two caches": 94, "short texts only": 84},
+    6: {"one example": 37, "never causal": 62, "blocks that divide": 50, "one tile": 22, "output only": 71},
+}  # fmt: skip
+
+
+@EACH_DAY
+def test_a_weak_test_earns_what_it_should(day):
+    found = {
+        mistake.name: round(100 * judge_of(day, NAME).judge({**known, "outcomes": list(known["outcomes"])}).share)
+        for mistake, known in judge_of(day, NAME).mistakes(hidden=True)
+    }
+    assert found == WORTHLESS | WEAK[day]
+
+
+def test_equal_bits_and_equal_shapes_are_worth_nothing():
+    def exact(f):
+        q, k, v = np.array([[1.0, 0.3]]), np.array([[0.2, 0.7], [1.1, -0.4]]), np.eye(2)
+        return all(np.array_equal(*parts) for parts in zip(f(q, k, v), attention.in_lists(q, k, v), strict=True))
+
+    def shapes(f):
+        return [part.shape for part in f(np.ones((2, 3)), np.ones((4, 3)), np.ones((4, 5)))] == [(2, 5), (2, 4)]
+
+    assert (judged(1, exact).share, judged(1, shapes).share) == (0, 0)
+
+
+def test_a_test_by_assertions_is_a_test():
+    def tells_right(f):
+        output, weights = f([[1.0, 2.0]], [[1.0, 0.0]], [[3.0]])
+        assert np.allclose(output, 3.0)
+        assert np.allclose(weights, 1.0)
+        return True
+
+    found = dict(judged(1, tells_right).rungs)
+    assert found["in lists and loops"] and found["equal weights"] is False and found["no negative values"] is False
+    assert found["exponentials not divided"] is False  # e^0 is 1: one key shows nothing
+    assert found["one more in the sum"]
+
+
+def test_an_error_of_the_test_condemns_and_is_told():
+    def tells_right(f):
+        output, _ = f(np.eye(2), np.eye(2), np.eye(2))
+        if output.dtype == np.float32:
+            raise KeyError("single")
+        return True
+
+    verdict = judged(1, tells_right)
+    assert verdict.share == 0
+    assert "On it the test raised KeyError: 'single'" in verdict.message
+
+
+@pytest.mark.parametrize(("given", "said"), [(None, "None"), ("yes", "the text 'yes'"), (0.5, "a float")])
+def test_what_is_no_verdict_is_named(given, said):
+    verdict = judged(1, lambda f: given)
+    assert verdict.status == "error"
+    assert f"the test returned {said}; it should return True or False" in verdict.message
+
+
+def test_a_verdict_of_numpy_or_pytorch_is_one():
+    for yes in (True, np.True_, torch.tensor(True), np.array(True)):
+        assert judged(1, lambda f, yes=yes: yes).misconception == "everything passes"
+
+
+def test_hidden_implementations_are_not_named():
+    names = [each.name for each in unseen(1)]
+    for mistake, known in judge_of(1, NAME).mistakes(hidden=True):
+        message = judge_of(1, NAME).judge({**known, "outcomes": list(known["outcomes"])}).message
+        assert not [name for name in names if name in message], mistake.name
+
+
+# In the notebook ------------------------------------------------------------------------------------------------------
+
+
+def checked(source, capsys):
+    namespace = {"np": np}
+    exec(textwrap.dedent(source), namespace)
+    namespace["check"] = checks_for(day=1)
+    with pytest.raises(NotYet) as raised:
+        exec(f"check({NAME!r})", namespace)
+    return str(raised.value), capsys.readouterr().out
+
+
+def test_the_check_counts_names_what_was_caught_and_hints_at_what_got_away(capsys):
+    said, shown_too = checked(
+        """
+        def tells_right(f):
+            output, weights = f(np.eye(3), np.eye(3), np.eye(3))
+            return np.allclose(weights.sum(-1), 1)
+        """,
+        capsys,
+    )
+    assert max(map(len, said.splitlines())) <= 88
+    assert said.startswith("tells_right: not yet, ")
+    assert "✓ keeps 12 right implementations" in said and "✗ catches 32 wrong ones, but for number" in said
+    assert "softmax over the queries" not in said  # on a symmetric matrix it got away
+    said = " ".join(said.split())
+    assert "Caught: " in said and "a sigmoid" in said and "A hint at one that got away: " in said
+    assert "wrong ones caught, 12 of 12 right ones kept." in shown_too
+
+
+def test_the_board_tells_of_what_got_away_by_hints_alone():
+    judge = judge_of(1, NAME)
+    evidence = gather(1, NAME, {NAME: lambda f: True})
+    one = next(known for mistake, known in judge.mistakes() if mistake.name == "one example")
+    tiles = board_of(1, judge.judge(evidence).rungs, one["outcomes"])
+    assert [tile["held"] for tile in tiles] == [tile["right"] for tile in tiles]
+    assert all(len(tile["hints"]) == 2 for tile in tiles if not tile["right"])
+    hints = {tile["name"]: tile["hints"][0] for tile in tiles if not tile["right"]}
+    assert hints["no scale"] == "It is wrong on most inputs."
+    assert hints["equal keys counted once"] == "It is right on most inputs, and wrong on some."
+    assert "Caught" not in tell_duel(1, judge.judge(evidence).rungs)
+
+
+# What can be called, and how ------------------------------------------------------------------------------------------
+
+
+def remote(function):
+    """The same implementation as a grading kernel has it."""
+    line = Local(function)
+    return Tried(Remote(lambda text: json.dumps(serve(line, json.loads(text))), 0))
+
+
+BOTH = pytest.mark.parametrize("tried", [lambda f: Tried(Local(f)), remote], ids=["here", "far away"])
+
+
+@BOTH
+def test_what_goes_in_and_comes_out_are_numbers(tried):
+    got = []
+
+    def function(*args, **kwargs):
+        got.append((args, kwargs))
+        return np.float32([1, 2]), [1.5, None], True
+
+    f = tried(function)
+    assert repr(f) == "<an implementation: call it>"
+    result = f([[1, 2]], np.float64(2), torch.ones(2), (1, False), mask=np.array([True]), causal=None)
+    assert isinstance(result, tuple) and result[0].dtype == np.float32 and result[1:] == ([1.5, None], True)
+    ((args, kwargs),) = got
+    assert args[0] == [[1, 2]] and args[1] == 2.0 and args[2].tolist() == [1, 1] and args[3] == (1, False)
+    assert kwargs["mask"].dtype == bool and kwargs["causal"] is None
+
+
+@BOTH
+def test_arguments_are_copies(tried):
+    def function(x):
+        x += 1
+        return x
+
+    x = np.zeros(2)
+    assert tried(function)(x).tolist() == [1, 1] and x.tolist() == [0, 0]
+
+
+@BOTH
+def test_errors_of_an_implementation_are_its_own(tried):
+    def function(x):
+        raise IndexError("beyond")
+
+    with pytest.raises(FailedInside, match="IndexError: beyond"):
+        tried(function)(1)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "args",
+    [
+        (np.zeros(2001),),
+        ([0.0] * 2001,),
+        ("text",),
+        (np.array(["a"]),),
+        (object(),),
+        (10_001,),
+        ([[[[[[[[1]]]]]]]],),
+        (lambda: 1,),
+        ({"a": 1},),
+    ],
+    ids=[
+        "an array",
+        "a list",
+        "text",
+        "an array of text",
+        "an object",
+        "a large number",
+        "deep",
+        "a function",
+        "a dict",
+    ],
+)
+def test_what_no_implementation_takes_is_refused(tried, args):
+    with pytest.raises(Refused):
+        tried(lambda *args: 1.0)(*args)
+
+
+@BOTH
+def test_calls_and_results_have_an_end(tried):
+    f = tried(lambda size: np.zeros(size))
+    with pytest.raises(Refused, match="a result of"):
+        f(10_000 * [1][0] and (200, 200))
+    for _ in range(MOST_CALLS - 1):
+        f(1)
+    with pytest.raises(Refused, match=f"may be called {MOST_CALLS} times"):
+        f(1)
+
+
+@BOTH
+def test_an_object_has_the_methods_of_what_was_made_and_no_more(tried):
+    class Counter:
+        secret = 7
+
+        def __init__(self):
+            self.count = 0
+
+        def add(self, by=1):
+            self.count += by
+            return self.count
+
+    f = tried(Counter)
+    one, two = f(), f()
+    assert isinstance(one, Made) and (one.add(), one.add(by=4), two.add()) == (1, 5, 1)
+    with pytest.raises(FailedInside, match="it has no subtract"):
+        one.subtract()
+    with pytest.raises(FailedInside):
+        one.secret()
+    with pytest.raises(AttributeError):
+        _ = one._hidden
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "",
+        "[",
+        "7",
+        "null",
+        '{"of": -1}',
+        '{"of": 100000}',
+        '{"of": true}',
+        '{"of": 0, "made": 3, "method": "x"}',
+        '{"of": 0, "made": 0.5}',
+        '{"of": 0, "method": 3}',
+        '{"of": 0, "args": 5}',
+        '{"of": 0, "args": [{"a": 5}]}',
+        '{"of": 0, "args": [{"a": ["|O", [1], "AAAAAAAAAAA="]}]}',
+        '{"of": 0, "args": [{"a": ["<f8", [3], "AAAA"]}]}',
+        '{"of": 0, "kwargs": []}',
+        "[" * 100_000,
+        '{"of": 0, "args": [' + "[" * 5000 + "]" * 5000 + "]}",
+    ],
+)
+def test_a_question_that_is_none_is_refused(question):
+    arena = Arena(1)
+    said = json.loads(arena.answer(question))
+    assert said.keys() <= {"refused", "failed"} and "right" not in str(said)
+
+
+@EACH_DAY
+def test_in_the_arena_all_are_met_in_a_new_order_and_gross_ones_again(day):
+    arena, other = Arena(day), Arena(day)
+    count = len(implementations(day, hidden=True))
+    assert json.loads(arena.answer('{"how": "many"}')) == {"many": len(arena.order)}
+    assert set(arena.order) == set(range(count)) and arena.order != other.order
+    again = {i for i in arena.order if arena.order.count(i) > 1}
+    assert 1 <= len(again) <= 2 and all(arena.implementations[i].gross for i in again)
+    assert len(arena.order) - count >= 45
+
+
+def test_of_several_verdicts_the_worst_counts():
+    arena = Arena(1)
+    (again, *_) = [i for i in arena.order if arena.order.count(i) > 1]
+    places = [place for place, i in enumerate(arena.order) if i == again]
+    said = [
+        {"rung": str(place), "values": {"verdict": {"shape": [], "numbers": [float(arena.implementations[i].right)]}}}
+        for place, i in enumerate(arena.order)
+    ]
+    evidence = {"exercise": NAME, "hidden": True, "outcomes": said}
+    assert judge_of(1, NAME).judge(arena.named(evidence)).status == "passed"
+    said[places[3]]["values"]["verdict"]["numbers"] = [1.0]
+    missed = dict(judge_of(1, NAME).judge(arena.named(evidence)).rungs)
+    assert [name for name, ok in missed.items() if not ok] == [arena.implementations[again].name]
+
+
+def test_only_these_exercises_are_duels():
+    assert all(find_ladder(day, NAME).duel for day in DAYS)
