@@ -37,7 +37,7 @@ class Arena:
         ]
         self.order = [*range(len(self.implementations)), *again]
         lot.shuffle(self.order)
-        self.lines: dict[int, Local] = {}  # by place
+        self.place, self.line = -1, Local(len)  # the one that is tried
         self.spent = 0.0
 
     def answer(self, text: str) -> str:
@@ -62,9 +62,11 @@ class Arena:
             return {"refused": "there is no such implementation"}
         if self.spent > SECONDS:
             return {"refused": f"the implementations have worked for {SECONDS:g} s, and no more"}
-        if place not in self.lines:
-            self.lines[place] = Local(self.implementations[self.order[place]].function)
-        return serve(self.lines[place], question)
+        if place < self.place:
+            return {"refused": "its turn is over"}
+        if place > self.place:
+            self.place, self.line = place, Local(self.implementations[self.order[place]].function)
+        return serve(self.line, question)
 
     def named(self, evidence: Mapping[str, Any]) -> dict[str, Any]:
         """Evidence by places as evidence by names. Of one that came more than once the worst counts."""

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Protocol
 
 import numpy as np
 
-MOST_NUMBERS = 2_000  # in the arguments of one call
-LARGEST_RESULT = 20_000
-LARGEST_WHOLE = 10_000
+MOST_NUMBERS = 1_000  # in the arguments of one call
+MOST_TOGETHER = 10_000  # in an array of the largest size that its arrays have along each axis: what they broadcast to
+LARGEST_RESULT = 200_000
+LARGEST_WHOLE = 1_000  # of what is not in an array or list, such as the size of a block
 MOST_CALLS = 1_000  # of one implementation
 MOST_OBJECTS = 100  # of those that one implementation has made
 DEEPEST = 6  # lists in lists
@@ -93,6 +96,7 @@ class Local:
         budget = [MOST_NUMBERS]
         given = [_plain(each, budget) for each in args]
         named = {name: _plain(each, budget) for name, each in kwargs.items()}
+        _verify_together([*given, *named.values()])
         call = self.function if made is None else self.method(made, method)
         try:
             with np.errstate(all="ignore"):
@@ -213,10 +217,17 @@ def _plain(value: Any, budget: list[int], depth: int = 0) -> Any:
         return type(value)([_plain(each, budget, depth + 1) for each in value])
     if value is None or isinstance(value, (bool, float, int)):
         _spend(budget, 1)
-        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        if not depth and isinstance(value, int) and abs(value) > LARGEST_WHOLE:
             raise Refused(f"whole numbers up to {LARGEST_WHOLE:,}")
         return value
     raise Refused(f"an implementation takes numbers and arrays, not a {type(value).__name__}")
+
+
+def _verify_together(values: Sequence[Any]) -> None:
+    """Raise Refused for arrays that are small and make a huge one together."""
+    shapes = [value.shape[::-1] for value in values if isinstance(value, np.ndarray)]
+    if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MOST_TOGETHER:
+        raise Refused("the axes in front have to be the same for all, or few")
 
 
 def _spend(budget: list[int], numbers: int) -> None:

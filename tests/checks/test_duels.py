@@ -391,12 +391,12 @@ def test_errors_of_an_implementation_are_its_own(tried):
 @pytest.mark.parametrize(
     "args",
     [
-        (np.zeros(2001),),
-        ([0.0] * 2001,),
+        (np.zeros(1001),),
+        ([0.0] * 1001,),
         ("text",),
         (np.array(["a"]),),
         (object(),),
-        (10_001,),
+        (1_001,),
         ([[[[[[[[1]]]]]]]],),
         (lambda: 1,),
         ({"a": 1},),
@@ -422,7 +422,7 @@ def test_what_no_implementation_takes_is_refused(tried, args):
 def test_calls_and_results_have_an_end(tried):
     f = tried(lambda size: np.zeros(size))
     with pytest.raises(Refused, match="a result of"):
-        f(10_000 * [1][0] and (200, 200))
+        f((500, 500))
     for _ in range(MOST_CALLS - 1):
         f(1)
     with pytest.raises(Refused, match=f"may be called {MOST_CALLS} times"):

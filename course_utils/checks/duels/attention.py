@@ -156,9 +156,12 @@ def by_log_sum_exp(s: np.ndarray) -> np.ndarray:
 
 def by_differences(s: np.ndarray) -> np.ndarray:
     """1 / Σ e^(s_l − s_j), for each key j: no peak is looked for."""
-    apart = s[..., None, :] - s[..., :, None]
-    apart = np.where(np.isnan(apart), -np.inf, np.minimum(apart, 700.0))
-    return np.where(np.isinf(s), 0.0, 1 / np.maximum(np.exp(apart).sum(axis=-1), 1e-300))
+    w = np.zeros(s.shape)
+    for j in range(s.shape[-1]):
+        apart = s - s[..., j : j + 1]
+        apart = np.where(np.isnan(apart), -np.inf, np.minimum(apart, 700.0))
+        w[..., j] = 1 / np.maximum(np.exp(apart).sum(axis=-1), 1e-300)
+    return np.where(np.isinf(s), 0.0, w)
 
 
 def without_peak(s: np.ndarray) -> np.ndarray:

@@ -35,13 +35,6 @@ def scaled_before(q, k, v):
     return w @ v, w
 
 
-def by_distances(q, k):
-    """q · k from |q|² + |k|² − |q − k|²."""
-    apart = q[..., :, None, :] - k[..., None, :, :]
-    squares = (q**2).sum(-1)[..., :, None] + (k**2).sum(-1)[..., None, :]
-    return (squares - (apart**2).sum(-1)) / 2
-
-
 def by_columns(w, v):
     return swapped(w) @ v if w.shape[-1] == w.shape[-2] else w @ v
 

@@ -83,20 +83,15 @@ class Concatenated:
         return self.k.copy(), self.v.copy()
 
 
-class Rolled(Ring):
-    """All rows move up by one, and the new one comes last."""
+class Rolled(Everything):
+    """When it is full all rows move up by one, and the new one comes last."""
 
     def append(self, k, v):
-        k, v = np.asarray(k, dtype=float), np.asarray(v, dtype=float)
-        if self.n == 0:
-            self.k, self.v = np.zeros((self.window, len(k))), np.zeros((self.window, len(v)))
-        self.k, self.v = np.roll(self.k, -1, 0), np.roll(self.v, -1, 0)
-        self.k[-1], self.v[-1] = k, v
-        self.n += 1
-
-    def view(self):
-        held = min(self.n, self.window)
-        return self.k[-held:].copy(), self.v[-held:].copy()
+        for rows, row in ((self.k, k), (self.v, v)):
+            if len(rows) == self.window:
+                rows[:-1] = rows[1:]
+                rows.pop()
+            rows.append(np.asarray(row, dtype=float))
 
 
 class Mirrored(Ring):
