@@ -110,8 +110,7 @@ def test_on_the_hidden_inputs_of_any_seed_right_answers_pass_and_wrong_ones_do_n
                 verdict = exercise.judge(gather(day, grade_id, given, hidden=True, seed=seed))
                 assert verdict.share == share, (grade_id, answer, verdict)
         for mistake, evidence in exercise.mistakes(hidden=True):
-            share = exercise.judge(evidence).share
-            assert share < 1 if exercise.ladder.duel else share == 0, (grade_id, mistake.name)
+            assert exercise.judge(evidence).share == 0, (grade_id, mistake.name)
 
 
 def test_a_notebook_is_graded_with_the_seeds_of_its_bundle_and_no_others(out, monkeypatch):
