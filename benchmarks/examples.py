@@ -45,10 +45,10 @@ class Table:
 
 
 def exercises_of(day: int) -> Iterator[JudgedExercise]:
-    """The exercises of a day that are functions or classes."""
+    """The exercises of a day that are functions or classes and take numbers."""
     for grade_id in all_exercises(day):
         judge = judge_of(day, grade_id)
-        if not judge.ladder.by_hand:
+        if not judge.ladder.by_hand and not judge.ladder.duel:
             yield judge
 
 

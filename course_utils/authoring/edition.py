@@ -164,9 +164,10 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _copy_library(source: Path, target: Path, last: int) -> None:
-    """`course_utils` without answers and grader, and without the inputs of days that come later."""
+    """`course_utils` without answers and grader, and without the inputs and implementations of days that come later."""
     left_out = {(source / name).resolve() for name in LEFT_OUT}
-    later = [p for p in (source / "checks" / "inputs").glob("day*.py") if int(p.stem.removeprefix("day")) > last]
+    of_days = [path for room in ("inputs", "duels") for path in (source / "checks" / room).glob("day*.py")]
+    later = [path for path in of_days if int(path.stem.removeprefix("day")) > last]
     left_out |= {path.resolve() for path in later}
 
     def ignore(folder: str, names: list[str]) -> list[str]:

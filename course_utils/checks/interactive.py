@@ -105,7 +105,7 @@ def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any
     References stand in for the earlier answers that it uses, where there are any: the slip shown is its own.
     """
     judge = judge_of(day, grade_id)
-    if verdict.status not in ("failed", "error") or judge.ladder.by_hand or judge.ladder.duel or verdict.unknown_name:
+    if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
         return ""
     exercises = all_exercises(day)
     references = {name: f for used in judge.exercise.uses for name, f in exercises[used].reference.items()}

@@ -70,7 +70,7 @@ def find_smallest(
     is at hand, it is the smallest of the rungs that failed. An answer that prints is not heard, and what it changes in
     its arguments is undone.
     """
-    if judge.ladder.by_hand:
+    if judge.ladder.by_hand or judge.ladder.duel:
         return None
     failed = sorted(
         (rung for rung in judge.rungs() if not held.get(rung.name, True)), key=lambda rung: size_of(rung.args)

@@ -180,6 +180,7 @@ def test_the_student_gets_one_day_and_nothing_of_answers_or_grader(out):
     for folder in ("answers", "grading", "solutions", "sources", "tests", "__pycache__"):
         assert not [path for path in files if folder in path.split("/")]
     assert not files & {"course_utils/cli.py", "course_utils/checks/inputs/day2.py", "CONTRIBUTING.md"}
+    assert "course_utils/checks/duels/day1.py" in files and "course_utils/checks/duels/day2.py" not in files
     assert {"Makefile", "README.md", "requirements.lock", "labconfig/default_setting_overrides.json"} <= files
     assert {"course_utils/views/widgets/heatmap.js", "course_utils/data/saturation.json"} <= files
 
