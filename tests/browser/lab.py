@@ -339,9 +339,13 @@ class Notebook:
 
 
 def _is_of_the_lab(text):
-    """JupyterLab's own panels sometimes drop a node twice when the machine is busy, and its debugger gives up on a
-    kernel that ends. No widget calls removeChild: a test of views sees to that."""
-    own = ("Failed to execute 'removeChild' on 'Node'", "Could not restore the debugger state")
+    """JupyterLab's own panels sometimes drop a node twice when the machine is busy, and its debugger and its subshells
+    give up on a kernel that ends. No widget calls removeChild: a test of views sees to that."""
+    own = (
+        "Failed to execute 'removeChild' on 'Node'",
+        "Could not restore the debugger state",
+        "Canceled future for create_subshell_request",
+    )
     return any(each in text for each in own) and "blob:" not in text
 
 
