@@ -23,7 +23,8 @@ class Entry:
     write(folder): puts the submission there and returns its path; a source may hold @MARKER@, @FOLDER@ and @PORT@.
     deserves: the exercises that do not pass and their statuses, or "unreadable". partial: the points that such an
     exercise still earns. needs: what must be shut off for it to gain and leave nothing: files, network or processes.
-    untold: texts that no message to the student may hold.
+    untold: texts that no message to the student may hold. by_luck: what it is told hangs on the order that grading
+    draws.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Entry:
     day: int = 1
     needs: str = ""
     untold: tuple[str, ...] = ()
+    by_luck: bool = False
 
     @property
     def score(self) -> float:

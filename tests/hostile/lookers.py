@@ -153,18 +153,23 @@ def tells_right(f):
 """
 
 
-def _looking(name: str, tries: str, source: str, status: str = "failed") -> Entry:
-    return Entry(name, tries, in_answers({DUEL: source}), {DUEL: status})
+def _looking(name: str, tries: str, source: str, status: str = "failed", by_luck: bool = False) -> Entry:
+    return Entry(name, tries, in_answers({DUEL: source}), {DUEL: status}, by_luck=by_luck)
 
 
 ENTRIES = [
     _looking("an implementation by its code", "reads names in a code object", BY_ITS_CODE, "error"),
     _looking("an implementation by its name", "reads __name__, repr and the docstring", BY_ITS_NAME),
     _looking("an implementation by its closure", "follows references to a label", BY_ITS_CLOSURE),
-    _looking("an implementation by its number", "has labels by heart, and reads a private number", BY_ITS_NUMBER),
-    _looking("implementations by their order", "has labels by heart, and counts", BY_THE_ORDER),
-    _looking("implementations by the majority", "remembers what most of them gave", BY_THE_MAJORITY),
-    _looking("implementations by the clock", "times calls", BY_THE_CLOCK),
+    _looking(
+        "an implementation by its number",
+        "has labels by heart, and reads a private number",
+        BY_ITS_NUMBER,
+        by_luck=True,
+    ),
+    _looking("implementations by their order", "has labels by heart, and counts", BY_THE_ORDER, by_luck=True),
+    _looking("implementations by the majority", "remembers what most of them gave", BY_THE_MAJORITY, by_luck=True),
+    _looking("implementations by the clock", "times calls", BY_THE_CLOCK, by_luck=True),
     _looking("labels in the frames", "looks for labels in the frames of its callers", BY_THE_FRAMES),
     _looking("implementations on the disk", "imports them from the course", BY_THE_COURSE),
     _looking("labels asked of the grader", "asks other questions", BY_ASKING),

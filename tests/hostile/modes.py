@@ -31,8 +31,10 @@ MODES = {
 
 
 def open_to(mode: str) -> list[str]:
-    """The entries of the corpus that a mode can hold: limits alone shut no files away."""
-    return [name for name, entry in CORPUS.items() if mode != "limits" or entry.needs != "files"]
+    """The entries of the corpus that a mode can hold and that are told the same each time: limits alone shut no files
+    away."""
+    held = (name for name, entry in CORPUS.items() if mode != "limits" or entry.needs != "files")
+    return [name for name in held if not CORPUS[name].by_luck]
 
 
 def grades(mode: str, submissions: list[Submission], jobs: int = 2) -> list[dict]:
