@@ -61,6 +61,8 @@ def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], sli
         [ok for ok, is_right in zip(held, right, strict=True) if is_right == kind] for kind in (True, False)
     )
     share = (sum(caught) / len(caught)) ** 2 if all(kept) else 0.0  # squared: one example catches more than half
+    if any(is_right and "error" in outcome for outcome, is_right in zip(gave, right, strict=True)):
+        slip = None  # what it raised says more
     named = {str(wanted[i]["rung"]): gave[i] for i in range(len(wanted))}
     message = _counted(rungs, right) + " " + (slip[1] if slip else _advice(standings(day, named)))
     return Verdict("failed", round(share, 4), message.strip(), slip[0] if slip else None, rungs)
