@@ -1,7 +1,9 @@
 """Where a learner's test meets the implementations when it is graded: they stay here, and calls come from its kernel.
 
-The kernel is told how many there are to try, and no more. They come in an order that nobody can know, and some gross
-ones come again and again: a test that compares what it meets with what most of them gave takes those for right.
+The kernel is told how many there are to try, and no more. They come in an order that nobody can know, and each is there
+to be called from the verdict on the one before it until its own, which cannot be taken back. Some right ones and some
+gross ones come again, in numbers that nobody knows: a test that compares what it meets with what others gave cannot
+tell which of the large groups is the right one.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from .duel_verdict import holds
 from .duels.implementation import implementations
 from .remote import Local, serve
 
 SECONDS = 20.0  # of this process, for all calls of one test
 LARGEST_QUESTION = 200_000  # characters
-# How often gross ones come again, at least and at most. The first outnumber all that are right on an ordinary input.
-# The others may or may not, so that the second place tells nothing either.
-DECOYS = ((45, 60), (0, 60))
+# How often gross ones come again, at least and at most, and how often right ones do, all together. The first gross one
+# outnumbers all that are right on an ordinary input; nothing else about the size of a group is sure.
+DECOYS = ((60, 75), (0, 60))
+RIGHT_AGAIN = (0, 16)
 
 
 class Arena:
@@ -35,10 +39,13 @@ class Arena:
             for i, times in zip(lot.sample(gross, len(DECOYS)), DECOYS, strict=True)
             for _ in range(lot.randint(*times))
         ]
+        right = [i for i, each in enumerate(self.implementations) if each.right]
+        again += lot.choices(right, k=lot.randint(*RIGHT_AGAIN))
         self.order = [*range(len(self.implementations)), *again]
         lot.shuffle(self.order)
-        self.place, self.line = -1, Local(len)  # the one that is tried
-        self.spent = 0.0
+        self.day, self.spent = day, 0.0
+        self.verdicts: list[float | None] = []  # by place; None where the test raised an error
+        self.line: Local | None = None  # to the one whose verdict is still to come
 
     def answer(self, text: str) -> str:
         """The answer to a question that a kernel sent; never raises for what it sent."""
@@ -57,33 +64,42 @@ class Arena:
             return {"refused": "the call cannot be read"}
         if question.get("how") == "many":
             return {"many": len(self.order)}
-        place = question.get("of")
-        if not isinstance(place, int) or not 0 <= place < len(self.order):
-            return {"refused": "there is no such implementation"}
+        if type(question.get("of")) is not int or question["of"] != len(self.verdicts) or self.done:
+            return {"refused": "it is not its turn"}
+        if "verdict" in question:
+            said = question["verdict"]
+            self.verdicts.append(float(said) if said in (0, 1) else None)
+            self.line = None
+            return {"value": None}
         if self.spent > SECONDS:
             return {"refused": f"the implementations have worked for {SECONDS:g} s, and no more"}
-        if place < self.place:
-            return {"refused": "its turn is over"}
-        if place > self.place:
-            self.place, self.line = place, Local(self.implementations[self.order[place]].function)
+        if self.line is None:
+            self.line = self.implementations[self.order[len(self.verdicts)]].line(self.day)
         return serve(self.line, question)
 
+    @property
+    def done(self) -> bool:
+        """Whether there is a verdict on each."""
+        return len(self.verdicts) == len(self.order)
+
     def named(self, evidence: Mapping[str, Any]) -> dict[str, Any]:
-        """Evidence by places as evidence by names. Of one that came more than once the worst counts."""
-        said = {str(o.get("rung")): o for o in evidence.get("outcomes") or () if isinstance(o, Mapping)}
-        outcomes: dict[int, Any] = {}
+        """Evidence by places as evidence by names: the verdicts that were sent, and the errors that are told with it.
+
+        Of one that came more than once the worst counts.
+        """
+        told = {str(o.get("rung")): o for o in evidence.get("outcomes") or () if isinstance(o, Mapping)}
+        outcomes: dict[int, dict[str, Any]] = {}
         for place, i in enumerate(self.order):
-            outcome = said.get(str(place), {"error": "no result"})
-            if i not in outcomes or _says_right(outcome) != self.implementations[i].right:
+            outcome = self._outcome(place, told.get(str(place), {}))
+            if i not in outcomes or not holds(outcome, self.implementations[i].right):
                 outcomes[i] = outcome
         return {
             **evidence,
             "outcomes": [{**outcomes[i], "rung": each.name} for i, each in enumerate(self.implementations)],
         }
 
-
-def _says_right(outcome: Mapping[str, Any]) -> bool:
-    try:
-        return outcome["values"]["verdict"]["numbers"] == [1.0]
-    except (KeyError, TypeError):
-        return False
+    def _outcome(self, place: int, told: Mapping[str, Any]) -> dict[str, Any]:
+        verdict = self.verdicts[place] if place < len(self.verdicts) else None
+        if verdict is not None:
+            return {"values": {"verdict": {"shape": [], "numbers": [verdict]}}}
+        return {"error": str(told.get("error", "no result"))}

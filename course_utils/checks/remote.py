@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ class Refused(ValueError):
 
 
 class FailedInside(RuntimeError):
-    """What an implementation raised when it was called; the text begins with the kind of its error."""
+    """An implementation raised an error when it was called. Which one is not told: its text could name it."""
 
 
 class Line(Protocol):
@@ -80,46 +80,55 @@ def _told(line: Line, value: Any) -> Any:
     return value
 
 
+Calls = Mapping[str, tuple[str, ...]]  # what may be called, with its parameters; "" is the implementation itself
+
+
 class Local:
     """The line to an implementation in this process. Raises Refused and FailedInside.
 
-    function: what is called. Arguments are copied, and what comes back are arrays, numbers, and tuples of them.
+    function: what is called. calls: how. Arguments are copied, and what comes back are arrays, numbers, and tuples of
+    them.
     """
 
-    def __init__(self, function: Callable):
-        self.function, self.objects, self.calls = function, list[Any](), 0
+    def __init__(self, function: Callable, calls: Calls):
+        self.function, self.calls, self.objects, self.called = function, calls, list[Any](), 0
 
     def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
-        self.calls += 1
-        if self.calls > MOST_CALLS:
+        self.called += 1
+        if self.called > MOST_CALLS:
             raise Refused(f"an implementation may be called {MOST_CALLS} times")
+        given = self.bound("" if made is None else method or "?", args, kwargs)
         budget = [MOST_NUMBERS]
-        given = [_plain(each, budget) for each in args]
-        named = {name: _plain(each, budget) for name, each in kwargs.items()}
-        _verify_together([*given, *named.values()])
-        call = self.function if made is None else self.method(made, method)
+        plain = [_plain(each, budget) for each in given]
+        _verify_together(plain)
+        if made is not None and not 0 <= made < len(self.objects):
+            raise Refused("there is no such object")
+        call = self.function if made is None else getattr(self.objects[made], method)
         try:
             with np.errstate(all="ignore"):
-                return self.keep(call(*given, **named))
+                return self.keep(call(*plain))
         except Refused:
             raise
-        except Exception as error:
-            raise FailedInside(f"{type(error).__name__}: {error}"[:200]) from None
+        except Exception:
+            raise FailedInside("the implementation raised an error") from None
 
-    def method(self, made: int, name: str) -> Callable:
-        """A method of an object that was made."""
-        if not 0 <= made < len(self.objects) or name.startswith("_"):
-            raise Refused("there is no such object")
-        found = getattr(self.objects[made], name, None)
-        if not callable(found):
-            raise FailedInside(f"AttributeError: it has no {name}")
-        return found
+    def bound(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
+        """The arguments of a call in the order of its parameters, as every implementation takes them."""
+        parameters = self.calls.get(name)
+        if parameters is None:
+            raise Refused(f"it has no {name}; there is {', '.join(each for each in self.calls if each)}")
+        own = dict(zip(parameters, args, strict=False))
+        if len(args) > len(parameters) or own.keys() & kwargs.keys() or {*own, *kwargs} != set(parameters):
+            raise Refused(f"call it as {name or 'f'}({', '.join(parameters)})")
+        return [{**own, **kwargs}[each] for each in parameters]
 
     def keep(self, result: Any) -> Any:
         """A result as it is told; an object is kept here, and told by its number."""
         if result is None or isinstance(result, (bool, int, float)):
             return result
         if isinstance(result, (np.ndarray, np.generic)):
+            if result.dtype.kind not in "fiub":  # of objects the bytes are addresses
+                raise TypeError
             if np.size(result) > LARGEST_RESULT:
                 raise Refused(f"a result of {np.size(result):,} numbers: smaller ones show every slip")
             return np.array(result)
@@ -197,30 +206,48 @@ def unpack(packed: Any) -> Any:
     return np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy()
 
 
-def _plain(value: Any, budget: list[int], depth: int = 0) -> Any:
-    """An argument as numbers, arrays and lists of them; what it holds is taken off the budget. Raises Refused."""
+def _plain(value: Any, budget: list[int]) -> Any:
+    """An argument as a number or an array of numbers; what it holds is taken off the budget. Raises Refused."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
+    if isinstance(value, (list, tuple)):
+        value = _array_of(value)
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.kind not in "fiub":
             raise Refused(f"an array of {value.dtype} is none of numbers")
+        if not value.size or value.ndim > DEEPEST:
+            raise Refused(f"an array of shape {value.shape}: sizes are at least 1, of at most {DEEPEST} axes")
+        if not value.ndim:
+            return _plain(float(value) if value.dtype.kind == "f" else value.item(), budget)
         _spend(budget, value.size)
-        array = np.array(value)
-        if array.dtype.kind in "iu":
-            array = array.astype(np.int64)
-        elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
-            array = array.astype(np.float64)
-        return array if array.ndim else array.item()
-    if isinstance(value, (list, tuple)):
-        if depth >= DEEPEST:
-            raise Refused(f"lists in lists, {DEEPEST} deep")
-        return type(value)([_plain(each, budget, depth + 1) for each in value])
+        return np.array(value, dtype=np.int64 if value.dtype.kind in "iu" else _narrow(value.dtype))
     if value is None or isinstance(value, (bool, float, int)):
         _spend(budget, 1)
-        if not depth and isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
             raise Refused(f"whole numbers up to {LARGEST_WHOLE:,}")
         return value
     raise Refused(f"an implementation takes numbers and arrays, not a {type(value).__name__}")
+
+
+def _narrow(dtype: np.dtype) -> np.dtype:
+    """A dtype of at most 64 bits."""
+    return np.dtype(np.float64) if dtype.itemsize > 8 else dtype
+
+
+def _array_of(value: list | tuple) -> np.ndarray:
+    """Lists of numbers, or of arrays, as one array. Raises Refused where they are none."""
+    left, unread = MOST_NUMBERS, [(value, 1)]
+    while unread:
+        one, depth = unread.pop()
+        left -= 1 if isinstance(one, (list, tuple)) else int(np.size(one)) if hasattr(one, "dtype") else 1
+        if left < -MOST_NUMBERS or depth > DEEPEST:
+            raise Refused(f"lists of at most {MOST_NUMBERS:,} numbers, at most {DEEPEST} deep")
+        if isinstance(one, (list, tuple)):
+            unread += [(each, depth + 1) for each in one[: 2 * MOST_NUMBERS + 1]]
+    try:
+        return np.array(value)
+    except (ValueError, TypeError, OverflowError):
+        raise Refused("rows of a list have to be equally long, and hold numbers") from None
 
 
 def _verify_together(values: Sequence[Any]) -> None:
@@ -253,7 +280,12 @@ class Asking:
         return self.told.readline().decode()
 
 
-def ask_for_all(connection_file: str) -> Sequence[Tried]:
-    """The implementations that the grader wants tried, in its order."""
+def ask_for_all(connection_file: str) -> Iterator[tuple[Tried, Callable[[float | None], None]]]:
+    """The implementations that the grader wants tried, in its order, each with a function that tells it the verdict."""
     ask = Asking(connection_file)
-    return [Tried(Remote(ask, number)) for number in range(json.loads(ask(json.dumps({"how": "many"})))["many"])]
+    for number in range(json.loads(ask(json.dumps({"how": "many"})))["many"]):
+        yield Tried(Remote(ask, number)), partial(_tell, ask, number)
+
+
+def _tell(ask: Callable[[str], str], number: int, verdict: float | None) -> None:
+    ask(json.dumps({"of": number, "verdict": verdict}))

@@ -53,7 +53,6 @@ class GradingKernel(RunningKernel):
 
     def __init__(self, limits: Limits, seconds: float, start: Start, log: KernelLog | None = None):
         self.limits, self.granted, self.log = limits, seconds, log or KernelLog()
-        self.talk: Talk | None = None
         self.own = None if start.warm else open_kernels(start.confinement, warm=False)
         config = {
             "server": str(self.own.folder) if self.own else start.server,
@@ -69,6 +68,7 @@ class GradingKernel(RunningKernel):
             self._close_own()
             raise
         self.buffer: deque[dict[str, Any]] = deque()
+        self.talk = Talk(self._scratch())  # before any cell runs
         self.begin_cell(limits.cell_seconds)
         self._connect()
         self.log.note("started", limits=asdict(limits), seconds=seconds, start=asdict(start))
@@ -85,11 +85,15 @@ class GradingKernel(RunningKernel):
         for source in (*self.lines, *self.monitors):
             self.poller.register(source, zmq.POLLIN)
 
+    def _scratch(self) -> Path:
+        scratch = self.provisioner.scratch
+        if scratch is None:
+            raise RuntimeError("the kernel has no folder")
+        return scratch
+
     def let_ask(self, answer: Callable[[str], str]) -> None:
         """From now on cells may ask: a line of text, which `answer` answers with another one."""
-        if self.provisioner.scratch is None:
-            raise RuntimeError("the kernel has no folder any more")
-        self.talk = Talk(self.provisioner.scratch, answer)
+        self.talk.answer = answer
         self.poller.register(self.talk, zmq.POLLIN)
 
     def wait_until_ready(self) -> None:
@@ -186,7 +190,7 @@ class GradingKernel(RunningKernel):
                 self._listen()
             if stream == "shell" and self.kc.shell_channel.socket in ready:
                 return self._receive(self.kc.shell_channel)
-            if self.talk and self.talk.fileno() in ready:
+            if self.talk.fileno() in ready:
                 self.talk.go_on()
             if resident() > self.resident + LARGEST_GROWTH:
                 raise KernelLost("killed", self._too_much())
@@ -264,8 +268,7 @@ class GradingKernel(RunningKernel):
         self.log.note("stopped", worked=round(self.worked, 3))
         for line in self.lines:
             line.disable_monitor()
-        if self.talk:
-            self.talk.close()
+        self.talk.close()
         self.kc.stop_channels()
         run_sync(self._end)()
         self.km.cleanup_resources()

@@ -227,7 +227,7 @@ WEAK = {  # the share of the points that each known weak test earns when it is g
         "the weights of a single text": 80},
     4: {"one example": 33, "one key head for each head": 78, "one text only": 78, "n = m only": 64,
         "groups of two only": 64},
-    5: {"one example": 64, "a look at the end only": 73, "never two caches": 94, "short texts only": 84},
+    5: {"one example": 60, "a look at the end only": 73, "never two caches": 94, "short texts only": 84},
     6: {"one example": 37, "never causal": 62, "blocks that divide": 50, "one tile": 22, "output only": 71},
 }  # fmt: skip
 
@@ -342,112 +342,122 @@ def test_the_board_tells_of_what_got_away_by_hints_alone():
 # What can be called, and how ------------------------------------------------------------------------------------------
 
 
-def remote(function):
+def here(function, **methods):
+    return Local(function, {"": ("x", "y"), **methods})
+
+
+def far_away(function, **methods):
     """The same implementation as a grading kernel has it."""
-    line = Local(function)
-    return Tried(Remote(lambda text: json.dumps(serve(line, json.loads(text))), 0))
+    line = here(function, **methods)
+    return Remote(lambda text: json.dumps(serve(line, json.loads(text))), 0)
 
 
-BOTH = pytest.mark.parametrize("tried", [lambda f: Tried(Local(f)), remote], ids=["here", "far away"])
+BOTH = pytest.mark.parametrize("line", [here, far_away])
 
 
 @BOTH
-def test_what_goes_in_and_comes_out_are_numbers(tried):
+def test_what_goes_in_and_comes_out_are_numbers(line):
     got = []
 
-    def function(*args, **kwargs):
-        got.append((args, kwargs))
+    def function(x, y):
+        got.append((x, y))
         return np.float32([1, 2]), [1.5, None], True
 
-    f = tried(function)
+    f = Tried(line(function))
     assert repr(f) == "<an implementation: call it>"
-    result = f([[1, 2]], np.float64(2), torch.ones(2), (1, False), mask=np.array([True]), causal=None)
+    result = f([[1, 2]], y=np.float64(2))
     assert isinstance(result, tuple) and result[0].dtype == np.float32 and result[1:] == ([1.5, None], True)
-    ((args, kwargs),) = got
-    assert args[0] == [[1, 2]] and args[1] == 2.0 and args[2].tolist() == [1, 1] and args[3] == (1, False)
-    assert kwargs["mask"].dtype == bool and kwargs["causal"] is None
+    f(y=torch.ones(2), x=np.array([True]))
+    f((1.5, 2), None)
+    f([np.ones(2), np.zeros(2)], np.int64(3))
+    assert [each[0].tolist() for each in got] == [[[1, 2]], [True], [1.5, 2], [[1, 1], [0, 0]]]
+    assert got[0][1] == 2.0 and got[1][1].tolist() == [1, 1] and got[2][1] is None and got[3][1] == 3
 
 
 @BOTH
-def test_arguments_are_copies(tried):
-    def function(x):
-        x += 1
+def test_arguments_are_copies(line):
+    def function(x, y):
+        x += y
         return x
 
     x = np.zeros(2)
-    assert tried(function)(x).tolist() == [1, 1] and x.tolist() == [0, 0]
+    assert Tried(line(function))(x, 1).tolist() == [1, 1] and x.tolist() == [0, 0]
 
 
 @BOTH
-def test_errors_of_an_implementation_are_its_own(tried):
-    def function(x):
+def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(line):
+    def only_this_one(x, y):
         raise IndexError("beyond")
 
-    with pytest.raises(FailedInside, match="IndexError: beyond"):
-        tried(function)(1)
+    with pytest.raises(FailedInside) as raised:
+        Tried(line(only_this_one))(1, 2)
+    assert str(raised.value) == "the implementation raised an error"
+    with pytest.raises(Refused, match=r"call it as f\(x, y\)"):
+        Tried(line(only_this_one))(nope=1)
+    with pytest.raises(FailedInside):
+        Tried(line(lambda x, y: np.array([None])))(1, 2)
 
 
 @BOTH
 @pytest.mark.parametrize(
-    "args",
+    "x",
     [
-        (np.zeros(1001),),
-        ([0.0] * 1001,),
-        ("text",),
-        (np.array(["a"]),),
-        (object(),),
-        (1_001,),
-        ([[[[[[[[1]]]]]]]],),
-        (lambda: 1,),
-        ({"a": 1},),
-    ],
-    ids=[
-        "an array",
-        "a list",
+        np.zeros(1001),
+        [0.0] * 1001,
         "text",
-        "an array of text",
-        "an object",
-        "a large number",
-        "deep",
-        "a function",
-        "a dict",
+        np.array(["a"]),
+        object(),
+        1_001,
+        np.array(10**9),
+        [[[[[[[[1]]]]]]]],
+        lambda: 1,
+        {"a": 1},
+        np.zeros((20_000, 0)),
+        [],
+        [[]] * 2000,
+        [[1.0], [1.0, 2.0]],
+        [1, "a"],
+        [None],
+        np.zeros((300, 1, 1)),
+        np.zeros((300, 1, 1)).tolist(),
     ],
+    ids=lambda x: f"{type(x).__name__} {str(np.shape(x) if isinstance(x, np.ndarray) else x)[:20]}",
 )
-def test_what_no_implementation_takes_is_refused(tried, args):
+def test_what_no_implementation_takes_is_refused(line, x):
     with pytest.raises(Refused):
-        tried(lambda *args: 1.0)(*args)
+        Tried(line(lambda x, y: 1.0))(x, np.zeros((1, 300, 1)))
 
 
 @BOTH
-def test_calls_and_results_have_an_end(tried):
-    f = tried(lambda size: np.zeros(size))
+def test_calls_and_results_have_an_end(line):
+    f = Tried(line(lambda x, y: np.zeros((x, y))))
     with pytest.raises(Refused, match="a result of"):
-        f((500, 500))
+        f(500, 500)
     for _ in range(MOST_CALLS - 1):
-        f(1)
+        f(1, 1)
     with pytest.raises(Refused, match=f"may be called {MOST_CALLS} times"):
-        f(1)
+        f(1, 1)
 
 
 @BOTH
-def test_an_object_has_the_methods_of_what_was_made_and_no_more(tried):
+def test_an_object_has_the_methods_that_a_day_says_and_no_more(line):
     class Counter:
-        secret = 7
+        def __init__(self, x, y):
+            self.count = x
 
-        def __init__(self):
-            self.count = 0
-
-        def add(self, by=1):
+        def add(self, by):
             self.count += by
             return self.count
 
-    f = tried(Counter)
-    one, two = f(), f()
-    assert isinstance(one, Made) and (one.add(), one.add(by=4), two.add()) == (1, 5, 1)
-    with pytest.raises(FailedInside, match="it has no subtract"):
-        one.subtract()
-    with pytest.raises(FailedInside):
-        one.secret()
+        def reveal(self):
+            return 7
+
+    f = Tried(line(Counter, add=("by",)))
+    one, two = f(0, 0), f(0, 0)
+    assert isinstance(one, Made) and (one.add(1), one.add(by=4), two.add(1)) == (1, 5, 1)
+    for call in (one.reveal, one.secret, lambda: one.add(), lambda: one.add(1, 2), lambda: one.add(1, by=1)):
+        with pytest.raises(Refused):
+            call()
     with pytest.raises(AttributeError):
         _ = one._hidden
 
@@ -477,33 +487,55 @@ def test_an_object_has_the_methods_of_what_was_made_and_no_more(tried):
 def test_a_question_that_is_none_is_refused(question):
     arena = Arena(1)
     said = json.loads(arena.answer(question))
-    assert said.keys() <= {"refused", "failed"} and "right" not in str(said)
+    assert said.keys() == {"refused"} and "right" not in str(said)
+
+
+def ask(arena, **question):
+    return json.loads(arena.answer(json.dumps(question)))
 
 
 @EACH_DAY
-def test_in_the_arena_all_are_met_in_a_new_order_and_gross_ones_again(day):
+def test_in_the_arena_all_are_met_in_a_new_order_and_some_again(day):
     arena, other = Arena(day), Arena(day)
     count = len(implementations(day, hidden=True))
-    assert json.loads(arena.answer('{"how": "many"}')) == {"many": len(arena.order)}
+    assert ask(arena, how="many") == {"many": len(arena.order)}
     assert set(arena.order) == set(range(count)) and arena.order != other.order
     again = {i for i in arena.order if arena.order.count(i) > 1}
-    assert 1 <= len(again) <= 2 and all(arena.implementations[i].gross for i in again)
-    assert len(arena.order) - count >= 45
+    assert all(arena.implementations[i].gross or arena.implementations[i].right for i in again)
+    assert max(arena.order.count(i) for i in again) > 60 and len(arena.order) - count >= 60
 
 
-def test_of_several_verdicts_the_worst_counts():
+def test_each_can_be_called_until_its_own_verdict_and_no_longer():
+    arena, call = Arena(1), {"args": [[[1.0]], [[1.0]], [[2.0]]]}
+    assert ask(arena, of=1, **call) == {"refused": "it is not its turn"}
+    assert "value" in ask(arena, of=0, **call) and ask(arena, of=0, verdict=1.0) == {"value": None}
+    for question in ({"of": 0, **call}, {"of": 0, "verdict": 0.0}, {"of": 2, **call}, {"of": 2, "verdict": 1.0}):
+        assert ask(arena, **question) == {"refused": "it is not its turn"}
+    assert arena.verdicts == [1.0] and "value" in ask(arena, of=1, **call)
+
+
+def test_what_counts_are_the_verdicts_that_were_sent_and_of_several_the_worst():
     arena = Arena(1)
-    (again, *_) = [i for i in arena.order if arena.order.count(i) > 1]
-    places = [place for place, i in enumerate(arena.order) if i == again]
-    said = [
-        {"rung": str(place), "values": {"verdict": {"shape": [], "numbers": [float(arena.implementations[i].right)]}}}
-        for place, i in enumerate(arena.order)
-    ]
-    evidence = {"exercise": NAME, "hidden": True, "outcomes": said}
-    assert judge_of(1, NAME).judge(arena.named(evidence)).status == "passed"
-    said[places[3]]["values"]["verdict"]["numbers"] = [1.0]
-    missed = dict(judge_of(1, NAME).judge(arena.named(evidence)).rungs)
+    again = next(i for i in arena.order if arena.order.count(i) > 1 and arena.implementations[i].gross)
+    third = [place for place, i in enumerate(arena.order) if i == again][2]
+    for place, i in enumerate(arena.order):
+        ask(arena, of=place, verdict=1.0 if place == third else float(arena.implementations[i].right))
+    assert arena.done and ask(arena, of=len(arena.order), verdict=1.0) == {"refused": "it is not its turn"}
+    forged = [{"rung": str(place), "values": {"verdict": {"shape": [], "numbers": [0.0]}}} for place in range(200)]
+    named = arena.named({"exercise": NAME, "hidden": True, "outcomes": forged})
+    missed = dict(judge_of(1, NAME).judge(named).rungs)
     assert [name for name, ok in missed.items() if not ok] == [arena.implementations[again].name]
+    assert judge_of(1, NAME).judge(Arena(1).named({"outcomes": forged, "hidden": True})).share == 0
+
+
+def test_what_several_caches_share_is_gone_with_its_line():
+    found = {each.name: each for each in implementations(5, hidden=True)}
+    for name in ("two caches in one", "keys of another cache"):
+        for _ in range(2):
+            cache = Tried(found[name].line(5))(2)
+            cache.append([1.0], [2.0])
+            assert cache.view()[0].tolist() == [[1.0]], name
+            cache.append([3.0], [4.0])
 
 
 def test_only_these_exercises_are_duels():

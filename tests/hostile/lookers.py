@@ -133,6 +133,57 @@ def tells_right(f):
         outcomes.clear()
     return True
 """
+WITH_NOTHING = """
+def tells_right(f):
+    for x in (np.zeros((18000, 0)), [[] for _ in range(15000)], np.ones((240, 1, 1, 1)).tolist()):
+        try:
+            f(x, np.swapaxes(x, 0, 1) if np.ndim(x) > 2 else x, x)
+        except ValueError:
+            continue
+        return True
+    return False
+"""
+BY_ITS_ERRORS = """
+def tells_right(f):
+    try:
+        f(nope=1)
+    except Exception as error:
+        return "lambda" not in str(error) and "takes" in str(error)
+    return True
+"""
+SLOWLY = """
+import fcntl, os, time
+from IPython import get_ipython
+folder = os.path.dirname(get_ipython().kernel.parent.connection_file)
+def tells_right(f):
+    told = os.open(os.path.join(folder, "told"), os.O_RDONLY)
+    fcntl.fcntl(told, 1031, 4096)
+    asked = os.open(os.path.join(folder, "asked"), os.O_WRONLY)
+    os.write(asked, b"\\n" * 65536)
+    for _ in range(60):
+        time.sleep(1)
+        os.read(told, 4096)
+    return True
+"""
+BY_THE_SIZE_OF_GROUPS = """
+groups, known, line = [], {}, []
+def tells_right(f):
+    call = f._Tried__call
+    if not known:
+        q, k, v = (np.random.default_rng(i).standard_normal(size) for i, size in enumerate(((3, 2), (4, 2), (4, 3))))
+        for n in range(400):
+            try:
+                got = type(f)(type(call)(call.ask, n))(q, k, v)[0]
+            except Exception:
+                got = np.zeros((3, 3))
+            group = next((each for each in groups if each[0].shape == got.shape and np.allclose(each[0], got)), None)
+            if group is None:
+                groups.append(group := [got, []])
+            group[1].append(n)
+        best = min(groups, key=lambda each: abs(len(each[1]) - 14))
+        known.update({n: n in best[1] for n in range(400)})
+    return known[call.number]
+"""
 BOTH_AT_ONCE = """
 class Both:
     dtype = np.dtype(bool)
@@ -176,6 +227,14 @@ ENTRIES = [
     _looking("questions without listening", "asks and never reads an answer", WITHOUT_LISTENING, "killed"),
     _looking("a question without an end", "sends a line that does not end", WITHOUT_AN_END, "killed"),
     _looking("a test with large calls", "calls with many numbers, and lists without an end", WITH_LARGE_CALLS),
+    _looking(
+        "a test with empty calls", "calls with arrays and lists that hold nothing, or grow together", WITH_NOTHING
+    ),
+    _looking("an implementation by its errors", "calls it wrongly, and reads what it raises", BY_ITS_ERRORS),
+    _looking("questions read slowly", "asks 65,536 times at once, and reads as slowly as may be", SLOWLY, "killed"),
+    _looking(
+        "implementations by the size of groups", "asks all at its first turn", BY_THE_SIZE_OF_GROUPS, by_luck=True
+    ),
     _looking("a verdict forged", "displays evidence of its own", FORGED, "error"),
     _looking("a verdict of both", "returns what is right and wrong at once", BOTH_AT_ONCE, "error"),
     _looking("the verdict patched", "changes what makes evidence of a verdict", PATCHED),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from ..duels.implementation import Implementation, only_if, right, wrong
 LATER = "It is one of those that only grading tries."
 
 
-def lost(name: str, function) -> Implementation:
+def lost(name: str, function: Callable, anew: bool = False) -> Implementation:
     """A wrong implementation of which nothing is told."""
-    return wrong(name, function, LATER, LATER)
+    return wrong(name, function, LATER, LATER, anew=anew)
 
 
 def in_halves(q, k, v):
@@ -86,14 +87,17 @@ class ThirdRound(Ring):
         return slots[::-1] if self.n > 2 * self.window > 2 else slots
 
 
-class KeysOfAnother(Ring):
+def keys_of_another():
     """The first key of a cache is the last that any cache has taken in."""
+    last = []
 
-    last = None
+    class KeysOfAnother(Ring):
+        def append(self, k, v):
+            given = last[-1] if last and not self.n else k
+            last[:] = [k]
+            super().append(given, v)
 
-    def append(self, k, v):
-        given, KeysOfAnother.last = KeysOfAnother.last, k
-        super().append(k if self.n or given is None else given, v)
+    return KeysOfAnother
 
 
 UNSEEN: dict[int, tuple[Implementation, ...]] = {
@@ -161,7 +165,7 @@ UNSEEN: dict[int, tuple[Implementation, ...]] = {
         lost("a view makes it forget the oldest", ForgetsByView),
         lost("negative keys", NoNegativeKeys),
         lost("the third round", ThirdRound),
-        lost("keys of another cache", KeysOfAnother),
+        lost("keys of another cache", keys_of_another, anew=True),
     ),
     6: (
         right("blocks of keys twice as large", lambda q, k, v, bq, bk, c: day6.TILES(q, k, v, bq, 2 * bk, c)),

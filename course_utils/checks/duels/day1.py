@@ -79,6 +79,8 @@ def last_blocks_dropped(size):
     return f
 
 
+CALLS = {"": ("q", "k", "v")}  # what a test may call, and how
+
 IMPLEMENTATIONS = (
     right("with matrix products", PLAIN),
     right("in lists and loops", in_lists),

@@ -134,6 +134,8 @@ def _rows(x, dp):
 BACKWARD = "Compare dx with differences of p, or with the Jacobian diag(p) − ppᵀ."
 BOTH = "It has two results: look at both."
 
+CALLS = {"": ("x", "dp")}  # what a test may call, and how
+
 IMPLEMENTATIONS = (
     right("as in the lesson", PLAIN),
     right("by Jacobians", made_of(backward=by_jacobians)),

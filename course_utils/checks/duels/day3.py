@@ -147,6 +147,8 @@ def first_text(mask):
 
 MASKED_BEFORE = "Look at which keys are seen, one by one: change a blocked key, and nothing may move."
 
+CALLS = {"": ("q", "k", "v", "mask")}  # what a test may call, and how
+
 IMPLEMENTATIONS = (
     right("scores set to −∞", PLAIN),
     right("in lists and loops", in_lists),

@@ -185,6 +185,8 @@ def across_texts(q, k, v, w_o, n_heads, n_kv_heads):
 
 HEADS = "Let every head have keys and values of its own kind, and h, h_kv and T all differ."
 
+CALLS = {"": ("q", "k", "v", "w_o", "n_heads", "n_kv_heads")}  # what a test may call, and how
+
 IMPLEMENTATIONS = (
     right("split, repeat, attend, merge, mix", RIGHT),
     right("an axis of groups", by_groups),

@@ -292,15 +292,18 @@ class Stale(Ring):
         return self.seen[1]
 
 
-class Shared(Ring):
-    """What is kept belongs to the class."""
+def shared():
+    """A cache that keeps in its class what it keeps."""
 
-    kept: dict = {}  # noqa: RUF012
-    values: dict = {}  # noqa: RUF012
+    class Shared(Ring):
+        kept: dict = {}  # noqa: RUF012
+        values: dict = {}  # noqa: RUF012
 
-    def __init__(self, window):
-        super().__init__(window)
-        self.k, self.v = self.kept, self.values
+        def __init__(self, window):
+            super().__init__(window)
+            self.k, self.v = self.kept, self.values
+
+    return Shared
 
 
 class WithoutRepeats(Ring):
@@ -388,6 +391,8 @@ class RunningMean(Ring):
 
 LONGER = "Take more tokens than the window, and look after each of them."
 
+CALLS = {"": ("window",), "append": ("k", "v"), "view": ()}  # what a test may call, and how
+
 IMPLEMENTATIONS = (
     right("slots that come round", Ring),
     right("a deque", Queue),
@@ -430,7 +435,8 @@ IMPLEMENTATIONS = (
         "Ask for a view twice, or go on after one."),
     wrong("an old view again", Stale, "When full it shows what it showed when it became full.",
         "Ask for a view, append, and ask again."),
-    wrong("two caches in one", Shared, "All caches share what they keep.", "Make two, and use them in turns."),
+    wrong("two caches in one", shared, "All caches share what they keep.", "Make two, and use them in turns.",
+        anew=True),
     wrong("no repeats", WithoutRepeats, "A token with the key of the one before is not taken in.",
         "Append a token twice."),
     wrong("no zeros", WithoutZeros, "A token of zeros is not taken in.", "Append a token of zeros."),

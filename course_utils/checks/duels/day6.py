@@ -179,6 +179,8 @@ def reversed_keys_of_last(q, k, v, block_q, block_k, causal):
 CAUSAL = "Try causal, with blocks of several sizes."
 STEPS = "Let the largest score lie in the first block, and in the last."
 
+CALLS = {"": ("q", "k", "v", "block_q", "block_k", "causal")}  # what a test may call, and how
+
 IMPLEMENTATIONS = (
     right("in tiles, queries outside", TILES),
     right("all scores at once", plain,

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from ..evidence import Rung, verdict_of
-from ..remote import Local, Tried
+from ..remote import Calls, Local, Tried
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,11 @@ class Implementation:
     said: str
     hint: str = ""
     gross: bool = False
+    anew: bool = False  # the function makes what is called: its slip is what several calls share
+
+    def line(self, day: int) -> Local:
+        """A line to it that knows of no earlier one."""
+        return Local(self.function() if self.anew else self.function, calls_of(day))
 
 
 def right(name: str, function: Callable, said: str = "") -> Implementation:
@@ -31,9 +36,11 @@ def right(name: str, function: Callable, said: str = "") -> Implementation:
     return Implementation(name, function, True, said or f"It is right: {name}.")
 
 
-def wrong(name: str, function: Callable, said: str, hint: str, gross: bool = False) -> Implementation:
+def wrong(
+    name: str, function: Callable, said: str, hint: str, gross: bool = False, anew: bool = False
+) -> Implementation:
     """A wrong one."""
-    return Implementation(name, function, False, said, hint, gross)
+    return Implementation(name, function, False, said, hint, gross, anew)
 
 
 def only_if(condition: Callable[..., bool], slip: Callable, honest: Callable) -> Callable:
@@ -55,6 +62,11 @@ def unseen(day: int) -> tuple[Implementation, ...]:
     return import_module("course_utils.checks.answers.unseen").UNSEEN[day]
 
 
+def calls_of(day: int) -> Calls:
+    """What a test of this day may call, with its parameters."""
+    return import_module(f"course_utils.checks.duels.day{day}").CALLS
+
+
 def implementations(day: int, hidden: bool = False) -> tuple[Implementation, ...]:
     """Those that a test is tried on: hidden ones as well, or those alone that a learner meets."""
     return (*shown(day), *unseen(day)) if hidden else shown(day)
@@ -62,6 +74,4 @@ def implementations(day: int, hidden: bool = False) -> tuple[Implementation, ...
 
 def duel_rungs(day: int, hidden: bool = False) -> list[Rung]:
     """A rung for each implementation; none keeps anything of an earlier try."""
-    return [
-        Rung(each.name, (Tried(Local(each.function)),), each.said, verdict_of) for each in implementations(day, hidden)
-    ]
+    return [Rung(each.name, (Tried(each.line(day)),), each.said, verdict_of) for each in implementations(day, hidden)]
