@@ -1,9 +1,8 @@
 """Where a learner's test meets the implementations when it is graded: they stay here, and calls come from its kernel.
 
 The kernel is told how many there are to try, and no more. They come in an order that nobody can know, and each is there
-to be called from the verdict on the one before it until its own, which cannot be taken back. Some right ones and some
-gross ones come again, in numbers that nobody knows: a test that compares what it meets with what others gave cannot
-tell which of the large groups is the right one.
+to be called from the verdict on the one before it until its own, which cannot be taken back. Some gross ones come again
+and again: a test that compares what it meets with what most of them gave takes those for right.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ from .remote import Local, serve
 
 SECONDS = 20.0  # of this process, for all calls of one test
 LARGEST_QUESTION = 200_000  # characters
-# How often gross ones come again, at least and at most, and how often right ones do, all together. The first gross one
-# outnumbers all that are right on an ordinary input; nothing else about the size of a group is sure.
-DECOYS = ((60, 75), (0, 60))
-RIGHT_AGAIN = (0, 16)
+# How often gross ones come again, at least and at most. The first outnumber all that are right on an ordinary input.
+# The others may or may not, so that the second place tells nothing either.
+DECOYS = ((45, 60), (0, 60))
 
 
 class Arena:
@@ -39,8 +37,6 @@ class Arena:
             for i, times in zip(lot.sample(gross, len(DECOYS)), DECOYS, strict=True)
             for _ in range(lot.randint(*times))
         ]
-        right = [i for i, each in enumerate(self.implementations) if each.right]
-        again += lot.choices(right, k=lot.randint(*RIGHT_AGAIN))
         self.order = [*range(len(self.implementations)), *again]
         lot.shuffle(self.order)
         self.day, self.spent = day, 0.0

@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-MOST_NUMBERS = 1_000  # in the arguments of one call
-MOST_TOGETHER = 10_000  # in an array of the largest size that its arrays have along each axis: what they broadcast to
+MOST_NUMBERS = 2_000  # in the arguments of one call
+MOST_TOGETHER = 100_000  # in an array of the largest size that its arrays have along each axis: what they broadcast to
 LARGEST_RESULT = 200_000
 LARGEST_WHOLE = 1_000  # of what is not in an array or list, such as the size of a block
-MOST_CALLS = 1_000  # of one implementation
-MOST_OBJECTS = 100  # of those that one implementation has made
+MOST_CALLS = 10_000  # of one implementation
+MOST_OBJECTS = 1_000  # of those that one implementation has made
 DEEPEST = 6  # lists in lists
 
 

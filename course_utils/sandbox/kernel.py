@@ -8,7 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import EntryPoint
 from itertools import chain, islice
 from mmap import PAGESIZE
@@ -33,6 +33,7 @@ LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one
 WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
 LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message that never ends is not counted
 LONGEST_END = 3.0  # seconds from the end of a process until its server says so, on a busy machine
+ASKING = 2  # times the work of another cell: what a cell that asks does, it does fifty times
 PAUSE = 0.03  # seconds from one question what a cell has worked to the next: most cells need less
 PROVISIONER = "course-confined"
 SETTINGS = (
@@ -92,7 +93,8 @@ class GradingKernel(RunningKernel):
         return scratch
 
     def let_ask(self, answer: Callable[[str], str]) -> None:
-        """From now on cells may ask: a line of text, which `answer` answers with another one."""
+        """From now on cells may ask: a line of text, which `answer` answers with another one. They have more time."""
+        self.limits = replace(self.limits, cell_seconds=ASKING * self.limits.cell_seconds)
         self.talk.answer = answer
         self.poller.register(self.talk, zmq.POLLIN)
 

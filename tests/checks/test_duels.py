@@ -402,8 +402,8 @@ def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(lin
 @pytest.mark.parametrize(
     "x",
     [
-        np.zeros(1001),
-        [0.0] * 1001,
+        np.zeros(2001),
+        [0.0] * 2001,
         "text",
         np.array(["a"]),
         object(),
@@ -414,7 +414,7 @@ def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(lin
         {"a": 1},
         np.zeros((20_000, 0)),
         [],
-        [[]] * 2000,
+        [[]] * 5000,
         [[1.0], [1.0, 2.0]],
         [1, "a"],
         [None],
@@ -425,7 +425,7 @@ def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(lin
 )
 def test_what_no_implementation_takes_is_refused(line, x):
     with pytest.raises(Refused):
-        Tried(line(lambda x, y: 1.0))(x, np.zeros((1, 300, 1)))
+        Tried(line(lambda x, y: 1.0))(x, np.zeros((1, 900, 1)))
 
 
 @BOTH
@@ -501,8 +501,8 @@ def test_in_the_arena_all_are_met_in_a_new_order_and_some_again(day):
     assert ask(arena, how="many") == {"many": len(arena.order)}
     assert set(arena.order) == set(range(count)) and arena.order != other.order
     again = {i for i in arena.order if arena.order.count(i) > 1}
-    assert all(arena.implementations[i].gross or arena.implementations[i].right for i in again)
-    assert max(arena.order.count(i) for i in again) > 60 and len(arena.order) - count >= 60
+    assert all(arena.implementations[i].gross for i in again)
+    assert max(arena.order.count(i) for i in again) > 45 and len(arena.order) - count >= 45
 
 
 def test_each_can_be_called_until_its_own_verdict_and_no_longer():
