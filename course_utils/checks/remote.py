@@ -19,6 +19,7 @@ import numpy as np
 
 MOST_NUMBERS = 2_000  # in the arguments of one call
 MOST_TOGETHER = 100_000  # in an array of the largest size that its arrays have along each axis: what they broadcast to
+MOST_SCORES = 40_000  # of the queries with the keys of one text
 LARGEST_RESULT = 200_000
 LARGEST_WHOLE = 1_000  # of what is not in an array or list, such as the size of a block
 MOST_CALLS = 10_000  # of one implementation
@@ -101,6 +102,7 @@ class Local:
         budget = [MOST_NUMBERS]
         plain = [_plain(each, budget) for each in given]
         _verify_together(plain)
+        _verify_scores(*(plain if made is None and self.calls[""][:2] == ("q", "k") else ()))
         if made is not None and not 0 <= made < len(self.objects):
             raise Refused("there is no such object")
         call = self.function if made is None else getattr(self.objects[made], method)
@@ -255,6 +257,13 @@ def _verify_together(values: Sequence[Any]) -> None:
     shapes = [value.shape[::-1] for value in values if isinstance(value, np.ndarray)]
     if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MOST_TOGETHER:
         raise Refused("the axes in front have to be the same for all, or few")
+
+
+def _verify_scores(q: Any = None, k: Any = None, *others: Any) -> None:
+    """Raise Refused for more scores than a loop over each of them makes in a second."""
+    rows = [x.shape[-2] for x in (q, k) if isinstance(x, np.ndarray) and x.ndim > 1]
+    if math.prod(rows) > MOST_SCORES:
+        raise Refused(f"{math.prod(rows):,} scores: fewer queries and keys show every slip")
 
 
 def _spend(budget: list[int], numbers: int) -> None:

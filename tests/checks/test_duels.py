@@ -428,6 +428,14 @@ def test_what_no_implementation_takes_is_refused(line, x):
         Tried(line(lambda x, y: 1.0))(x, np.zeros((1, 900, 1)))
 
 
+def test_queries_and_keys_may_not_be_too_many():
+    f = Tried(implementations(6)[0].line(6))
+    with pytest.raises(Refused, match="90,000 scores"):
+        f(np.ones((300, 1)), np.ones((300, 1)), np.ones((300, 1)), 1, 1, False)
+    x = np.ones((300, 3))
+    assert Tried(implementations(2)[0].line(2))(x, x)[0].shape == (300, 3)
+
+
 @BOTH
 def test_calls_and_results_have_an_end(line):
     f = Tried(line(lambda x, y: np.zeros((x, y))))
