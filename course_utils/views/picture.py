@@ -11,19 +11,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def picture(fig: Figure, alt: str, width: float | None = None) -> Picture:
+def picture(fig: Figure, alt: str | None = None, width: float | None = None) -> Picture:
     """A matplotlib figure as the last value of a cell: a PNG with alt text, the same bytes on every run.
 
     fig: a matplotlib Figure; it is drawn on white, so that both themes can read it, and closed.
-    alt: what the picture shows, in words, for readers who cannot see it; it is also the output's text.
+    alt: what the picture shows, in words, for readers who cannot see it; it is also the output's text. By default what
+    `described` said of the figure.
     width: width on the page in CSS pixels; by default that of the figure at 96 pixels an inch.
-    Raises ValueError when alt is empty.
+    Raises ValueError when there is no alt, or an empty one.
     """
+    alt = fig.get_label() if alt is None else alt
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError("alt is empty: say in a sentence what the picture shows")
     shown = Picture(png(fig), alt.strip(), width or natural_width(fig))
     _close(fig)
     return shown
+
+
+def described(fig: Figure, alt: str) -> Figure:
+    """The figure, with what it shows in words: the alt text that `picture` gives it. Numbers in it are those drawn."""
+    fig.set_label(alt)
+    return fig
 
 
 class Picture:

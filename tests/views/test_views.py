@@ -16,7 +16,7 @@ from as_page import on_page
 from course_utils import views
 from course_utils.models import induction
 from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz, palette
-from course_utils.views.picture import picture
+from course_utils.views.picture import described, new_figure, picture
 from course_utils.views.shared.numbers import number
 from course_utils.views.static_page import static_page
 
@@ -475,6 +475,13 @@ def test_a_picture_has_alt_text_and_closes_its_figure():
     with pytest.raises(ValueError, match="alt is empty"):
         picture(plt.figure(), " ")
     plt.close("all")
+
+
+def test_a_figure_brings_its_own_alt_text_unless_another_is_given():
+    figure = described(new_figure(96, 96), "an empty square")
+    assert repr(picture(figure)) == "an empty square" and repr(picture(figure, "nothing")) == "nothing"
+    with pytest.raises(ValueError, match="alt is empty"):
+        picture(new_figure(96, 96))
 
 
 def test_text_on_the_ramp_has_contrast_and_the_ramp_darkens_evenly():
