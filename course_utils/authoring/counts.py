@@ -18,7 +18,25 @@ from pathlib import Path
 from course_utils.course import DAYS, EXERCISES, LESSONS, SOLUTIONS, SOURCES, Day, day_of
 from course_utils.files import write_all
 
-WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+WORDS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+)
 README_HEAD = "| day | what you learn | minutes | state |\n|---|---|---|---|\n"
 MAP_HEAD = "| day | lesson | exercises | what you do |\n|---|---|---|---|\n"
 _UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minutes?)", re.MULTILINE)

@@ -20,7 +20,7 @@ def picture(fig: Figure, alt: str | None = None, width: float | None = None) -> 
     width: width on the page in CSS pixels; by default that of the figure at 96 pixels an inch.
     Raises ValueError when there is no alt, or an empty one.
     """
-    alt = fig.get_label() if alt is None else alt
+    alt = str(fig.get_label()) if alt is None else alt
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError("alt is empty: say in a sentence what the picture shows")
     shown = Picture(png(fig), alt.strip(), width or natural_width(fig))
