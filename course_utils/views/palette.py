@@ -1,7 +1,8 @@
 """One palette for every figure and widget, safe for the common kinds of colour blindness.
 
 Roles take their hues from Okabe and Ito (2008); weights run along ColorBrewer's Blues, whose lightness falls evenly,
-so that the order survives in grey.
+so that the order survives in grey. One meaning a colour: a bar or curve of weights has WEIGHT, what goes wrong (a leak,
+no scale) has WRONG, from Tol's palettes (2021), and a key is the one thing that is KEY.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ QUERY = "#0072B2"
 KEY = "#D55E00"
 VALUE = "#009E73"
 OUTPUT = "#CC79A7"
+WEIGHT = "#2171B5"
+WRONG = "#882255"
 INK = "#1A1A1A"
 FAINT = "#6B7280"
 LINE = "#C9CED6"
