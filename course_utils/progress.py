@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, SOLUTIONS, Day, find_notebook
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, SOLUTIONS, SOURCES, Day, find_notebook
 
 RECORD = "progress.json"
 
@@ -154,8 +154,16 @@ def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
     return DayProgress(number, title, name, exercises, datetime.fromisoformat(graded["graded"]), changed)
 
 
+def exercises_of(number: int, root: Path = ROOT) -> tuple[Exercise, ...]:
+    """What a day asks, in the order of its notebook; nothing for a day that is planned. No grades are read."""
+    name = notebook_name(root, number)
+    return _exercises(root, name) if name else ()
+
+
 def _exercises(root: Path, name: str) -> tuple[Exercise, ...]:
-    """What a day asks, from the first edition of its notebook that can be read."""
+    """What a day asks: as its source says, which a build reads too, or else the first edition that can be read."""
+    if found := tuple(_asked_in_source(root / SOURCES[SOLUTIONS] / f"{name}.md")):
+        return found
     for folder in (SOLUTIONS, EXERCISES):
         if found := tuple(_asked(root / folder / f"{name}.ipynb")):
             return found
@@ -163,6 +171,21 @@ def _exercises(root: Path, name: str) -> tuple[Exercise, ...]:
 
 
 _HEAD = re.compile(r"^## (?:\d+\. )?(.+)\n+.*difficulty \d of 5 · (\d+) minutes?", re.MULTILINE)
+
+
+_ID = re.compile(r"^  grade: true\n  grade_id: check_(\w+)$(?:\n  .*)*?\n  points: (\d+)$", re.MULTILINE)
+
+
+def _asked_in_source(source: Path) -> Iterator[Exercise]:
+    """The exercises of a source, a part of the text each; nothing when there is none."""
+    try:
+        text = source.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return
+    heads = list(_HEAD.finditer(text))
+    for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=True):
+        if check := _ID.search(text, head.end(), end):
+            yield Exercise(check[1], head[1], int(check[2]), int(head[2]))
 
 
 def _asked(notebook: Path) -> Iterator[Exercise]:

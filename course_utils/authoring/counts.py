@@ -4,6 +4,8 @@
     sources/lessons/course_map   the table of days, with what one does in each
     sources/lessons/dayN…        the minutes behind **Time**, as `course.DAYS` has them
     sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence
+    both                         the lines that begin with **Go to**, the links from a day to what lies around it
+    sources/lessons/references   what the lessons say to read, a section a day
 
 The points of an exercise are those of its check, its minutes stand in the line under its heading. A text that has no
 such line or table is left as it is.
@@ -41,6 +43,7 @@ README_HEAD = "| day | what you learn | minutes | state |\n|---|---|---|---|\n"
 MAP_HEAD = "| day | lesson | exercises | what you do |\n|---|---|---|---|\n"
 _UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minutes?)", re.MULTILINE)
 _POINTS = re.compile(r"^  points: (\d+)$", re.MULTILINE)
+_GO = re.compile(r"^\*\*Go to\*\* .*$", re.MULTILINE)
 _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
 _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
 
@@ -79,12 +82,20 @@ def spell_minutes(minutes: int) -> str:
 def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     """The texts that hold tables or counts, as they should be."""
     for path in sorted((root / SOURCES[SOLUTIONS]).glob("day*.md")):
-        yield path, _exercises(path.read_text(encoding="utf-8"))
+        text = _exercises(path.read_text(encoding="utf-8"))
+        yield (
+            path,
+            _GO.sub(_around(path, root, [f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"], f"../{LESSONS}/"), text),
+        )
     for path in sorted((root / SOURCES[LESSONS]).glob("day*.md")):
         day = next((day for day in DAYS if day.number == day_of(path.name)), None)
         if day and day.minutes:
             text = path.read_text(encoding="utf-8")
-            yield path, _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
+            text = _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
+            asked = [f"[its exercises](../{EXERCISES}/{name}.ipynb)"] if (name := _name(day, root, SOLUTIONS)) else []
+            yield path, _GO.sub(_around(path, root, asked, ""), text)
+    if (path := root / SOURCES[LESSONS] / "references.md").exists():
+        yield path, _references(path.read_text(encoding="utf-8"), root)
     for path, head, row in (
         (root / "README.md", README_HEAD, _readme_row),
         (root / SOURCES[LESSONS] / "course_map.md", MAP_HEAD, _map_row),
@@ -92,6 +103,25 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
         if path.exists():
             rows = "".join(row(day, root) for day in DAYS)
             yield path, _with_table(path.read_text(encoding="utf-8"), head, rows)
+
+
+def _around(path: Path, root: Path, first: list[str], to_lessons: str) -> str:
+    """The line of links from a day's notebook: to its partner, the course map, the days before and after it."""
+    number = day_of(path.name)
+    near = [day for day in DAYS if number is not None and day.number in (number - 1, number + 1)]
+    links = [f"[day {day.number}]({to_lessons}{name}.ipynb)" for day in near if (name := _name(day, root, LESSONS))]
+    return f"**Go to** {' · '.join([*first, f'[the course map]({to_lessons}course_map.ipynb)', *links])}"
+
+
+def _references(text: str, root: Path) -> str:
+    """The page of references: its beginning, and then what each lesson says to read."""
+    sections = []
+    for day in DAYS:
+        _, found, listed = _source(day, root, LESSONS).partition("\n## References\n")
+        if found:
+            link = f"[Day {day.number}: {day.title}]({_name(day, root, LESSONS)}.ipynb)"
+            sections.append(f"## Day {day.number}\n\n{link}\n\n{listed.strip()}\n")
+    return "\n".join([text.partition("\n## Day ")[0].rstrip("\n") + "\n", *sections])
 
 
 def _exercises(text: str) -> str:

@@ -237,7 +237,14 @@ def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbfo
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"\[([^]]+)\]\((?:\.\./)?((?:\w+/)?\w+\.ipynb)(?:#[^)]*)?\)", link, cell.source)
+            cell.source = re.sub(r"^\*\*Go to\*\* .*$", _only_links, cell.source, flags=re.MULTILINE).rstrip()
     return notebook
+
+
+def _only_links(found: re.Match[str]) -> str:
+    """A line of links to what lies around a notebook, without the words whose links are gone."""
+    links = re.findall(r"\[[^]]+\]\([^)]+\)", found[0])
+    return f"**Go to** {' · '.join(links)}" if links else ""
 
 
 def _write(notebook: nbformat.NotebookNode, path: Path) -> None:

@@ -40,6 +40,7 @@ def checks_for(day: int) -> Callable[..., None]:
     drawn from a seed if one is given. An answer that takes too long is stopped. KeyError for an unknown id.
     """
     last: dict[tuple[str, bool], tuple[int | None, str, str]] = {}  # the cell that was checked, advice, example
+    done: set[str] = set()  # what passed in this session
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         if hidden and not has_answers():
@@ -58,10 +59,16 @@ def checks_for(day: int) -> Callable[..., None]:
             _show_board(day, grade_id, verdict)
         text = "\n\n".join(filter(None, [advice, example, SAME_ANSWER if same else ""]))
         if verdict.status != "passed":
+            done.discard(grade_id)
             raise NotYet(text)
         from IPython.display import display
 
         display({MIME: evidence, "text/plain": text}, raw=True, metadata={"course": {"hidden": hidden}})
+        if not hidden:
+            from course_utils.views.passed import passed
+
+            done.add(grade_id)
+            display(passed(day, grade_id, done), raw=True, metadata={"course": {"hidden": True}})
 
     return check
 

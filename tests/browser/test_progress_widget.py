@@ -30,7 +30,14 @@ def grade(**results):
            "answers": progress.digest(course / "exercises" / "day1_of √2.ipynb")}
     (course / "grades" / "progress.json").write_text(json.dumps({"schema": 1, "days": {"1": day}}))
 """
-CELLS = [SET_UP, "shown = ProgressMap(course)\nshown"]
+GRADER = """
+import sys
+from course_utils.views.widgets import progress_map
+
+def graded_by(code):
+    progress_map.grading_of = lambda root: [sys.executable, "-c", code]
+"""
+CELLS = [SET_UP, GRADER, "shown = ProgressMap(course)\nshown"]
 MAP = ".course-map"
 
 
@@ -43,7 +50,7 @@ def shown(opened):
 
 
 def told(notebook):
-    return notebook.find(MAP).get_by_role("status").inner_text()
+    return notebook.find(".course-map-told").inner_text()
 
 
 def first_day(notebook):
@@ -80,6 +87,32 @@ def test_the_button_reads_the_grades_again_by_keyboard_and_stays_focused(shown):
     assert bar(shown) == pytest.approx(0.5, abs=0.02)
     assert button.evaluate("button => button === document.activeElement")
     assert shown.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
+
+
+def grade_button(notebook):
+    return notebook.find(MAP).get_by_role("button", name="Save and grade")
+
+
+def test_a_button_saves_grades_and_shows_what_came_of_it(shown):
+    shown.run(
+        "import shutil; graded_by('import pathlib, time; time.sleep(1); pathlib.Path(\"grades/ran\").touch()');"
+        " grade(one='passed'); text = (course / 'grades/progress.json').read_text();"
+        " graded_by(f'import pathlib; pathlib.Path(\"grades/progress.json\").write_text({text!r})');"
+        " (course / 'grades/progress.json').unlink()"
+    )
+    button = grade_button(shown)
+    button.focus()
+    shown.page.keyboard.press("Enter")
+    assert button.get_attribute("aria-disabled") == "true" and "Saving." in shown.find(MAP).inner_text()
+    shown.wait(lambda: "1 of 2 exercises, 2 of 5 points" in told(shown), "the grades show")
+    shown.wait(lambda: button.get_attribute("aria-disabled") == "false", "one can grade again")
+    assert shown.page.evaluate("!window.courseNotebook.context.model.dirty")
+
+
+def test_what_went_wrong_with_grading_is_told(shown):
+    shown.run("graded_by('raise SystemExit(\"there is no room on the disk\")')")
+    grade_button(shown).click()
+    shown.wait(lambda: "Nothing was graded: there is no room on the disk" in told(shown), "the trouble is told")
 
 
 def test_new_grades_leave_the_focus_on_its_link(shown):

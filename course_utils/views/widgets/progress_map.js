@@ -1,5 +1,8 @@
 // Draws the cards of progress_map.py: all words come from there, this draws bars and opens notebooks.
 
+const SAVING = 1500, ANSWER = 5000; // milliseconds
+const SAVED = "Saving.";
+
 function render({ model, el }) {
   const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
   const told = make("div", "course-map-told", { role: "status" }), list = make("ol", "course-map-days");
@@ -9,21 +12,51 @@ function render({ model, el }) {
     model.set("_asked", model.get("_asked") + 1);
     model.save_changes();
   });
+  // JupyterLab saves what is open, by the attribute; grading begins when that has had its time.
+  const grade = make("button", "course-map-grade", { type: "button", "data-commandlinker-command": "docmanager:save-all",
+    "data-commandlinker-args": "{}" }, "Save and grade");
+  grade.addEventListener("click", () => {
+    if (grade.getAttribute("aria-disabled") === "true") return;
+    grade.setAttribute("aria-disabled", "true");
+    busy.textContent = SAVED;
+    setTimeout(() => {
+      model.set("_gradings", model.get("_gradings") + 1);
+      model.save_changes();
+      setTimeout(() => {
+        if (busy.textContent !== SAVED) return;
+        showGrading();
+        busy.textContent = "Nothing answers. Run the cell of this map, then press again.";
+      }, ANSWER);
+    }, SAVING);
+  });
+  const busy = make("div", "course-map-busy", { role: "status" }), buttons = make("div", "course-map-buttons");
+  function showGrading() {
+    const text = model.get("_grading");
+    busy.textContent = text;
+    grade.setAttribute("aria-disabled", String(text !== ""));
+  }
   keepKeys(root, presses);
-  head.append(told, again);
+  buttons.append(grade, again);
+  head.append(told, buttons, busy);
   root.append(head, list);
   el.append(root);
 
   function show() {
-    const { told: lines, cards, home } = model.get("_shown");
+    const { told: lines, cards, home, grades } = model.get("_shown");
+    grade.hidden = !grades;
     if (told.textContent !== lines.join("")) told.replaceChildren(...lines.map((line) => make("div", "", {}, line)));
     const focused = [...list.querySelectorAll("a")].indexOf(document.activeElement);
     list.replaceChildren(...cards.map((each) => card(each, home)));
     if (focused >= 0) list.querySelectorAll("a")[focused]?.focus();
   }
   model.on("change:_shown", show);
+  model.on("change:_grading", showGrading);
   show();
-  return () => model.off("change:_shown", show);
+  showGrading();
+  return () => {
+    model.off("change:_shown", show);
+    model.off("change:_grading", showGrading);
+  };
 }
 
 function card({ name, title, planned, part, lines, next, links }, home) {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +22,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+GRADING = "Grading what changed. A notebook takes some seconds."
+
+
 class ProgressMap(CourseWidget):
     """The nine days as cards: exercises done, points, minutes left, the next exercise, links to the notebooks.
 
     root: the course's folder. Grades are those that `make grade` left in its folder grades/, guesses those in guesses/;
-    a button reads both again. `.progress` is what was read, a `progress.Progress`, and `.guesses` those of each day.
-    Text and picture show the course alone, so that a notebook with this widget holds nobody's grades or guesses.
+    a button reads both again. Another grades the notebooks of exercises/ as `make grade` does, where this is the whole
+    course on a system that can grade. `.progress` is what was read, a `progress.Progress`, and `.guesses` those of
+    each day. Text and picture show the course alone, so that a notebook with this widget holds nobody's grades.
     """
 
     _esm = script("progress_map.js")
@@ -31,6 +39,8 @@ class ProgressMap(CourseWidget):
 
     _shown = traitlets.Dict().tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)
+    _gradings = traitlets.Int(0).tag(sync=True)
+    _grading = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, root=ROOT):
         self._root = Path(root)
@@ -53,11 +63,30 @@ class ProgressMap(CourseWidget):
             "told": _told(self.progress) + trouble + guessed,
             "cards": [self._card(day) for day in self.progress.days],
             "home": Path.home().as_posix(),
+            "grades": can_grade(),
         }
 
     @traitlets.observe("_asked")
     def _read_again(self, change):
         self.read()
+
+    @traitlets.observe("_gradings")
+    def _grade(self, change):
+        if not self._grading and can_grade():
+            self._grading = GRADING
+            threading.Thread(target=self._run_grading, daemon=True).start()
+
+    def _run_grading(self):
+        """Grade in a process of its own, and show what came of it. The kernel goes on meanwhile."""
+        try:
+            done = subprocess.run(grading_of(self._root), cwd=self._root, capture_output=True, text=True, check=False)
+            trouble = f"Nothing was graded: {_last_line(done.stderr)}" if done.returncode else ""
+        except OSError as error:
+            trouble = f"Nothing was graded: {error}"
+        self.read()
+        if trouble:
+            self._shown = {**self._shown, "told": [*self._shown["told"], trouble]}
+        self._grading = ""
 
     def as_text(self) -> str:
         rows = [(f"day {day.number}", day.title, *_size(day)) for day in self.progress.days]
@@ -106,7 +135,26 @@ class ProgressMap(CourseWidget):
             path = self._root / folder / f"{day.name}.ipynb"
             if day.name and path.exists():
                 links.append([name, path.absolute().as_posix()])
+        feedback = self._root / "grades" / "feedback" / day.name / f"day{day.number}.html"
+        if day.graded and feedback.exists():
+            links.append(["feedback", feedback.absolute().as_posix()])
         return links
+
+
+def can_grade() -> bool:
+    """Whether this machine can grade: it has the whole course, not a class's edition of it, on Linux or macOS."""
+    return sys.platform != "win32" and importlib.util.find_spec("course_utils.grading") is not None
+
+
+def grading_of(root: Path) -> list[str]:
+    """The command that grades a learner's notebooks, as `make grade` does."""
+    notebooks = sorted(path.relative_to(root).as_posix() for path in (root / "exercises").glob("*.ipynb"))
+    return [sys.executable, "-m", "course_utils", "grade", "--out", "grades", "--", *notebooks]
+
+
+def _last_line(text):
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "no word why; run make grade in a terminal"
 
 
 def _size(day):
@@ -129,7 +177,7 @@ def _next(day):
     """What to do in a day. Where every exercise passed and an answer is another one since, grading again tells."""
     if day.next:
         return f"Next: {_named(day.next)}"
-    return "" if not day.exercises else "Run make grade again." if day.changed else "All done."
+    return "" if not day.exercises else "Grade it again." if day.changed else "All done."
 
 
 def _told(found):

@@ -1,5 +1,6 @@
 // Pictures in outputs get the alt text that their output's metadata holds, where this course and IPython's Image(alt=…)
 // put it. JupyterLab (4.6.6) reads a picture's width and height there, and passes the alt text over.
+// The first notebook of a day that is opened in a page gets its table of contents beside it, where the window is wide enough.
 //
 // Written by hand, not built. JupyterLab asks each extension for this container of webpack's module federation:
 // `init` hands over the modules that extensions share, by name and version, `get` promises a module's factory.
@@ -25,14 +26,34 @@
     return () => ({ id: "course_utils:pictures", rendererFactory, dataType: "string" });
   };
 
+  const LESSON = /(^|\/)(notebooks|exercises|solutions)\/day\d[^/]*\.ipynb$/, WIDE = 1100; // pixels, so that code keeps its 79 columns
+  const contents = {
+    id: "course_utils:contents",
+    autoStart: true,
+    activate(app) {
+      let shown = false;
+      const show = () => {
+        const path = app.shell.currentWidget?.context?.path ?? "";
+        if (shown || window.innerWidth < WIDE || !LESSON.test(path)) return;
+        shown = true;
+        app.commands.execute("toc:show-panel");
+      };
+      app.restored.then(() => { // not awaited: JupyterLab waits for extensions before it is restored
+        app.shell.currentChanged?.connect(show);
+        show();
+      });
+    },
+  };
+
   window._JUPYTERLAB ??= {};
   window._JUPYTERLAB.course_utils = {
     init: (modules) => {
       shared = modules;
     },
-    get: (name) => {
-      if (name !== "./pictures") throw new Error(`course_utils has no module ${name}`);
-      return pictures();
+    get: async (name) => {
+      if (name === "./pictures") return pictures();
+      if (name === "./contents") return () => contents;
+      throw new Error(`course_utils has no module ${name}`);
     },
   };
 }

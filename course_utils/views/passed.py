@@ -1,0 +1,47 @@
+"""What stands under a check that passed: that it did, how far one is, and a link to the next exercise."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Collection
+from typing import Any
+
+from course_utils.progress import Exercise, exercises_of
+
+# The edge has JupyterLab's colour for what went well, which both of its themes set; a page elsewhere has none.
+_STYLE = "border-left: 4px solid var(--jp-success-color1, #388e3c); margin: 8px 0 4px; padding: 2px 12px"
+
+
+def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
+    """A mimebundle in words and as HTML, for an exercise that has just passed.
+
+    day: its number. done: the ids of all exercises of the day that passed since the kernel started, this one too.
+    KeyError for an id that the day's notebook does not have.
+    """
+    exercises = exercises_of(day)
+    places = {exercise.id: place for place, exercise in enumerate(exercises)}
+    here = exercises[places[grade_id]]
+    reached = sum(exercise.points for exercise in exercises if exercise.id in done)
+    points, count = sum(exercise.points for exercise in exercises), sum(exercise.id in done for exercise in exercises)
+    head = f"✓ Passed: {here.title}."
+    so_far = f"In this session {count} of {len(exercises)} exercises, {reached:g} of {points:g} points."
+    order = [*range(places[grade_id] + 1, len(exercises)), *range(places[grade_id])]
+    place = next((place for place in order if exercises[place].id not in done), None)
+    if place is None:
+        words = link = "That was the last one. Save the notebook and grade it: the course map has a button."
+    else:
+        heading, minutes = f"{place + 1}. {exercises[place].title}", f"({_minutes(exercises[place])})"
+        words = f"Next: {heading} {minutes}."
+        link = f'Next: <a href="#{html.escape(_anchor(heading))}">{html.escape(heading)}</a> {minutes}.'
+    page = f'<div style="{_STYLE}"><strong>{html.escape(head)}</strong> {so_far} {link}</div>'
+    return {"text/plain": f"{head} {so_far} {words}", "text/html": page}
+
+
+def _anchor(heading: str) -> str:
+    """The name under which JupyterLab finds a heading."""
+    return re.sub(r"\s", "-", heading)
+
+
+def _minutes(exercise: Exercise) -> str:
+    return f"{exercise.minutes} minute{'' if exercise.minutes == 1 else 's'}"

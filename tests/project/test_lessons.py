@@ -1,0 +1,88 @@
+"""What every lesson promises: an early play, places to stop, cells that fit a narrow window, links to somewhere."""
+
+import re
+
+import pytest
+
+from course_utils.authoring.counts import spell_minutes
+from course_utils.authoring.lengths import MOST, minutes, stretches, words_before_play
+from course_utils.course import DAYS, ROOT
+
+LESSONS = sorted((ROOT / "sources/lessons").glob("day*.md"))
+EXERCISES = sorted((ROOT / "sources/exercises").glob("day*.md"))
+COLUMNS = 79  # of code that fit into JupyterLab at 800 pixels, without the file browser
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n)?(.*?)^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+lessons = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+both = pytest.mark.parametrize("path", [*LESSONS, *EXERCISES], ids=lambda path: f"{path.parent.name}-{path.stem}")
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def headings(path):
+    return HEADING.findall(CELL.sub("", read(path)))
+
+
+@lessons
+def test_one_plays_within_the_first_600_words(path):
+    assert words_before_play(read(path)) <= 600
+
+
+@lessons
+def test_places_to_stop_are_at_most_45_minutes_apart(path):
+    assert max(stretches(read(path))) <= MOST, [round(each) for each in stretches(read(path))]
+
+
+@lessons
+def test_the_minutes_that_are_told_are_those_of_the_text(path):
+    day = next(day for day in DAYS if path.stem.startswith(f"day{day.number}_"))
+    assert day.minutes == minutes(read(path)), spell_minutes(minutes(read(path)))
+
+
+@lessons
+def test_code_does_not_scroll_sideways(path):
+    lines = [line for cell in CELL.findall(read(path)) for line in cell.splitlines()]
+    assert [line for line in lines if len(line) > COLUMNS] == []
+
+
+@lessons
+def test_figures_bring_their_own_alt_texts(path):
+    assert "alt=" not in "".join(CELL.findall(read(path)))
+
+
+@lessons
+def test_five_to_ten_references_with_links_say_what_to_read_and_what_to_skip(path):
+    listed = read(path).partition("\n## References\n")[2]
+    items = re.split(r"^- ", listed, flags=re.MULTILINE)[1:]
+    assert 5 <= len(items) <= 10
+    for item in items:
+        assert re.match(r"\[[^]]+\]\(https://[^)\s]+\)\. ", item) and "*Read*" in item and "*Skip*" in item, item
+
+
+@both
+def test_links_lead_to_what_lies_around_from_the_top_and_from_the_end(path):
+    text = read(path)
+    places = [found.start() / len(text) for found in re.finditer(r"^\*\*Go to\*\* ", text, re.MULTILINE)]
+    assert len(places) == 2 and places[0] < 0.05 and places[1] > 0.8, places
+
+
+@both
+def test_relative_links_and_their_anchors_exist(path):
+    folder = ROOT / ("notebooks" if path in LESSONS else "solutions")
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", CELL.sub("", read(path))):
+        file = folder / target if target else folder / f"{path.stem}.ipynb"
+        assert file.is_file(), target
+        kind = "exercises" if file.parent.resolve().name in ("exercises", "solutions") else "lessons"
+        named = {heading.replace(" ", "-") for heading in headings(ROOT / "sources" / kind / f"{file.stem}.md")}
+        assert not anchor or anchor in named, f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_every_exercise_names_a_part_of_its_lesson(path):
+    parts = {heading.partition(". ")[0] for heading in headings(ROOT / "sources/lessons" / path.name)}
+    for line in re.findall(r"^\d+ points? · difficulty.*$", read(path), re.MULTILINE):
+        named = re.search(r" · lesson parts? ([\d, ]+(?:(?:and|to) \d+)?)$", line)
+        assert named, line
+        assert set(re.findall(r"\d+", named[1])) <= parts, line
