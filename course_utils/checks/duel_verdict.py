@@ -31,12 +31,8 @@ class Standing:
 
 def standings(day: int, outcomes: Mapping[str, Outcome]) -> list[Standing]:
     """How a test stands to the implementations that a learner meets, in their order; of outcomes by name."""
-    return [
-        Standing(
-            each, holds(outcomes.get(each.name, {}), each.right), str(outcomes.get(each.name, {}).get("error", ""))
-        )
-        for each in shown(day)
-    ]
+    told = [(each, outcomes.get(each.name, {})) for each in shown(day)]
+    return [Standing(each, holds(outcome, each.right), str(outcome.get("error", ""))) for each, outcome in told]
 
 
 def holds(outcome: Outcome, right: bool) -> bool:
@@ -57,20 +53,17 @@ def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], sli
     rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
     if all(held):
         return Verdict("passed", 1.0, rungs=rungs)
-    kept, caught = (
-        [ok for ok, is_right in zip(held, right, strict=True) if is_right == kind] for kind in (True, False)
-    )
+    kept = [ok for ok, is_right in zip(held, right, strict=True) if is_right]
+    caught = [ok for ok, is_right in zip(held, right, strict=True) if not is_right]
     share = (sum(caught) / len(caught)) ** 2 if all(kept) else 0.0  # squared: one example catches more than half
     if any(is_right and "error" in outcome for outcome, is_right in zip(gave, right, strict=True)):
         slip = None  # what it raised says more
     named = {str(wanted[i]["rung"]): gave[i] for i in range(len(wanted))}
-    message = _counted(rungs, right) + " " + (slip[1] if slip else _advice(standings(day, named)))
+    message = _counted(kept, caught) + " " + (slip[1] if slip else _advice(standings(day, named)))
     return Verdict("failed", round(share, 4), message.strip(), slip[0] if slip else None, rungs)
 
 
-def _counted(rungs: Sequence[tuple[str, bool]], right: Sequence[bool]) -> str:
-    kept = [ok for (_, ok), is_right in zip(rungs, right, strict=True) if is_right]
-    caught = [ok for (_, ok), is_right in zip(rungs, right, strict=True) if not is_right]
+def _counted(kept: Sequence[bool], caught: Sequence[bool]) -> str:
     condemned = len(kept) - sum(kept)
     found = f"The test catches {sum(caught)} of {len(caught)} wrong implementations"
     if condemned:

@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Protocol
@@ -100,29 +100,29 @@ class Local:
             raise Refused(f"an implementation may be called {MOST_CALLS} times")
         given = self.bound("" if made is None else method or "?", args, kwargs)
         budget = [MOST_NUMBERS]
-        plain = [_plain(each, budget) for each in given]
-        _verify_together(plain)
-        _verify_scores(*(plain if made is None and self.calls[""][:2] == ("q", "k") else ()))
+        plain = {name: _plain(each, budget) for name, each in given.items()}
+        _verify_together(plain.values())
+        _verify_scores(plain.get("q"), plain.get("k"))
         if made is not None and not 0 <= made < len(self.objects):
             raise Refused("there is no such object")
         call = self.function if made is None else getattr(self.objects[made], method)
         try:
             with np.errstate(all="ignore"):
-                return self.keep(call(*plain))
+                return self.keep(call(*plain.values()))
         except Refused:
             raise
         except Exception:
             raise FailedInside("the implementation raised an error") from None
 
-    def bound(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
-        """The arguments of a call in the order of its parameters, as every implementation takes them."""
+    def bound(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name, in the order in which every implementation takes them."""
         parameters = self.calls.get(name)
         if parameters is None:
             raise Refused(f"it has no {name}; there is {', '.join(each for each in self.calls if each)}")
         own = dict(zip(parameters, args, strict=False))
         if len(args) > len(parameters) or own.keys() & kwargs.keys() or {*own, *kwargs} != set(parameters):
             raise Refused(f"call it as {name or 'f'}({', '.join(parameters)})")
-        return [{**own, **kwargs}[each] for each in parameters]
+        return {each: {**own, **kwargs}[each] for each in parameters}
 
     def keep(self, result: Any) -> Any:
         """A result as it is told; an object is kept here, and told by its number."""
@@ -238,11 +238,11 @@ def _narrow(dtype: np.dtype) -> np.dtype:
 
 def _array_of(value: list | tuple) -> np.ndarray:
     """Lists of numbers, or of arrays, as one array. Raises Refused where they are none."""
-    left, unread = MOST_NUMBERS, [(value, 1)]
+    left, unread = 2 * MOST_NUMBERS, [(value, 1)]
     while unread:
         one, depth = unread.pop()
         left -= 1 if isinstance(one, (list, tuple)) else int(np.size(one)) if hasattr(one, "dtype") else 1
-        if left < -MOST_NUMBERS or depth > DEEPEST:
+        if left < 0 or depth > DEEPEST:
             raise Refused(f"lists of at most {MOST_NUMBERS:,} numbers, at most {DEEPEST} deep")
         if isinstance(one, (list, tuple)):
             unread += [(each, depth + 1) for each in one[: 2 * MOST_NUMBERS + 1]]
@@ -252,14 +252,14 @@ def _array_of(value: list | tuple) -> np.ndarray:
         raise Refused("rows of a list have to be equally long, and hold numbers") from None
 
 
-def _verify_together(values: Sequence[Any]) -> None:
+def _verify_together(values: Iterable[Any]) -> None:
     """Raise Refused for arrays that are small and make a huge one together."""
     shapes = [value.shape[::-1] for value in values if isinstance(value, np.ndarray)]
     if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MOST_TOGETHER:
         raise Refused("the axes in front have to be the same for all, or few")
 
 
-def _verify_scores(q: Any = None, k: Any = None, *others: Any) -> None:
+def _verify_scores(q: Any, k: Any) -> None:
     """Raise Refused for more scores than a loop over each of them makes in a second."""
     rows = [x.shape[-2] for x in (q, k) if isinstance(x, np.ndarray) and x.ndim > 1]
     if math.prod(rows) > MOST_SCORES:

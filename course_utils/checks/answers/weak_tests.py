@@ -34,16 +34,26 @@ def test_of(truth: Callable, cases: Sequence[tuple], same: Compare | None = None
     return lambda f: all(same(f(*args), truth(*args)) for args in cases)
 
 
+ALWAYS_YES = Mistake(
+    "everything passes",
+    lambda f: True,
+    "It says right to everything. Call f, and compare its numbers, not its shapes alone, with what is right.",
+)
+ALWAYS_NO = Mistake(
+    "nothing passes",
+    lambda f: False,
+    "It says wrong to everything. Right implementations round differently: compare with np.allclose, and never ask for "
+    "equal bits.",
+)
+
+
 def weak_tests(
     truth: Callable, cases: Sequence[tuple], kinds: Sequence[tuple[str, Callable[..., bool], str]]
 ) -> tuple[Mistake, ...]:
     """What people write first. kinds: a test that leaves out the cases for which this holds, and what to say to it."""
     return (
-        Mistake("everything passes", lambda f: True,
-            "It says right to everything. Call f, and compare its numbers, not its shapes alone, with what is right."),
-        Mistake("nothing passes", lambda f: False,
-            "It says wrong to everything. Right implementations round differently: compare with np.allclose, and never "
-            "ask for equal bits."),
+        ALWAYS_YES,
+        ALWAYS_NO,
         Mistake("a tolerance for float64", test_of(truth, cases, near(1e-9)),
             "Its tolerance is so small that an implementation in float32 fails. That one is right too: 1e-3 tells "
             "rounding from slips."),

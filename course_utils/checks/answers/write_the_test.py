@@ -10,7 +10,7 @@ import numpy as np
 from course_utils.attention import arrays
 
 from ..exercise import Exercise, Mistake
-from .weak_tests import first_part_only, numbers, test_of, weak_tests
+from .weak_tests import ALWAYS_NO, ALWAYS_YES, first_part_only, numbers, test_of, weak_tests
 
 POINTS = 4
 
@@ -218,7 +218,8 @@ def rings() -> Exercise:
         return tells_right
 
     return Exercise(POINTS, {"tells_right": plays()}, (
-        *weak_tests(plays, [], ())[:2],
+        ALWAYS_YES,
+        ALWAYS_NO,
         Mistake("a tolerance for float64", plays(1e-9),
             "Its tolerance is so small that a cache in float32 fails. That one is right too: 1e-3 is near enough."),
         Mistake("one example", plays(left_out=lambda *game: game != (3, 9, 2, 3, "")),

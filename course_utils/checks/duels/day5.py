@@ -89,8 +89,7 @@ class Rolled(Everything):
     def append(self, k, v):
         for rows, row in ((self.k, k), (self.v, v)):
             if len(rows) == self.window:
-                rows[:-1] = rows[1:]
-                rows.pop()
+                del rows[0]
             rows.append(np.asarray(row, dtype=float))
 
 
@@ -146,7 +145,7 @@ class TwoHalves(Everything):
             self.k, self.v = self.k[-self.window :], self.v[-self.window :]
 
 
-class Largest(Ring):
+class RoomToSpare(Ring):
     """Room for a few more than the window."""
 
     def __init__(self, window):
@@ -360,10 +359,7 @@ class WholeNumbers(Ring):
         super().append(np.trunc(k), np.trunc(v))
 
 
-class HalfPrecision(Ring):
-    def append(self, k, v):
-        super().append(np.asarray(k).astype(np.float16), np.asarray(v).astype(np.float16))
-
+class OneDecimal(Ring):
     def put(self, slot, k, v):
         super().put(slot, k.round(1), v.round(1))
 
@@ -406,7 +402,7 @@ IMPLEMENTATIONS = (
     right("a dict by position", ByPosition),
     right("a linked list", Linked),
     right("old tokens dropped in bulk", TwoHalves),
-    right("room for three more", Largest),
+    right("room for three more", RoomToSpare),
     right("key and value in one row", Joined),
     wrong("never turned", NeverTurned,
         "It shows the slots as they lie. When the ring has come round that is not the order.",
@@ -448,7 +444,7 @@ IMPLEMENTATIONS = (
     wrong("values as narrow as keys", NarrowValues, "Of a value only the first d_k numbers are kept.",
         "Let d_v be more than d_k."),
     wrong("whole numbers", WholeNumbers, "What stands behind the decimal point is lost.", "Append halves."),
-    wrong("one decimal", HalfPrecision, "Numbers are rounded to one decimal.", "Append numbers with two decimals."),
+    wrong("one decimal", OneDecimal, "Numbers are rounded to one decimal.", "Append numbers with two decimals."),
     wrong("no negative values", NoNegatives, "Negative values become 0.", "Append values below 0."),
     wrong("what went before", RunningMean, "The oldest value takes up a part of those that are gone.", LONGER),
 )  # fmt: skip

@@ -64,25 +64,21 @@ class DuelBoard(CourseWidget):
         return fig
 
     def _draw(self, ax, tile, x, y):
+        from matplotlib.patches import Rectangle
+
         good = palette.VALUE if tile["right"] else palette.QUERY
         colour = good if tile["held"] else palette.KEY if tile["right"] else palette.LINE
         filled = tile["held"] or tile["right"]
         style = "solid" if tile["held"] else "dashed"
         ax.add_patch(
-            _patches().Rectangle((x, y), TILE, TILE, facecolor=colour if filled else "white", edgecolor=colour,
-                alpha=1, linestyle=style, linewidth=1.5)
+            Rectangle((x, y), TILE, TILE, facecolor=colour if filled else "white", edgecolor=colour,
+                linestyle=style, linewidth=1.5)
         )  # fmt: skip
         ink = "white" if filled and not (tile["right"] and tile["held"]) else palette.INK
         mark = {(True, True): "kept", (True, False): "lost", (False, True): "caught", (False, False): "?"}
         ax.text(x + TILE / 2, y + 15, str(tile["number"]), fontsize=9.5, color=ink, ha="center", va="center")
         said = mark[tile["right"], tile["held"]]
         ax.text(x + TILE / 2, y + 31, said, fontsize=7, color=ink, ha="center", va="center")
-
-
-def _patches():
-    from matplotlib import patches
-
-    return patches
 
 
 def _checked(number: int, tile: Any) -> dict[str, Any]:
