@@ -1,9 +1,11 @@
 """Compile the Triton kernels for a Hopper GPU (sm_90) on a machine without one, and print what came out as JSON.
 
 Run as a script, in a process of its own: compiling needs Triton without its interpreter. With --few, one configuration
-of each kernel is compiled; without, every one that is tried on a GPU, which takes a minute.
+of each kernel is compiled; without, every one that is tried on a GPU, which takes minutes. With --tuning, nothing is:
+the autotuner is run on kernels that do nothing.
 """
 
+import itertools
 import json
 import os
 import re
@@ -19,31 +21,39 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from course_utils.attention import flash, flash_backward
+from course_utils.attention import flash, flash_backward, flash_decode, triton_setup
 from course_utils.attention.triton_setup import TILES
 
+HOPPER = GPUTarget("cuda", 90, 32)
 CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
 TABLES = {
     "forward": (flash.forward_kernel, flash.FORWARD),
     "d_queries": (flash_backward.d_queries_kernel, flash_backward.D_QUERIES),
     "d_keys_values": (flash_backward.d_keys_values_kernel, flash_backward.D_KEYS_VALUES),
 }
+POINTERS = dict.fromkeys(("lse", "delta", "part_m", "part_l", "part_o"), "*fp32") | {"lengths": "*i32"}
 
 
-def compiled(kernel, config, d, dtype, causal, ones=()):
+def compiled(kernel, config, d, dtype, causal, ones=(), **more):
     """The compiled kernel for one configuration. `ones` are sizes that are 1, which Triton compiles apart."""
     options = config.all_kwargs() | {"enable_fp_fusion": True}
-    constants = {"CAUSAL": causal, "D_HEAD": d} | {name: options.pop(name) for name in ("BLOCK_Q", "BLOCK_K")}
+    constants = {"CAUSAL": causal, "D_HEAD": d} | more
+    constants |= {name: options.pop(name) for name in ("BLOCK_Q", "BLOCK_K") if name in options}
     constants |= dict.fromkeys(ones, 1)
     names = [parameter.name for parameter in kernel.params]
+    constants = {name: value for name, value in constants.items() if name in names}
     signature = {}
     for name in names:
         if name in constants:
             signature[name] = "constexpr"
         elif name in TILES:
             signature[name] = f"tensordesc<{dtype}[1, 1, {constants[TILES[name]]}, {d}]>"
+        elif name == "queries_of_group":
+            signature[name] = f"tensordesc<{dtype}[1, 1, {constants['ROWS']}, {d}]>"
+        elif name == "merged":
+            signature[name] = f"*{dtype}"
         else:
-            signature[name] = {"lse": "*fp32", "delta": "*fp32", "scale_log2": "fp32"}.get(name, "i32")
+            signature[name] = POINTERS.get(name) or ("fp32" if name == "scale_log2" else "i32")
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name].startswith("*")}
     source = ASTSource(
         fn=kernel,
@@ -51,7 +61,7 @@ def compiled(kernel, config, d, dtype, causal, ones=()):
         constexprs={(names.index(name),): value for name, value in constants.items()},
         attrs=aligned,
     )
-    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    return triton.compile(source, target=HOPPER, options=options)
 
 
 def inspected(kernel) -> dict:
@@ -71,12 +81,26 @@ def inspected(kernel) -> dict:
     return {"registers": int(registers), "stack": int(stack), "shared": kernel.metadata.shared} | found
 
 
+def decoding(d, config, dtype="bf16", rows=16, ones=(), lengths=True):
+    """The compiled kernel for a part of the keys."""
+    more = {"D": d, "ROWS": rows} | ({} if lengths else {"lengths": None})
+    return compiled(flash_decode.part_kernel, config, d, dtype, True, ones, **more)
+
+
+def merging(d, ones=()):
+    """The compiled kernel that merges the parts."""
+    config = triton.Config({}, num_warps=4)
+    return compiled(flash_decode.merge_kernel, config, d, "bf16", False, ones, D=d, BLOCK=16)
+
+
 def few():
     """A row for each kernel: its first configuration for the narrowest heads."""
     found = []
     for name, (kernel, table) in TABLES.items():
         ones = ("group",) if name == "forward" else ()
         found.append({"kernel": name} | inspected(compiled(kernel, table[64][0], 64, "bf16", causal=True, ones=ones)))
+    found.append({"kernel": "decode"} | inspected(decoding(128, flash_decode.PARTS[128][0])))
+    found.append({"kernel": "merge"} | inspected(merging(128)))
     return found
 
 
@@ -93,8 +117,60 @@ def all_of_them():
             compiled(kernel, table[64][-1], 64, "bf16", causal=False, ones=ones)
     single = compiled(flash.forward_kernel, flash.FORWARD[torch.float32][-1], 64, "fp32", causal=False)
     rows.append({"kernel": "forward in float32"} | inspected(single))
+    for d, tall in itertools.product((64, 128, 256), (16, flash_decode.MOST_ROWS)):
+        for config in flash_decode.PARTS[d]:
+            row = {"kernel": "decode", "d": d, "rows": tall, "config": str(config)}
+            rows.append(row | inspected(decoding(d, config, rows=tall)))
+    for ones in ((), ("n_queries",), ("n_keys",), ("n_queries", "n_keys", "n_rows")):
+        decoding(64, flash_decode.PARTS[64][0], "fp16", ones=ones, lengths=not ones)
+    decoding(64, flash_decode.PARTS[torch.float32][0], "fp32")
+    rows += [
+        {"kernel": "merge", "d": d} | inspected(merging(d, ones))
+        for d in (64, 128, 256)
+        for ones in ((), ("n_splits",))
+    ]
     return rows
 
 
+class NoDriver:
+    """As much of a GPU's driver as the autotuner asks for. Each measurement gives a longer time than the one before."""
+
+    def __init__(self):
+        self.measured = 0
+
+    def get_current_target(self):
+        return HOPPER
+
+    def get_benchmarker(self):
+        def bench(call, quantiles):
+            call()
+            self.measured += 1
+            return [float(self.measured)] * 3
+
+        return bench
+
+
+def tuning():
+    """How many configurations are measured in which launch."""
+    driver = NoDriver()
+    triton.runtime.driver.set_active(driver)
+    launched = []
+    triton.runtime.JITFunction.run = lambda self, *args, **options: launched.append(args)
+    counts = {}
+    lengths = {"decode": 1, "decode again": 1, "prefill": 600, "by a new autotuner": 600}
+    for name, n in lengths.items():
+        if name == "by a new autotuner":
+            triton_setup._tuned.cache_clear()
+        driver.measured = 0
+        q, k = (torch.zeros(1, 2, length, 64, dtype=torch.bfloat16) for length in (n, 600))
+        flash.forward(q, k, k, True, 0.125)
+        counts[name] = driver.measured
+    config = flash.FORWARD[64][0]  # the first to be measured, and so the fastest
+    queries, keys, *_ = launched[-1]
+    assert [queries.block_shape[2], keys.block_shape[2]] == [config.kwargs["BLOCK_Q"], config.kwargs["BLOCK_K"]]
+    return counts
+
+
 if __name__ == "__main__":
-    json.dump(few() if "--few" in sys.argv else all_of_them(), sys.stdout)
+    made = {"--few": few, "--tuning": tuning}.get(sys.argv[-1], all_of_them)
+    json.dump(made(), sys.stdout)
