@@ -226,7 +226,7 @@ NONE = [0, 0]
         [[7, -7], [2, 2], [5, -5], NONE],
         [NONE, [2.94, 0], NONE, NONE],
     ],
-    ids=["the shortest", "one number", "by the row of both", "the others pushed away", "large", "across", "just enough"],
+    ids=["the shortest", "one number", "by the row of both", "others pushed away", "large", "across", "just enough"],
 )
 def test_every_matrix_with_which_arrived_finds_parcel_is_right(matrix):
     verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"W_K": matrix}))

@@ -417,7 +417,7 @@ PARCEL_MISTAKES = (
     Mistake("the and arrived alike", {"W_K": [[2, 2], [0, 0], [2, 2], [0, 0]]},
         "The key of parcel is the sum of rows 2 and 4 of W_K, and it is the one that has to fit the query (1, 1)."),
     Mistake("parcel and arrived alike", {"W_K": [[0, 0], [2, 2], [2, 2], [0, 0]]},
-        "The key of parcel fits the query, and that of arrived, row 3 of W_K, fits it as well. Only one of them should."),
+        "The key of parcel fits the query, and that of arrived, row 3 of W_K, fits it as well. Only one should."),
     Mistake("all alike", {"W_K": [[0, 0], [0, 0], [0, 0], [0, 0]]},
         "All three have the same score with the query (1, 1), so nothing is found. A key whose two numbers add up to 0 "
         "scores 0 with it, one whose numbers are both large scores much."),
