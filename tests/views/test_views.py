@@ -98,6 +98,7 @@ MADE = {
     "OnlineSoftmaxStepper": lambda: views.OnlineSoftmaxStepper([1.0, 3.0, 2.0], V),
     "Practice": views.Practice,
     "ProgressMap": views.ProgressMap,
+    "QueryPlane": lambda: views.QueryPlane([1, 0.5], K, V, TOKENS),
     "Quiz": lambda: Quiz(ASKED),
     "SaturationExplorer": views.SaturationExplorer,
     "TemperatureExplorer": lambda: views.TemperatureExplorer([2, 1, 0.5], TOKENS),

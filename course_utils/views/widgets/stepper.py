@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
+from course_utils.views.shared.theirs import kind_of
 from course_utils.views.widgets.stepper_story import tell_story
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class AttentionStepper(CourseWidget):
                     f"{name.lower()} needs {d_model} rows, one per column of x"
                 )
         q, k, v = (given["X"] @ given[name] for name in ("W_Q", "W_K", "W_V"))
-        self._open(q, k, v, tokens, tokens, mask, attention, _kind(x), given, ("w_q", "w_k"))
+        self._open(q, k, v, tokens, tokens, mask, attention, kind_of(x), given, ("w_q", "w_k"))
 
     @classmethod
     def from_qkv(
@@ -75,7 +75,7 @@ class AttentionStepper(CourseWidget):
         """
         stepper = cls.__new__(cls)
         matrices = as_matrix("q", q), as_matrix("k", k), as_matrix("v", v)
-        stepper._open(*matrices, tokens, key_tokens, mask, attention, _kind(q), {}, ("q", "k"))
+        stepper._open(*matrices, tokens, key_tokens, mask, attention, kind_of(q), {}, ("q", "k"))
         return stepper
 
     def _open(self, q, k, v, tokens, key_tokens, mask, attention, kind, given, names):
@@ -188,10 +188,6 @@ def _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names):
     if longest > _MOST:
         raise ValueError(f"a matrix has {longest} rows or columns: the stepper shows up to {_MOST}; take a slice")
     return None if mask is None else as_mask(mask, n, m)
-
-
-def _kind(values):
-    return "tensors" if hasattr(values, "detach") else "arrays" if isinstance(values, np.ndarray) else "lists"
 
 
 def _draw(matrices):
