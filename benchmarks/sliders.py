@@ -50,7 +50,9 @@ SLIDERS = [
 
 
 def main():
-    cells = ["import tempfile, time\nimport numpy as np\nfrom course_utils.models import induction\nfrom course_utils.views import *"]
+    cells = [
+        "import tempfile, time\nimport numpy as np\nfrom course_utils.models import induction\nfrom course_utils.views import *"
+    ]
     cells += [f"widget_{i} = {slider.widget}\nwidget_{i}" for i, slider in enumerate(SLIDERS)]
     cells += [CURVE.format(places).replace("'drawn'", f"'drawn {places}'") for places in PLACES]
     cells += [f"plane_{keys} = {PLANE.format(keys)}\nplane_{keys}" for keys in KEYS]

@@ -20,7 +20,12 @@ PLANE, THEIRS, FAILING, EIGHT = (f".course-plane >> nth={place}" for place in ra
 
 @pytest.fixture
 def notebook(opened):
-    """The notebook with the first two planes at their start."""
+    """The notebook with the first two planes at their start, once Python knows where the last test left them."""
+    for name, selector in (("plane", PLANE), ("theirs", THEIRS)):
+        text = f"'({{:.2f}}, {{:.2f}})'.format(*{name}.query).replace('-', '−')"
+        opened.wait(
+            lambda text=text, selector=selector: eval(opened.python(text)) in said(opened, selector), "it rests"
+        )
     opened.run("plane.query = theirs.query = [1, 0.5]")
     for selector in (PLANE, THEIRS):
         opened.wait(lambda selector=selector: "(1.00, 0.50)" in said(opened, selector), "the query is at its start")
