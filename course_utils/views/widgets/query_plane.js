@@ -1,8 +1,10 @@
 // A query to drag; scores, weights and output are computed here, so dragging needs no kernel.
 
-const SIDE = 300, PATIENCE = 600, PATH = 40, TAP = 12;
+const SIDE = 300, PATH = 40, TAP = 12; // a path's steps; how far a finger may slip
+const PATIENCE = 600, WAIT = 1500; // milliseconds: until what changed is said, and for an answer from Python
 const TURNS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const HELP = "Drag the tip of the query, or move it with the arrow keys (with Shift further); + and − change its length alone.";
+const UNANSWERED = "has not answered for this query: that needs a running kernel.";
 const PATH_NOTE = "The dashed path: where the output goes when the query keeps its direction, from length 0, which gives "
   + "the mean of the values, to a very long one.";
 
@@ -202,6 +204,14 @@ function render({ model, el }) {
     if (share - weights[next] < 0.05) return `“${name}” and “${names[next]}” share the lead: the output is drawn to both of their values.`;
     return `“${name}” has most, ${share.toFixed(2)}: the output leans towards its value and is held back by the others.`;
   }
+  // What their function said stays, faint, until it answers for this query; where no answer comes, that is said.
+  let unanswered;
+  function compare(fresh, answer) {
+    compared.classList.toggle("course-plane-stale", !fresh);
+    if (!answer || fresh) { clearTimeout(unanswered); unanswered = null; }
+    if (fresh) compared.textContent = answer.told;
+    else if (answer) unanswered ??= setTimeout(() => { compared.textContent = `${scene.function} ${UNANSWERED}`; }, WAIT);
+  }
   let timer;
   function announce(text) {
     clearTimeout(timer);
@@ -224,7 +234,7 @@ function render({ model, el }) {
     twice.setAttribute("aria-disabled", !size || size >= most);
     again.setAttribute("aria-disabled", query.every((part, i) => part === scene.start[i]));
 
-    const told_ = model.get("_theirs"), fresh = told_ && told_.query.every((part, i) => Math.abs(part - query[i]) < 1e-9);
+    const answer = model.get("_theirs"), fresh = answer && answer.query.every((part, i) => Math.abs(part - query[i]) < 1e-9);
     const peak = Math.max(...weights);
     rows.forEach(({ row, digits, lean, bar, tick, number }, i) => {
       digits.textContent = two(scores[i]);
@@ -233,7 +243,7 @@ function render({ model, el }) {
       number.textContent = weights[i].toFixed(2);
       number.dataset.value = weights[i];
       row.classList.toggle("course-plane-largest", weights[i] === peak);
-      const given = fresh ? Number(told_.weights[i]) : NaN;
+      const given = fresh ? Number(answer.weights[i]) : NaN;
       tick.hidden = !(given >= 0 && given <= 1);
       if (!tick.hidden) tick.style.left = `${100 * given}%`;
       springs[i].setAttribute("stroke-width", (7 * weights[i]).toFixed(2));
@@ -247,13 +257,12 @@ function render({ model, el }) {
     const steps = Array.from({ length: PATH + 1 }, (_, i) => placed(outputs, blend(softmax(scored(polar(most * (i / PATH) ** 2))))));
     path.setAttribute("points", steps.map((step) => step.map((part) => part.toFixed(1)).join(",")).join(" "));
     lands.textContent = `output = (${landed.map(two).join(", ")})`;
-    const mark = fresh ? told_.output.map(Number) : [];
+    const mark = fresh ? answer.output.map(Number) : [];
     theirs.style.display = fresh && mark.every(Number.isFinite) ? "" : "none";
     if (fresh && mark.every(Number.isFinite)) at(theirs, outputs, mark);
     told.textContent = sentence(weights, size);
-    compared.textContent = fresh ? told_.told : told_ ? `◇ ${scene.function} has not been asked for this query: that needs a running kernel.` : "";
-    compared.classList.toggle("course-plane-stale", !fresh);
-    announce(`${told.textContent} Weights: ${names.map((name, i) => `${name} ${weights[i].toFixed(2)}`).join(", ")}. Output ${landed.map(two).join(", ")}. ${fresh ? told_.told : ""}`);
+    compare(fresh, answer);
+    announce(`${told.textContent} Weights: ${names.map((name, i) => `${name} ${weights[i].toFixed(2)}`).join(", ")}. Output ${landed.map(two).join(", ")}. ${fresh ? answer.told : ""}`);
   }
   function showProblem() {
     problem.textContent = model.get("problem");
@@ -266,6 +275,7 @@ function render({ model, el }) {
   show();
   return () => {
     clearTimeout(timer);
+    clearTimeout(unanswered);
     model.off("change:query", show);
     model.off("change:_theirs", show);
     model.off("change:problem", showProblem);

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from course_utils.views.shared.numbers import number
 from course_utils.views.shared.theirs import call_attention
+
+
+class Story(NamedTuple):
+    """Stages and matrices as plain data, the problem with somebody's function, and what it gave: (output, weights)."""
+
+    stages: list[Any]
+    matrices: dict[str, Any]
+    problem: str
+    theirs: tuple[np.ndarray, np.ndarray] | None
 
 
 def tell_story(
@@ -22,8 +31,8 @@ def tell_story(
     attention: Callable[..., Any] | None,
     kind: Any,
     given: Any,
-) -> tuple[list[Any], dict[str, Any], str]:
-    """Stages, matrices and the problem with the learner's function, all as plain data for the page."""
+) -> Story:
+    """What there is to tell of queries (n, d_k), keys (m, d_k) and values (m, d_v); stepper_story.js tells it too."""
     d_k = q.shape[1]
     scores = q @ k.T
     scaled = scores / math.sqrt(d_k)
@@ -96,7 +105,7 @@ def tell_story(
     stages.append(stage("weights", formula, ["weights"], line(before, "softmax →", "weights")))
     formula = f"output = weights · V{whose}"
     stages.append(stage("output", formula, ["output"], line("weights", "·", "V", "=", "output")))
-    return stages, matrices, problem
+    return Story(stages, matrices, problem, theirs)
 
 
 def _matrix(name, values, rows, columns, why, role, text, shade, wanted):
