@@ -20,6 +20,12 @@ from tests.browser.lab import Lab, launched
 MOVES, WARM_UP, TARGET = 60, 5, 50
 FRAME = 16  # milliseconds: 60 frames a second
 CURVE = "Guess.curve(1, 'drawn', 'How?', range({0}), truth=[0.5] * {0}, low=0, high=1, root=tempfile.mkdtemp())"
+SET_UP = """
+import tempfile, time
+import numpy as np
+from course_utils.models import induction
+from course_utils.views import *
+"""
 PLACES = (6, 24)  # of a drawn curve: as in the lessons, and the most that there can be
 PLANE = "QueryPlane([1, 0.5], np.eye(8)[:{0}, :2] + 0.1, np.arange(16).reshape(8, 2)[:{0}] % 7)"
 KEYS = (3, 8)  # of a plane in which a query is dragged: the fewest and the most that there can be
@@ -50,9 +56,7 @@ SLIDERS = [
 
 
 def main():
-    cells = [
-        "import tempfile, time\nimport numpy as np\nfrom course_utils.models import induction\nfrom course_utils.views import *"
-    ]
+    cells = [SET_UP]
     cells += [f"widget_{i} = {slider.widget}\nwidget_{i}" for i, slider in enumerate(SLIDERS)]
     cells += [CURVE.format(places).replace("'drawn'", f"'drawn {places}'") for places in PLACES]
     cells += [f"plane_{keys} = {PLANE.format(keys)}\nplane_{keys}" for keys in KEYS]

@@ -19,7 +19,9 @@ function render({ model, el }) {
   const longest = Math.max(...keys.map((key) => Math.hypot(...key)));
   const largest = longest * reach / Math.SQRT2 || 1; // a score that fills its bar: of the longest key, at the plane's edge
   let angle = 0; // of the query; a query of length 0 keeps the last one
-  const polar = (length) => [length * Math.cos(angle), length * Math.sin(angle)].map((part) => Number(part.toFixed(12)));
+  const digits = Math.min(100, 12 - Math.floor(Math.log10(reach)));
+  const clean = (query) => query.map((part) => Number(part.toFixed(digits)));
+  const polar = (length) => clean([length * Math.cos(angle), length * Math.sin(angle)]);
   const now = () => model.get("query");
 
   function put(query) {
@@ -155,7 +157,7 @@ function render({ model, el }) {
   const pointed = (event) => {
     const box = left.svg.getBoundingClientRect();
     const part = [(event.clientX - box.left - (held?.dx ?? 0)) / box.width, 1 - (event.clientY - box.top - (held?.dy ?? 0)) / box.height];
-    return part.map((share) => Number(((2 * share - 1) * reach).toFixed(4 - Math.floor(Math.log10(reach)))));
+    return part.map((share) => Number(((2 * share - 1) * reach).toFixed(Math.min(100, 4 - Math.floor(Math.log10(reach))))));
   };
   left.svg.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
@@ -186,7 +188,7 @@ function render({ model, el }) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const by = queries.step * (event.shiftKey ? 5 : 1), [x, y] = now(), turned = TURNS[event.key];
     const longer = { "+": 1, "=": 1, "-": -1, "−": -1 }[event.key];
-    if (turned) put([x + by * turned[0], y + by * turned[1]].map((part) => Number(part.toFixed(9))));
+    if (turned) put(clean([x + by * turned[0], y + by * turned[1]]));
     else if (longer) stretch(Math.hypot(x, y) + longer * queries.step);
     else return;
     keepKey(event);
@@ -209,8 +211,8 @@ function render({ model, el }) {
   function compare(fresh, answer) {
     compared.classList.toggle("course-plane-stale", !fresh);
     if (!answer || fresh) { clearTimeout(unanswered); unanswered = null; }
-    if (fresh) compared.textContent = answer.told;
-    else if (answer) unanswered ??= setTimeout(() => { compared.textContent = `${scene.function} ${UNANSWERED}`; }, WAIT);
+    if (fresh) compared.textContent = `◇ ${answer.told}`;
+    else if (answer) unanswered ??= setTimeout(() => { compared.textContent = `◇ ${scene.function} ${UNANSWERED}`; }, WAIT);
   }
   let timer;
   function announce(text) {

@@ -96,7 +96,7 @@ def _hull(points):
     ordered = sorted([float(x), float(y)] for x, y in points)
 
     def half(rising):
-        chain: list[list[float]] = []
+        chain = []
         for x, y in rising:
             while len(chain) > 1 and _turn(chain[-2], chain[-1], (x, y)) <= 0:
                 chain.pop()

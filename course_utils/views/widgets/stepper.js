@@ -136,7 +136,8 @@ function render({ model, el }) {
     const now = () => numbers[target[0]][target[1]][target[2]];
     const name = () => `${target[0]}[${target[1]}, ${target[2]}]`;
     const written = (value) => minus(String(Number(value.toPrecision(12))));
-    node.append(make("span", "", {}, "change"), where, less, field, more, reset, refused);
+    node.append(make("span", "", {}, "change"), where, less, field, more, reset,
+      make("span", "course-stepper-others", {}, `Any number of ${Object.keys(start).join(", ")} that you choose there can be changed here.`), refused);
 
     function put(value) {
       const [matrix, r, c] = target, rows = numbers[matrix].map((row) => [...row]);
