@@ -1,6 +1,6 @@
 """How quick are the widgets' sliders, from a trait set in Python or an input event to the painted frame?
 
-And how long does a frame take while a curve is drawn? Run with nothing else on the machine:
+And how long does a frame take while a curve is drawn, or a query dragged? Run with nothing else on the machine:
 `.venv/bin/python benchmarks/sliders.py`. For another slider add a line to SLIDERS.
 """
 
@@ -20,7 +20,15 @@ from tests.browser.lab import Lab, launched
 MOVES, WARM_UP, TARGET = 60, 5, 50
 FRAME = 16  # milliseconds: 60 frames a second
 CURVE = "Guess.curve(1, 'drawn', 'How?', range({0}), truth=[0.5] * {0}, low=0, high=1, root=tempfile.mkdtemp())"
+SET_UP = """
+import tempfile, time
+import numpy as np
+from course_utils.models import induction
+from course_utils.views import *
+"""
 PLACES = (6, 24)  # of a drawn curve: as in the lessons, and the most that there can be
+PLANE = "QueryPlane([1, 0.5], np.eye(8)[:{0}, :2] + 0.1, np.arange(16).reshape(8, 2)[:{0}] % 7)"
+KEYS = (3, 8)  # of a plane in which a query is dragged: the fewest and the most that there can be
 
 
 class Slider(NamedTuple):
@@ -48,15 +56,18 @@ SLIDERS = [
 
 
 def main():
-    cells = ["import tempfile, time\nfrom course_utils.models import induction\nfrom course_utils.views import *"]
+    cells = [SET_UP]
     cells += [f"widget_{i} = {slider.widget}\nwidget_{i}" for i, slider in enumerate(SLIDERS)]
     cells += [CURVE.format(places).replace("'drawn'", f"'drawn {places}'") for places in PLACES]
+    cells += [f"plane_{keys} = {PLANE.format(keys)}\nplane_{keys}" for keys in KEYS]
     with launched() as browser, tempfile.TemporaryDirectory() as folder:
         lab = Lab(browser, pathlib.Path(folder))
         try:
             with lab.open_cells(cells) as notebook:
                 found = [measure(notebook, place, slider) for place, slider in enumerate(SLIDERS)]
                 drawn = [notebook.page.evaluate(DRAW, len(SLIDERS) + 1 + place) for place in range(len(PLACES))]
+                first = len(SLIDERS) + 1 + len(PLACES)
+                dragged = [notebook.page.evaluate(DRAG, first + place) for place in range(len(KEYS))]
                 ahead = notebook.page.evaluate(CLOCK)
                 notebook.check_clean()
         finally:
@@ -73,6 +84,9 @@ def main():
             print(f"  slider moved to painted frame:  {told(moved)}")
     for places, times in zip(PLACES, drawn, strict=True):
         print(f"Guess.curve, a stroke over {places} places")
+        print(f"  a frame, from the pointer's move to its paint: {told(times, FRAME)}")
+    for keys, times in zip(KEYS, dragged, strict=True):
+        print(f"QueryPlane, a query dragged among {keys} keys")
         print(f"  a frame, from the pointer's move to its paint: {told(times, FRAME)}")
 
 
@@ -151,28 +165,49 @@ MOVE = f"""async ([place, label, move]) => {{
   return end - start;
 }}"""
 
-# A stroke to and fro, a move each animation frame: the work of the frame, without the wait for the screen.
-DRAW = """async (place) => {
+# A pointer that is pressed and moves once each animation frame: the work of the frame, without the wait for the screen.
+STROKE = """
+const stroke = async (place, plot, at) => {
   const cell = window.courseNotebook.content.widgets[place].node;
   cell.scrollIntoView({ block: "center" });
   await new Promise((done) => setTimeout(done, 500));
-  const svg = cell.querySelector("svg.course-guess-plot"), box = svg.getBoundingClientRect(), times = [];
-  const at = (share) => ({ clientX: box.x + 56 + (box.width - 74) * Math.abs(1 - 2 * share),
-    clientY: box.y + box.height * (0.5 + 0.35 * Math.sin(20 * share)), pointerId: 1, bubbles: true, button: 0 });
+  const svg = cell.querySelector(plot), box = svg.getBoundingClientRect(), times = [];
+  const event = (share) => ({ ...at(box, share), pointerId: 1, bubbles: true, button: 0 });
   svg.setPointerCapture = () => {}; // there is no such pointer
-  svg.dispatchEvent(new PointerEvent("pointerdown", at(0)));
+  svg.dispatchEvent(new PointerEvent("pointerdown", event(0)));
   for (let move = 1; move <= 120; move++) {
     times.push(await new Promise((done) => requestAnimationFrame(() => {
       const start = performance.now(), channel = new MessageChannel();
-      svg.dispatchEvent(new PointerEvent("pointermove", at(move / 120)));
+      svg.dispatchEvent(new PointerEvent("pointermove", event(move / 120)));
       channel.port1.onmessage = () => done(performance.now() - start);
       channel.port2.postMessage(0);
     })));
   }
-  svg.dispatchEvent(new PointerEvent("pointerup", at(1)));
+  svg.dispatchEvent(new PointerEvent("pointerup", event(1)));
+  return [svg, times];
+};
+"""
+
+# A stroke to and fro over all places.
+DRAW = f"""async (place) => {{
+  {STROKE}
+  const [svg, times] = await stroke(place, "svg.course-guess-plot", (box, share) => ({{
+    clientX: box.x + 56 + (box.width - 74) * Math.abs(1 - 2 * share),
+    clientY: box.y + box.height * (0.5 + 0.35 * Math.sin(20 * share)) }}));
   if (svg.querySelector(".course-guess-open")) throw new Error("the stroke left a place out");
   return times;
-}"""
+}}"""
+
+# The tip of a query, three times around.
+DRAG = f"""async (place) => {{
+  {STROKE}
+  const said = () => window.courseNotebook.content.widgets[place].node.querySelector(".course-plane-said").textContent;
+  const before = said(), [, times] = await stroke(place, "svg.course-plane-plot", (box, share) => ({{
+    clientX: box.x + box.width * (0.5 + 0.4 * Math.cos(19 * share)),
+    clientY: box.y + box.height * (0.5 + 0.4 * Math.sin(19 * share)) }}));
+  if (said() === before) throw new Error("the query stayed");
+  return times;
+}}"""
 
 CLOCK = "() => performance.timeOrigin + performance.now() - Date.now()"
 

@@ -69,6 +69,8 @@ class Ladder:
     function. forbidden: what an answer may not call, by a part of its name in lower case, or may not do
     (see `recording.DOORS`), and why. small: how the smallest input on which an answer is wrong is drawn, for each kind
     of rung that has one. duel: the answer is a test, and each rung is an implementation that it is tried on.
+    decide: where many entries by hand are right, what is wrong with some: called by whoever judges, with an array each
+    name, it returns None where they are right, else the name of the mistake and what they give, in a sentence.
     """
 
     names: tuple[str, ...]
@@ -84,6 +86,7 @@ class Ladder:
     called: tuple[str, ...] = ()
     small: tuple[Small, ...] = ()
     duel: bool = False
+    decide: Callable[..., tuple[str, str] | None] | None = None
 
 
 def gather(

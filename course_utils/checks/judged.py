@@ -120,6 +120,8 @@ class JudgedExercise:
         gave = [outcomes.get(each["rung"], {"error": "no result"}) for each in wanted]
         if self.ladder.duel and not all("error" in outcome for outcome in gave):
             return judge_duel(self.day, gave, wanted, self._weak_test(outcomes))
+        if self.ladder.decide and (decided := self._decide(gave, [each["rung"] for each in wanted])):
+            return decided
         held = [holds(mine, right, self.tolerance(right["rung"])) for mine, right in zip(gave, wanted, strict=True)]
         rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
         if all(held):
@@ -138,6 +140,22 @@ class JudgedExercise:
         share = sum(held) / len(held) if by_hand else 0.0
         unknown = not (hidden or by_hand) and _is_unknown_name(gave[first], relation)
         return Verdict("failed", share, message.strip(), known.name if known else None, rungs, unknown)
+
+    def _decide(self, gave: Sequence[Outcome], names: Sequence[str]) -> Verdict | None:
+        """The verdict on entries of which many are right; None where one is empty or no array of numbers."""
+        if self.ladder.decide is None or any("error" in outcome for outcome in gave):
+            return None
+        values = [outcome["values"] if isinstance(outcome.get("values"), Mapping) else {} for outcome in gave]
+        entries = [as_array(each.get(name)) for name, each in zip(names, values, strict=True)]
+        if any(entry is None for entry in entries):
+            return Verdict("failed", 0.0, self.ladder.advice)  # no check sends this
+        found = self.ladder.decide(*entries)
+        rungs = tuple((name, found is None) for name in names)
+        if found is None:
+            return Verdict("passed", 1.0, rungs=rungs)
+        name, said = found
+        why = next((each.message for each in self.exercise.mistakes if each.name == name), self.ladder.advice)
+        return Verdict("failed", 0.0, f"{said} {why}".strip(), name, rungs)
 
     def passes(self, evidence: Evidence, expected: Evidence) -> bool:
         """Whether all rungs hold; no further rung is looked at after one that does not."""

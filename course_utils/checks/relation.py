@@ -81,5 +81,5 @@ def as_array(value: Any) -> np.ndarray | None:
     """A part of an outcome as an array; None for what is none."""
     try:
         return np.array([float(x) for x in value["numbers"]]).reshape(value["shape"])
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, KeyError, OverflowError):
         return None

@@ -20,6 +20,7 @@ _HOMES = {
     "OnlineSoftmaxStepper": "online_softmax",
     "Practice": "practice",
     "ProgressMap": "progress_map",
+    "QueryPlane": "query_plane",
     "Quiz": "quiz",
     "SaturationExplorer": "saturation",
     "TemperatureExplorer": "temperature",

@@ -2,13 +2,14 @@
 
 import pytest
 
-from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz
+from course_utils.views import AttentionHeatmap, AttentionStepper, QueryPlane, Quiz
 from course_utils.views.static_page import static_page
 
 WIDGETS = {
     "heatmap": lambda: AttentionHeatmap([[0.75, 0.25], [0.5, 0.5]], ["a", "b"]),
     "canvas": lambda: AttentionHeatmap([[1 / 32] * 32] * 32, [f"t{i}" for i in range(32)]),
     "stepper": lambda: AttentionStepper.from_qkv([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1], [2]], ["a", "b"]),
+    "plane": lambda: QueryPlane([1, 0], [[1, 0], [0, 1], [1, 1]], [[1, 0], [0, 1], [0, 0]]),
     "quiz": lambda: Quiz(
         [
             {
@@ -74,10 +75,16 @@ def use_stepper(page):
     assert "1·1 + 0·0 = 1" in page.get_by_role("status").inner_text()
 
 
+def use_plane(page):
+    page.get_by_role("button", name="key 2").click()
+    assert "q = (0.00, 1.00)" in page.locator(".course-plane-said").first.inner_text()
+    assert page.locator(".course-plane-number").all_inner_texts() == ["0.20", "0.40", "0.40"]
+
+
 def use_quiz(page):
     page.get_by_role("radio", name="yes").check()
     assert "It is escaped." in page.locator(".course-quiz-told").inner_text()
     assert "1 of 1 right" in page.locator(".course-quiz-score").inner_text()
 
 
-USES = {"heatmap": use_heatmap, "canvas": use_canvas, "stepper": use_stepper, "quiz": use_quiz}
+USES = {"heatmap": use_heatmap, "canvas": use_canvas, "stepper": use_stepper, "plane": use_plane, "quiz": use_quiz}

@@ -212,6 +212,60 @@ def test_an_entry_worked_by_hand_is_spoken_of_without_python(entries, message):
     assert "raised" not in verdict.message
 
 
+NONE = [0, 0]
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [NONE, [2, 2], NONE, NONE],
+        [NONE, (0, 3), NONE, NONE],
+        np.array([[-3, -3], [0, 0], [0, 0], [3, 3]]),
+        torch.tensor([[-9.0, 0], [0, 0], [0, -9.0], [0, 0]]),
+        [NONE, [100, 100], [-100, 5], NONE],
+        [[7, -7], [2, 2], [5, -5], NONE],
+        [NONE, [2.94, 0], NONE, NONE],
+    ],
+    ids=["the shortest", "one number", "by the row of both", "others pushed away", "large", "across", "just enough"],
+)
+def test_every_matrix_with_which_arrived_finds_parcel_is_right(matrix):
+    verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"W_K": matrix}))
+    assert (verdict.status, verdict.share) == ("passed", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "name", "said"),
+    [
+        ([[0, -1], [-1, 0], [1, 1], [1, 1]], "found itself", "0.248 to the, 0.248 to parcel, 0.503 to arrived"),
+        ([[1, 0], [0, 2], NONE, NONE], "parcel, not far enough", "0.576 to parcel"),
+        ([[2, 2], NONE, NONE, NONE], "found the", "0.894 to the"),
+        ([[2, 2], [2, 2], NONE, NONE], "the and parcel alike", "row 2 into that of parcel alone"),
+        ([[1, -1], [2, -2], NONE, NONE], "all alike", "the same score"),
+        (np.array([NONE, [2, 2], NONE, NONE]).T, "transposed", "W_K is 2 × 4. It has to be 4 × 2"),
+        ([NONE, [2, 2], NONE], "keys in place of W_K", "W_K is 3 × 2"),
+        ([[NONE, [2, 2], NONE, NONE]], "another shape", "W_K is 1 × 4 × 2"),
+        (2.0, "another shape", "W_K is one number"),
+        ([NONE, [math.nan, 2], NONE, NONE], "no finite numbers", "not finite"),
+        ([NONE, [math.inf, math.inf], NONE, NONE], "no finite numbers", "not finite"),
+        ([NONE, [1e308, 1e308], NONE, NONE], "scores without bounds", "so large"),
+        ([NONE, ["2", "2"], NONE, NONE], None, "is not a number"),
+        ([[0], [2, 2]], None, "is not a number"),
+        (None, None, "Not written yet."),
+    ],
+)
+def test_a_matrix_with_which_arrived_finds_another_is_told_whom(matrix, name, said):
+    verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"W_K": matrix}))
+    assert (verdict.share, verdict.misconception) == (0.0, name)
+    assert said in verdict.message
+
+
+@pytest.mark.parametrize("numbers", [[], ["nan"] * 8, ["ok"] * 8, [10**400] * 8, None, [1.0] * 9, {"a": 1}])
+def test_made_up_evidence_of_a_matrix_earns_nothing(numbers):
+    made_up = {"rung": "W_K", "values": {"W_K": {"shape": [4, 2], "numbers": numbers}}}
+    assert judge_of(1, "find_the_parcel").judge({"hidden": False, "outcomes": [made_up]}).share == 0
+    assert judge_of(1, "find_the_parcel").judge({"outcomes": [{"rung": "W_K", "values": numbers}]}).share == 0
+
+
 def test_the_bug_as_it_stands_is_not_given_away():
     (mistake,) = (m for m in all_exercises(1)["find_the_bug"].mistakes if m.name == "softmax over queries")
     verdict = judge_of(1, "find_the_bug").judge(gather(1, "find_the_bug", answered(1, "find_the_bug", mistake.answer)))

@@ -11,7 +11,7 @@ import pytest
 
 from course_utils.course import ROOT
 
-SECTION = """## 12. Twice a number
+SECTION = """## 13. Twice a number
 
 2 points · difficulty 1 of 5 · 5 minutes
 

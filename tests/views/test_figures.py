@@ -100,3 +100,20 @@ def _hex(colour):
     from matplotlib.colors import to_hex
 
     return to_hex(colour)
+
+
+def test_the_whole_way_has_a_cell_for_each_number_and_the_shapes_of_what_it_is_given():
+    x, w = np.arange(15.0).reshape(5, 3), np.ones((3, 2))
+    fig = figures.whole_way(x, w, w, np.ones((3, 4)))
+    (ax,) = fig.axes
+    assert len(ax.patches) == 5 * 3 + 5 * 2 + 5 * 2 + 5 * 4 + 3 * 5 * 5 + 5 * 4
+    assert {"X  5 × 3", "Q  5 × 2", "V  5 × 4", "A  5 × 5", "O  5 × 4", "$W_V$  3 × 4"} <= set(texts(ax))
+    assert "K transposed, 2 × 5, gives the scores S, 5 × 5; these are divided by the root of d_k = 2" in fig.get_label()
+
+
+def test_what_the_drawings_say_in_words_is_what_they_show():
+    assert "4 words “a b c d”" in figures.path_lengths(["a", "b", "c", "d"]).get_label()
+    assert "at 0.5 the 0.90, parcel 0.06" in figures.temperature_bars([[0.9, 0.06, 0.04]], NAMES, [0.5]).get_label()
+    inside = figures.triangle_of_values(VALUES, [[0.4, 0.2]], NAMES, cloud=[[0.1, 0.1], [0.5, 0.5]]).get_label()
+    assert "(0.40, 0.20)" in inside and "2 outputs of random queries: all lie inside it" in inside
+    assert "not all lie inside" in figures.triangle_of_values(VALUES, [[0.7, 0.4]], NAMES).get_label()

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from as_page import on_page
+from as_page import on_page, send
 
 from course_utils import views
 from course_utils.models import induction
@@ -98,6 +98,7 @@ MADE = {
     "OnlineSoftmaxStepper": lambda: views.OnlineSoftmaxStepper([1.0, 3.0, 2.0], V),
     "Practice": views.Practice,
     "ProgressMap": views.ProgressMap,
+    "QueryPlane": lambda: views.QueryPlane([1, 0.5], K, V, TOKENS),
     "Quiz": lambda: Quiz(ASKED),
     "SaturationExplorer": views.SaturationExplorer,
     "TemperatureExplorer": lambda: views.TemperatureExplorer([2, 1, 0.5], TOKENS),
@@ -305,24 +306,24 @@ class TestStepper:
         assert shown.explain("output", 0, 0)[1] == "0.4011·1 + 0.1978·0 + 0.4011·0 = 0.4011"
 
     def test_the_sources_of_a_score_are_a_row_of_q_and_a_column_of_k_transposed(self):
-        assert on_page(stepper()).matrices["scores"]["lit"][2][1] == [["Q", "row", 2], ["Kᵀ", "column", 1]]
+        assert stepper()._matrices["scores"]["lit"][2][1] == [["Q", "row", 2], ["Kᵀ", "column", 1]]
 
     def test_from_x_there_are_projections_and_with_a_mask_there_is_a_masked_stage(self):
         eye = np.eye(2)
         shown = AttentionStepper(torch.tensor(Q), eye, eye, eye, TOKENS, mask=np.tri(3, dtype=bool))
         assert shown.stage_names == ["X", "Q, K, V", "scores", "scaled", "masked", "weights", "output"]
         assert shown.explain("Q", 2, 0)[1] == "1·1 + 1·0 = 1"
-        assert on_page(shown).matrices["masked"]["text"][0] == ["0.7071", "−∞", "−∞"]
+        assert shown._matrices["masked"]["text"][0] == ["0.7071", "−∞", "−∞"]
 
     def test_a_fully_masked_row_gives_zeros(self):
         shown = stepper(mask=[[0, 0, 0], [1, 1, 1], [1, 1, 1]])
-        assert on_page(shown).matrices["weights"]["text"][0] == ["0", "0", "0"]
-        assert on_page(shown).matrices["output"]["text"][0] == ["0", "0"]
+        assert shown._matrices["weights"]["text"][0] == ["0", "0", "0"]
+        assert shown._matrices["output"]["text"][0] == ["0", "0"]
         assert "every key is masked" in shown.explain("weights", 0, 1)[2]
 
     def test_large_scores_are_shifted_and_nothing_overflows(self):
         shown = AttentionStepper.from_qkv([[1000.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"])
-        assert on_page(shown).matrices["weights"]["text"] == [["1", "0"]]
+        assert shown._matrices["weights"]["text"] == [["1", "0"]]
         assert "taken off first" in shown.explain("weights", 0, 0)[2]
 
     @pytest.mark.parametrize("mask", [None, np.tri(3, dtype=bool)])
@@ -332,7 +333,7 @@ class TestStepper:
 
     def test_a_wrong_function_is_shown_marked_and_explained(self):
         shown = stepper(attention=softmax_over_queries)
-        assert on_page(shown).matrices["weights"]["text"][2][0] == "0.4011"
+        assert shown._matrices["weights"]["text"][2][0] == "0.4011"
         assert shown.explain("weights", 2, 0)[-1] == "your function gives 0.4011; the arithmetic gives 0.2483"
         assert "! where your function differs" in shown.as_text()
 
@@ -397,10 +398,64 @@ class TestStepper:
         with pytest.raises(ValueError, match=r"w_k is \(3, 2\) but x is \(3, 2\): w_k needs 2 rows"):
             AttentionStepper(Q, np.eye(2), np.ones((3, 2)), np.eye(2), TOKENS)
 
+    def test_it_starts_where_its_picture_has_the_most_to_tell(self):
+        assert (stepper().stage_names[stepper().stage], stepper().cell) == ("weights", ("weights", 2, 2))
+        small = AttentionStepper.from_qkv([[1.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"])
+        assert small.cell == ("weights", 0, 1)
+
+    def test_a_changed_number_is_followed_by_everything_and_taken_back(self):
+        eye, changed = np.eye(2), [[1, 0], [0, 1], [3, 1]]
+        shown = AttentionStepper(np.array(Q), eye, eye, eye, TOKENS, mask=np.tri(3), attention=right_attention)
+        before = shown.as_text()
+        shown.edit("X", 2, 0, 3)
+        assert shown.as_text() == AttentionStepper(changed, eye, eye, eye, TOKENS, mask=np.tri(3)).as_text()
+        assert shown.explain("Q", 2, 0)[1] == "3·1 + 1·0 = 3"
+        assert on_page(shown).theirs["numbers"]["X"] == changed and "!" not in shown.as_text()
+        shown.reset()
+        assert shown.as_text() == before
+
+    def test_the_page_changes_numbers_and_what_a_function_prints_then_is_not_shown(self, capsys):
+        def loud(q, k, v):
+            print("here")
+            return softmax_over_queries(q, k, v)
+
+        shown = stepper(attention=loud)
+        send(shown, numbers={"Q": Q, "K": [[9, 0], *K[1:]], "V": V})
+        assert shown._matrices["K"]["text"][0] == ["9", "0"] and capsys.readouterr().out == ""
+        assert "your function gives" in shown.explain("weights", 2, 0)[-1]
+
+    def test_a_function_that_fails_on_new_numbers_is_told_and_forgiven(self):
+        def choosy(q, k, v):
+            if np.max(q) > 5:
+                raise OverflowError("too large")
+            return right_attention(q, k, v)
+
+        shown = stepper(attention=choosy)
+        shown.edit("Q", 0, 0, 6)
+        assert "choosy raised OverflowError: too large" in shown.problem and on_page(shown).theirs is None
+        shown.edit("Q", 0, 0, 5)
+        assert shown.problem == "" and on_page(shown).theirs["numbers"]["Q"][0] == [5, 0]
+
+    @pytest.mark.parametrize(
+        ("where", "message"),
+        [
+            (("scores", 0, 0, 1), "'scores' is not given: numbers of Q, K, V can be changed"),
+            (("Q", 3, 0, 1), r"Q\[3, 0\] is not there: Q is \(3, 2\)"),
+            (("Q", 0, 0, float("inf")), r"Q\[0, 0\] is inf: every number has to be finite"),
+            (("Q", 0, 0, "abc"), "Q is not a matrix of numbers"),
+            (("Q", 0, 0, -1e6), "Q holds -1e.06: give up to 1000"),
+        ],
+    )
+    def test_a_change_that_does_not_fit_is_refused_and_the_old_number_stays(self, where, message):
+        shown = stepper()
+        with pytest.raises(ValueError, match=message):
+            shown.edit(*where)
+        assert shown.as_text() == stepper().as_text()
+
     def test_stage_and_cell_are_set_by_name_and_refuse_what_is_not_there(self):
         shown = stepper()
-        shown.stage = "weights"
-        assert shown.stage == 3
+        shown.stage = "scores"
+        assert shown.stage == 1
         shown.cell = ("output", 2, 1)
         assert shown.stage == 4
         shown.stage = 0
@@ -417,7 +472,9 @@ class TestStepper:
 
     def test_all_it_sends_is_json(self):
         shown = stepper(mask=np.tri(3, dtype=bool), attention=right_attention)
-        json.dumps([on_page(shown).stages, on_page(shown).matrices], allow_nan=False)
+        sent = on_page(shown)
+        json.dumps([sent.numbers, sent.labels, sent.theirs], allow_nan=False)
+        assert sent.theirs["numbers"] == sent.numbers
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import numpy as np
 from ..evidence import Ladder, Rung
 from ..forbidden import COUNTED, LIBRARY_SOFTMAX, WHOLE_ATTENTION
 from ..measures import bytecodes_grow
+from .finding import whom_arrived_finds
 from .shared import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
 from .small import BLANK, Small, one_of, whole
 
@@ -237,6 +238,15 @@ BATCHED = (
 )
 AGAIN = "Go through it again: score, scale, exponential, sum, division."
 LADDERS = {
+    "by_hand_three": Ladder(("score_33", "weights_3"), by_hand=True, advice=AGAIN),
+    "by_hand_two": Ladder(
+        ("order_output", "delayed_output"),
+        by_hand=True,
+        advice=AGAIN + " Then the blend: each weight times its value, added up. Round at the end, to 2 decimals.",
+    ),
+    "find_the_parcel": Ladder(
+        ("W_K",), by_hand=True, decide=whom_arrived_finds, advice="W_K has four rows of two numbers."
+    ),
     "softmax_row": Ladder(
         ("softmax_row",), ("weights",), softmax_row, forbidden=LIBRARY_SOFTMAX, small=(Small(("m",)),)
     ),
@@ -249,12 +259,6 @@ LADDERS = {
         convert=rows_of_numbers,
         forbidden=WHOLE_ATTENTION,
         small=(Small(("n d", "m d", "m e")),),
-    ),
-    "by_hand_three": Ladder(("score_33", "weights_3"), by_hand=True, advice=AGAIN),
-    "by_hand_two": Ladder(
-        ("order_output", "delayed_output"),
-        by_hand=True,
-        advice=AGAIN + " Then the blend: each weight times its value, added up. Round at the end, to 2 decimals.",
     ),
     "attention_batched": Ladder(
         ("attention_batched",),

@@ -115,12 +115,12 @@ DAY_1 = [
                 "why": "The weights do not change at all. Dividing the scores, not subtracting, makes them more even.",
             },
             {
-                "text": "so that the exponentials cannot overflow; the result is the same",
+                "text": "so that no exponential overflows",
                 "right": True,
-                "why": "All exponentials shrink by one factor, which cancels when they are divided by their sum.",
+                "why": "The result stays: all exponentials shrink by one factor, which cancels in the fraction.",
             },
             {
-                "text": "so that the rows sum to 1",
+                "text": "so that each row sums to 1",
                 "right": False,
                 "why": "The division by the sum does that, with or without the subtraction.",
             },
@@ -130,9 +130,9 @@ DAY_1 = [
         "question": "You shuffle the tokens of a sentence and run self-attention again. The outputs are …",
         "choices": [
             {
-                "text": "shuffled in the same way, and otherwise unchanged",
+                "text": "shuffled along with the tokens",
                 "right": True,
-                "why": "This is permutation equivariance. The order of tokens has to be put in separately.",
+                "why": "Otherwise they stay as they were: permutation equivariance. Order has to be put in separately.",
             },
             {
                 "text": "unchanged, in the old order",

@@ -1,9 +1,21 @@
-// Shows the stages that stepper.py computed; every number and sentence comes from there.
+// Shows the stages of attention that stepper_story.js tells, and lets the given numbers be changed.
 
 const HINT = "Choose a cell, by click or by arrow keys and Enter, to see the arithmetic that made it.";
+const STEP = 0.5, WAIT = 1500; // what − and + add; milliseconds to wait for an answer from Python
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 function render({ model, el }) {
-  const stages = model.get("_stages"), matrices = model.get("_matrices"), uid = newId("course-stepper"), ramp = makeRamp(model);
+  const labels = model.get("_labels"), { start, most } = labels, uid = newId("course-stepper"), ramp = makeRamp(model);
+  let numbers, stages, matrices, fresh;
+  function tell() {
+    numbers = model.get("_numbers");
+    const theirs = model.get("_theirs") ?? null;
+    fresh = Boolean(theirs) && JSON.stringify(theirs.numbers) === JSON.stringify(numbers);
+    const read = (rows) => rows.map((row) => row.map(Number));
+    const given = fresh ? { output: read(theirs.output), weights: read(theirs.weights) } : null;
+    ({ stages, matrices } = tellStory(numbers, labels, given));
+  }
+  tell();
   const root = makeRoot(model, "course-stepper", { role: "group", "aria-label": "attention, stage by stage" });
 
   const problem = make("div", "course-stepper-problem", { role: "alert" });
@@ -13,13 +25,22 @@ function render({ model, el }) {
   const list = make("div", "course-stepper-tabs", { role: "tablist", "aria-label": "stages" });
   const main = make("div", "course-stepper-main");
   const why = make("div", "course-stepper-why", { role: "status" });
+  const silent = make("div", "course-stepper-silent", {}, `${labels.function} has not answered for these numbers: that needs a running kernel.`);
   bar.append(back, list, next);
-  root.append(problem, bar, why, main);
+  const change = changeBar();
+  root.append(problem, silent, bar, why, change.node, main);
   el.append(root);
-  // Room for the longest explanation, so that choosing another cell moves nothing.
-  const heights = Object.values(matrices).flatMap(({ why }) => why.flat())
-    .map((lines) => lines.reduce((sum, line) => sum + Math.ceil(line.length / 100), 0));
-  why.style.minHeight = `${Math.min(10, Math.max(...heights)) * 24}px`;
+  // Room for the longest explanation so far, so that choosing another cell moves nothing.
+  let tallest = 0;
+  function makeRoom() {
+    for (const { text, why } of Object.values(matrices)) {
+      text.forEach((row, r) => row.forEach((_, c) => {
+        const lines = why(r, c)[0];
+        tallest = Math.max(tallest, lines.reduce((sum, line) => sum + Math.ceil(line.length / 100), 0));
+      }));
+    }
+    why.style.minHeight = `${Math.min(10, tallest) * 24}px`;
+  }
 
   const tabs = stages.map((stage, i) => {
     const tab = make("button", "course-stepper-tab",
@@ -31,26 +52,23 @@ function render({ model, el }) {
   const panels = stages.map((stage, i) => {
     const panel = make("div", "course-stepper-panel",
       { role: "tabpanel", id: `${uid}-panel-${i}`, "aria-labelledby": `${uid}-tab-${i}` });
-    panel.append(make("div", "course-stepper-formula", {}, stage.formula));
-    const lines = stage.lines.map((items) => {
-      const line = make("div", "course-stepper-line"), grids = [];
-      const result = items.findLastIndex((item) => item.sign);
-      let part;
-      items.forEach((item, place) => {
-        // A narrow page breaks the line before the sign of the result, and nowhere else.
-        if (place === 0 || place === result) line.append(part = make("div", "course-stepper-part"));
-        if (item.sign) part.append(make("div", "course-stepper-sign", {}, item.sign));
-        else { const grid = matrixGrid(matrices[item.matrix]); grids.push(grid); part.append(grid.node); }
-      });
-      panel.append(line);
-      return grids;
+    const formula = make("div", "course-stepper-formula"), line = make("div", "course-stepper-line"), grids = [];
+    const result = stage.items.findLastIndex((item) => item.sign);
+    let part;
+    stage.items.forEach((item, place) => {
+      // A narrow page breaks the line before the sign of the result, and nowhere else.
+      if (place === 0 || place === result) line.append(part = make("div", "course-stepper-part"));
+      if (item.sign) part.append(make("div", "course-stepper-sign", {}, item.sign));
+      else { const grid = matrixGrid(matrices[item.matrix]); grids.push(grid); part.append(grid.node); }
     });
+    panel.append(formula, line);
     main.append(panel);
-    return { node: panel, lines };
+    return { node: panel, formula, grids };
   });
 
   function matrixGrid(matrix) {
-    const node = make("table", "course-stepper-matrix", { role: "grid", "aria-readonly": "true", "data-matrix": matrix.name });
+    const { name } = matrix, editable = name in numbers;
+    const node = make("table", "course-stepper-matrix", { role: "grid", "aria-readonly": !editable, "data-matrix": name });
     if (matrix.role) node.style.setProperty("--role", `var(--course-${matrix.role})`);
     const caption = node.createCaption();
     caption.append(make("b", "", {}, matrix.name), make("span", "", {}, ` ${matrix.shape}`));
@@ -60,17 +78,10 @@ function render({ model, el }) {
     const cells = matrix.text.map((texts, r) => {
       const row = body.insertRow();
       row.append(make("th", "", { scope: "row", title: matrix.rows[r] }, matrix.rows[r]));
-      return texts.map((text, c) => {
-        const cell = make("td", "", { role: "gridcell", tabindex: r || c ? -1 : 0, "aria-selected": "false" }, text);
-        if (matrix.levels.length) {
-          cell.style.backgroundColor = ramp.colour(matrix.levels[r][c]);
-          cell.style.color = ramp.ink(matrix.levels[r][c]);
-        }
-        if (matrix.differs[r][c]) {
-          cell.classList.add("course-stepper-differs");
-          cell.setAttribute("aria-label", `${text}, differs from the arithmetic`);
-        }
-        cell.addEventListener("click", () => { aim(r, c); choose([matrix.name, r, c]); });
+      return texts.map((_, c) => {
+        const cell = make("td", "", { role: "gridcell", tabindex: r || c ? -1 : 0, "aria-selected": "false" });
+        cell.addEventListener("click", () => { aim(r, c); choose([name, r, c]); });
+        if (editable) cell.addEventListener("dblclick", () => change.open());
         row.append(cell);
         return cell;
       });
@@ -87,13 +98,127 @@ function render({ model, el }) {
       const [r, c] = cursor, last = cells[0].length - 1;
       const target = { ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowRight: [r, c + 1], ArrowLeft: [r, c - 1],
         Home: [r, 0], End: [r, last] }[event.key];
+      const chosen = String(model.get("cell")) === String([name, r, c]);
       if (target) aim(...target);
-      else if (event.key === "Enter" || event.key === " ") choose([matrix.name, r, c]);
+      else if (event.key === "Enter" && chosen && editable) change.open();
+      else if (event.key === "Enter" || event.key === " ") choose([name, r, c]);
+      else if (editable && /^[\d.−-]$/.test(event.key)) { choose([name, r, c]); change.open(event.key); }
       else if (event.key === "Escape" && model.get("cell")) choose(null);
       else return;
       keepKey(event);
     });
-    return { node, name: matrix.name, cells };
+    const paint = () => {
+      const { text, levels, differs } = matrices[name];
+      cells.forEach((row, r) => row.forEach((cell, c) => {
+        const edited = editable && numbers[name][r][c] !== start[name][r][c];
+        if (cell.textContent !== text[r][c]) cell.textContent = text[r][c];
+        if (levels) { cell.style.backgroundColor = ramp.colour(levels[r][c]); cell.style.color = ramp.ink(levels[r][c]); }
+        cell.classList.toggle("course-stepper-differs", differs[r][c]);
+        cell.classList.toggle("course-stepper-edited", edited);
+        const more = differs[r][c] ? ", differs from the arithmetic" : edited ? `, was ${numberText(start[name][r][c])}` : "";
+        if (more) cell.setAttribute("aria-label", text[r][c] + more);
+        else cell.removeAttribute("aria-label");
+      }));
+    };
+    return { node, name, cells, paint, focus: (r, c) => aim(r, c) };
+  }
+
+  // ---- the number that can be changed: the given one that was chosen last, in whatever stage one looks at
+  function changeBar() {
+    const node = make("div", "course-stepper-change", { role: "group", "aria-label": "change a given number" });
+    const where = make("button", "course-stepper-where", { type: "button" });
+    const less = make("button", "", { type: "button" }, "−"), more = make("button", "", { type: "button" }, "+");
+    const field = make("input", "", { type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false" });
+    const reset = make("button", "course-stepper-reset", { type: "button" }, "all as given");
+    const refused = make("div", "course-stepper-refused", { role: "alert" });
+    const first = Object.keys(start)[0];
+    let target = [first, Math.min(2, start[first].length - 1), 0], typing = false;
+    const now = () => numbers[target[0]][target[1]][target[2]];
+    const name = () => `${target[0]}[${target[1]}, ${target[2]}]`;
+    const written = (value) => minus(String(Number(value.toPrecision(12))));
+    node.append(make("span", "", {}, "change"), where, less, field, more, reset,
+      make("span", "course-stepper-others", {}, `Any number of ${Object.keys(start).join(", ")} that you choose there can be changed here.`), refused);
+
+    function put(value) {
+      const [matrix, r, c] = target, rows = numbers[matrix].map((row) => [...row]);
+      rows[r][c] = value;
+      refused.textContent = "";
+      model.set("_numbers", { ...numbers, [matrix]: rows });
+      model.save_changes();
+    }
+    function take() {
+      typing = false;
+      const text = field.value.trim().replace(/^−/, "-"), value = Number(text);
+      if (text === written(now()).replace("−", "-")) refused.textContent = "";
+      else if (!NUMBER.test(text)) refuse(text ? `“${field.value.trim()}” is no number` : "there is no number");
+      else if (!(Math.abs(value) <= most)) refuse(`${field.value.trim()} is too large: give a number from −${most} to ${most}`);
+      else put(value);
+      show();
+    }
+    const refuse = (reason) => { refused.textContent = `${reason}; ${written(now())} stays.`; };
+    const step = (by) => {
+      const value = Number((now() + by).toPrecision(12));
+      if (Math.abs(value) <= most) put(value);
+      else refuse(`${written(value)} is too large`);
+    };
+    function show() {
+      where.textContent = name();
+      where.setAttribute("aria-label", `${name()}: show where it stands`);
+      field.setAttribute("aria-label", name());
+      less.setAttribute("aria-label", `${name()} less ${STEP}`);
+      more.setAttribute("aria-label", `${name()} plus ${STEP}`);
+      if (!typing) field.value = written(now());
+      reset.setAttribute("aria-disabled", JSON.stringify(numbers) === JSON.stringify(start));
+    }
+    const place = (i) => panels[i].grids.find((grid) => grid.name === target[0]);
+    const toCell = () => {
+      const at = place(model.get("stage")) ? model.get("stage") : panels.findIndex((_, i) => place(i));
+      model.set("stage", at);
+      choose([...target]);
+      place(at).focus(target[1], target[2]);
+    };
+    // Back to the cell, where it is in sight; elsewhere one looks at what follows from it, and stays in the field.
+    const leave = () => { if (place(model.get("stage"))) toCell(); else field.select(); };
+    less.addEventListener("click", () => step(-STEP));
+    more.addEventListener("click", () => step(STEP));
+    where.addEventListener("click", toCell);
+    reset.addEventListener("click", () => {
+      if (reset.getAttribute("aria-disabled") === "true") return;
+      refused.textContent = "";
+      model.set("_numbers", start);
+      model.save_changes();
+    });
+    field.addEventListener("input", () => { typing = true; });
+    field.addEventListener("blur", () => { if (typing) take(); });
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !(event.shiftKey || event.ctrlKey || event.metaKey || event.altKey)) { take(); leave(); }
+      else if (event.key === "Escape") { typing = false; show(); leave(); }
+      else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+        if (typing) take();
+        step(event.key === "ArrowUp" ? STEP : -STEP);
+      } else {
+        if (!(event.key === "Tab" || (event.key === "Enter"))) event.stopPropagation();
+        return;
+      }
+      keepKey(event);
+    });
+    for (const button of [where, less, more, reset]) keepKeys(button, presses);
+    return {
+      node,
+      show,
+      aim: (cell) => {
+        if (!(cell[0] in numbers) || String(cell) === String(target)) return;
+        if (typing) take();
+        target = [...cell];
+        refused.textContent = "";
+        show();
+      },
+      open: (text) => {
+        field.focus();
+        if (text === undefined) field.select();
+        else { typing = true; field.value = text; }
+      },
+    };
   }
 
   function choose(cell) {
@@ -135,21 +260,19 @@ function render({ model, el }) {
   }
   function showCell() {
     const cell = model.get("cell") ?? null;
-    const lit = cell ? matrices[cell[0]].lit[cell[1]][cell[2]] : [];
-    for (const line of panels[model.get("stage")].lines) {
-      const here = cell && line.some((grid) => grid.name === cell[0]);
-      for (const grid of line) {
-        const parts = here ? lit.filter(([name]) => name === grid.name) : [];
-        const chosen = here && grid.name === cell[0];
-        grid.cells.forEach((row, r) => row.forEach((node, c) => {
-          node.setAttribute("aria-selected", Boolean(chosen && r === cell[1] && c === cell[2]));
-          node.classList.toggle("course-stepper-row", parts.some(([, kind, i]) => kind === "row" && i === r));
-          node.classList.toggle("course-stepper-column", parts.some(([, kind, i]) => kind === "column" && i === c));
-          node.classList.toggle("course-stepper-from", parts.some(([, kind, i, j]) => kind === "cell" && i === r && j === c));
-        }));
-      }
+    if (cell) change.aim(cell);
+    const [lines, lit] = cell ? matrices[cell[0]].why(cell[1], cell[2]) : [[HINT], []];
+    const { grids } = panels[model.get("stage")], here = cell && grids.some((grid) => grid.name === cell[0]);
+    for (const grid of grids) {
+      const parts = here ? lit.filter(([name]) => name === grid.name) : [];
+      const chosen = here && grid.name === cell[0];
+      grid.cells.forEach((row, r) => row.forEach((node, c) => {
+        node.setAttribute("aria-selected", Boolean(chosen && r === cell[1] && c === cell[2]));
+        node.classList.toggle("course-stepper-row", parts.some(([, kind, i]) => kind === "row" && i === r));
+        node.classList.toggle("course-stepper-column", parts.some(([, kind, i]) => kind === "column" && i === c));
+        node.classList.toggle("course-stepper-from", parts.some(([, kind, i, j]) => kind === "cell" && i === r && j === c));
+      }));
     }
-    const lines = cell ? matrices[cell[0]].why[cell[1]][cell[2]] : [HINT];
     why.classList.toggle("course-stepper-hint", !cell);
     why.replaceChildren(...lines.map((line) => makeSet("div", "course-stepper-sentence", {}, line)));
   }
@@ -158,12 +281,34 @@ function render({ model, el }) {
     problem.hidden = !model.get("problem");
   }
 
+  let waiting;
+  function follow() {
+    tell();
+    panels.forEach(({ formula, grids }, i) => {
+      formula.textContent = stages[i].formula;
+      for (const grid of grids) grid.paint();
+    });
+    change.show();
+    makeRoom();
+    showCell();
+    const silence = Boolean(labels.function && model.get("_theirs") && !fresh);
+    clearTimeout(waiting);
+    silent.hidden = true;
+    if (silence) waiting = setTimeout(() => { silent.hidden = false; }, WAIT);
+  }
+
+  model.on("change:_numbers", follow);
+  model.on("change:_theirs", follow);
   model.on("change:stage", showStage);
   model.on("change:cell", showCell);
   model.on("change:problem", showProblem);
   showProblem();
+  follow();
   showStage();
   return () => {
+    clearTimeout(waiting);
+    model.off("change:_numbers", follow);
+    model.off("change:_theirs", follow);
     model.off("change:stage", showStage);
     model.off("change:cell", showCell);
     model.off("change:problem", showProblem);

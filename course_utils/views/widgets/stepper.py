@@ -12,6 +12,7 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
+from course_utils.views.shared.theirs import kind_of, name_of, sent
 from course_utils.views.widgets.stepper_story import tell_story
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from course_utils.views.shared.coerce import Numbers
 
 _MOST = 16  # rows or columns; more do not fit a page
+_LARGEST = 1000  # of a number that is put in
 
 
 class AttentionStepper(CourseWidget):
@@ -31,18 +33,20 @@ class AttentionStepper(CourseWidget):
         two stages show what it returns and mark where that differs from the arithmetic. It is called with the kind of
         container that x is, then, if that fails, with arrays, lists and tensors.
     NumPy, torch or nested lists. `.stage` (a number; a name may be set) and `.cell` (matrix, row, column) or None can
-    be read and set. `.problem` says what was wrong with your function, or is empty.
+    be read and set. The page, and `.edit`, change given numbers, and all that follows from them; `.reset` takes them
+    back. `.problem` says what was wrong with your function, or is empty.
     Raises ValueError when shapes, labels or the mask do not fit.
     """
 
-    _esm = script("stepper.js")
+    _esm = script("numbers.js", "stepper_story.js", "stepper.js")
     _css = style("stepper.css")
 
     stage = traitlets.Union([traitlets.Int(), traitlets.Unicode()], default_value=0).tag(sync=True)
     cell = traitlets.Any(None, allow_none=True).tag(sync=True)
     problem = traitlets.Unicode("").tag(sync=True)
-    _stages: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    _matrices = traitlets.Dict().tag(sync=True)
+    _numbers = traitlets.Dict().tag(sync=True)  # those given: X, W_Q, W_K and W_V, or Q, K and V
+    _labels = traitlets.Dict().tag(sync=True)
+    _theirs = traitlets.Any(None, allow_none=True).tag(sync=True)
     _ramp = ramp_trait()
 
     def __init__(self, x, w_q, w_k, w_v, tokens, mask=None, attention=None):
@@ -56,7 +60,7 @@ class AttentionStepper(CourseWidget):
                     f"{name.lower()} needs {d_model} rows, one per column of x"
                 )
         q, k, v = (given["X"] @ given[name] for name in ("W_Q", "W_K", "W_V"))
-        self._open(q, k, v, tokens, tokens, mask, attention, _kind(x), given, ("w_q", "w_k"))
+        self._open(q, k, v, tokens, tokens, mask, attention, kind_of(x), given, ("w_q", "w_k"))
 
     @classmethod
     def from_qkv(
@@ -75,15 +79,87 @@ class AttentionStepper(CourseWidget):
         """
         stepper = cls.__new__(cls)
         matrices = as_matrix("q", q), as_matrix("k", k), as_matrix("v", v)
-        stepper._open(*matrices, tokens, key_tokens, mask, attention, _kind(q), {}, ("q", "k"))
+        stepper._open(*matrices, tokens, key_tokens, mask, attention, kind_of(q), {}, ("q", "k"))
         return stepper
 
     def _open(self, q, k, v, tokens, key_tokens, mask, attention, kind, given, names):
         tokens = as_labels("tokens", tokens)
         key_tokens = tokens if key_tokens is None else as_labels("key_tokens", key_tokens)
         mask = _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names)
-        stages, matrices, problem = tell_story(q, k, v, tokens, key_tokens, mask, attention, kind, given)
-        super().__init__(_stages=stages, _matrices=matrices, problem=problem)
+        self._attention, self._kind, self._mask = attention, kind, mask
+        self._tokens = tokens, key_tokens
+        numbers = {name: values.tolist() for name, values in (given or {"Q": q, "K": k, "V": v}).items()}
+        self._start = numbers
+        problem, theirs = self._tell(numbers)
+        labels = {
+            "tokens": tokens,
+            "key_tokens": key_tokens,
+            "mask": None if mask is None else mask.tolist(),
+            "start": numbers,
+            "most": self._most(),
+            "function": "" if attention is None else name_of(attention),
+        }
+        super().__init__(
+            _numbers=numbers,
+            _labels=labels,
+            _theirs=theirs,
+            problem=problem,
+            stage=self.stage_names.index("weights"),
+            cell=("weights", min(2, len(q) - 1), min(2, len(k) - 1)),
+        )
+        self.observe(self._follow, "_numbers")
+
+    def _tell(self, numbers):
+        """Work out everything from the given numbers; (problem, what the learner's function gave, for the page)."""
+        given = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
+        if "X" in given:
+            q, k, v = (given["X"] @ given[name] for name in ("W_Q", "W_K", "W_V"))
+        else:
+            q, k, v = given.pop("Q"), given.pop("K"), given.pop("V")
+        story = tell_story(q, k, v, *self._tokens, self._mask, self._attention, self._kind, given)
+        self._stages, self._matrices = story.stages, story.matrices
+        theirs = None
+        if story.theirs is not None:
+            theirs = {"numbers": numbers, "output": sent(story.theirs[0]), "weights": sent(story.theirs[1])}
+        return story.problem, theirs
+
+    def _most(self):
+        """The largest number that may be put in."""
+        return float(max(_LARGEST, *(abs(part) for matrix in self._start.values() for row in matrix for part in row)))
+
+    def edit(self, matrix: str, row: int, column: int, value: float) -> None:
+        """Put a number in place of a given one, of X or W_Q, W_K, W_V, or of Q, K, V where these were given.
+
+        Raises ValueError where there is no such number, or where the new one is not finite or too large.
+        """
+        if matrix not in self._numbers:
+            raise ValueError(f"{matrix!r} is not given: numbers of {', '.join(self._numbers)} can be changed")
+        numbers = {name: [list(line) for line in lines] for name, lines in self._numbers.items()}
+        try:
+            numbers[matrix][row][column] = value
+        except IndexError:
+            n, m = np.shape(numbers[matrix])
+            raise ValueError(f"{matrix}[{row}, {column}] is not there: {matrix} is ({n}, {m})") from None
+        self._numbers = numbers
+
+    def reset(self) -> None:
+        """Take all changes of given numbers back."""
+        self._numbers = self._start
+
+    @traitlets.validate("_numbers")
+    def _numbers_fit(self, proposal):
+        numbers = {name: as_matrix(name, values) for name, values in proposal.value.items()}
+        if {name: values.shape for name, values in numbers.items()} != {
+            name: np.shape(values) for name, values in self._start.items()
+        }:
+            raise ValueError("the given numbers keep their shapes")
+        for name, values in numbers.items():
+            if abs(values).max() > self._most():
+                raise ValueError(f"{name} holds {values.flat[abs(values).argmax()]:g}: give up to {self._most():g}")
+        return {name: values.tolist() for name, values in numbers.items()}
+
+    def _follow(self, change):
+        self.problem, self._theirs = self._tell(change.new)
 
     @property
     def stage_names(self) -> list[str]:
@@ -188,10 +264,6 @@ def _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names):
     if longest > _MOST:
         raise ValueError(f"a matrix has {longest} rows or columns: the stepper shows up to {_MOST}; take a slice")
     return None if mask is None else as_mask(mask, n, m)
-
-
-def _kind(values):
-    return "tensors" if hasattr(values, "detach") else "arrays" if isinstance(values, np.ndarray) else "lists"
 
 
 def _draw(matrices):

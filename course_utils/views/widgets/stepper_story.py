@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from course_utils.views.shared.numbers import number
+from course_utils.views.shared.theirs import call_attention
+
+
+class Story(NamedTuple):
+    """Stages and matrices as plain data, the problem with somebody's function, and what it gave: (output, weights)."""
+
+    stages: list[Any]
+    matrices: dict[str, Any]
+    problem: str
+    theirs: tuple[np.ndarray, np.ndarray] | None
 
 
 def tell_story(
@@ -23,14 +31,15 @@ def tell_story(
     attention: Callable[..., Any] | None,
     kind: Any,
     given: Any,
-) -> tuple[list[Any], dict[str, Any], str]:
-    """Stages, matrices and the problem with the learner's function, all as plain data for the page."""
+) -> Story:
+    """What there is to tell of queries (n, d_k), keys (m, d_k) and values (m, d_v); stepper_story.js tells it too."""
     d_k = q.shape[1]
     scores = q @ k.T
     scaled = scores / math.sqrt(d_k)
     masked = scaled if mask is None else np.where(mask, scaled, -np.inf)
     weights = _softmax(masked)
-    theirs, problem = (None, "") if attention is None else _call(attention, q, k, v, mask, kind)
+    theirs, problem = (None, "") if attention is None else call_attention(attention, q, k, v, mask, kind)
+    problem = problem and f"{problem} The stages show the arithmetic instead."
     shown_output, shown_weights = (weights @ v, weights) if theirs is None else theirs
     before = "scaled" if mask is None else "masked"
 
@@ -96,7 +105,7 @@ def tell_story(
     stages.append(stage("weights", formula, ["weights"], line(before, "softmax →", "weights")))
     formula = f"output = weights · V{whose}"
     stages.append(stage("output", formula, ["output"], line("weights", "·", "V", "=", "output")))
-    return stages, matrices, problem
+    return Story(stages, matrices, problem, theirs)
 
 
 def _matrix(name, values, rows, columns, why, role, text, shade, wanted):
@@ -242,58 +251,3 @@ def _softmax(logits):
     powers = np.exp(logits - np.where(np.isfinite(largest), largest, 0.0))
     sums = powers.sum(axis=1, keepdims=True)
     return np.divide(powers, sums, out=np.zeros_like(powers), where=sums > 0)
-
-
-def _call(attention, q, k, v, mask, kind):
-    """((output, weights), "") from the learner's function, or (None, what was wrong)."""
-    name = getattr(attention, "__name__", "attention")
-    if mask is not None and not _takes_mask(attention):
-        return None, f"{name} takes no mask, but there is one. The stages show the arithmetic instead."
-    kinds = [kind, *(other for other in ("arrays", "lists", "tensors") if other != kind)]
-    first = None
-    for kind in kinds:
-        if kind == "tensors" and "torch" not in sys.modules:
-            continue
-        try:
-            given = [_container(kind, value.copy()) for value in (q, k, v)]
-            returned = attention(*given) if mask is None else attention(*given, mask=_container(kind, mask.copy()))
-        except NotImplementedError:
-            return None, f"{name} is not written yet. The stages show the arithmetic instead."
-        except Exception as error:
-            first = first or f"{name} raised {type(error).__name__}: {error}".rstrip(": ")
-            continue
-        fitting, problem = _fitting(name, returned, (len(q), v.shape[1]), (len(q), len(k)))
-        return fitting, problem and f"{problem}. The stages show the arithmetic instead."
-    return None, f"{first}. The stages show the arithmetic instead."
-
-
-def _takes_mask(function):
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return True
-    return "mask" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-
-
-def _container(kind, matrix):
-    if kind == "lists":
-        return matrix.tolist()
-    if kind == "arrays":
-        return matrix
-    torch = sys.modules["torch"]
-    return torch.from_numpy(matrix) if matrix.dtype == bool else torch.from_numpy(matrix).float()
-
-
-def _fitting(name, returned, output_shape, weights_shape):
-    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        return None, f"{name} returned {type(returned).__name__}: the pair (output, weights) was expected"
-    arrays = []
-    for part, value, shape in zip(("output", "weights"), returned, (output_shape, weights_shape), strict=True):
-        try:
-            array = np.array(value.tolist() if hasattr(value, "detach") else value, dtype=np.float64)
-        except (TypeError, ValueError):
-            return None, f"{name} returned {part} that are not a matrix of numbers"
-        if array.shape != shape:
-            return None, f"{name} returned {part} of shape {array.shape}: {shape} was expected"
-        arrays.append(array)
-    return tuple(arrays), ""

@@ -1,0 +1,38 @@
+// Numbers as text, the same as numbers.py gives: ties go to the even digit, as Python rounds them.
+
+const roundedText = (rough, exact, keep) => {
+  if (!/^50*$/.test(exact.slice(keep))) return rough;
+  const down = exact.slice(0, keep);
+  return Number(down.at(-1)) % 2 ? rough : down;
+};
+const fixedText = (size, decimals) => {
+  const exact = size.toFixed(100);
+  return roundedText(size.toFixed(decimals), exact, exact.indexOf(".") + 1 + decimals);
+};
+const scientific = (size, decimals) => {
+  const [rough, exponent] = size.toExponential(decimals).split("e"), exact = size.toExponential(100).split("e")[0];
+  return [roundedText(rough, exact, decimals + 2).replace(/\.?0+$/, ""), Number(exponent)];
+};
+
+// A number for people: four decimals below 10 and fewer above.
+function numberText(value) {
+  if (Number.isNaN(value)) return "nan";
+  const sign = value < 0 ? "−" : "", size = Math.abs(value);
+  if (size === Infinity) return `${sign}∞`;
+  if (size < 1e-12) return "0";
+  if (size < 5e-5 || size >= 1e5) {
+    const [mantissa, exponent] = scientific(size, 3);
+    return `${sign}${mantissa}e${minus(String(exponent))}`;
+  }
+  return sign + fixedText(size, size < 10 ? 4 : size < 100 ? 3 : size < 1000 ? 2 : 1).replace(/\.?0+$/, "");
+}
+// Seven digits, where four are not enough to tell two numbers apart.
+function sevenDigits(value) {
+  const size = Math.abs(value), sign = value < 0 ? "−" : "";
+  if (!size || !Number.isFinite(size)) return numberText(value);
+  const exponent = Number(size.toExponential(6).split("e")[1]);
+  if (exponent >= -4 && exponent < 7) return sign + fixedText(size, 6 - exponent).replace(/\.?0*$/, "");
+  const text = String(Math.abs(exponent)).padStart(2, "0");
+  return `${sign}${scientific(size, 6)[0]}e${exponent < 0 ? "−" : "+"}${text}`;
+}
+const inBrackets = (text) => (text.startsWith("−") ? `(${text})` : text);

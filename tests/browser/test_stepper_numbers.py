@@ -1,0 +1,234 @@
+"""The stepper's numbers changed on the page, which computes all that follows; in JupyterLab Python does too."""
+
+import numpy as np
+import pytest
+
+from course_utils.attention import arrays
+from course_utils.views import AttentionStepper
+
+SET_UP = """
+import numpy as np
+from course_utils.attention import arrays
+from course_utils.views import AttentionStepper
+X = np.array([[1, 0], [0, 1], [1, 1]])
+def over_queries(q, k, v):
+    powers = np.exp(q @ k.T / np.sqrt(2))
+    return powers / powers.sum(0) @ v, powers / powers.sum(0)
+"""
+CELLS = [
+    SET_UP,
+    "stepper = AttentionStepper(X, np.eye(2), np.eye(2), [[1, 0], [0, 1]], ['a', 'b', 'c'])\nstepper",
+    "V = [[1, 0], [0, 1], [0, 0]]\ntheirs = AttentionStepper.from_qkv(X, X, V, list('xyz'), attention=over_queries)\n"
+    "theirs",
+]
+STEPPER, THEIRS = (f".course-stepper >> nth={place}" for place in range(2))
+
+# All that a page shows of a stepper: each matrix of each stage, and what it says to each cell.
+ALL = """(root) => [...root.querySelectorAll("[role=tab]")].map((tab) => {
+  tab.click();
+  const panel = root.querySelector(".course-stepper-current"), tables = [...panel.querySelectorAll("table")];
+  return [panel.querySelector(".course-stepper-formula").textContent, tables.map((table) => [table.dataset.matrix,
+    [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("td")].map((cell) => {
+      cell.click();
+      const why = [...root.querySelector(".course-stepper-why").children].map((line) => line.textContent);
+      return [cell.textContent, why, cell.classList.contains("course-stepper-differs")];
+    }))])];
+})"""
+
+
+def on_screen(stepper):
+    return stepper.evaluate(ALL)
+
+
+def in_python(widget):
+    def matrix(name):
+        told = widget._matrices[name]
+        return [name, [[[*cell] for cell in zip(*rows, strict=True)] for rows in
+                       zip(told["text"], told["why"], told["differs"], strict=True)]]  # fmt: skip
+
+    return [
+        [stage["formula"], [matrix(item["matrix"]) for line in stage["lines"] for item in line if "matrix" in item]]
+        for stage in widget._stages
+    ]
+
+
+def drawn(seed, rows, columns, size=1.0):
+    return (size * np.random.default_rng(seed).normal(size=(rows, columns))).round(2)
+
+
+def from_x(size=1.0, **more):
+    w = [drawn(seed, 3, 2, size) for seed in (1, 2, 3)]
+    return AttentionStepper(drawn(0, 4, 3), *w, list("abcd"), **more)
+
+
+def some_wrong(q, k, v):
+    output, weights = arrays.attention(np.asarray(q), np.asarray(k), np.asarray(v))
+    return np.add(output, [[0, 1e-3], [0, 0], [np.nan, np.inf]]), weights.round(3)
+
+
+MADE = {
+    "from X": from_x,
+    "with a mask": lambda: from_x(mask=np.tri(4)),
+    "with an empty row": lambda: from_x(mask=[[0, 0, 0, 0], *np.tri(4)[1:]]),
+    "large scores": lambda: from_x(size=30),
+    "tiny numbers": lambda: from_x(size=1e-3),
+    "ties and large ones": lambda: AttentionStepper.from_qkv(
+        [[0.03125, -0.00125], [123450, 2.5], [0, 1e-14]], [[1 / 3, 4], [-0.5, 1e-5]], [[1000.5], [16.0625]],
+        list("xyz"), list("kl"),
+    ),
+    "a square d_k": lambda: AttentionStepper.from_qkv(
+        drawn(4, 2, 4), drawn(5, 3, 4), drawn(6, 3, 1), ["a", "b"], key_tokens=list("cde")
+    ),
+    "a wrong function": lambda: AttentionStepper.from_qkv(
+        drawn(7, 3, 2), drawn(8, 3, 2), drawn(9, 3, 2), list("abc"), attention=some_wrong
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_page_and_python_say_the_same(alone, name):
+    widget = MADE[name]()
+    page = alone(widget)
+    assert on_screen(page.locator(".course-stepper")) == in_python(widget)
+
+
+def field(stepper):
+    return stepper.locator(".course-stepper-change input")
+
+
+def cell(stepper, matrix, row, column):
+    table = stepper.locator(f".course-stepper-current [data-matrix='{matrix}']").first
+    return table.locator("tbody tr").nth(row).locator("td").nth(column)
+
+
+CHANGES = [("X", 3, 1, "−2.5"), ("X", 0, 0, "1e2"), ("W_K", 2, 0, ".03125"), ("W_V", 0, 1, "+7."), ("X", 1, 1, "-0")]
+
+
+@pytest.mark.parametrize("name", ["from X", "with a mask"])
+def test_after_changes_without_a_kernel_both_say_the_same(alone, name):
+    widget = MADE[name]()
+    page = alone(widget)
+    stepper = page.locator(".course-stepper")
+    for matrix, row, column, text in CHANGES:
+        stepper.get_by_role("tab", name="Q, K, V").click()
+        cell(stepper, matrix, row, column).click()
+        field(stepper).fill(text)
+        field(stepper).press("Enter")
+        widget.edit(matrix, row, column, float(text.replace("−", "-")))
+        assert on_screen(stepper) == in_python(widget)
+    stepper.get_by_role("button", name="all as given").click()
+    widget.reset()
+    assert on_screen(stepper) == in_python(widget)
+
+
+def test_it_starts_at_the_weights_with_a_cell_chosen_and_follows_a_change_there(alone):
+    stepper = alone(AttentionStepper(drawn(0, 3, 2), np.eye(2), np.eye(2), np.eye(2), list("abc"))).locator(
+        ".course-stepper"
+    )
+    assert stepper.get_by_role("tab", selected=True).inner_text() == "weights"
+    assert stepper.get_by_role("status").inner_text().startswith("weights[2, 2]")
+    before = stepper.get_by_role("status").inner_text()
+    stepper.get_by_role("button", name="X[2, 0] plus 0.5").click()
+    assert stepper.get_by_role("tab", selected=True).inner_text() == "weights"
+    assert stepper.get_by_role("status").inner_text() != before
+    field(stepper).fill("3")
+    field(stepper).press("Enter")
+    assert stepper.get_by_role("tab", selected=True).inner_text() == "weights"  # to see what follows
+    stepper.get_by_role("button", name="X[2, 0]: show where it stands").click()
+    assert stepper.get_by_role("tab", selected=True).inner_text() == "X"
+    shown = cell(stepper, "X", 2, 0)
+    assert shown.get_attribute("aria-label").endswith(", was −0.54") and shown.get_attribute("aria-selected") == "true"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("abc", "“abc” is no number; 0.5 stays."),
+        ("1e999", "1e999 is too large: give a number from −1000 to 1000; 0.5 stays."),
+        ("-1001", "-1001 is too large: give a number from −1000 to 1000; 0.5 stays."),
+        ("1,5", "“1,5” is no number; 0.5 stays."),
+        ("Infinity", "“Infinity” is no number; 0.5 stays."),
+        ("0x10", "“0x10” is no number; 0.5 stays."),
+        ("", "there is no number; 0.5 stays."),
+    ],
+)
+def test_what_is_no_number_is_refused_with_a_word(alone, typed, told):
+    stepper = alone(AttentionStepper.from_qkv([[0.5]], [[1.0], [2.0]], [[1.0], [2.0]], ["a"], ["b", "c"])).locator(
+        ".course-stepper"
+    )
+    before = on_screen(stepper)
+    stepper.get_by_role("tab", name="Q, K, V").click()
+    cell(stepper, "Q", 0, 0).click()
+    field(stepper).fill(typed)
+    field(stepper).press("Enter")
+    assert stepper.locator(".course-stepper-refused").inner_text() == told
+    assert field(stepper).input_value() == "0.5"
+    assert on_screen(stepper) == before
+
+
+def test_by_keyboard_alone_in_jupyterlab(opened):
+    stepper, keyboard = opened.find(STEPPER), opened.page.keyboard
+    opened.run("stepper.stage = 'X'; stepper.cell = None")
+    cell(stepper, "X", 0, 0).focus()
+    active = opened.page.evaluate("window.courseNotebook.content.activeCellIndex")
+    for key in ("ArrowDown", "ArrowDown", "Enter", "Enter", "Control+a", "2", ".", "5", "Enter"):
+        keyboard.press(key)
+    opened.expect("stepper._numbers['X'][2]", "[2.5, 1.0]")
+    assert cell(stepper, "X", 2, 0).evaluate("cell => cell === document.activeElement")
+    for key in ("ArrowRight", "-", "4", "Enter"):  # a digit on a cell begins a number
+        keyboard.press(key)
+    opened.expect("stepper._numbers['X'][2]", "[2.5, -4.0]")
+    keyboard.press("Enter")
+    for key in ("ArrowUp", "ArrowUp", "ArrowDown", "7", "Escape"):
+        keyboard.press(key)
+    opened.expect("stepper._numbers['X'][2]", "[2.5, -3.5]")
+    assert opened.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
+    opened.run("stepper.reset()")
+    opened.wait(lambda: cell(stepper, "X", 2, 1).inner_text() == "1", "a reset in Python shows")
+
+
+def test_a_double_click_opens_the_field(opened):
+    stepper = opened.find(STEPPER)
+    opened.run("stepper.stage = 'X'")
+    cell(stepper, "X", 1, 0).dblclick()
+    assert field(stepper).evaluate("field => field === document.activeElement")
+    assert field(stepper).get_attribute("aria-label") == "X[1, 0]"
+
+
+def test_a_function_is_asked_with_new_numbers(opened):
+    theirs = opened.find(THEIRS)
+    marked = theirs.locator(".course-stepper-panel [data-matrix=weights] .course-stepper-differs")
+    assert marked.count() > 0
+    stages = theirs.get_by_role("tab", name="Q, K, V")
+    for row, column in ((0, 0), (1, 1), (2, 0), (2, 1)):  # without queries it does not matter over what softmax runs
+        stages.click()
+        cell(theirs, "Q", row, column).click()
+        field(theirs).fill("0")
+        field(theirs).press("Enter")
+    opened.wait(lambda: marked.count() == 0, "it agrees")
+    theirs.get_by_role("tab", name="weights").click()
+    formula = theirs.locator(".course-stepper-current .course-stepper-formula")
+    opened.wait(lambda: formula.inner_text().endswith("from your function"), "what it gives for the new numbers shows")
+    assert opened.python("theirs.problem") == "''"
+    assert theirs.locator(".course-stepper-silent").is_hidden()
+    opened.run("theirs.reset()")
+
+
+def test_without_a_kernel_a_function_is_said_not_to_answer(alone):
+    page = alone(MADE["a wrong function"]())
+    stepper = page.locator(".course-stepper")
+    silent = stepper.locator(".course-stepper-silent")
+    assert silent.is_hidden() and stepper.locator(".course-stepper-differs").count() > 0
+    stepper.get_by_role("button", name="Q[2, 0] less 0.5").click()
+    page.clock.run_for(2000)
+    assert silent.inner_text() == "some_wrong has not answered for these numbers: that needs a running kernel."
+    assert stepper.locator(".course-stepper-differs").count() == 0
+    stepper.get_by_role("button", name="all as given").click()
+    assert silent.is_hidden() and stepper.locator(".course-stepper-differs").count() > 0
+
+
+def test_no_axe_violations_in_either_theme(opened):
+    opened.run("stepper.stage = 'X'; stepper.cell = ('X', 0, 0); stepper.edit('X', 0, 0, 3)")
+    field(opened.find(STEPPER)).fill("abc")
+    field(opened.find(STEPPER)).press("Enter")
+    opened.check_accessible(".course-stepper")
