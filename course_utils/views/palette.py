@@ -64,8 +64,8 @@ def colormap() -> ListedColormap:
 
 
 def css_variables() -> dict[str, str]:
-    """The role colours as CSS custom properties, set on every widget's root."""
-    return {f"--course-{name}": colour for name, colour in ROLES.items()}
+    """The role colours, and those of weights and wrongs, as CSS custom properties, set on every widget's root."""
+    return {f"--course-{name}": colour for name, colour in (ROLES | {"weight": WEIGHT, "wrong": WRONG}).items()}
 
 
 def _rgb(colour):

@@ -921,13 +921,14 @@ def each_apart(x, dy):
 
 
 def to_weights(
-    back=backwards(),
+    back=None,
     weight=times,
     to_x=lambda dq, dk, dv, ws: dq @ ws[0].T + dk @ ws[1].T + dv @ ws[2].T,
     values=lambda dv, do: dv,
     result=lambda dx, *dws: (dx, *dws),
 ):
-    """The way back to x and the three matrices, with one thing changed."""
+    """The way back to x and the three matrices, with one thing changed; back: a way back through attention."""
+    back = back or backwards()
 
     def through_the_layer(x, w_q, w_k, w_v, do):
         dq, dk, dv = back(x @ w_q, x @ w_k, x @ w_v, do)
@@ -976,7 +977,7 @@ LAYER_MISTAKES = (
     Mistake("dx as a mean", to_weights(to_x=lambda *dys: only_to_x(0, 1, 2)(*dys) / 3),
         "dx is the mean of the three ways. They are added: a change of x acts on q, k and v at once."),
     Mistake("the attention passed over", to_weights(values=lambda dv, do: do),
-        "dw_q and dw_k are right. For the values do is taken in place of dv: between them lie the weights, dv = Aᵀ do."),
+        "dw_q and dw_k are right. For the values do is taken in place of dv. Between them lie the weights: dv = Aᵀ do."),
     Mistake("no scale", to_weights(back=backwards(scale=unscaled, after=unscaled)),
         "The scale 1/√d_k is missing, before the softmax and on the way back."),
     Mistake("dq and dk without the scale", to_weights(back=backwards(after=unscaled)),
@@ -991,7 +992,7 @@ LAYER_MISTAKES = (
     Mistake("dx last", to_weights(result=lambda dx, *dws: (*dws, dx)),
         "dx comes last. Return (dx, dw_q, dw_k, dw_v), in this order."),
     Mistake("x changed", changing_x,
-        "The numbers are right, but x itself was changed: += writes into the caller's array. Make a new one."),
+        "The numbers are right, but x or do was changed: += writes into the caller's array. Make a new one."),
 )  # fmt: skip
 
 
@@ -1054,9 +1055,9 @@ HALF_MISTAKES = (
         "q is scaled first, which takes large scores back into float16. But there its numbers lie 1 apart at 2000 and "
         f"16 apart at 16 384, so the gaps are lost. {UPCAST}"),
     Mistake("float32 after the scores", typed(scores=HALF),
-        f"The softmax is in float32, but the scores come from a product in float16, and it is too late then. {UPCAST}"),
+        f"The softmax is in float32, but the scores have been in float16 before it, and it is too late then. {UPCAST}"),
     Mistake("scaled first, float32 after the scores", typed(scores=HALF, first=True),
-        "The softmax is in float32, but the scores come from a product in float16, where numbers lie 1 apart at 2000 "
+        "The softmax is in float32, but the scores have been in float16 before it, where numbers lie 1 apart at 2000 "
         f"and 16 apart at 16 384. {UPCAST}"),
     Mistake("everything in float16, without a shift", typed(scores=HALF, exps=HALF, shift=False),
         "exp overflows above 11.09 in float16. Subtract the largest score of each row first, and compute the scores "

@@ -511,7 +511,7 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("values of 30 000", halves([[0.0, 0.0]], np.zeros((3, 2)), [[30_000.0], [29_984.0], [20_000.0]]),
             "The output fits into float16, but a sum of exponentials times values does not. Divide by the sum "
             "first, or add up in float32."),
-        Rung("5 000 keys, none ahead", halves([[0.5, -0.5]], np.full((5_000, 2), 2.0), draw(rng, 5_000, 1)),
+        Rung("5 000 keys, none ahead", halves([[0.5, -0.5]], np.full((5_000, 2), 2.0), 1 + draw(rng, 5_000, 1) / 4),
             "2048 + 1 is 2048 in float16: a sum of many small terms stands still there. Add up in float32."),
         Rung("70 000 keys, none ahead", halves([[1.0]], np.zeros((many, 1)), 1 + draw(rng, many, 1) / 4),
             "The sum of 70 000 exponentials of 0 is past the end of float16. Add up in float32."),
