@@ -18,18 +18,10 @@ class Estimate(NamedTuple):
     error: float
 
 
-class Saturation(NamedTuple):
-    largest: Estimate
-    entropy: Estimate
-    trace: Estimate
-
-
 ESTIMATES = {25: [1.0, -2.0, 0.5], 100: [0.4, -0.6]}
 WIDTHS = [4, 16, 64]
 RAW = [Estimate(2.1, 0.1), Estimate(3.9, 0.1), Estimate(8.1, 0.2)]
 UNIT = [Estimate(1.05, 0.03), Estimate(0.98, 0.02), Estimate(1.01, 0.02)]
-HARD = [Saturation(*(Estimate(value, 0.01) for value in row)) for row in ((0.5, 1.3, 0.6), (0.75, 0.7, 0.35))]
-SOFT = [Saturation(*(Estimate(value, 0.01) for value in row)) for row in ((0.34, 1.75, 0.77), (0.36, 1.73, 0.76))]
 LENGTHS = {
     kind: {width: np.geomspace(width, factor * width, 101) for width in WIDTHS}
     for kind, factor in (("raw", 1e-3), ("scaled", 2))
@@ -46,7 +38,6 @@ SLOPES = np.exp(-GAPS) / (1 + np.exp(-GAPS)) ** 2
 DRAWINGS = {
     "estimates": lambda: figures.repeated_estimates(ESTIMATES, spread=8, truth=0),
     "spread": lambda: figures.spread_against_width(WIDTHS, RAW, UNIT),
-    "saturation": lambda: figures.saturation_curves(WIDTHS[:2], HARD, SOFT, keys=8),
     "runner-up": lambda: figures.runner_up(GAPS, SLOPES, marked=10),
     "paths": figures.gradient_paths,
     "model": lambda: figures.look_up_model(64, 256, 16, 12),
@@ -91,14 +82,6 @@ def test_no_interval_leaves_the_scaled_panel():
     low, high = right.get_ylim()
     assert low < min(one.value - 1.96 * one.error for one in far)
     assert high > max(one.value + 1.96 * one.error for one in far)
-
-
-def test_largest_weight_and_entropy_are_drawn_beside_those_of_equal_weights():
-    axes = DRAWINGS["saturation"]().axes
-    for ax, name, equal in zip(axes, ("largest", "entropy"), (1 / 8, math.log(8)), strict=True):
-        np.testing.assert_allclose(line(ax, "raw"), [getattr(row, name).value for row in HARD])
-        np.testing.assert_allclose(line(ax, "scaled"), [getattr(row, name).value for row in SOFT])
-        np.testing.assert_allclose(levels(ax), [equal])
 
 
 def test_the_marked_gap_lies_on_the_slope_and_says_its_value():
@@ -165,7 +148,6 @@ def test_every_figure_brings_its_alt_text(name):
 def test_alt_texts_tell_what_is_drawn():
     assert "scatter less the more samples there are, with a standard deviation of 1.31 for 25" in label("estimates")
     assert "climbs from 2.10 at 4 to 8.1 at 64" in label("spread")
-    assert "from 0.50 to 0.75 raw, and goes from 0.34 to 0.36 scaled" in label("saturation")
     assert "4.5e-05 at 10" in label("runner-up")
     assert "raw: from d_k = 4 to 64 the median goes from 0.13" in label("gradients")
     assert "half of the loss of guessing: 1 after 25 steps, 1/√d_k after 25 steps, 1/d_k after 25 steps" in label(
@@ -197,7 +179,7 @@ def test_no_label_of_the_gradient_paths_lies_on_another_or_on_an_arrow():
         assert not any(box.contains(*point) for box in boxes for point in on_way)
 
 
-@pytest.mark.parametrize("name", ["estimates", "gradients", "losses", "saturation"])
+@pytest.mark.parametrize("name", ["estimates", "gradients", "losses"])
 def test_no_legend_or_note_lies_over_data(name):
     fig = DRAWINGS[name]()
     fig.canvas.draw()
@@ -213,10 +195,8 @@ def test_a_figure_is_the_same_bytes_every_time(name):
 
 
 def test_raw_and_scaled_keep_their_colours_from_one_drawing_to_the_next():
-    for name in ("saturation", "gradients"):
-        lines = [one for ax in DRAWINGS[name]().axes for one in ax.lines]
-        colours = {to_hex(one.get_color()).upper() for one in lines}
-        assert {palette.WRONG, palette.WEIGHT} <= colours
+    lines = [one for ax in DRAWINGS["gradients"]().axes for one in ax.lines]
+    assert {palette.WRONG, palette.WEIGHT} <= {to_hex(one.get_color()).upper() for one in lines}
     left, right = DRAWINGS["spread"]().axes
     assert to_hex(left.containers[0][0].get_color()).upper() == palette.WRONG
     assert to_hex(right.containers[0][0].get_color()).upper() == palette.WEIGHT

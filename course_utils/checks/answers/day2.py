@@ -977,7 +977,7 @@ LAYER_MISTAKES = (
     Mistake("dx as a mean", to_weights(to_x=lambda *dys: only_to_x(0, 1, 2)(*dys) / 3),
         "dx is the mean of the three ways. They are added: a change of x acts on q, k and v at once."),
     Mistake("the attention passed over", to_weights(values=lambda dv, do: do),
-        "dw_q and dw_k are right. For the values do is taken in place of dv. Between them lie the weights: dv = Aᵀ do."),
+        "dw_q and dw_k are right. For the values do is taken in place of dv, and dv = Aᵀ do."),
     Mistake("no scale", to_weights(back=backwards(scale=unscaled, after=unscaled)),
         "The scale 1/√d_k is missing, before the softmax and on the way back."),
     Mistake("dq and dk without the scale", to_weights(back=backwards(after=unscaled)),

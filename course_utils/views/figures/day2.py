@@ -78,42 +78,6 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
     return described(fig, alt)
 
 
-def saturation_curves(widths: Any, raw: Any, scaled: Any, keys: int) -> Figure:
-    """Mean largest weight and entropy against d_k, raw and scaled.
-
-    raw, scaled: one Saturation for each of widths; keys: how many keys there were.
-    """
-    fig = new_figure(620, 290)
-    axes = fig.subplots(1, 2)
-    panels = (
-        ("largest", "largest weight", 1 / keys, f"equal: 1/{keys}", 1.0),
-        ("entropy", "entropy, nats", math.log(keys), f"equal: log {keys}", math.log(keys)),
-    )
-    for ax, (name, title, equal, label, top) in zip(axes, panels, strict=True):
-        ax.axhline(equal, color=palette.FAINT, linewidth=1.2, linestyle="--")
-        ax.annotate(
-            label, (widths[0], equal), xytext=(0, 3), textcoords="offset points", fontsize=8.5, color=palette.INK
-        )
-        for kind, rows in (("raw", raw), ("scaled", scaled)):
-            values = [getattr(row, name).value for row in rows]
-            ax.plot(widths, values, color=COLOURS[kind], marker=_MARKERS[kind], markersize=5, label=kind)
-        ax.set_ylim(0, 1.13 * top)
-        _width_axis(ax, widths)
-        _caption(ax, title)
-        _plain(ax)
-    handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="lower center", ncol=2, frameon=False, fontsize=9)
-    fig.subplots_adjust(left=0.055, right=0.99, top=0.9, bottom=0.26, wspace=0.2)
-    first, last = widths[0], widths[-1]
-    told = [
-        f"the {title} {raw_end} from {getattr(raw[0], name).value:.2f} to {getattr(raw[-1], name).value:.2f} raw, and "
-        f"goes from {getattr(scaled[0], name).value:.2f} to {getattr(scaled[-1], name).value:.2f} scaled"
-        for name, title, raw_end in (("largest", "mean largest weight", "climbs"), ("entropy", "mean entropy", "falls"))
-    ]
-    alt = f"Two panels against d_k from {first} to {last}, {keys} keys: {told[0]}; {told[1]}."
-    return described(fig, alt)
-
-
 def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     """The slope p(1 - p) of the second of two keys against its gap, beside e^-gap; one gap is marked with its value."""
     gaps, slopes = np.asarray(gaps, float), np.asarray(slopes, float)
