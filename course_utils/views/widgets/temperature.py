@@ -44,8 +44,7 @@ class TemperatureExplorer(CourseWidget):
     temperature = traitlets.Any(1.0).tag(sync=True)
     labels = traitlets.List(traitlets.Unicode(), read_only=True).tag(sync=True)
     _range = traitlets.Dict({"least": _RANGE[0], "largest": _RANGE[1], "most": _MOST_SCORE}).tag(sync=True)
-
-    _jumps = traitlets.List().tag(sync=True)
+    _jumps = traitlets.Any().tag(sync=True)  # [what a button says, the temperature it sets] each
 
     def __init__(self, scores, labels=None, temperature=1.0, d_ks=()):
         scores = _checked(scores)
