@@ -12,11 +12,11 @@ from course_utils.views import SaturationExplorer, TemperatureExplorer
 CELLS = [
     "from course_utils.views import SaturationExplorer, TemperatureExplorer",
     "explorer = SaturationExplorer()\nexplorer",
-    "heat = TemperatureExplorer([2, 1, 0.5, -1], ['the', 'cat', 'sat', 'down'])\nheat",
+    "heat = TemperatureExplorer([2, 1, 0.5, -1], ['the', 'cat', 'sat', 'down'], d_ks=[16, 20])\nheat",
     "two = SaturationExplorer()\ntwo",
 ]
 SATURATION, TEMPERATURE, SECOND = ".course-saturation >> nth=0", ".course-temperature", ".course-saturation >> nth=1"
-PLAIN = "explorer.d_k, explorer.n_keys, explorer.scaled, explorer.seed = 64, 8, False, 0"
+PLAIN = "explorer.d_k, explorer.n_keys, explorer.scaled, explorer.seed, explorer.trace = 64, 8, False, 0, False"
 COOL = "heat.scores, heat.temperature = [2, 1, 0.5, -1], 1"
 
 
@@ -167,10 +167,36 @@ class TestSaturation:
         assert current.inner_text().split() == ["mean,", "no", "scale"]
         marks = place.locator(".course-bars-mark:not(.course-bars-dot)")
         before = marks.evaluate_all("nodes => nodes.map((node) => node.style.left)")
-        place.get_by_role("checkbox").check()
+        place.get_by_role("checkbox", name="divide").check()
         assert current.inner_text().split() == ["mean,", "scaled"]
         assert marks.evaluate_all("nodes => nodes.map((node) => node.style.left)") == before
         notebook.expect("explorer.scaled", "True")
+
+    def test_the_curves_run_through_the_means_and_the_marks_stand_at_this_d_k(self, notebook):
+        place = notebook.find(SATURATION)
+        notebook.run("explorer.d_k = 512")
+        notebook.wait(lambda: slider(place, "d_k").get_attribute("aria-valuetext") == "512", "d_k shows")
+        field = place.locator(".course-saturation-curve[data-row=largest] .course-saturation-field")
+        points = field.locator("polyline").evaluate_all("nodes => nodes.map((node) => node.getAttribute('points'))")
+        for drawn, on in zip(points, ("no scale", "scaled"), strict=True):
+            heights = [1 - float(point.split(",")[1]) for point in drawn.split()]
+            expected = [SaturationExplorer(2**power).means[on].largest for power in range(13)]
+            assert heights == pytest.approx(expected, abs=1e-9)
+        marks = field.locator(".course-bars-mark")
+        assert marks.evaluate_all("nodes => nodes.map((node) => node.style.left)") == ["75%"] * 3
+        tops = marks.evaluate_all("nodes => nodes.map((node) => 1 - parseFloat(node.style.top) / 100)")
+        here = SaturationExplorer(512)
+        shown = [here.means["no scale"].largest, here.means["scaled"].largest, here.weights.max()]
+        assert tops == pytest.approx(shown, abs=1e-5)
+        assert field.get_attribute("aria-label").startswith("mean largest weight for d_k from 1 to 4096: 0.3")
+
+    def test_the_trace_shows_once_asked_for(self, notebook):
+        place = notebook.find(SATURATION)
+        rows, curves = place.locator("tr[data-row=trace]"), place.locator("div[data-row=trace]")
+        assert not rows.is_visible() and not curves.is_visible()
+        place.get_by_role("checkbox", name="show the trace").check()
+        assert rows.is_visible() and curves.is_visible()
+        notebook.expect("explorer.trace", "True")
 
     def test_drawing_again_goes_round_without_python(self, notebook):
         place = notebook.find(SATURATION)
@@ -223,6 +249,16 @@ class TestTemperature:
             found.append(float(handle.get_attribute("aria-valuetext")))
         assert found == [2**power for power in range(-4, 7)]
         notebook.expect("heat.temperature", "64.0")
+
+    def test_a_button_jumps_to_the_root_of_d_k_and_says_so(self, notebook):
+        place = notebook.find(TEMPERATURE)
+        jumps = place.get_by_role("group", name="jump to a temperature").get_by_role("button")
+        assert jumps.all_inner_texts() == ["1, no scale", "√16 = 4", "√20 = 4.47"]
+        for button, expected in ((1, "4.0"), (2, f"{math.sqrt(20)}"), (0, "1.0")):
+            jumps.nth(button).press("Enter")
+            notebook.expect("float(heat.temperature)", expected)
+            pressed = jumps.evaluate_all("nodes => nodes.map((node) => node.getAttribute('aria-pressed'))")
+            assert pressed == ["true" if i == button else "false" for i in range(3)]
 
     @pytest.mark.parametrize("temperature", [0.01, 0.0101, 98.7, 100])
     def test_the_ends_have_a_stop_of_their_own(self, notebook, temperature):
@@ -303,7 +339,7 @@ def test_nothing_is_cut_off_or_wider_than_the_page(notebook, width, selector):
         place = notebook.find(selector)
         assert place.evaluate("node => node.scrollWidth <= node.clientWidth")
         overlaps = place.locator(
-            ".course-saturation-weight, .course-saturation-score, .course-bars-readouts th"
+            ".course-saturation-weight, .course-saturation-score, .course-bars-readouts th, .course-saturation-title"
         ).evaluate_all(OVERLAPS)
         assert overlaps == []
     finally:
@@ -330,7 +366,7 @@ OVERLAPS = """(nodes) => {
 
 
 def test_no_axe_violations_in_either_theme(notebook):
-    notebook.run("explorer.n_keys, explorer.scaled, heat.temperature = 32, True, 0.2")
+    notebook.run("explorer.n_keys, explorer.scaled, explorer.trace, heat.temperature = 32, True, True, 0.2")
     notebook.check_accessible(".course-saturation", TEMPERATURE)
 
 
@@ -343,7 +379,7 @@ def test_a_page_without_kernel_does_the_arithmetic(alone, make):
     if isinstance(widget, SaturationExplorer):
         slider(page, "d_k").press("End")
         slider(page, "number of keys").press("End")
-        page.get_by_role("checkbox").check()
+        page.get_by_role("checkbox", name="divide").check()
         for _ in range(3):
             page.get_by_role("button", name="Draw again").click()
         expected = SaturationExplorer(4096, 32, True, 1)  # after 6 and 7 come 0 and 1

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from variants import RIGHT, WRONG, day2
 
 from course_utils.attention import scaling
-from course_utils.checks.answers.day2 import BUG, SLIPS
+from course_utils.checks.answers.day2 import BUG, SLIPS, in_type
 from course_utils.checks.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.inputs.day2 import Loud
@@ -73,6 +73,40 @@ def test_the_gradients_are_those_of_autograd(hidden):
         ours = REFERENCE["attention_backward"](*rung.args)
         for mine, theirs in zip(ours, gradients_of(rung), strict=True):
             np.testing.assert_allclose(mine, theirs, atol=1e-9, err_msg=rung.name)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_gradients_of_the_layer_are_those_of_autograd(hidden):
+    for rung in draw_rungs(2, "layer_backward", hidden=hidden):
+        *leaves, do = (torch.tensor(x, dtype=torch.float64) for x in rung.args)
+        x, *matrices = (leaf.requires_grad_() for leaf in leaves)
+        output = F.scaled_dot_product_attention(*(x @ w for w in matrices))
+        expected = torch.autograd.grad(output, leaves, do)
+        for mine, theirs in zip(REFERENCE["layer_backward"](*rung.args), expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-8, err_msg=rung.name)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_attention_in_half_precision_is_the_librarys_in_float64_and_fits_into_float16(hidden):
+    for rung in draw_rungs(2, "half_attention", hidden=hidden):
+        assert {x.dtype for x in rung.args} == {np.dtype(np.float16)}
+        expected = F.scaled_dot_product_attention(*(torch.from_numpy(x).double() for x in rung.args))
+        np.testing.assert_allclose(REFERENCE["half_attention"](*rung.args), expected, rtol=1e-6, atol=1e-9)
+        assert np.isfinite(expected.half().numpy()).all()
+
+
+def test_each_step_that_needs_float32_has_a_rung_of_its_own():
+    def failed(**how):
+        rungs = verdict_on("half_attention", lambda q, k, v: in_type(q, k, v, **how)).rungs
+        return {name for name, held in rungs if not held}
+
+    half = np.float16
+    assert failed() == set()
+    assert {"scores near 2000, 1.25 apart", "scores past 65 504"} <= failed(scores=half)
+    assert {"scores near 2000, 1.25 apart", "scores past 65 504"} <= failed(scores=half, first=True)
+    assert failed(exps=half) == {"70 000 keys, none ahead"}
+    assert failed(exps=half, late=True) == {"70 000 keys, none ahead", "values of 30 000"}
+    assert failed(shift=False) == {"scores in the hundreds", "scores near 2000, 1.25 apart", "scores past 65 504"}
 
 
 @pytest.mark.parametrize("grade_id", ["stable_softmax", "logsumexp"])
@@ -162,6 +196,9 @@ def test_what_one_call_leaves_open_fails_whatever_is_drawn(grade_id, names, numb
         ("logsumexp", "logsumexp_that_changes_x", "x - peak in place of x -= peak"),
         ("softmax_jacobian", "jacobian_of_columns", "p_i by p_i"),
         ("softmax_jacobian", "jacobian_by_p_times_its_transpose", "a single number"),
+        ("layer_backward", "layer_for_one_sequence_only", "what they ask of it is added up"),
+        ("half_attention", "half_as_it_comes", "Turn q and k into float32 before they are multiplied"),
+        ("half_attention", "half_with_products_added_one_by_one", "2048 + 1 is 2048 in float16"),
         ("find_the_bug", "mended_by_scaling_q_in_place", "q * scale in place of q *= scale"),
     ],
 )
@@ -223,3 +260,15 @@ def test_a_softmax_that_fails_costs_the_later_exercises_nothing():
     )
     for grade_id in ("saturation", "logsumexp"):
         assert examine(2, grade_id, namespace)[1].status == "passed"
+
+
+def test_a_way_back_that_fails_costs_the_way_back_to_the_weights_nothing():
+    namespace = {"np": np, "math": math, "attention_backward": lambda q, k, v, do: (q, k, v)}
+    exec(
+        "def layer_backward(x, w_q, w_k, w_v, do):\n"
+        "    dys = attention_backward(x @ w_q, x @ w_k, x @ w_v, do)\n"
+        "    dx = sum(dy @ w.T for dy, w in zip(dys, (w_q, w_k, w_v)))\n"
+        "    return dx, *(x.reshape(-1, x.shape[-1]).T @ dy.reshape(-1, dy.shape[-1]) for dy in dys)\n",
+        namespace,
+    )
+    assert examine(2, "layer_backward", namespace)[1].status == "passed"

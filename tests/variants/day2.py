@@ -1574,6 +1574,297 @@ def gradients_two_of_three(q, k, v, do):
     return gradients_by_three_paths(q, k, v, do)[:2]
 
 
+# layer_backward -----------------------------------------------------------------------------------------------------
+
+
+@right(2, "layer_backward")
+def layer_through_einsum(x, w_q, w_k, w_v, do):
+    dq, dk, dv = gradients_by_einsum(x @ w_q, x @ w_k, x @ w_v, do)
+    ways = [np.einsum("...nc,dc->...nd", dy, w) for dy, w in ((dq, w_q), (dk, w_k), (dv, w_v))]
+    tokens = x.reshape(-1, x.shape[-1])
+    return sum(ways), *(np.einsum("td,tc->dc", tokens, dy.reshape(-1, dy.shape[-1])) for dy in (dq, dk, dv))
+
+
+@right(2, "layer_backward")
+def layer_with_a_sum_over_the_axes_in_front(x, w_q, w_k, w_v, do):
+    dq, dk, dv = gradients_by_three_paths(x @ w_q, x @ w_k, x @ w_v, do)
+    lead = tuple(range(x.ndim - 2))
+    dws = [(np.swapaxes(x, -1, -2) @ dy).sum(axis=lead) for dy in (dq, dk, dv)]
+    return [dq @ w_q.T + dk @ w_k.T + dv @ w_v.T, *dws]
+
+
+@right(2, "layer_backward")
+def layer_with_tensordot(x, w_q, w_k, w_v, do):
+    dys = gradients_with_the_output(x @ w_q, x @ w_k, x @ w_v, do)
+    front = tuple(range(x.ndim - 1))
+    dx = np.zeros(x.shape)
+    for dy, w in zip(dys, (w_q, w_k, w_v), strict=True):
+        dx += dy @ w.T
+    return dx, *(np.tensordot(x, dy, axes=(front, front)) for dy in dys)
+
+
+@right(2, "layer_backward")
+def layer_with_one_matrix_for_all_three(x, w_q, w_k, w_v, do):
+    w = np.concatenate([w_q, w_k, w_v], axis=1)
+    dy = np.concatenate(gradients_by_three_paths(x @ w_q, x @ w_k, x @ w_v, do), axis=-1)
+    dw = x.reshape(-1, len(w)).T @ dy.reshape(-1, w.shape[1])
+    d_k = w_q.shape[1]
+    return dy @ w.T, dw[:, :d_k], dw[:, d_k : 2 * d_k], dw[:, 2 * d_k :]
+
+
+@right(2, "layer_backward")
+def layer_sequence_by_sequence(x, w_q, w_k, w_v, do):
+    if x.ndim > 2:
+        parts = [layer_sequence_by_sequence(each, w_q, w_k, w_v, grad) for each, grad in zip(x, do, strict=True)]
+        dxs, *dws = zip(*parts, strict=True)
+        return np.stack(dxs), *(sum(dw) for dw in dws)
+    dys = gradients_matrix_by_matrix(x @ w_q, x @ w_k, x @ w_v, do)
+    dx, dws = np.zeros(x.shape), [np.zeros(w.shape) for w in (w_q, w_k, w_v)]
+    for token in range(len(x)):
+        for dw, w, dy in zip(dws, (w_q, w_k, w_v), dys, strict=True):
+            dw += np.outer(x[token], dy[token])
+            dx[token] += w @ dy[token]
+    return dx, *dws
+
+
+@right(2, "layer_backward")
+def layer_with_attention_before_the_values(x, w_q, w_k, w_v, do):
+    """The output is (A x) w_v as well, so dw_v is (A x)ᵀ do."""
+    p, _ = weights_and_scale(x @ w_q, x @ w_k)
+    dq, dk, _ = gradients_by_three_paths(x @ w_q, x @ w_k, x @ w_v, do)
+    d, d_v = w_v.shape
+    dx = dq @ w_q.T + dk @ w_k.T + np.swapaxes(p, -1, -2) @ (do @ w_v.T)
+    dw_q, dw_k = (x.reshape(-1, d).T @ dy.reshape(-1, dy.shape[-1]) for dy in (dq, dk))
+    return dx, dw_q, dw_k, (p @ x).reshape(-1, d).T @ do.reshape(-1, d_v)
+
+
+@right(2, "layer_backward")
+def layer_in_torch(x, w_q, w_k, w_v, do):
+    x, w_q, w_k, w_v, do = (torch.tensor(each, dtype=torch.float64) for each in (x, w_q, w_k, w_v, do))
+    dq, dk, dv = gradients_in_torch(x @ w_q, x @ w_k, x @ w_v, do)
+    dws = [x.flatten(0, -2).mT @ dy.flatten(0, -2) for dy in (dq, dk, dv)]
+    return dq @ w_q.mT + dk @ w_k.mT + dv @ w_v.mT, *dws
+
+
+@right(2, "layer_backward")
+def layer_in_lists(x, w_q, w_k, w_v, do):
+    gradients = layer_sequence_by_sequence(x, w_q, w_k, w_v, do)
+    return [each.tolist() for each in gradients]
+
+
+@wrong(2, "layer_backward")
+def layer_by_autograd(x, w_q, w_k, w_v, do):
+    leaves = [torch.tensor(each, dtype=torch.float64, requires_grad=True) for each in (x, w_q, w_k, w_v)]
+    x, w_q, w_k, w_v = leaves
+    p = torch.softmax((x @ w_q) @ (x @ w_k).mT * w_q.shape[-1] ** -0.5, dim=-1)
+    ((p @ (x @ w_v)) * torch.tensor(do)).sum().backward()
+    return tuple(leaf.grad for leaf in leaves)
+
+
+@wrong(2, "layer_backward")
+def layer_for_one_sequence_only(x, w_q, w_k, w_v, do):
+    dq, dk, dv = gradients_by_three_paths(x @ w_q, x @ w_k, x @ w_v, do)
+    return dq @ w_q.T + dk @ w_k.T + dv @ w_v.T, x.T @ dq, x.T @ dk, x.T @ dv
+
+
+@wrong(2, "layer_backward")
+def layer_for_one_batch_axis_only(x, w_q, w_k, w_v, do):
+    dq, dk, dv = gradients_by_three_paths(x @ w_q, x @ w_k, x @ w_v, do)
+    dws = [np.swapaxes(x, -1, -2) @ dy for dy in (dq, dk, dv)]
+    if x.ndim > 2:
+        dws = [dw.sum(axis=0) for dw in dws]
+    return dq @ w_q.T + dk @ w_k.T + dv @ w_v.T, *dws
+
+
+@wrong(2, "layer_backward")
+def layer_without_dx(x, w_q, w_k, w_v, do):
+    return layer_through_einsum(x, w_q, w_k, w_v, do)[1:]
+
+
+@wrong(2, "layer_backward")
+def layer_whose_sequences_attend_to_each_other(x, w_q, w_k, w_v, do):
+    shape = x.shape
+    x, do = x.reshape(-1, shape[-1]), do.reshape(-1, do.shape[-1])
+    dx, *dws = layer_through_einsum(x, w_q, w_k, w_v, do)
+    return dx.reshape(shape), *dws
+
+
+@wrong(2, "layer_backward")
+def layer_with_dx_through_untransposed_weights_where_they_fit(x, w_q, w_k, w_v, do):
+    dq, dk, dv = gradients_by_three_paths(x @ w_q, x @ w_k, x @ w_v, do)
+    ways = [dy @ (w if w.shape[0] == w.shape[1] else w.T) for dy, w in ((dq, w_q), (dk, w_k), (dv, w_v))]
+    return (sum(ways), *layer_through_einsum(x, w_q, w_k, w_v, do)[1:])
+
+
+@wrong(2, "layer_backward")
+def layer_with_the_scale_of_the_input(x, w_q, w_k, w_v, do):
+    factor = math.sqrt(w_q.shape[-1] / x.shape[-1])
+    dq, dk, dv = gradients_by_three_paths(x @ w_q * factor, x @ w_k, x @ w_v, do)
+    tokens = x.reshape(-1, x.shape[-1])
+    dws = [tokens.T @ dy.reshape(-1, dy.shape[-1]) for dy in (dq * factor, dk, dv)]
+    return dq * factor @ w_q.T + dk @ w_k.T + dv @ w_v.T, *dws
+
+
+@wrong(2, "layer_backward")
+def layer_with_dx_summed_over_the_batch(x, w_q, w_k, w_v, do):
+    dx, *dws = layer_through_einsum(x, w_q, w_k, w_v, do)
+    return dx.sum(axis=tuple(range(x.ndim - 2))), *dws
+
+
+@wrong(2, "layer_backward")
+def layer_that_adds_into_do(x, w_q, w_k, w_v, do):
+    gradients = layer_through_einsum(x, w_q, w_k, w_v, do)
+    do += 1
+    return gradients
+
+
+# half_attention -----------------------------------------------------------------------------------------------------
+
+
+def single(*arrays):
+    return [x.astype(np.float32) for x in arrays]
+
+
+@right(2, "half_attention")
+def half_in_single_precision(q, k, v):
+    q, k, v = single(q, k, v)
+    return softmax_in_numpy(q @ np.swapaxes(k, -1, -2) / np.float32(math.sqrt(q.shape[-1]))) @ v
+
+
+@right(2, "half_attention")
+def half_in_double_and_back(q, k, v):
+    q, k, wide_v = (x.astype(np.float64) for x in (q, k, v))
+    return (softmax_in_numpy(q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])) @ wide_v).astype(v.dtype)
+
+
+@right(2, "half_attention")
+def half_with_types_in_the_products(q, k, v):
+    scores = np.matmul(q, np.swapaxes(k, -1, -2), dtype=np.float32) * q.shape[-1] ** -0.5
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.matmul(exps, v, dtype=np.float32) / exps.sum(axis=-1, keepdims=True)
+
+
+@right(2, "half_attention")
+def half_with_weights_in_half_precision(q, k, v):
+    q, k, _ = single(q, k, v)
+    weights = softmax_in_numpy(q @ np.swapaxes(k, -1, -2) * np.float32(q.shape[-1] ** -0.5))
+    return weights.astype(np.float16) @ v  # NumPy adds up in float32 here, and rounds the sum
+
+
+@right(2, "half_attention")
+def half_with_the_gaps_in_half_precision(q, k, v):
+    q, k, wide_v = single(q, k, v)
+    scores = q @ np.swapaxes(k, -1, -2) * np.float32(q.shape[-1] ** -0.5)
+    gaps = (scores - scores.max(axis=-1, keepdims=True)).astype(np.float16)
+    exps = np.exp(gaps.astype(np.float32))
+    return exps @ wide_v / exps.sum(axis=-1, keepdims=True)
+
+
+@right(2, "half_attention")
+def half_in_torch(q, k, v):
+    q, k, v = (torch.from_numpy(np.array(x)).float() for x in (q, k, v))
+    return (torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v).half()
+
+
+@right(2, "half_attention")
+def half_by_einsum(q, k, v):
+    q, k, v = single(q, k, v)
+    scores = np.einsum("...nd,...md->...nm", q, k) / np.float32(q.shape[-1] ** 0.5)
+    return np.einsum("...nm,...mv->...nv", softmax_in_numpy(scores), v)
+
+
+@right(2, "half_attention")
+def half_with_python_floats(q, k, v):
+    if q.ndim > 2:
+        return np.stack([half_with_python_floats(*each) for each in zip(q, k, v, strict=True)])
+    rows, keys, values = q.tolist(), k.tolist(), v.tolist()
+    out = []
+    for row in rows:
+        scores = [sum(a * b for a, b in zip(row, key, strict=True)) / math.sqrt(len(row)) for key in keys]
+        peak = max(scores)
+        exps = [math.exp(score - peak) for score in scores]
+        total = sum(exps)
+        columns = zip(*values, strict=True)
+        out.append([sum(e * value for e, value in zip(exps, column, strict=True)) / total for column in columns])
+    return np.array(out)
+
+
+@wrong(2, "half_attention")
+def half_as_it_comes(q, k, v):
+    scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True) @ v
+
+
+@wrong(2, "half_attention")
+def half_with_both_scaled_by_the_fourth_root(q, k, v):
+    root = np.float16(q.shape[-1] ** 0.25)
+    return softmax_in_numpy((q / root) @ np.swapaxes(k / root, -1, -2)) @ v
+
+
+@wrong(2, "half_attention")
+def half_cast_after_the_product(q, k, v):
+    (scores,) = single(q @ np.swapaxes(k, -1, -2))
+    return softmax_in_numpy(scores * q.shape[-1] ** -0.5) @ v
+
+
+@wrong(2, "half_attention")
+def half_with_products_added_one_by_one(q, k, v):
+    """In float16, number by number: the sum stands still at 2048."""
+    q32, k32, _ = single(q, k, v)
+    scores = q32 @ np.swapaxes(k32, -1, -2) * np.float32(q.shape[-1] ** -0.5)
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True)).astype(np.float16)
+    total = np.cumsum(exps, axis=-1, dtype=np.float16)[..., -1:]
+    return (exps.astype(np.float32) / total.astype(np.float32)) @ v.astype(np.float32)
+
+
+@wrong(2, "half_attention")
+def half_in_bfloat16(q, k, v):
+    q, k, v = (torch.from_numpy(np.array(x)).bfloat16() for x in (q, k, v))
+    return (torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v).float()
+
+
+@wrong(2, "half_attention")
+def half_in_torch_half(q, k, v):
+    q, k, v = (torch.from_numpy(np.array(x)) for x in (q, k, v))
+    return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
+
+
+@wrong(2, "half_attention")
+def half_by_the_library(q, k, v):
+    q, k, v = (torch.from_numpy(np.array(x)).double() for x in (q, k, v))
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+@wrong(2, "half_attention")
+def half_for_matrices_only(q, k, v):
+    q, k, v = single(q, k, v)
+    return softmax_in_numpy(q @ k.T / math.sqrt(q.shape[-1])) @ v
+
+
+@wrong(2, "half_attention")
+def half_with_scores_rounded(q, k, v):
+    q32, k32, v32 = single(q, k, v)
+    scores = (q32 @ np.swapaxes(k32, -1, -2) * np.float32(q.shape[-1] ** -0.5)).astype(np.float16)
+    return softmax_in_numpy(scores.astype(np.float32)) @ v32
+
+
+@wrong(2, "half_attention")
+def half_shifted_by_the_largest_of_all(q, k, v):
+    q, k, v = single(q, k, v)
+    scores = q @ np.swapaxes(k, -1, -2) * np.float32(q.shape[-1] ** -0.5)
+    with np.errstate(all="ignore"):
+        exps = np.exp(scores - scores.max())
+        return exps / exps.sum(axis=-1, keepdims=True) @ v
+
+
+@wrong(2, "half_attention")
+def half_with_the_weights_too(q, k, v):
+    q, k, v = single(q, k, v)
+    weights = softmax_in_numpy(q @ np.swapaxes(k, -1, -2) / np.float32(math.sqrt(q.shape[-1])))
+    return weights @ v, weights
+
+
 # find_the_bug -------------------------------------------------------------------------------------------------------
 
 

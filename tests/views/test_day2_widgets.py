@@ -109,6 +109,7 @@ class TestSaturation:
         largest = SaturationExplorer(d_k=512, n_keys=8, seed=0).weights.max()
         assert lines[3].split() == ["largest", "weight", f"{largest:.2f}", "0.96", "0.36", "1.00"]
         assert lines[4].split()[-1] == f"{math.log(8):.2f}"
+        assert len(lines) == 6 and lines[5].startswith("Means over")
         assert "scores divided by √d_k" in SaturationExplorer(scaled=True).as_text()
 
     def test_pictures_and_text_of_the_ends_of_both_sliders(self):
@@ -116,7 +117,13 @@ class TestSaturation:
             for n_keys in (2, 32):
                 explorer = SaturationExplorer(d_k=d_k, n_keys=n_keys, seed=2)
                 assert f"d_k = {d_k}" in explorer.alt() and "-0.00" not in explorer.as_text()
-                assert len(explorer.figure().axes) == 4
+                assert len(explorer.figure().axes) == 3
+
+    def test_the_trace_is_told_and_drawn_only_where_asked_for(self):
+        plain, traced = SaturationExplorer(512), SaturationExplorer(512, trace=True)
+        assert "trace" not in plain.as_text() + plain.alt()
+        assert "trace of Jacobian" in traced.as_text() and "the trace of the Jacobian fall" in traced.alt()
+        assert len(traced.figure().axes) == 4
 
     @pytest.mark.parametrize(
         ("change", "error", "message"),
@@ -178,6 +185,15 @@ class TestTemperature:
         assert titles == [f"temperature {t}" for t in ("0.25", "1", "2", "4", "16")]
         assert len(temperature().figure().axes) == 4
         assert "at 2 “the” has most, 0.43" in temperature(temperature=2).alt()
+
+    def test_each_d_k_has_a_button_for_its_root(self):
+        assert on_page(TemperatureExplorer([1, 2])).jumps == []
+        jumps = on_page(TemperatureExplorer([1, 2], d_ks=[16, np.int64(10_000)])).jumps
+        assert jumps == [["1, no scale", 1], ["√16 = 4", 4], ["√10000 = 100", 100]]
+        with pytest.raises(ValueError, match="d_k is 10001: give a whole number from 1 to 10000"):
+            TemperatureExplorer([1, 2], d_ks=[10_001])
+        with pytest.raises(ValueError, match="d_k is 0: it must be at least 1"):
+            TemperatureExplorer([1, 2], d_ks=[0])
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

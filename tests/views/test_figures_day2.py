@@ -18,18 +18,10 @@ class Estimate(NamedTuple):
     error: float
 
 
-class Saturation(NamedTuple):
-    largest: Estimate
-    entropy: Estimate
-    trace: Estimate
-
-
 ESTIMATES = {25: [1.0, -2.0, 0.5], 100: [0.4, -0.6]}
 WIDTHS = [4, 16, 64]
 RAW = [Estimate(2.1, 0.1), Estimate(3.9, 0.1), Estimate(8.1, 0.2)]
 UNIT = [Estimate(1.05, 0.03), Estimate(0.98, 0.02), Estimate(1.01, 0.02)]
-HARD = [Saturation(*(Estimate(value, 0.01) for value in row)) for row in ((0.5, 1.3, 0.6), (0.75, 0.7, 0.35))]
-SOFT = [Saturation(*(Estimate(value, 0.01) for value in row)) for row in ((0.34, 1.75, 0.77), (0.36, 1.73, 0.76))]
 LENGTHS = {
     kind: {width: np.geomspace(width, factor * width, 101) for width in WIDTHS}
     for kind, factor in (("raw", 1e-3), ("scaled", 2))
@@ -46,9 +38,9 @@ SLOPES = np.exp(-GAPS) / (1 + np.exp(-GAPS)) ** 2
 DRAWINGS = {
     "estimates": lambda: figures.repeated_estimates(ESTIMATES, spread=8, truth=0),
     "spread": lambda: figures.spread_against_width(WIDTHS, RAW, UNIT),
-    "saturation": lambda: figures.saturation_curves(WIDTHS[:2], HARD, SOFT, keys=8),
     "runner-up": lambda: figures.runner_up(GAPS, SLOPES, marked=10),
     "paths": figures.gradient_paths,
+    "model": lambda: figures.look_up_model(64, 256, 16, 12),
     "gradients": lambda: figures.gradient_spread(LENGTHS),
     "losses": lambda: figures.loss_curves({0.001: (STEPS, LOSSES), 0.01: (STEPS, LOSSES)}, chance=2.77),
 }
@@ -92,14 +84,6 @@ def test_no_interval_leaves_the_scaled_panel():
     assert high > max(one.value + 1.96 * one.error for one in far)
 
 
-def test_largest_weight_and_entropy_are_drawn_beside_those_of_equal_weights():
-    axes = DRAWINGS["saturation"]().axes
-    for ax, name, equal in zip(axes, ("largest", "entropy"), (1 / 8, math.log(8)), strict=True):
-        np.testing.assert_allclose(line(ax, "raw"), [getattr(row, name).value for row in HARD])
-        np.testing.assert_allclose(line(ax, "scaled"), [getattr(row, name).value for row in SOFT])
-        np.testing.assert_allclose(levels(ax), [equal])
-
-
 def test_the_marked_gap_lies_on_the_slope_and_says_its_value():
     (ax,) = DRAWINGS["runner-up"]().axes
     np.testing.assert_allclose(ax.collections[0].get_offsets(), [[10, 4.54e-5]], rtol=1e-3)
@@ -111,13 +95,17 @@ def test_every_arrow_of_the_gradient_runs_beside_one_of_the_forward_pass():
     (ax,) = DRAWINGS["paths"]().axes
     arrows = [text for text in ax.texts if text.get_text() == ""]
     forward, back = arrows[::2], arrows[1::2]
-    assert len(forward) == len(back) == 5
+    assert len(forward) == len(back) == 8
     for there, again in zip(forward, back, strict=True):
         np.testing.assert_allclose(there.xy, again.xyann, atol=0.15)
         np.testing.assert_allclose(there.xyann, again.xy, atol=0.15)
-    names = {text.get_position(): text.get_text() for text in ax.texts if len(text.get_text()) == 1}
+    boxed = [text for text in ax.texts if text.get_bbox_patch()]
+    names = {text.get_position(): text.get_text().strip("$") for text in boxed}
     ends = [tuple(_nearest(names, place) for place in (arrow.xyann, arrow.xy)) for arrow in back]
-    assert ends == [("O", "V"), ("O", "A"), ("A", "S"), ("S", "Q"), ("S", "K")]
+    assert ends == [
+        *(("O", "V"), ("O", "A"), ("A", "S"), ("S", "Q"), ("S", "K")),
+        *(("Q", "W_Q"), ("K", "W_K"), ("V", "W_V")),
+    ]
     numbered = sorted(text.get_text()[0] for text in ax.texts if text.get_text()[:1].isdigit())
     assert numbered == ["1", "2", "3"]
 
@@ -153,6 +141,26 @@ def test_losses_say_how_to_read_lines_and_bands():
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
+def test_every_figure_brings_its_alt_text(name):
+    assert len(DRAWINGS[name]().get_label()) > 80
+
+
+def test_alt_texts_tell_what_is_drawn():
+    assert "scatter less the more samples there are, with a standard deviation of 1.31 for 25" in label("estimates")
+    assert "climbs from 2.10 at 4 to 8.1 at 64" in label("spread")
+    assert "4.5e-05 at 10" in label("runner-up")
+    assert "raw: from d_k = 4 to 64 the median goes from 0.13" in label("gradients")
+    assert "half of the loss of guessing: 1 after 25 steps, 1/√d_k after 25 steps, 1/d_k after 25 steps" in label(
+        "losses"
+    )
+    assert "embedded in 64 numbers and makes a query of 256" in label("model")
+
+
+def label(name):
+    return DRAWINGS[name]().get_label()
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
 def test_no_label_is_cut_off(name):
     assert is_whole(DRAWINGS[name]())
 
@@ -161,6 +169,7 @@ def test_no_label_of_the_gradient_paths_lies_on_another_or_on_an_arrow():
     fig = DRAWINGS["paths"]()
     fig.canvas.draw()
     labels = [text for text in fig.axes[0].texts if text.get_text()]
+    assert len(labels) == 18
     boxes = [text.get_window_extent() for text in labels]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     arrows = [text.arrow_patch for text in fig.axes[0].texts if not text.get_text()]
@@ -170,7 +179,7 @@ def test_no_label_of_the_gradient_paths_lies_on_another_or_on_an_arrow():
         assert not any(box.contains(*point) for box in boxes for point in on_way)
 
 
-@pytest.mark.parametrize("name", ["estimates", "gradients", "losses", "saturation"])
+@pytest.mark.parametrize("name", ["estimates", "gradients", "losses"])
 def test_no_legend_or_note_lies_over_data(name):
     fig = DRAWINGS[name]()
     fig.canvas.draw()
@@ -186,10 +195,8 @@ def test_a_figure_is_the_same_bytes_every_time(name):
 
 
 def test_raw_and_scaled_keep_their_colours_from_one_drawing_to_the_next():
-    for name in ("saturation", "gradients"):
-        lines = [one for ax in DRAWINGS[name]().axes for one in ax.lines]
-        colours = {to_hex(one.get_color()).upper() for one in lines}
-        assert {palette.KEY, palette.QUERY} <= colours
+    lines = [one for ax in DRAWINGS["gradients"]().axes for one in ax.lines]
+    assert {palette.WRONG, palette.WEIGHT} <= {to_hex(one.get_color()).upper() for one in lines}
     left, right = DRAWINGS["spread"]().axes
-    assert to_hex(left.containers[0][0].get_color()).upper() == palette.KEY
-    assert to_hex(right.containers[0][0].get_color()).upper() == palette.QUERY
+    assert to_hex(left.containers[0][0].get_color()).upper() == palette.WRONG
+    assert to_hex(right.containers[0][0].get_color()).upper() == palette.WEIGHT

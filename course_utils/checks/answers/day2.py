@@ -822,14 +822,14 @@ def backwards(
 ):
     """The backward of attention with one thing changed."""
 
-    def attention_backward(q, k, v, do):
+    def three_paths(q, k, v, do):  # its name holds no "backward", which exercises that may call it rule out
         d = q.shape[-1]
         with np.errstate(all="ignore"):
             a = softmax(q @ swapped(k) * scale(d))  # (…, n, m)
             ds = jacobian(a, do @ swapped(v))  # (…, n, m)
             return result(ds @ k * after(d), swapped(ds) @ q * (after_k or after)(d), values(a, ds, do))
 
-    return attention_backward
+    return three_paths
 
 
 def unscaled(d):
@@ -903,6 +903,189 @@ BACKWARD_MISTAKES = (
 )  # fmt: skip
 
 
+# Back to the weights -------------------------------------------------------------------------------------------------
+
+
+def rows(x):
+    """All tokens under each other, whatever axes are in front."""
+    return x.reshape(-1, x.shape[-1])
+
+
+def times(x, dy):
+    """xᵀ dy, added up over everything in front."""
+    return rows(x).T @ rows(dy)
+
+
+def each_apart(x, dy):
+    return swapped(x) @ dy
+
+
+def to_weights(
+    back=None,
+    weight=times,
+    to_x=lambda dq, dk, dv, ws: dq @ ws[0].T + dk @ ws[1].T + dv @ ws[2].T,
+    values=lambda dv, do: dv,
+    result=lambda dx, *dws: (dx, *dws),
+):
+    """The way back to x and the three matrices, with one thing changed; back: a way back through attention."""
+    back = back or backwards()
+
+    def through_the_layer(x, w_q, w_k, w_v, do):
+        dq, dk, dv = back(x @ w_q, x @ w_k, x @ w_v, do)
+        dv = values(dv, do)
+        return result(to_x(dq, dk, dv, (w_q, w_k, w_v)), *(weight(x, dy) for dy in (dq, dk, dv)))
+
+    return through_the_layer
+
+
+def only_to_x(*which):
+    return lambda dq, dk, dv, ws: sum((dq, dk, dv)[i] @ ws[i].T for i in which)
+
+
+def changing_x(x, w_q, w_k, w_v, do):
+    gradients = to_weights()(x, w_q, w_k, w_v, do)
+    x += gradients[0]
+    return gradients
+
+
+LAYER_MISTAKES = (
+    Mistake("a matrix for each sequence", to_weights(weight=each_apart),
+        "Right for one sequence. With a batch each dw has a matrix for each sequence: the same weights serve them all, "
+        "so add up over the axes in front."),
+    Mistake("the mean over the batch", to_weights(weight=lambda x, dy: times(x, dy) / (len(rows(x)) / x.shape[-2])),
+        "Each dw is the mean over the sequences. Every sequence adds its part to the loss, so it is their sum."),
+    Mistake("the last sequence only", to_weights(weight=lambda x, dy: each_apart(x, dy)[(-1,) * (x.ndim - 2)]),
+        "Each dw comes from one sequence of the batch. Add up over all of them."),
+    Mistake("the mean over the tokens", to_weights(weight=lambda x, dy: times(x, dy) / x.shape[-2]),
+        "Each dw is divided by the number of tokens. What the tokens ask for is added up: xᵀ dq, as it is."),
+    Mistake("dw turned over", to_weights(weight=lambda x, dy: times(dy, x)),
+        "Each dw is dyᵀ x, the transpose of what is asked for. dw_q has the shape of w_q: xᵀ dq."),
+    Mistake("not multiplied by x", to_weights(weight=lambda x, dy: dy),
+        "These are dq, dk and dv. One step is missing: q = x w_q, so dw_q = xᵀ dq."),
+    Mistake("dx by way of q alone", to_weights(to_x=only_to_x(0)),
+        "The three dw are right. dx holds the way through q alone; x is used for k and v as well, so three terms "
+        "are added."),
+    Mistake("dx by way of v alone", to_weights(to_x=only_to_x(2)),
+        "The three dw are right. dx holds the way through v alone; x is used for q and k as well, so three terms "
+        "are added."),
+    Mistake("dx without the way through v", to_weights(to_x=only_to_x(0, 1)),
+        "The three dw are right. dx lacks the way through v: dv w_vᵀ."),
+    Mistake("dx without the way through k", to_weights(to_x=only_to_x(0, 2)),
+        "The three dw are right. dx lacks the way through k: dk w_kᵀ."),
+    Mistake("dx without the way through q", to_weights(to_x=only_to_x(1, 2)),
+        "The three dw are right. dx lacks the way through q: dq w_qᵀ."),
+    Mistake("dx as a mean", to_weights(to_x=lambda *dys: only_to_x(0, 1, 2)(*dys) / 3),
+        "dx is the mean of the three ways. They are added: a change of x acts on q, k and v at once."),
+    Mistake("the attention passed over", to_weights(values=lambda dv, do: do),
+        "dw_q and dw_k are right. For the values do is taken in place of dv, and dv = Aᵀ do."),
+    Mistake("no scale", to_weights(back=backwards(scale=unscaled, after=unscaled)),
+        "The scale 1/√d_k is missing, before the softmax and on the way back."),
+    Mistake("dq and dk without the scale", to_weights(back=backwards(after=unscaled)),
+        "dw_v is right, but what comes back to q and k lacks the scale 1/√d_k."),
+    Mistake("the softmax passed over", to_weights(back=backwards(jacobian=lambda a, da: da)),
+        "dw_v is right, but on the way to q and k the gradient has to pass the softmax: p ∘ (g − p · g)."),
+    Mistake("softmax without max-shift", to_weights(back=backwards(softmax=unshifted)),
+        "Right until the scores get into the hundreds. There exp overflows. Subtract the largest score "
+        "of each row first, or use your softmax."),
+    Mistake("dw_q and dw_k exchanged", to_weights(result=lambda dx, q, k, v: (dx, k, q, v)),
+        "dw_q and dw_k are exchanged. Return (dx, dw_q, dw_k, dw_v)."),
+    Mistake("dx last", to_weights(result=lambda dx, *dws: (*dws, dx)),
+        "dx comes last. Return (dx, dw_q, dw_k, dw_v), in this order."),
+    Mistake("x changed", changing_x,
+        "The numbers are right, but x or do was changed: += writes into the caller's array. Make a new one."),
+)  # fmt: skip
+
+
+# Half precision ------------------------------------------------------------------------------------------------------
+
+HALF, SINGLE = np.float16, np.float32
+
+
+def root_scale(q):
+    return 1 / math.sqrt(q.shape[-1])
+
+
+def in_type(q, k, v, scores=SINGLE, first=False, exps=SINGLE, late=False, shift=True, scale=root_scale):
+    """Attention in NumPy with the types of its steps chosen.
+
+    scores: in which q and k are multiplied; first: whether q is scaled before that. exps: of the exponentials, their
+    sum and what follows; late: whether the sum divides last. shift: whether the largest score is subtracted.
+    """
+    with np.errstate(all="ignore"):
+        factor = scores(scale(q))
+        q, k = q.astype(scores), swapped(k).astype(scores)
+        s = (q * factor) @ k if first else q @ k * factor
+        s = s.astype(np.promote_types(scores, exps))
+        powers = np.exp(s - s.max(axis=-1, keepdims=True) if shift else s).astype(exps)
+        total = powers.sum(axis=-1, keepdims=True)
+        return (powers @ v.astype(exps)) / total if late else (powers / total) @ v.astype(exps)
+
+
+def typed(**how):
+    return lambda q, k, v: in_type(q, k, v, **how)
+
+
+def half_attention(q, k, v):
+    return arrays.attention(*(x.astype(np.float64) for x in (q, k, v)))[0]
+
+
+def scores_cut(most):
+    """Attention in float32 whose scores are kept below `most` in place of a shift."""
+
+    def with_scores_cut(q, k, v):
+        with np.errstate(all="ignore"):
+            s = np.clip(q.astype(SINGLE) @ swapped(k).astype(SINGLE) * SINGLE(root_scale(q)), -most, most)
+            return np.exp(s) / np.exp(s).sum(axis=-1, keepdims=True) @ v.astype(SINGLE)
+
+    return with_scores_cut
+
+
+def half_in_place(q, k, v):
+    output = half_attention(q, k, v)
+    q *= HALF(0.5)
+    return output
+
+
+UPCAST = "Turn q and k into float32 before they are multiplied: q.astype(np.float32)."
+HALF_MISTAKES = (
+    Mistake("everything in float16", typed(scores=HALF, exps=HALF),
+        "Everything is computed in float16. Products past 65 504 are infinite, and scores near 2000 lose what is "
+        f"behind the point. {UPCAST}"),
+    Mistake("scaled first, everything in float16", typed(scores=HALF, exps=HALF, first=True),
+        "q is scaled first, which takes large scores back into float16. But there its numbers lie 1 apart at 2000 and "
+        f"16 apart at 16 384, so the gaps are lost. {UPCAST}"),
+    Mistake("float32 after the scores", typed(scores=HALF),
+        f"The softmax is in float32, but the scores have been in float16 before it, and it is too late then. {UPCAST}"),
+    Mistake("scaled first, float32 after the scores", typed(scores=HALF, first=True),
+        "The softmax is in float32, but the scores have been in float16 before it, where numbers lie 1 apart at 2000 "
+        f"and 16 apart at 16 384. {UPCAST}"),
+    Mistake("everything in float16, without a shift", typed(scores=HALF, exps=HALF, shift=False),
+        "exp overflows above 11.09 in float16. Subtract the largest score of each row first, and compute the scores "
+        "in float32."),
+    Mistake("float32 without a shift", typed(shift=False),
+        "float32 moves the overflow of exp from 11.09 to 88.7, and no further. Subtract the largest score of each row "
+        "first."),
+    Mistake("exponentials added up in float16", typed(exps=HALF),
+        "The scores are fine, but the exponentials are added up in float16: with many keys the sum is infinite. Keep "
+        "the sum in float32."),
+    Mistake("divided last, in float16", typed(exps=HALF, late=True),
+        "The scores are fine, but exponentials times values are added up in float16, and that sum can be infinite "
+        "where the output is not. Keep it in float32, or divide by the sum first."),
+    Mistake("NaN made 0", lambda q, k, v: np.nan_to_num(in_type(q, k, v, scores=HALF, exps=HALF)),
+        f"Where float16 overflows, NaN is turned into 0: no error shows, but the output is wrong. {UPCAST}"),
+    Mistake("scores cut at 11", scores_cut(11.0),
+        "Scores are cut at 11, so that exp does not overflow. All that are larger then count alike. Subtract the "
+        "largest score of the row instead."),
+    Mistake("scores cut at 80", scores_cut(80.0),
+        "Scores are cut, so that exp does not overflow. All that are larger then count alike. Subtract the largest "
+        "score of the row instead."),
+    Mistake("no scale", typed(scale=lambda q: 1.0), "The scores are not scaled. Multiply them by 1/√d_k."),
+    Mistake("d_k for its root", typed(scale=lambda q: 1 / q.shape[-1]), "You divide by d_k. Divide by √d_k."),
+    Mistake("q changed", half_in_place,
+        "The output is right, but q itself was changed: *= writes into the caller's array. Make a new one."),
+)  # fmt: skip
+
+
 # Find the bug -------------------------------------------------------------------------------------------------------
 
 
@@ -934,8 +1117,8 @@ def reference_scale(q):
 
 
 EXERCISES = {
-    "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES),
     "variance_by_hand": Exercise(2, BY_HAND, slips_by_hand(), rtol=0.0, atol=1e-3),
+    "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES),
     "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES),
     "logsumexp": Exercise(2, {"logsumexp": shifted_logsumexp()}, LOGSUMEXP_MISTAKES, ("stable_softmax",), rtol=2e-7),
     "softmax_jacobian": Exercise(3, {"softmax_jacobian": jacobian}, JACOBIAN_MISTAKES),
@@ -943,6 +1126,12 @@ EXERCISES = {
     "attention_scale": Exercise(1, {"attention_scale": reference_scale}, SCALE_MISTAKES),
     "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES, ("stable_softmax",)),
     "attention_backward": Exercise(4, {"attention_backward": backwards()}, BACKWARD_MISTAKES, ("stable_softmax",)),
+    "layer_backward": Exercise(
+        4, {"layer_backward": to_weights()}, LAYER_MISTAKES, ("attention_backward", "stable_softmax")
+    ),
+    "half_attention": Exercise(
+        2, {"half_attention": half_attention}, HALF_MISTAKES, ("stable_softmax",), rtol=1e-3, atol=1e-3
+    ),
     "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
     "tells_right": duel(2),
 }

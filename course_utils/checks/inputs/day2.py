@@ -439,6 +439,99 @@ def attention_backward(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
+def layer_backward(rng: np.random.Generator) -> list[Rung]:
+    def of(n, d, d_k, d_v, lead=(), size=1.0):
+        w_q, w_k, w_v = (draw(rng, d, width) for width in (d_k, d_k, d_v))
+        return draw(rng, *lead, n, d), size * w_q, size * w_k, w_v, draw(rng, *lead, n, d_v)
+
+    x, w_q, w_k, w_v, do = of(3, 4, 5, 2)
+    return [
+        Rung("one token", of(1, 2, 3, 5),
+            "One token attends to itself alone, with the weight 1 whatever the score: dw_q and dw_k are 0. dw_v is "
+            "xᵀ do, and dx is do w_vᵀ."),
+        Rung("two tokens, three numbers each", of(2, 3, 2, 4),
+            "q = x w_q, so dw_q = xᵀ dq, and the same for k and v. dx has a term from each of the three."),
+        Rung("w_q is 0", (x, np.zeros_like(w_q), w_k, w_v, do),
+            "All scores are 0 and the weights equal. Now q is 0, so dk and dw_k are 0. dw_q is not, for dq is not."),
+        Rung("w_v is 0", (x, w_q, w_k, np.zeros_like(w_v), do),
+            "All values are 0, so the weights do not matter: dq and dk are 0, and with them dw_q, dw_k and dx."),
+        Rung("4 tokens, d = 3, d_k = 5, d_v = 2", of(4, 3, 5, 2),
+            "dx has the shape of x, and each dw that of its w. Return (dx, dw_q, dw_k, dw_v)."),
+        Rung("2 tokens, d = 6, d_k = 3, d_v = 5", of(2, 6, 3, 5),
+            "The three widths may differ either way. dw_q is (d, d_k): xᵀ comes first."),
+        Rung("all sizes equal", of(3, 3, 3, 3),
+            "With equal sizes a wrong transpose raises nothing. dw_q = xᵀ dq, and dx holds dq w_qᵀ."),
+        Rung("d_k = 9, the scale", of(4, 3, 9, 3),
+            "The scale 1/√d_k acts on the scores, and on what comes back through them."),
+        Rung("a gradient of zeros", (x, w_q, w_k, w_v, np.zeros_like(do)), "Where do is 0 all gradients are 0."),
+        Rung("a batch of 2", of(3, 4, 5, 2, (2,)),
+            "The same w_q serves both sequences, so what they ask of it is added up: dw_q is (d, d_k), without a "
+            "batch. dx keeps the batch, for each sequence has its own x."),
+        Rung("a batch of 3 with 3 tokens each", of(3, 3, 3, 3, (3,)),
+            "With equal sizes a wrong axis raises nothing. Add up over the batch, and keep the numbers of x apart."),
+        Rung("a batch of one", of(3, 2, 4, 3, (1,)), "dw_q is (d, d_k) with a batch of one as well."),
+        Rung("two axes in front", of(2, 3, 4, 2, (2, 3)),
+            "Any number of leading dimensions: x.reshape(-1, d) puts all tokens under each other."),
+        Rung("large scores", of(4, 3, 3, 2, size=30.0),
+            "exp overflows above 709. Your softmax of exercise 3 subtracts the largest score first."),
+        Rung("what it is given stays as it was", of(3, 4, 5, 2),
+            "The numbers are right, but an array that was passed in is changed. "
+            "Make new ones: a + b in place of a += b on what was passed in.",
+            changes),
+    ]  # fmt: skip
+
+
+def half_attention(rng: np.random.Generator) -> list[Rung]:
+    def of(n, m, d_k, d_v, lead=(), size=1.0):
+        return tuple(x.astype(np.float16) for x in draw_qkv(rng, n, m, d_k, d_v, lead, size))
+
+    def halves(*arrays):
+        return tuple(np.array(x, dtype=np.float16) for x in arrays)
+
+    # q · k_j is 256 · 256 + g_j: past the end of float16 before the scale, and 16 384 + g_j / 4 after it.
+    far, keys = np.zeros((1, 16)), np.zeros((4, 16))
+    far[0, :2], keys[:, 0], keys[:, 1] = (256, 1), 256, (0, 6, 2, 5)
+    near = [[50.0], [50.03125], [50.0625], [49.96875]]  # neighbours in float16; times 40 they are 1.25 apart
+    many = 70_000
+    return [
+        Rung("one key: the output is its value", of(2, 1, 3, 5), "With one key its weight is 1."),
+        Rung("the worked example", halves(Q, K, V), "The three-token example of day 1, in float16."),
+        Rung("2 queries, 4 keys, d_k = 3, d_v = 5", of(2, 4, 3, 5), "Return the output alone, of shape (n, d_v)."),
+        Rung("3 queries, 5 keys, d_k = 9, d_v = 2", of(3, 5, 9, 2), "The scale is 1/√d_k."),
+        Rung("scores past 11.09", halves([[4.0], [-5.0]], [[4.0], [3.75], [-4.0]], draw(rng, 3, 2)),
+            "In float16 exp overflows above 11.09. Subtract the largest score of each row first."),
+        Rung("scores in the hundreds", of(3, 4, 5, 2, size=12.0),
+            "In float32 exp overflows above 88.7. Subtract the largest score of each row first."),
+        Rung("scores near 2000, 1.25 apart", halves([[40.0]], near, draw(rng, 4, 2)),
+            "float16 keeps eleven binary digits: from 1024 to 2048 its numbers are 1 apart, so scores lose their "
+            "quarters there. Turn q and k into float32 before they are multiplied."),
+        Rung("scores past 65 504", halves(far, keys, draw(rng, 4, 3)),
+            "The sum over d_k is past the end of float16 before the scale is there, and to scale q first leaves "
+            "scores of 16 384, where numbers of float16 are 16 apart. Turn q and k into float32 before the product."),
+        Rung("values of 30 000", halves([[0.0, 0.0]], np.zeros((3, 2)), [[30_000.0], [29_984.0], [20_000.0]]),
+            "The output fits into float16, but a sum of exponentials times values does not. Divide by the sum "
+            "first, or add up in float32."),
+        Rung("5 000 keys, none ahead", halves([[0.5, -0.5]], np.full((5_000, 2), 2.0), 1 + draw(rng, 5_000, 1) / 4),
+            "2048 + 1 is 2048 in float16: a sum of many small terms stands still there. Add up in float32."),
+        Rung("70 000 keys, none ahead", halves([[1.0]], np.zeros((many, 1)), 1 + draw(rng, many, 1) / 4),
+            "The sum of 70 000 exponentials of 0 is past the end of float16. Add up in float32."),
+        Rung("a batch of 2", of(3, 4, 5, 2, (2,)), "Swap the last two axes only: np.swapaxes(k, -1, -2)."),
+        Rung("batch and heads", of(3, 3, 3, 3, (2, 3)), "Any number of leading dimensions: count axes from the end."),
+        Rung("q, k and v stay as they were", of(3, 4, 5, 2),
+            "The function writes into an array that was passed in. Make a new one: q * scale in place of q *= scale.",
+            changes),
+    ]  # fmt: skip
+
+
+def float32_is_enough(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> bool:
+    """Whether scores in float32 give nearly the weights that those in float64 give."""
+    exps = []
+    for dtype in (np.float32, np.float64):
+        scores = q.astype(dtype) @ np.swapaxes(k, -1, -2).astype(dtype) / math.sqrt(q.shape[-1])
+        exps.append(np.exp(scores - scores.max(axis=-1, keepdims=True)))
+    return bool(np.allclose(*exps, atol=1e-4))
+
+
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays, far_apart = partial(draw_qkv, rng), rows_far_apart(rng)
     return [
@@ -468,13 +561,13 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
 
 
 LADDERS = {
-    "dot_product_stats": Ladder(
-        ("dot_product_stats",), ("mean", "std", "standard_error"), dot_product_stats, forbidden=COUNTED
-    ),
     "variance_by_hand": Ladder(
         ("var_raw_64", "var_scaled_64", "mean_if_equal_64"),
         by_hand=True,
         advice="Go through it again: one term first, then 64 of them, then the scale.",
+    ),
+    "dot_product_stats": Ladder(
+        ("dot_product_stats",), ("mean", "std", "standard_error"), dot_product_stats, forbidden=COUNTED
     ),
     "stable_softmax": Ladder(
         ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
@@ -496,6 +589,20 @@ LADDERS = {
         attention_backward,
         forbidden=AUTOGRAD,
         small=(Small(("… n d", "… m d", "… m e", "… n e")),),
+    ),
+    "layer_backward": Ladder(
+        ("layer_backward",),
+        ("dx", "dw_q", "dw_k", "dw_v"),
+        layer_backward,
+        forbidden=AUTOGRAD,
+        small=(Small(("… n d", "d k", "d k", "d e", "… n e")),),
+    ),
+    "half_attention": Ladder(
+        ("half_attention",),
+        ("output",),
+        half_attention,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e"), fits=float32_is_enough),),
     ),
     "find_the_bug": Ladder(
         ("broken_attention",),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.views import palette
-from course_utils.views.picture import new_figure
+from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RAW, SCALED, THIRD = palette.KEY, palette.QUERY, palette.VALUE
+RAW, SCALED, THIRD = palette.WRONG, palette.WEIGHT, palette.VALUE
 COLOURS = {"raw": RAW, "scaled": SCALED}
 
 
@@ -38,7 +38,13 @@ def repeated_estimates(estimates: Any, spread: Any, truth: float) -> Figure:
     _caption(ax, f"one dot: one measurement; black: {truth} ± 1.96 · {spread}/√N")
     _plain(ax)
     fig.subplots_adjust(left=0.1, right=0.99, top=0.9, bottom=0.1)
-    return fig
+    scatter = ", ".join(f"{np.std(estimates[size]):.2f} for {size}" for size in sizes)
+    alt = (
+        f"Estimates of a mean, {len(estimates[sizes[0]])} for each number of samples. They lie around {truth} and "
+        f"scatter less the more samples there are, with a standard deviation of {scatter} samples. Bars at "
+        f"±1.96 times {spread} over root N hold nearly all of them."
+    )
+    return described(fig, alt)
 
 
 def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
@@ -63,36 +69,13 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
         _width_axis(ax, widths)
         _plain(ax)
     fig.subplots_adjust(left=0.06, right=0.99, top=0.9, bottom=0.16, wspace=0.2)
-    return fig
-
-
-def saturation_curves(widths: Any, raw: Any, scaled: Any, keys: int) -> Figure:
-    """Mean largest weight and entropy against d_k, raw and scaled.
-
-    raw, scaled: one Saturation for each of widths; keys: how many keys there were.
-    """
-    fig = new_figure(620, 290)
-    axes = fig.subplots(1, 2)
-    panels = (
-        ("largest", "largest weight", 1 / keys, f"equal: 1/{keys}", 1.0),
-        ("entropy", "entropy, nats", math.log(keys), f"equal: log {keys}", math.log(keys)),
+    alt = (
+        f"Left: the standard deviation of raw dot products against d_k, both axes logarithmic. It climbs from "
+        f"{raw[0].value:.2f} at {widths[0]} to {raw[-1].value:.1f} at {widths[-1]}, along the line √d_k. Right: "
+        f"divided by √d_k it lies from {min(one.value for one in scaled):.2f} to "
+        f"{max(one.value for one in scaled):.2f}, whatever d_k is."
     )
-    for ax, (name, title, equal, label, top) in zip(axes, panels, strict=True):
-        ax.axhline(equal, color=palette.FAINT, linewidth=1.2, linestyle="--")
-        ax.annotate(
-            label, (widths[0], equal), xytext=(0, 3), textcoords="offset points", fontsize=8.5, color=palette.INK
-        )
-        for kind, rows in (("raw", raw), ("scaled", scaled)):
-            values = [getattr(row, name).value for row in rows]
-            ax.plot(widths, values, color=COLOURS[kind], marker=_MARKERS[kind], markersize=5, label=kind)
-        ax.set_ylim(0, 1.13 * top)
-        _width_axis(ax, widths)
-        _caption(ax, title)
-        _plain(ax)
-    handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="lower center", ncol=2, frameon=False, fontsize=9)
-    fig.subplots_adjust(left=0.055, right=0.99, top=0.9, bottom=0.26, wspace=0.2)
-    return fig
+    return described(fig, alt)
 
 
 def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
@@ -113,40 +96,95 @@ def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     ax.legend(loc="lower left", frameon=False, fontsize=9.5)
     _plain(ax)
     fig.subplots_adjust(left=0.1, right=0.98, top=0.9, bottom=0.17)
-    return fig
+    alt = (
+        f"The slope of the runner-up's weight against its gap to the leader, on a logarithmic axis. From "
+        f"{slopes[0]:.2f} at a gap of {gaps[0]:.0f} it falls and soon follows the dashed line e to the minus gap: "
+        f"{value:.1e} at {marked}."
+    )
+    return described(fig, alt)
 
 
 def gradient_paths() -> Figure:
-    """Attention as boxes and arrows, forward in grey and back in colour: to V, to the weights, on to Q and K."""
-    fig = new_figure(720, 270)
+    """Attention as boxes and arrows, forward in grey and back in colour: to V, to the weights, on to Q and K, to W."""
+    fig = new_figure(760, 300)
     ax = fig.subplots()
-    places = {"Q": (0, 1.5), "K": (0, 0.5), "S": (2.1, 1), "A": (4.4, 1), "V": (4.4, -0.45), "O": (6.6, 1)}
+    places = {
+        "$W_Q$": (-2.3, 1.5), "$W_K$": (-2.3, 0.5), "$W_V$": (-2.3, -0.5),
+        "Q": (0, 1.5), "K": (0, 0.5), "V": (0, -0.5), "S": (2.1, 1), "A": (4.4, 1), "O": (6.6, 0.35),
+    }  # fmt: skip
     for name, place in places.items():
         box = {"boxstyle": "round,pad=0.42", "facecolor": "white", "edgecolor": palette.INK}
         ax.text(*place, name, ha="center", va="center", fontsize=12, color=palette.INK, bbox=box, zorder=3)
     paths = (
         ("O", "V", palette.VALUE),
         ("O", "A", palette.OUTPUT),
-        ("A", "S", palette.KEY),
-        ("S", "Q", palette.KEY),
+        ("A", "S", palette.WEIGHT),
+        ("S", "Q", palette.QUERY),
         ("S", "K", palette.KEY),
+        ("Q", "$W_Q$", palette.QUERY),
+        ("K", "$W_K$", palette.KEY),
+        ("V", "$W_V$", palette.VALUE),
     )
     for start, end, colour in paths:
         _both_ways(ax, places[end], places[start], colour)
     notes = (
-        (5.5, 1.22, "2. $dA = dO\\,V^{\\top}$", "bottom"),
-        (5.75, 0.02, "1. $dV = A^{\\top} dO$", "top"),
-        (3.25, 1.22, "3. through softmax and scale", "bottom"),
-        (3.25, 0.78, "$p \\circ (g - p \\cdot g) / \\sqrt{d_k}$", "top"),
-        (1.25, 1.62, "$dQ = dS\\,K$", "bottom"),
-        (1.25, 0.38, "$dK = dS^{\\top} Q$", "top"),
+        (5.45, 1.02, "2. $dA = dO\\,V^{\\top}$", "bottom", "left"),
+        (3.4, -0.28, "1. $dV = A^{\\top} dO$", "top", "left"),
+        (3.25, 1.22, "3. softmax and scale", "bottom", "center"),
+        (3.25, 0.78, "$p \\circ (g - p \\cdot g) / \\sqrt{d_k}$", "top", "center"),
+        (1.2, 1.6, "$dQ = dS\\,K$", "bottom", "center"),
+        (1.2, 0.42, "$dK = dS^{\\top} Q$", "top", "center"),
+        (-1.15, 1.66, "$X^{\\top} dQ$", "bottom", "center"),
+        (-1.15, 0.66, "$X^{\\top} dK$", "bottom", "center"),
+        (-1.15, -0.66, "$X^{\\top} dV$", "top", "center"),
     )
-    for x, y, text, va in notes:
-        ax.text(x, y, text, ha="center" if x != 5.75 else "left", va=va, fontsize=10, color=palette.INK)
-    ax.set(xlim=(-0.5, 7.6), ylim=(-0.85, 2.05))
+    for x, y, text, va, ha in notes:
+        ax.text(x, y, text, ha=ha, va=va, fontsize=10, color=palette.INK)
+    ax.set(xlim=(-2.9, 7.2), ylim=(-0.95, 2.05))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
-    return fig
+    alt = (
+        "W_Q, W_K and W_V lead to Q, K and V; Q and K to the scores S, these through scale and softmax to the weights "
+        "A, and A and V to the output O. Arrows back: path 1 from O to V, path 2 from O to A, path 3 from A through "
+        "softmax and scale to S and on to Q and K. From Q, K and V a last step leads back to the three matrices, by X "
+        "transposed."
+    )
+    return described(fig, alt)
+
+
+def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
+    """The model of part 9, with the shapes of one dictionary: embeddings, one head of attention, an answer."""
+    fig = new_figure(760, 300)
+    ax = fig.subplots()
+    ax.set(xlim=(-0.6, 8.9), ylim=(-0.9, 2.0))
+    ax.axis("off")
+    fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
+    boxes = {  # middle, half of the width
+        f"$x$: the key asked for,\nembedded (1, {d_model})": (0.4, 1.6, 0.88, palette.INK),
+        f"$x$: {pairs} pairs, embedded\nkey + value ({pairs}, {d_model})": (0.4, 0.05, 0.96, palette.INK),
+        f"$q = x W_Q$\n(1, {d_k})": (2.6, 1.6, 0.42, palette.QUERY),
+        f"$k = x W_K$\n({pairs}, {d_k})": (2.6, 0.6, 0.44, palette.KEY),
+        f"$v = x W_V$\n({pairs}, {d_model})": (2.6, -0.5, 0.42, palette.VALUE),
+        f"scores times the scale,\nsoftmax (1, {pairs})": (4.7, 1.1, 0.96, palette.WEIGHT),
+        f"output\n(1, {d_model})": (6.45, 0.3, 0.36, palette.OUTPUT),
+        f"a number for each\nvalue (1, {values})": (8.05, 0.3, 0.8, palette.INK),
+    }
+    for name, (x, y, _, colour) in boxes.items():
+        box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": colour, "linewidth": 1.6}
+        ax.text(x, y, name, ha="center", va="center", fontsize=9, color=palette.INK, bbox=box, zorder=3)
+    placed = list(boxes.values())
+    for start, end in ((0, 2), (1, 3), (1, 4), (2, 5), (3, 5), (5, 6), (4, 6), (6, 7)):
+        (x0, y0, right, _), (x1, y1, left, _) = placed[start], placed[end]
+        arrow = {"arrowstyle": "-|>", "color": palette.FAINT, "linewidth": 1.2, "mutation_scale": 12}
+        ax.annotate("", (x1 - left, y1), (x0 + right, y0), arrowprops=arrow | {"shrinkA": 0, "shrinkB": 0})
+    alt = (
+        f"The key asked for is embedded in {d_model} numbers and makes a query of {d_k}. Each of {pairs} pairs is the "
+        f"sum of its key's and its value's embedding, {d_model} numbers, and makes a key of {d_k} and a value of "
+        f"{d_model}. "
+        f"Scores times the scale go through the softmax to {pairs} weights, these mix the values into an output of "
+        f"{d_model} numbers, and that gives a score for each of {values} values."
+    )
+    return described(fig, alt)
 
 
 def gradient_spread(lengths: Any) -> Figure:
@@ -172,7 +210,14 @@ def gradient_spread(lengths: Any) -> Figure:
     bottom = min(np.median(row) for by_width in lengths.values() for row in by_width.values())
     np.atleast_1d(axes)[0].set_ylim(max(bottom / 30, 1e-7), 30)
     fig.subplots_adjust(left=0.08, right=0.99, top=0.91, bottom=0.25, wspace=0.08)
-    return fig
+    ends = "; ".join(
+        f"{kind}: from d_k = {min(rows)} to {max(rows)} the median goes from {np.median(rows[min(rows)]):.2g} to "
+        f"{np.median(rows[max(rows)]):.2g} and the mean from {np.mean(rows[min(rows)]):.2g} to "
+        f"{np.mean(rows[max(rows)]):.2g}"
+        for kind, rows in lengths.items()
+    )
+    alt = f"The length of a query's gradient against d_k, on logarithmic axes; the band holds the middle 80%. {ends}."
+    return described(fig, alt)
 
 
 def loss_curves(curves: Any, chance: float) -> Figure:
@@ -199,7 +244,12 @@ def loss_curves(curves: Any, chance: float) -> Figure:
     read_as = f"line: median of {seeds} seeds; band: lowest to highest"
     fig.legend(handles, labels, title=read_as, title_fontsize=9, loc="lower center", ncol=4, frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.065, right=0.985, top=0.92, bottom=0.31, wspace=0.1)
-    return fig
+    alt = f"Loss against steps, a panel for each learning rate; line: median of {seeds} seeds, band: lowest to highest."
+    for rate, (steps, losses) in curves.items():
+        halved = {name: np.flatnonzero(np.median(runs, axis=0) < chance / 2) for name, runs in losses.items()}
+        told = [f"{name} after {steps[at[0]]:.0f} steps" if len(at) else f"{name} never" for name, at in halved.items()]
+        alt += f" Rate {rate:g}, half of the loss of guessing: {', '.join(told)}."
+    return described(fig, alt)
 
 
 # --- below: what the drawings share ---------------------------------------------------------------------------------

@@ -110,20 +110,20 @@ DAY_2 = [
     },
     {
         "question": "Scores have standard deviation 20, and one weight of every row is nearly 1. Does subtracting the "
-        "largest score help?",
+        "largest score make the weights more even?",
         "choices": [
             {
-                "text": "yes: smaller scores, more even weights",
+                "text": "yes: all scores become smaller, so the weights do too",
                 "right": False,
                 "why": "The same number leaves every score of the row, so the gaps, and the weights, stay.",
             },
             {
-                "text": "it prevents overflow, but the weights stay as they are",
+                "text": "no, the weights stay as they are",
                 "right": True,
-                "why": "The softmax sees only gaps. To shrink these, divide.",
+                "why": "The softmax sees only gaps. The shift prevents overflow; to shrink the gaps, divide.",
             },
             {
-                "text": "yes, if d_k is large",
+                "text": "only if d_k is large, since then scores are",
                 "right": False,
                 "why": "The shift changes no weight for any d_k. Dividing by √d_k does.",
             },

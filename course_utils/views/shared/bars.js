@@ -42,12 +42,13 @@ function barsSlider({ name, last, ticks, onInput }) {
   };
 }
 
-// One row a measure: its name, a track from 0 to its most with one mark a column, and a number a column.
-function barsReadouts({ name, measures, columns }) {
+// One row a measure: its name, a track from 0 to its most with one mark a column, and a number a column. tracks: whether
+// there are tracks; without them the marks in the head are the key to a drawing.
+function barsReadouts({ name, measures, columns, tracks = true }) {
   const table = make("table", "course-bars-readouts", { "aria-label": name });
   table.style.setProperty("--columns", columns.length);
   const head = table.createTHead().insertRow();
-  head.append(make("td"), make("td", "course-bars-track"));
+  head.append(make("td"), ...(tracks ? [make("td", "course-bars-track")] : []));
   const heads = columns.map((column) => {
     const cell = make("th", "", { scope: "col" }, column.name);
     if (column.mark) cell.append(make("span", `course-bars-sample course-bars-${column.mark}`));
@@ -58,9 +59,10 @@ function barsReadouts({ name, measures, columns }) {
   const rows = measures.map((measure) => {
     const row = body.insertRow(), track = make("td", "course-bars-track"), line = make("div", "course-bars-line");
     track.append(line);
-    row.append(make("th", "", { scope: "row" }, measure.name), track);
+    row.dataset.row = measure.key;
+    row.append(make("th", "", { scope: "row" }, measure.name), ...(tracks ? [track] : []));
     const cells = columns.map((column) => {
-      const mark = column.mark ? make("div", `course-bars-mark course-bars-${column.mark}`) : null;
+      const mark = tracks && column.mark ? make("div", `course-bars-mark course-bars-${column.mark}`) : null;
       if (mark) line.append(mark);
       const cell = make("td", "", { "data-measure": measure.key, "data-column": column.key });
       row.append(cell);

@@ -27,16 +27,19 @@ function render({ model, el }) {
     ticks: steps.flatMap((step, i) => i % 2 ? [] : [[i, step]]), onInput: (i) => set("d_k", steps[i]) });
   const count = barsSlider({ name: "number of keys", last: sizes.length - 1,
     ticks: sizes.map((size, i) => [i, size]), onInput: (i) => set("n_keys", sizes[i]) });
-  const scale = make("input", "", { type: "checkbox" });
-  const scaleLabel = make("label", "course-saturation-scale");
-  scaleLabel.append(scale, make("span", "", {}, "divide the scores by √d_k"));
-  scale.addEventListener("change", () => set("scaled", scale.checked));
+  const checkbox = (name, text) => {
+    const box = make("input", "", { type: "checkbox" }), label = make("label", "course-saturation-scale");
+    label.append(box, make("span", "", {}, text));
+    box.addEventListener("change", () => set(name, box.checked));
+    return { box, label };
+  };
+  const scale = checkbox("scaled", "divide the scores by √d_k"), trace = checkbox("trace", "show the trace of the Jacobian");
   const again = make("button", "", { type: "button" }, "Draw again");
   const seed = make("span", "course-saturation-seed");
   again.addEventListener("click", () => set("seed", draws.first + (model.get("seed") + 1 - draws.first) % draws.count));
   const controls = make("div", "course-bars-controls"), lot = make("div", "course-saturation-lot");
   lot.append(again, seed);
-  controls.append(width.node, count.node, scaleLabel, lot);
+  controls.append(width.node, count.node, scale.label, lot);
 
   const chart = make("div", "course-saturation-chart", { role: "img" });
   const side = make("div", "course-saturation-side");
@@ -51,8 +54,11 @@ function render({ model, el }) {
     return { node, bar, weight, score };
   });
   const told = make("div", "course-bars-told", { role: "status" });
-  const readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS });
-  root.append(controls, chart, told, readouts.node, make("div", "course-bars-note", {}, note));
+  const curves = MEASURES.map((measure) => curve(measure, steps));
+  const drawn = make("div", "course-saturation-curves");
+  drawn.append(...curves.map(({ node }) => node));
+  const readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS, tracks: false });
+  root.append(controls, chart, told, drawn, readouts.node, trace.label, make("div", "course-bars-note", {}, note));
   keepSliderKeys(root);
   el.append(root);
 
@@ -64,7 +70,9 @@ function render({ model, el }) {
     const weights = softmax(scores), largest = weights.indexOf(Math.max(...weights));
     width.show(step, `${d}`);
     count.show(size, `${m}`);
-    scale.checked = scaled;
+    scale.box.checked = scaled;
+    trace.box.checked = model.get("trace");
+    root.classList.toggle("course-saturation-traced", model.get("trace"));
     seed.textContent = `seed ${model.get("seed")}`;
     chart.dataset.keys = m;
     root.classList.toggle("course-saturation-scaled", scaled);
@@ -81,19 +89,53 @@ function render({ model, el }) {
     const [low, high] = [Math.min(...scores), Math.max(...scores)].map((score) => minus(score.toFixed(1)));
     told.textContent = `The scores run from ${low} to ${high}. Key ${largest + 1} gets ${weights[largest].toFixed(2)} of the weight.`;
     const here = [weights[largest], entropy(weights), jacobianTrace(weights)], ends = [1, Math.log(m), 1 - 1 / m];
-    const mean = (on, r) => means[((on * sizes.length + size) * steps.length + step) * 3 + r];
+    const mean = (on, r, at = step) => means[((on * sizes.length + size) * steps.length + at) * 3 + r];
     readouts.show(here.map((value, r) => [value, mean(0, r), mean(1, r), ends[r]]), ends, scaled ? "scaled" : "unscaled");
+    curves.forEach((each, r) => each.show(steps.map((_, at) => [mean(0, r, at), mean(1, r, at)]), here[r], ends[r], step));
   }
 
   const redraw = () => { read(); show(); };
   read();
   show();
-  const shown = ["change:d_k", "change:n_keys", "change:scaled", "change:seed"];
+  const shown = ["change:d_k", "change:n_keys", "change:scaled", "change:seed", "change:trace"];
   for (const event of shown) model.on(event, show);
   model.on("change:_draws", redraw);
   return () => {
     for (const event of shown) model.off(event, show);
     model.off("change:_draws", redraw);
+  };
+}
+
+// A measure over d_k: two lines of means, and at the d_k of the slider a mark on each and a dot for this draw.
+function curve(measure, steps) {
+  const node = make("div", "course-saturation-curve"), plot = make("div", "course-saturation-field", { role: "img" });
+  node.dataset.row = measure.key;
+  const inSvg = (tag, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const key in attributes) made.setAttribute(key, attributes[key]);
+    return made;
+  };
+  const last = steps.length - 1, svg = inSvg("svg", { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none" });
+  const lines = ["unscaled", "scaled"].map((name) => inSvg("polyline", { class: `course-saturation-line-${name}` }));
+  svg.append(...lines);
+  const here = make("div", "course-saturation-here"), ticks = make("div", "course-bars-ticks");
+  const marks = ["above", "below", "dot"].map((mark) => make("div", `course-bars-mark course-bars-${mark}`));
+  plot.append(here, svg, ...marks);
+  for (const at of [0, last / 2, last]) ticks.append(make("span", "", { style: `left:${100 * at / last}%` }, steps[at]));
+  node.append(make("div", "course-saturation-title", {}, `${measure.name} over d_k`), plot, ticks);
+  return {
+    node,
+    show: (means, draw, most, step) => {
+      lines.forEach((line, on) => line.setAttribute("points", means.map((pair, x) => `${x},${1 - pair[on] / most}`).join(" ")));
+      here.style.left = `${100 * step / last}%`;
+      [...means[step], draw].forEach((value, i) => {
+        marks[i].style.left = `${100 * step / last}%`;
+        marks[i].style.top = `${100 * (1 - Math.min(1, value / most))}%`;
+      });
+      const ends = [0, 1].map((on) => `${means[0][on].toFixed(2)} to ${means[last][on].toFixed(2)}`);
+      plot.setAttribute("aria-label", `mean ${measure.name} for d_k from ${steps[0]} to ${steps[last]}: `
+        + `${ends[0]} without the scale, ${ends[1]} with it`);
+    },
   };
 }
 

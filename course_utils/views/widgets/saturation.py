@@ -66,9 +66,10 @@ class SaturationExplorer(CourseWidget):
     """One query against n_keys keys, all entries N(0, 1): the softmax of its scores, and how sharp it is.
 
     d_k: numbers in the query and in each key, a power of two from 1 to 4096. n_keys: a power of two from 2 to 32.
-    scaled: whether the scores are divided by √d_k. seed: which draw, 0 to 999999. All four can be read and set, and the
+    scaled: whether the scores are divided by √d_k. seed: which draw, 0 to 999999. All can be read and set, and the
     page's controls set them. Beside this draw stand the `.means` over many draws, with the scale and without, so that
     one lucky draw misleads nobody: largest weight, entropy in nats (at most log n_keys), trace of the softmax Jacobian.
+    trace: whether the page, the picture and the text tell of the last of these.
     A longer query starts with the numbers of the shorter one, and more keys start with the fewer ones.
     Raises ValueError or TypeError for a setting that is not there.
     """
@@ -80,16 +81,18 @@ class SaturationExplorer(CourseWidget):
     n_keys = _PowerOfTwo(_SIZES, 8, "; course_utils.attention.scaling.saturation takes any number").tag(sync=True)
     scaled = traitlets.Bool(False).tag(sync=True)
     seed = _Seed(0).tag(sync=True)
+    trace = traitlets.Bool(False).tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
     _mean_table = traitlets.Bytes().tag(sync=True)
     _draws = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, d_k=64, n_keys=8, scaled=False, seed=0):
+    def __init__(self, d_k=64, n_keys=8, scaled=False, seed=0, trace=False):
         super().__init__(
             d_k=d_k,
             n_keys=n_keys,
             scaled=scaled,
             seed=seed,
+            trace=trace,
             _layout={"steps": _STEPS, "sizes": _SIZES, "note": _note()},
             _mean_table=_means().astype("<f8").tobytes(),
         )
@@ -125,30 +128,41 @@ class SaturationExplorer(CourseWidget):
             row = " ".join(f"{weight:.2f}" for weight in self.weights[start : start + 8])
             lines.append(f"{'weights' if start == 0 else '':17}  {row}")
         lines.append(f"{'':17}  this draw  mean, no scale  mean, scaled  at most")
-        for name, (draw, raw, scaled, most) in zip(_MEASURES, self._readouts(), strict=True):
+        for name, (draw, raw, scaled, most) in zip(_MEASURES, self._readouts(), strict=False):
             lines.append(f"{name:17}  {draw:9.2f}  {raw:14.2f}  {scaled:12.2f}  {most:7.2f}")
         return "\n".join([*lines, _note()])
 
     def alt(self) -> str:
-        draw, raw, scaled, _ = self._readouts()[0]
+        (draw, raw, scaled, _), *_ = self._readouts()
+        count, falling = "two", "entropy falls"
+        if self.trace:
+            count, falling = "three", "entropy and the trace of the Jacobian fall"
         on = "with" if self.scaled else "without"
         return (
             f"Softmax weights of {self.n_keys} keys at d_k = {self.d_k}, one draw {on} the scale: the largest is "
-            f"{draw:.2f}. Beside it three curves over d_k from 1 to 4096, means over many draws. Without the scale the "
-            f"largest weight rises towards 1 while entropy and the trace of the Jacobian fall towards 0; with it all "
-            f"three stay nearly level. At d_k = {self.d_k} the mean largest weight is {raw:.2f} without the scale and "
-            f"{scaled:.2f} with it."
+            f"{draw:.2f}. Beside it {count} measures over d_k from 1 to 4096, means over many draws. Without the scale "
+            f"the largest weight rises towards 1 while {falling} towards 0; with it the {count} stay nearly level. At "
+            f"d_k = {self.d_k} the mean largest weight is {raw:.2f} without the scale and {scaled:.2f} with it."
         )
 
     def figure(self) -> Figure:
+        count = len(self._readouts())
         fig = new_figure(860, 300)
-        bars, *axes = fig.subplots(1, 4, width_ratios=(2.9, 1, 1, 1))
+        bars, *axes = fig.subplots(1, 1 + count, width_ratios=(2.9, *[3 / count] * count))
         self._draw_bars(bars)
         size, step = _SIZES.index(self.n_keys), _STEPS.index(self.d_k)
-        for ax, name, (draw, *_, most), measure in zip(axes, _MEASURES, self._readouts(), range(3), strict=True):
-            for on, colour, label in ((0, palette.KEY, "no scale"), (1, palette.QUERY, "scaled")):
+        for ax, name, (draw, *_, most), measure in zip(axes, _MEASURES, self._readouts(), range(3), strict=False):
+            for on, colour, label in ((0, palette.WRONG, "no scale"), (1, palette.WEIGHT, "scaled")):
                 curve = _means()[on, size, :, measure]
-                ax.plot(_STEPS, curve, color=colour, marker="^" if on else "v", markersize=4, label=label)
+                ax.plot(
+                    _STEPS,
+                    curve,
+                    color=colour,
+                    linestyle="-" if on else "--",
+                    marker="^" if on else "v",
+                    markersize=4,
+                    label=label,
+                )
             ax.plot(self.d_k, draw, "o", color=palette.INK, markersize=7, markeredgecolor="white", label="this draw")
             ax.axvline(_STEPS[step], color=palette.LINE, linewidth=1, zorder=0)
             ax.set_xscale("log", base=2)
@@ -165,7 +179,7 @@ class SaturationExplorer(CourseWidget):
 
     def _draw_bars(self, ax):
         names, weights = range(1, self.n_keys + 1), self.weights
-        drawn = ax.bar(names, weights, color=palette.QUERY if self.scaled else palette.KEY, width=0.72)
+        drawn = ax.bar(names, weights, color=palette.WEIGHT if self.scaled else palette.WRONG, width=0.72)
         if self.n_keys <= 8:
             ax.bar_label(drawn, [f"{weight:.2f}" for weight in weights], fontsize=8.5, color=palette.INK, padding=2)
             ax.set_xticks(names)
@@ -174,11 +188,12 @@ class SaturationExplorer(CourseWidget):
         ax.set_title(f"weights of one draw, d_k = {self.d_k}, {scale}", fontsize=9.5, color=palette.INK)
 
     def _readouts(self):
-        """Per measure: this draw, the mean without the scale, the mean with it, the most there can be."""
+        """Per measure shown: this draw, the mean without the scale, the mean with it, the most there can be."""
         weights = torch.from_numpy(self.weights)
         here = weights.max().item(), entropy(weights).item(), jacobian_trace(weights).item()
         most = 1, math.log(self.n_keys), 1 - 1 / self.n_keys
-        return [list(row) for row in zip(here, *self.means.values(), most, strict=True)]
+        rows = [list(row) for row in zip(here, *self.means.values(), most, strict=True)]
+        return rows if self.trace else rows[:2]
 
 
 @functools.lru_cache(maxsize=4 * _AHEAD)

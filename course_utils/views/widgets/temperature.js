@@ -28,6 +28,16 @@ function render({ model, el }) {
     onInput: (position) => set("temperature", at(position)) });
   const controls = make("div", "course-bars-controls");
   controls.append(slider.node);
+  const jumps = model.get("_jumps").map(([name, temperature]) => {
+    const button = make("button", "", { type: "button" }, name);
+    button.addEventListener("click", () => set("temperature", temperature));
+    return { button, temperature };
+  });
+  if (jumps.length) {
+    const row = make("div", "course-temperature-jumps", { role: "group", "aria-label": "jump to a temperature" });
+    row.append(make("span", "", {}, "jump to"), ...jumps.map(({ button }) => button));
+    controls.append(row);
+  }
 
   const table = make("table", "course-temperature-keys", { "aria-label": "scores and weights" });
   const head = table.createTHead().insertRow();
@@ -62,6 +72,7 @@ function render({ model, el }) {
     const temperature = model.get("temperature"), scores = model.get("scores");
     const weights = softmax(scores.map((score) => score / temperature)), plain = softmax(scores);
     const heaviest = Math.max(...weights);
+    for (const jump of jumps) jump.button.setAttribute("aria-pressed", jump.temperature === temperature);
     slider.show(place(temperature), `${Number(temperature.toPrecision(3))}`);
     rows.forEach(({ row, input, bar, tick, number }, i) => {
       // What is being typed stays as it is; a score set in Python shows at once.

@@ -10,6 +10,7 @@ import torch
 import traitlets
 
 from course_utils.attention.scaling import entropy
+from course_utils.attention.shapes import whole
 from course_utils.attention.tensors import softmax
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
@@ -29,9 +30,11 @@ class TemperatureExplorer(CourseWidget):
     """softmax(scores / temperature) as bars, with its largest weight, entropy H and effective number of keys e^H.
 
     scores: 2 to 12 numbers; a list, NumPy or torch. labels: one per score, by default key 1, key 2, …
-    temperature: a number from 0.01 to 100. `.scores` and `.temperature` can be read and set, and the page's controls
+    temperature: a number from 0.01 to 100. d_ks: whole numbers from 1 to 10000; for each a button sets the temperature
+    √d_k, and one sets 1. `.scores` and `.temperature` can be read and set, and the page's controls
     set them; the number of scores stays. `.weights` are the weights shown.
-    Raises ValueError for scores, labels or a temperature that cannot be shown.
+    Raises ValueError for scores, labels, a temperature or a d_k that cannot be shown, TypeError for a d_k that is not
+    whole.
     """
 
     _esm = script("bars.js", "temperature.js")
@@ -41,14 +44,16 @@ class TemperatureExplorer(CourseWidget):
     temperature = traitlets.Any(1.0).tag(sync=True)
     labels = traitlets.List(traitlets.Unicode(), read_only=True).tag(sync=True)
     _range = traitlets.Dict({"least": _RANGE[0], "largest": _RANGE[1], "most": _MOST_SCORE}).tag(sync=True)
+    _jumps = traitlets.Any().tag(sync=True)  # [what a button says, the temperature it sets] each
 
-    def __init__(self, scores, labels=None, temperature=1.0):
+    def __init__(self, scores, labels=None, temperature=1.0, d_ks=()):
         scores = _checked(scores)
         labels = [f"key {i}" for i in range(1, len(scores) + 1)] if labels is None else as_labels("labels", labels)
         if len(labels) != len(scores):
             raise ValueError(f"there are {len(labels)} labels but {len(scores)} scores: one each")
         self.set_trait("labels", labels)
-        super().__init__(scores=scores, temperature=_checked_temperature(temperature))
+        jumps = _checked_jumps(d_ks)
+        super().__init__(scores=scores, temperature=_checked_temperature(temperature), _jumps=jumps)
 
     @property
     def weights(self) -> np.ndarray:
@@ -94,7 +99,7 @@ class TemperatureExplorer(CourseWidget):
         fig = new_figure(width, height)
         for ax, temperature in zip(fig.subplots(1, len(temperatures), sharey=True), temperatures, strict=True):
             weights = _weights(self.scores, temperature).numpy()
-            bars = ax.barh(range(m), weights, color=palette.KEY, height=0.66)
+            bars = ax.barh(range(m), weights, color=palette.WEIGHT, height=0.66)
             ax.bar_label(bars, [f"{weight:.2f}" for weight in weights], fontsize=8.5, color=palette.INK, padding=3)
             ax.set(xlim=(0, 1.28), ylim=(m - 0.5, -0.5), xticks=[0, 1])
             ax.set_yticks(range(m), self.labels, parse_math=False)
@@ -134,6 +139,16 @@ def _checked(scores):
         place = int(np.abs(row).argmax())
         raise ValueError(f"scores[{place}] is {row[place]:g}: give numbers from -{_MOST_SCORE} to {_MOST_SCORE}")
     return row.tolist()
+
+
+def _checked_jumps(d_ks):
+    """What the buttons say, and the temperature that each sets."""
+    widths = [whole("d_k", d_k) for d_k in d_ks]
+    for d_k in widths:
+        if d_k > _RANGE[1] ** 2:
+            raise ValueError(f"d_k is {d_k}: give a whole number from 1 to {_RANGE[1] ** 2:.0f}")
+    roots = [(f"√{d_k} = {math.sqrt(d_k):.3g}", math.sqrt(d_k)) for d_k in widths]
+    return [["1, no scale", 1.0], *map(list, roots)] if roots else []
 
 
 def _checked_temperature(value):
