@@ -169,7 +169,9 @@ def test_each_figure_tells_what_it_shows():
     assert "bidirectional: every row sees 0 to 5. " in told["masks"]
     assert "causal: row 0 sees 0; row 1 sees 0 to 1; row 2 sees 0 to 2; row 3 sees 0 to 3." in told["masks"]
     assert "mask_before: zeros above the diagonal, no leak; " in told["maps"]
-    assert "mask_after: leaks at 10 of 10 places above the diagonal, the largest 0.25 at output 0, token 1" in told["maps"]
+    assert (
+        "mask_after: leaks at 10 of 10 places above the diagonal, the largest 0.25 at output 0, token 1" in told["maps"]
+    )
 
 
 def test_gaps_and_empty_rows_of_a_mask_are_told():
