@@ -612,6 +612,7 @@ def memory_scores(rng: np.random.Generator, keys: Sequence[float] | np.ndarray) 
 
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays = partial(draw_qkv, rng)
+    quarters = rng.permutation(9)[:4, None] / 4.0  # beside 1000 float32 keeps them whole
     return [
         Rung("nothing masked", (*arrays(2, 3, 3, 2), np.ones((2, 3), dtype=bool)),
             "With nothing masked it is plain attention. A fill goes where the mask is False: ~mask."),
@@ -633,9 +634,9 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 2), np.tri(2, 3, dtype=bool)), NEW_TENSORS, changes),
         Rung("6 queries, 3 keys, any mask", (*arrays(6, 3, 2, 4), draw_mask(rng, 6, 3)),
             "n and m may differ either way. Blocked keys get 0, and each row of weights sums to 1."),
-        Rung("scores near 1000", (np.ones((2, 1)), 1000.0 + draw(rng, 4, 1), draw(rng, 4, 2), draw_mask(rng, 2, 4)),
+        Rung("scores near 1000", (np.ones((2, 1)), 1000.0 + quarters, draw(rng, 4, 2), draw_mask(rng, 2, 4)),
             "exp(1000) is infinity: something has to be subtracted first, or torch.softmax does it."),
-        Rung("scores near −1000", (np.ones((2, 1)), draw(rng, 4, 1) - 1000.0, draw(rng, 4, 2), draw_mask(rng, 2, 4)),
+        Rung("scores near −1000", (np.ones((2, 1)), quarters - 1000.0, draw(rng, 4, 2), draw_mask(rng, 2, 4)),
             "exp(−1000) is 0, and 0 / 0 is NaN: the largest score that a row may use has to become 0."),
         Rung("one of the scores far above the others",
             (np.ones((3, 1)), np.array([[1.0], [2.0], [3000.0], [0.5]]), draw(rng, 4, 2), ~np.eye(4, dtype=bool)[1:]),
