@@ -1,6 +1,7 @@
 """The mask painter and the heatmap with a mask, in JupyterLab, by mouse and keyboard."""
 
 import pytest
+import torch
 
 from course_utils.views import MaskPainter
 
@@ -293,6 +294,7 @@ def test_it_is_a_grid_of_named_checkboxes(notebook):
 @pytest.mark.parametrize("state", ["p.family = 'causal'", "p.length = 0; p.family = 'padding'", "p.mask = p.mask ^ 1"])
 def test_no_axe_violations_in_either_theme(notebook, state):
     notebook.run(f"for p in (painter, theirs, failing, large):\n    {state}")
+    notebook.find(LARGE).get_by_role("button", name="Copy as code").click()
     notebook.check_accessible(".course-painter")
 
 
@@ -314,6 +316,78 @@ def test_a_page_without_a_kernel_shows_the_weights_and_says_when_they_are_of_ano
     page.get_by_role("radio", name="padding").check()
     page.get_by_role("slider", name="real keys").fill("1")
     assert page.get_by_role("checkbox", checked=True).count() == 4
+
+
+def copied(notebook, selector):
+    return notebook.find(selector).get_by_role("textbox", name="the mask as code")
+
+
+def made_by(code):
+    """The mask that a copied piece of code makes, as 0 and 1."""
+    names = {"torch": torch}
+    exec(code, names)
+    assert names["mask"].dtype == torch.bool
+    return "".join(str(int(may)) for may in names["mask"].flatten())
+
+
+def test_the_mask_is_shown_as_code_selected_and_follows_what_is_painted(notebook):
+    code, button = copied(notebook, PAINTER), notebook.find(PAINTER).get_by_role("button", name="Copy as code")
+    assert not code.is_visible()
+    button.click()
+    assert code.input_value() == "mask = torch.ones(4, 4, dtype=torch.bool).tril()"
+    assert code.evaluate("node => [node.selectionStart, node.selectionEnd - node.value.length]") == [0, 0]
+    assert code.evaluate("node => document.activeElement === node") and code.get_attribute("readonly") == ""
+    box(notebook, PAINTER, 0, 3).click()
+    notebook.wait(lambda: "torch.tensor" in code.input_value(), "the code follows the mask")
+    assert made_by(code.input_value()) == shown(notebook, PAINTER) == "1001110011101111"
+    notebook.find(PAINTER).get_by_role("radio", name="sliding window").check()
+    notebook.wait(lambda: ".triu(" in code.input_value(), "a family has its own line")
+    assert made_by(code.input_value()) == shown(notebook, PAINTER)
+
+
+def test_keys_in_the_code_stay_out_of_the_notebook(notebook):
+    button = notebook.find(PAINTER).get_by_role("button", name="Copy as code")
+    button.focus()
+    active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
+    notebook.page.keyboard.press("Enter")
+    code = copied(notebook, PAINTER)
+    notebook.wait(lambda: code.evaluate("node => document.activeElement === node"), "the code has the focus")
+    before = code.input_value()
+    for key in ("ArrowDown", "ArrowUp", "b", "Enter", "Delete"):
+        notebook.page.keyboard.press(key)
+    assert code.input_value() == before
+    assert notebook.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
+
+
+def test_the_code_of_two_sequences_has_their_shape(notebook):
+    notebook.find(CROSSED).get_by_role("button", name="Copy as code").click()
+    notebook.find(CROSSED).get_by_role("radio", name="bidirectional").check()
+    code = copied(notebook, CROSSED)
+    notebook.wait(
+        lambda: code.input_value() == "mask = torch.ones(4, 2, dtype=torch.bool)", "the code is that of 4 by 2"
+    )
+
+
+@pytest.mark.parametrize("clipboard", ["undefined", "{ writeText: () => Promise.reject(new Error('no')) }"])
+def test_the_code_can_be_copied_by_hand_where_the_clipboard_is_closed(alone, clipboard):
+    page = alone(MaskPainter(["a", "b"], mask=[[1, 1], [0, 1]]))
+    page.evaluate(f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard}, configurable: true }})")
+    page.get_by_role("button", name="Copy as code").click()
+    code = page.get_by_role("textbox", name="the mask as code")
+    assert code.input_value() == "mask = torch.tensor([\n    [1, 1],\n    [0, 1],\n], dtype=torch.bool)"
+    assert code.evaluate("node => node.selectionEnd - node.selectionStart === node.value.length")
+    page.get_by_text("Selected: copy it with").wait_for()
+
+
+def test_where_the_clipboard_is_open_the_code_lies_there(alone):
+    page = alone(MaskPainter(["a", "b"]))
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard',"
+        " { value: { writeText: async (text) => { window.taken = text; } }, configurable: true })"
+    )
+    page.get_by_role("button", name="Copy as code").click()
+    page.get_by_text("Copied.").wait_for()
+    assert page.evaluate("window.taken") == "mask = torch.ones(2, 2, dtype=torch.bool).tril()"
 
 
 def test_nothing_went_wrong_on_the_way(notebook):

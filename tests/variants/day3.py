@@ -968,6 +968,142 @@ def both_transposed(lengths, n):
     return both_with_and(lengths, n).transpose(-1, -2)
 
 
+# packed_texts -------------------------------------------------------------------------------------------------------
+
+
+@right(3, "packed_texts")
+def packed_by_comparison(text_of):
+    same = text_of.unsqueeze(-1) == text_of.unsqueeze(-2)
+    return same & (text_of >= 0).unsqueeze(-2) & causal_by_tril(text_of.shape[-1])
+
+
+@right(3, "packed_texts")
+def packed_with_loops(text_of):
+    if text_of.ndim == 2:
+        return torch.stack([packed_with_loops(row) for row in text_of])
+    numbers = text_of.tolist()
+    rows = [[a == b and b >= 0 and j <= i for j, b in enumerate(numbers)] for i, a in enumerate(numbers)]
+    return torch.tensor(rows)
+
+
+@right(3, "packed_texts")
+def packed_by_blocks(text_of):
+    if text_of.ndim == 2:
+        return torch.stack([packed_by_blocks(row) for row in text_of])
+    numbers, lengths = torch.unique_consecutive(text_of, return_counts=True)
+    blocks = [torch.ones(a, a).tril() * (b >= 0) for a, b in zip(lengths.tolist(), numbers.tolist(), strict=True)]
+    return torch.block_diag(*blocks).bool()
+
+
+@right(3, "packed_texts")
+def packed_in_numpy_and_back(text_of):
+    numbers = text_of.numpy()
+    same = np.equal(numbers[..., :, None], numbers[..., None, :]) & (numbers[..., None, :] != -1)
+    return torch.from_numpy(same & np.tri(numbers.shape[-1], dtype=bool))
+
+
+@right(3, "packed_texts")
+def packed_by_membership(text_of):
+    members = torch.nn.functional.one_hot(text_of + 1).bool()[..., 1:].float()  # (…, T, texts), none for padding
+    return (members @ members.mT > 0).tril()
+
+
+@right(3, "packed_texts")
+def packed_by_starts(text_of):
+    mask = torch.zeros(*text_of.shape, text_of.shape[-1], dtype=torch.bool)
+    for place in np.ndindex(text_of.shape):
+        row = text_of[place[:-1]]
+        if row[place[-1]] >= 0:
+            start = (row == row[place[-1]]).int().argmax()
+            mask[place][start : place[-1] + 1] = True
+    return mask
+
+
+@wrong(3, "packed_texts")
+def packed_in_lists(text_of):
+    return packed_with_loops(text_of).tolist()
+
+
+@wrong(3, "packed_texts")
+def packed_in_numpy(text_of):
+    return packed_in_numpy_and_back(text_of).numpy()
+
+
+@wrong(3, "packed_texts")
+def packed_in_ints(text_of):
+    return packed_by_comparison(text_of).int()
+
+
+@wrong(3, "packed_texts")
+def packed_without_a_causal_part(text_of):
+    return (text_of[..., :, None] == text_of[..., None, :]) & (text_of >= 0)[..., None, :]
+
+
+@wrong(3, "packed_texts")
+def packed_with_at_most(text_of):
+    return (text_of[..., None, :] <= text_of[..., :, None]) & causal_by_tril(text_of.shape[-1])
+
+
+@wrong(3, "packed_texts")
+def packed_with_padding_as_a_text(text_of):
+    return (text_of[..., :, None] == text_of[..., None, :]) & causal_by_tril(text_of.shape[-1])
+
+
+@wrong(3, "packed_texts")
+def packed_with_padding_unequal_to_all_but_itself(text_of):
+    return packed_by_comparison(text_of) | torch.eye(text_of.shape[-1], dtype=torch.bool)
+
+
+@wrong(3, "packed_texts")
+def packed_for_one_row_only(text_of):
+    return packed_by_comparison(text_of.reshape(-1)[: text_of.shape[-1]])
+
+
+@wrong(3, "packed_texts")
+def packed_by_neighbours(text_of):
+    same = text_of[..., 1:] == text_of[..., :-1]
+    mask = torch.diag_embed(text_of >= 0)
+    mask[..., 1:, :-1] |= torch.diag_embed(same & (text_of[..., 1:] >= 0))
+    return mask
+
+
+@wrong(3, "packed_texts")
+def packed_by_rising_numbers(text_of):
+    begins = torch.searchsorted(text_of.contiguous(), text_of.contiguous())
+    places = torch.arange(text_of.shape[-1])
+    return (places >= begins[..., None]) & (places <= places[:, None]) & (text_of >= 0)[..., None, :]
+
+
+@wrong(3, "packed_texts")
+def packed_for_a_head(text_of):
+    return packed_by_comparison(text_of)[..., None, :, :]
+
+
+@wrong(3, "packed_texts")
+def packed_by_rows(text_of):
+    return (text_of[:, None] == text_of) & (text_of >= 0) & causal_by_tril(text_of.shape[-1])
+
+
+@wrong(3, "packed_texts")
+def packed_transposed(text_of):
+    return packed_by_comparison(text_of).mT
+
+
+@wrong(3, "packed_texts")
+def packed_while_padding_is_renumbered(text_of):
+    mask = packed_by_comparison(text_of.clone())
+    text_of.clamp_(min=0)
+    return mask
+
+
+@wrong(3, "packed_texts")
+def packed_where_padding_reads_the_text_before_it(text_of):
+    causal = causal_by_tril(text_of.shape[-1])
+    real = (text_of >= 0)[..., None, :]
+    same = (text_of[..., :, None] == text_of[..., None, :]) | (text_of < 0)[..., :, None]
+    return same & real & causal
+
+
 # lower_right --------------------------------------------------------------------------------------------------------
 
 
@@ -1766,7 +1902,7 @@ def mended_before_the_softmax(q, k, v, mask):
     return torch.einsum("...nm,...md->...nd", weights, v), weights
 
 
-@right(3, "find_the_bug")
+@wrong(3, "find_the_bug")
 def mended_by_renormalising(q, k, v, mask):
     scores = torch.einsum("...nd,...md->...nm", q, k) * q.shape[-1] ** -0.5
     weights = torch.softmax(scores, dim=-1)
@@ -1791,6 +1927,47 @@ def mended_with_a_finite_fill(q, k, v, mask):
 
 
 @right(3, "find_the_bug")
+def mended_with_the_peak_of_the_allowed(q, k, v, mask):
+    scores = torch.einsum("...nd,...md->...nm", q, k) * q.shape[-1] ** -0.5
+    peak = torch.where(mask, scores, -INFINITY).amax(dim=-1, keepdim=True)
+    exps = torch.exp(torch.where(mask, scores - peak, -INFINITY))
+    weights = exps / exps.sum(dim=-1, keepdim=True)
+    return weights @ v, weights
+
+
+@right(3, "find_the_bug")
+def mended_with_the_lowest_number(q, k, v, mask):
+    scores = q @ k.mT / math.sqrt(k.shape[-1])
+    weights = torch.softmax(torch.where(mask, scores, torch.finfo(scores.dtype).min), dim=-1)
+    return weights @ v, weights
+
+
+@right(3, "find_the_bug")
+def mended_row_by_row(q, k, v, mask):
+    scores = q @ k.mT / math.sqrt(k.shape[-1])
+    mask, weights = mask.expand(scores.shape), torch.zeros_like(scores)
+    for row in np.ndindex(scores.shape[:-1]):
+        weights[row][mask[row]] = torch.softmax(scores[row][mask[row]], dim=0)
+    return weights @ v, weights
+
+
+@wrong(3, "find_the_bug")
+def mended_with_zeros_for_nan(q, k, v, mask):
+    scores = q @ k.mT / math.sqrt(k.shape[-1])
+    exps = torch.exp(scores - scores.amax(dim=-1, keepdim=True)) * mask
+    weights = (exps / exps.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
+    return weights @ v, weights
+
+
+@wrong(3, "find_the_bug")
+def mended_with_a_little_in_the_denominator(q, k, v, mask):
+    scores = q @ k.mT / math.sqrt(k.shape[-1])
+    exps = torch.exp(scores - scores.amax(dim=-1, keepdim=True)) * mask
+    weights = exps / (exps.sum(dim=-1, keepdim=True) + 1e-9)
+    return weights @ v, weights
+
+
+@wrong(3, "find_the_bug")
 def mended_by_exponentials(q, k, v, mask):
     exps = torch.exp(q @ k.mT / math.sqrt(k.shape[-1])) * mask
     weights = exps / exps.sum(-1, keepdim=True)

@@ -146,6 +146,19 @@ class TestFamilies:
         assert [{"window", "_mask", "_result"}] == [set(message["state"]) for message in sent]
 
 
+class TestCode:
+    @pytest.mark.parametrize("keys", [None, ["a"], ["a", "b", "c"], ["a", "b", "c", "d", "e", "f"]])
+    def test_the_line_of_each_family_makes_its_mask(self, keys):
+        painter = MaskPainter(TOKENS, keys=keys)
+        for entry in on_page(painter).catalogue:
+            made = {"torch": torch}
+            exec(entry["code"], made)
+            signs = "".join(str(int(may)) for may in made["mask"].flatten())
+            assert made["mask"].shape == painter.mask.shape and made["mask"].dtype == torch.bool
+            assert signs == entry["mask"], entry["code"]
+            assert len(entry["code"]) <= 79
+
+
 class TestVerdict:
     @pytest.mark.parametrize(
         "attention", [None, tensors.attention, before_softmax(-torch.inf), before_softmax(-1e9), by_library, in_numpy]

@@ -60,16 +60,16 @@ def test_squares_are_equally_large_in_every_mask():
         assert box.height * 96 / fig.dpi == pytest.approx(20 * n)
 
 
-def test_a_slope_above_the_diagonal_is_orange_and_one_below_is_not():
+def test_a_slope_above_the_diagonal_has_the_colour_of_what_is_wrong_and_one_below_has_not():
     (ax,) = figures.dependence_maps({"leaking": np.full((3, 3), 0.5)}).axes
     for (token, output), patch in squares(ax).items():
-        assert (colour(patch) == palette.KEY.lower()) == (token > output)
+        assert (colour(patch) == palette.WRONG.lower()) == (token > output)
 
 
 def test_zeros_and_rounding_above_the_diagonal_are_no_leak():
     amounts = np.tril(np.ones((3, 3))) + 1e-15
     (ax,) = figures.dependence_maps({"clean": amounts}).axes
-    assert palette.KEY.lower() not in {colour(patch) for patch in squares(ax).values()}
+    assert palette.WRONG.lower() not in {colour(patch) for patch in squares(ax).values()}
     assert [text.get_text() for text in ax.texts] == ["1.00", "0", "0", "1.00", "1.00", "0", "1.00", "1.00", "1.00"]
 
 
@@ -147,8 +147,33 @@ def test_every_weight_is_written_where_a_bar_is_too_narrow_above_it():
             assert f"{word} {weight:.3f}" in written
 
 
-def test_the_maps_say_which_way_they_are_read_and_what_orange_means():
+def test_the_maps_say_which_way_they_are_read_and_what_the_colour_means():
     fig = drawn()["maps"]
     assert fig.axes[0].get_ylabel() == "output i"
     assert [ax.get_xlabel() for ax in fig.axes] == ["token j"] * 3
     assert [text.get_text() for text in fig.texts] == ["leak: output i depends on token j, which comes later"]
+
+
+def test_a_line_that_falls_through_the_floor_has_the_colour_of_what_is_wrong():
+    (ax,) = figures.loss_curves(LOSSES, 2.079, "floor, log 8").axes
+    assert [line.get_color() == palette.WRONG for line in ax.lines[:2]] == [True, False]
+
+
+def test_each_figure_tells_what_it_shows():
+    told = {name: fig.get_label() for name, fig in drawn().items()}
+    assert told["losses"] == (
+        "Loss against training step; the floor is at 2.1. no mask falls through the floor to 0.0; "
+        "mask before ends near the floor, at 2.1."
+    )
+    assert "score of sat 3: the 0.050, cat 0.150, sat 0.800." in told["shares"]
+    assert "bidirectional: every row sees 0 to 5. " in told["masks"]
+    assert "causal: row 0 sees 0; row 1 sees 0 to 1; row 2 sees 0 to 2; row 3 sees 0 to 3." in told["masks"]
+    assert "mask_before: zeros above the diagonal, no leak; " in told["maps"]
+    assert (
+        "mask_after: leaks at 10 of 10 places above the diagonal, the largest 0.25 at output 0, token 1" in told["maps"]
+    )
+
+
+def test_gaps_and_empty_rows_of_a_mask_are_told():
+    told = figures.mask_grids({"odd": [[1, 1, 0, 1], [0, 0, 0, 0]]}).get_label()
+    assert told.endswith("odd: row 0 sees 0 to 1 and 3; row 1 sees nothing.")

@@ -228,6 +228,78 @@ CAUSAL_PADDING_MISTAKES = (
 )  # fmt: skip
 
 
+def joined(same=torch.eq, real=lambda keys: keys >= 0, causal=masks.causal):
+    """A mask of texts in a row from its three rules: numbers of queries and keys, of keys alone, and places."""
+
+    def packed_mask(text_of):
+        text_of = torch.as_tensor(text_of)
+        queries, keys = text_of[..., :, None], text_of[..., None, :]
+        return same(keys, queries) & real(keys) & causal(text_of.shape[-1])
+
+    return packed_mask
+
+
+def any_key(keys):
+    return torch.ones_like(keys, dtype=torch.bool)
+
+
+def everywhere(n):
+    return torch.ones(n, n, dtype=torch.bool)
+
+
+def rows_compared(text_of):
+    text_of = torch.as_tensor(text_of)
+    return (text_of[:, None] == text_of) & (text_of >= 0) & masks.causal(text_of.shape[-1])
+
+
+def first_row_for_all(text_of):
+    text_of = torch.as_tensor(text_of)
+    return joined()(text_of[:1].expand_as(text_of) if text_of.ndim == 2 else text_of)
+
+
+def padding_sees_itself(text_of):
+    mask = joined()(text_of)
+    return mask | (torch.eye(mask.shape[-1], dtype=torch.bool) & ~mask.any(dim=-1, keepdim=True))
+
+
+PACKED_MISTAKES = (
+    Mistake("no causal part", joined(causal=everywhere),
+        "The texts are kept apart, but within a text each token sees the later ones too. The causal mask is missing."),
+    Mistake("causal only", joined(same=lambda keys, queries: any_key(keys | queries)),
+        "Each query sees all real tokens before it, also those of other texts. The numbers of query and key must "
+        "be equal."),
+    Mistake("compared with ≤", joined(same=torch.le),
+        "Numbers are compared with ≤, so each text also sees those with smaller numbers that stand before it. They "
+        "must be equal."),
+    Mistake("compared with ≥", joined(same=torch.ge),
+        "Numbers are compared with ≥, so each text also sees those with larger numbers that stand before it. They "
+        "must be equal."),
+    Mistake("padding taken for a text", joined(real=any_key),
+        "Padding attends to padding: its number, −1, is the same everywhere, so it counts as a text here. No query "
+        "may attend to a key with −1."),
+    Mistake("padding sees itself", padding_sees_itself,
+        "Padding attends to itself here. No query may attend to padding, padding itself included: such a row is all "
+        "False."),
+    Mistake("text 0 taken for padding", joined(real=lambda keys: keys > 0),
+        "The text with number 0 is blocked. 0 is a number like any other: padding is −1."),
+    Mistake("diagonal excluded", joined(causal=lambda n: masks.causal(n).tril(-1)),
+        "The diagonal is False: no token sees itself. A real token may attend to itself."),
+    Mistake("upper triangle", joined(causal=lambda n: masks.causal(n).mT),
+        "Each query sees itself and the later tokens of its text. It should see itself and the earlier ones."),
+    Mistake("True means blocked", lambda text_of: ~joined()(text_of),
+        "This mask is turned round: True stands where a query may not attend."),
+    Mistake("other texts", joined(same=torch.ne),
+        "Each query sees the tokens of other texts before it. It should see those of its own."),
+    Mistake("rows compared with rows", rows_compared,
+        "Right for (T,). For (B, T) [:, None] puts the new axis behind the batch, so rows are compared with rows. "
+        "Count from the end: [..., :, None] and [..., None, :]."),
+    Mistake("the first row for all", first_row_for_all, "Every row of the batch gets the mask of the first one."),
+    Mistake("shape (B, 1, T, T)", lambda text_of: joined()(text_of).unsqueeze(-3),
+        "The entries are right, but there is an axis of size 1 before the last two. Asked for is (T, T), or (B, T, T) "
+        "for a batch."),
+)  # fmt: skip
+
+
 def placed(first):
     """A causal mask of n by m whose row i is the token first(n, m) + i."""
     return lambda n, m: torch.arange(m)[None, :] <= torch.arange(n)[:, None] + first(n, m)
@@ -719,15 +791,22 @@ def opposite_and_zeros(scores, mask):
     return torch.where(mask, opposite_unrepaired(scores, mask), 0.0)
 
 
-NAMED_FOR_THE_BUG = {"mask after softmax", MULTIPLIED_WITH_ZEROS.name}
+BROKEN = flawed(weigh=by_exponentials(highest, care=False))
 BUG_MISTAKES = (
-    Mistake("mask after softmax", flawed(weigh=after()),
-        "Each row of weights should sum to 1, and some do not. Who has taken the rest, and when?"),
+    Mistake("the peak of all", BROKEN,
+        "Right, until one of the scores is far above the others: then NaN. Whose score is it, and which line still "
+        "looks at it?"),
     Mistake("only the shown weights mended",
-        lambda q, k, v, mask: (flawed(weigh=after())(q, k, v, mask)[0], flawed()(q, k, v, mask)[1]), HALF_MENDED),
+        lambda q, k, v, mask: (BROKEN(q, k, v, mask)[0], flawed()(q, k, v, mask)[1]), HALF_MENDED),
     Mistake("only the output mended",
-        lambda q, k, v, mask: (flawed()(q, k, v, mask)[0], flawed(weigh=after())(q, k, v, mask)[1]),
-        "The output is right now, but the weights you return are still the old ones: their rows do not sum to 1."),
+        lambda q, k, v, mask: (flawed()(q, k, v, mask)[0], BROKEN(q, k, v, mask)[1]),
+        "The output is right now, but the weights you return are still the old ones."),
+    Mistake("zeros in place of NaN", flawed(weigh=by_exponentials(highest)),
+        "The NaN is gone, and zeros stand in its place: the row has keys, and their weights sum to 1. The peak is "
+        "still that of a blocked key."),
+    Mistake("no peak", flawed(weigh=by_exponentials(no_shift, care=False)),
+        "Without the peak exp overflows on large scores, and gives 0 / 0 on very negative ones. Subtract the largest "
+        "score that the row may use."),
     Mistake("renormalised down the columns",
         flawed(weigh=lambda s, m: (lambda w: w / w.sum(dim=-2, keepdim=True))(after()(s, m))),
         "You divide by the sums of the columns. A query is a row: sum along the last axis."),
@@ -743,7 +822,7 @@ BUG_MISTAKES = (
     Mistake("a fill that is not low enough", flawed(weigh=filled(-20.0)),
         "Blocked keys still have a weight, if a small one. A fill is a number like any "
         "other: what number takes no share at all?"),
-    *(Mistake(m.name, m.answer, m.message) for m in STEPS if m.name not in NAMED_FOR_THE_BUG),
+    *(Mistake(m.name, m.answer, m.message) for m in STEPS if m.name != MULTIPLIED_WITH_ZEROS.name),
     Mistake(OVER_QUERIES_NAN.name, flawed(weigh=OVER_QUERIES_NAN.answer), OVER_QUERIES_NAN.message),
 )  # fmt: skip
 
@@ -919,8 +998,8 @@ LEAK_MISTAKES = (
 
 
 EXERCISES = {
-    "causal_mask": Exercise(1, {"causal_mask": masks.causal}, CAUSAL_MASK_MISTAKES),
     "by_hand_row": Exercise(2, RIGHT_BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
+    "causal_mask": Exercise(1, {"causal_mask": masks.causal}, CAUSAL_MASK_MISTAKES),
     "masked_softmax": Exercise(4, {"masked_softmax": reference_softmax}, SOFTMAX_MISTAKES),
     "causal_attention": Exercise(
         4, {"causal_attention": projected()}, CAUSAL_MISTAKES, ("causal_mask", "masked_softmax")
@@ -932,6 +1011,7 @@ EXERCISES = {
         CAUSAL_PADDING_MISTAKES,
         uses=("causal_mask", "padding_mask"),
     ),
+    "packed_texts": Exercise(3, {"packed_mask": joined()}, PACKED_MISTAKES, uses=("causal_mask",)),
     "lower_right": Exercise(2, {"decoding_mask": masks.causal}, LOWER_RIGHT_MISTAKES, uses=("causal_mask",)),
     "first_leak": Exercise(3, {"first_leak": found(later)}, LEAK_MISTAKES),
     "convert_mask": Exercise(1, {"to_mha_mask": lambda mask: ~torch.as_tensor(mask)}, CONVERT_MISTAKES),

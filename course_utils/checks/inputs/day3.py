@@ -281,6 +281,57 @@ def causal_and_padding(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
+def packed_texts(rng: np.random.Generator) -> list[Rung]:
+    def row(*lengths, numbers=None):
+        return np.repeat(range(len(lengths)) if numbers is None else numbers, lengths)
+
+    three = rng.permutation(3)
+    return [
+        Rung("one text: causal", (row(3),),
+            "Return a boolean tensor of shape (T, T). With a single text it is the causal mask."),
+        Rung("two texts", (row(2, 1),),
+            "Token 2 begins the second text: it may attend to itself alone. A query sees keys with its own number, up "
+            "to its own place."),
+        Rung("three texts", (row(2, 3, 1),), "Two rules at once: the key is not later, and has the same number."),
+        Rung("a text for each token", (row(1, 1, 1),), "Each token is a text of its own: it sees itself only."),
+        Rung("numbers in any order", (row(1, 2, 2, numbers=[5, 2, 7]),),
+            "The numbers are names: what counts is whether two are equal, not which one is larger."),
+        Rung("the second text has the smaller number", (row(2, 2, numbers=[1, 0]),),
+            "The numbers are names: what counts is whether two are equal, not which one is larger."),
+        Rung("padding at the end", (row(2, 1, 2, numbers=[0, 1, -1]),),
+            "−1 is padding: nobody may attend to it, padding neither. Columns and rows of padding are all False."),
+        Rung("padding in front and between", (row(1, 2, 1, 1, numbers=[-1, 0, -1, 1]),),
+            "−1 is padding wherever it stands: its columns and rows are all False."),
+        Rung("nothing but padding", (np.array([-1, -1]),), "Nobody may attend to padding: all is False."),
+        Rung("two rows (B, T)", (np.stack([row(2, 3), row(1, 2, 2, numbers=[1, 0, -1])]),),
+            "For (B, T) the shape is (B, T, T): each row has its own mask. Count axes from the end: [..., None]."),
+        Rung("one row with an axis in front (1, T)", (row(3, 1)[None],), "(1, T) gives (1, T, T)."),
+        Rung("as many rows as tokens", (np.stack([row(2, 1), row(1, 2), row(3)]),),
+            "With B = T a wrong axis raises nothing. Compare the tokens of a row with each other, not rows."),
+        Rung("more texts", (row(*rng.integers(1, 4, 3), 2, numbers=[*three, -1]),),
+            "The key is not later, has the same number, and is no padding."),
+        Rung("many tokens", (row(*rng.integers(5, 15, 4)),), "Any number of tokens, and texts of any length."),
+        Rung(UNTOUCHED, (row(2, 1, 1, numbers=[0, 1, -1]),), NEW_TENSORS, changes),
+    ]  # fmt: skip
+
+
+def texts_in_rows(draft: Draft) -> np.ndarray:
+    """Numbers of texts like the rung's: side by side, each text with a number of its own, padding where it has any."""
+    like = np.asarray(draft.rung[len(draft.args)])
+    rows = draft.whole(1, min(2, len(like))) if like.ndim == 2 else 1
+    tokens = draft.whole(1, min(4, like.shape[-1]))
+    kinds = 2 if (like < 0).any() else 1
+    drawn = np.zeros((rows, tokens), dtype=like.dtype)
+    for row in drawn:
+        number, before = 0, 0
+        for place in range(tokens):
+            kind = draft.choose(0, kinds)  # 0 goes on with the text, 1 begins another, 2 is padding
+            if place and (kind == 1 or before == -1):
+                number += 1
+            row[place] = before = -1 if kind == 2 else number
+    return drawn if like.ndim == 2 else drawn[0]
+
+
 def lower_right(rng: np.random.Generator) -> list[Rung]:
     n = int(rng.integers(4, 6))
     return [
@@ -561,6 +612,7 @@ def memory_scores(rng: np.random.Generator, keys: Sequence[float] | np.ndarray) 
 
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays = partial(draw_qkv, rng)
+    quarters = rng.permutation(9)[:4, None] / 4.0  # beside 1000 float32 keeps them whole
     return [
         Rung("nothing masked", (*arrays(2, 3, 3, 2), np.ones((2, 3), dtype=bool)),
             "With nothing masked it is plain attention. A fill goes where the mask is False: ~mask."),
@@ -582,6 +634,13 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 2), np.tri(2, 3, dtype=bool)), NEW_TENSORS, changes),
         Rung("6 queries, 3 keys, any mask", (*arrays(6, 3, 2, 4), draw_mask(rng, 6, 3)),
             "n and m may differ either way. Blocked keys get 0, and each row of weights sums to 1."),
+        Rung("scores near 1000", (np.ones((2, 1)), 1000.0 + quarters, draw(rng, 4, 2), draw_mask(rng, 2, 4)),
+            "exp(1000) is infinity: something has to be subtracted first, or torch.softmax does it."),
+        Rung("scores near −1000", (np.ones((2, 1)), quarters - 1000.0, draw(rng, 4, 2), draw_mask(rng, 2, 4)),
+            "exp(−1000) is 0, and 0 / 0 is NaN: the largest score that a row may use has to become 0."),
+        Rung("one of the scores far above the others",
+            (np.ones((3, 1)), np.array([[1.0], [2.0], [3000.0], [0.5]]), draw(rng, 4, 2), ~np.eye(4, dtype=bool)[1:]),
+            "Try a query and three keys with scores 1, 2 and 3000, and block one key after the other."),
         Rung("one query, 5 keys, any mask", (*arrays(1, 5, 3, 2), draw_mask(rng, 1, 5)), "A single query is one row."),
     ]  # fmt: skip
 
@@ -604,13 +663,13 @@ SMALL_SCORES = (
     Small(("… n m", "mask …2 …1 n m")),
 )
 LADDERS = {
-    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean_tensor, small=(Small((whole(),)),)),
     "by_hand_row": Ladder(
         ("weights_sat", "output_sat"),
         by_hand=True,
         advice="Go through it again. Dot products, scale, mask, exponentials, their sum and a division lead to "
         "weights, and each row of X times its weight, added up, to the output. Round at the end, to 3 decimals.",
     ),
+    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean_tensor, small=(Small((whole(),)),)),
     "masked_softmax": Ladder(
         ("masked_softmax",),
         ("weights",),
@@ -643,6 +702,14 @@ LADDERS = {
         tensors=True,
         convert=boolean_tensor,
         small=(Small((up_to("B", "m"), "=m")),),
+    ),
+    "packed_texts": Ladder(
+        ("packed_mask",),
+        ("mask",),
+        packed_texts,
+        tensors=True,
+        convert=boolean_tensor,
+        small=(Small((texts_in_rows,)),),
     ),
     "lower_right": Ladder(
         ("decoding_mask",),

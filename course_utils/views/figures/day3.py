@@ -9,38 +9,39 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from course_utils.views import palette
-from course_utils.views.picture import new_figure
+from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LINES = [
-    (palette.VALUE, "-"),
-    (palette.KEY, "-"),
-    (palette.OUTPUT, "-"),
-    (palette.QUERY, (0, (4, 2))),
-]
+_STROKES = ["-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2))]
 
 
 def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> Figure:
     """Loss against training step, one line per model, over a dotted line for the loss that nobody can beat honestly.
 
+    A line that ends below half the floor has seen answers, and is drawn in the colour of what goes wrong.
     losses: name -> losses, one a step, at most four names; smooth: how many neighbouring steps to average, at most the
     number of steps. Raises ValueError for more than four names.
     """
-    if len(losses) > len(_LINES):
-        raise ValueError(f"losses has {len(losses)} models: there are {len(_LINES)} kinds of line")
+    if len(losses) > len(_STROKES):
+        raise ValueError(f"losses has {len(losses)} models: there are {len(_STROKES)} kinds of line")
     fig = new_figure(720, 300)
     ax = fig.subplots()
-    for (colour, style), (name, curve) in zip(_LINES, losses.items(), strict=False):
+    told, seen = [], {True: 0, False: 0}
+    for name, curve in losses.items():
         mean = np.convolve(curve, np.ones(smooth) / smooth, mode="valid")
+        cheats = bool(mean[-1] < floor / 2)
+        colour, style = palette.WRONG if cheats else palette.VALUE, _STROKES[seen[cheats]]
+        seen[cheats] += 1
         ax.plot(np.arange(len(mean)) + smooth, mean, color=colour, linestyle=style, linewidth=1.8, label=name)
+        told.append(f"{name} {'falls through the floor to' if cheats else 'ends near the floor, at'} {mean[-1]:.1f}")
     ax.axhline(floor, color=palette.INK, linestyle=":", linewidth=1.2, label=floor_name, zorder=1)
     ax.set(xlabel="training step", ylabel="loss", ylim=(0, None), xlim=(0, None))
     _plain(ax)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)  # beside the data
     fig.subplots_adjust(left=0.08, right=0.70, top=0.96, bottom=0.16)
-    return fig
+    return described(fig, f"Loss against training step; the floor is at {floor:.1f}. {'; '.join(told)}.")
 
 
 def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
@@ -76,7 +77,12 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
     ax.set(xlim=(0, 1), ylim=(len(rows) - 0.55, -0.75), xlabel="weight; the hatched part is then set to 0")
     _plain(ax)
     fig.subplots_adjust(left=0.17, right=0.86, top=0.99, bottom=46 / height)
-    return fig
+    told = [
+        f"{label}: " + ", ".join(f"{name} {weight:.3f}" for name, weight in zip(names, row, strict=True))
+        for label, row in zip(labels, rows, strict=True)
+    ]
+    alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is thrown away. {'; '.join(told)}."
+    return described(fig, alt)
 
 
 def mask_grids(masks: Any, cell: float = 18) -> Figure:
@@ -104,27 +110,44 @@ def mask_grids(masks: Any, cell: float = 18) -> Figure:
         ax.spines[:].set_color(palette.LINE)
         fig.text((left + 30) / width, 1 - 8 / height, title, fontsize=10, color=palette.INK, va="top")
         left += wide
-    return fig
+    told = ". ".join(f"{title}: {_in_words(mask)}" for title, mask in masks.items())
+    return described(fig, f"Masks, filled where a row may attend to a column. {told}.")
+
+
+def _in_words(mask):
+    """A mask as "row 0 sees 0; row 1 sees 0 to 1"; rows that are all alike are told once."""
+    seen = [_runs(np.flatnonzero(row)) for row in mask]
+    if len(set(seen)) == 1:
+        return f"every row sees {seen[0]}"
+    return "; ".join(f"row {number} sees {columns}" for number, columns in enumerate(seen))
+
+
+def _runs(columns):
+    """Numbers as "0 to 2 and 4", or "nothing"."""
+    runs = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)
+    told = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs if len(run)]
+    return " and ".join(told) or "nothing"
 
 
 def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     """How strongly each output (row) depends on each token (column), a grid of numbers per implementation.
 
     maps: title -> (T, T) amounts, not negative. What lies above the diagonal and is larger than the tolerance is a
-    leak: orange and framed.
+    leak: in the colour of what goes wrong, and framed.
     """
     maps = {title: np.asarray(amounts, dtype=float) for title, amounts in maps.items()}
     height = 84 + 690 / len(maps)
-    fig = new_figure(720, height)
+    fig, told = new_figure(720, height), []
     for ax, (title, amounts) in zip(np.atleast_1d(fig.subplots(1, len(maps))), maps.items(), strict=True):
         T = len(amounts)
+        told.append(f"{title}: {_leaks(amounts, tolerance)}")
         for (i, j), amount in np.ndenumerate(amounts):
             leak = j > i and amount > tolerance
             level = round(200 * min(1.0, amount / max(amounts.max(), tolerance)))
-            face = palette.colormap()(level) if amount > tolerance and not leak else palette.KEY if leak else "white"
+            face = palette.colormap()(level) if amount > tolerance and not leak else palette.WRONG if leak else "white"
             edge, front = (palette.INK, 3) if leak else (palette.LINE, 2)
             ax.add_patch(Rectangle((j, i), 1, 1, facecolor=face, edgecolor=edge, linewidth=1, zorder=front))
-            ink = "#000000" if leak else palette.ink(level)
+            ink = "#FFFFFF" if leak else palette.ink(level)
             text = "0" if amount <= tolerance else "<.01" if amount < 0.01 else f"{amount:.2f}"
             ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=8.5, color=ink, zorder=4)
         ax.set(xlim=(0, T), ylim=(T, 0), aspect="equal")
@@ -138,10 +161,23 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
         ax.spines[:].set_visible(False)
     fig.axes[0].set_ylabel("output i", fontsize=9, color=palette.INK, labelpad=3)
     fig.subplots_adjust(left=0.06, right=0.99, top=1 - 56 / height, bottom=30 / height, wspace=0.12)
-    fig.add_artist(Rectangle((0.06, 8 / height), 14 / 720, 14 / height, facecolor=palette.KEY, edgecolor=palette.INK))
+    fig.add_artist(Rectangle((0.06, 8 / height), 14 / 720, 14 / height, facecolor=palette.WRONG, edgecolor=palette.INK))
     key = "leak: output i depends on token j, which comes later"
     fig.text(0.06 + 20 / 720, 15 / height, key, fontsize=9, color=palette.INK, va="center_baseline")
-    return fig
+    return described(fig, f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(told)}.")
+
+
+def _leaks(amounts, tolerance):
+    """What stands above the diagonal, in words."""
+    ahead = np.triu(amounts, 1)
+    if not (ahead > tolerance).any():
+        return "zeros above the diagonal, no leak"
+    i, j = np.unravel_index(ahead.argmax(), ahead.shape)
+    pairs = len(amounts) * (len(amounts) - 1) // 2
+    return (
+        f"leaks at {(ahead > tolerance).sum()} of {pairs} places above the diagonal, "
+        f"the largest {ahead[i, j]:.2f} at output {i}, token {j}"
+    )
 
 
 def _plain(ax):

@@ -5,17 +5,17 @@ DAY_3 = [
         "question": "Random tokens of 8 kinds, targets one place on, a loss far below `log 8`. What does it prove?",
         "choices": [
             {
-                "text": "that the model is large enough",
+                "text": "that the model is large enough for these texts",
                 "right": False,
                 "why": "No size helps: the past says nothing about the next token. The answer was visible somewhere.",
             },
             {
-                "text": "that it was trained for too long",
+                "text": "that it was trained long enough to know the texts",
                 "right": False,
                 "why": "Each step brings new random texts, so there is nothing to learn by heart.",
             },
             {
-                "text": "that some output depends on a later token",
+                "text": "that an output sees a later token",
                 "right": True,
                 "why": "No honest guess has a lower mean loss than `log 8` there, so the answers were seen.",
             },
@@ -55,7 +55,7 @@ DAY_3 = [
                 "why": "Softmax makes every row sum to 1. Zeros take a softmax that knows of empty rows.",
             },
             {
-                "text": "its weights are all equal",
+                "text": "its weights are all equal: one over the number of keys",
                 "right": False,
                 "why": "That is −1e9 in float32, or −1e4 in float16: there small scores are lost in rounding.",
             },
@@ -90,17 +90,17 @@ DAY_3 = [
         "question": "A layer passes both leak tests. What do you know?",
         "choices": [
             {
-                "text": "its mask is the causal one",
+                "text": "its mask is the causal one, from corner to corner",
                 "right": False,
                 "why": "A mask without its diagonal passes as well.",
             },
             {
-                "text": "it can be trained",
+                "text": "it can be trained on any text without a leak",
                 "right": False,
                 "why": "Not so: `0 * x` passes both, and learns nothing.",
             },
             {
-                "text": "no output was seen to depend on a later token",
+                "text": "no output was seen to look ahead",
                 "right": True,
                 "why": "That and no more. Whether the past is let in is another question.",
             },
@@ -128,6 +128,31 @@ DAY_3 = [
                 "text": "(2, 1, 1, 7)",
                 "right": False,
                 "why": "The first axis counts texts, and there are 4. Heads come second, and share the padding.",
+            },
+        ],
+    },
+    {
+        "question": "A row holds two texts: `text` is `[0, 0, 0, 1, 1]`. With `causal`, which mask keeps them apart?",
+        "choices": [
+            {
+                "text": "`(text <= text[:, None]) & causal`",
+                "right": False,
+                "why": "The numbers rise along the row, so this is `causal` itself: text 1 reads text 0.",
+            },
+            {
+                "text": "`(text[:, None] == text) & causal`",
+                "right": True,
+                "why": "The same text, and not later: a triangle for each text, along the diagonal.",
+            },
+            {
+                "text": "`causal`: what is read is the past",
+                "right": False,
+                "why": "The past of another text. No leak test for later tokens complains of that.",
+            },
+            {
+                "text": "`text[:, None] == text`: each a block",
+                "right": False,
+                "why": "The texts are apart, but within a text each token sees the later ones.",
             },
         ],
     },

@@ -16,8 +16,9 @@ function render({ model, el }) {
   const chooser = familyChooser(), sliders = familySliders(), about = familyStory();
   const left = grid("mask", true), right = grid("weights under this mask", false);
   const grids = make("div", "course-painter-grids"), verdict = verdictBox();
+  const copier = codeCopier();
   grids.append(left.node, right.node);
-  root.append(chooser.node, about.node, sliders.node, grids, legend(), verdict.node);
+  root.append(chooser.node, about.node, sliders.node, grids, legend(), copier.node, verdict.node);
   el.append(root);
   let cursor = [0, 0], drag = null, late = null, painted = null; // painted: the last mask of no family
   const states = []; // what each cell of the weights shows, so that only those that change are written
@@ -145,6 +146,42 @@ function render({ model, el }) {
     } };
   }
 
+  // The code is shown and selected as well, for pages that may not write to the clipboard.
+  function codeCopier() {
+    const node = make("div", "course-painter-copy"), id = `${uid}-code`;
+    const button = make("button", "course-painter-button", { type: "button", "aria-controls": id }, "Copy as code");
+    const told = make("span", "course-painter-told", { "aria-live": "polite" });
+    const code = make("textarea", "course-painter-code", { id, rows: n + 2, cols: 10, readonly: "", wrap: "off",
+      spellcheck: "false", "aria-label": "the mask as code" });
+    code.hidden = true;
+    button.addEventListener("click", async () => {
+      code.hidden = false;
+      show();
+      code.focus();
+      code.select();
+      told.textContent = "Selected: copy it with Ctrl+C or ⌘C.";
+      try {
+        await navigator.clipboard.writeText(code.value);
+        told.textContent = "Copied. It stands here, too:";
+      } catch { /* no clipboard here, or no leave to write to it */ }
+    });
+    keepKeys(button, presses);
+    keepKeys(code, () => true);
+    node.append(button, told, code);
+    function show() {
+      if (code.hidden || code.value === codeOf()) return;
+      code.value = codeOf();
+      told.textContent = "";
+    }
+    return { node, show };
+  }
+  function codeOf() {
+    const mask = model.get("_mask"), family = model.get("family");
+    if (family !== "painted" && entryOf(family).mask === mask) return entryOf(family).code;
+    const rows = tokens.map((_, r) => `    [${[...mask.slice(r * m, r * m + m)].join(", ")}],`);
+    return `mask = torch.tensor([\n${rows.join("\n")}\n], dtype=torch.bool)`;
+  }
+
   // ---- painting
   const at = (r, c) => model.get("_mask")[r * m + c];
   function choose(family, settings) {
@@ -235,6 +272,7 @@ function render({ model, el }) {
       box.setAttribute("aria-checked", mask[i] === "1");
     });
     left.heads.forEach((head, r) => empty(head, !mask.slice(r * m, r * m + m).includes("1")));
+    copier.show();
     showLate();
   }
   function showResult() {

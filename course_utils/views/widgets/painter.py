@@ -363,7 +363,7 @@ def _draw(ax, marks, texts, levels, queries, keys, turned, cell):
         patches = [Rectangle((column, row), 1, 1, facecolor=face, edgecolor=palette.LINE, hatch=hatch, linewidth=0.8)]
         if mark in "ln":
             inner = (column + 0.06, row + 0.06)
-            patches.append(Rectangle(inner, 0.88, 0.88, fill=False, edgecolor=palette.KEY, linewidth=2))
+            patches.append(Rectangle(inner, 0.88, 0.88, fill=False, edgecolor=palette.WRONG, linewidth=2))
         for patch in patches:
             ax.add_patch(patch)
         if mark != "b":

@@ -10,7 +10,7 @@ import torch
 
 from course_utils.attention import masks
 
-Entry = dict[str, Any]  # a mask of a family: family, setting, value, mask
+Entry = dict[str, Any]  # a mask of a family: family, setting, value, mask, code
 SETTINGS = {"sliding window": "window", "prefix-LM": "prefix", "padding": "length"}
 
 
@@ -29,21 +29,30 @@ RECTANGLE = {"causal": "The triangle ends at the last key: the last query may at
 
 
 def families_of(n: int, m: int) -> list[Entry]:
-    """Every mask of every family: its text, and the value of the family's setting where it has one."""
+    """Every mask of every family: its text, its line of Python, and the value of the family's setting if it has one."""
 
-    def entry(family, mask, setting=None, value=None):
+    def entry(family, mask, code, setting=None, value=None):
         mask = np.broadcast_to(mask.numpy().reshape(-1, m), (n, m))
-        return {"family": family, "setting": setting, "value": value, "mask": as_signs(mask)}
+        return {"family": family, "setting": setting, "value": value, "mask": as_signs(mask), "code": f"mask = {code}"}
 
-    found = [entry("bidirectional", torch.ones(n, m, dtype=torch.bool)), entry("causal", masks.causal(n, m))]
+    everything = f"torch.ones({n}, {m}, dtype=torch.bool)"
+    lower_right = f"{everything}.tril({m - n if n != m else ''})"
+    found = [
+        entry("bidirectional", torch.ones(n, m, dtype=torch.bool), everything),
+        entry("causal", masks.causal(n, m), lower_right),
+    ]
     if n != m:
-        found.append(entry("causal, upper left", masks.causal(n, m, align="upper-left")))
+        upper_left = masks.causal(n, m, align="upper-left")
+        found.append(entry("causal, upper left", upper_left, f"{everything}.tril()"))
     for window in range(1, m + 1):
-        found.append(entry("sliding window", masks.sliding_window(n, window, m), "window", window))
+        code = f"{lower_right}.triu({m - n - window + 1})"
+        found.append(entry("sliding window", masks.sliding_window(n, window, m), code, "window", window))
     for prefix in range(n + 1 if n == m else 0):
-        found.append(entry("prefix-LM", masks.prefix_lm(n, prefix), "prefix", prefix))
+        code = f"{lower_right} | (torch.arange({m}) < {prefix})"
+        found.append(entry("prefix-LM", masks.prefix_lm(n, prefix), code, "prefix", prefix))
     for length in range(m + 1):
-        found.append(entry("padding", masks.padding([length], m), "length", length))
+        code = f"(torch.arange({m}) < {length}).expand({n}, {m})"
+        found.append(entry("padding", masks.padding([length], m), code, "length", length))
     return found
 
 
