@@ -183,7 +183,7 @@ _ALL = [
     Configuration(
         "Qwen3 0.6B", layers=28, d_model=1024, n_heads=16, n_kv_heads=8, d_head=128, d_ff=3072, gated=True,
         vocabulary=151936, context=32768, tied=True,
-        source="Qwen team 2025 (Qwen3), table 1 and section 3.2 (context before YaRN); sizes: config.json of Qwen3-0.6B",
+        source="Qwen team 2025 (Qwen3), table 1 and section 3.2 (context before YaRN); sizes: config.json",
     ),
     Configuration(
         "GPT-OSS 120B", layers=36, d_model=2880, n_heads=64, n_kv_heads=8, d_head=64, d_ff=None, gated=None,

@@ -16,7 +16,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from course_utils.attention import tensors
 from course_utils.costs import baselines
 from course_utils.costs.configurations import MODELS, model
-from course_utils.costs.mixed import LATER
 from course_utils.costs.counts import (
     attention_flops,
     attention_parameters,
@@ -35,6 +34,7 @@ from course_utils.costs.memory import (
     score_bytes,
     value_bytes,
 )
+from course_utils.costs.mixed import LATER
 from course_utils.costs.roofline import (
     MACHINES,
     Machine,
