@@ -173,7 +173,7 @@ DAY_4 = [
         ],
     },
     {
-        "question": "A layer calls `F.scaled_dot_product_attention(…, dropout_p=0.1)`, and you call `eval()`. What now?",
+        "question": "A layer calls `F.scaled_dot_product_attention(…, dropout_p=0.1)`; you call `eval()`. What now?",
         "choices": [
             {
                 "text": "no dropout, as in `nn.Dropout`",
