@@ -22,11 +22,11 @@ class Heads(NamedTuple):
 LATER = (
     Heads(
         "Qwen3.5 27B", 5120, 24, 4, 256, "16 of 64 layers; the others are linear",
-        "config.json of Qwen3.5-27B, 2026: full_attention_interval 4",
+        "config.json of Qwen3.5-27B, 2026, as public code quotes it; Modular's Qwen3_5Config",
     ),
     Heads(
         "MiniMax M3", 6144, 64, 4, 128, "60 layers; from the fourth on each query chooses blocks of keys",
-        "config.json of MiniMax-M3, 2026; TensorRT-LLM's MiniMaxM3SparseAttentionConfig",
+        "config.json of MiniMax-M3, 2026, as Tenstorrent's MiniMaxM3Config quotes it; TensorRT-LLM's documentation",
     ),
     Heads(
         "DeepSeek V4 Flash", 4096, 64, 1, 512, "43 layers; keys are values too, and are compressed",

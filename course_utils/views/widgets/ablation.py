@@ -53,7 +53,7 @@ class HeadAblation(CourseWidget):
     _layout = traitlets.Dict().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
     _rises: traitlets.List[Any] = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
-    _kept = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)  # a result that was kept, as A
+    _kept: Any = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)  # a result that was kept, as A
     _asked = traitlets.Int(0).tag(sync=True)  # clicks on "each alone"
     _answered = traitlets.Int(0).tag(sync=True)  # those that the rises answer
 

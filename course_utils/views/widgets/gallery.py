@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class HeadGallery(CourseWidget):
         tokens = as_labels("tokens", _as_list(tokens))
         if read is not None and not callable(read):
             raise ValueError(f"read is {type(read).__name__}: give a function, text -> (tokens, weights)")
-        self._reader: Callable[[str], Any] | None = read
+        self._reader = read
         self._weights = _checked(weights, len(tokens))
         self._numbers = _checked_scores({} if scores is None else scores, self._weights.shape[:2])
         super().__init__(
