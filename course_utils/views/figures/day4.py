@@ -235,6 +235,10 @@ def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) ->
     ax.axhline(1, color=palette.FAINT, linewidth=1, zorder=0)
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel=f"core / {against}")
     _powers_of_two(ax, lengths)
+    low, high = ax.get_ylim()
+    ticks = [2.0**power for power in range(-10, 11) if low <= 2.0**power <= high]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.yaxis.set_minor_locator(NullLocator())
     _plain(ax)
     ax.legend(loc="upper left", frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.1, right=0.97, top=0.97, bottom=0.16)
