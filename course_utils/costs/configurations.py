@@ -98,9 +98,7 @@ class Configuration:
 
     def _layer(self) -> dict[str, Any]:
         if self.d_ff is None:
-            raise ValueError(
-                f"{self.name} has experts and latent attention, which these counts do not cover: its cache alone"
-            )
+            raise ValueError(f"{self.name} has experts, which these counts do not cover: its cache alone")
         names = ("d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "gated")
         return {name: getattr(self, name) for name in names}
 
@@ -180,6 +178,17 @@ _ALL = [
         "DeepSeek-V3", layers=61, d_model=7168, n_heads=128, n_kv_heads=128, d_head=128, d_ff=None, gated=None,
         vocabulary=129280, context=131072, d_latent=512, d_rope=64,
         source="DeepSeek-AI 2024b (DeepSeek-V3), sections 4.2 and 4.3 (context); vocabulary: config.json",
+    ),
+    # Of 2025, for day 4
+    Configuration(
+        "Qwen3 0.6B", layers=28, d_model=1024, n_heads=16, n_kv_heads=8, d_head=128, d_ff=3072, gated=True,
+        vocabulary=151936, context=32768, tied=True,
+        source="Qwen team 2025 (Qwen3), table 1 and section 3.2 (context before YaRN); sizes: config.json",
+    ),
+    Configuration(
+        "GPT-OSS 120B", layers=36, d_model=2880, n_heads=64, n_kv_heads=8, d_head=64, d_ff=None, gated=None,
+        vocabulary=201088, context=131072, window=128, full_every=2,
+        source="OpenAI 2025 (gpt-oss model card), section 2; sizes: config.json of gpt-oss-120b",
     ),
 ]  # fmt: skip
 

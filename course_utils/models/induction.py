@@ -39,6 +39,8 @@ RUNS: tuple[dict[str, Any], ...] = (  # the first is the one whose model is stor
 )
 TOLERANCE = {"repeat_loss": 0.1, "induction": 0.1, "previous_token": 0.1}  # of the end of a run, best head
 PERIOD = 20  # of the tokens on which a curve is measured
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"  # names for the 32 tokens
+READABLE = "the letters A to Z and a to f"
 BENCHMARK = "induction"
 STORED = Path(__file__).parents[1] / "data" / "models"
 
@@ -87,6 +89,26 @@ def repeat_loss(model: Decoder, tokens: Tensor, period: int, head_masks: Tensor 
 def head_weights(model: Decoder, tokens: Tensor) -> Tensor:
     """The attention weights of every head: (n_layers, B, h, T, T) for tokens (B, T)."""
     return torch.stack(model(tokens, return_weights=True)[1])
+
+
+def reader(model: Decoder) -> Callable[[str], tuple[list[str], Tensor]]:
+    """A function that reads a text of LETTERS: text -> (letters, weights), T of them and (n_layers, h, T, T).
+
+    Spaces are left out. It raises ValueError for a letter that the model has no token for, for fewer letters than 2 and
+    for more than the LENGTH that the model was trained on.
+    """
+
+    def read(text: str) -> tuple[list[str], Tensor]:
+        letters = [letter for letter in text if not letter.isspace()]
+        unknown = [letter for letter in letters if letter not in LETTERS]
+        if unknown:
+            raise ValueError(f"The model has no token for “{unknown[0]}”. It knows {READABLE}, 32 tokens in all.")
+        if not 2 <= len(letters) <= LENGTH:
+            raise ValueError(f"The text has {len(letters)} letters: give 2 to {LENGTH}, as many as it was trained on.")
+        tokens = torch.tensor([[LETTERS.index(letter) for letter in letters]])  # (1, T)
+        return letters, head_weights(model, tokens)[:, 0]
+
+    return read
 
 
 def induction_scores(model: Decoder, period: int, batch: int = 64, seed: int = 0) -> Tensor:

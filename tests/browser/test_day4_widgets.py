@@ -33,8 +33,9 @@ CELLS = [
     "large = HeadGallery(rng.dirichlet(np.ones(32), size=(6, 12, 32)), [f't{i}' for i in range(32)])\nlarge",
     "ablation = HeadAblation(model, tokens, from_token=13)\nablation",
     "moody = HeadAblation(Moody(), [1, 2, 3])\nmoody",
+    "own = HeadGallery(weights, tokens, read=induction.reader(model), readable=induction.READABLE)\nown",
 ]
-GALLERY, LARGE = (f".course-gallery >> nth={place}" for place in range(2))
+GALLERY, LARGE, OWN = (f".course-gallery >> nth={place}" for place in range(3))
 ABLATION, MOODY = (f".course-ablation >> nth={place}" for place in range(2))
 
 
@@ -43,7 +44,8 @@ def notebook(opened):
     """The notebook with nothing enlarged, pinned or hovered, and every head on."""
     opened.page.mouse.move(2, 2)
     opened.page.evaluate("document.activeElement.blur()")
-    opened.run("for g in (gallery, large):\n    g.head = g.row = None\nfor a in (ablation, moody):\n    a.off = []")
+    opened.run("for g in (gallery, large):\n    g.head = g.row = None")
+    opened.run("for a in (ablation, moody):\n    a.off = []\n    a.forget()")
     opened.wait(lambda: shown_row(opened) == shown_row(opened, LARGE) == "", "no row is shown")
     opened.wait(lambda: heading(opened) == "no head enlarged", "no head is enlarged")
     opened.wait(lambda: switches(opened) == "11111111", "every head is on")
@@ -117,7 +119,8 @@ def told(notebook, selector=ABLATION):
 
 
 def means(notebook, selector=ABLATION):
-    return [float(value) for value in notebook.find(selector).locator(".course-ablation-value").all_inner_texts()]
+    values = notebook.find(selector).locator(".course-ablation-value").all_inner_texts()
+    return [float(value) for value in values[:2]]  # the third is that of a setting that was kept
 
 
 def test_hovering_a_token_shows_its_row_in_all_heads_and_asks_the_kernel_for_nothing(notebook):
@@ -254,6 +257,47 @@ def test_a_large_gallery_shows_the_row_in_all_its_heads(notebook):
     assert [height / 24 for height in bars(notebook, LARGE)[-1]] == pytest.approx(expected, abs=0.03)
 
 
+def test_a_text_of_ones_own_is_shown_and_what_cannot_be_read_is_said(notebook):
+    field, said = notebook.page.get_by_label("your own text"), notebook.find(".course-gallery-said")
+    field.fill("ABRACADABRA")
+    active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
+    notebook.page.keyboard.press("Enter")
+    notebook.wait(lambda: said.inner_text() == "Shown: your text of 11 tokens.", "Python has read the text")
+    chips = notebook.find(OWN).locator(".course-gallery-strip button").all_inner_texts()
+    assert "".join(chips) == "ABRACADABRA"
+    chip(notebook, 10, OWN).hover()
+    assert bands(notebook, OWN) == [10] * 8
+    expected = eval(notebook.python("own.weights[1, 2, 10].tolist()"))
+    assert [height / 24 for height in bars(notebook, OWN)[6]] == pytest.approx(expected, abs=0.03)
+    field.fill("Anna")
+    notebook.page.keyboard.press("Enter")
+    notebook.wait(lambda: said.inner_text().startswith("The model has no token for “n”. It knows the"), "it is said")
+    assert field.input_value() == "Anna" and field.evaluate("node => node === document.activeElement")
+    assert "".join(notebook.find(OWN).locator(".course-gallery-strip button").all_inner_texts()) == "ABRACADABRA"
+    assert notebook.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
+
+
+def test_a_setting_that_was_kept_is_compared_with_the_next(notebook):
+    ablation = notebook.find(ABLATION)
+    against = ablation.locator(".course-ablation-against")
+    assert against.inner_text() == "" and ablation.get_by_role("button", name="forget A").is_disabled()
+    ablation.get_by_role("switch", name="layer 1, head 0").click()
+    notebook.wait(lambda: told(notebook).startswith("1 head off."), "the loss is told")
+    there = means(notebook)[0]
+    ablation.get_by_role("button", name="keep as A").click()
+    notebook.expect("ablation.kept", "[[1, 0]]")
+    assert against.inner_text() == f"A: layer 1, head 0 off, {there:.2f} nats. Now 0.00 against A."
+    ablation.get_by_role("switch", name="layer 1, head 1").click()
+    notebook.wait(lambda: told(notebook).startswith("2 heads off."), "the next loss is told")
+    rise = notebook.python("f'{ablation.loss - ablation._kept[\"means\"][0]:+.2f}'").strip("'")
+    assert against.inner_text().endswith(f"Now {rise} against A.") and rise.startswith("+")
+    values = ablation.locator(".course-ablation-value").all_inner_texts()
+    assert float(values[2]) == pytest.approx(there)
+    ablation.get_by_role("button", name="forget A").click()
+    notebook.expect("ablation.kept", "None")
+    assert against.inner_text() == ""
+
+
 def test_a_switch_runs_the_model_without_that_head(notebook):
     whole = means(notebook)[1]
     notebook.find(ABLATION).get_by_role("switch", name="layer 0, head 3").click()
@@ -383,7 +427,7 @@ def test_no_text_is_cut_or_covers_another_and_no_switch_moves_anything(notebook,
 def test_what_fits_has_no_scrollbar(notebook):
     """Two layers of four heads fit a page of 1280 pixels; six layers of twelve do not."""
     wider = "nodes => nodes.map((node) => node.scrollWidth > node.clientWidth)"
-    assert notebook.find(".course-heads-scroll").evaluate_all(wider) == [False, True, False, False]
+    assert notebook.find(".course-heads-scroll").evaluate_all(wider) == [False, True, False, False, False]
 
 
 def test_beside_the_maps_the_enlarged_head_takes_little_more_room_than_they(notebook):
@@ -424,7 +468,10 @@ COVERED = """roots => roots.flatMap((root) => {
 
 @pytest.mark.parametrize(
     "state",
-    ["gallery.head = None", "gallery.head = (1, 0); gallery.row = 15; ablation.off = [(0, 3)]; moody.off = [(0, 0)]"],
+    [
+        "gallery.head = None",
+        "gallery.head = (1, 0); gallery.row = 15; ablation.off = [(0, 3)]; ablation.keep(); moody.off = [(0, 0)]",
+    ],
 )
 def test_no_axe_violations_in_either_theme(notebook, state):
     notebook.run(state)
@@ -443,6 +490,16 @@ def test_the_gallery_works_without_a_kernel(alone):
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     assert page.locator(".course-gallery-heading b").inner_text() == "no head enlarged"
+
+
+def test_the_field_for_ones_own_text_says_without_a_kernel_that_it_waits(alone):
+    model, tokens = induction.load(), induction.repeated(1, 12)
+    page = alone(HeadGallery(induction.head_weights(model, tokens), tokens, read=induction.reader(model)))
+    page.get_by_label("your own text").fill("ABAB")
+    page.get_by_role("button", name="show").click()
+    page.clock.run_for(400)
+    page.get_by_text("Waiting for Python, which reads a text while the kernel runs").wait_for()
+    assert page.locator(".course-gallery-strip button").count() == 24
 
 
 def test_the_ablation_says_without_a_kernel_that_its_losses_are_of_other_heads(alone):

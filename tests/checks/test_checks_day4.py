@@ -1,6 +1,7 @@
 """Day 4's checks: what is particular to heads, layers, counts and ablation. Its variants run in test_checks.py."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -150,13 +151,15 @@ def test_grouped_attention_is_that_of_the_library(hidden):
 
 
 @HIDDEN
-def test_the_mended_attention_is_that_of_the_library_head_by_head(hidden):
+def test_the_mended_attention_is_the_grouped_one_of_the_library(hidden):
     for rung, right in expected("find_the_bug", hidden):
         if rung.measure:
             continue
-        q, k, v = (torch.as_tensor(a).chunk(rung.args[3], dim=-1) for a in rung.args[:3])
-        heads = [F.scaled_dot_product_attention(*parts) for parts in zip(q, k, v, strict=True)]
-        np.testing.assert_allclose(right["output"], torch.cat(heads, dim=-1), atol=1e-6)
+        h, h_kv = rung.args[3:]
+        parts = ((torch.as_tensor(a), count) for a, count in zip(rung.args[:3], (h, h_kv, h_kv), strict=True))
+        q, k, v = (a.unflatten(-1, (count, -1)).transpose(1, 2) for a, count in parts)
+        heads = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+        np.testing.assert_allclose(right["output"], heads.transpose(1, 2).flatten(2), atol=1e-6)
 
 
 @HIDDEN
@@ -404,7 +407,9 @@ def test_a_class_that_is_not_the_layer_is_told_so_in_words(kind, said):
         ("head_ablation", day4.ablation_with_rolled_targets, "rolled targets"),
         ("head_ablation", day4.ablation_with_targets_rolled_through_the_batch, "rolled targets"),
         ("head_ablation", day4.ablation_that_forgets_the_best, "the last head that rises"),
-        ("find_the_bug", day4.bug_mirrored, "viewed at once, and back"),
+        ("find_the_bug", day4.bug_with_the_root_of_the_queries, "the root of all heads"),
+        ("find_the_bug", day4.bug_with_the_root_of_a_group, "the root of a group"),
+        ("find_the_bug", day4.bug_with_groups_and_key_heads_exchanged, "repeat for repeat_interleave"),
     ],
     ids=lambda case: getattr(case, "__name__", case),
 )
@@ -465,7 +470,7 @@ def test_a_mended_bug_that_writes_into_its_arguments_is_told_so():
 def test_the_bug_as_it_stands_is_not_given_away():
     message = answer("find_the_bug", day4.bug_as_it_stands).message
     assert message == all_exercises(4)["find_the_bug"].mistakes[0].message
-    assert not {"view", "transpose", "transposed"} & set(message.lower().replace(".", " ").replace(",", " ").split())
+    assert not {"root", "scale", "scaled", "divided", "width"} & set(re.findall(r"\w+", message.lower()))
 
 
 def test_an_earlier_slip_costs_a_later_exercise_nothing():

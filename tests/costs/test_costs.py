@@ -34,6 +34,7 @@ from course_utils.costs.memory import (
     score_bytes,
     value_bytes,
 )
+from course_utils.costs.mixed import LATER
 from course_utils.costs.roofline import (
     MACHINES,
     Machine,
@@ -337,6 +338,7 @@ PUBLISHED = {  # parameters, as the papers and model cards round them
     "Gemma 2B": 2.51e9,
     "Qwen3 4B": 4.02e9,
     "Gemma 3 1B": 1.0e9,
+    "Qwen3 0.6B": 0.6e9,
 }
 
 
@@ -353,6 +355,14 @@ def test_every_model_names_its_source_and_has_heads_that_fit():
     assert (model("Falcon 7B").kind, model("LLaMA 7B").kind, model("Mistral 7B").kind) == ("MQA", "MHA", "GQA")
 
 
+def test_models_of_2026_name_their_source_and_none_has_heads_as_wide_as_the_model_in_all():
+    for one in LATER:
+        assert "config.json" in one.source and "2026" in one.source
+        assert one.n_heads % one.n_kv_heads == 0
+        assert one.n_heads * one.d_head > one.d_model
+        assert one.name not in MODELS
+
+
 def test_a_sliding_window_stops_the_cache_from_growing():
     mistral = model("Mistral 7B")
     assert mistral.cache_bytes(4096) == mistral.cache_bytes(100_000) == 4096 * mistral.cache_bytes(1)
@@ -362,8 +372,9 @@ def test_a_sliding_window_stops_the_cache_from_growing():
 def test_a_head_need_not_be_the_width_of_the_model_over_the_number_of_heads():
     own_width = {one.name: one.n_heads * one.d_head / one.d_model for one in MODELS.values()}
     other = {name for name, share in own_width.items() if share != 1}
-    assert other == {"Qwen3 4B", "Gemma 3 1B", "DeepSeek-V2", "DeepSeek-V3"}
+    assert other == {"Qwen3 4B", "Gemma 3 1B", "DeepSeek-V2", "DeepSeek-V3", "Qwen3 0.6B", "GPT-OSS 120B"}
     assert own_width["Qwen3 4B"] == 1.6
+    assert own_width["Qwen3 0.6B"] == 2
 
 
 def test_a_model_of_layers_with_and_without_a_window_keeps_both_kinds_of_cache():

@@ -1851,83 +1851,99 @@ def ablation_that_returns_names(model, tokens):
 
 
 @right(4, "find_the_bug")
-def bug_mended_by_a_transpose(q, k, v, n_heads):
-    B, T, D = q.shape
-    d_head = D // n_heads
-    q, k, v = (each.view(B, T, n_heads, d_head).transpose(1, 2) for each in (q, k, v))
-    scores = torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(d_head)
+def bug_mended_by_the_width_of_a_head(q, k, v, n_heads, n_kv_heads):
+    B, n, m = q.shape[0], q.shape[1], k.shape[1]
+    group, root = n_heads // n_kv_heads, math.sqrt(q.shape[-1] // n_heads)
+    q = q.view(B, n, n_kv_heads, group, -1)
+    k, v = (each.view(B, m, n_kv_heads, -1) for each in (k, v))
+    scores = torch.einsum("bigrd,bjgd->bgrij", q, k) / root
     weights = torch.softmax(scores, dim=-1)
-    heads = torch.einsum("bhij,bhjd->bhid", weights, v)
-    return torch.cat(heads.unbind(dim=1), dim=-1), weights
+    found = torch.einsum("bgrij,bjgd->bigrd", weights, v)
+    return found.flatten(2), weights.flatten(1, 2)
 
 
 @right(4, "find_the_bug")
-def bug_mended_in_the_einsum(q, k, v, n_heads):
-    B, T, D = q.shape
-    d_head = D // n_heads
-    q, k, v = (each.view(B, T, n_heads, d_head) for each in (q, k, v))
-    weights = torch.softmax(torch.einsum("bihd,bjhd->bhij", q, k) / math.sqrt(d_head), dim=-1)
-    return torch.einsum("bhij,bjhd->bihd", weights, v).reshape(B, T, D), weights
+def bug_mended_after_the_cut(q, k, v, n_heads, n_kv_heads):
+    B, n, m = q.shape[0], q.shape[1], k.shape[1]
+    q = q.reshape(B, n, n_kv_heads, n_heads // n_kv_heads, -1)
+    k, v = k.reshape(B, m, n_kv_heads, -1), v.reshape(B, m, n_kv_heads, -1)
+    weights = torch.einsum("bigrd,bjgd->bgrij", q * k.shape[-1] ** -0.5, k).softmax(-1)
+    return torch.einsum("bgrij,bjgd->bigrd", weights, v).reshape(B, n, -1), weights.reshape(B, n_heads, n, m)
 
 
 @right(4, "find_the_bug")
-def bug_mended_with_chunks(q, k, v, n_heads):
-    q, k, v = (torch.stack(each.chunk(n_heads, -1), 1) for each in (q, k, v))
-    weights = torch.softmax(q @ k.mT * q.shape[-1] ** -0.5, dim=-1)
+def bug_mended_with_copies(q, k, v, n_heads, n_kv_heads):
+    q = torch.stack(q.chunk(n_heads, -1), 1)
+    k, v = (torch.stack(each.chunk(n_kv_heads, -1), 1) for each in (k, v))
+    k, v = (each.repeat_interleave(n_heads // n_kv_heads, 1) for each in (k, v))
+    weights = torch.softmax(q @ k.mT / math.sqrt(k.shape[-1]), dim=-1)
     return (weights @ v).transpose(1, 2).flatten(2), weights
 
 
-@wrong(4, "find_the_bug")
-def bug_as_it_stands(q, k, v, n_heads):
-    B, T, D = q.shape
-    d_head = D // n_heads
-    q, k, v = (each.view(B, n_heads, T, d_head) for each in (q, k, v))
-    scores = torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(d_head)
-    weights = torch.softmax(scores, dim=-1)
-    heads = torch.einsum("bhij,bhjd->bhid", weights, v)
-    return torch.cat(heads.unbind(dim=1), dim=-1), weights
+@right(4, "find_the_bug")
+def bug_mended_head_by_head(q, k, v, n_heads, n_kv_heads):
+    d = q.shape[-1] // n_heads
+    outputs, tables = [], []
+    for head in range(n_heads):
+        own, shared = head * d, head // (n_heads // n_kv_heads) * d
+        scores = q[..., own : own + d] @ k[..., shared : shared + d].mT / d**0.5
+        tables.append(scores.softmax(-1))
+        outputs.append(tables[-1] @ v[..., shared : shared + d])
+    return torch.cat(outputs, -1), torch.stack(tables, 1)
+
+
+def bug_with_root(root):
+    def broken_groups(q, k, v, n_heads, n_kv_heads):
+        B, n, m = q.shape[0], q.shape[1], k.shape[1]
+        divisor = root(q, k, n_heads, n_kv_heads)
+        q = q.view(B, n, n_kv_heads, n_heads // n_kv_heads, -1)
+        k, v = (each.view(B, m, n_kv_heads, -1) for each in (k, v))
+        weights = torch.softmax(torch.einsum("bigrd,bjgd->bgrij", q, k) / divisor, dim=-1)
+        return torch.einsum("bgrij,bjgd->bigrd", weights, v).flatten(2), weights.flatten(1, 2)
+
+    return broken_groups
 
 
 @wrong(4, "find_the_bug")
-def bug_mirrored(q, k, v, n_heads):
-    B, T, D = q.shape
-    q, k, v = (each.view(B, n_heads, T, D // n_heads) for each in (q, k, v))
-    weights = torch.softmax(q @ k.mT / math.sqrt(D // n_heads), dim=-1)
-    return (weights @ v).reshape(B, T, D), weights
+def bug_as_it_stands(q, k, v, n_heads, n_kv_heads):
+    return bug_with_root(lambda q, k, h, h_kv: math.sqrt(k.shape[-1]))(q, k, v, n_heads, n_kv_heads)
 
 
 @wrong(4, "find_the_bug")
-def bug_with_only_one_head_left(q, k, v, n_heads):
-    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1] // n_heads), dim=-1)
-    return weights @ v, weights[:, None].expand(-1, n_heads, -1, -1)
+def bug_with_the_root_of_the_queries(q, k, v, n_heads, n_kv_heads):
+    return bug_with_root(lambda q, k, h, h_kv: math.sqrt(q.shape[-1]))(q, k, v, n_heads, n_kv_heads)
 
 
 @wrong(4, "find_the_bug")
-def bug_with_axes_named_otherwise(q, k, v, n_heads):
-    B, T, D = q.shape
-    d_head = D // n_heads
-    q, k, v = (each.view(B, T, d_head, n_heads).permute(0, 3, 1, 2) for each in (q, k, v))
-    weights = torch.softmax(q @ k.mT / math.sqrt(d_head), dim=-1)
-    return (weights @ v).transpose(1, 2).reshape(B, T, D), weights
+def bug_with_the_root_of_a_group(q, k, v, n_heads, n_kv_heads):
+    return bug_with_root(lambda q, k, h, h_kv: math.sqrt(q.shape[-1] / h_kv))(q, k, v, n_heads, n_kv_heads)
 
 
 @wrong(4, "find_the_bug")
-def bug_mended_but_the_output_alone_returned(q, k, v, n_heads):
-    return bug_mended_by_a_transpose(q, k, v, n_heads)[0]
+def bug_with_keys_divided_by_the_heads(q, k, v, n_heads, n_kv_heads):
+    return bug_with_root(lambda q, k, h, h_kv: math.sqrt(k.shape[-1] / h))(q, k, v, n_heads, n_kv_heads)
 
 
 @wrong(4, "find_the_bug")
-def bug_mended_by_a_transposed_view(q, k, v, n_heads):
-    B, T, D = q.shape
-    q, k, v = (each.mT.reshape(B, n_heads, T, D // n_heads) for each in (q, k, v))
-    weights = torch.softmax(q @ k.mT / math.sqrt(D // n_heads), dim=-1)
-    return (weights @ v).transpose(1, 2).reshape(B, T, D), weights
+def bug_with_a_fixed_root(q, k, v, n_heads, n_kv_heads):
+    return bug_with_root(lambda q, k, h, h_kv: 8.0)(q, k, v, n_heads, n_kv_heads)
 
 
 @wrong(4, "find_the_bug")
-def bug_mended_by_one_who_scales_the_queries_in_place(q, k, v, n_heads):
-    B, T, D = q.shape
-    q /= math.sqrt(D // n_heads)
-    q, k, v = (each.view(B, T, n_heads, D // n_heads).transpose(1, 2) for each in (q, k, v))
-    weights = torch.softmax(q @ k.mT, dim=-1)
-    return (weights @ v).transpose(1, 2).reshape(B, T, D), weights
+def bug_with_groups_and_key_heads_exchanged(q, k, v, n_heads, n_kv_heads):
+    B, n, m = q.shape[0], q.shape[1], k.shape[1]
+    q = q.view(B, n, n_heads // n_kv_heads, n_kv_heads, -1)
+    k, v = (each.view(B, m, n_kv_heads, -1) for each in (k, v))
+    weights = torch.softmax(torch.einsum("birgd,bjgd->brgij", q, k) / math.sqrt(k.shape[-1]), dim=-1)
+    return torch.einsum("brgij,bjgd->birgd", weights, v).flatten(2), weights.flatten(1, 2)
+
+
+@wrong(4, "find_the_bug")
+def bug_mended_but_the_output_alone_returned(q, k, v, n_heads, n_kv_heads):
+    return bug_mended_with_copies(q, k, v, n_heads, n_kv_heads)[0]
+
+
+@wrong(4, "find_the_bug")
+def bug_mended_by_one_who_scales_the_queries_in_place(q, k, v, n_heads, n_kv_heads):
+    q /= math.sqrt(q.shape[-1] // n_heads)
+    return bug_with_root(lambda *_: 1.0)(q, k, v, n_heads, n_kv_heads)

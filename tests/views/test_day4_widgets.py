@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from as_page import on_page
+from as_page import on_page, send
 
 from course_utils.models import induction
 from course_utils.models.decoder import Decoder
@@ -193,7 +193,100 @@ class TestGallery:
         assert "Enlarged: layer 1" in shown.alt()
 
 
+class TestOwnText:
+    def read(self, text):
+        if "?" in text:
+            raise ValueError("no word for “?”\nhere")
+        words = text.split()
+        print("read")
+        return words, weights(n=len(words))
+
+    def test_a_text_that_the_page_sends_is_read_and_shown_with_the_scores_as_they_were(self, capsys):
+        shown = gallery(scores={"s": np.eye(2, 3)}, read=self.read, readable="any words")
+        shown.head, shown.row = (1, 2), 2
+        send(shown, typed={"text": "one two three four", "number": 1})
+        assert on_page(shown).tokens == ["one", "two", "three", "four"] and shown.weights.shape == (2, 3, 4, 4)
+        assert on_page(shown).said == {"text": "Shown: your text of 4 tokens.", "number": 1}
+        assert (shown.head, shown.row) == ((1, 2), None) and shown.scores["s"][1, 1] == 1
+        assert len(on_page(shown).thousandths) == 2 * shown.weights.size and "4 tokens" in shown.as_text()
+        assert capsys.readouterr().out == ""
+
+    def test_tokens_weights_and_sizes_reach_the_page_in_one_message(self, monkeypatch):
+        shown, sent = gallery(read=self.read), []
+        monkeypatch.setattr(shown, "_send", lambda message, buffers=None: sent.append(message))
+        shown.read("a b")
+        assert [set(message["state"]) >= {"_tokens", "_layout"} for message in sent] == [True]
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("why ?", "no word for “?” here"),
+            ("", "weights has shape (2, 3, 0, 0): (n_layers, h, n, n) is needed"),
+            ("a " * 65, "weights is (2, 3, 65, 65): the gallery shows up to"),
+        ],
+    )
+    def test_what_cannot_be_read_is_said_and_what_was_shown_stays(self, text, told):
+        shown = gallery(read=self.read)
+        send(shown, typed={"text": text, "number": 3})
+        assert on_page(shown).said["text"].startswith(told) and on_page(shown).said["number"] == 3
+        assert on_page(shown).tokens == TOKENS
+
+    def test_another_number_of_heads_is_refused(self):
+        shown = gallery(read=lambda text: (["a"], weights(1, 1, 1)))
+        with pytest.raises(ValueError, match="there are 2 layers of 3 heads"):
+            shown.read("a")
+
+    def test_without_a_reader_there_is_no_field(self):
+        assert on_page(gallery()).own is None
+        with pytest.raises(ValueError, match="this gallery reads no text"):
+            gallery().read("a")
+        with pytest.raises(ValueError, match="read is str: give a function"):
+            gallery(read="a text")
+
+    def test_the_model_s_reader_knows_its_letters_and_says_so(self, trained):
+        read = induction.reader(trained)
+        letters, maps = read("AB ABf")
+        assert letters == [*"ABABf"] and maps.shape == (2, 4, 5, 5)
+        tokens = torch.tensor([[0, 1, 0, 1, 31]])
+        assert torch.equal(maps, induction.head_weights(trained, tokens)[:, 0])
+        for text, message in (
+            ("Ag", "no token for “g”. It knows the letters A to Z"),
+            ("A", "has 1 letters: give 2 to"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                read(text)
+
+
 class TestAblation:
+    def test_a_setting_is_kept_and_others_are_compared_with_it(self, trained):
+        shown = HeadAblation(trained, induction.repeated(1, PERIOD), from_token=PERIOD + 1)
+        assert shown.kept is None and "A:" not in shown.as_text()
+        shown.off = [(1, 0)]
+        shown.keep()
+        of_a, losses = shown.loss, shown.losses
+        shown.off = [(1, 0), (1, 1)]
+        assert shown.kept == [[1, 0]]
+        told = f"A: layer 1 head 0 off, {of_a:.2f} nats. Now +{shown.loss - of_a:.2f} against A."
+        assert shown.as_text().endswith(told) and shown.alt().endswith(told)
+        marks = next(line for line in shown.figure().axes[1].lines if line.get_label() == "A, kept")
+        np.testing.assert_allclose(marks.get_ydata(), losses, atol=1e-4)
+        shown.forget()
+        assert shown.kept is None and "A:" not in shown.as_text()
+
+    def test_the_page_keeps_what_it_shows(self, model):
+        shown = HeadAblation(model, [1, 2, 3])
+        result = on_page(shown).result
+        send(shown, kept={name: result[name] for name in ("off", "losses", "means")})
+        assert shown.kept == [] and "A: no head off, " in shown.as_text()
+
+    def test_a_failed_setting_is_not_kept(self):
+        class Moody(Toy):
+            def __call__(self, tokens, head_masks):
+                raise RuntimeError("never")
+
+        with pytest.raises(ValueError, match="nothing to keep: the model raised RuntimeError: never"):
+            HeadAblation(Moody(), [1, 2, 3]).keep()
+
     def test_with_every_head_on_the_loss_is_that_of_the_model(self, trained):
         tokens = induction.repeated(1, PERIOD)
         shown = HeadAblation(trained, tokens, from_token=PERIOD + 1)
@@ -407,13 +500,14 @@ class Toy:
 def an_ablation():
     torch.manual_seed(0)
     shown = HeadAblation(Decoder(32, 64, 2, 4, d_ff=0), induction.repeated(1, 4))
+    shown.keep()
     shown.off = [(0, 0)]
     shown.each_alone()
     return shown
 
 
 def a_gallery():
-    shown = gallery(scores={"induction": np.linspace(0, 1, 6).reshape(2, 3)})
+    shown = gallery(scores={"induction": np.linspace(0, 1, 6).reshape(2, 3)}, read=lambda text: ([], []))
     shown.head, shown.row = (1, 1), 2
     return shown
 

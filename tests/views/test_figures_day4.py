@@ -6,6 +6,7 @@ from drawn import is_whole
 from matplotlib.colors import to_hex
 from matplotlib.text import Annotation
 
+from course_utils.costs.configurations import model
 from course_utils.costs.measure import Timing
 from course_utils.views import palette
 from course_utils.views.figures import day4 as figures
@@ -30,6 +31,7 @@ DRAWINGS = {
         {"x": {"a row is a token": NUMBERED}, "view alone": {"head 0": WRONG[0], "head 1": WRONG[1]}}
     ),
     "sharing": lambda: figures.sharing(8, {"multi-head": 8, "grouped-query": 2, "multi-query": 1}),
+    "block": lambda: figures.decoder_block(model("Qwen3 0.6B")),
     "crossover": lambda: figures.crossover_lines(LENGTHS, FLOPS, {"feed-forward": 4096}),
     "measured": lambda: figures.measured_ratio(LENGTHS, [0.25, 0.5, 1, 2], RATIOS, "feed-forward"),
     "path": lambda: figures.induction_path([*"KDQAKDQ"], 4),
@@ -61,7 +63,7 @@ def test_every_numbered_entry_is_written_where_it_lies_in_the_colour_of_its_toke
         places = [text.get_position()[0] for text in ax.texts]
         assert places == list(columns.ravel() + 0.5)
         colours = [filled(ax)[column, row] for row, column in zip(rows.ravel(), columns.ravel(), strict=True)]
-        tokens = [palette.QUERY, palette.KEY, palette.VALUE]
+        tokens = [palette.QUERY, palette.OUTPUT, palette.VALUE]
         assert colours == [tokens[number // 10].lower() for number in grid.ravel()]
 
 
@@ -88,6 +90,34 @@ def test_a_line_leads_from_each_query_head_to_the_key_head_that_it_reads(place, 
         top, bottom = line.get_xdata()
         assert top == places[0.75, head]
         assert bottom == places[0.2, head // (8 // few)]
+
+
+def test_the_shapes_of_a_block_are_those_of_its_model():
+    (ax,) = figures.decoder_block(model("Qwen3 0.6B")).axes
+    shapes = [text for text in words(ax) if "T," in text]
+    assert "q (16, T, 128)" in shapes and "k (8, T, 128)" in shapes and "v (8, T, 128)" in shapes
+    assert shapes.count("(T, 2,048)") == 1  # merged: more than the 1,024 of a token
+    assert shapes.count("(T, 1,024)") == 4 and shapes.count("(T, 3,072)") == 2
+    assert "gate, times" in words(ax) and "activation" in words(figures.decoder_block(model("GPT-2 XL")).axes[0])
+    with pytest.raises(ValueError, match="GPT-OSS 120B has experts"):
+        figures.decoder_block(model("GPT-OSS 120B"))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("numbered", "head 0 has rows of token 0, 0, 1;"),
+        ("sharing", "grouped-query: 2 key/value heads, each read by 4;"),
+        ("block", "merged to (T, 2,048)"),
+        ("crossover", "It meets the feed-forward at 4,096 tokens."),
+        ("measured", "written out from 0.50 to 4.00"),
+        ("path", "so the guess is A."),
+        ("training", "second copy from 3.60 to 0.10"),
+        ("tables", "rise: layer 0 has −0.02; 0.40; 3.58"),
+    ],
+)
+def test_what_a_figure_says_of_itself_is_what_it_draws(name, said):
+    assert said in drawn(name).get_label()
 
 
 def test_a_crossing_is_marked_on_the_core_at_its_length():

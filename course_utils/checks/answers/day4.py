@@ -419,6 +419,40 @@ LAYER_MISTAKES = (
 )  # fmt: skip
 
 
+# A layer by pencil ----------------------------------------------------------------------------------------------------
+
+
+def by_hand(d_model=120, h=6, h_kv=2, d_head=40, T=10, **changed):
+    """The five numbers of a layer, some of them changed."""
+    q, k = h * d_head, h_kv * d_head
+    right = (q, k, 2 * d_model * (q + k), 2 * k, h * T * T)
+    names = ("columns_of_W_Q", "columns_of_W_K", "parameters_in_all", "kept_of_a_token", "scores_of_a_text")
+    return dict(zip(names, right, strict=True)) | changed
+
+
+HAND_MISTAKES = (
+    Mistake("d_model / h", by_hand(d_head=20),
+        "These are the numbers for heads of 120 / 6 = 20. Here a head has 40, as the statement says: "
+        "h · d_head need not be d_model."),
+    Mistake("keys as many as queries", by_hand(h_kv=6),
+        "W_K, W_V and what is kept are counted for six heads of keys. There are two, each read by three query heads."),
+    Mistake("W_O left out", by_hand(parameters_in_all=48_000),
+        "These are the parameters of W_Q, W_K and W_V. W_O leads from 240 numbers back to 120."),
+    Mistake("W_O from d_model to d_model", by_hand(parameters_in_all=62_400),
+        "W_O is counted as 120 by 120. The merged heads have h · d_head numbers: W_O is 240 by 120."),
+    Mistake("keys alone are kept", by_hand(kept_of_a_token=80),
+        "These are the keys of a token. A later query reads its values too."),
+    Mistake("the token is kept", by_hand(kept_of_a_token=120),
+        "This is the token as it comes in. A later query reads its keys and values: two heads of each."),
+    Mistake("scores of one head", by_hand(scores_of_a_text=100),
+        "These are the scores of one head: 10 queries with 10 keys. Each of the six query heads has its own."),
+    Mistake("scores of the key heads", by_hand(scores_of_a_text=200),
+        "Scores are counted for two heads. Sharing keys saves no scores: each query head has a table of its own."),
+    Mistake("products in place of scores", by_hand(scores_of_a_text=24_000),
+        "These are the multiplications. Each score is one number, whatever d_head is."),
+)  # fmt: skip
+
+
 # Counts ---------------------------------------------------------------------------------------------------------------
 
 
@@ -981,52 +1015,40 @@ ABLATION_MISTAKES = (
 # Find the bug ---------------------------------------------------------------------------------------------------------
 
 
-def in_heads(splits=(reference_split,) * 3, attention=None, merge=reference_merge):
-    """Attention in heads with another way to cut q, k and v, or to join the heads."""
+def in_groups(root=lambda d, h, h_kv: math.sqrt(d), share_k=interleave, share_v=None, attention=None):
+    """Attention in groups of heads, with one step exchanged. root(d, h, h_kv): what the scores are divided by."""
 
-    def broken_heads(q, k, v, n_heads):
-        cuts = (split(part, n_heads) for split, part in zip(splits, (q, k, v), strict=True))
-        output, weights = (attention or in_steps())(*cuts)
-        return merge(output), weights
+    def broken_groups(q, k, v, n_heads, n_kv_heads):
+        divisor = root(q.shape[-1] // n_heads, n_heads, n_kv_heads)
+        q, k, v = (reference_split(part, count) for part, count in ((q, n_heads), (k, n_kv_heads), (v, n_kv_heads)))
+        group = n_heads // n_kv_heads
+        k, v = share_k(k, group), (share_v or share_k)(v, group)
+        output, weights = (attention or in_steps(scale=lambda q, k: divisor))(q, k, v)
+        return reference_merge(output), weights
 
-    return broken_heads
-
-
-def in_tokens(q, k, v, n_heads):
-    """The heads of one token attend to each other; then as the code that is given goes on."""
-    output, weights = in_steps()(*(cut(order=(0, 1, 2, 3))(part, n_heads) for part in (q, k, v)))
-    return reference_merge(output), weights
+    return broken_groups
 
 
-at_once, right_cut = viewed_at_once, reference_split
 BUG_MISTAKES = (
-    Mistake("viewed at once", in_heads((at_once,) * 3),
-        "Right for one head, and for one token. With more, whose numbers does a head see? Number the entries of x as "
-        "0, 1, 2, … and look at what head 0 gets."),
-    Mistake("viewed at once, and back", in_heads((at_once,) * 3, merge=reshaped_at_once),
-        "The way back is the mirror image of the way there now, but both are wrong: each head still sees some "
-        "tokens whole, and the others not at all."),
-    Mistake("only the values mended", in_heads((at_once, at_once, right_cut)),
-        "The values are cut right now. The weights still are not: queries and keys need the same."),
-    Mistake("only queries and keys mended", in_heads((right_cut, right_cut, at_once)),
-        "The weights are right now. The values still are not: they need the same cut."),
-    Mistake("only the queries mended", in_heads((right_cut, at_once, at_once)),
-        "Only the queries are cut right now. Keys and values need the same."),
-    Mistake("right cut, joined at once", in_heads(merge=reshaped_at_once),
-        "The weights are right now, but the way back is not: it was right before. Each "
-        "row of the output belongs to one token."),
-    Mistake("no transpose", in_tokens,
-        "The heads of one token attend to each other now: the axes are (B, T, h, d_head) where "
-        "the products expect (B, h, T, d_head)."),
-    Mistake("every other number", in_heads((interleaved,) * 3, merge=reference_merge),
-        "Every head sees every token now, but takes every h-th number of it. Head 0 "
-        "has the first d_head numbers in a row."),
-    Mistake("one head", lambda q, k, v, n_heads: in_heads()(q, k, v, 1),
-        "There is only one head now. Keep n_heads of them."),
+    Mistake("the root of all key heads", in_groups(lambda d, h, h_kv: math.sqrt(h_kv * d)),
+        "Right with one key head. With more, the rows of weights still sum to 1 and are in the right order, but too "
+        "even, the more so the more key heads there are. What makes weights more even?"),
+    Mistake("the root of all heads", in_groups(lambda d, h, h_kv: math.sqrt(h * d)),
+        "The scores are divided by the root of the numbers of all query heads now. A score is a dot product of the "
+        "numbers of one head."),
+    Mistake("the root of the number of key heads", in_groups(lambda d, h, h_kv: math.sqrt(h_kv)),
+        "The scores are divided by the root of the number of key heads. A score is a sum of d products: what does its "
+        "size grow with?"),
+    Mistake("the root of a group", in_groups(lambda d, h, h_kv: math.sqrt(d * h / h_kv)),
+        "The scores are divided by the root of the numbers of a whole group. A score is a dot product of the numbers "
+        "of one head."),
+    Mistake("repeat for repeat_interleave", in_groups(share_k=tile), TILED),
+    Mistake("repeat for the values", in_groups(share_v=tile), ONLY.format("keys", "values")),
+    Mistake("repeat for the keys", in_groups(share_k=tile, share_v=interleave), ONLY.format("values", "keys")),
     *(
-        Mistake(name, in_heads(attention=steps), message)
+        Mistake(name, in_groups(attention=steps), message.replace("d_head", "d"))
         for name, steps, message in STEPS_IN_HEADS
-        if name in ("no scaling", "softmax over queries")
+        if name in ("no scaling", "scaling by the width", "multiplied by the root", "softmax over queries")
     ),
 )  # fmt: skip
 
@@ -1035,6 +1057,7 @@ EXERCISES = {
     "split_heads": Exercise(2, {"split_heads": reference_split}, SPLIT_MISTAKES),
     "merge_heads": Exercise(1, {"merge_heads": reference_merge}, MERGE_MISTAKES),
     "multi_head": Exercise(5, {"MultiHead": layer()}, LAYER_MISTAKES, ("split_heads", "merge_heads")),
+    "layer_by_hand": Exercise(2, by_hand(), HAND_MISTAKES, rtol=0.0, atol=0.5),
     "count_parameters": Exercise(
         2, {"attention_parameters": counts.attention_parameters}, PARAMETER_MISTAKES, rtol=1e-9, atol=1e-9
     ),
@@ -1053,6 +1076,6 @@ EXERCISES = {
     ),
     "induction_score": Exercise(3, {"induction_score": induction}, INDUCTION_MISTAKES),
     "head_ablation": Exercise(3, {"most_important_head": worst()}, ABLATION_MISTAKES),
-    "find_the_bug": Exercise(2, {"broken_heads": in_heads()}, BUG_MISTAKES),
+    "find_the_bug": Exercise(2, {"broken_groups": in_groups()}, BUG_MISTAKES),
     "tells_right": duel(4),
 }

@@ -906,26 +906,28 @@ def pair(result: Any, sizes: Sequence[int]) -> list[float]:
 
 
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
-    def arrays(B, T, D, n_heads, size=1.0):
-        return size * draw(rng, B, T, D), size * draw(rng, B, T, D), draw(rng, B, T, D), n_heads
+    def arrays(B, n, m, h, h_kv, d, size=1.0):
+        q, k, v = draw(rng, B, n, h * d), draw(rng, B, m, h_kv * d), draw(rng, B, m, h_kv * d)
+        return size * q, size * k, v, h, h_kv
 
-    same = draw(rng, 1, 4, 6)
     return [
-        Rung("one head", arrays(2, 3, 5, 1), "With one head it was right from the beginning, and should stay so."),
-        Rung("one token", arrays(2, 1, 6, 3), "With one token it was right from the beginning: the output is v."),
-        Rung("two heads, two tokens", arrays(1, 2, 6, 2),
-            "Number the entries of one token by hand and follow them to the heads."),
-        Rung("two heads, four tokens", arrays(1, 4, 6, 2),
-            "Each head should see d_head numbers of every token, and the same ones of each."),
-        Rung("as many tokens as heads", arrays(1, 3, 9, 3),
-            "With T = h a wrong axis raises nothing. Name each axis of every tensor."),
-        Rung("all sizes equal", arrays(3, 3, 9, 3),
+        Rung("one head", arrays(2, 3, 4, 1, 1, 5),
+            "With one head it was right from the beginning, and should stay so."),
+        Rung("one key head for all", arrays(2, 3, 4, 4, 1, 3),
+            "With one key head it was right from the beginning, and should stay so."),
+        Rung("one key", arrays(2, 2, 1, 4, 2, 3),
+            "With one key it was right from the beginning: all the weight is on it."),
+        Rung("4 heads, 2 key heads", arrays(1, 2, 3, 4, 2, 3),
+            "Compare the weights with those of your grouped_query_attention, and how sharp their rows are."),
+        Rung("6 heads, 2 key heads", arrays(1, 3, 4, 6, 2, 5),
+            "Here a group has three heads. There are two key heads, as before."),
+        Rung("6 heads, 3 key heads", arrays(2, 3, 2, 6, 3, 4), "Here there are three key heads, of two heads each."),
+        Rung("as many key heads as heads", arrays(2, 3, 4, 3, 3, 4),
+            "With h_kv = h every head has keys of its own: ordinary attention in heads."),
+        Rung("all sizes equal", arrays(3, 3, 3, 3, 3, 3),
             "With equal sizes a wrong axis raises nothing. Name each axis of every tensor."),
-        Rung("a batch", arrays(2, 5, 8, 4),
-            "The sequences of a batch do not see each other, and each head sees every token once."),
-        Rung("q = k = v", (same, same.copy(), same.copy(), 3), "All three are cut into heads in the same way."),
-        Rung("large scores", arrays(1, 5, 8, 2, size=40.0), "The softmax was right: leave it as it is."),
-        Rung(UNTOUCHED, arrays(2, 3, 6, 2), NEW_TENSORS, changes),
+        Rung("large scores", arrays(1, 5, 5, 4, 2, 4, size=40.0), "The softmax was right: leave it as it is."),
+        Rung(UNTOUCHED, arrays(2, 3, 4, 4, 2, 3), NEW_TENSORS, changes),
     ]  # fmt: skip
 
 
@@ -966,10 +968,10 @@ LAYERS = (
     ("with a mask of four axes", "elsewhere",
         lambda d_model, n_heads, W, W_o, x, mask, *_: mask.dtype == bool and mask.ndim == 4),
 )  # fmt: skip
-HEADS = (
-    ("with several heads", "with one head", lambda q, k, v, n_heads: n_heads > 1),
-    ("with several tokens", "with one token", lambda q, k, v, n_heads: q.shape[1] > 1),
-    ("with several heads and several tokens", "elsewhere", lambda q, k, v, n_heads: n_heads > 1 and q.shape[1] > 1),
+KEY_HEADS = (
+    ("with several key heads", "with one", lambda q, k, v, n_heads, n_kv_heads: n_kv_heads > 1),
+    ("where heads share keys", "where each has its own", lambda q, k, v, n_heads, n_kv_heads: n_kv_heads < n_heads),
+    ("with several keys", "with one key", lambda q, k, *_: k.shape[1] > 1),
     ("with several sequences", "with one sequence", lambda q, *_: len(q) > 1),
 )
 LAYER = ("d_model", "n_heads", "weight of W_qkv", "weight of W_o", "x", "mask")
@@ -1084,6 +1086,12 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=SMALL_LAYERS,
     ),
+    "layer_by_hand": Ladder(
+        ("columns_of_W_Q", "columns_of_W_K", "parameters_in_all", "kept_of_a_token", "scores_of_a_text"),
+        by_hand=True,
+        advice="Draw the four matrices with their rows and columns. W_Q has h · d_head columns and W_K h_kv · d_head; "
+        "d_head is given, and need not be d_model / h.",
+    ),
     "count_parameters": Ladder(
         ("attention_parameters",),
         ("parameters",),
@@ -1111,13 +1119,13 @@ LADDERS = {
     ),
     "head_ablation": Ladder(("most_important_head",), ("head",), head_ablation, tensors=True, small=SMALL_TABLES),
     "find_the_bug": Ladder(
-        ("broken_heads",),
+        ("broken_groups",),
         ("output", "weights"),
         find_the_bug,
         tensors=True,
-        cases=HEADS,
+        cases=KEY_HEADS,
         forbidden=WHOLE_ATTENTION,
-        small=(Small(("B T h*d",) * 3 + ("=h",)),),
+        small=(Small(("B n g*r*d", "B m g*d", "B m g*d", "=g*r", "=g")),),
     ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

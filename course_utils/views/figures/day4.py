@@ -10,12 +10,14 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from course_utils.views import palette
-from course_utils.views.picture import new_figure
+from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TOKENS = [palette.QUERY, palette.KEY, palette.VALUE, palette.OUTPUT]
+    from course_utils.costs.configurations import Configuration
+
+_TOKENS = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.FAINT]
 _PARTS = [(palette.OUTPUT, "-"), (palette.QUERY, "-"), (palette.FAINT, (0, (4, 2))), (palette.VALUE, "-")]
 
 
@@ -41,7 +43,14 @@ def numbered_grids(groups: Any, cell: float = 34) -> Figure:
             _numbers(fig.add_axes((left / width, 1 - 52 / height - size[1], *size)), name, grid)
             left += cell * grid.shape[1] + gap
         start += columns + between
-    return fig
+    told = [f"{title}: {'; '.join(map(_rows_by_token, grids, grids.values()))}." for title, grids in groups.items()]
+    return described(fig, "Grids of numbers, coloured by token. " + " ".join(told))
+
+
+def _rows_by_token(name, grid):
+    """Which tokens' numbers stand in each row: "head 0 has rows of token 0, 0, 1 and 1"."""
+    rows = [" and ".join(str(token) for token in sorted(set(row // 10))) for row in grid]
+    return f"{name} has rows of token {', '.join(rows)}"
 
 
 def _numbers(ax, name, grid):
@@ -79,12 +88,106 @@ def sharing(n_heads: int, kv_heads: Sequence[int]) -> Figure:
     box = fig.axes[0].get_position()
     for height, name in ((0.75, "query heads"), (0.2, "key/value heads")):
         fig.text(0.01, box.y0 + height * box.height, name, fontsize=9, color=palette.INK, va="center")
-    return fig
+    told = [
+        f"{title}: {few} key/value head{'s' if few > 1 else ''}, each read by {n_heads // few}"
+        for title, few in kv_heads.items()
+    ]
+    return described(fig, f"{n_heads} query heads over their key/value heads; neighbours share. {'; '.join(told)}.")
 
 
 def _head(ax, x, y, number, colour):
     box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": colour, "linewidth": 1.6}
     ax.text(x, y, str(number), ha="center", va="center", fontsize=9, color=palette.INK, bbox=box, zorder=2)
+
+
+def decoder_block(sizes: Configuration) -> Figure:
+    """A block of a decoder with the shapes on its arrows: the residual stream on top, and what two branches add to it.
+
+    sizes: a model whose layers have heads and a feed-forward network. The branch on the left is the whole layer of
+    attention, from the projections to W_O. Raises ValueError for a model without a feed-forward width.
+    """
+    if sizes.d_ff is None:
+        raise ValueError(f"{sizes.name} has experts in place of one feed-forward network")
+    h, h_kv, d_head = sizes.n_heads, sizes.n_kv_heads, sizes.d_head
+    x, joined, wide = f"(T, {sizes.d_model:,})", f"(T, {h * d_head:,})", f"(T, {sizes.d_ff:,})"
+    width, height = 770, 400
+    fig = new_figure(width, height)
+    ax = fig.add_axes((0, 0, 1, 1))  # in CSS pixels, from the top
+    ax.set(xlim=(0, width), ylim=(height, 0))
+    ax.axis("off")
+    _stream(ax, x)
+    _part(ax, 60, 110, 62, 26, "norm")
+    ax.add_patch(Rectangle((10, 150), 482, 240, facecolor="#F5F6F8", edgecolor=palette.LINE))
+    ax.text(482, 166, f"attention, {h} heads", fontsize=9, color=palette.INK, ha="right", va="center", weight="bold")
+    _way(ax, (60, 44), (60, 97))
+    _way(ax, (60, 123), (60, 190), x)
+    projections = (
+        ("$W_Q$", "q", h, palette.QUERY),
+        ("$W_K$", "k", h_kv, palette.KEY),
+        ("$W_V$", "v", h_kv, palette.VALUE),
+    )
+    for row, (matrix, name, heads, colour) in enumerate(projections):
+        y = 205 + 66 * row
+        _part(ax, 60, y, 54, 28, matrix, colour)
+        if row:
+            _way(ax, (22, 180), (33, y), bend=(22, y))
+        _way(ax, (87, y), (222, y), f"{name} ({heads}, T, {d_head})")
+    ax.plot([60, 22, 22], [180, 180, 200], color=palette.FAINT, linewidth=1.2)
+    _part(ax, 270, 271, 94, 160, f"scores $/\\sqrt{{{d_head}}}$\n\nmask\n\nsoftmax\n\ntimes v")
+    _way(ax, (317, 271), (396, 271), f"({h}, T,\n{d_head})")
+    _part(ax, 426, 271, 60, 28, "merge")
+    _way(ax, (426, 257), (426, 219), joined, beside=True)
+    _part(ax, 426, 205, 54, 28, "$W_O$")
+    _way(ax, (453, 205), (500, 56), x, bend=(500, 205))
+    _part(ax, 600, 110, 62, 26, "norm")
+    _way(ax, (600, 44), (600, 97))
+    _way(ax, (600, 123), (600, 176), x, beside=True)
+    _part(ax, 600, 190, 54, 28, "up")
+    _way(ax, (600, 204), (600, 246), wide, beside=True)
+    _part(ax, 600, 260, 92, 28, "gate, times" if sizes.gated else "activation")
+    _way(ax, (600, 274), (600, 316), wide, beside=True)
+    _part(ax, 600, 330, 54, 28, "down")
+    ax.text(600, 366, "feed-forward network", fontsize=9, color=palette.INK, ha="center", va="center", weight="bold")
+    _way(ax, (627, 330), (700, 56), x, bend=(700, 330))
+    alt = (
+        f"A block of {sizes.name}. The residual stream x, {x}, runs along the top from left to right, through two plus "
+        f"signs. The first branch leaves it, is normalised and goes through attention: W_Q gives q, ({h}, T, "
+        f"{d_head}), W_K and W_V give k and v, ({h_kv}, T, {d_head}) each; {h} heads, {sizes.group} to a key head, "
+        f"give ({h}, T, {d_head}), merged to {joined}; W_O leads back to {x}, which is added to the stream. The second "
+        f"branch is normalised, widened to {wide}, led back to {x} and added."
+    )
+    return described(fig, alt)
+
+
+def _stream(ax, shape):
+    """The residual stream along the top, with the two places where a branch is added."""
+    ax.annotate(
+        "", xy=(762, 44), xytext=(8, 44), arrowprops={"arrowstyle": "-|>", "linewidth": 3, "color": palette.INK}
+    )
+    ax.text(8, 20, f"residual stream x {shape}", fontsize=10, color=palette.INK, va="center", weight="bold")
+    ring = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": palette.INK, "linewidth": 1.6}
+    for place in (500, 700):
+        ax.text(place, 44, "+", fontsize=13, ha="center", va="center", color=palette.INK, zorder=4, bbox=ring)
+        ax.text(place, 14, "x + Δ", fontsize=9.5, color=palette.INK, va="center", ha="center")
+
+
+def _part(ax, x, y, width, height, words, colour=None):
+    box = (x - width / 2, y - height / 2)
+    ax.add_patch(Rectangle(box, width, height, facecolor="white", edgecolor=colour or palette.FAINT, linewidth=1.5))
+    ax.text(x, y, words, fontsize=9.5, color=palette.INK, ha="center", va="center", linespacing=0.9)
+
+
+def _way(ax, start, end, words="", bend=None, beside=False):
+    """An arrow from start to end, round a corner where there is one, with the shape of what goes along it."""
+    if bend:
+        ax.plot([start[0], bend[0]], [start[1], bend[1]], color=palette.FAINT, linewidth=1.2, zorder=1)
+    arrow = {"arrowstyle": "-|>", "linewidth": 1.2, "color": palette.FAINT, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", xy=end, xytext=bend or start, arrowprops=arrow, zorder=1)
+    middle = ((bend or start)[0] + end[0]) / 2, ((bend or start)[1] + end[1]) / 2
+    across = middle[1] != end[1]  # an upright arrow has its words on the right
+    x, y = (middle[0] + 7, middle[1]) if across or beside else (middle[0], middle[1] - 5)
+    align = {"ha": "left", "va": "center"} if across or beside else {"ha": "center", "va": "bottom"}
+    ax.text(x, y, words, fontsize=8.5, color=palette.INK, **align)
 
 
 def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
@@ -108,7 +211,11 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
     _plain(ax)
     ax.legend(loc="upper left", frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.1, right=0.95, top=0.97, bottom=0.15)
-    return fig
+    steep = np.log(core[-1] / core[0]) / np.log(lengths[-1] / lengths[0])
+    alt = f"FLOPs of a layer against the length, {lengths[0]:,} to {lengths[-1]:,} tokens: {', '.join(flops)}. "
+    alt += f"The core grows like T to the power {steep:.1f}. "
+    alt += "It meets " + " and ".join(f"the {name} at {length:,} tokens" for name, length in crossings.items()) + "."
+    return described(fig, alt)
 
 
 def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) -> Figure:
@@ -120,7 +227,7 @@ def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) ->
     fig = new_figure(720, 320)
     ax = fig.subplots()
     ax.plot(lengths, predicted, color=palette.INK, linewidth=1.6, linestyle=(0, (4, 2)), label="predicted from FLOPs")
-    kinds = ((palette.KEY, "o"), (palette.QUERY, "s"))
+    kinds = ((palette.OUTPUT, "o"), (palette.QUERY, "s"))
     for (colour, marker), (name, ratios) in zip(kinds, measured.items(), strict=False):
         median, low, high = (np.array([getattr(ratio, part) for ratio in ratios]) for part in ("median", "low", "high"))
         line = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.4, "capsize": 3}
@@ -128,10 +235,17 @@ def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) ->
     ax.axhline(1, color=palette.FAINT, linewidth=1, zorder=0)
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel=f"core / {against}")
     _powers_of_two(ax, lengths)
+    low, high = ax.get_ylim()
+    ticks = [2.0**power for power in range(-10, 11) if low <= 2.0**power <= high]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.yaxis.set_minor_locator(NullLocator())
     _plain(ax)
     ax.legend(loc="upper left", frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.1, right=0.97, top=0.97, bottom=0.16)
-    return fig
+    alt = f"Time of the core over that of the {against} against the length, {lengths[0]:,} to {lengths[-1]:,} tokens. "
+    alt += f"A dashed line, as predicted from FLOPs, rises from {predicted[0]:.2f} to {predicted[-1]:.2f}. Measured: "
+    ends = [f"{name} from {ratios[0].median:.2f} to {ratios[-1].median:.2f}" for name, ratios in measured.items()]
+    return described(fig, alt + " and ".join(ends) + ".")
 
 
 def induction_path(tokens: Sequence[str], period: int) -> Figure:
@@ -157,7 +271,10 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     ax.set(xlim=(-0.9, last + 2.1), ylim=(-1.6, 1.85))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
-    return fig
+    before, here = tokens[found - 1], tokens[found]
+    alt = f"The tokens {' '.join(tokens)}. Layer 0: an arrow from token {found - 1}, {before}, to the {here} after it, "
+    alt += f"which learns that {before} came before. Layer 1: an arrow from this {here} to the last token, "
+    return described(fig, alt + f"{tokens[last]}, which asks who had {tokens[last]} before it, so the guess is {here}.")
 
 
 def _arc(ax, start, end, bend, colour):
@@ -175,7 +292,7 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
     above, below = fig.subplots(2, 1, sharex=True)
     for ax, curves in ((above, losses), (below, scores)):
         for (colour, style), (name, curve) in zip(
-            ((palette.KEY, "-"), (palette.QUERY, "-")), curves.items(), strict=False
+            ((palette.OUTPUT, "-"), (palette.QUERY, "-")), curves.items(), strict=False
         ):
             ax.plot(steps, curve, color=colour, linestyle=style, linewidth=1.8, label=name)
         _plain(ax)
@@ -186,7 +303,15 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
     for ax in (above, below):
         ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)  # beside the data
     fig.subplots_adjust(left=0.09, right=0.73, top=0.97, bottom=0.12, hspace=0.16)
-    return fig
+    alt = f"Above: loss against the training step, 0 to {steps[-1]}, with a dotted line at {floor:.2f}, {floor_name}. "
+    alt += f"Loss {_from_to(losses)}. Below: the best score of a head, {_from_to(scores)}"
+    first = {name: next((t for t, y in zip(steps, c, strict=True) if y > 0.5), None) for name, c in scores.items()}
+    passed = [f"that of {name} passes one half by step {step}" for name, step in first.items() if step is not None]
+    return described(fig, alt + "".join(f"; {words}" for words in passed) + ".")
+
+
+def _from_to(curves):
+    return ", ".join(f"{name} from {curve[0]:.2f} to {curve[-1]:.2f}" for name, curve in curves.items())
 
 
 def head_tables(tables: Any) -> Figure:
@@ -203,8 +328,15 @@ def head_tables(tables: Any) -> Figure:
             level = round(235 * min(1.0, max(0.0, number / largest)))
             face = palette.colormap()(level)
             ax.add_patch(Rectangle((head, layer), 1, 1, facecolor=face, edgecolor=palette.LINE, linewidth=1))
-            text = f"{round(number, 2) + 0:.2f}".replace("-", "−")
-            ax.text(head + 0.5, layer + 0.5, text, ha="center", va="center", fontsize=9.5, color=palette.ink(level))
+            ax.text(
+                head + 0.5,
+                layer + 0.5,
+                _to_two(number),
+                ha="center",
+                va="center",
+                fontsize=9.5,
+                color=palette.ink(level),
+            )
         ax.set(xlim=(0, numbers.shape[1]), ylim=(numbers.shape[0], 0))
         ax.set_xticks(np.arange(numbers.shape[1]) + 0.5, range(numbers.shape[1]))
         ax.set_yticks(np.arange(numbers.shape[0]) + 0.5, [f"layer {layer}" for layer in range(numbers.shape[0])])
@@ -214,7 +346,15 @@ def head_tables(tables: Any) -> Figure:
         ax.spines[:].set_visible(False)
     height = 44 * layers + 66
     fig.subplots_adjust(left=0.075, right=0.99, top=1 - 28 / height, bottom=38 / height, wspace=0.3)
-    return fig
+    told = []
+    for title, numbers in tables.items():
+        rows = ("; ".join(f"{_to_two(number)}" for number in row) for row in numbers)
+        told.append(f"{title}: " + ", ".join(f"layer {layer} has {row}" for layer, row in enumerate(rows)))
+    return described(fig, f"{len(tables)} tables of {layers} layers by heads. {'. '.join(told)}.")
+
+
+def _to_two(number):
+    return f"{round(number, 2) + 0:.2f}".replace("-", "−")
 
 
 def _powers_of_two(ax, lengths):

@@ -148,6 +148,51 @@ DAY_4 = [
         ],
     },
     {
+        "question": "Tokens of 1,024 numbers, 16 heads of 128, 8 heads of keys. Which shape has `W_O`?",
+        "choices": [
+            {
+                "text": "1,024 × 1,024",
+                "right": False,
+                "why": "So it would be if 16 heads of 128 were 1,024 numbers. They are 2,048.",
+            },
+            {
+                "text": "2,048 × 1,024",
+                "right": True,
+                "why": "From all that the query heads found side by side, back to the width of the stream.",
+            },
+            {
+                "text": "2,048 × 2,048",
+                "right": False,
+                "why": "What comes out is added to a token, so it has to be as wide as one: 1,024.",
+            },
+            {
+                "text": "1,024 × 1,024, for 8 heads of keys have 1,024 numbers",
+                "right": False,
+                "why": "Sharing keys leaves the query heads as many as they are, and each gives 128 numbers.",
+            },
+        ],
+    },
+    {
+        "question": "A layer calls `F.scaled_dot_product_attention(…, dropout_p=0.1)`; you call `eval()`. What now?",
+        "choices": [
+            {
+                "text": "no dropout, as in `nn.Dropout`",
+                "right": False,
+                "why": "`eval()` sets a flag in modules. A function has none and is told by its arguments alone.",
+            },
+            {
+                "text": "a tenth of the weights is still dropped, at random",
+                "right": True,
+                "why": "Give it `0.1 if self.training else 0.0`.",
+            },
+            {
+                "text": "the weights are kept, but still divided by 0.9",
+                "right": False,
+                "why": "Both or neither: what is kept is divided only where something is dropped.",
+            },
+        ],
+    },
+    {
         "question": "Switching one head off leaves the loss as it was. What follows?",
         "choices": [
             {

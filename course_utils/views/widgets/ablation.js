@@ -16,12 +16,17 @@ function render({ model, el }) {
   const switches = headSwitches(), buttons = make("div", "course-ablation-buttons");
   for (const [text, off] of [["all on", []], ["all off", places]]) addButton(text, () => set("off", off));
   if (alone) addButton("each alone", () => set("_asked", model.get("_asked") + 1));
+  addButton("keep as A", () => {
+    const { off, losses, means } = model.get("_result");
+    if (means[0] !== null) set("_kept", { off, losses, means });
+  });
+  const forget = addButton("forget A", () => set("_kept", null));
   const chooser = make("div", "course-ablation-chooser"), scroll = make("div", "course-heads-scroll");
   scroll.append(switches.node);
   chooser.append(scroll, buttons);
   const told = make("div", "course-ablation-told", { role: "status" }), waits = make("div", "course-heads-faint course-ablation-waits", { "aria-live": "polite" });
-  const means = meanBars(), chart = tokenBars();
-  root.append(title, chooser, told, waits, means.node, chart.node);
+  const against = make("div", "course-ablation-against", { "aria-live": "polite" }), means = meanBars(), chart = tokenBars();
+  root.append(title, chooser, told, against, waits, means.node, chart.node);
   el.append(root);
 
   function addButton(text, press) {
@@ -29,6 +34,7 @@ function render({ model, el }) {
     button.addEventListener("click", press);
     keepKeys(button, (event) => !passes(event));
     buttons.append(button);
+    return button;
   }
 
   // ---- a switch for each head
@@ -68,18 +74,20 @@ function render({ model, el }) {
   // ---- the mean of these heads above that of the whole model
   function meanBars() {
     const node = make("div", "course-ablation-means", { role: "group", "aria-label": "mean loss, nats" });
-    const rows = ["with these heads", "whole model"].map((name) => {
+    const rows = ["with these heads", "whole model", "A, kept"].map((name) => {
       const row = make("div", "course-ablation-mean"), bar = make("div", "course-ablation-meanbar"), value = make("div", "course-ablation-value");
       const track = make("div", "course-ablation-track");
       track.append(bar);
       row.append(make("div", "course-ablation-name", {}, name), track, value);
       node.append(row);
-      return { bar, value };
+      return { row, bar, value };
     });
-    return { node, show: ({ means, top }) => rows.forEach(({ bar, value }, i) => {
-      bar.style.transform = `scaleX(${(means[i] ?? 0) / top})`;
-      value.textContent = means[i] === null ? "–" : means[i].toFixed(2);
-      value.dataset.value = means[i] ?? "";
+    return { node, show: ({ means, top }) => rows.forEach(({ row, bar, value }, i) => {
+      const kept = model.get("_kept"), mean = i < 2 ? means[i] : kept ? kept.means[0] : null;
+      row.classList.toggle("course-ablation-unkept", i === 2 && !kept);
+      bar.style.transform = `scaleX(${(mean ?? 0) / top})`;
+      value.textContent = mean === null ? "–" : mean.toFixed(2);
+      value.dataset.value = mean ?? "";
     }) };
   }
 
@@ -87,7 +95,7 @@ function render({ model, el }) {
   function tokenBars() {
     const node = make("div", "course-ablation-chart");
     const head = make("div", "course-ablation-legend", { "aria-hidden": "true" });
-    for (const [mark, text] of [["here", "loss with these heads"], ["before", "not counted in the mean"], ["whole", "whole model"],
+    for (const [mark, text] of [["here", "loss with these heads"], ["before", "not counted in the mean"], ["whole", "whole model"], ["kept", "A, kept"],
       ["guess", `uniform guess, log ${vocabulary} = ${Math.log(vocabulary).toFixed(2)}`]]) {
       if ((mark === "before" && from === 1) || (mark === "guess" && !vocabulary)) continue;
       const item = make("span");
@@ -101,11 +109,12 @@ function render({ model, el }) {
     const bars = tokens.slice(1).map((token, i) => {
       const place = i + 1, column = make("div", "course-ablation-column", { role: "option", id: `${uid}-${place}`, "aria-selected": "false", "data-place": place });
       const bar = make("div", "course-ablation-bar", { "data-mark": place < from ? "before" : "here" }), whole = make("div", "course-ablation-whole");
-      column.append(bar, whole);
+      const keptMark = make("div", "course-ablation-keptmark");
+      column.append(bar, whole, keptMark);
       plot.append(column);
       const name = make("span", "", {}, token.length > 8 ? `${token.slice(0, 7)}…` : token);
       names.append(name);
-      return { column, bar, whole, name };
+      return { column, bar, whole, keptMark, name };
     });
     const reading = make("div", "course-ablation-reading course-heads-faint");
     const area = make("div", "course-ablation-area"), right = make("div", "course-ablation-right");
@@ -153,6 +162,9 @@ function render({ model, el }) {
       guess.style.bottom = `${100 * Math.log(vocabulary || 1) / top}%`;
       bars.forEach((bar, i) => {
         bar.bar.style.transform = `scaleY(${(losses[i] ?? 0) / top})`;
+        const there = model.get("_kept")?.losses[i] ?? null;
+        bar.keptMark.hidden = there === null;
+        bar.keptMark.style.bottom = `${100 * Math.min(1, (there ?? 0) / top)}%`;
         bar.whole.hidden = whole[i] === null;
         bar.whole.style.height = `${100 * (whole[i] ?? 0) / top}%`;
         bar.column.setAttribute("aria-label", sentence(i + 1));
@@ -162,8 +174,9 @@ function render({ model, el }) {
   }
   function sentence(place) {
     const { losses, whole } = model.get("_result"), said = (value) => (value === null ? "not known" : `${value.toFixed(2)} nats`);
-    const counted = place < from ? ", not counted" : "";
-    return `token ${place} “${tokens[place]}”: ${said(losses[place - 1])}, whole model ${said(whole[place - 1])}${counted}`;
+    const counted = place < from ? ", not counted" : "", kept = model.get("_kept");
+    const there = kept ? `, A ${said(kept.losses[place - 1])}` : "";
+    return `token ${place} “${tokens[place]}”: ${said(losses[place - 1])}, whole model ${said(whole[place - 1])}${there}${counted}`;
   }
 
   // Losses of other heads than those switched, and a question that nobody answers, are said to be so, after a moment in
@@ -179,6 +192,16 @@ function render({ model, el }) {
     if (lateLosses() || lateRises()) late = setTimeout(mark, 400);
     else mark();
   }
+  // The setting that was kept, and how far the present one is from it.
+  function showKept() {
+    const kept = model.get("_kept"), mean = model.get("_result").means[0];
+    root.classList.toggle("course-ablation-compares", Boolean(kept));
+    forget.disabled = !kept;
+    const off = kept?.off.map(([l, h]) => headName(l, h)).join("; ") || "no head";
+    const rise = kept && mean !== null ? mean - kept.means[0] : null;
+    against.textContent = !kept ? "" : `A: ${off} off, ${kept.means[0].toFixed(2)} nats. `
+      + (rise === null ? "" : `Now ${minus((rise >= 0.005 ? "+" : "") + (Math.abs(rise) < 0.005 ? "0.00" : rise.toFixed(2)))} against A.`);
+  }
   const showSwitches = () => { switches.show(); showLate(); };
   const showResult = () => {
     const result = model.get("_result");
@@ -186,9 +209,10 @@ function render({ model, el }) {
     told.classList.toggle("course-ablation-problem", Boolean(result.problem));
     means.show(result);
     chart.show(result);
+    showKept();
     showLate();
   };
-  const heard = { off: showSwitches, _rises: showSwitches, _asked: showLate, _answered: showLate, _result: showResult,
+  const heard = { off: showSwitches, _rises: showSwitches, _asked: showLate, _answered: showLate, _result: showResult, _kept: showResult,
     title: () => { title.textContent = model.get("title"); } };
   showSwitches();
   showResult();

@@ -38,6 +38,9 @@ class HeadAblation(CourseWidget):
     them off, `.whole_loss` that of the whole model. `.losses` and `.whole_losses` (T − 1,) are those of the tokens from
     1 on. `.rises` is None until the page's button "each alone" or `.each_alone()` has measured it. `.problem` says
     what the model raised, and then `.loss` is NaN.
+    `.keep()`, or the page's button "keep as A", keeps the present setting: from then on the difference of the loss from
+    it is told, and its losses are marked beside the present ones. `.kept` is the list of heads that were off in it, or
+    None; `.forget()` drops it.
     Raises ValueError when tokens, labels or from_token do not fit, or when the model has no heads to switch.
     """
 
@@ -50,6 +53,7 @@ class HeadAblation(CourseWidget):
     _layout = traitlets.Dict().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
     _rises: traitlets.List[Any] = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
+    _kept: Any = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)  # a result that was kept, as A
     _asked = traitlets.Int(0).tag(sync=True)  # clicks on "each alone"
     _answered = traitlets.Int(0).tag(sync=True)  # those that the rises answer
 
@@ -109,6 +113,21 @@ class HeadAblation(CourseWidget):
         self._rises = [_signed(rise) for rise in self._found]
         return self.rises
 
+    @property
+    def kept(self) -> list[list[int]] | None:
+        """The heads that are off in the setting that is kept as A, [layer, head] each, or None."""
+        return None if self._kept is None else [list(head) for head in self._kept["off"]]
+
+    def keep(self) -> None:
+        """Keep the present setting as A, to compare others with. Raises ValueError where the model failed on it."""
+        if self.problem:
+            raise ValueError(f"nothing to keep: {self.problem}")
+        self._kept = {name: self._result[name] for name in ("off", "losses", "means")}
+
+    def forget(self) -> None:
+        """Compare with nothing."""
+        self._kept = None
+
     @traitlets.validate("off")
     def _heads_exist(self, proposal):
         return sorted({as_head("a head in off", head, self._shape) for head in proposal.value})
@@ -162,6 +181,14 @@ class HeadAblation(CourseWidget):
             return f"Loss of token {self._from}"
         return f"Mean loss of tokens {self._from} to {len(self._tokens) - 1}"
 
+    def _compared(self):
+        """What the loss is beside that of the setting kept as A, or nothing."""
+        if self._kept is None or self.problem:
+            return ""
+        off = ", ".join(f"layer {layer} head {head}" for layer, head in self._kept["off"]) or "no head"
+        there = self._kept["means"][0]
+        return f"A: {off} off, {short(there)} nats. Now {_signed(self.loss - there)} against A."
+
     def as_text(self) -> str:
         n_layers, h = self._shape
         words = [["off" if (layer, head) in self.off else "on" for head in range(h)] for layer in range(n_layers)]
@@ -169,6 +196,8 @@ class HeadAblation(CourseWidget):
         lines.append(self._line())
         if not self.problem:
             lines.append(f"The whole model: {short(self.whole_loss)} nats.")
+        if self._compared():
+            lines.append(self._compared())
         if self._rises is not None:
             texts = np.array(self._rises).reshape(n_layers, h).tolist()
             lines += ["", "rise when it alone is off", *table_of_heads(texts)]
@@ -180,6 +209,7 @@ class HeadAblation(CourseWidget):
             f"Switches for {self._shape[0]} × {self._shape[1]} heads, off: {off}. Below, a bar for the loss of each of "
             f"{len(self._tokens) - 1} tokens, with the whole model's loss as an outline. {self._line()}"
             + ("" if self.problem else f" The whole model has {short(self.whole_loss)} nats.")
+            + (f" {self._compared()}" if self._compared() else "")
         )
 
     def figure(self) -> Figure:
@@ -220,6 +250,9 @@ class HeadAblation(CourseWidget):
                 ax.bar(places[which], losses[which], width=0.72, color=colour, label=label)
         outline = {"facecolor": "none", "edgecolor": palette.INK, "linewidth": 1, "label": "whole model"}
         ax.bar(places, whole, width=0.72, **outline)
+        if self._kept is not None:
+            there = [np.nan if loss is None else loss for loss in self._kept["losses"]]
+            ax.plot(places, there, "_", color=palette.OUTPUT, markersize=11, markeredgewidth=2.5, label="A, kept")
         words = self._layout["vocabulary"]
         if words:
             label = f"uniform guess, log {words}"
@@ -231,7 +264,7 @@ class HeadAblation(CourseWidget):
         ax.tick_params(labelsize=None, length=0, colors=palette.INK)
         ax.tick_params(axis="y", labelsize=8.5)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=8.5)
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, frameon=False, fontsize=8.5)
 
 
 class _Run:

@@ -3,7 +3,54 @@
 const HINT = "Hover a token, or a row of a map: every head shows that row. Click or Enter on a token pins its row, Escape unpins.";
 const BAR = 24; // height of the bars under a map, in pixels
 
+const LATE = "Waiting for Python, which reads a text while the kernel runs: start it and run the cell.";
+
+// The gallery, drawn anew for another text, and below it the field for a text of one's own where Python can read one.
 function render({ model, el }) {
+  const place = make("div");
+  el.append(place);
+  let stop = drawGallery({ model, el: place });
+  const again = () => {
+    stop();
+    place.replaceChildren();
+    stop = drawGallery({ model, el: place });
+  };
+  model.on("change:_tokens", again);
+  const stopOwn = model.get("_own") ? ownText({ model, el }) : () => {};
+  return () => { model.off("change:_tokens", again); stop(); stopOwn(); };
+}
+
+function ownText({ model, el }) {
+  const { readable, most } = model.get("_own"), uid = newId("course-gallery-own");
+  const root = makeRoot(model, "course-heads-root course-gallery-own", { role: "group", "aria-label": "a text of your own" });
+  const form = make("form", "course-gallery-form"), label = make("label", "", { for: uid }, "your own text");
+  const field = make("input", "", { id: uid, type: "text", maxlength: 4 * most, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+    "aria-describedby": `${uid}-hint` });
+  const hint = make("div", "course-heads-faint", { id: `${uid}-hint` }, `${readable ? `It may have ${readable}, ` : ""}at most ${most} tokens.`);
+  const said = make("div", "course-gallery-said", { role: "status" });
+  form.append(label, field, make("button", "", { type: "submit" }, "show"));
+  root.append(form, hint, said);
+  el.append(root);
+  let late = null;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    model.set("_typed", { text: field.value, number: model.get("_typed").number + 1 });
+    model.save_changes();
+    say();
+  });
+  field.addEventListener("keydown", (event) => event.stopPropagation());
+  function say() {
+    const { text, number } = model.get("_said"), waits = number !== model.get("_typed").number;
+    clearTimeout(late);
+    if (waits) late = setTimeout(() => { said.textContent = LATE; }, 400);
+    else said.textContent = text;
+  }
+  say();
+  model.on("change:_said", say);
+  return () => { clearTimeout(late); model.off("change:_said", say); };
+}
+
+function drawGallery({ model, el }) {
   const tokens = model.get("_tokens"), { layers, heads, wide, small, cell, listed } = model.get("_layout");
   const n = tokens.length, uid = newId("course-gallery"), ramp = makeRamp(model).parts;
   const own = model.get("_palette")["--course-query"];

@@ -14,6 +14,7 @@ from course_utils.views.shared.base import CourseWidget, ramp_trait, script, sty
 from course_utils.views.shared.coerce import as_head, as_labels, as_numbers
 from course_utils.views.shared.heads import table_of_heads
 from course_utils.views.shared.numbers import short
+from course_utils.views.silence import silenced
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from course_utils.views.shared.coerce import Numbers
 
 _MOST_TOKENS, _MOST_HEADS = 64, 16
+_PROBLEM = 200  # characters of a message about a text
 _LISTED = 4  # so many of the largest weights of a row are told in numbers
 
 
@@ -32,6 +34,10 @@ class HeadGallery(CourseWidget):
     tokens: n labels, at most 64; at most 16 layers and 16 heads.
     scores: name -> (n_layers, h) finite numbers, shown under each head to two decimals, the largest in bold; `.scores`
         can be set again, with the same names.
+    read: a function that is given a text and returns (tokens, weights) of it, as many layers and heads; it raises
+        ValueError that says what it cannot read. With it the page has a field for a text of one's own, which Python
+        reads, so while the kernel runs; `.read(text)` does the same. readable: what a text may be made of, for the
+        field's label. scores stay as they are: they belong to the heads, not to a text.
     `.head` is the enlarged head, (layer, head) or None; `.row` the pinned row or None. Both can be set.
     Raises ValueError when weights, tokens and scores do not fit, or when weights are not weights.
     """
@@ -46,10 +52,16 @@ class HeadGallery(CourseWidget):
     _thousandths = traitlets.Bytes().tag(sync=True)
     _scores: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
+    _own = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)  # the field for one's own text, if any
+    _typed = traitlets.Dict({"text": "", "number": 0}).tag(sync=True)  # what was sent from it, counted
+    _said = traitlets.Dict({"text": "", "number": 0}).tag(sync=True)  # what there is to say, and to which
     _ramp = ramp_trait()
 
-    def __init__(self, weights, tokens, scores=None, title="attention heads"):
+    def __init__(self, weights, tokens, scores=None, title="attention heads", read=None, readable=""):
         tokens = as_labels("tokens", _as_list(tokens))
+        if read is not None and not callable(read):
+            raise ValueError(f"read is {type(read).__name__}: give a function, text -> (tokens, weights)")
+        self._reader = read
         self._weights = _checked(weights, len(tokens))
         self._numbers = _checked_scores({} if scores is None else scores, self._weights.shape[:2])
         super().__init__(
@@ -58,7 +70,30 @@ class HeadGallery(CourseWidget):
             _thousandths=_thousandths(self._weights),
             _scores=_sent(self._numbers),
             _layout=_layout(*self._weights.shape[:3]),
+            _own=None if read is None else {"readable": str(readable), "most": _MOST_TOKENS},
         )
+
+    def read(self, text: str) -> None:
+        """Show the heads on another text. Raises ValueError without a reader, and as the reader does."""
+        if self._reader is None:
+            raise ValueError("this gallery reads no text: give it read, a function text -> (tokens, weights)")
+        tokens, weights = self._reader(text)
+        tokens = as_labels("tokens", _as_list(tokens))
+        checked = _checked(weights, len(tokens))
+        _same_heads("weights", checked.shape[:2], self._weights.shape[:2])
+        with self.hold_sync():
+            self.row, self._weights, self._tokens = None, checked, tokens
+            self._thousandths, self._layout = _thousandths(checked), _layout(*checked.shape[:3])
+
+    @traitlets.observe("_typed")
+    def _read_typed(self, change):
+        try:
+            with silenced():
+                self.read(change.new["text"])
+            told = f"Shown: your text of {len(self._tokens)} tokens."
+        except Exception as error:  # anyone's reader
+            told = " ".join(str(error).split()) or type(error).__name__
+        self._said = {"text": told[:_PROBLEM], "number": change.new["number"]}
 
     @property
     def weights(self) -> np.ndarray:
