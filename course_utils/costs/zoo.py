@@ -123,7 +123,7 @@ _ALL = [
     Model(
         "Gemma 3 27B", 2025, "windows, one layer in 6 full",
         (grouped(10, 32, 16, 128), grouped(52, 32, 16, 128, window=1024)),
-        "Gemma team 2025 (Gemma 3), section 2; sizes: gemma/config.py of the released code",
+        "Gemma team 2025 (Gemma 3), section 2; gemma/config.py of its code",
     ),
     Model(
         "DeepSeek-V3", 2024, "MLA, absorbed", (latent(61, 128, 512, 64),),
@@ -132,7 +132,7 @@ _ALL = [
     Model(
         "DeepSeek-V3.2", 2025, "MLA, 2048 chosen",
         (latent(61, 128, 512, 64, chosen=2048, index_numbers=128, index_heads=64),),
-        "DeepSeek-AI 2025 (DeepSeek-V3.2), section 2.1; sizes: index_* in its config.json",
+        "DeepSeek-AI 2025 (DeepSeek-V3.2), section 2.1; its config.json",
     ),
     Model(
         "gpt-oss-120b", 2025, "windows, one layer in 2 full",
@@ -147,21 +147,21 @@ _ALL = [
     Model(
         "Gemma 4 E4B", 2026, "windows, and layers that share",
         (grouped(7, 8, 2, 512, shared=3), grouped(35, 8, 2, 256, window=512, shared=15)),
-        "config.json of google/gemma-4-E4B-it: 42 layers, every sixth full, the last 18 share",
+        "config.json of google/gemma-4-E4B-it: every sixth full, the last 18 share",
     ),
     Model(
         "Kimi Linear 48B", 2025, "linear, one layer in 4 MLA",
         (latent(7, 32, 512, 64), recurrent(20, 32, 128)),
-        "Kimi team 2025 (Kimi Linear); sizes: config.json of moonshotai/Kimi-Linear-48B-A3B-Instruct",
+        "config.json of moonshotai/Kimi-Linear-48B-A3B-Instruct; arXiv 2510.26692",
     ),
     Model(
         "DeepSeek-V4 Flash", 2026, "compressed, 4 or 128 to one",
-        (
+        (  # the window is in all 43 layers
             compressed(43, 64, 512, 1, window=128),
             compressed(21, 64, 512, 4, chosen=512, index_numbers=128, index_heads=64),
             compressed(20, 64, 512, 128),
         ),
-        "config.json of deepseek-ai/DeepSeek-V4-Flash: a window of 128 in all 43 layers, beside it compress_ratios",
+        "config.json of deepseek-ai/DeepSeek-V4-Flash, compress_ratios",
     ),
 ]  # fmt: skip
 

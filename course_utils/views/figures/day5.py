@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.transforms import Bbox
 
 from course_utils.costs.roofline import attainable
 from course_utils.views import palette
@@ -102,30 +103,28 @@ def roofline(machine: Any, series: Any) -> Figure:
 def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
     """What models keep of each of T tokens, upwards, and how many FLOPs a byte their attention does, to the right.
 
-    models: costs.zoo.Model, several. machines: costs.roofline.Machine, whose ridge points are drawn.
+    models: costs.zoo.Model, several. machines: two costs.roofline.Machine, whose ridge points are drawn.
     """
-    fig = new_figure(760, 430)
+    fig = new_figure(760, 500)
     ax = fig.subplots()
     places = {one.name: (one.step(T).intensity, one.kept_bytes(T) / T / 1024) for one in models}
     ax.scatter(*zip(*places.values(), strict=True), s=40, color=palette.INK, zorder=3)
-    ax.set(xscale="log", yscale="log", xlim=(0.6, 1200), ylim=(3, 900))
-    for one in models:
-        x, y = places[one.name]
-        ax.annotate(f"{one.name} ({one.year})", (x, y), xytext=(7, 4), textcoords="offset points", fontsize=9,
-                    color=palette.INK)  # fmt: skip
-        ax.annotate(one.kind, (x, y), xytext=(7, -8), textcoords="offset points", fontsize=8, color=palette.FAINT)
+    ax.set(xscale="log", yscale="log", xlim=(0.6, 1600), ylim=(3, 900))
+    fig.subplots_adjust(left=0.06, right=0.985, top=0.94, bottom=0.1)
     for place, machine in enumerate(sorted(machines, key=lambda each: each.ridge_point)):
         ax.axvline(machine.ridge_point, color=palette.FAINT, linestyle=":", linewidth=1)
         ax.annotate(f"{machine.name}: {machine.ridge_point:.0f}", (machine.ridge_point, 900), va="top",
-                    xytext=(-4, -4 - 14 * place), ha="right", textcoords="offset points", fontsize=8.5,
-                    color=palette.FAINT)  # fmt: skip
+                    xytext=(-4 + 8 * place, -4), ha=("right", "left")[place], textcoords="offset points",
+                    fontsize=8.5, color=palette.FAINT)  # fmt: skip
     ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     ax.set_yticks([4, 16, 64, 256], ["4", "16", "64", "256"])
     ax.minorticks_off()
     ax.set_xlabel("attention in a decode step, FLOPs a byte", fontsize=10, color=palette.INK)
     _caption(ax, f"KiB kept of a token, at T = {T:,}")
     _plain(ax)
-    fig.subplots_adjust(left=0.06, right=0.985, top=0.93, bottom=0.12)
+    taken = [Bbox.from_bounds(*(ax.transData.transform(place) - 7), 14, 14) for place in places.values()]
+    for one in models:
+        _name_dot(ax, places[one.name], f"{one.name} ({one.year})", one.kind, taken)
     told = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs a byte" for name, (x, y) in places.items())
     ridges = " and ".join(f"{machine.name} at {machine.ridge_point:.0f}" for machine in machines)
     alt = (
@@ -230,6 +229,22 @@ def _named(thing, *numbers):
     """The thing with its numbers: "block 2", "blocks 0, 1 and 3"."""
     words = " and ".join([", ".join(map(str, numbers[:-1]))] * (len(numbers) > 1) + [str(numbers[-1])])
     return f"{thing}{'s' * (len(numbers) > 1)} {words}"
+
+
+def _name_dot(ax, place, name, kind, taken):
+    """Two lines beside a dot, on its right, or on its left where others are in the way; taken gets their boxes."""
+    for side, sign in (("left", 1), ("right", -1)):
+        lines = [
+            ax.annotate(text, place, xytext=(7 * sign, up), textcoords="offset points", ha=side, fontsize=size,
+                        color=colour, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
+            for text, up, size, colour in ((name, 3, 9, palette.INK), (kind, -8, 8, palette.FAINT))
+        ]  # fmt: skip
+        boxes = [line.get_window_extent(ax.figure.canvas.get_renderer()) for line in lines]
+        if sign < 0 or not any(box.overlaps(other) for box in boxes for other in taken):
+            taken += boxes
+            return
+        for line in lines:
+            line.remove()
 
 
 def _caption(ax, text):
