@@ -485,15 +485,10 @@ def over_latents(
     return absorbed_step
 
 
-def of_keys(keys=True, values=True):
-    """The same output with keys or values of all heads made."""
-
-    def absorbed_step(q, c, W_UK, W_UV):
-        scores = (q[:, None] @ (c @ W_UK).mT)[:, 0] if keys else (q[:, None] @ W_UK.mT)[:, 0] @ c.T
-        weights = torch.softmax(scores / math.sqrt(q.shape[-1]), dim=-1)
-        return (weights[:, None] @ (c @ W_UV))[:, 0] if values else ((weights @ c)[:, None] @ W_UV)[:, 0]
-
-    return absorbed_step
+def with_keys(q, c, W_UK, W_UV):
+    """The same output, with the keys and values of all heads made."""
+    weights = torch.softmax((q[:, None] @ (c @ W_UK).mT)[:, 0] / math.sqrt(q.shape[-1]), dim=-1)
+    return (weights[:, None] @ (c @ W_UV))[:, 0]
 
 
 def read_as_transposed(q, W_UK):
@@ -501,15 +496,9 @@ def read_as_transposed(q, W_UK):
 
 
 LATENT_MISTAKES = (
-    Mistake("keys and values made", of_keys(),
-        "The output is right, but the keys and values of all heads are made for every token. Turn the one query "
-        "instead, and blend the latents."),
-    Mistake("values made", of_keys(keys=False),
-        "The query is turned, and that is right. But the values of all heads are made for every token: blend the "
-        "latents first, and take the product with W_UV once."),
-    Mistake("keys made", of_keys(values=False),
-        "The latents are blended, and that is right. But the keys of all heads are made for every token: turn the one "
-        "query with W_UK instead."),
+    Mistake("keys or values made", with_keys,
+        "The output is right, but keys or values of all heads are made, for every token. Turn the one query instead, "
+        "and map the one blend: the latents stay as they are."),
     Mistake("scaled by the latent", over_latents(scale=lambda q, c: math.sqrt(c.shape[-1])),
         "The scores are divided by √d_latent. They are the same numbers as with keys, so divide by √d_head."),
     Mistake("no scaling", over_latents(scale=lambda q, c: 1.0), "The scores are not scaled. Divide by √d_head."),
