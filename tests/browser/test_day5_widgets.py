@@ -13,6 +13,7 @@ CELLS = [
 ]
 WALK, MEMORY, LONG = ".course-decoding >> nth=0", ".course-calculator", ".course-decoding >> nth=1"
 PLAIN = """
+walk.write('the cat sat'.split(), 'on the mat .'.split())
 walk.step, walk.cached = 0, True
 memory.model, memory.context, memory.batch, memory.bytes_per_value, memory.card = 'LLaMA 7B', 4096, 1, 2, '80 GiB'
 memory.n_kv_heads = None
@@ -118,7 +119,7 @@ class TestStepper:
         place.get_by_role("textbox", name="then it writes").fill("morning sunshine")
         place.get_by_role("textbox", name="then it writes").press("Enter")
         notebook.wait(lambda: told(place).startswith("Pass 1 of 2. The prompt's token"), "the new words show")
-        assert place.locator(".course-decoding-grid tbody th").all_inner_texts() == ["good", "morning", "sunshine"]
+        assert place.locator(".course-decoding-grid tbody th").all_text_contents() == ["good", "morning", "sunshine"]
         notebook.expect("walk.step", "0")
         place.get_by_role("textbox", name="prompt").fill("")
         place.get_by_role("button", name="use these words").click()
