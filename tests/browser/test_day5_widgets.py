@@ -123,7 +123,7 @@ class TestStepper:
         notebook.expect("walk.step", "0")
         place.get_by_role("textbox", name="prompt").fill("")
         place.get_by_role("button", name="use these words").click()
-        problem = place.get_by_role("alert")
+        problem = place.locator(".course-decoding-problem")
         notebook.wait(
             lambda: problem.inner_text() == "Type at least one word into each field.", "it says what is wrong"
         )
@@ -178,7 +178,7 @@ class TestCalculator:
         notebook.wait(lambda: "2 × 8 heads × 128 × 10 layers" in told(place), "the bytes follow")
         layers.fill("ten")
         layers.press("Tab")
-        problem = place.get_by_role("alert")
+        problem = place.locator(".course-calculator-problem")
         notebook.wait(lambda: problem.inner_text() == "layers is “ten”: give a whole number.", "it says what is wrong")
         assert layers.input_value() == "ten" and "10 layers" in told(place)
         layers.fill("10")

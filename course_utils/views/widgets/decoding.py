@@ -78,7 +78,7 @@ class DecodeStepper(CourseWidget):
         self.write(prompt, new)
         self.cached = cached
 
-    def write(self, prompt, new) -> None:
+    def write(self, prompt: Any, new: Any) -> None:
         """Take other words and begin at the prompt. Raises ValueError for what does not fit, and changes nothing."""
         prompt, new = as_labels("prompt", prompt), as_labels("new", new)
         if not prompt or not new:
