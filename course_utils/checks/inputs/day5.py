@@ -515,7 +515,8 @@ def absorbed_step(rng: np.random.Generator) -> list[Rung]:
         drawn = (draw(rng, *shape) for shape in ((h, d_head), (T, d_latent), (h, d_latent, d_head), (h, d_latent, d_v)))
         return tuple(drawn)
 
-    large = (np.array([[1000.0]]), 1.0 + rng.permutation(3).reshape(3, 1), np.ones((1, 1, 1)), draw(rng, 1, 1, 2))
+    latents = np.stack([1.0 + rng.permutation(3), rng.permutation(3)], axis=1)  # (3, 2)
+    large = (np.array([[1000.0, 500.0, 3.0]]), latents, np.eye(2, 3)[None], draw(rng, 1, 2, 4))
     watched = sizes(2, 24, 8, 9, 8)
     return [
         Rung("one token", sizes(2, 1, 3, 2, 4), "A single weight is 1: the output of head i is c W_UV[i].",
