@@ -54,7 +54,7 @@ class Layers:
         """FLOPs of a decode step at T tokens in all layers, and numbers that it moves.
 
         A state is read and written. Its update is counted as three passes of multiply-adds over it: what the state
-        says of the key, the correction, and the query's answer. Source: Yang et al. 2024 (Gated DeltaNet), equation 10.
+        says of the key, the correction, and the query's answer. Source: Yang et al. 2024 (Gated DeltaNet), section 3.1.
         """
         entries = self.entries(T)
         met = min(entries, self.chosen or entries)
