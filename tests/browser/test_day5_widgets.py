@@ -13,6 +13,7 @@ CELLS = [
 ]
 WALK, MEMORY, LONG = ".course-decoding >> nth=0", ".course-calculator", ".course-decoding >> nth=1"
 PLAIN = """
+walk.write('the cat sat'.split(), 'on the mat .'.split())
 walk.step, walk.cached = 0, True
 memory.model, memory.context, memory.batch, memory.bytes_per_value, memory.card = 'LLaMA 7B', 4096, 1, 2, '80 GiB'
 memory.n_kv_heads = None
@@ -111,6 +112,25 @@ class TestStepper:
             boxes.append([node.bounding_box() for node in found])
         assert boxes[0] == boxes[1] == boxes[2]
 
+    def test_words_that_are_typed_become_the_tokens_and_back(self, notebook):
+        place = notebook.find(WALK)
+        place.get_by_role("button", name="step").click()
+        place.get_by_role("textbox", name="prompt").fill("good")
+        place.get_by_role("textbox", name="then it writes").fill("morning sunshine")
+        place.get_by_role("textbox", name="then it writes").press("Enter")
+        notebook.wait(lambda: told(place).startswith("Pass 1 of 2. The prompt's token"), "the new words show")
+        assert place.locator(".course-decoding-grid tbody th").all_text_contents() == ["good", "morning", "sunshine"]
+        notebook.expect("walk.step", "0")
+        place.get_by_role("textbox", name="prompt").fill("")
+        place.get_by_role("button", name="use these words").click()
+        problem = place.locator(".course-decoding-problem")
+        notebook.wait(
+            lambda: problem.inner_text() == "Type at least one word into each field.", "it says what is wrong"
+        )
+        notebook.run("walk.write('the cat sat'.split(), 'on the mat .'.split())")
+        notebook.wait(lambda: told(place).startswith("Pass 1 of 4."), "the old words are back")
+        assert problem.inner_text() == ""
+
 
 class TestCalculator:
     def test_menus_and_sliders_set_python_and_the_bar_follows(self, notebook):
@@ -146,6 +166,27 @@ class TestCalculator:
         card = boxes[2]["x"] + boxes[2]["width"] / 2 - boxes[0]["x"]
         assert card / boxes[0]["width"] == pytest.approx(80 * 2**30 / here.weight_bytes, rel=0.02)
 
+    def test_own_sizes_are_typed_and_what_is_wrong_is_said(self, notebook):
+        place = notebook.find(MEMORY)
+        layers = place.get_by_role("textbox", name="layers")
+        assert not layers.is_visible()
+        place.get_by_role("combobox", name="model").select_option("my own sizes")
+        layers.wait_for()
+        layers.fill("10")
+        layers.press("Tab")
+        notebook.expect("memory.own['layers']", "10")
+        notebook.wait(lambda: "2 × 8 heads × 128 × 10 layers" in told(place), "the bytes follow")
+        layers.fill("ten")
+        layers.press("Tab")
+        problem = place.locator(".course-calculator-problem")
+        notebook.wait(lambda: problem.inner_text() == "layers is “ten”: give a whole number.", "it says what is wrong")
+        assert layers.input_value() == "ten" and "10 layers" in told(place)
+        layers.fill("10")
+        layers.press("Tab")
+        notebook.wait(lambda: problem.inner_text() == "", "it is mended")
+        place.get_by_role("combobox", name="model").select_option("LLaMA 7B")
+        layers.wait_for(state="hidden")
+
     def test_a_latent_cache_has_no_heads_to_choose(self, notebook):
         place = notebook.find(MEMORY)
         place.get_by_role("combobox", name="model").select_option("DeepSeek-V3")
@@ -154,20 +195,24 @@ class TestCalculator:
 
 
 def test_no_axe_violations_in_either_theme(notebook):
-    notebook.run("walk.step = 2; memory.batch = 64")
+    notebook.run("walk.step = 2; memory.batch = 64; memory.model = 'my own sizes'")
     notebook.check_accessible(".course-decoding", MEMORY)
 
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: DecodeStepper(["the", "cat", "sat"], ["on"]), lambda: MemoryCalculator(batch=8)],
-    ids=["stepper", "calculator"],
+    [
+        lambda: DecodeStepper(["the", "cat", "sat"], ["on"]),
+        lambda: MemoryCalculator(batch=8),
+        lambda: MemoryCalculator("my own sizes"),
+    ],
+    ids=["stepper", "calculator", "own sizes"],
 )
 def test_nothing_is_cut_off_on_a_page_of_its_own(alone, make):
     page = alone(make())
     before = page.viewport_size
     try:
-        for width in (1280, 640):
+        for width in (1280, 800, 390):
             page.set_viewport_size({"width": width, "height": 900})
             page.reload()
             page.get_by_role("status").wait_for()

@@ -13,15 +13,16 @@ from variants import day5 as answers
 
 from course_utils.attention.cache import CacheFull, ContiguousCache, PagedCache, SlidingWindowCache
 from course_utils.attention.rotary import rotate
+from course_utils.checks.answers.day5 import BY_HAND, decoded, intense, longest, over_latents, stepped, with_keys
 from course_utils.checks.answers.day5 import PagedCache as Pages
 from course_utils.checks.answers.day5 import RingCache as Ring
-from course_utils.checks.answers.day5 import decoded, intense, longest, stepped
 from course_utils.checks.evidence import BadResult, draw_rungs, find_ladder, gather
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.inputs.day5 import (
     TinyModel,
     decode,
     in_chunks,
+    least_work,
     numbers_held,
     paged,
     pair_of,
@@ -30,6 +31,8 @@ from course_utils.checks.inputs.day5 import (
     step_of,
     whole_tokens,
 )
+from course_utils.checks.inputs.day5 import over_latents as latents_measured
+from course_utils.checks.inputs.watching import watch
 from course_utils.checks.interactive import examine
 from course_utils.checks.judged import judge_of
 from course_utils.costs import memory, roofline
@@ -72,6 +75,36 @@ def test_every_cached_step_is_a_row_of_causal_attention(hidden):
         np.testing.assert_allclose(right["outputs"], theirs, atol=1e-5 if q.dtype == torch.float32 else 1e-6)
         np.testing.assert_allclose(right["keys"], k, atol=1e-6)
         np.testing.assert_allclose(right["values"], v, atol=1e-6)
+
+
+@HIDDEN
+def test_absorbed_decoding_is_attention_with_the_keys_of_every_head(hidden):
+    for rung, right in expected("absorbed_step", hidden, latents_measured):
+        q, c, W_UK, W_UV = map(torch.as_tensor, rung.args)
+        theirs = F.scaled_dot_product_attention(q[:, None], c @ W_UK, c @ W_UV)[:, 0]
+        np.testing.assert_allclose(right["output"], theirs, atol=1e-5 if q.dtype == torch.float32 else 1e-6)
+
+
+def test_the_work_that_is_watched_tells_absorbed_decoding_from_the_keys_made():
+    rung = next(rung for rung in draw_rungs(5, "absorbed_step") if rung.name == "no keys or values are made")
+    least = least_work(*rung.args)
+    assert least <= watch(over_latents(), *rung.args).work < 1.2 * least
+    assert watch(answers.absorbed_by_sums_of_products, *rung.args).work < 2.3 * least
+    assert watch(answers.absorbed_token_by_token, *rung.args).work < 2.3 * least
+    for slow in (with_keys, answers.keys_of_one_token_at_a_time, answers.keys_of_one_head_at_a_time):
+        assert watch(slow, *rung.args).work > 3.5 * least
+
+
+def test_the_counts_by_pencil_are_those_of_what_runs():
+    model = TinyModel()
+    decoded()(model, torch.zeros(1, 6, dtype=torch.int64), 5)
+    sizes = (np.ones((3, 4)), np.ones((20, 6)), np.ones((3, 6, 4)), np.ones((3, 6, 4)))
+    assert {
+        "tokens_through": model.passed,
+        "bytes_of_a_token": memory.kv_cache_bytes(3, 2, 16, 1),
+        "with_keys_made": 2 * 20 * 3 * 6 * 4 + 2 * 3 * 20 * 4,
+        "with_both_absorbed": least_work(*sizes),
+    } == BY_HAND
 
 
 @HIDDEN

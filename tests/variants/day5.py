@@ -754,6 +754,108 @@ def intensity_without_bytes(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_val
     return 4 * n_heads * n_tokens * d_head
 
 
+# absorbed_step ------------------------------------------------------------------------------------------------------
+
+
+@right(5, "absorbed_step")
+def absorbed_by_einsum(q, c, W_UK, W_UV):
+    turned = torch.einsum("hd,hld->hl", q, W_UK)
+    weights = (torch.einsum("hl,tl->ht", turned, c) * q.shape[1] ** -0.5).softmax(-1)
+    return torch.einsum("hl,hlv->hv", torch.einsum("ht,tl->hl", weights, c), W_UV)
+
+
+@right(5, "absorbed_step")
+def absorbed_head_by_head(q, c, W_UK, W_UV):
+    rows = []
+    for head in range(len(q)):
+        scores = c @ (W_UK[head] @ q[head]) / math.sqrt(q.shape[-1])
+        e = torch.exp(scores - scores.max())
+        rows.append((e / e.sum()) @ c @ W_UV[head])
+    return torch.stack(rows)
+
+
+@right(5, "absorbed_step")
+def absorbed_by_sums_of_products(q, c, W_UK, W_UV):
+    turned = (q[:, None] * W_UK).sum(-1)
+    scores = (turned[:, None] * c).sum(-1) / q.shape[-1] ** 0.5
+    blended = (torch.softmax(scores, -1)[..., None] * c).sum(-2)
+    return (blended[..., None] * W_UV).sum(-2)
+
+
+@right(5, "absorbed_step")
+def absorbed_token_by_token(q, c, W_UK, W_UV):
+    """With an online softmax, as day 6 has it."""
+    rows = []
+    for head in range(len(q)):
+        turned = W_UK[head] @ q[head] / math.sqrt(q.shape[-1])
+        m, total, blend = torch.tensor(-torch.inf, dtype=q.dtype), 0.0, torch.zeros_like(c[0])
+        for latent in c:
+            score = turned @ latent
+            new = torch.maximum(m, score)
+            old = torch.exp(m - new)
+            total, blend = total * old + torch.exp(score - new), blend * old + torch.exp(score - new) * latent
+            m = new
+        rows.append(blend / total @ W_UV[head])
+    return torch.stack(rows)
+
+
+@right(5, "absorbed_step")
+def absorbed_in_one_product_of_matrices(q, c, W_UK, W_UV):
+    h, d_latent, d_v = W_UV.shape
+    turned = torch.bmm(W_UK, q.unsqueeze(-1)).reshape(h, d_latent)
+    weights = torch.softmax(turned / math.sqrt(q.size(1)) @ c.t(), 1)
+    return torch.bmm((weights @ c).view(h, 1, d_latent), W_UV).view(h, d_v)
+
+
+@wrong(5, "absorbed_step")
+def keys_by_einsum(q, c, W_UK, W_UV):
+    k, v = torch.einsum("tl,hld->htd", c, W_UK), torch.einsum("tl,hlv->htv", c, W_UV)
+    weights = torch.einsum("hd,htd->ht", q, k).div(q.shape[-1] ** 0.5).softmax(-1)
+    return torch.einsum("ht,htv->hv", weights, v)
+
+
+@wrong(5, "absorbed_step")
+def keys_of_one_head_at_a_time(q, c, W_UK, W_UV):
+    rows = []
+    for head in range(len(q)):
+        weights = torch.softmax(c @ W_UK[head] @ q[head] / math.sqrt(q.shape[-1]), dim=-1)
+        rows.append(weights @ (c @ W_UV[head]))
+    return torch.stack(rows)
+
+
+@wrong(5, "absorbed_step")
+def keys_of_one_token_at_a_time(q, c, W_UK, W_UV):
+    scores = torch.stack([((latent @ W_UK) * q).sum(-1) for latent in c], dim=1) / math.sqrt(q.shape[-1])
+    return ((torch.softmax(scores, -1) @ c)[:, None] @ W_UV)[:, 0]
+
+
+@wrong(5, "absorbed_step")
+def absorbed_outside_pytorch(q, c, W_UK, W_UV):
+    q, c, W_UK, W_UV = (x.numpy() for x in (q, c, W_UK, W_UV))
+    k, v = c @ W_UK, c @ W_UV
+    scores = np.einsum("hd,htd->ht", q, k) / np.asarray(q.shape[-1], dtype=q.dtype) ** 0.5
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return torch.from_numpy(np.einsum("ht,htv->hv", e / e.sum(-1, keepdims=True), v))
+
+
+@wrong(5, "absorbed_step")
+def absorbed_with_the_mean_of_the_latents(q, c, W_UK, W_UV):
+    return (c.mean(0)[None, None] @ W_UV)[:, 0]
+
+
+@wrong(5, "absorbed_step")
+def absorbed_with_unsafe_exponentials(q, c, W_UK, W_UV):
+    e = torch.exp((q[:, None] @ W_UK.mT)[:, 0] @ c.T / math.sqrt(q.shape[-1]))
+    return ((e / e.sum(-1, keepdim=True) @ c)[:, None] @ W_UV)[:, 0]
+
+
+@wrong(5, "absorbed_step")
+def absorbed_in_place(q, c, W_UK, W_UV):
+    q /= math.sqrt(q.shape[-1])
+    weights = torch.softmax((q[:, None] @ W_UK.mT)[:, 0] @ c.T, dim=-1)
+    return ((weights @ c)[:, None] @ W_UV)[:, 0]
+
+
 # ring_cache ---------------------------------------------------------------------------------------------------------
 
 

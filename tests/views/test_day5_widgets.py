@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from as_page import on_page
+from as_page import on_page, send
 
 from course_utils.attention.cache import ContiguousCache
 from course_utils.costs.configurations import MODELS
@@ -13,7 +13,7 @@ from course_utils.costs.memory import kv_cache_bytes
 from course_utils.costs.roofline import MACHINES
 from course_utils.models.decoder import Decoder, new_caches
 from course_utils.views import DecodeStepper, MemoryCalculator
-from course_utils.views.widgets.calculator import CARDS
+from course_utils.views.widgets.calculator import CARDS, OWN
 
 PROMPT, NEW = ["the", "cat", "sat"], ["on", "the", "mat", "."]
 
@@ -101,6 +101,38 @@ class TestStepper:
     def test_labels_that_do_not_fit_are_refused(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             DecodeStepper(*arguments)
+
+    def test_other_words_begin_at_the_prompt_with_counts_of_their_own(self):
+        walk = stepper()
+        walk.step = 3
+        walk.write(["hello"], ["dear", "reader"])
+        fresh = on_page(DecodeStepper(["hello"], ["dear", "reader"]))
+        assert walk.step == 0
+        assert (on_page(walk).frames, on_page(walk).tokens) == (fresh.frames, ["hello", "dear", "reader"])
+
+    def test_words_typed_on_the_page_are_taken(self):
+        walk = stepper()
+        send(walk, typed=["once upon a", "time there was"])
+        assert on_page(walk).tokens == ["once", "upon", "a", "time", "there", "was"]
+        assert (on_page(walk).problem, on_page(walk).answered) == ("", ["once upon a", "time there was"])
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            (["", "time"], "Type at least one word into each field."),
+            (["a b", "  "], "Type at least one word into each field."),
+            (["a " * 10, "b " * 8], "These are 10 and 8 words: at most 16 fit in all."),
+            (["antidisestablishmentarianism", "a"], "“antidisestablish…” has 28 letters: at most 16 fit."),
+        ],
+    )
+    def test_what_does_not_fit_is_said_and_nothing_changes(self, typed, said):
+        walk = stepper()
+        walk.step = 2
+        send(walk, typed=typed)
+        assert (on_page(walk).problem, on_page(walk).answered) == (said, typed)
+        assert (walk.step, on_page(walk).tokens) == (2, [*PROMPT, *NEW])
+        send(walk, typed=["a", "b"])
+        assert (on_page(walk).problem, on_page(walk).tokens) == ("", ["a", "b"])
 
     def test_a_step_or_size_that_is_not_there_is_refused(self):
         with pytest.raises(ValueError, match="step is 4 but there are 4: 0 to 3"):
@@ -202,3 +234,66 @@ class TestCalculator:
     def test_what_there_is_not_is_refused(self, given, error, message):
         with pytest.raises(error, match=message):
             MemoryCalculator(**given)
+
+
+class TestOwnSizes:
+    def test_they_are_counted_as_a_model_s_are(self):
+        own = {"layers": 32, "n_kv_heads": 8, "d_head": 128, "billions": 8.03}
+        calculator = MemoryCalculator(context=8192, batch=3, own=own)
+        assert calculator.model == OWN
+        assert calculator.cache_bytes == MODELS["Llama 3 8B"].cache_bytes(8192, 3)
+        assert calculator.weight_bytes == 16_060_000_000
+        assert calculator.fits and "Together 18.0 GiB of 80 GiB: fits." in calculator.as_text()
+
+    def test_a_latent_and_a_window_are_kept_as_they_are_in_models(self):
+        latent = MemoryCalculator(context=1000, own={"layers": 61, "latent": 512, "rotary": 64})
+        assert latent.cache_bytes == MODELS["DeepSeek-V3"].cache_bytes(1000)
+        assert (latent.weight_bytes, latent.fits, latent.longest) == (None, None, None)
+        assert "Without the number of parameters" in latent.as_text()
+        window = MemoryCalculator(context=10**6, own={"layers": 2, "n_kv_heads": 1, "d_head": 4, "window": 10})
+        assert window.cache_bytes == kv_cache_bytes(2, 1, 4, 10)
+
+    def test_what_is_typed_on_the_page_is_counted(self):
+        calculator = MemoryCalculator(OWN, context=1)
+        send(calculator, typed={"layers": "48", "n_kv_heads": "4", "d_head": "64", "window": "", "billions": "7.5"})
+        assert calculator.own == {"layers": 48, "n_kv_heads": 4, "d_head": 64, "billions": 7.5}
+        assert on_page(calculator).shown["cache"] == kv_cache_bytes(48, 4, 64, 1)
+        assert on_page(calculator).shown["heads_told"] == "4"
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ({"layers": "many"}, "layers is “many”: give a whole number."),
+            ({"layers": "2.5"}, "layers is “2.5”: give a whole number."),
+            ({"layers": ""}, "layers is missing."),
+            ({"latent": "512"}, "its key for RoPE is missing."),
+            ({"billions": "a few"}, "parameters, 10⁹ (or empty) is “a few”: give a number."),
+            ({"billions": "nan"}, "parameters, 10⁹ (or empty) is nan: give a number above 0, up to 10,000,000."),
+            ({"d_head": "99999999"}, "d_head is 99,999,999: give a number above 0, up to 10,000,000."),
+        ],
+        ids=str,
+    )
+    def test_what_is_wrong_is_said_in_words_and_nothing_changes(self, typed, said):
+        calculator = MemoryCalculator(OWN)
+        before, sizes = on_page(calculator).shown, on_page(calculator).typed
+        send(calculator, typed={**sizes, **typed})
+        assert (on_page(calculator).problem, on_page(calculator).shown) == (said, before)
+        send(calculator, typed=sizes)
+        assert on_page(calculator).problem == ""
+
+    @pytest.mark.parametrize(
+        ("own", "message"),
+        [
+            ({"layers": 3, "heads": 2}, "own has 'heads': it knows layers"),
+            ({"layers": 0, "n_kv_heads": 1, "d_head": 1}, "layers is 0"),
+            ({"n_kv_heads": 1, "d_head": 1}, "layers is missing"),
+        ],
+        ids=str,
+    )
+    def test_sizes_that_make_no_cache_are_refused(self, own, message):
+        with pytest.raises(ValueError, match=message):
+            MemoryCalculator(own=own)
+
+    def test_heads_of_own_sizes_are_set_in_them(self):
+        with pytest.raises(ValueError, match="set that"):
+            MemoryCalculator(OWN, n_kv_heads=4)

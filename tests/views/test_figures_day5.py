@@ -7,7 +7,8 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from course_utils.costs.fragmentation import Request, serve
-from course_utils.costs.roofline import Machine, attainable
+from course_utils.costs.roofline import MACHINES, Machine, attainable
+from course_utils.costs.zoo import ZOO
 from course_utils.views import palette
 from course_utils.views.figures import day5 as figures
 from course_utils.views.picture import png
@@ -21,10 +22,10 @@ TABLES, LENGTHS = [[0, 3], [0, 1], [2]], [6, 7, 1]  # block 0 is shared
 
 
 FIGURES = {
-    "scores": lambda: figures.scores_by_step((3, 4, 5)),
     "times": lambda: figures.token_times(CURVES),
     "roofline": lambda: figures.roofline(MACHINE, SERIES),
     "occupancy": lambda: figures.occupancy({"exact": TRACE, "again": TRACE}),
+    "zoo": lambda: figures.zoo(ZOO.values(), [MACHINES["NVIDIA H100 SXM"], MACHINES["NVIDIA H200 SXM"]]),
     "pool": lambda: figures.block_pool(TABLES, LENGTHS, block_size=4, n_blocks=6),
 }
 
@@ -39,15 +40,6 @@ def colour(patch):
 
 def written(ax):
     return *ax.texts, ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels()
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_only_the_last_row_of_scores_is_new_and_none_lies_above_the_diagonal(place):
-    T = (3, 4, 5)[place]
-    cells = squares(FIGURES["scores"]().axes[place])
-    assert set(cells) == {(column, row) for row in range(T) for column in range(row + 1)}
-    new = {cell for cell, patch in cells.items() if colour(patch) == palette.KEY.lower()}
-    assert new == {(column, T - 1) for column in range(T)}
 
 
 def test_times_are_drawn_as_given_and_the_gain_is_their_ratio():
@@ -102,12 +94,12 @@ def test_a_slot_has_the_colour_of_its_text_and_its_position_on_it():
     assert blue == [palette.QUERY.lower()] * 2 + ["#ffffff"] * 2  # text 0 has 6 tokens: two in its second block
     assert [text.get_text() for text in axes[3].texts] == ["4", "5"]
     assert [text.get_text() for text in axes[1].texts] == ["4", "5", "6"]  # text 1 has 7
-    assert colour(axes[1].patches[0]) == palette.KEY.lower()
+    assert colour(axes[1].patches[0]) == palette.OUTPUT.lower()
 
 
 def test_a_shared_block_has_a_colour_of_its_own_and_names_its_texts():
     axes = FIGURES["pool"]().axes
-    texts = {palette.QUERY.lower(), palette.KEY.lower(), palette.VALUE.lower()}
+    texts = {palette.QUERY.lower(), palette.OUTPUT.lower(), palette.VALUE.lower()}
     assert not texts & {colour(patch) for patch in axes[0].patches}
     told = [ax.get_xlabel() for ax in axes]
     assert told == ["texts 0, 1", "text 1", "text 2", "text 0", "free", "free"]
@@ -123,9 +115,8 @@ def test_the_key_names_the_texts_and_shared_only_where_a_block_is():
     assert [text.get_text() for text in alone.texts] == ["text 0", "text 1"]
 
 
-@pytest.mark.parametrize("name", ["scores", "pool"])
-def test_the_key_lies_below_every_grid(name):
-    fig = FIGURES[name]()
+def test_the_key_lies_below_every_grid():
+    fig = FIGURES["pool"]()
     fig.canvas.draw()
     top = max(square.get_window_extent().y1 for square in fig.artists)
     assert top < min(ax.get_tightbbox().y0 for ax in fig.axes)
@@ -136,7 +127,7 @@ def test_nothing_is_cut_off(name):
     assert is_whole(FIGURES[name]())
 
 
-@pytest.mark.parametrize("name", ["scores", "roofline", "occupancy", "pool"])
+@pytest.mark.parametrize("name", ["roofline", "occupancy", "pool"])
 def test_no_label_lies_on_another(name):
     fig = FIGURES[name]()
     fig.canvas.draw()
@@ -148,3 +139,34 @@ def test_no_label_lies_on_another(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_the_same_bytes_every_time(name):
     assert png(FIGURES[name]()) == png(FIGURES[name]())
+
+
+def test_models_stand_where_their_counts_say_and_each_is_named():
+    (ax,) = FIGURES["zoo"]().axes
+    expected = [(one.step(2**17).intensity, one.kept_bytes(2**17) / 2**17 / 1024) for one in ZOO.values()]
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), expected)
+    texts = {text.get_text() for text in ax.texts}
+    assert {f"{one.name} ({one.year})" for one in ZOO.values()} | {one.kind for one in ZOO.values()} <= texts
+
+
+def test_no_model_is_named_over_another():
+    (ax,) = FIGURES["zoo"]().axes
+    ax.figure.canvas.draw()
+    boxes = {}
+    for text in ax.texts:
+        boxes.setdefault(text.xy, []).append(text.get_window_extent())
+    boxes = list(boxes.values())
+    for i, mine in enumerate(boxes):
+        assert not any(a.overlaps(b) for theirs in boxes[:i] for a in mine for b in theirs)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_says_in_words_what_it_shows(name):
+    said = FIGURES[name]().get_label()
+    numbers = {
+        "times": "90 ms at T = 256",
+        "roofline": "ridge point at 200",
+        "occupancy": "2 panels",
+        "zoo": "10 models",
+    }
+    assert numbers.get(name, "text 0 of 6 tokens in blocks 0 and 3") in said

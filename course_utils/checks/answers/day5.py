@@ -16,6 +16,36 @@ def attend(q, k, v, mask=None):
     return tensors.attention(q, k, v, mask)[0]
 
 
+# By pencil ----------------------------------------------------------------------------------------------------------
+
+BY_HAND = {"tokens_through": 10, "bytes_of_a_token": 384, "with_keys_made": 3360, "with_both_absorbed": 864}
+
+
+def slip(name, number, message):
+    return Mistake(f"{name} {number}", {**BY_HAND, name: number}, message)
+
+
+BY_HAND_MISTAKES = (
+    slip("tokens_through", 11, "tokens_through counts the last new token as well. Nobody reads what follows it."),
+    slip("tokens_through", 40, "tokens_through is that without a cache: 6, then 7 and so on. With one, each token goes "
+        "through once."),
+    slip("tokens_through", 5, "tokens_through leaves the prompt out. It goes through too, once."),
+    slip("bytes_of_a_token", 1536, "bytes_of_a_token counts all query heads. Only heads of keys and values are kept."),
+    slip("bytes_of_a_token", 192, "bytes_of_a_token is half: a key and a value, of numbers with 2 bytes each."),
+    slip("bytes_of_a_token", 128, "bytes_of_a_token is that of one layer."),
+    slip("with_keys_made", 2880, "with_keys_made counts the products that make keys and values. Scores and blend come "
+        "on top."),
+    slip("with_keys_made", 1680, "with_keys_made is half: keys and values are made, and there are scores and a blend."),
+    slip("with_keys_made", 1120, "with_keys_made is that of one head."),
+    slip("with_both_absorbed", 720, "with_both_absorbed counts scores and blend. Turning the query and the blend comes "
+        "on top, once a head each."),
+    slip("with_both_absorbed", 432, "with_both_absorbed is half: two matrices, and scores and a blend."),
+    slip("with_both_absorbed", 288, "with_both_absorbed is that of one head."),
+    slip("with_both_absorbed", 624, "with_both_absorbed meets the latents with vectors of 4 numbers. The turned query "
+        "is as wide as a latent."),
+)  # fmt: skip
+
+
 # One step with a cache ----------------------------------------------------------------------------------------------
 
 
@@ -434,6 +464,60 @@ INTENSITY_MISTAKES = (
         "The query and the output are counted as well. Count the traffic of the cache only."),
     Mistake("every token a query", intense(flops=lambda h, kv, d, T: 4 * h * d * T * T),
         "The FLOPs grow with the square of the tokens. In a decode step there is one query."),
+)  # fmt: skip
+
+
+# Latents ------------------------------------------------------------------------------------------------------------
+
+
+def over_latents(
+    turn=lambda q, W_UK: (q[:, None] @ W_UK.mT)[:, 0],
+    scale=lambda q, c: math.sqrt(q.shape[-1]),
+    weigh=lambda scores: torch.softmax(scores, dim=-1),
+    end=lambda blended, W_UV: (blended[:, None] @ W_UV)[:, 0],
+):
+    """Absorbed decoding: turn the query, score the latents, blend them, and map the blend."""
+
+    def absorbed_step(q, c, W_UK, W_UV):
+        weights = weigh(turn(q, W_UK) @ c.T / scale(q, c))  # (h, T)
+        return end(weights @ c, W_UV)  # (h, d_v)
+
+    return absorbed_step
+
+
+def with_keys(q, c, W_UK, W_UV):
+    """The same output, with the keys and values of all heads made."""
+    weights = torch.softmax((q[:, None] @ (c @ W_UK).mT)[:, 0] / math.sqrt(q.shape[-1]), dim=-1)
+    return (weights[:, None] @ (c @ W_UV))[:, 0]
+
+
+def read_as_transposed(q, W_UK):
+    return (q[:, None] @ W_UK.reshape(len(W_UK), W_UK.shape[2], W_UK.shape[1]))[:, 0]
+
+
+LATENT_MISTAKES = (
+    Mistake("keys or values made", with_keys,
+        "The output is right, but keys or values of all heads are made, for every token. Turn the one query instead, "
+        "and map the one blend: the latents stay as they are."),
+    Mistake("scaled by the latent", over_latents(scale=lambda q, c: math.sqrt(c.shape[-1])),
+        "The scores are divided by √d_latent. They are the same numbers as with keys, so divide by √d_head."),
+    Mistake("no scaling", over_latents(scale=lambda q, c: 1.0), "The scores are not scaled. Divide by √d_head."),
+    Mistake("scaled by d_head", over_latents(scale=lambda q, c: q.shape[-1]),
+        "The scores are divided by d_head. Divide by √d_head."),
+    Mistake("reshaped, not transposed", over_latents(turn=read_as_transposed),
+        "W_UK is reshaped to (h, d_head, d_latent), which puts its numbers into other places. Transpose it: W_UK.mT."),
+    Mistake("one head's W_UK for all", over_latents(turn=lambda q, W_UK: q @ W_UK[0].T),
+        "All heads turn their query with the matrix of the first one. Each head has its own W_UK."),
+    Mistake("one head's W_UV for all", over_latents(end=lambda blended, W_UV: blended @ W_UV[0]),
+        "All heads map their blend with the matrix of the first one. Each head has its own W_UV."),
+    Mistake("softmax over heads", over_latents(weigh=lambda scores: torch.softmax(scores, dim=0)),
+        "The softmax runs over the heads. The weights of each head add up to 1 over the tokens."),
+    Mistake("no softmax", over_latents(weigh=lambda scores: scores),
+        "The latents are blended by the scores. They become weights in a softmax first."),
+    Mistake("the blend returned", over_latents(end=lambda blended, W_UV: blended),
+        "What comes back is the blend of latents, (h, d_latent). It still has to go through W_UV."),
+    Mistake("heads added up", over_latents(end=lambda blended, W_UV: (blended[:, None] @ W_UV).sum(dim=0)),
+        "The outputs of the heads are added up. Each head has a row of its own: (h, d_v)."),
 )  # fmt: skip
 
 
@@ -1030,11 +1114,13 @@ BUG_MISTAKES = (
 
 
 EXERCISES = {
+    "counts_by_hand": Exercise(2, BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=1e-3),
     "cached_step": Exercise(4, {"cached_step": stepped()}, STEP_MISTAKES),
     "generate_cached": Exercise(4, {"generate_cached": decoded()}, GENERATE_MISTAKES),
     "cache_bytes": Exercise(2, {"kv_cache_bytes": bytes_of}, CACHE_BYTES_MISTAKES, rtol=1e-7),
     "longest_context": Exercise(1, {"longest_context": longest()}, LONGEST_MISTAKES, uses=("cache_bytes",)),
     "decode_intensity": Exercise(3, {"decode_intensity": intense()}, INTENSITY_MISTAKES, uses=("cache_bytes",)),
+    "absorbed_step": Exercise(4, {"absorbed_step": over_latents()}, LATENT_MISTAKES),
     "ring_cache": Exercise(3, {"RingCache": RingCache}, RING_MISTAKES),
     "paged_cache": Exercise(5, {"PagedCache": PagedCache}, PAGED_MISTAKES),
     "find_the_bug": Exercise(3, {"broken_cached_attention": chunk_of()}, BUG_MISTAKES),

@@ -23,6 +23,7 @@ from ..forbidden import WHOLE_ATTENTION
 from ..measures import changes
 from .shared import UNTOUCHED, Array, draw
 from .small import BLANK, KEPT, Draft, Drawn, Small, whole
+from .watching import watch
 
 if TYPE_CHECKING:
     import torch
@@ -504,6 +505,82 @@ def decode_intensity(rng: np.random.Generator) -> list[Rung]:
 
 def intensity_by_keyword(function: Callable, *sizes: Any) -> dict[str, Any]:
     return {"named": function(*sizes, bytes_per_value=1), "left out": function(*sizes)}
+
+
+# Latents ------------------------------------------------------------------------------------------------------------
+
+
+def absorbed_step(rng: np.random.Generator) -> list[Rung]:
+    def sizes(h, T, d_latent, d_head, d_v):
+        drawn = (draw(rng, *shape) for shape in ((h, d_head), (T, d_latent), (h, d_latent, d_head), (h, d_latent, d_v)))
+        return tuple(drawn)
+
+    latents = np.stack([1.0 + rng.permutation(3), rng.permutation(3)], axis=1)  # (3, 2)
+    large = (np.array([[1000.0, 500.0, 3.0]]), latents, np.eye(2, 3)[None], draw(rng, 1, 2, 4))
+    watched = sizes(2, 24, 8, 9, 8)
+    return [
+        Rung("one token", sizes(2, 1, 3, 2, 4), "A single weight is 1: the output of head i is c W_UV[i].",
+            over_latents),
+        Rung("one head, two tokens", sizes(1, 2, 3, 4, 2),
+            "Turn the query with W_UK, score the latents, softmax, blend the latents, and apply W_UV to the blend.",
+            over_latents),
+        Rung("3 heads, 5 tokens", sizes(3, 5, 4, 2, 6), "Each head has its own query, W_UK and W_UV, and all have the "
+            "same latents.", over_latents),
+        Rung("d_latent = 2, d_head = 16", sizes(2, 4, 2, 16, 3),
+            "The scale is √d_head, that of the keys that nobody makes: the scores are the same numbers.", over_latents),
+        Rung("d_latent = 16, d_head = 2", sizes(2, 4, 16, 2, 3),
+            "The scale is √d_head, that of the keys that nobody makes: the scores are the same numbers.", over_latents),
+        Rung("all sizes equal", sizes(3, 3, 3, 3, 3),
+            "With h = T = d_latent = d_head a wrong axis raises nothing. q W_UKᵀ is a sum over d_head, the last axis "
+            "of both.", over_latents),
+        Rung("one head", sizes(1, 6, 3, 5, 2), "Also one head has an axis of its own: the output is (1, d_v).",
+            over_latents),
+        Rung("large scores", large, "exp(1000) is infinity: torch.softmax is safe for large scores.", over_latents),
+        Rung("80 tokens", sizes(4, 80, 6, 3, 2), "Softmax runs over the tokens, of which there are T.", over_latents),
+        Rung("float32", tuple(x.astype(np.float32) for x in sizes(2, 5, 3, 4, 2)),
+            "Everything is float32 here, and so is the output.", over_latents, SINGLE),
+        Rung(UNTOUCHED, sizes(2, 4, 3, 2, 3), "The answer is right but writes into its arguments. Make new tensors.",
+            latents_changed),
+        Rung("the products are PyTorch's", watched,
+            "The output is right, but the products are made where nobody can count them. Make them with PyTorch: no "
+            ".numpy(), .tolist() or .item().", products_elsewhere),
+        Rung("no keys or values are made", watched,
+            "The output is right, but it takes several times the multiply-adds that are needed. Turn the one query, "
+            "and the one blend, and leave the latents as they are.", makes_keys),
+    ]  # fmt: skip
+
+
+def over_latents(function: Callable, *arrays: Array) -> dict[str, Any]:
+    given = list(map(tensor, arrays))
+    output = function(*given)
+    if output is None:
+        raise BadResult(NOTHING)
+    check_dtype("the output is", output, given[0].dtype)
+    return {"output": output}
+
+
+def latents_changed(function: Callable, *arrays: Array) -> float:
+    return changes(function, *map(tensor, arrays))
+
+
+def products_elsewhere(function: Callable, *arrays: Array) -> dict[str, Any]:
+    """1.0 if clearly fewer multiply-adds are seen than absorbed decoding takes, else 0.0; and the output."""
+    seen = watch(function, *arrays)
+    return {"measure": float(seen.work < 0.9 * least_work(*arrays)), "output": seen.result}
+
+
+def makes_keys(function: Callable, *arrays: Array) -> dict[str, Any]:
+    """1.0 if more than 2.6 times the multiply-adds of absorbed decoding are seen, else 0.0; and the output.
+
+    Products of single elements count twice, once multiplied and once added. Keys alone take four times as many.
+    """
+    seen = watch(function, *arrays)
+    return {"measure": float(seen.work > 2.6 * least_work(*arrays)), "output": seen.result}
+
+
+def least_work(q: Array, c: Array, W_UK: Array, W_UV: Array) -> int:
+    """Multiply-adds of absorbed decoding: two products a head, then scores and blend over the latents."""
+    return W_UK.size + W_UV.size + 2 * len(q) * c.size
 
 
 # A ring -------------------------------------------------------------------------------------------------------------
@@ -1209,6 +1286,10 @@ SMALL_TEXTS = (
         code=TINY + "[{f}(TinyModel(seed + i), prompt, steps) for i in range(2)]",
     ),
 )
+SMALL_LATENTS = (
+    Small(("h d", "T l", "h l d", "h l e"), measures=(over_latents, latents_changed), tensors=True,
+        names=("q", "c", "W_UK", "W_UV"), code="{f}(q, c, W_UK, W_UV)"),
+)  # fmt: skip
 RING = (room, "T d", "T e")
 FILL = "for t, (k, v) in enumerate(zip(keys, values), start=1):\n    ring.append(k, v)\n"
 SMALL_RINGS = (
@@ -1282,6 +1363,11 @@ SMALL_CHUNKS = (
         code="_, cache = {f}(*(x[..., :3, :] for x in (q, k, v)))\n{f}(*(x[..., 3:, :] for x in (q, k, v)), cache)"),
 )  # fmt: skip
 LADDERS = {
+    "counts_by_hand": Ladder(
+        ("tokens_through", "bytes_of_a_token", "with_keys_made", "with_both_absorbed"),
+        by_hand=True,
+        advice="Go through it again: what happens for every token, what for every head, and what twice?",
+    ),
     "cached_step": Ladder(("cached_step",), rungs=cached_step, forbidden=WHOLE_ATTENTION, small=SMALL_STEPS),
     "generate_cached": Ladder(
         ("generate_cached",), ("tokens", "passes by position"), generate_cached, small=SMALL_TEXTS
@@ -1303,6 +1389,9 @@ LADDERS = {
         quantities=decoded,
         cases=SHARING,
         small=(Small((whole(),) * 5, fits=shared_evenly),),
+    ),
+    "absorbed_step": Ladder(
+        ("absorbed_step",), ("output",), absorbed_step, forbidden=WHOLE_ATTENTION, small=SMALL_LATENTS
     ),
     "ring_cache": Ladder(("RingCache",), rungs=ring_cache, small=SMALL_RINGS),
     "paged_cache": Ladder(("PagedCache",), rungs=paged_cache, small=SMALL_PAGES),

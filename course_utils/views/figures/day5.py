@@ -7,45 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.transforms import Bbox
 
 from course_utils.costs.roofline import attainable
 from course_utils.views import palette
-from course_utils.views.picture import new_figure
+from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _KNOWN = "#C6DBEF"  # a light step of the palette's ramp
-_SERIES = [palette.QUERY, palette.KEY, palette.VALUE, palette.OUTPUT]
-
-
-def scores_by_step(sizes: Any, cell: float = 22) -> Figure:
-    """The causal scores of one step after another: orange is the new row, blue what the step before had already.
-
-    sizes: how many tokens the model reads in each step, (T, T) scores each. cell: a square's side in CSS pixels.
-    """
-    gap, top = 46, 58
-    width = sum(cell * T for T in sizes) + gap * len(sizes) + 20
-    height = cell * max(sizes) + top + 46
-    fig = new_figure(width, height)
-    left = 34
-    for T in sizes:
-        box = (left / width, 1 - (top + cell * T) / height, cell * T / width, cell * T / height)
-        ax = fig.add_axes(box)
-        for row, column in np.ndindex(T, T):
-            if column <= row:
-                face = palette.KEY if row == T - 1 else _KNOWN
-                ax.add_patch(Rectangle((column, row), 1, 1, facecolor=face, edgecolor="white", linewidth=1.2))
-        ax.set(xlim=(0, T), ylim=(T, 0))
-        ax.set_xticks(np.arange(T) + 0.5, range(T))
-        ax.set_yticks(np.arange(T) + 0.5, range(T))
-        ax.xaxis.tick_top()
-        ax.tick_params(length=0, labelsize=8, colors=palette.FAINT, pad=2)
-        ax.spines[:].set_color(palette.LINE)
-        fig.text(left / width, 1 - 8 / height, f"T = {T}", fontsize=10, color=palette.INK, va="top")
-        left += cell * T + gap
-    _key(fig, ((palette.KEY, "new"), (_KNOWN, "computed before, the same numbers")), 34, 20)
-    return fig
+_SERIES = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.FAINT]
 
 
 def token_times(curves: Any) -> Figure:
@@ -58,7 +30,7 @@ def token_times(curves: Any) -> Figure:
     left, right = fig.subplots(1, 2)
     looks = ({"linewidth": 2}, {"linewidth": 1.2, "alpha": 0.75})
     for (name, (T, without, cached)), look, mark in zip(curves.items(), looks, "os", strict=False):
-        for ax, ms, colour, way in ((left, without, palette.KEY, "without"), (left, cached, palette.QUERY, "with")):
+        for ax, ms, colour, way in ((left, without, palette.OUTPUT, "without"), (left, cached, palette.QUERY, "with")):
             ax.plot(T, ms, color=colour, marker=mark, markersize=5, label=f"{way} a cache, {name}", **look)
         faster = np.asarray(without) / np.asarray(cached)
         right.plot(T, faster, color=palette.VALUE, marker=mark, markersize=5, label=name, **look)
@@ -75,7 +47,16 @@ def token_times(curves: Any) -> Figure:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncol=2 if ax is left else 3, frameon=False,
                   fontsize=8.5, columnspacing=1.2, handlelength=1.6)  # fmt: skip
     fig.subplots_adjust(left=0.06, right=0.99, top=0.91, bottom=0.29, wspace=0.14)
-    return fig
+    told = [
+        f"{name}: without a cache {without[0]:.0f} ms at T = {T[0]} and {without[-1]:.0f} ms at T = {T[-1]}, "
+        f"with one {cached[0]:.0f} and {cached[-1]:.0f} ms, {without[-1] / cached[-1]:.0f} times faster"
+        for name, (T, without, cached) in curves.items()
+    ]
+    alt = (
+        "Left: milliseconds to write one token over the prefix T, both axes logarithmic. Right: how many times faster "
+        f"the cache is, beside a dashed line of T times. {'; '.join(told)}."
+    )
+    return described(fig, alt)
 
 
 def roofline(machine: Any, series: Any) -> Figure:
@@ -108,7 +89,49 @@ def roofline(machine: Any, series: Any) -> Figure:
     ax.legend(loc="upper left", frameon=False, fontsize=9)
     _plain(ax)
     fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.13)
-    return fig
+    told = [
+        f"{name}: {', '.join(f'{label} at {x:.3g}, {_side(x, ridge)}' for label, x in points.items())}"
+        for name, points in series.items()
+    ]
+    alt = (
+        f"Roofline of {machine.name}, both axes logarithmic: a slope up to the ridge point at {ridge:.0f} FLOPs a "
+        f"byte, then a flat roof at {machine.flops_per_second / 1e12:.0f} TFLOP/s. {'; '.join(told)}."
+    )
+    return described(fig, alt)
+
+
+def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
+    """What models keep of each of T tokens, upwards, and how many FLOPs a byte their attention does, to the right.
+
+    models: costs.zoo.Model, several. machines: two costs.roofline.Machine, whose ridge points are drawn.
+    """
+    fig = new_figure(760, 500)
+    ax = fig.subplots()
+    places = {one.name: (one.step(T).intensity, one.kept_bytes(T) / T / 1024) for one in models}
+    ax.scatter(*zip(*places.values(), strict=True), s=40, color=palette.INK, zorder=3)
+    ax.set(xscale="log", yscale="log", xlim=(0.6, 1600), ylim=(3, 900))
+    fig.subplots_adjust(left=0.06, right=0.985, top=0.94, bottom=0.1)
+    for place, machine in enumerate(sorted(machines, key=lambda each: each.ridge_point)):
+        ax.axvline(machine.ridge_point, color=palette.FAINT, linestyle=":", linewidth=1)
+        ax.annotate(f"{machine.name}: {machine.ridge_point:.0f}", (machine.ridge_point, 900), va="top",
+                    xytext=(-4 + 8 * place, -4), ha=("right", "left")[place], textcoords="offset points",
+                    fontsize=8.5, color=palette.FAINT)  # fmt: skip
+    ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
+    ax.set_yticks([4, 16, 64, 256], ["4", "16", "64", "256"])
+    ax.minorticks_off()
+    ax.set_xlabel("attention in a decode step, FLOPs a byte", fontsize=10, color=palette.INK)
+    _caption(ax, f"KiB kept of a token, at T = {T:,}")
+    _plain(ax)
+    taken = [Bbox.from_bounds(*(ax.transData.transform(place) - 7), 14, 14) for place in places.values()]
+    for one in models:
+        _name_dot(ax, places[one.name], f"{one.name} ({one.year})", one.kind, taken)
+    told = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs a byte" for name, (x, y) in places.items())
+    ridges = " and ".join(f"{machine.name} at {machine.ridge_point:.0f}" for machine in machines)
+    alt = (
+        f"A chart of {len(places)} models, both axes logarithmic: KiB kept of each of {T:,} tokens, over the FLOPs a "
+        f"byte of attention in a decode step. {told}. Dotted lines: the ridge points of {ridges}."
+    )
+    return described(fig, alt)
 
 
 def occupancy(traces: Any) -> Figure:
@@ -124,7 +147,7 @@ def occupancy(traces: Any) -> Figure:
         reserved = np.array([step.reserved for step in trace.steps]) / trace.n_slots
         steps = np.arange(len(trace.steps))
         ax.fill_between(steps, 0, filled, color=palette.QUERY, linewidth=0, label="hold a token")
-        ax.fill_between(steps, filled, reserved, color=palette.KEY, alpha=0.55, linewidth=0, label="reserved, empty")
+        ax.fill_between(steps, filled, reserved, color=palette.FAINT, alpha=0.4, linewidth=0, label="reserved, empty")
         ax.set(xlim=(0, last), ylim=(0, 1.04))
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         ax.set_xlabel("step", fontsize=10, color=palette.INK)
@@ -134,7 +157,12 @@ def occupancy(traces: Any) -> Figure:
     handles, labels = axes[0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="lower center", ncol=2, frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.07, right=0.985, top=0.9, bottom=0.28, wspace=0.12)
-    return fig
+    told = [
+        f"{title}: {trace.mean_reserved:.0%} reserved and {trace.mean_filled:.0%} filled while requests wait, done "
+        f"after {len(trace.steps)} steps"
+        for title, trace in traces.items()
+    ]
+    return described(fig, f"{len(traces)} panels, the share of the slots over the steps. {'; '.join(told)}.")
 
 
 def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int, cell: float = 26) -> Figure:
@@ -173,7 +201,12 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int, cell: 
         ax.set_xlabel(told, fontsize=8.5, color=palette.INK if held else palette.FAINT, labelpad=4)
     key = [(_SERIES[text], f"text {text}") for text in range(len(tables))]
     _key(fig, key + [(_KNOWN, "shared")] * any(len(held) > 1 for held in holders.values()), 20, 14)
-    return fig
+    told = [
+        f"{_named('text', i)} of {lengths[i]} tokens in {_named('block', *table)}" for i, table in enumerate(tables)
+    ]
+    free = [block for block in range(n_blocks) if block not in holders]
+    rest = f" Free: {_named('block', *free)}." if free else ""
+    return described(fig, f"{n_blocks} blocks of {block_size} slots: {'; '.join(told)}.{rest}")
 
 
 # --- below: what the drawings share ---------------------------------------------------------------------------------
@@ -186,6 +219,32 @@ def _key(fig, entries, left, bottom):
         fig.add_artist(Rectangle((left / width, bottom / height), 12 / width, 12 / height, facecolor=colour))
         fig.text((left + 18) / width, (bottom + 6) / height, text, fontsize=9, color=palette.INK, va="center_baseline")
         left += 36 + 6.3 * len(text)
+
+
+def _side(x, ridge):
+    return "on the slope" if x < ridge else "on the roof"
+
+
+def _named(thing, *numbers):
+    """The thing with its numbers: "block 2", "blocks 0, 1 and 3"."""
+    words = " and ".join([", ".join(map(str, numbers[:-1]))] * (len(numbers) > 1) + [str(numbers[-1])])
+    return f"{thing}{'s' * (len(numbers) > 1)} {words}"
+
+
+def _name_dot(ax, place, name, kind, taken):
+    """Two lines beside a dot, on its right, or on its left where others are in the way; taken gets their boxes."""
+    for side, sign in (("left", 1), ("right", -1)):
+        lines = [
+            ax.annotate(text, place, xytext=(7 * sign, up), textcoords="offset points", ha=side, fontsize=size,
+                        color=colour, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
+            for text, up, size, colour in ((name, 3, 9, palette.INK), (kind, -8, 8, palette.FAINT))
+        ]  # fmt: skip
+        boxes = [line.get_window_extent(ax.figure.canvas.get_renderer()) for line in lines]
+        if sign < 0 or not any(box.overlaps(other) for box in boxes for other in taken):
+            taken += boxes
+            return
+        for line in lines:
+            line.remove()
 
 
 def _caption(ax, text):

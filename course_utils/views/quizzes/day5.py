@@ -162,4 +162,24 @@ DAY_5 = [
             },
         ],
     },
+    {
+        "question": "Latent attention decodes with W_UK absorbed. What becomes of the keys of its heads?",
+        "choices": [
+            {
+                "text": "they are made from the latents at each step, and thrown away again",
+                "right": False,
+                "why": "That would take a product with W_UK for every token. One product turns the query instead.",
+            },
+            {
+                "text": "they lie in the cache, in place of the latents",
+                "right": False,
+                "why": "The cache holds one latent a token, for all heads together. That is what makes it small.",
+            },
+            {
+                "text": "nobody ever makes them",
+                "right": True,
+                "why": "`q · (c W) = (q Wᵀ) · c`: the turned query meets the latents as they are.",
+            },
+        ],
+    },
 ]

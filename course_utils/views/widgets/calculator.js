@@ -4,7 +4,7 @@ const WORDS = { model: "model", card: "card", bytes_per_value: "numbers in the c
 const whole = (number) => number.toLocaleString("en");
 
 function render({ model, el }) {
-  const { models, contexts, batches, widths, cards, groups } = model.get("_layout");
+  const { models, own, fields, contexts, batches, widths, cards, groups } = model.get("_layout");
   const root = makeRoot(model, "course-bars course-calculator", { role: "group", "aria-label": "memory calculator" });
   const set = (name, value) => { model.set(name, value); model.save_changes(); };
   const menu = (name, options) => {
@@ -26,6 +26,20 @@ function render({ model, el }) {
   menus.append(choose.model.node, choose.bytes_per_value.node, choose.card.node);
   sliders.append(context.node, batch.node, heads.node);
 
+  // One's own sizes: typed on the page, read by Python, which says what is wrong with them.
+  const sizes = make("fieldset", "course-calculator-own"), problem = make("div", "course-calculator-problem", { role: "alert" });
+  sizes.append(make("legend", "", {}, own));
+  const typed = fields.map(([name, text]) => {
+    const label = make("label"), input = make("input", "", { type: "text", inputmode: "decimal", autocomplete: "off", size: 8 });
+    label.append(make("span", "", {}, text), input);
+    sizes.append(label);
+    input.addEventListener("change", () => set("_typed", Object.fromEntries(typed.map(([key, field]) => [key, field.value]))));
+    return [name, input];
+  });
+  sizes.append(problem);
+  keepKeys(sizes, (event) => !["Tab", "Escape"].includes(event.key)
+    && !((event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) && ["Enter", "s"].includes(event.key)));
+
   const chart = make("div", "course-calculator-chart", { role: "img" }), track = make("div", "course-calculator-track");
   const [weights, cache, edge] = ["weights", "cache", "card"].map((part) => make("div", `course-calculator-${part}`));
   track.append(weights, cache, edge);
@@ -40,7 +54,7 @@ function render({ model, el }) {
   const lines = make("div", "course-bars-told", { role: "status" });
   const [how, fit] = [make("div", "course-calculator-how"), make("div", "course-calculator-fit")];
   lines.append(how, fit);
-  root.append(menus, sliders, chart, legend, lines);
+  root.append(menus, sizes, sliders, chart, legend, lines);
   keepSliderKeys(root);
   el.append(root);
 
@@ -53,7 +67,7 @@ function render({ model, el }) {
     const choices = groups[model.get("model")], input = heads.node.querySelector("input");
     input.max = Math.max(1, choices.length - 1);
     input.disabled = choices.length === 0;
-    heads.show(Math.max(0, choices.indexOf(shown.heads)), choices.length ? `${shown.heads}` : "a latent");
+    heads.show(Math.max(0, choices.indexOf(shown.heads)), shown.heads_told);
     weights.style.width = `${100 * (shown.weights ?? 0) / end}%`;
     cache.style.left = weights.style.width;
     cache.style.width = `${100 * shown.cache / end}%`;
@@ -65,9 +79,18 @@ function render({ model, el }) {
     chart.setAttribute("aria-label", [...shown.parts, shown.lines[1]].join(". "));
     root.classList.toggle("course-calculator-over", shown.weights !== null && total > shown.card);
   }
-  model.on("change:_shown", show);
+  function showOwn() {
+    sizes.hidden = choose.model.select.value !== own;
+    problem.textContent = model.get("_problem");
+    if (problem.textContent) return; // what is wrong stays, to be mended
+    for (const [name, field] of typed) field.value = model.get("_typed")[name] ?? "";
+  }
+  choose.model.select.addEventListener("change", showOwn);
+  const heard = { "change:_shown": () => { show(); showOwn(); }, "change:_typed": showOwn, "change:_problem": showOwn };
+  for (const event in heard) model.on(event, heard[event]);
   show();
-  return () => model.off("change:_shown", show);
+  showOwn();
+  return () => { for (const event in heard) model.off(event, heard[event]); };
 }
 
 export default { render };

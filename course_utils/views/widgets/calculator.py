@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import traitlets
 
 from course_utils.attention.shapes import whole
-from course_utils.costs.configurations import MODELS, model
+from course_utils.costs.configurations import MODELS, Configuration, model
 from course_utils.costs.memory import in_binary_units
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
@@ -21,20 +22,34 @@ if TYPE_CHECKING:
 _CONTEXTS = [2**power for power in range(8, 18)]  # the positions of the slider for the context, 256 to 131,072
 _BATCHES = [*range(1, 65), 96, 128, 192, 256]
 _WIDTHS = {4: "fp32, 4 bytes", 2: "fp16 or bf16, 2 bytes", 1: "fp8 or int8, 1 byte"}
+OWN = "my own sizes"
+_FIELDS = {  # of one's own sizes, and how the page calls them
+    "layers": "layers",
+    "n_kv_heads": "heads of keys and values",
+    "d_head": "d_head",
+    "window": "window, tokens (or empty)",
+    "latent": "latent of MLA (or empty)",
+    "rotary": "its key for RoPE",
+    "billions": "parameters, 10⁹ (or empty)",
+}
+_START = {"layers": 36, "n_kv_heads": 8, "d_head": 128, "billions": 8}
+_LARGEST = 10**7
 CARDS = {"24 GiB": 24 * 2**30, "48 GiB": 48 * 2**30, "80 GiB": 80 * 2**30, "8 × 80 GiB": 640 * 2**30}
 
 
 class MemoryCalculator(CourseWidget):
     """How much of a card's memory a model's weights and its KV cache take.
 
-    model: one of costs.configurations.MODELS. context: tokens of each sequence. batch: sequences. bytes_per_value: 1, 2
-    or 4, of a number in the cache; the weights are counted at 2 bytes each. n_kv_heads: heads of keys and values, a
-    divisor of the query heads; the model's own when left out or set to None. Fewer of them make W_K and W_V smaller,
-    too. card: one of `CARDS`. All can be read and set; the page's slider for the context goes through the powers of
-    two. `.cache_bytes` and `.weight_bytes` are in bytes, weight_bytes None for a model whose weights the course does
-    not count; `.fits` says whether both together fit, None where that is not known; `.longest` is the most tokens of
-    each sequence that do, None likewise. Weights are without biases and norms (under 1%), and nothing is kept for
-    activations.
+    model: one of costs.configurations.MODELS, or "my own sizes", which are those in own: a dict with layers, n_kv_heads
+    and d_head, or with layers, latent and rotary for multi-head latent attention, and perhaps window, and billions, the
+    model's parameters in 10⁹; giving it chooses them. context: tokens of each sequence. batch: sequences.
+    bytes_per_value: 1, 2 or 4, of a number in the cache; the weights are counted at 2 bytes each. n_kv_heads: heads
+    of keys and values, a divisor of the query heads; the model's own when left out or set to None. Fewer of them make
+    W_K and W_V smaller, too. card: one of `CARDS`. All can be read and set; the page's slider for the context goes
+    through the powers of two. `.cache_bytes` and `.weight_bytes` are in bytes, weight_bytes None for a model whose
+    weights the course does not count; `.fits` says whether both together fit, None where that is not known;
+    `.longest` is the most tokens of each sequence that do, None likewise. Weights are without biases and norms (under
+    1%), and nothing is kept for activations.
     Raises ValueError or TypeError for what there is not.
     """
 
@@ -47,21 +62,28 @@ class MemoryCalculator(CourseWidget):
     bytes_per_value = traitlets.Int(2).tag(sync=True)
     n_kv_heads = traitlets.Any(None).tag(sync=True)
     card = traitlets.Unicode("80 GiB").tag(sync=True)
+    own = traitlets.Dict(_START)
+    _typed = traitlets.Dict().tag(sync=True)  # what stands in the fields
+    _problem = traitlets.Unicode().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
     _shown = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, model="LLaMA 7B", context=4096, batch=1, bytes_per_value=2, n_kv_heads=None, card="80 GiB"
+        self, model="LLaMA 7B", context=4096, batch=1, bytes_per_value=2, n_kv_heads=None, card="80 GiB", own=None
     ):  # fmt: skip
         layout = {
-            "models": list(MODELS),
+            "models": [*MODELS, OWN],
+            "own": OWN,
+            "fields": list(_FIELDS.items()),
             "contexts": _CONTEXTS,
             "batches": _BATCHES,
             "widths": [[width, name] for width, name in _WIDTHS.items()],
             "cards": list(CARDS),
-            "groups": {name: _divisors(each) for name, each in MODELS.items()},
+            "groups": {name: _divisors(each) for name, each in MODELS.items()} | {OWN: []},
         }
-        super().__init__(_layout=layout, model=model, card=card, context=context, batch=batch)
+        super().__init__(_layout=layout, _typed=_texts(_START), model=model, card=card, context=context, batch=batch)
+        if own is not None:
+            self.own, self.model = own, OWN
         self.bytes_per_value, self.n_kv_heads = bytes_per_value, n_kv_heads
         self._count()
 
@@ -73,7 +95,10 @@ class MemoryCalculator(CourseWidget):
     @property
     def weight_bytes(self) -> float | None:
         """Bytes of the model's weights at 2 bytes each, or None where the course does not count them."""
-        configuration = MODELS[self.model]
+        if self.model == OWN:
+            billions = self.own.get("billions")
+            return None if billions is None else round(2e9 * billions)
+        configuration = self._configuration()
         if configuration.d_ff is None:
             return None
         return 2 * replace(configuration, n_kv_heads=self._heads()).parameters()
@@ -91,7 +116,7 @@ class MemoryCalculator(CourseWidget):
         """
         if self.weight_bytes is None:
             return None
-        room, window = CARDS[self.card] - self.weight_bytes, MODELS[self.model].window
+        room, window = CARDS[self.card] - self.weight_bytes, self._configuration().window
         longest = max(0, room // self._cache(1))
         if window is None or longest < window:
             return longest
@@ -100,7 +125,7 @@ class MemoryCalculator(CourseWidget):
 
     @traitlets.validate("model")
     def _model_exists(self, proposal):
-        return model(proposal.value).name
+        return OWN if proposal.value == OWN else model(proposal.value).name
 
     @traitlets.validate("card")
     def _card_exists(self, proposal):
@@ -120,26 +145,48 @@ class MemoryCalculator(CourseWidget):
 
     @traitlets.validate("n_kv_heads")
     def _heads_divide(self, proposal):
-        heads, configuration = proposal.value, MODELS[self.model]
+        heads, configuration = proposal.value, self._configuration()
         if heads is None:
             return None
+        if self.model == OWN:
+            raise ValueError("n_kv_heads of your own sizes stands in own: set that")
         if not _divisors(configuration):
             raise ValueError(f"{configuration.name} keeps a latent in place of keys and values: leave n_kv_heads out")
         if whole("n_kv_heads", heads) not in _divisors(configuration):
             raise ValueError(f"n_kv_heads is {heads}, which does not divide {configuration.n_heads} query heads")
         return heads
 
+    @traitlets.validate("own")
+    def _own_sizes(self, proposal):
+        return _checked(proposal.value)
+
+    @traitlets.observe("own")
+    def _show_own(self, change):
+        self._typed, self._problem = _texts(self.own), ""
+
+    @traitlets.observe("_typed")
+    def _read_typed(self, change):
+        if change.new == _texts(self.own):
+            self._problem = ""
+            return
+        try:
+            self.own = {name: _read(name, text) for name, text in change.new.items() if text.strip()}
+            self._problem = ""
+        except (ValueError, TypeError) as error:
+            self._problem = f"{error}."
+
     @traitlets.observe("model")
     def _other_model(self, change):
         self.n_kv_heads = None
 
-    @traitlets.observe("model", "context", "batch", "bytes_per_value", "n_kv_heads", "card")
+    @traitlets.observe("model", "context", "batch", "bytes_per_value", "n_kv_heads", "card", "own")
     def _count(self, change=None):
         self._shown = {
             "weights": self.weight_bytes,
             "cache": self.cache_bytes,
             "card": CARDS[self.card],
             "heads": self._heads(),
+            "heads_told": "a latent" if self._configuration().d_latent else f"{self._heads()}",
             "lines": self._lines(),
             "parts": self._parts(),
         }
@@ -161,7 +208,7 @@ class MemoryCalculator(CourseWidget):
         end = max(weights + cache, card) * 1.03
         ax.barh(0, weights, color=palette.FAINT, height=0.8, label=self._parts()[0])
         ax.barh(0, cache, left=weights, color=palette.VALUE, height=0.8, label=self._parts()[1])
-        ax.axvline(card, color=palette.KEY, linewidth=2.5, label=f"card: {self.card}")
+        ax.axvline(card, color=palette.INK, linewidth=2.5, label=f"card: {self.card}")
         ax.set(xlim=(0, end), ylim=(-0.7, 0.7), yticks=[])
         ax.set_xlabel("GiB", fontsize=9, color=palette.INK)
         ax.spines[["top", "right", "left"]].set_visible(False)
@@ -171,11 +218,21 @@ class MemoryCalculator(CourseWidget):
         return fig
 
     def _cache(self, T):
-        configuration = replace(MODELS[self.model], n_kv_heads=self._heads())
+        configuration = replace(self._configuration(), n_kv_heads=self._heads())
         return configuration.cache_bytes(T, self.batch, self.bytes_per_value)
 
+    def _configuration(self):
+        if self.model != OWN:
+            return MODELS[self.model]
+        heads, d_head = self.own.get("n_kv_heads", 1), self.own.get("d_head", 1)
+        return Configuration(
+            OWN, self.own["layers"], heads * d_head, heads, heads, d_head, d_ff=None, gated=None, vocabulary=1,
+            context=sys.maxsize, source="typed in", window=self.own.get("window"),
+            d_latent=self.own.get("latent"), d_rope=self.own.get("rotary"),
+        )  # fmt: skip
+
     def _heads(self):
-        return self.n_kv_heads or MODELS[self.model].n_kv_heads
+        return self.n_kv_heads or self._configuration().n_kv_heads
 
     def _parts(self):
         weights = "not counted here" if self.weight_bytes is None else in_binary_units(self.weight_bytes)
@@ -183,7 +240,7 @@ class MemoryCalculator(CourseWidget):
 
     def _lines(self):
         """How the bytes of the cache come about, and whether all fits."""
-        configuration = MODELS[self.model]
+        configuration = self._configuration()
         if configuration.d_latent:
             token = f"({configuration.d_latent} latent + {configuration.d_rope} rotary)"
         else:
@@ -194,13 +251,15 @@ class MemoryCalculator(CourseWidget):
     def _kept(self):
         """The tokens that all layers keep, as a product, or as a sum where some layers have a window."""
         terms = []
-        for layers, window in MODELS[self.model].spans:
+        for layers, window in self._configuration().spans:
             full = window is None or self.context <= window
             words = f"{self.context:,} tokens" if full else f"{window:,} tokens (the window keeps the last {window:,})"
             terms.append(f"{layers} layers × {words}")
         return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
     def _fit(self):
+        if self.fits is None and self.model == OWN:
+            return "Without the number of parameters nothing is said of the card."
         if self.fits is None:
             return "The course does not count the weights of this model, so nothing is said of the card."
         together = in_binary_units(self.weight_bytes + self.cache_bytes)
@@ -211,10 +270,39 @@ class MemoryCalculator(CourseWidget):
     def _room(self):
         if self.longest == math.inf:
             return "At this batch the window fits, so the cache never grows beyond it."
-        configuration, beyond = MODELS[self.model], ""
+        configuration, beyond = self._configuration(), ""
         if self.longest > configuration.context:
             beyond = f", more than the {configuration.context:,} that the model was made for"
         return f"The card has room for {_some(self.longest, 'token')} a sequence{beyond}."
+
+
+def _checked(own):
+    """One's own sizes, if they make a cache."""
+    if unknown := [name for name in own if name not in _FIELDS]:
+        raise ValueError(f"own has {unknown[0]!r}: it knows {', '.join(_FIELDS)}")
+    needed = ("layers", "latent", "rotary") if "latent" in own else ("layers", "n_kv_heads", "d_head")
+    if missing := [_FIELDS[name] for name in needed if name not in own]:
+        raise ValueError(f"{missing[0]} is missing")
+    sizes = {name: whole(_FIELDS[name], size) for name, size in own.items() if name != "billions"}
+    if "billions" in own:
+        sizes["billions"] = own["billions"]
+    for name, size in sizes.items():
+        if not 0 < size <= _LARGEST:
+            raise ValueError(f"{_FIELDS[name]} is {size:,}: give a number above 0, up to {_LARGEST:,}")
+    return sizes
+
+
+def _read(name, text):
+    """The number that somebody typed into a field."""
+    try:
+        return float(text) if name == "billions" else int(text.replace(",", ""))
+    except ValueError:
+        kind = "a number" if name == "billions" else "a whole number"
+        raise ValueError(f"{_FIELDS[name]} is “{text}”: give {kind}") from None
+
+
+def _texts(own):
+    return {name: f"{own[name]:g}" if name == "billions" else f"{own[name]}" for name in _FIELDS if name in own}
 
 
 def _some(number, thing):

@@ -1,34 +1,70 @@
-// Shows the forward passes that decoding.py counted; all of them are here, so stepping needs no kernel.
+// Shows the forward passes that decoding.py counted; all of them are here, so stepping needs no kernel. Other words do.
 
 const STATES = { n: "now", m: "masked", r: "read", p: "past" };
 
+const WAITS = "waiting for Python, which counts while the kernel runs";
+
 function render({ model, el }) {
-  const tokens = model.get("_tokens"), frames = model.get("_frames"), { counters, states } = model.get("_layout");
-  const n = tokens.length, given = n - frames.length, last = frames.length - 1;
+  const { counters, states } = model.get("_layout");
   const root = makeRoot(model, "course-decoding", { role: "group", "aria-label": model.get("title") });
   const set = (name, value) => { model.set(name, value); model.save_changes(); };
   const player = makePlayer(model, "passes", "pass", 1);
   const cached = make("input", "", { type: "checkbox" }), label = make("label", "course-decoding-cached");
   label.append(cached, make("span", "", {}, "keep keys and values (cache)"));
   cached.addEventListener("change", () => set("cached", cached.checked));
-  const told = makeTold("course-decoding-told");
-  told.rooms(frames.flatMap((frame) => Object.values(frame.told)));
-  const wide = make("div", "course-decoding-wide", { tabindex: 0, role: "img" });
-  const grid = make("table", "course-decoding-grid", { "aria-hidden": "true" });
-  const head = grid.createTHead().insertRow();
-  head.append(make("td"), ...["Q", "K", "V"].map((text) => make("th", "", {}, text)), make("td", "course-decoding-gap"));
-  tokens.forEach((token) => { const cell = make("th", "course-decoding-key"); cell.append(make("span", "", {}, token)); head.append(cell); });
-  const body = grid.createTBody();
-  const rows = tokens.map((token) => {
-    const row = body.insertRow(), name = make("th", "", {}, token);
-    row.append(name);
-    const cells = Array.from({ length: n + 3 }, (_, j) => {
-      if (j === 3) row.append(make("td", "course-decoding-gap"));
-      return row.appendChild(make("td", "course-decoding-cell"));
-    });
-    return { row, name, cells };
+
+  // The fields for other words. Python counts anew; until it has, the old passes stay.
+  const form = make("form", "course-decoding-words"), problem = make("div", "course-decoding-problem", { role: "alert" });
+  const fields = ["prompt", "then it writes"].map((text) => {
+    const named = make("label"), field = make("input", "", { type: "text", autocomplete: "off", spellcheck: "false" });
+    named.append(make("span", "", {}, text), field);
+    form.append(named);
+    return field;
   });
-  wide.append(grid);
+  form.append(make("button", "", { type: "submit" }, "use these words"), problem);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    set("_typed", fields.map((field) => field.value.trim().split(/\s+/).join(" ")));
+    showProblem();
+  });
+  keepKeys(form, (event) => {
+    const changed = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
+    return !["Tab", "Escape"].includes(event.key) && !(changed && ["Enter", "s"].includes(event.key));
+  });
+  let late = null;
+  function showProblem() {
+    const waits = () => model.get("_typed").join("\n") !== model.get("_answered").join("\n");
+    clearTimeout(late);
+    if (waits()) late = setTimeout(() => { if (waits()) problem.textContent = WAITS; }, 400);
+    else problem.textContent = model.get("_problem");
+  }
+
+  const told = makeTold("course-decoding-told");
+  const wide = make("div", "course-decoding-wide", { tabindex: 0, role: "img" });
+  let frames, given, last, head, rows;
+  function build() {
+    const tokens = model.get("_tokens"), n = tokens.length;
+    frames = model.get("_frames");
+    given = n - frames.length;
+    last = frames.length - 1;
+    told.rooms(frames.flatMap((frame) => Object.values(frame.told)));
+    const grid = make("table", "course-decoding-grid", { "aria-hidden": "true" });
+    head = grid.createTHead().insertRow();
+    head.append(make("td"), ...["Q", "K", "V"].map((text) => make("th", "", {}, text)), make("td", "course-decoding-gap"));
+    tokens.forEach((token) => { const cell = make("th", "course-decoding-key"); cell.append(make("span", "", {}, token)); head.append(cell); });
+    const body = grid.createTBody();
+    rows = tokens.map((token) => {
+      const row = body.insertRow(), name = make("th", "", {}, token);
+      row.append(name);
+      const cells = Array.from({ length: n + 3 }, (_, j) => {
+        if (j === 3) row.append(make("td", "course-decoding-gap"));
+        return row.appendChild(make("td", "course-decoding-cell"));
+      });
+      return { row, name, cells };
+    });
+    wide.replaceChildren(grid);
+    model.get("_typed").forEach((text, i) => { fields[i].value = text; });
+  }
   const legend = make("div", "course-decoding-legend");
   for (const state of Object.values(STATES)) {
     const entry = make("span");
@@ -46,12 +82,12 @@ function render({ model, el }) {
     row.append(make("th", "", { scope: "row" }, name));
     return Array.from({ length: 4 }, () => row.appendChild(make("td")));
   });
-  root.append(player.node, label, told.node, wide, legend, table);
+  root.append(form, player.node, label, told.node, wide, legend, table);
   player.keys(root);
   el.append(root);
 
   function show() {
-    const step = model.get("step"), mode = model.get("cached") ? "with" : "without", frame = frames[step];
+    const step = Math.min(model.get("step"), last), mode = model.get("cached") ? "with" : "without", frame = frames[step];
     player.show(step, last);
     cached.checked = mode === "with";
     told.show(frame.told[mode]);
@@ -71,13 +107,17 @@ function render({ model, el }) {
       counts[r][c].classList.toggle("course-decoding-current", (c % 2 === 1) === (mode === "with"));
     }));
   }
-  model.on("change:step", show);
-  model.on("change:cached", show);
+  const rebuild = () => { player.stop(); build(); show(); };
+  const heard = { "change:step": show, "change:cached": show, "change:_frames": rebuild, "change:_answered": showProblem,
+    "change:_problem": showProblem };
+  for (const event in heard) model.on(event, heard[event]);
+  build();
   show();
+  showProblem();
   return () => {
     player.stop();
-    model.off("change:step", show);
-    model.off("change:cached", show);
+    clearTimeout(late);
+    for (const event in heard) model.off(event, heard[event]);
   };
 }
 

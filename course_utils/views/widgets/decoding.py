@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 16  # tokens; more do not fit a page
+_LONGEST = 16  # letters of a word that is typed
 _COUNTERS = ("tokens through the layers", "scores, a head and layer", "read from the cache", "written to the cache")
 _STATES = {  # of a cell: how the key under the picture calls it
     "now": "computed now",
@@ -46,7 +47,8 @@ class DecodeStepper(CourseWidget):
     The first pass takes the whole prompt, each later one the token just written. A pass without a cache takes all
     tokens again. Scores are counted as plain attention computes them: all pairs, those above the diagonal too, which
     are then masked. `.step` (0 is the first pass) and `.cached` can be read and set; `.work` says what the pass shown
-    does, with and without the cache, and `.total` the same of all passes so far.
+    does, with and without the cache, and `.total` the same of all passes so far. `.write(prompt, new)` takes other
+    words, as the two fields on the page do.
     Raises ValueError or TypeError for labels or sizes that do not fit.
     """
 
@@ -57,6 +59,11 @@ class DecodeStepper(CourseWidget):
     cached = traitlets.Bool(True, help="whether keys and values are kept").tag(sync=True)
     title = traitlets.Unicode("writing token by token").tag(sync=True)
     _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    _typed = traitlets.List(traitlets.Unicode()).tag(
+        sync=True
+    )  # what stands in the fields: the prompt, what is written
+    _answered = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    _problem = traitlets.Unicode().tag(sync=True)
     _frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
 
@@ -64,21 +71,26 @@ class DecodeStepper(CourseWidget):
         self, prompt, new, cached=True, n_layers=32, n_heads=32, d_head=128, bytes_per_value=2,
         title="writing token by token",
     ):  # fmt: skip
+        sizes = whole(n_layers=n_layers, n_heads=n_heads, d_head=d_head)
+        self._a_token = kv_cache_bytes(*sizes, 1, bytes_per_value=bytes_per_value)
+        self._given, self._n_passes = 1, 1
+        super().__init__(title=str(title), _layout={"counters": _COUNTERS, "states": _STATES})
+        self.write(prompt, new)
+        self.cached = cached
+
+    def write(self, prompt: Any, new: Any) -> None:
+        """Take other words and begin at the prompt. Raises ValueError for what does not fit, and changes nothing."""
         prompt, new = as_labels("prompt", prompt), as_labels("new", new)
         if not prompt or not new:
             raise ValueError("prompt and new need at least one token each")
         if len(prompt) + len(new) > _MOST:
             raise ValueError(f"{len(prompt)} + {len(new)} tokens: at most {_MOST} fit a page")
-        sizes = whole(n_layers=n_layers, n_heads=n_heads, d_head=d_head)
-        self._a_token = kv_cache_bytes(*sizes, 1, bytes_per_value=bytes_per_value)
-        self._given, self._n_passes = len(prompt), len(new)
-        super().__init__(
-            title=str(title),
-            _tokens=[*prompt, *new],
-            _layout={"counters": _COUNTERS, "states": _STATES},
-        )
-        self._frames = [self._frame(step) for step in range(self._n_passes)]
-        self.cached = cached
+        with self.hold_sync():
+            self.step, self._given, self._n_passes = 0, len(prompt), len(new)
+            self._tokens = [*prompt, *new]
+            self._frames = [self._frame(step) for step in range(self._n_passes)]
+            self._typed = self._answered = [" ".join(prompt), " ".join(new)]
+            self._problem = ""
 
     @property
     def work(self) -> dict[str, Any]:
@@ -95,6 +107,24 @@ class DecodeStepper(CourseWidget):
         if not 0 <= proposal.value < self._n_passes:
             raise ValueError(f"step is {proposal.value} but there are {self._n_passes}: 0 to {self._n_passes - 1}")
         return proposal.value
+
+    @traitlets.observe("_typed")
+    def _write_typed(self, change):
+        if change.new == self._answered:
+            return
+        words = [text.split() for text in change.new]
+        long = next((word for part in words for word in part if len(word) > _LONGEST), None)
+        try:
+            if len(words) != 2 or not all(words):
+                raise ValueError("Type at least one word into each field.")
+            if long:
+                raise ValueError(f"“{long[:_LONGEST]}…” has {len(long)} letters: at most {_LONGEST} fit.")
+            if sum(map(len, words)) > _MOST:
+                counts = " and ".join(str(len(part)) for part in words)
+                raise ValueError(f"These are {counts} words: at most {_MOST} fit in all.")
+            self.write(*words)
+        except ValueError as error:
+            self._problem, self._answered = str(error), change.new
 
     def as_text(self) -> str:
         mode = "with" if self.cached else "without"
