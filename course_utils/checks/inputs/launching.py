@@ -1,4 +1,4 @@
-"""The kernel around the learner's Triton loop.
+"""The kernels around the learner's Triton loops.
 
 Triton is loaded when it is first needed: there is none outside Linux, and the other exercises do without it.
 """
@@ -159,6 +159,65 @@ def attention_kernel() -> Any:
     return attention_kernel
 
 
+def through_the_row_kernel(inner: Any, scores: Array, values: Array, block: int) -> dict[str, Any]:
+    """The softmax of each row of scores (rows, n) and its blend of values (n,): o (rows,) and lse (rows,).
+
+    Tensors go through Triton, arrays through the same kernel in NumPy, as in `through_the_kernel`.
+    """
+    if isinstance(scores, np.ndarray):
+        return _rows_in_numpy(inner, scores, values, block)
+    if load_triton()[0] is NoTriton:
+        raise BadResult(NO_TRITON)
+    if not isinstance(inner, triton.KernelInterface):
+        raise BadResult("one_pass is no Triton function: keep the line @triton.jit above it")
+    o, lse = launch_rows(inner, scores, values, block)
+    return {"o": o, "lse": lse}
+
+
+def launch_rows(
+    inner: Any, scores: "torch.Tensor", values: "torch.Tensor", block: int = 4
+) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Run `row_kernel` around `one_pass`: (o, lse), each (rows,), of scores (rows, n) and values (n,) in float32.
+
+    block is a power of two. Behind each row lie other numbers, behind the values NaN, as other memory would.
+    Raises RuntimeError where there is no Triton, and what the pass raises.
+    """
+    triton, _ = load_triton()
+    if triton is NoTriton:
+        raise RuntimeError(NO_TRITON)
+    import torch
+
+    rows, n = scores.shape
+    device = "cpu" if triton.knobs.runtime.interpret else "cuda"
+    wide = torch.full((rows, n + block), float(scores.max()), device=device)
+    long = torch.full((n + block,), math.nan, device=device)
+    wide[:, :n], long[:n] = scores, values
+    o, lse = wide.new_empty(rows), wide.new_empty(rows)
+    try:
+        row_kernel()[(rows,)](wide, long, o, lse, n, wide.stride(0), one_pass=inner, BLOCK=block)
+    except Exception as error:
+        raise _root(error, inner) from None
+    return o, lse
+
+
+@functools.cache
+def row_kernel() -> Any:
+    """The kernel of a row, without its pass: that one is an argument."""
+    load_triton()
+
+    @triton.jit(do_not_specialize=["n"])
+    def row_kernel(
+        scores, values, outputs, lse, n, stride,
+        one_pass: tl.constexpr, BLOCK: tl.constexpr,
+    ):  # fmt: skip
+        row = tl.program_id(0)
+        m, l, o = one_pass(scores + row * stride, values, n, BLOCK)
+        tl.store(outputs + row, o / l)
+        tl.store(lse + row, m + tl.log(l))
+
+    return row_kernel
+
+
 def _root(error: BaseException, inner: Any) -> BaseException:
     """What went wrong inside Triton, freed of what Triton wraps around it."""
     at = None
@@ -214,3 +273,15 @@ class Tiles:
         found = self.array[head, first : first + self.rows]
         tile[0, : len(found)] = found
         return tile
+
+
+def _rows_in_numpy(inner: Any, scores: np.ndarray, values: np.ndarray, block: int) -> dict[str, Any]:
+    """`row_kernel` in NumPy, in float64."""
+    behind = np.full(block, scores.max(), dtype=np.float64)
+    long = np.append(values.astype(np.float64), np.full(block, math.nan))
+    o, lse = np.zeros(len(scores)), np.zeros(len(scores))
+    for row, own in enumerate(scores):
+        m, l, blend = inner(np.append(own.astype(np.float64), behind), long, len(own), block)
+        with np.errstate(all="ignore"):
+            o[row], lse[row] = np.divide(blend, l), m + np.log(l)
+    return {"o": o, "lse": lse}
