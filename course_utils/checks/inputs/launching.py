@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 LOG2_E = math.log2(math.e)
+FAR = 1000.0  # what lies behind a row is so much larger than all of it
 NO_TRITON = (
     "Triton is not installed here, and this exercise needs it: it has wheels for Linux only. Its points count on a "
     "Linux machine, in the interpreter if there is no GPU"
@@ -179,7 +180,7 @@ def launch_rows(
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
     """Run `row_kernel` around `one_pass`: (o, lse), each (rows,), of scores (rows, n) and values (n,) in float32.
 
-    block is a power of two. Behind each row lie other numbers, behind the values NaN, as other memory would.
+    block is a power of two. Behind each row lie larger numbers, behind the values NaN: other memory holds anything.
     Raises RuntimeError where there is no Triton, and what the pass raises.
     """
     triton, _ = load_triton()
@@ -189,7 +190,7 @@ def launch_rows(
 
     rows, n = scores.shape
     device = "cpu" if triton.knobs.runtime.interpret else "cuda"
-    wide = torch.full((rows, n + block), float(scores.max()), device=device)
+    wide = torch.full((rows, n + block), float(scores.max()) + FAR, device=device)
     long = torch.full((n + block,), math.nan, device=device)
     wide[:, :n], long[:n] = scores, values
     o, lse = wide.new_empty(rows), wide.new_empty(rows)
@@ -277,7 +278,7 @@ class Tiles:
 
 def _rows_in_numpy(inner: Any, scores: np.ndarray, values: np.ndarray, block: int) -> dict[str, Any]:
     """`row_kernel` in NumPy, in float64."""
-    behind = np.full(block, scores.max(), dtype=np.float64)
+    behind = np.full(block, scores.max() + FAR, dtype=np.float64)
     long = np.append(values.astype(np.float64), np.full(block, math.nan))
     o, lse = np.zeros(len(scores)), np.zeros(len(scores))
     for row, own in enumerate(scores):
