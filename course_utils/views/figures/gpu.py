@@ -91,7 +91,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
         f"{_rate(chip['l2_rate'])} by all SMs together; below it device memory, HBM, {card.memory_bytes >> 30} GiB at",
         f"{_rate(card.bytes_per_second)}. Right: one SM. Each of its {quarters} quarters has a tensor core, units for",
         f"exponentials and the rest, {chip['registers'] // quarters >> 10} KiB of registers and up to",
-        f"{chip['warps'] // quarters} warps of 32 threads. All of them reach {chip['shared'] >> 10} KiB of shared memory",
+        f"{chip['warps'] // quarters} warps of 32 threads. All reach {chip['shared'] >> 10} KiB of shared memory",
         f"{_rate(chip['shared_rate'])} for all SMs together. TMA copies between it and what lies outside.",
     ]
     return described(fig, " ".join(told))
