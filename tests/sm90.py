@@ -4,6 +4,7 @@ Run as a script, in a process of its own: compiling needs Triton without its int
 of each kernel is compiled; without, every one that is tried on a GPU, which takes a minute.
 """
 
+import itertools
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from course_utils.attention import flash, flash_backward
+from course_utils.attention import flash, flash_backward, flash_decode
 from course_utils.attention.triton_setup import TILES
 
 CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
@@ -28,22 +29,29 @@ TABLES = {
     "d_queries": (flash_backward.d_queries_kernel, flash_backward.D_QUERIES),
     "d_keys_values": (flash_backward.d_keys_values_kernel, flash_backward.D_KEYS_VALUES),
 }
+POINTERS = dict.fromkeys(("lse", "delta", "part_m", "part_l", "part_o"), "*fp32") | {"lengths": "*i32"}
 
 
-def compiled(kernel, config, d, dtype, causal, ones=()):
+def compiled(kernel, config, d, dtype, causal, ones=(), **more):
     """The compiled kernel for one configuration. `ones` are sizes that are 1, which Triton compiles apart."""
     options = config.all_kwargs() | {"enable_fp_fusion": True}
-    constants = {"CAUSAL": causal, "D_HEAD": d} | {name: options.pop(name) for name in ("BLOCK_Q", "BLOCK_K")}
+    constants = {"CAUSAL": causal, "D_HEAD": d} | more
+    constants |= {name: options.pop(name) for name in ("BLOCK_Q", "BLOCK_K") if name in options}
     constants |= dict.fromkeys(ones, 1)
     names = [parameter.name for parameter in kernel.params]
+    constants = {name: value for name, value in constants.items() if name in names}
     signature = {}
     for name in names:
         if name in constants:
             signature[name] = "constexpr"
         elif name in TILES:
             signature[name] = f"tensordesc<{dtype}[1, 1, {constants[TILES[name]]}, {d}]>"
+        elif name == "queries_of_group":
+            signature[name] = f"tensordesc<{dtype}[1, 1, {constants['ROWS']}, {d}]>"
+        elif name == "merged":
+            signature[name] = f"*{dtype}"
         else:
-            signature[name] = {"lse": "*fp32", "delta": "*fp32", "scale_log2": "fp32"}.get(name, "i32")
+            signature[name] = POINTERS.get(name) or ("fp32" if name == "scale_log2" else "i32")
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name].startswith("*")}
     source = ASTSource(
         fn=kernel,
@@ -71,12 +79,26 @@ def inspected(kernel) -> dict:
     return {"registers": int(registers), "stack": int(stack), "shared": kernel.metadata.shared} | found
 
 
+def decoding(d, config, dtype="bf16", rows=16, ones=(), lengths=True):
+    """The compiled kernel for a part of the keys."""
+    more = {"D": d, "ROWS": rows} | ({} if lengths else {"lengths": None})
+    return compiled(flash_decode.part_kernel, config, d, dtype, True, ones, **more)
+
+
+def merging(d, ones=()):
+    """The compiled kernel that merges the parts."""
+    config = triton.Config({}, num_warps=4)
+    return compiled(flash_decode.merge_kernel, config, d, "bf16", False, ones, D=d, BLOCK=16)
+
+
 def few():
     """A row for each kernel: its first configuration for the narrowest heads."""
     found = []
     for name, (kernel, table) in TABLES.items():
         ones = ("group",) if name == "forward" else ()
         found.append({"kernel": name} | inspected(compiled(kernel, table[64][0], 64, "bf16", causal=True, ones=ones)))
+    found.append({"kernel": "decode"} | inspected(decoding(128, flash_decode.PARTS[128][0])))
+    found.append({"kernel": "merge"} | inspected(merging(128)))
     return found
 
 
@@ -93,6 +115,18 @@ def all_of_them():
             compiled(kernel, table[64][-1], 64, "bf16", causal=False, ones=ones)
     single = compiled(flash.forward_kernel, flash.FORWARD[torch.float32][-1], 64, "fp32", causal=False)
     rows.append({"kernel": "forward in float32"} | inspected(single))
+    for d, tall in itertools.product((64, 128, 256), (16, flash_decode.MOST_ROWS)):
+        for config in flash_decode.PARTS[d]:
+            row = {"kernel": "decode", "d": d, "rows": tall, "config": str(config)}
+            rows.append(row | inspected(decoding(d, config, rows=tall)))
+    for ones in ((), ("n_queries",), ("n_keys",), ("n_queries", "n_keys", "n_rows")):
+        decoding(64, flash_decode.PARTS[64][0], "fp16", ones=ones, lengths=not ones)
+    decoding(64, flash_decode.PARTS[torch.float32][0], "fp32")
+    rows += [
+        {"kernel": "merge", "d": d} | inspected(merging(d, ones))
+        for d in (64, 128, 256)
+        for ones in ((), ("n_splits",))
+    ]
     return rows
 
 

@@ -12,16 +12,17 @@ import torch
 from torch import Tensor
 
 from course_utils.attention.flash_backward import backward
-from course_utils.attention.shapes import check_causal, check_grouped, check_scale
+from course_utils.attention.shapes import check_causal, check_scale
 from course_utils.attention.triton_setup import (
-    DTYPES,
     LN_2,
     LOG2_E,
+    check_inputs,
     config,
-    interpreted,
     keys_to_visit,
     padded,
+    positive_scale,
     readable,
+    situation,
     tiles,
     tl,
     triton,
@@ -35,11 +36,19 @@ LOWEST = tl.constexpr(-1e38)
 # Rows of queries, rows of keys, warps, stages, most registers: what is tried on a GPU, by head dimension.
 SMALL = config(64, 32, 4, 2)  # fits into the smaller on-chip memory of desktop cards
 FORWARD = {
-    64: [config(128, 64, 8, 3), config(128, 128, 8, 2), config(64, 64, 4, 3), config(64, 128, 4, 2), SMALL],
+    64: [
+        config(128, 64, 8, 3),
+        config(128, 128, 8, 2),
+        config(128, 128, 8, 3),
+        config(64, 64, 4, 3),
+        config(64, 128, 4, 2),
+        SMALL,
+    ],
     128: [
         config(128, 64, 8, 2, registers=128),  # few enough that two programs share a processor: exps beside products
         config(128, 64, 8, 3),
         config(128, 128, 8, 2),
+        config(128, 128, 8, 3),  # 230,400 bytes of on-chip memory, nearly all that a Hopper card has
         config(64, 64, 4, 2),
         config(64, 128, 4, 2),
         SMALL,
@@ -62,11 +71,9 @@ def flash_attention(
     Raises ValueError for shapes and scales that do not fit, TypeError for dtypes, RuntimeError for the wrong device.
     Source: Dao 2023, FlashAttention-2, algorithms 1 and 2.
     """
-    _check(q, k, v)
+    check_inputs(q, k, v)
     causal = check_causal(causal)
-    scale = check_scale(scale, q.shape[-1])
-    if scale <= 0:  # the kernel takes the largest score before scaling, so its scale has to be positive
-        q, scale = (-q, -scale) if scale else (q * 0, 1.0)
+    q, scale = positive_scale(q, check_scale(scale, q.shape[-1]))
     output, lse = FlashAttention.apply(q, k, v, causal, scale)
     return (output, lse) if return_lse else output
 
@@ -100,11 +107,12 @@ def forward(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tupl
     if 0 in (B, h, n, n_keys):  # nothing to attend from, or nothing to attend to
         return o.zero_(), lse.fill_(-torch.inf)
     blocks = lambda meta: (triton.cdiv(n, meta["BLOCK_Q"]), h, B)  # noqa: E731
-    run = tuned(forward_kernel, FORWARD, q, causal, max(n, n_keys))
+    run = tuned(forward_kernel, FORWARD, q)
     tensors = tiles(q), tiles(k), tiles(v), tiles(o)
     numbers = n, n_keys, h // h_kv, scale * LOG2_E.value
+    options = {"CAUSAL": causal, "D_HEAD": padded(d), "enable_fp_fusion": True, "situation": situation(q, k, causal)}
     with torch.cuda.device_of(q), turn():
-        run[blocks](*tensors, lse, *numbers, CAUSAL=causal, D_HEAD=padded(d), enable_fp_fusion=True)
+        run[blocks](*tensors, lse, *numbers, **options)
     return o, lse
 
 
@@ -168,26 +176,3 @@ def attend_to_keys(
         acc = tl.dot(p.to(v.dtype), v, acc * rescale[:, None], input_precision="ieee")  # (BLOCK_Q, D_HEAD)
         m = m_new
     return acc, l, m
-
-
-def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        if not isinstance(x, torch.Tensor):
-            raise TypeError(f"{name} is {type(x).__name__}, not a tensor: convert it with torch.as_tensor")
-    if not q.ndim == k.ndim == v.ndim == 4:
-        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
-        raise ValueError(f"q, k, v are {shapes}: they need four axes, (B, heads, tokens, d_head)")
-    check_grouped(tuple(q.shape), tuple(k.shape), tuple(v.shape))
-    d = q.shape[-1]
-    if v.shape[-1] != d or d % 8 or not 16 <= d <= 256:
-        raise ValueError(f"d_head is {d} ({v.shape[-1]} in v): give one for all, a multiple of 8 from 16 to 256")
-    if max(q.shape[:2]) > 65535:
-        raise ValueError(f"q is {tuple(q.shape)}: a GPU's grid takes at most 65,535 sequences and as many heads")
-    if not q.dtype == k.dtype == v.dtype or q.dtype not in DTYPES:
-        raise TypeError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}: all must be float16, or bfloat16, or float32")
-    if not q.device == k.device == v.device:
-        raise RuntimeError(f"q, k, v are on {q.device}, {k.device}, {v.device}: they need to be on one device")
-    if interpreted() and q.dtype == torch.bfloat16:
-        raise TypeError("q is bfloat16, which Triton's interpreter multiplies wrongly: use float16 or float32")
-    if not interpreted() and q.device.type != "cuda":
-        raise RuntimeError(f"q is on {q.device}: move it to the GPU, or start Python with TRITON_INTERPRET=1")

@@ -15,6 +15,7 @@ from course_utils.attention.triton_setup import (
     config,
     keys_to_visit,
     padded,
+    situation,
     tiles,
     tl,
     triton,
@@ -52,13 +53,13 @@ def backward(
     delta = torch.empty_like(lse)
     given = tiles(q), tiles(k), tiles(v), tiles(do)
     rest = lse, delta, n, n_keys, h // h_kv, scale * LOG2_E.value
-    options = {"CAUSAL": causal, "D_HEAD": padded(d), "enable_fp_fusion": True}
+    options = {"CAUSAL": causal, "D_HEAD": padded(d), "enable_fp_fusion": True, "situation": situation(q, k, causal)}
     with turn():
         blocks = triton.cdiv(n, 64), h, B
         delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D_HEAD=padded(d), BLOCK_Q=64)
-        run = tuned(d_queries_kernel, D_QUERIES, q, causal, max(n, n_keys))
+        run = tuned(d_queries_kernel, D_QUERIES, q)
         run[by_queries](*given, tiles(dq), *rest, **options)
-        run = tuned(d_keys_values_kernel, D_KEYS_VALUES, q, causal, max(n, n_keys))
+        run = tuned(d_keys_values_kernel, D_KEYS_VALUES, q)
         run[by_keys](*given, tiles(dk), tiles(dv), *rest, **options)
     return dq, dk, dv
 

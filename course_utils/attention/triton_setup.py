@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_utils.attention.shapes import check_grouped
+
 
 def _interpret_without_gpu() -> None:
     """Choose Triton's interpreter where there is no GPU. TRITON_INTERPRET, when set to 0 or 1, decides instead."""
@@ -57,39 +59,101 @@ def turn() -> contextlib.AbstractContextManager:
     return _ONE_AT_A_TIME if interpreted() else contextlib.nullcontext()
 
 
-def config(block_q: int, block_k: int, warps: int, stages: int, registers: int | None = None) -> triton.Config:
-    """A way to run a kernel: rows of the two blocks, warps, stages of loads in flight, most registers per thread."""
-    blocks = {"BLOCK_Q": block_q, "BLOCK_K": block_k}
-    return triton.Config(blocks, num_warps=warps, num_stages=stages, maxnreg=registers, pre_hook=_set_blocks)
+def config(block_q: int | None, block_k: int, warps: int, stages: int, registers: int | None = None) -> triton.Config:
+    """A way to run a kernel: rows of the blocks, warps, stages of loads in flight, most registers per thread.
 
-
-def _set_blocks(arguments: dict[str, Any]) -> None:
-    """Before each launch: give every descriptor the rows of this configuration."""
-    for name, block in TILES.items():
-        if name in arguments:
-            arguments[name].block_shape[2] = arguments[block]
+    block_q is None for a kernel that is told its rows of queries.
+    """
+    blocks = {"BLOCK_Q": block_q} if block_q else {}
+    blocks["BLOCK_K"] = block_k
+    return triton.Config(blocks, num_warps=warps, num_stages=stages, maxnreg=registers)
 
 
 # In the interpreter only the number of steps counts. The two sizes differ, so that none stands in for the other.
 INTERPRETER_CONFIG = config(64, 32, 4, 1)
 
 
-def tuned(kernel: Any, configs: dict, x: Tensor, causal: bool, length: int) -> Any:
-    """The kernel, to be launched with the fastest of its configurations for x (B, h, T, d_head) and that length.
+def tuned(kernel: Any, configs: dict, x: Tensor, in_interpreter: triton.Config | None = None) -> Any:
+    """The kernel, to be launched with the fastest of its configurations, and with `situation` as one more argument.
 
-    configs maps 64, 128 and 256 (the head dimension, rounded up) and torch.float32 to lists of `config`. The first call
-    for a dtype, head dimension, mask and rough length measures the whole list. The interpreter has one of its own.
+    configs maps 64, 128 and 256 (the head dimension, rounded up) and torch.float32 to lists of `config`; x, of any
+    (B, h, T, d_head), says which list. The first launch in a situation measures the whole list, and Triton keeps the
+    times in its cache on disk. The interpreter has one configuration, INTERPRETER_CONFIG where none is given.
     """
     if interpreted():
-        return _tuned(kernel, (INTERPRETER_CONFIG,))
+        return _tuned(kernel, (in_interpreter or INTERPRETER_CONFIG,))
     family = torch.float32 if x.dtype == torch.float32 else max(64, padded(x.shape[-1]))
-    rough_length = sum(length > bound for bound in (512, 2048))
-    return _tuned(kernel, tuple(configs[family]), x.device, x.dtype, padded(x.shape[-1]), causal, rough_length)
+    return _tuned(kernel, tuple(configs[family]))
 
 
 @functools.cache
-def _tuned(kernel: Any, configs: tuple, *situation: Any) -> Any:
-    return triton.autotune(list(configs), key=[])(kernel)
+def _tuned(kernel: Any, configs: tuple) -> Any:
+    return triton.autotune(list(configs), key=["situation"], cache_results=True)(_Prepared(kernel))
+
+
+def situation(q: Tensor, k: Tensor, causal: bool) -> tuple[str | int, ...]:
+    """What the fastest configuration depends on: launches of equal situations share one.
+
+    q is (B, h, n, d_head), k (B, h_kv, m, d_head). The card, dtype, head dimension and mask count as they are; n, m and
+    the number of heads in the batch, B · h, only roughly. So decoding, with n = 1, shares nothing with prefill.
+    """
+    B, h, n, d = q.shape
+    card = torch.cuda.get_device_name(q.device) if q.is_cuda else q.device.type
+    rough_n, rough_m = (_steps(length, (16, 512, 2048, 8192)) for length in (n, k.shape[2]))
+    return card, str(q.dtype), padded(d), int(causal), rough_n, rough_m, _steps(B * h, (8, 32, 128, 512))
+
+
+def _steps(number: int, bounds: tuple[int, ...]) -> int:
+    return sum(number > bound for bound in bounds)
+
+
+class _Prepared(triton.KernelInterface):
+    """A kernel as the autotuner calls it: each descriptor gets the rows of the configuration, `situation` is dropped.
+
+    A hook of the configurations could set the rows too, but Triton keeps no times of configurations that have one.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self.fn = kernel
+        self.arg_names = [*kernel.arg_names, "situation"]
+
+    def run(self, *args: Any, situation: Any = None, **options: Any) -> Any:
+        arguments = dict(zip(self.arg_names, args, strict=False)) | options
+        for name, block in TILES.items():
+            if name in arguments:
+                arguments[name].block_shape[2] = arguments[block]
+        return self.fn.run(*args, **options)
+
+
+def check_inputs(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raise unless the kernels can take q (B, h, n, d_head), k and v (B, h_kv, m, d_head), and say what does not fit."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name} is {type(x).__name__}, not a tensor: convert it with torch.as_tensor")
+    if not q.ndim == k.ndim == v.ndim == 4:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise ValueError(f"q, k, v are {shapes}: they need four axes, (B, heads, tokens, d_head)")
+    check_grouped(tuple(q.shape), tuple(k.shape), tuple(v.shape))
+    d = q.shape[-1]
+    if v.shape[-1] != d or d % 8 or not 16 <= d <= 256:
+        raise ValueError(f"d_head is {d} ({v.shape[-1]} in v): give one for all, a multiple of 8 from 16 to 256")
+    if max(q.shape[:2]) > 65535:
+        raise ValueError(f"q is {tuple(q.shape)}: a GPU's grid takes at most 65,535 sequences and as many heads")
+    if not q.dtype == k.dtype == v.dtype or q.dtype not in DTYPES:
+        raise TypeError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}: all must be float16, or bfloat16, or float32")
+    if not q.device == k.device == v.device:
+        raise RuntimeError(f"q, k, v are on {q.device}, {k.device}, {v.device}: they need to be on one device")
+    if interpreted() and q.dtype == torch.bfloat16:
+        raise TypeError("q is bfloat16, which Triton's interpreter multiplies wrongly: use float16 or float32")
+    if not interpreted() and q.device.type != "cuda":
+        raise RuntimeError(f"q is on {q.device}: move it to the GPU, or start Python with TRITON_INTERPRET=1")
+
+
+def positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:
+    """The same scores with a positive scale: the kernels take the largest score before scaling."""
+    if scale > 0:
+        return q, scale
+    return (-q, -scale) if scale else (q * 0, 1.0)
 
 
 def padded(d_head: int) -> int:
