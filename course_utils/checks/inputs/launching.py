@@ -47,6 +47,11 @@ def load_triton() -> tuple[Any, Any]:
         try:
             import triton
             import triton.language as tl
+            from triton.runtime import interpreter
+
+            # It gives a kernel's module all names of its own. With a __file__ a notebook would look like a script, and
+            # no other process could be started from it.
+            vars(interpreter).pop("__file__", None)
         except ImportError:
             triton = tl = NoTriton
     return triton, tl
