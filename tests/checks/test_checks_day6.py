@@ -341,13 +341,13 @@ def from_a_cell(source, name="attend_to_keys", number=1):
 def test_the_kernel_in_the_text_is_the_one_that_runs():
     shown = re.search(r"```python\n(def attention_kernel.*?)```", SOURCE, re.DOTALL)[1]
     source = textwrap.dedent(inspect.getsource(launching.attention_kernel().fn))
-    assert shown == source.partition("\n")[2].replace("):  # fmt: skip", "):")
+    assert shown == source.partition("\n")[2].replace("  # fmt: skip", "")
 
 
 def test_the_row_kernel_in_the_text_is_the_one_that_runs():
     shown = re.search(r"```python\n(def row_kernel.*?)```", SOURCE, re.DOTALL)[1]
     source = textwrap.dedent(inspect.getsource(launching.row_kernel().fn))
-    assert shown == source.partition("\n")[2].replace("):  # fmt: skip", "):")
+    assert shown == source.partition("\n")[2].replace("  # fmt: skip", "")
 
 
 @pytest.mark.parametrize(

@@ -1046,7 +1046,7 @@ LADDERS = {
         row_in_blocks,
         tensors=True,
         cases=ROWS,
-        small=(Small(("r n", "n", KEPT), code="launch_rows({f}, {args})"),),
+        small=(Small(("r n", "n", KEPT), names=("scores", "values", "block"), code="launch_rows({f}, {args})"),),
         called=("scores", "values", "block"),
     ),
     "triton_inner_loop": Ladder(

@@ -140,8 +140,9 @@ def attention_kernel() -> Any:
         rows = i + tl.arange(0, BLOCK_Q)
         if CAUSAL:
             last = rows + n_keys - n_queries  # the last key that each query sees
-            unmasked = (i + n_keys - n_queries + 1) // BLOCK_K * BLOCK_K  # every query sees all keys before it
-            stop = tl.minimum(i + n_keys - n_queries + BLOCK_Q, n_keys)  # no query sees a key from here on
+            # Every query sees all keys before `unmasked`, and none from `stop` on.
+            unmasked = (i + n_keys - n_queries + 1) // BLOCK_K * BLOCK_K
+            stop = tl.minimum(i + n_keys - n_queries + BLOCK_Q, n_keys)
         else:
             last = tl.zeros_like(rows) + n_keys - 1
             unmasked = n_keys // BLOCK_K * BLOCK_K
@@ -151,15 +152,17 @@ def attention_kernel() -> Any:
         l = tl.zeros([BLOCK_Q], tl.float32)
         m = tl.full([BLOCK_Q], float("-inf"), tl.float32)
         acc, l, m = attend_to_keys(
-            acc, l, m, q, keys, values, head, 0, unmasked, last, scale_log2, False, D_HEAD, BLOCK_K
-        )
+            acc, l, m, q, keys, values, head, 0, unmasked, last,
+            scale_log2, False, D_HEAD, BLOCK_K,
+        )  # fmt: skip
         acc, l, m = attend_to_keys(
-            acc, l, m, q, keys, values, head, unmasked, stop, last, scale_log2, True, D_HEAD, BLOCK_K
-        )
+            acc, l, m, q, keys, values, head, unmasked, stop, last,
+            scale_log2, True, D_HEAD, BLOCK_K,
+        )  # fmt: skip
 
         o = (acc / l[:, None]).to(outputs.dtype)
         outputs.store([head, i, 0], o.reshape(1, BLOCK_Q, D_HEAD))
-        row_lse = (m + tl.log2(l)) * 0.6931471805599453  # from powers of two to powers of e
+        row_lse = (m + tl.log2(l)) * 0.6931471805599453  # from 2^x to e^x
         tl.store(lse + head * n_queries + rows, row_lse, mask=rows < n_queries)
 
     return attention_kernel
