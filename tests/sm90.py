@@ -1,7 +1,8 @@
 """Compile the Triton kernels for a Hopper GPU (sm_90) on a machine without one, and print what came out as JSON.
 
 Run as a script, in a process of its own: compiling needs Triton without its interpreter. With --few, one configuration
-of each kernel is compiled; without, every one that is tried on a GPU, which takes a minute.
+of each kernel is compiled; without, every one that is tried on a GPU, which takes minutes. With --tuning, nothing is:
+the autotuner is run on kernels that do nothing.
 """
 
 import itertools
@@ -20,9 +21,10 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from course_utils.attention import flash, flash_backward, flash_decode
+from course_utils.attention import flash, flash_backward, flash_decode, triton_setup
 from course_utils.attention.triton_setup import TILES
 
+HOPPER = GPUTarget("cuda", 90, 32)
 CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
 TABLES = {
     "forward": (flash.forward_kernel, flash.FORWARD),
@@ -59,7 +61,7 @@ def compiled(kernel, config, d, dtype, causal, ones=(), **more):
         constexprs={(names.index(name),): value for name, value in constants.items()},
         attrs=aligned,
     )
-    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    return triton.compile(source, target=HOPPER, options=options)
 
 
 def inspected(kernel) -> dict:
@@ -130,5 +132,45 @@ def all_of_them():
     return rows
 
 
+class NoDriver:
+    """As much of a GPU's driver as the autotuner asks for. Each measurement gives a longer time than the one before."""
+
+    def __init__(self):
+        self.measured = 0
+
+    def get_current_target(self):
+        return HOPPER
+
+    def get_benchmarker(self):
+        def bench(call, quantiles):
+            call()
+            self.measured += 1
+            return [float(self.measured)] * 3
+
+        return bench
+
+
+def tuning():
+    """How many configurations are measured in which launch."""
+    driver = NoDriver()
+    triton.runtime.driver.set_active(driver)
+    launched = []
+    triton.runtime.JITFunction.run = lambda self, *args, **options: launched.append(args)
+    counts = {}
+    lengths = {"decode": 1, "decode again": 1, "prefill": 600, "by a new autotuner": 600}
+    for name, n in lengths.items():
+        if name == "by a new autotuner":
+            triton_setup._tuned.cache_clear()
+        driver.measured = 0
+        q, k = (torch.zeros(1, 2, length, 64, dtype=torch.bfloat16) for length in (n, 600))
+        flash.forward(q, k, k, True, 0.125)
+        counts[name] = driver.measured
+    config = flash.FORWARD[64][0]  # the first to be measured, and so the fastest
+    queries, keys, *_ = launched[-1]
+    assert [queries.block_shape[2], keys.block_shape[2]] == [config.kwargs["BLOCK_Q"], config.kwargs["BLOCK_K"]]
+    return counts
+
+
 if __name__ == "__main__":
-    json.dump(few() if "--few" in sys.argv else all_of_them(), sys.stdout)
+    made = {"--few": few, "--tuning": tuning}.get(sys.argv[-1], all_of_them)
+    json.dump(made(), sys.stdout)

@@ -2,8 +2,8 @@
 
 What is timed is bfloat16, 16,384 tokens of width 2048 in every shape, as in the FlashAttention papers: d_head 64 and
 128, causal and not, T from 1k to 16k. First come the errors against float64, then times taken in turns, forward and
-backward, then peak memory and one decoding step. FLOPs are counted as 4·B·h·T²·d_head, half of it when causal, 2.5
-times that for the backward; TFLOP/s stand beside the rate of a large matrix product measured in the same run.
+backward, then peak memory; decoding has a benchmark of its own. FLOPs are counted as 4·B·h·T²·d_head, half of it when
+causal, 2.5 times that for the backward; TFLOP/s stand beside the rate of a large matrix product of the same run.
 usage: python benchmarks/gpu/attention.py [--quick] [--out DIR | --record]
 --quick runs tiny shapes, on the CPU in Triton's interpreter where there is no GPU: it shows that all of it works.
 """
@@ -12,10 +12,8 @@ import itertools
 from functools import partial
 
 import torch
-import torch.nn.functional as F
 
 from course_utils.attention.flash import flash_attention
-from course_utils.attention.multihead import grouped_attention
 from course_utils.costs import records
 from course_utils.costs.baselines import library, naive
 from course_utils.costs.counts import attention_flops
@@ -124,33 +122,10 @@ def measure_memory(device, dtype, d, lengths, width, names):
     return rows
 
 
-def measure_decoding(device, dtype, B, heads, kv_heads, T, d, rounds, copy_rate):
-    """One new token in each of B sequences against T cached ones: bytes of keys and values read a second."""
-    q = torch.randn(B, heads, 1, d, device=device, dtype=dtype)
-    k, v = torch.randn(2, B, kv_heads, T, d, device=device, dtype=dtype).unbind()
-    functions = {
-        "library": lambda: F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
-        "grouped_attention": lambda: grouped_attention(q, k, v)[0],
-        "ours": lambda: flash_attention(q, k, v),
-    }
-    timings = time_together({name: no_grad(f) for name, f in functions.items()}, rounds, warmup=3, device=device)
-    rows = []
-    for name, timing in timings.items():
-        rate = (k.nbytes + v.nbytes) / timing.median
-        row = {"measured": "decoding", "B": B, "heads": heads, "kv_heads": kv_heads, "T": T, "implementation": name}
-        row |= {"seconds": timing.median, "bytes_per_second": rate, "of_copy": rate / copy_rate}
-        rows.append(row)
-    return rows
-
-
-def measure_ceilings(device, dtype, size, n_bytes, rounds):
-    """FLOPs a second of a square matrix product, and bytes a second, read and written, of a copy."""
+def measure_matmul(device, dtype, size, rounds):
+    """FLOPs a second of a square matrix product."""
     a, b = torch.randn(2, size, size, device=device, dtype=dtype).unbind()
-    x = torch.empty(n_bytes, dtype=torch.uint8, device=device)
-    y = torch.empty_like(x)
-    product = time_call(lambda: a @ b, rounds, warmup=3, device=device).median
-    copy = time_call(lambda: y.copy_(x), rounds, warmup=3, device=device).median
-    return 2 * size**3 / product, 2 * n_bytes / copy
+    return 2 * size**3 / time_call(lambda: a @ b, rounds, warmup=3, device=device).median
 
 
 def time_table(rows):
@@ -191,8 +166,8 @@ def main(quick=False, folder=records.LOCAL):
     width = 64 if quick else WIDTH
     where = environment(device)
     print(f"{where['device']}, torch {where['torch']}, triton {where['triton']}, {dtype}", flush=True)
-    matmul_rate, copy_rate = measure_ceilings(device, dtype, *((128, 2**20) if quick else (8192, 2**31)), rounds)
-    print(f"matrix product {matmul_rate / 1e12:.0f} TFLOP/s, copy {copy_rate / 1e12:.2f} TB/s", flush=True)
+    matmul_rate = measure_matmul(device, dtype, 128 if quick else 8192, rounds)
+    print(f"matrix product {matmul_rate / 1e12:.0f} TFLOP/s", flush=True)
 
     rows, findings = [], []
     for one in (dtype,) if quick else (torch.bfloat16, torch.float16, torch.float32):
@@ -213,13 +188,8 @@ def main(quick=False, folder=records.LOCAL):
     grown = memory_finding(memory)
     findings += grown
     print("\n".join(["\npeak memory, bytes", records.table(memory), *grown]), flush=True)
-    for kv_heads in (4,) if quick else (32, 8, 1):
-        shape = (1, 4, kv_heads, 32, 64) if quick else (16, 32, kv_heads, 8192, 128)
-        rows += measure_decoding(device, dtype, *shape, rounds, copy_rate)
-    decoding = [row for row in rows if row["measured"] == "decoding"]
-    print(f"\none decoding step\n{records.table(decoding)}")
     settings = {"dtype": str(dtype)[6:], "tokens": tokens, "width": width, "quick": quick, "spread": "quartiles"}
-    settings |= {"matmul_flops_per_second": matmul_rate, "copy_bytes_per_second": copy_rate}
+    settings |= {"matmul_flops_per_second": matmul_rate}
     settings |= {"flops": "4·B·h·T²·d_head, half when causal, backward 2.5 times as many"}
     print(f"\nwritten: {records.write('attention-gpu', where, settings, [*rows, *memory], findings, folder)}")
 

@@ -126,7 +126,7 @@ class _Prepared(triton.KernelInterface):
 
 
 def check_inputs(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Raise unless the kernels can take q (B, h, n, d_head), k and v (B, h_kv, m, d_head), and say what does not fit."""
+    """Raise, and say why, unless the kernels can take q (B, h, n, d_head), k and v (B, h_kv, m, d_head)."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"{name} is {type(x).__name__}, not a tensor: convert it with torch.as_tensor")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_process import script
 
-from course_utils.attention import flash, flash_backward, tensors, triton_setup
+from course_utils.attention import flash, flash_backward, flash_decode, tensors, triton_setup
 from course_utils.attention.flash import flash_attention
 from course_utils.attention.masks import causal as causal_mask
 from course_utils.attention.triton_setup import readable, tiles
@@ -450,7 +450,9 @@ WHOLE = pytest.mark.thorough("the GPU benchmark of attention is run whole, at ti
 
 
 # The first starts fresh processes to measure memory, and so it has to be a program of its own.
-@pytest.mark.parametrize(("name", "run"), [pytest.param("attention", as_a_command, marks=WHOLE), ("tricks", script)])
+@pytest.mark.parametrize(
+    ("name", "run"), [pytest.param("attention", as_a_command, marks=WHOLE), ("tricks", script), ("decoding", script)]
+)
 def test_the_gpu_benchmarks_run_whole_without_a_gpu_when_asked_for_tiny_sizes(name, run, tmp_path):
     said = run(GPU_BENCHMARKS / f"{name}.py", "--quick", "--out", tmp_path)
     (path,) = tmp_path.iterdir()
@@ -458,16 +460,20 @@ def test_the_gpu_benchmarks_run_whole_without_a_gpu_when_asked_for_tiny_sizes(na
     assert result["benchmark"] == f"{name}-gpu" and result["settings"]["quick"] is True
     assert all(sentence in said for sentence in result["findings"])
     if name == "attention":
-        assert {row["measured"] for row in result["rows"]} == {"error", "time", "memory", "decoding"}
+        assert {row["measured"] for row in result["rows"]} == {"error", "time", "memory"}
         assert {row["implementation"] for row in result["rows"]} >= {"ours", "flash", "naive"}
+    elif name == "decoding":
+        assert {row["implementation"] for row in result["rows"]} >= {"ours", "unsplit", "flash", "naive"}
+        assert max(row["error"] for row in result["rows"] if row["measured"] == "error") <= (1e-2 if GPU else 1e-6)
     else:
         assert {row["causal"] for row in result["rows"]} == {False, True}
 
 
 @interpreter_only
-def test_the_gpu_benchmarks_measure_nothing_without_a_gpu(tmp_path):
+@pytest.mark.parametrize("name", ["attention", "decoding"])
+def test_the_gpu_benchmarks_measure_nothing_without_a_gpu(name, tmp_path):
     with pytest.raises(SystemExit, match="no GPU here: nothing to measure"):
-        script(GPU_BENCHMARKS / "attention.py", "--out", tmp_path)
+        script(GPU_BENCHMARKS / f"{name}.py", "--out", tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -484,9 +490,9 @@ def hopper(folder, *options):
 
 def test_each_kernel_compiles_for_tensor_cores_and_the_copy_engine_and_spills_nothing(tmp_path):
     rows = {row["kernel"]: row for row in hopper(tmp_path, "--few")}
-    assert set(rows) == {"forward", "d_queries", "d_keys_values"}
-    for row in rows.values():
-        assert row["HGMMA"] and row["UTMALDG"], row
+    assert set(rows) == {"forward", "d_queries", "d_keys_values", "decode", "merge"}
+    for name, row in rows.items():
+        assert name == "merge" or (row["UTMALDG"] and row["HMMA" if name == "decode" else "HGMMA"]), row
         assert row["STL"] == row["LDL"] == row["stack"] == 0, row
 
 
@@ -520,6 +526,58 @@ def test_each_backward_kernel_has_a_configuration_on_tensor_cores_that_spills_li
     assert any(row["HGMMA"] and row["UTMALDG"] and row["STL"] <= 48 for row in rows), rows
 
 
+@ALL_COMPILED
+def test_the_decoding_kernel_spills_nothing_in_half_precision_with_few_rows_or_many(everything):
+    rows = [row for row in everything if row["kernel"] in ("decode", "merge")]
+    assert {row.get("rows") for row in rows} == {16, flash_decode.MOST_ROWS, None}
+    for row in rows:
+        assert row["kernel"] == "merge" or (row["UTMALDG"] and row["HGMMA"] + row["HMMA"]), row
+        assert row["STL"] == row["LDL"] == row["stack"] == 0, row
+
+
 def test_every_table_of_configurations_serves_every_width():
-    for table in (flash.FORWARD, flash_backward.D_QUERIES, flash_backward.D_KEYS_VALUES):
+    for table in (flash.FORWARD, flash_backward.D_QUERIES, flash_backward.D_KEYS_VALUES, flash_decode.PARTS):
         assert set(table) == {64, 128, 256, torch.float32}
+
+
+@pytest.mark.parametrize("d", [64, 128])
+def test_the_largest_tile_is_tried_with_three_stages_of_loads(d):
+    assert triton_setup.config(128, 128, 8, 3) in flash.FORWARD[d]
+
+
+# --- tuned ----------------------------------------------------------------------------------------------------------
+
+
+def shapes(B, h, n, m, d=64, dtype=torch.bfloat16):
+    return torch.empty(B, h, n, d, dtype=dtype, device="meta"), torch.empty(B, h, m, d, dtype=dtype, device="meta")
+
+
+def test_decoding_and_prefill_share_no_configuration():
+    decode, prefill = (triton_setup.situation(*shapes(1, 32, n, 4096), True) for n in (1, 4096))
+    assert decode != prefill
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (shapes(1, 32, 1, 4096), shapes(1, 32, 1, 512)),
+        (shapes(1, 32, 1, 4096), shapes(64, 32, 1, 4096)),
+        (shapes(4, 16, 512, 512), shapes(4, 16, 512, 4096)),
+        (shapes(4, 16, 512, 512), shapes(4, 16, 512, 512, d=128)),
+        (shapes(4, 16, 512, 512), shapes(4, 16, 512, 512, dtype=torch.float16)),
+    ],
+    ids=["fewer keys", "a larger batch", "more keys than queries", "wider heads", "another dtype"],
+)
+def test_what_changes_the_fastest_configuration_is_tuned_apart(one, other):
+    assert triton_setup.situation(*one, True) != triton_setup.situation(*other, True)
+    assert triton_setup.situation(*one, True) != triton_setup.situation(*one, False)
+
+
+def test_a_cache_that_grows_by_a_token_is_not_tuned_again():
+    assert len({triton_setup.situation(*shapes(1, 32, 1, m), True) for m in range(513, 2049)}) == 1
+
+
+def test_a_list_is_measured_once_a_situation_and_kept_on_disk(tmp_path):
+    counts = hopper(tmp_path, "--tuning")
+    tried = len(flash.FORWARD[64])
+    assert counts == {"decode": tried, "decode again": 0, "prefill": tried, "by a new autotuner": 0}

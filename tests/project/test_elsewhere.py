@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NEEDS_TRITON = {f"course_utils.attention.{name}" for name in ("flash", "flash_backward", "triton_setup")}
+NEEDS_TRITON = {
+    f"course_utils.attention.{name}" for name in ("flash", "flash_backward", "flash_decode", "triton_setup")
+}
 LEARNERS = ("attention", "costs", "models", "views", "checks", "progress", "cli")
 
 

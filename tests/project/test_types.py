@@ -10,7 +10,8 @@ from course_utils.course import ROOT
 PACKAGE = ROOT / "course_utils"
 # Mistakes and implementations, called by their tables alone.
 TABLES = ("checks/answers/day", "checks/answers/unseen", "checks/duels/day", "checks/duels/attention")
-TRITON = ("attention/flash.py", "attention/flash_backward.py", "attention/triton_setup.py")  # a language of its own
+# A language of its own.
+TRITON = tuple(f"attention/{name}.py" for name in ("flash", "flash_backward", "flash_decode", "triton_setup"))
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
