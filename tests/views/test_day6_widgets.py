@@ -263,10 +263,10 @@ class TestOnlineSoftmaxStepper:
     def test_another_order_of_the_keys_ends_with_the_same_m_l_and_o(self):
         shown = OnlineSoftmaxStepper(ROW, CORNERS)
         shown.step = shown.last
-        ended, first_row = (shown.m, shown.l, shown.o.tolist()), shown._frames[1]
+        ended, first_row = (shown.m, shown.l, shown.o.tolist()), on_page(shown).frames[1]
         shown.order = list(range(len(ROW)))[::-1]
-        assert [key["index"] for key in shown._keys] == shown.order
-        assert shown._frames[1] != first_row and shown.step == shown.last
+        assert [key["index"] for key in on_page(shown).keys] == shown.order
+        assert on_page(shown).frames[1] != first_row and shown.step == shown.last
         assert shown.m == ended[0] and shown.l == pytest.approx(ended[1]) and shown.o == pytest.approx(ended[2])
         assert shown.as_text().splitlines()[3].split()[:3] == ["key", str(len(ROW) - 1), f"{ROW[-1]:.3f}"]
 

@@ -90,7 +90,7 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
     _plain(ax)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.09, right=0.66, top=0.96, bottom=0.16)
-    said = [f"{ylabel} against {xlabel}, both axes logarithmic."]
+    said = [f"{_capital(ylabel)} against {xlabel}, both axes logarithmic."]
     said += [f"{_ends(*line)}." for line in lines.items()]
     said += ["The counted marks lie on the lines."] if points and _lie_on(points, lines) else []
     said += [_passed(name, x, y, *level) for name, (x, y) in lines.items() if level and y[0] < level[0] < y[-1]]
@@ -133,7 +133,7 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     fig.legend(key.values(), key, loc="lower center", ncols=3, frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.09, right=0.98, top=1 - 28 / height, bottom=below / height, hspace=0.38, wspace=0.08)
     told = [f"{title}: {', '.join(_ends(*line) for line in lines.items())}." for title, lines in panels.items()]
-    return described(fig, f"{ylabel} against tokens, from 0 up. {' '.join(told)}")
+    return described(fig, f"{_capital(ylabel)} against tokens, from 0 up. {' '.join(told)}")
 
 
 def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
@@ -174,6 +174,10 @@ def _styles(names):
     """The colour, dashes and mark of each name; one that STYLES does not know gets the next of the others."""
     others = iter(_OTHERS)
     return [STYLES[name] if name in STYLES else next(others) for name in names]
+
+
+def _capital(text):
+    return text[:1].upper() + text[1:]
 
 
 def _ends(name, line):

@@ -92,7 +92,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
         f"{_rate(card.bytes_per_second)}. Right: one SM. Each of its {quarters} quarters has a tensor core, units for",
         f"exponentials and the rest, {chip['registers'] // quarters >> 10} KiB of registers and up to",
         f"{chip['warps'] // quarters} warps of 32 threads. All reach {chip['shared'] >> 10} KiB of shared memory",
-        f"{_rate(chip['shared_rate'])} for all SMs together. TMA copies between it and what lies outside.",
+        f"at {_rate(chip['shared_rate'])} for all SMs together. TMA copies between it and what lies outside.",
     ]
     return described(fig, " ".join(told))
 
