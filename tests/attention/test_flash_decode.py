@@ -255,6 +255,13 @@ def test_each_part_gathers_what_its_keys_give():
             torch.testing.assert_close(found[number].reshape(other.shape), other, atol=1e-5, rtol=1e-5)
 
 
+@interpreter_only
+def test_a_short_sequence_in_the_batch_is_cut_into_as_many_parts_as_a_long_one():
+    q, k, v = problem(2, 1, 1, 200, 16)
+    parts = attend_to_parts(q, k, v, lengths=[200, 64], n_splits=2)  # of the second, a block of 32 keys a part
+    assert (parts.l > 0).all()
+
+
 def test_a_part_without_keys_is_nothing():
     q, k, v = problem(4, 2, 1, 40, 16)
     parts = attend_to_parts(q, k, v, lengths=[1, 0], n_splits=3)
