@@ -32,6 +32,7 @@ STYLES: dict[str, tuple[str, Any, str]] = {
     "tiled, 128 KiB": ("#117733", "-", "o"),
     "library": ("#332288", "-", "s"),
     "ours": (palette.QUERY, "-", "o"),
+    "unsplit": (palette.QUERY, _DASHES, "^"),
     "flash": ("#332288", "-", "s"),
     "FlashAttention-2": ("#332288", "-", "s"),
     "FlashAttention-3": ("#AA4499", "-", "D"),
