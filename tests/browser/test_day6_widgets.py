@@ -24,7 +24,10 @@ def notebook(opened):
     opened.run("walker.causal, walker.block_q, walker.block_k = False, 4, 4")
     opened.run("for shown in (walker, large, online, masked):\n    shown.step = 0")
     opened.wait(lambda: all(place(opened, selector) == 0 for selector in SHOWN.values()), "all are at their start")
+    opened.run("online.order = list(range(8))")
     opened.wait(lambda: last(opened, WALKER) == 24, "the walk is the first one")
+    opened.wait(lambda: names(opened) == [f"key {i}" for i in range(8)], "the keys are in their order")
+    opened.find(".course-tiles-numbers").evaluate_all("folded => folded.forEach((part) => { part.open = false; })")
     return opened
 
 
@@ -46,6 +49,15 @@ def told(notebook, selector):
 
 def button(notebook, selector, name):
     return notebook.find(selector).get_by_role("button", name=name, exact=True)
+
+
+def names(notebook):
+    """The keys as they lie under the bars."""
+    return notebook.find(ONLINE).locator(".course-online-name").all_text_contents()
+
+
+def unfold(notebook, selector):
+    notebook.find(selector).locator("summary").click()
 
 
 def tiles(notebook, state):
@@ -153,6 +165,7 @@ def test_the_map_marks_the_tile_and_what_is_done(notebook):
 def test_the_rows_show_what_is_rescaled_and_a_query_tells_its_numbers(notebook):
     notebook.run("walker.step = 9")
     notebook.wait(lambda: place(notebook, WALKER) == 9, "it is there")
+    unfold(notebook, WALKER)
     rows = notebook.find(WALKER).get_by_role("table", name="the queries of this block").get_by_role("row")
     assert rows.nth(2).get_by_role("cell").all_inner_texts()[:5] == ["−0.119", "0.534", "0.521", "2.117", "3.370"]
     assert notebook.find(WALKER).locator(".course-tiles-shrinks").all_inner_texts() == ["0.521", "0.455", "0.528"]
@@ -166,6 +179,18 @@ def test_the_rows_show_what_is_rescaled_and_a_query_tells_its_numbers(notebook):
     assert len(new) == 8 and all(abs(0.521 * a - b) < 0.012 for a, b in zip(old, kept, strict=True)) and kept != new
     lines = [path.get_attribute("d") for path in rows.nth(2).locator("path").all()]
     assert len(set(lines)) == 3 and all(lines)
+
+
+def test_the_numbers_of_a_block_are_folded_until_asked_for(notebook):
+    walker = notebook.find(WALKER)
+    rows = walker.get_by_role("table", name="the queries of this block")
+    assert not rows.is_visible() and not walker.locator(".course-tiles-detail").is_visible()
+    walker.locator("summary").focus()
+    notebook.page.keyboard.press("Space")
+    assert rows.is_visible() and place(notebook, WALKER) == 0  # it opens, and nothing plays
+    assert button(notebook, WALKER, "play").count() == 1
+    notebook.page.keyboard.press("Enter")
+    assert not rows.is_visible()
 
 
 def test_a_click_on_a_tile_goes_there(notebook):
@@ -231,6 +256,51 @@ def test_at_the_end_the_softmax_is_compared(notebook):
     assert [row.get_by_role("cell").all_inner_texts() for row in rows] == [["0.361", "0.295"]] * 2
 
 
+def test_arrows_move_a_key_and_m_and_l_end_the_same(notebook):
+    notebook.run("online.step = 8")
+    notebook.wait(lambda: place(notebook, ONLINE) == 8, "all are read")
+    end = notebook.find(ONLINE).locator(".course-online-compared > div").first
+    said, keyboard = end.inner_text(), notebook.page.keyboard
+    notebook.find(ONLINE).get_by_role("button", name="key 4, place 5 of 8").focus()
+    keyboard.press("ArrowLeft")
+    notebook.expect("online.order", "[0, 1, 2, 4, 3, 5, 6, 7]")
+    notebook.wait(lambda: names(notebook)[3] == "key 4", "it moved")
+    keyboard.press("Home")
+    notebook.expect("online.order", "[4, 0, 1, 2, 3, 5, 6, 7]")
+    notebook.wait(lambda: names(notebook)[0] == "key 4", "it is the first")
+    assert notebook.page.evaluate("document.activeElement.textContent") == "key 4"
+    rows = notebook.find(ONLINE).get_by_role("grid").get_by_role("row")
+    assert rows.nth(2).get_by_role("rowheader").inner_text() == "key 4"
+    assert notebook.find(ONLINE).locator(".course-online-shrinks").count() == 0
+    assert end.inner_text() == said and said.startswith("m = 3.000, l = 2.483")
+    keyboard.press("End")
+    notebook.expect("online.order[-1], online.step", "(4, 8)")
+
+
+@pytest.mark.parametrize(("steps", "order"), [(3, [1, 2, 3, 0]), (1, [1, 0, 2, 3]), (0, [0, 1, 2, 3])])
+def test_a_key_is_dragged_to_its_place(notebook, steps, order):
+    boxes = (
+        notebook.find(ONLINE)
+        .locator(".course-online-name")
+        .evaluate_all(
+            "names => names.map((n) => n.getBoundingClientRect()).map((r) => [r.x + r.width / 2, r.y + r.height / 2])"
+        )
+    )
+    mouse = notebook.page.mouse
+    mouse.move(*boxes[0])
+    mouse.down()
+    mouse.move(boxes[0][0] + 3, boxes[0][1])
+    mouse.move(boxes[steps][0] + 3 * bool(steps), boxes[steps][1], steps=4)
+    mouse.up()
+    notebook.expect("online.order[:4]", str(order))
+    notebook.wait(lambda: names(notebook)[:4] == [f"key {i}" for i in order], "they lie as they are read")
+
+
+def test_many_keys_stay_where_they_are(notebook):
+    assert notebook.find(MASKED).locator("button.course-online-name").count() == 0
+    assert notebook.find(MASKED).locator(".course-online-name").count() == 32
+
+
 def test_the_bars_of_the_softmax_shrink_when_m_grows(notebook):
     def heights():
         bars = notebook.find(ONLINE).locator(".course-online-bar")
@@ -248,6 +318,8 @@ def test_the_bars_of_the_softmax_shrink_when_m_grows(notebook):
 def test_no_step_moves_anything_and_nothing_overlaps(notebook, name, width):
     notebook.page.set_viewport_size({"width": width, "height": 1000})
     try:
+        for folded in notebook.find(SHOWN[name]).locator("summary").all():
+            folded.click()
         notebook.settle()
         first = None
         for step in range(0, last(notebook, SHOWN[name]) + 1, 3 if name != "large" else 5):
@@ -293,6 +365,7 @@ def test_roles_and_names(notebook):
 def test_no_axe_violations_in_either_theme(notebook, step):
     notebook.run(f"for shown in (walker, large, online, masked):\n    shown.step = {step}")
     notebook.wait(lambda: place(notebook, MASKED) == int(notebook.python(step.replace("shown", "masked"))), "it shows")
+    unfold(notebook, WALKER)
     notebook.check_accessible(".course-tiles", ".course-online")
 
 
@@ -331,3 +404,12 @@ def test_a_page_without_a_kernel_says_that_another_walk_needs_python(alone):
 
 def test_nothing_went_wrong_on_the_way(notebook):
     notebook.check_clean()
+
+
+def test_a_page_without_a_kernel_says_that_another_order_needs_python(alone):
+    page = alone(OnlineSoftmaxStepper(SCORES, VALUES))
+    page.get_by_role("button", name="key 1, place 2 of 8").press("ArrowLeft")
+    page.clock.run_for(400)
+    page.get_by_text("waiting for Python; the order before is still shown").wait_for()
+    page.get_by_role("button", name="step", exact=True).click()
+    assert page.get_by_role("slider").input_value() == "1"

@@ -1464,6 +1464,120 @@ def gradients_with_delta_from_dP(q, k, v, o, lse, do):
     return ds @ k * scale, ds.T @ q * scale, p.T @ do
 
 
+# row_in_blocks ------------------------------------------------------------------------------------------------------
+
+
+@right(6, "row_in_blocks")
+@triton.jit
+def pass_of_the_course(scores, values, n, BLOCK: tl.constexpr):
+    m, l, o = float("-inf"), 0.0, 0.0
+    for start in range(0, n, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        s = tl.load(scores + columns, mask=columns < n, other=float("-inf"))
+        v = tl.load(values + columns, mask=columns < n, other=0.0)
+        m_new = tl.maximum(m, tl.max(s, 0))
+        p = tl.exp(s - m_new)
+        rescale = tl.exp(m - m_new)
+        l = l * rescale + tl.sum(p, 0)
+        o = o * rescale + tl.sum(p * v, 0)
+        m = m_new
+    return m, l, o
+
+
+@right(6, "row_in_blocks")
+@triton.jit
+def pass_with_tensors_of_one_number(scores, values, n, BLOCK: tl.constexpr):
+    m = tl.full((), float("-inf"), tl.float32)
+    l = tl.zeros((), tl.float32)
+    o = tl.zeros((), tl.float32)
+    start = 0
+    while start < n:
+        columns = start + tl.arange(0, BLOCK)
+        inside = columns < n
+        s = tl.where(inside, tl.load(scores + columns, mask=inside, other=0.0), float("-inf"))
+        v = tl.where(inside, tl.load(values + columns, mask=inside), 0.0)
+        old = m
+        m = tl.maximum(old, tl.max(s, axis=0))
+        l *= tl.exp2((old - m) * 1.4426950408889634)
+        o *= tl.exp2((old - m) * 1.4426950408889634)
+        p = tl.exp2((s - m) * 1.4426950408889634)
+        l += tl.sum(p, axis=0)
+        o += tl.sum(p * v, axis=0)
+        start += BLOCK
+    return m, l, o
+
+
+@right(6, "row_in_blocks")
+@triton.jit
+def pass_with_a_state_for_each_lane(scores, values, n, BLOCK: tl.constexpr):
+    m = tl.full([BLOCK], float("-inf"), tl.float32)
+    l = tl.zeros([BLOCK], tl.float32)
+    o = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        seen = columns < n
+        s = tl.load(scores + columns, mask=seen, other=float("-inf"))
+        v = tl.load(values + columns, mask=seen, other=0.0)
+        m_new = tl.maximum(m, s)
+        p = tl.where(seen, tl.exp(s - m_new), 0.0)
+        rescale = tl.where(m > float("-inf"), tl.exp(m - m_new), 0.0)
+        l = l * rescale + p
+        o = o * rescale + p * v
+        m = m_new
+    peak = tl.max(m, 0)
+    keep = tl.exp(m - peak)
+    return peak, tl.sum(l * keep, 0), tl.sum(o * keep, 0)
+
+
+@right(6, "row_in_blocks")
+@triton.jit
+def pass_in_two_passes(scores, values, n, BLOCK: tl.constexpr):
+    m = float("-inf")
+    for start in tl.range(0, n, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        m = tl.maximum(m, tl.max(tl.load(scores + columns, mask=columns < n, other=float("-inf")), 0))
+    l, o = 0.0, 0.0
+    for start in tl.range(0, n, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        p = tl.exp(tl.load(scores + columns, mask=columns < n, other=float("-inf")) - m)
+        l += tl.sum(p, 0)
+        o += tl.sum(p * tl.load(values + columns, mask=columns < n, other=0.0), 0)
+    return m, l, o
+
+
+WRONG_PASSES = {
+    "pass_without_a_rescaled_l": ("l * rescale + ", "l + "),
+    "pass_without_a_rescaled_o": ("o * rescale + ", "o + "),
+    "pass_with_the_factor_upside_down": ("tl.exp(m - m_new)", "tl.exp(m_new - m)"),
+    "pass_with_zeros_past_the_end": (', other=float("-inf"))', ", other=0.0)"),
+    "pass_with_no_other": (', other=float("-inf"))', ")"),
+    "pass_with_no_mask": (', mask=columns < n, other=float("-inf"))', ")"),
+    "pass_with_values_unmasked": (", mask=columns < n, other=0.0)", ")"),
+    "pass_with_a_weak_fill": (', other=float("-inf"))', ", other=-1e4)"),
+    "pass_from_0": ('m, l, o = float("-inf")', "m, l, o = 0.0"),
+    "pass_from_a_low_number": ('m, l, o = float("-inf")', "m, l, o = -1e6"),
+    "pass_of_whole_blocks": ("range(0, n, BLOCK)", "range(0, n // BLOCK * BLOCK, BLOCK)"),
+    "pass_of_one_block": ("range(0, n, BLOCK)", "range(0, tl.minimum(n, BLOCK), BLOCK)"),
+    "pass_without_start": ("start + tl.arange", "tl.arange"),
+    "pass_with_a_strict_end": ("mask=columns < n, other=float", "mask=columns < n - 1, other=float"),
+    "pass_with_one_too_many": ("mask=columns < n, other=float", "mask=columns <= n, other=float"),
+    "pass_with_block_maxima": ("tl.maximum(m, tl.max(s, 0))", "tl.max(s, 0)"),
+    "pass_with_old_maxima": ("        m = m_new\n", ""),
+    "pass_without_the_maximum": ("tl.exp(s - m_new)", "tl.exp(s)"),
+    "pass_with_powers_of_two": ("p = tl.exp(", "p = tl.exp2("),
+    "pass_that_blends_scores": ("tl.sum(p * v, 0)", "tl.sum(s * v, 0)"),
+    "pass_that_sums_the_values": ("tl.sum(p * v, 0)", "tl.sum(v, 0)"),
+    "pass_in_another_order": ("return m, l, o", "return m, o, l"),
+    "pass_that_divides": ("return m, l, o", "return m, l, o / l"),
+    "pass_that_forgets": ("l * rescale + ", ""),
+}  # fmt: skip
+
+
+@wrong(6, "row_in_blocks")
+def pass_in_plain_python(scores, values, n, BLOCK):
+    return 0.0, 1.0, 0.0
+
+
 # triton_inner_loop --------------------------------------------------------------------------------------------------
 
 
@@ -1532,20 +1646,20 @@ def loop_with_natural_exponentials(
     return acc, l, m
 
 
-def triton_loop(name, old, new):
-    """The lesson's loop with one piece of its text replaced, as a wrong answer."""
+def changed(grade_id, kernel, name, old, new):
+    """A right kernel with one piece of its text replaced, as a wrong answer."""
     import inspect
     import linecache
     import textwrap
 
-    source = textwrap.dedent(inspect.getsource(loop_of_the_lesson.fn)).partition("\n")[2]  # without @right
+    source = textwrap.dedent(inspect.getsource(kernel.fn)).partition("\n")[2]  # without @right
     assert source.count(old) == 1, (name, source.count(old))
-    source = source.replace(old, new).replace("loop_of_the_lesson", name)
+    source = source.replace(old, new).replace(kernel.__name__, name)
     file = f"<variants/day6/{name}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     made = {"triton": triton, "tl": tl, "__name__": __name__}
     exec(compile(source, file, "exec"), made)
-    return wrong(6, "triton_inner_loop")(made[name])
+    return wrong(6, grade_id)(made[name])
 
 
 WRONG_LOOPS = {
@@ -1586,7 +1700,9 @@ WRONG_LOOPS = {
     "loop_that_does_nothing": ("tl.range(start, stop", "tl.range(start, start"),
 }  # fmt: skip
 for name, change in WRONG_LOOPS.items():
-    triton_loop(name, *change)
+    changed("triton_inner_loop", loop_of_the_lesson, name, *change)
+for name, change in WRONG_PASSES.items():
+    changed("row_in_blocks", pass_of_the_course, name, *change)
 
 
 @wrong(6, "triton_inner_loop")
@@ -1598,88 +1714,132 @@ def loop_in_plain_python(acc, l, m, q, keys, values, head, start, stop, last, sc
 
 
 @right(6, "find_the_bug")
-def mended_by_rescaling(q, k, v, block_k):
+def mended_by_a_shorter_slice(q, k, v, length, block_k):
     m, l, acc = torch.full(q.shape[:-1], -math.inf, dtype=q.dtype), 0.0, 0.0
-    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
-        s = q @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    for start in range(0, length, block_k):
+        stop = min(length, start + block_k)
+        s = q @ k[..., start:stop, :].transpose(-2, -1) / math.sqrt(q.shape[-1])
         m_new = torch.maximum(m, s.amax(dim=-1))
         p = torch.exp(s - m_new[..., None])
         l = l * torch.exp(m - m_new) + p.sum(dim=-1)
-        acc = acc * torch.exp(m - m_new)[..., None] + p @ values
+        acc = acc * torch.exp(m - m_new)[..., None] + p @ v[..., start:stop, :]
         m = m_new
     return acc / l[..., None], m + torch.log(l)
 
 
 @right(6, "find_the_bug")
-def mended_with_a_common_maximum(q, k, v, block_k):
-    scale = q.shape[-1] ** -0.5
-    m = torch.stack([(q @ keys.mT * scale).amax(-1) for keys in k.split(block_k, dim=-2)]).amax(0)
+def mended_by_splitting_what_is_in_use(q, k, v, length, block_k):
+    used = zip(k[..., :length, :].split(block_k, dim=-2), v[..., :length, :].split(block_k, dim=-2), strict=True)
+    top, total, blend = q.new_full((*q.shape[:-1], 1), -math.inf), 0.0, 0.0
+    for keys, values in used:
+        scores = q @ keys.mT * q.shape[-1] ** -0.5
+        before, top = top, torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+        shares, shrink = torch.exp(scores - top), torch.exp(before - top)
+        total = total * shrink + shares.sum(dim=-1, keepdim=True)
+        blend = blend * shrink + shares @ values
+    return blend / total, (top + torch.log(total))[..., 0]
+
+
+@right(6, "find_the_bug")
+def mended_by_a_mask(q, k, v, length, block_k):
+    top, total, blend = q.new_full((*q.shape[:-1], 1), -math.inf), 0.0, 0.0
+    for start in range(0, length, block_k):
+        block = slice(start, start + block_k)
+        scores = q @ k[..., block, :].mT * q.shape[-1] ** -0.5
+        behind = torch.arange(start, start + scores.shape[-1]) >= length
+        scores = scores.masked_fill(behind, -math.inf)
+        before, top = top, torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+        shares, shrink = torch.exp(scores - top), torch.exp(before - top)
+        total = total * shrink + shares.sum(dim=-1, keepdim=True)
+        blend = blend * shrink + shares @ v[..., block, :]
+    return blend / total, (top + torch.log(total))[..., 0]
+
+
+@right(6, "find_the_bug")
+def mended_with_a_common_maximum(q, k, v, length, block_k):
+    scale, starts = q.shape[-1] ** -0.5, range(0, length, block_k)
+    k, v = k[..., :length, :], v[..., :length, :]
+    m = torch.stack([(q @ k[..., i : i + block_k, :].mT * scale).amax(-1) for i in starts]).amax(0)
     l, acc = torch.zeros_like(m), q.new_zeros(*q.shape[:-1], v.shape[-1])
-    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
-        p = torch.exp(q @ keys.mT * scale - m[..., None])
-        l, acc = l + p.sum(-1), acc + p @ values
+    for i in starts:
+        p = torch.exp(q @ k[..., i : i + block_k, :].mT * scale - m[..., None])
+        l, acc = l + p.sum(-1), acc + p @ v[..., i : i + block_k, :]
     return acc / l[..., None], m + l.log()
 
 
-@wrong(6, "find_the_bug")
-def mended_in_one_piece(q, k, v, block_k):
-    s = torch.einsum("...nd,...md->...nm", q, k) * q.shape[-1] ** -0.5
-    return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
+def cached(take, mask=lambda s, start, length: s, weigh=lambda p, start, length: p):
+    """The code of the exercise, with which keys a block takes and what is masked of them."""
+
+    def broken_tiled_attention(q, k, v, length, block_k):
+        top, total, blend = q.new_full((*q.shape[:-1], 1), -math.inf), 0.0, 0.0
+        for start in range(0, length, block_k):
+            block = take(start, block_k, length)
+            scores = mask(q @ k[..., block, :].mT * q.shape[-1] ** -0.5, start, length)
+            before, top = top, torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+            shares = weigh(torch.exp(scores - top), start, length)
+            total = total * torch.exp(before - top) + shares.sum(dim=-1, keepdim=True)
+            blend = blend * torch.exp(before - top) + shares @ v[..., block, :]
+        return blend / total, (top + torch.log(total))[..., 0]
+
+    return broken_tiled_attention
+
+
+def behind(x, start, length):
+    return torch.arange(start, start + x.shape[-1]) >= length
+
+
+def to_the_block(start, block_k, length):
+    return slice(start, start + block_k)
+
+
+for name, wrong_answer in {
+    "mended_not_at_all": cached(to_the_block),
+    "mended_with_zeros": cached(to_the_block, lambda s, i, n: s.masked_fill(behind(s, i, n), 0.0)),
+    "mended_with_a_low_number": cached(to_the_block, lambda s, i, n: s.masked_fill(behind(s, i, n), -20.0)),
+    "mended_after_the_maximum": cached(to_the_block, weigh=lambda p, i, n: p.masked_fill(behind(p, i, n), 0.0)),
+    "mended_by_one_too_few": cached(lambda i, b, n: slice(i, max(i + 1, min(i + b, n - 1)))),
+    "mended_by_one_too_many": cached(lambda i, b, n: slice(i, min(i + b, n + 1))),
+    "mended_by_the_length_alone": cached(lambda i, b, n: slice(i, n)),
+    "mended_with_the_mask_one_off": cached(
+        to_the_block, lambda s, i, n: s.masked_fill(torch.arange(i, i + s.shape[-1]) > n, -math.inf)
+    ),
+    "mended_with_the_mask_of_the_first_block": cached(
+        to_the_block, lambda s, i, n: s.masked_fill(behind(s, 0, n), -math.inf)
+    ),
+}.items():
+    wrong_answer.__name__ = name
+    wrong(6, "find_the_bug")(wrong_answer)
 
 
 @wrong(6, "find_the_bug")
-def mended_not_at_all(q, k, v, block_k):
-    m, l, acc = torch.full(q.shape[:-1], -math.inf, dtype=q.dtype), 0.0, 0.0
-    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
-        s = q @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])
-        m_new = torch.maximum(m, s.amax(dim=-1))
-        p = torch.exp(s - m_new[..., None])
-        l = l * torch.exp(m - m_new) + p.sum(dim=-1)
-        acc = acc + p @ values
-        m = m_new
-    return acc / l[..., None], m + torch.log(l)
+def mended_in_one_piece(q, k, v, length, block_k):
+    s = torch.einsum("...nd,...md->...nm", q, k[..., :length, :]) * q.shape[-1] ** -0.5
+    return torch.softmax(s, dim=-1) @ v[..., :length, :], torch.logsumexp(s, dim=-1)
 
 
 @wrong(6, "find_the_bug")
-def mended_for_single_heads(q, k, v, block_k):
-    m, l, acc = torch.full(q.shape[:-1], -math.inf, dtype=q.dtype), 0.0, 0.0
-    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
-        s = q @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])
-        m_new = torch.maximum(m, s.amax(dim=-1))
-        p = torch.exp(s - m_new[..., None])
-        l = l * torch.exp(m - m_new) + p.sum(dim=-1)
-        acc = acc * torch.exp(m - m_new)[:, None] + p @ values
-        m = m_new
-    return acc / l[..., None], m + torch.log(l)
+def mended_by_leaving_the_rest_out(q, k, v, length, block_k):
+    return mended_by_a_shorter_slice(q, k, v, max(length // block_k, 1) * block_k, block_k)
 
 
 @wrong(6, "find_the_bug")
-def mended_without_a_maximum(q, k, v, block_k):
-    p = torch.exp(q @ k.mT / math.sqrt(q.shape[-1]))
-    return p @ v / p.sum(-1, keepdim=True), p.sum(-1).log()
+def mended_by_zeroing_the_cache(q, k, v, length, block_k):
+    k[..., length:, :] = 0.0
+    v[..., length:, :] = 0.0
+    return cached(to_the_block)(q, k, v, length, block_k)
 
 
 @wrong(6, "find_the_bug")
-def mended_with_each_block_normalised(q, k, v, block_k):
-    outputs = []
-    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
-        outputs.append(torch.softmax(q @ keys.mT / math.sqrt(q.shape[-1]), dim=-1) @ values)
-    return torch.stack(outputs).mean(0), torch.logsumexp(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+def mended_by_forgetting_the_cache(q, k, v, length, block_k):
+    k[..., length:, :] = 0.0  # writes into its arguments
+    return mended_by_a_shorter_slice(q, k, v, length, block_k)
 
 
 @wrong(6, "find_the_bug")
-def mended_but_the_queries_scaled_in_place(q, k, v, block_k):
-    q.mul_(q.shape[-1] ** -0.5)
-    s = q @ k.mT
-    return torch.softmax(s, dim=-1) @ v, torch.logsumexp(s, dim=-1)
-
-
-@wrong(6, "find_the_bug")
-def mended_with_the_mean_factor(q, k, v, block_k):
-    m, l, acc = q.new_full((*q.shape[:-1], 1), -math.inf), 0.0, 0.0
-    for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
-        s = q @ keys.mT / math.sqrt(q.shape[-1])
-        before, m = m, torch.maximum(m, s.amax(dim=-1, keepdim=True))
-        p, factor = torch.exp(s - m), torch.exp(before - m)
-        l, acc = l * factor + p.sum(dim=-1, keepdim=True), acc * factor.mean() + p @ values
-    return acc / l, (m + torch.log(l))[..., 0]
+def mended_without_the_maximum(q, k, v, length, block_k):
+    l, acc = 0.0, 0.0
+    for i in range(0, length, block_k):
+        stop = min(i + block_k, length)
+        p = torch.exp(q @ k[..., i:stop, :].mT / math.sqrt(q.shape[-1]))
+        l, acc = l + p.sum(-1), acc + p @ v[..., i:stop, :]
+    return acc / l[..., None], l.log()

@@ -260,11 +260,28 @@ class TestOnlineSoftmaxStepper:
             assert shown.m == seen.max() and shown.l == pytest.approx(powers.sum(), abs=1e-12)
             np.testing.assert_allclose(shown.o, powers @ np.array(CORNERS)[: len(seen)], atol=1e-12)
 
+    def test_another_order_of_the_keys_ends_with_the_same_m_l_and_o(self):
+        shown = OnlineSoftmaxStepper(ROW, CORNERS)
+        shown.step = shown.last
+        ended, first_row = (shown.m, shown.l, shown.o.tolist()), on_page(shown).frames[1]
+        shown.order = list(range(len(ROW)))[::-1]
+        assert [key["index"] for key in on_page(shown).keys] == shown.order
+        assert on_page(shown).frames[1] != first_row and shown.step == shown.last
+        assert shown.m == ended[0] and shown.l == pytest.approx(ended[1]) and shown.o == pytest.approx(ended[2])
+        assert shown.as_text().splitlines()[3].split()[:3] == ["key", str(len(ROW) - 1), f"{ROW[-1]:.3f}"]
+
+    @pytest.mark.parametrize("order", [[0, 1], [0] * 8, [1, 2, 3, 4, 5, 6, 7, 8], "01234567"])
+    def test_an_order_that_leaves_keys_out_is_refused(self, order):
+        with pytest.raises((ValueError, TypeError)):
+            OnlineSoftmaxStepper(ROW, CORNERS).order = order
+
     def test_the_end_compares_with_softmax(self):
         lines = OnlineSoftmaxStepper(ROW, CORNERS).as_text().splitlines()
         wanted = np.exp(ROW) @ np.array(CORNERS) / np.exp(ROW).sum()
         numbers = "({:.3f}, {:.3f})".format(*wanted)
-        assert lines[-3] == f"m + log l = {np.log(np.exp(ROW).sum()):.3f}, the log-sum-exp of the scores"
+        m, l = max(ROW), np.exp(np.array(ROW) - max(ROW)).sum()
+        lse = f"m + log l = {np.log(np.exp(ROW).sum()):.3f}, the log-sum-exp of the scores, in any order"
+        assert lines[-3] == f"m = {m:.3f}, l = {l:.3f}; {lse}"
         assert lines[-2:] == [f"o / l                    = {numbers}", f"softmax(scores) · values = {numbers}"]
 
     def test_the_two_sides_of_the_comparison_come_from_different_code(self, monkeypatch):

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from course_utils.attention import tiled
-from course_utils.costs import records
+from course_utils.costs import records, roofline
 from course_utils.views import palette
 from course_utils.views.figures import day6 as figures
 from course_utils.views.picture import png
@@ -21,6 +21,7 @@ PANELS = {
     "full": {"naive": ([1024, 2048], [10.0, 12.0]), "ours": ([1024, 2048, 4096], [300.0, 400.0, 450.0])},
     "causal": {"ours": ([1024, 2048, 4096], [200.0, 300.0, 700.0])},
 }
+CARD = roofline.MACHINES["NVIDIA H100 SXM"]
 CEILINGS = {"matrix product": 780, "no overlap": {"full": 500, "causal": 600}}
 
 
@@ -39,6 +40,7 @@ def drawn():
         "four": figures.curves(dict.fromkeys("abcd", PANELS["full"]), "TFLOP/s", {"matrix product": 780}),
         "published": figures.curves(figures.published(), "TFLOP/s"),
         "tiles": figures.tile_map(16, 16, causal_visits(16, 4, 4)),
+        "gpu": figures.gpu(CARD),
     }
 
 
@@ -77,8 +79,10 @@ def test_growth_draws_every_line_its_points_and_the_level():
 def test_points_of_no_line_and_too_many_lines_are_refused():
     with pytest.raises(ValueError, match="points has libary, but no line of that name"):
         figures.growth(LINES, "x", "y", {"libary": ([1], [1])})
-    with pytest.raises(ValueError, match="6 lines are given: there are 5"):
-        figures.growth({str(i): ([1, 2], [1, 2]) for i in range(6)}, "x", "y")
+    with pytest.raises(ValueError, match="8 lines are given: there are 7"):
+        figures.growth({str(i): ([1, 2], [1, 2]) for i in range(8)}, "x", "y")
+    with pytest.raises(ValueError, match="5 names without a colour are given: there are 4"):
+        figures.growth({str(i): ([1, 2], [1, 2]) for i in range(5)}, "x", "y")
     with pytest.raises(ValueError, match="4 levels are given: there are 3"):
         figures.curves(PANELS, "y", dict.fromkeys("abcd", 1))
 
@@ -101,6 +105,36 @@ def test_a_name_has_one_colour_in_all_panels():
     ours = [next(line for line in ax.lines if line.get_label() == "ours") for ax in (full, causal)]
     assert ours[0].get_color() == ours[1].get_color()
     assert len({line.get_color() for line in full.lines}) == 2
+
+
+def test_an_implementation_has_its_colour_whatever_stands_beside_it_and_none_has_that_of_keys():
+    alone, pair = (figures.growth({name: LINES[name] for name in names}, "x", "y") for names in (["tiled"], LINES))
+    assert alone.axes[0].lines[0].get_color() == pair.axes[0].lines[1].get_color()
+    published = figures.curves(figures.published(), "TFLOP/s").axes[0].lines
+    looks = [(line.get_color(), line.get_linestyle()) for line in published]
+    assert len(set(looks)) == len(looks) and published[-1].get_color() == pair.axes[0].lines[0].get_color()
+    assert palette.KEY not in {colour for colour, *_ in figures.STYLES.values()}
+
+
+def test_figures_say_in_words_what_they_draw():
+    points = {"tiled": LINES["tiled"]}
+    told = figures.growth(LINES, "tokens T", "bytes", points, (5e6, "memory of a card")).get_label()
+    assert "naive from 1M at 512 to 16M at 2k." in told and "The counted marks lie on the lines." in told
+    assert "naive pass memory of a card between 512 and 2k." in told and "tiled pass" not in told
+    assert "marks" not in figures.growth(LINES, "x", "y", {"tiled": ([512], [9e4])}).get_label()
+    assert "causal: ours from 200 at 1k to 700 at 4k." in figures.curves(PANELS, "TFLOP/s").get_label()
+    told = figures.tile_map(16, 16, causal_visits(16, 4, 4)).get_label()
+    assert "6 tiles are computed without a mask, 4 are computed and masked" in told
+
+
+def test_the_picture_of_a_gpu_shows_the_sizes_of_the_card():
+    fig = figures.gpu(CARD)
+    words = " ".join(text.get_text() for text in fig.axes[0].texts)
+    for word in ("SM", "tensor core", "registers", "warps", "shared memory", "L2", "HBM", "TMA", "thread block (CTA)"):
+        assert word in words
+    assert "3.35 TB/s" in words and "80 GiB" in words and "3.35 TB/s" in fig.get_label()
+    small = [patch for patch in fig.axes[0].patches if isinstance(patch, Rectangle) and patch.get_width() == 15]
+    assert len(small) == 132
 
 
 def test_a_level_may_be_one_number_or_one_for_each_panel():
@@ -137,12 +171,12 @@ def test_lengths_are_written_as_people_say_them(number, words):
     assert figures.in_words(number) == words
 
 
-@pytest.mark.parametrize("name", ["growth", "curves", "four", "published", "tiles"])
+@pytest.mark.parametrize("name", ["growth", "curves", "four", "published", "tiles", "gpu"])
 def test_nothing_is_cut_off(name):
     assert is_whole(drawn()[name])
 
 
-@pytest.mark.parametrize("name", ["growth", "curves", "four", "published", "tiles"])
+@pytest.mark.parametrize("name", ["growth", "curves", "four", "published", "tiles", "gpu"])
 def test_no_label_lies_on_another(name):
     fig = drawn()[name]
     fig.canvas.draw()
@@ -159,7 +193,7 @@ def texts_of(fig):
     yield from fig.texts
 
 
-@pytest.mark.parametrize("name", ["growth", "curves", "tiles"])
+@pytest.mark.parametrize("name", ["growth", "curves", "tiles", "gpu"])
 def test_a_figure_is_the_same_bytes_every_time(name):
     assert png(drawn()[name]) == png(drawn()[name])
 
@@ -187,7 +221,8 @@ def test_the_columns_that_the_lesson_reads_are_those_that_the_gpu_benchmark_writ
     source = (ROOT / "benchmarks" / "gpu" / "attention.py").read_text(encoding="utf-8")
     words = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
     assert {"attention-gpu", "matmul_flops_per_second", "tflops", "direction", "forward"} <= words
-    assert {"measured", "time", "error", "memory", "decoding", "d", "causal", "T", "implementation"} <= words
+    assert {"measured", "time", "error", "memory", "d", "causal", "T", "implementation"} <= words
+    assert "'decoding-gpu'" in (ROOT / "benchmarks" / "gpu" / "decoding.py").read_text(encoding="utf-8")
 
 
 def test_provenance_names_the_device_the_versions_and_the_day():

@@ -1,7 +1,7 @@
 """Day 6: the answers to its exercises, and the mistakes that people make in them.
 
-References and mistakes work in PyTorch and take NumPy arrays too. Those of the Triton loop are in NumPy: they run in
-`Tiles` of arrays, so that who judges a kernel needs no Triton.
+References and mistakes work in PyTorch and take NumPy arrays too. Those of the Triton loops are in NumPy: they run in
+arrays and `Tiles` of them, so that who judges a kernel needs no Triton.
 """
 
 import math
@@ -16,6 +16,64 @@ from .write_the_test import duel
 
 INFINITY = math.inf
 LOG2_E = math.log2(math.e)
+
+
+# By hand ------------------------------------------------------------------------------------------------------------
+
+THREE_DECIMALS = 5.5e-4  # half a unit of the last place, and a little for rounding on the way
+HAND_SCORES, HAND_VALUES = (1.0, 3.0, 2.0), (4.0, 0.0, 8.0)
+
+
+def worked(
+    peak=max,
+    l_factor=lambda old, new: math.exp(old - new),
+    o_factor=lambda old, new: math.exp(old - new),
+    term=lambda s, new: math.exp(s - new),
+    after=lambda x, old, new: x,
+    end=lambda l, o: o / l,
+):
+    """The three entries of one who goes through the keys like this."""
+    m, l, o, m_after, l_after = HAND_SCORES[0], 1.0, HAND_VALUES[0], [HAND_SCORES[0]], [1.0]
+    for s, v in zip(HAND_SCORES[1:], HAND_VALUES[1:], strict=True):
+        new = peak(m, s)
+        l = after(l * l_factor(m, new) + term(s, new), m, new)
+        o = after(o * o_factor(m, new) + term(s, new) * v, m, new)
+        m = new
+        m_after.append(m)
+        l_after.append(l)
+    return {"m_after": m_after, "l_after": l_after, "output": end(l, o)}
+
+
+def unshrunk(old, new):
+    return 1.0
+
+
+HAND_MISTAKES = (
+    Mistake("nothing is rescaled", worked(l_factor=unshrunk, o_factor=unshrunk),
+        "Nothing shrinks when the maximum grows. From 1 to 3 what was summed so far is worth e^(1 − 3) of what it was, "
+        "and that holds for the values too."),
+    Mistake("l is not rescaled", worked(l_factor=unshrunk),
+        "l does not shrink when the maximum grows from 1 to 3: multiply it by e^(1 − 3) before the new term is added."),
+    Mistake("the blend is not rescaled", worked(o_factor=unshrunk),
+        "m and l are right. The blend of the values has to shrink by the same factor as l when the maximum grows."),
+    Mistake("the factor upside down",
+        worked(l_factor=lambda old, new: math.exp(new - old), o_factor=lambda old, new: math.exp(new - old)),
+        "The factor is upside down: it is e^(m_old − m_new), at most 1."),
+    Mistake("each score its own peak", worked(peak=lambda m, s: s),
+        "m follows the newest score. It is the largest so far, so it stays at 3 when 2 comes."),
+    Mistake("the new term shrinks too",
+        worked(l_factor=unshrunk, o_factor=unshrunk, after=lambda x, old, new: x * math.exp(old - new)),
+        "What the new key adds is relative to the new maximum already. Only what was there before shrinks."),
+    Mistake("every key counts 1", worked(term=lambda s, new: 1.0),
+        "Each key adds e^(s − m) to l, which is 1 only where it is the largest."),
+    Mistake("no maximum subtracted in l", worked() | {"l_after": np.exp(HAND_SCORES).cumsum().tolist()},
+        "l sums e^s here. That is the same softmax, but it overflows for large scores: l sums e^(s − m)."),
+    Mistake("not divided", worked(end=lambda l, o: o), "Divide the blend by l, once, at the end."),
+    Mistake("the plain mean", worked(end=lambda l, o: sum(HAND_VALUES) / 3),
+        "The output is the plain mean of the values. Each should count by its e^(s − m)."),
+    Mistake("the value of the largest score", worked(end=lambda l, o: 0.0),
+        "The output is the value of the largest score alone. The others count too, if less."),
+)  # fmt: skip
 
 
 # The running maximum and sum ----------------------------------------------------------------------------------------
@@ -705,6 +763,118 @@ BACKWARD_MISTAKES = (
 )  # fmt: skip
 
 
+# A row in blocks, in NumPy --------------------------------------------------------------------------------------------
+
+
+def passed_over(
+    fill=lambda s, seen: np.where(seen, s, -INFINITY),
+    value=lambda v, seen: np.where(seen, v, 0.0),
+    start=-INFINITY,
+    blocks=lambda n, BLOCK: range(0, n, BLOCK),
+    at=lambda j, BLOCK: j,
+    seen_up_to=lambda n: n,
+    maximum=lambda m, s: np.maximum(m, s.max()),
+    l_factor=lambda f: f,
+    o_factor=lambda f: f,
+    power=lambda s, old, new: np.exp(s - new),
+    factor=lambda old, new: np.exp(old - new),
+    after=lambda x, f: x,
+    late=False,
+    end=lambda m, l, o: (m, l, o),
+):
+    """The pass over a row with one thing changed."""
+
+    def one_pass(scores, values, n, BLOCK):
+        m, l, o = start, 0.0, 0.0
+        with np.errstate(all="ignore"):
+            for j in blocks(n, BLOCK):
+                columns = at(j, BLOCK) + np.arange(BLOCK)
+                seen = columns < seen_up_to(n)
+                reach = np.minimum(columns, len(scores) - 1)
+                s, v = scores[reach], value(values[reach], seen)
+                if not late:
+                    s = fill(s, seen)
+                new = maximum(m, s)
+                p = power(s, m, new)
+                if late:
+                    p = np.where(seen, p, 0.0)
+                f = factor(m, new)
+                l = after(l * l_factor(f) + p.sum(), f)
+                o = after(o * o_factor(f) + (p * v).sum(), f)
+                m = new
+        return end(m, l, o)
+
+    return one_pass
+
+
+def one(factor):
+    return np.ones_like(factor)
+
+
+def nothing_left(f):
+    return 0.0
+
+
+ROW_MISTAKES = (
+    Mistake("o is not rescaled", passed_over(o_factor=one),
+        "lse is right and o is not: o does not shrink when the maximum grows. It has the same factor as l."),
+    Mistake("l is not rescaled", passed_over(l_factor=one),
+        "l does not shrink when the maximum grows: multiply it by e^(m_old − m_new) before the block is added."),
+    Mistake("nothing is rescaled", passed_over(l_factor=one, o_factor=one),
+        "Neither l nor o shrinks when the maximum grows: multiply both by e^(m_old − m_new)."),
+    Mistake("the factor upside down", passed_over(factor=lambda old, new: np.exp(new - old)),
+        "The factor is upside down: it is e^(m_old − m_new), at most 1."),
+    Mistake("zeros past the end", passed_over(fill=lambda s, seen: np.where(seen, s, 0.0)),
+        "What lies past the end counts as a score of 0, and e^0 is no 0. A load under a mask gives 0 unless `other` "
+        "says something else: other=float(\"-inf\")."),
+    Mistake("no mask", passed_over(fill=lambda s, seen: s),
+        "The last block counts numbers that lie behind the row. Load under a mask, columns < n, with "
+        "other=float(\"-inf\")."),
+    Mistake("the values without a mask", passed_over(value=lambda v, seen: v),
+        "lse is right and o is NaN: the values are loaded without a mask. Behind them lies anything, here NaN, and "
+        "0 · NaN is NaN. Load them with mask=columns < n, other=0.0."),
+    Mistake("neither with a mask", passed_over(fill=lambda s, seen: s, value=lambda v, seen: v),
+        "Nothing is masked, so the last block reads what lies behind the row and behind the values. Load both with "
+        "mask=columns < n: other=float(\"-inf\") for scores, 0.0 for values."),
+    Mistake("masked after the maximum", passed_over(late=True),
+        "The mask comes after the maximum, so a number behind the row can be the maximum. Put −∞ before tl.max."),
+    Mistake("one number too many", passed_over(seen_up_to=lambda n: n + 1, value=lambda v, seen: np.nan_to_num(v)),
+        "One number too many is read: columns < n, since columns count from 0."),
+    Mistake("one number too few", passed_over(seen_up_to=lambda n: n - 1),
+        "The last number of the row is left out: columns < n, since columns count from 0."),
+    Mistake("whole blocks only", passed_over(blocks=lambda n, BLOCK: range(0, n // BLOCK * BLOCK, BLOCK)),
+        "A last block that is not whole is left out. The loop goes on to n, and the mask does the rest."),
+    Mistake("one block only", passed_over(blocks=lambda n, BLOCK: range(0, min(n, BLOCK), BLOCK)),
+        "Only the first block is read. Go on in steps of BLOCK, up to n."),
+    Mistake("the first block always", passed_over(at=lambda j, BLOCK: 0),
+        "Every turn reads the first block: the columns are start + tl.arange(0, BLOCK)."),
+    Mistake("the start is multiplied by BLOCK", passed_over(at=lambda j, BLOCK: j * BLOCK),
+        "The columns begin at start · BLOCK. start counts numbers already, in steps of BLOCK."),
+    Mistake("m begins at a number", passed_over(start=-1e9),
+        "m begins at a number, 0 or −1e9 for instance. Where all scores lie far below it, e^(score − m) is 0 for each. "
+        "Begin at float(\"-inf\")."),
+    Mistake("filled with −1e9", passed_over(fill=lambda s, seen: np.where(seen, s, -1e9)),
+        "What lies past the end counts as a score of −1e9. Scores may lie below that: other=float(\"-inf\")."),
+    Mistake("each block its own maximum", passed_over(maximum=lambda m, s: s.max()),
+        "m is the maximum of the block alone. Take the larger one of it and m: otherwise the factor can overflow."),
+    Mistake("each block alone", passed_over(l_factor=nothing_left, o_factor=nothing_left),
+        "l and o hold the last block alone: add to what the blocks before have given, rescaled."),
+    Mistake("rescaled after adding", passed_over(l_factor=one, o_factor=one, after=lambda x, f: x * f),
+        "What this block adds is rescaled too, though it is relative to the new maximum already. Rescale first, then "
+        "add. At the first block the factor is 0, and all is lost."),
+    Mistake("no maximum subtracted", passed_over(power=lambda s, old, new: np.exp(s)),
+        "The weights are e^s. Subtract the running maximum first, e^(s − m_new): otherwise they overflow, and do not "
+        "fit the factor."),
+    Mistake("relative to the old maximum", passed_over(power=lambda s, old, new: np.exp(s - old)),
+        "The weights are relative to the maximum before this block, which is −∞ at first. Subtract m_new."),
+    Mistake("o is divided by l", passed_over(end=lambda m, l, o: (m, l, o / l)),
+        "o is divided by l. The kernel does that: return the sum."),
+    Mistake("powers of two", passed_over(power=lambda s, old, new: np.exp2(s - new),
+        factor=lambda old, new: np.exp2(old - new)),
+        "The exponentials are powers of 2. Here the scores come as they are: tl.exp."),
+)  # fmt: skip
+
+
 # The Triton loop, in NumPy ------------------------------------------------------------------------------------------
 
 
@@ -752,10 +922,6 @@ def looped(
         return end(acc, l, m, given)
 
     return attend_to_keys
-
-
-def one(factor):
-    return np.ones_like(factor)
 
 
 def anew(acc, l, m):
@@ -895,64 +1061,73 @@ LOOP_MISTAKES = (
 
 
 def streamed(
+    cut=lambda start, block_k, length: min(start + block_k, length),
+    blocks=lambda length, block_k: range(0, length, block_k),
+    score=lambda s, seen: s,
+    share=lambda p, seen: p,
     acc=lambda acc, f, pv: acc * f[..., None] + pv,
     l=lambda l, f, row: l * f + row,
-    lse=lambda m, l: m + torch.log(l),
 ):
-    """Attention over blocks of keys, with how acc and l go on from block to block."""
+    """Attention to the first `length` keys of a cache in blocks, with which keys a block takes and what counts."""
 
-    def broken_tiled_attention(q, k, v, block_k):
+    def broken_tiled_attention(q, k, v, length, block_k):
         q, k, v = map(torch.as_tensor, (q, k, v))
         m = q.new_full(q.shape[:-1], -INFINITY)
         total, blend = torch.zeros_like(m), q.new_zeros(*q.shape[:-1], v.shape[-1])
-        for keys, values in zip(k.split(block_k, dim=-2), v.split(block_k, dim=-2), strict=True):
-            s = q @ keys.mT * q.shape[-1] ** -0.5
+        for start in blocks(length, block_k):
+            stop = cut(start, block_k, length)
+            keys, values = k[..., start:stop, :], v[..., start:stop, :]
+            seen = torch.arange(start, start + keys.shape[-2]) < length
+            s = score(q @ keys.mT * q.shape[-1] ** -0.5, seen)
             new = torch.maximum(m, s.amax(dim=-1))
-            p, factor = torch.exp(s - new[..., None]), torch.exp(m - new)
+            p, factor = share(torch.exp(s - new[..., None]), seen), torch.exp(m - new)
             total, blend = l(total, factor, p.sum(dim=-1)), acc(blend, factor, p @ values)
             m = new
-        return blend / total[..., None], lse(m, total)
+        return blend / total[..., None], m + torch.log(total)
 
     return broken_tiled_attention
 
 
-def plus(acc, f, pv):
-    return acc + pv
+def beyond(start, block_k, length):
+    return start + block_k
 
 
-def whole(q, k, v, block_k):
+def whole(q, k, v, length, block_k):
     """Right values, from all keys in one block."""
-    return streamed()(q, k, v, k.shape[-2])
+    return streamed()(q, k, v, length, length)
 
 
 BUG_MISTAKES = (
-    Mistake("the bug as it stands", streamed(acc=plus),
-        "The numbers are still those of the broken code. Take two keys in blocks of one, the second with the larger "
-        "score, and follow the three things that are carried along."),
-    Mistake("rescaled with what is added", streamed(acc=lambda acc, f, pv: (acc + pv) * f[..., None]),
-        "What this block adds is rescaled too, though it is relative to the new maximum already. "
-        "Only what was there before is out of date."),
-    Mistake("the factor upside down", streamed(acc=lambda acc, f, pv: acc / f[..., None] + pv),
-        "The factor is upside down: what was gathered before shrinks when the maximum grows."),
-    Mistake("l is not rescaled any more", streamed(l=lambda l, f, row: l + row),
-        "The sum l was right before. Now it is not rescaled, and the output is divided by the wrong sum."),
-    Mistake("neither is rescaled", streamed(acc=plus, l=lambda l, f, row: l + row),
-        "The sum l was right before, and is not rescaled any more. Then the weights are relative to "
-        "maxima that differ from block to block."),
-    Mistake("acc is rescaled twice", streamed(acc=lambda acc, f, pv: acc * f[..., None] ** 2 + pv),
-        "It is rescaled twice, once too often."),
-    Mistake("acc begins anew", streamed(acc=lambda acc, f, pv: pv),
-        "Only the last block is left: what was gathered before counts too, if less."),
-    Mistake("only the added part is rescaled", streamed(acc=lambda acc, f, pv: acc + pv * f[..., None]),
-        "It is the new part that is rescaled here, and that is relative to the new maximum already. What "
-        "is out of date is the part from before."),
+    Mistake("the bug as it stands", streamed(cut=beyond),
+        "The numbers are still those of the broken code. Take a cache with room for three keys of which two count, "
+        "and blocks of three: how many terms has the sum?"),
+    Mistake("the whole cache", streamed(blocks=lambda length, block_k: range(1), cut=lambda *_: None),
+        "All keys of the cache count now. Only the first `length` of them do."),
+    Mistake("whole blocks only",
+        streamed(blocks=lambda length, block_k: range(0, length // block_k * block_k, block_k)),
+        "A last block that is not whole is left out now, and its keys count too."),
+    Mistake("scores of 0 past the length", streamed(cut=beyond, score=lambda s, seen: s * seen),
+        "The keys past the length have a score of 0 now. e^0 is 1, so they still count."),
+    Mistake("masked after the maximum", streamed(cut=beyond, share=lambda p, seen: p * seen),
+        "The keys past the length have weight 0 now, but they can still be the maximum, and push all others down to "
+        "0. Leave them out before the maximum is taken."),
+    Mistake("filled with −1e9 or so", streamed(cut=beyond, score=lambda s, seen: torch.where(seen, s, -30.0)),
+        "The keys past the length have a low score, but one like any other. Leave them out, or put −∞."),
+    Mistake("one key too few", streamed(cut=lambda start, block_k, length: min(start + block_k, length - 1),
+        blocks=lambda length, block_k: range(0, max(length - 1, 1), block_k)),
+        "The last key that counts is left out. A slice ends before its second number."),
+    Mistake("one key too many", streamed(cut=lambda start, block_k, length: min(start + block_k, length + 1)),
+        "One key too many counts. A slice ends before its second number, so that number is the length."),
+    Mistake("the blend is not rescaled any more", streamed(acc=lambda acc, f, pv: acc + pv),
+        "What shrinks when the maximum grows was right before. Now the blend does not."),
     Mistake("not in blocks", whole,
         "The numbers are right, but all keys are met at once, whatever block_k is. Keep the loop over "
-        "blocks of keys, and mend what it carries."),
+        "blocks of keys, and mend what it takes."),
 )  # fmt: skip
 
 
 EXERCISES = {
+    "by_hand_online": Exercise(3, worked(), HAND_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
     "online_softmax": Exercise(3, {"online_max_sum": running()}, ONLINE_MISTAKES),
     "merge_partials": Exercise(4, {"merge": reference_merge}, MERGE_MISTAKES),
     "tiled_attention": Exercise(6, {"tiled_attention": reference_tiled}, TILED_MISTAKES),
@@ -960,6 +1135,7 @@ EXERCISES = {
         2, {"flash_bytes": reference_flash, "naive_bytes": reference_naive}, BYTES_MISTAKES, rtol=1e-7
     ),
     "flash_backward": Exercise(5, {"flash_backward": reference_backward}, BACKWARD_MISTAKES),
+    "row_in_blocks": Exercise(4, {"one_pass": passed_over()}, ROW_MISTAKES, rtol=1e-4, atol=1e-4),
     "triton_inner_loop": Exercise(5, {"attend_to_keys": looped()}, LOOP_MISTAKES, rtol=1e-4, atol=1e-4),
     "find_the_bug": Exercise(2, {"broken_tiled_attention": streamed()}, BUG_MISTAKES),
     "tells_right": duel(6),

@@ -17,9 +17,10 @@ import numpy as np
 from ..evidence import Ladder, Rung
 from ..forbidden import AUTOGRAD, WHOLE_ATTENTION
 from ..measures import changes
-from .launching import launch as launch  # the notebook has these two from here
+from .launching import launch as launch  # the notebook has these three from here
+from .launching import launch_rows as launch_rows
 from .launching import load_triton as load_triton
-from .launching import through_the_kernel
+from .launching import through_the_kernel, through_the_row_kernel
 from .shared import UNTOUCHED, Array, draw, draw_qkv, named
 from .small import BLANK, KEPT, Draft, Drawn, Small, whole
 from .watching import watch, watch_both
@@ -666,6 +667,53 @@ def gradients_in_dtype(function: Callable, q: Array, *args: Any) -> dict[str, An
     return of_one_dtype(named(function(q, *args), ("dq", "dk", "dv")), q)
 
 
+# A row in blocks, in Triton ------------------------------------------------------------------------------------------
+
+
+def row_in_blocks(rng: np.random.Generator) -> list[Rung]:
+    def rung(name, scores, block, why):
+        scores = np.atleast_2d(np.asarray(scores, dtype=np.float32))
+        values = draw(rng, scores.shape[1]).astype(np.float32)
+        return Rung(name, (scores, values, block), why, through_the_row_kernel)
+
+    up = (0.5 + rng.random(8).round(2)).cumsum()
+    four = draw(rng, 4)
+    return [
+        rung("one block, all of it in the row", draw(rng, 4), 4,
+            "One turn of the loop: the scores from where `scores` points, their maximum, e^(s − m), their sum into l, "
+            "their products with the values, summed, into o. Return (m, l, o)."),
+        rung("one number", [1.5], 2,
+            "Only one number belongs to the row: l is e^0 = 1, o its value, and lse the score. What lies behind it "
+            "counts e^−∞ = 0."),
+        rung("two blocks with the same scores in another order", np.append(four, rng.permutation(four)), 4,
+            "The maximum stays, so nothing shrinks here: the sums of both blocks add up. Each turn reads its own "
+            "numbers, start + tl.arange(0, BLOCK)."),
+        rung("the scores rise from block to block", up, 2,
+            "When m grows, l and o shrink by e^(m_old − m_new) before the block is added."),
+        rung("the scores fall from block to block", up[::-1].copy(), 2,
+            "Later blocks count relative to the running maximum, not to their own."),
+        rung("a block that does not divide the row", draw(rng, 7), 2,
+            "The last block reaches past the end. Load with mask=columns < n, and let `other` be what counts nothing: "
+            "−∞ for a score, 0 for a value."),
+        rung("the last number is the largest", [0.5, 1.0, 3.0], 2,
+            "The last block is not whole, but it is a block like the others."),
+        rung("a block larger than the row", draw(rng, 3), 8, "One block, and most of it lies past the end."),
+        rung("all scores are negative", -2.0 - rng.random(5).round(2), 2,
+            "All scores are below 0, and so is m. Past the end there is no score of 0."),
+        rung("three rows", draw(rng, 3, 5), 2,
+            "Each row has a program of its own: `scores` points at its first number already."),
+        rung("scores of some hundreds", 400.0 + 100.0 * draw(rng, 6), 2,
+            "e^400 overflows. Subtract the running maximum first."),
+        rung("the scores fall by thousands", -2000.0 * np.arange(6.0), 2,
+            "The maximum of the first block stays the maximum: m_new is the larger one of m and that of the block. If "
+            "m falls the factor e^(m_old − m_new) overflows."),
+        rung("below −10 000 000 000", -4e10 * (1.0 + rng.permutation(5) // 2), 2,
+            "All scores are far below −10 000 000 000. A start or a fill such as −1e9 is a number like any other, and "
+            "larger than these: put −∞."),
+        rung("a hundred numbers, blocks of 16", 3 * draw(rng, 2, 100), 16, "The same with larger blocks."),
+    ]  # fmt: skip
+
+
 # The Triton loop ----------------------------------------------------------------------------------------------------
 
 
@@ -760,30 +808,37 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
 
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays = functools.partial(draw_qkv, rng)
-    q, k, v = np.full((2, 1), 2.0), np.arange(6.0)[:, None] / 2, draw(rng, 6, 3)
+    ahead, below = arrays(3, 8, 2, 3), arrays(2, 6, 2, 2)
+    ahead[1][5:], ahead[0][:] = 900.0, np.abs(ahead[0]) + 0.5  # what lies behind the length has far the largest scores
+    below[1][:], below[0][:] = -40.0 - np.abs(below[1]), np.abs(below[0]) + 0.5
     return [
-        Rung("one block holds all keys", (*arrays(2, 3, 3, 2), 4),
-            "With one block there is nothing yet that could be out of date."),
-        Rung("the largest score in the first block", (q, k[::-1].copy(), v, 2),
-            "Nothing grows here after the first block, and the result is what it was."),
-        Rung("the largest score in the last block", (q, k, v, 2),
-            "The output is no blend of the values: its weights do not sum to 1."),
-        Rung("blocks of one key", (*arrays(3, 5, 2, 4), 1),
-            "Look at what is carried from block to block, and at what it is relative to."),
-        Rung("a block that does not divide m", (*arrays(4, 7, 3, 2), 3),
-            "The last block is shorter. Slices end by themselves."),
-        Rung("as many queries as value dimensions", (*arrays(3, 8, 2, 3), 2),
+        Rung("a cache that is full", (*arrays(2, 5, 3, 2), 5, 2), "All keys count, whatever block_k is."),
+        Rung("a block that divides the length", (*arrays(3, 8, 2, 3), 4, 2),
+            "Nothing is wrong here yet. Try other lengths."),
+        Rung("blocks of one key", (*arrays(3, 6, 2, 4), 3, 1), "Nothing is wrong here yet."),
+        Rung("any length", (*arrays(4, 9, 3, 2), 5, 2),
+            "Both results differ, lse too: the sum is not the one of these keys."),
+        Rung("a block larger than the length", (*arrays(2, 6, 3, 2), 2, 4),
+            "One block, and no maximum ever grows. Ask which keys were in the sum."),
+        Rung("a block larger than the cache", (*arrays(2, 4, 3, 2), 3, 8),
+            "One block, and no maximum ever grows. Ask which keys were in the sum."),
+        Rung("as many queries as value dimensions", (*arrays(3, 8, 2, 3), 5, 3),
             "One number for each query: it belongs to a row of the output."),
-        Rung("a batch with heads", (*arrays(3, 6, 4, 2, (2, 2)), 4),
+        Rung("a batch with heads", (*arrays(3, 7, 4, 2, (2, 2)), 5, 4),
             "Queries are the last axis but one, value dimensions the last."),
-        Rung("large scores", (*arrays(4, 6, 3, 2, size=40.0), 2), "Only differences to the maximum may go into exp."),
-        Rung("scores in float32", (*(x.astype(np.float32) for x in arrays(3, 6, 4, 2)), 2),
+        Rung("what was there before has far the largest scores", (*ahead, 5, 2),
+            "Keys that do not count may move nothing: not the sums, and not the maximum either."),
+        Rung("scores far below 0", (*below, 5, 2),
+            "A key that does not count has weight 0, and that is no score of 0."),
+        Rung("large scores", (*arrays(4, 7, 3, 2, size=40.0), 5, 2),
+            "Only differences to the maximum may go into exp."),
+        Rung("scores in float32", (*(x.astype(np.float32) for x in arrays(3, 7, 4, 2)), 5, 2),
             "All tensors are float32 here.",
             tolerance=SINGLE),
-        Rung(UNTOUCHED, (*arrays(3, 5, 2, 2), 2), NEW_TENSORS, writes),
-        Rung("still in blocks", (*arrays(4, 60, 2, 2), (3,), (30,)),
+        Rung(UNTOUCHED, (*arrays(3, 6, 2, 2), 5, 2), NEW_TENSORS, writes),
+        Rung("still in blocks", (*arrays(4, 70, 2, 2), (62, 3), (62, 30)),
             "The numbers are right, but blocks of 3 keys take hardly more steps than blocks of 30: the keys do not go "
-            "by block_k at a time any more. Keep the loop, and mend what it carries.",
+            "by block_k at a time any more. Keep the loop, and mend what it takes.",
             ignores_blocks),
     ]  # fmt: skip
 
@@ -841,9 +896,21 @@ KERNELS = (
         lambda q, k, v, causal, block_q, block_k: k.shape[1] >= block_k),
     ("with several heads", "with one head", lambda q, *_: len(q) > 1),
 )  # fmt: skip
+ROWS = (
+    ("with several blocks", "with one block", lambda scores, values, block: scores.shape[1] > block),
+    ("where the block does not divide the row", "where it does",
+        lambda scores, values, block: scores.shape[1] % block > 0),
+    ("where all scores are negative", "where some are not", lambda scores, *_: bool(scores.max() < 0)),
+    ("with several rows", "with one row", lambda scores, *_: len(scores) > 1),
+)  # fmt: skip
 BLOCKS = (
-    ("with several blocks of keys", "with one block of keys", lambda q, k, v, block_k: k.shape[-2] > block_k),
-    ("where block_k does not divide m", "where it does", lambda q, k, v, block_k: k.shape[-2] % block_k > 0),
+    ("with several blocks of keys", "with one block of keys", lambda q, k, v, length, block_k: length > block_k),
+    (
+        "where block_k does not divide the length",
+        "where it does",
+        lambda q, k, v, length, block_k: length % block_k > 0,
+    ),
+    ("where the cache has room", "where it is full", lambda q, k, v, length, block_k: k.shape[-2] > length),
     ("with leading axes", "without", lambda q, *_: q.ndim > 2),
 )
 
@@ -881,6 +948,10 @@ def blends(draft: Draft) -> np.ndarray:
 def forward(part: int) -> Callable[[Draft], np.ndarray]:
     """What the forward pass of the q, k and v that were drawn before makes: 3 is o, 4 is lse."""
     return lambda draft: with_forward(*draft.args[:3], np.zeros(1))[part].astype(draft.args[0].dtype)
+
+
+def within(q: Array, k: Array, v: Array, length: int, block_k: int) -> bool:
+    return length <= k.shape[-2]
 
 
 def sees_a_key(q: Array, k: Array, v: Array, block_q: int, block_k: int, causal: bool = False) -> bool:
@@ -932,6 +1003,12 @@ SMALL_TILES = (
 )
 SMALL_BACKWARD = (Small(("n d", "m d", "m e", forward(3), forward(4), "n e")),)
 LADDERS = {
+    "by_hand_online": Ladder(
+        ("m_after", "l_after", "output"),
+        by_hand=True,
+        advice="Go through it again, one key at a time: the new maximum, the factor for what was summed so far, then "
+        "the new term. Divide once, at the end. Round there, to 3 decimals.",
+    ),
     "online_softmax": Ladder(
         ("online_max_sum",),
         ("m", "l"),
@@ -963,6 +1040,15 @@ LADDERS = {
     "flash_backward": Ladder(
         ("flash_backward",), ("dq", "dk", "dv"), flash_backward, tensors=True, forbidden=AUTOGRAD, small=SMALL_BACKWARD
     ),
+    "row_in_blocks": Ladder(
+        ("one_pass",),
+        ("o", "lse"),
+        row_in_blocks,
+        tensors=True,
+        cases=ROWS,
+        small=(Small(("r n", "n", KEPT), names=("scores", "values", "block"), code="launch_rows({f}, {args})"),),
+        called=("scores", "values", "block"),
+    ),
     "triton_inner_loop": Ladder(
         ("attend_to_keys",),
         ("o", "lse"),
@@ -979,7 +1065,10 @@ LADDERS = {
         tensors=True,
         cases=BLOCKS,
         forbidden=WHOLE_ATTENTION,
-        small=(Small(("… n d", "… m d", "… m e", whole()), measures=(None, writes)), IN_BLOCKS),
+        small=(
+            Small(("… n d", "… m d", "… m e", whole(), whole()), measures=(None, writes), fits=within),
+            IN_BLOCKS,
+        ),
     ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

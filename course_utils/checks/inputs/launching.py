@@ -1,4 +1,4 @@
-"""The kernel around the learner's Triton loop.
+"""The kernels around the learner's Triton loops.
 
 Triton is loaded when it is first needed: there is none outside Linux, and the other exercises do without it.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 LOG2_E = math.log2(math.e)
+FAR = 1000.0  # what lies behind a row is so much larger than all of it
 NO_TRITON = (
     "Triton is not installed here, and this exercise needs it: it has wheels for Linux only. Its points count on a "
     "Linux machine, in the interpreter if there is no GPU"
@@ -46,6 +47,11 @@ def load_triton() -> tuple[Any, Any]:
         try:
             import triton
             import triton.language as tl
+            from triton.runtime import interpreter
+
+            # It gives a kernel's module all names of its own. With a __file__ a notebook would look like a script, and
+            # no other process could be started from it.
+            vars(interpreter).pop("__file__", None)
         except ImportError:
             triton = tl = NoTriton
     return triton, tl
@@ -134,8 +140,9 @@ def attention_kernel() -> Any:
         rows = i + tl.arange(0, BLOCK_Q)
         if CAUSAL:
             last = rows + n_keys - n_queries  # the last key that each query sees
-            unmasked = (i + n_keys - n_queries + 1) // BLOCK_K * BLOCK_K  # every query sees all keys before it
-            stop = tl.minimum(i + n_keys - n_queries + BLOCK_Q, n_keys)  # no query sees a key from here on
+            # Every query sees all keys before `unmasked`, and none from `stop` on.
+            unmasked = (i + n_keys - n_queries + 1) // BLOCK_K * BLOCK_K
+            stop = tl.minimum(i + n_keys - n_queries + BLOCK_Q, n_keys)
         else:
             last = tl.zeros_like(rows) + n_keys - 1
             unmasked = n_keys // BLOCK_K * BLOCK_K
@@ -145,18 +152,79 @@ def attention_kernel() -> Any:
         l = tl.zeros([BLOCK_Q], tl.float32)
         m = tl.full([BLOCK_Q], float("-inf"), tl.float32)
         acc, l, m = attend_to_keys(
-            acc, l, m, q, keys, values, head, 0, unmasked, last, scale_log2, False, D_HEAD, BLOCK_K
-        )
+            acc, l, m, q, keys, values, head, 0, unmasked, last,
+            scale_log2, False, D_HEAD, BLOCK_K,
+        )  # fmt: skip
         acc, l, m = attend_to_keys(
-            acc, l, m, q, keys, values, head, unmasked, stop, last, scale_log2, True, D_HEAD, BLOCK_K
-        )
+            acc, l, m, q, keys, values, head, unmasked, stop, last,
+            scale_log2, True, D_HEAD, BLOCK_K,
+        )  # fmt: skip
 
         o = (acc / l[:, None]).to(outputs.dtype)
         outputs.store([head, i, 0], o.reshape(1, BLOCK_Q, D_HEAD))
-        row_lse = (m + tl.log2(l)) * 0.6931471805599453  # from powers of two to powers of e
+        row_lse = (m + tl.log2(l)) * 0.6931471805599453  # from 2^x to e^x
         tl.store(lse + head * n_queries + rows, row_lse, mask=rows < n_queries)
 
     return attention_kernel
+
+
+def through_the_row_kernel(inner: Any, scores: Array, values: Array, block: int) -> dict[str, Any]:
+    """The softmax of each row of scores (rows, n) and its blend of values (n,): o (rows,) and lse (rows,).
+
+    Tensors go through Triton, arrays through the same kernel in NumPy, as in `through_the_kernel`.
+    """
+    if isinstance(scores, np.ndarray):
+        return _rows_in_numpy(inner, scores, values, block)
+    if load_triton()[0] is NoTriton:
+        raise BadResult(NO_TRITON)
+    if not isinstance(inner, triton.KernelInterface):
+        raise BadResult("one_pass is no Triton function: keep the line @triton.jit above it")
+    o, lse = launch_rows(inner, scores, values, block)
+    return {"o": o, "lse": lse}
+
+
+def launch_rows(
+    inner: Any, scores: "torch.Tensor", values: "torch.Tensor", block: int = 4
+) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Run `row_kernel` around `one_pass`: (o, lse), each (rows,), of scores (rows, n) and values (n,) in float32.
+
+    block is a power of two. Behind each row lie larger numbers, behind the values NaN: other memory holds anything.
+    Raises RuntimeError where there is no Triton, and what the pass raises.
+    """
+    triton, _ = load_triton()
+    if triton is NoTriton:
+        raise RuntimeError(NO_TRITON)
+    import torch
+
+    rows, n = scores.shape
+    device = "cpu" if triton.knobs.runtime.interpret else "cuda"
+    wide = torch.full((rows, n + block), float(scores.max()) + FAR, device=device)
+    long = torch.full((n + block,), math.nan, device=device)
+    wide[:, :n], long[:n] = scores, values
+    o, lse = wide.new_empty(rows), wide.new_empty(rows)
+    try:
+        row_kernel()[(rows,)](wide, long, o, lse, n, wide.stride(0), one_pass=inner, BLOCK=block)
+    except Exception as error:
+        raise _root(error, inner) from None
+    return o, lse
+
+
+@functools.cache
+def row_kernel() -> Any:
+    """The kernel of a row, without its pass: that one is an argument."""
+    load_triton()
+
+    @triton.jit(do_not_specialize=["n"])
+    def row_kernel(
+        scores, values, outputs, lse, n, stride,
+        one_pass: tl.constexpr, BLOCK: tl.constexpr,
+    ):  # fmt: skip
+        row = tl.program_id(0)
+        m, l, o = one_pass(scores + row * stride, values, n, BLOCK)
+        tl.store(outputs + row, o / l)
+        tl.store(lse + row, m + tl.log(l))
+
+    return row_kernel
 
 
 def _root(error: BaseException, inner: Any) -> BaseException:
@@ -214,3 +282,15 @@ class Tiles:
         found = self.array[head, first : first + self.rows]
         tile[0, : len(found)] = found
         return tile
+
+
+def _rows_in_numpy(inner: Any, scores: np.ndarray, values: np.ndarray, block: int) -> dict[str, Any]:
+    """`row_kernel` in NumPy, in float64."""
+    behind = np.full(block, scores.max() + FAR, dtype=np.float64)
+    long = np.append(values.astype(np.float64), np.full(block, math.nan))
+    o, lse = np.zeros(len(scores)), np.zeros(len(scores))
+    for row, own in enumerate(scores):
+        m, l, blend = inner(np.append(own.astype(np.float64), behind), long, len(own), block)
+        with np.errstate(all="ignore"):
+            o[row], lse[row] = np.divide(blend, l), m + np.log(l)
+    return {"o": o, "lse": lse}

@@ -12,31 +12,49 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from course_utils.views import palette
-from course_utils.views.picture import new_figure
+from course_utils.views.figures.gpu import gpu as gpu
+from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LINES = [
-    (palette.KEY, "-", "o"),
-    (palette.QUERY, "-", "s"),
-    (palette.VALUE, "-", "^"),
-    (palette.OUTPUT, (0, (5, 2)), "D"),
-    (palette.FAINT, (0, (1, 1.5)), "v"),
-]
+# One colour an implementation, whichever others stand beside it: colour, dashes, mark. Hues from Tol (2021).
+_DOTS, _DASHES = (0, (1, 1.5)), (0, (5, 2))
+STYLES: dict[str, tuple[str, Any, str]] = {
+    "naive": (palette.FAINT, _DOTS, "v"),
+    "standard attention": (palette.FAINT, _DOTS, "v"),
+    "scores and weights": (palette.FAINT, _DOTS, "v"),
+    "Q, K, V and O": ("#117733", "-", "o"),
+    "tiled": ("#117733", "-", "o"),
+    "tiled 64": ("#117733", _DASHES, "^"),
+    "tiled 256": ("#117733", "-", "o"),
+    "tiled, 32 KiB": ("#117733", _DASHES, "^"),
+    "tiled, 128 KiB": ("#117733", "-", "o"),
+    "library": ("#332288", "-", "s"),
+    "ours": (palette.QUERY, "-", "o"),
+    "unsplit": (palette.QUERY, _DASHES, "^"),
+    "flash": ("#332288", "-", "s"),
+    "FlashAttention-2": ("#332288", "-", "s"),
+    "FlashAttention-3": ("#AA4499", "-", "D"),
+    "cuDNN": ("#8A7A1F", _DASHES, "^"),
+    "Triton": (palette.QUERY, "-", "o"),
+    "efficient": ("#661100", _DASHES, "P"),
+}
+_OTHERS = [("#44AA99", "-", "X"), ("#999933", _DASHES, "<"), ("#CC6677", _DOTS, ">"), (palette.INK, "-", "*")]
+_MOST_LINES = 7  # more cannot be told apart
 _LEVELS = [":", "-.", "--"]
 
 PUBLISHED = {
     "source": "J. Shah et al., FlashAttention-3, 2024, figure 5: H100 80GB SXM5, 16-bit, forward, no causal mask",
     "lengths": [512, 1024, 2048, 4096, 8192, 16384],
-    "d_head 64, published 2024": {
+    "d_head 64, published in July 2024": {
         "FlashAttention-3": [333, 392, 460, 476, 496, 497],
         "cuDNN": [335, 373, 395, 408, 412, 413],
         "Triton": [340, 382, 396, 400, 401, 403],
         "FlashAttention-2": [282, 306, 318, 321, 322, 324],
         "standard attention": [52, 63, 67, 72, 73],  # out of memory at 16k
     },
-    "d_head 128, published 2024": {
+    "d_head 128, published in July 2024": {
         "FlashAttention-3": [467, 565, 625, 638, 646, 648],
         "cuDNN": [497, 574, 617, 609, 600, 595],
         "Triton": [323, 372, 389, 389, 392, 395],
@@ -52,9 +70,9 @@ PUBLISHED = {
 def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any = None) -> Figure:
     """Amounts on two logarithmic axes, where a power is a straight line and its exponent the slope.
 
-    lines: name -> (x, y), two lists of numbers above 0, at most five names; points: name of a line -> (x, y), marks in
+    lines: name -> (x, y), two lists of numbers above 0, at most seven names; points: name of a line -> (x, y), marks in
     its colour, for what was counted; level: (y, what it is), a dotted horizontal line. Raises ValueError for more than
-    five lines, or for points that belong to none.
+    seven lines, or for points that belong to none.
     """
     _check_lines(lines)
     strangers = set(points or {}) - set(lines)
@@ -62,7 +80,7 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
         raise ValueError(f"points has {', '.join(sorted(strangers))}, but no line of that name")
     fig = new_figure(720, 320)
     ax = fig.subplots()
-    for (colour, style, mark), (name, (x, y)) in zip(_LINES, lines.items(), strict=False):
+    for (colour, style, mark), (name, (x, y)) in zip(_styles(lines), lines.items(), strict=True):
         ax.loglog(x, y, color=colour, linestyle=style, linewidth=1.8, label=name)
         if points and name in points:
             ax.loglog(*points[name], color=colour, marker=mark, linestyle="", markersize=6, label=f"{name}, counted")
@@ -73,18 +91,23 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
     _plain(ax)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.09, right=0.66, top=0.96, bottom=0.16)
-    return fig
+    said = [f"{_capital(ylabel)} against {xlabel}, both axes logarithmic."]
+    said += [f"{_ends(*line)}." for line in lines.items()]
+    said += ["The counted marks lie on the lines."] if points and _lie_on(points, lines) else []
+    said += [_passed(name, x, y, *level) for name, (x, y) in lines.items() if level and y[0] < level[0] < y[-1]]
+    return described(fig, " ".join(said))
 
 
 def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     """Small charts side by side over the same axes, two in a row: lengths doubling to the right, amounts from 0 up.
 
-    panels: title -> {name: (lengths, amounts)}, at most five names, a name in the same colour everywhere; levels: what
-    it is -> an amount, or {title: amount}, at most three, as thin horizontal lines. Raises ValueError for more.
+    panels: title -> {name: (lengths, amounts)}, at most seven names, a name in the same colour in every chart; levels:
+    what it is -> an amount, or {title: amount}, at most three, as thin horizontal lines. Raises ValueError for more.
     """
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     levels = levels or {}
     _check_lines(names, levels)
+    styles = dict(zip(names, _styles(names), strict=True))
     rows, columns = -(-len(panels) // 2), min(2, len(panels))
     below = 56 + 20 * -(-(len(names) + len(levels)) // 3)  # the axis label, and the legend in three columns
     height = 28 + below + 200 * rows + 76 * (rows - 1)
@@ -92,7 +115,7 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     axes = fig.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     for ax, (title, lines) in zip(axes, panels.items(), strict=False):
         for name, (lengths, amounts) in lines.items():
-            colour, style, mark = _LINES[names.index(name)]
+            colour, style, mark = styles[name]
             line = {"color": colour, "linestyle": style, "marker": mark}
             ax.semilogx(lengths, amounts, **line, markersize=4.5, linewidth=1.6, label=name)
         for style, (name, amount) in zip(_LEVELS, levels.items(), strict=False):
@@ -110,7 +133,8 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     key = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     fig.legend(key.values(), key, loc="lower center", ncols=3, frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.09, right=0.98, top=1 - 28 / height, bottom=below / height, hspace=0.38, wspace=0.08)
-    return fig
+    told = [f"{title}: {', '.join(_ends(*line) for line in lines.items())}." for title, lines in panels.items()]
+    return described(fig, f"{_capital(ylabel)} against tokens, from 0 up. {' '.join(told)}")
 
 
 def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
@@ -123,6 +147,7 @@ def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
     fig = new_figure(width, height)
     ax = fig.add_axes((46 / width, 10 / height, cell * m / width, cell * n / height))
     ax.add_patch(Rectangle((0, 0), m, n, facecolor="white", edgecolor=palette.LINE, hatch="///", lw=0))
+    visits = list(visits)
     for queries, keys, on_diagonal in visits:
         tall, wide = queries.stop - queries.start, keys.stop - keys.start
         face = palette.colormap()(0.28 if on_diagonal else 0.72)
@@ -141,13 +166,55 @@ def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
         swatch = Rectangle((left, low), 16 / width, 16 / height, facecolor=face, edgecolor=palette.LINE, hatch=hatch)
         fig.add_artist(swatch)
         fig.text(left + 24 / width, low + 8 / height, meaning, fontsize=9.5, color=palette.INK, va="center_baseline")
-    return fig
+    masked = sum(bool(on_diagonal) for *_, on_diagonal in visits)
+    told = f"A square of {n} queries by {m} keys in tiles. {len(visits) - masked} tiles are computed without a mask, "
+    return described(fig, f"{told}{masked} are computed and masked, and the hatched rest is skipped.")
+
+
+def _styles(names):
+    """The colour, dashes and mark of each name; one that STYLES does not know gets the next of the others."""
+    others = iter(_OTHERS)
+    return [STYLES[name] if name in STYLES else next(others) for name in names]
+
+
+def _capital(text):
+    return text[:1].upper() + text[1:]
+
+
+def _ends(name, line):
+    lengths, amounts = line
+    first, last = _briefly(amounts[0]), _briefly(amounts[-1])
+    return f"{name} from {first} at {in_words(lengths[0])} to {last} at {in_words(lengths[-1])}"
+
+
+def _briefly(number):
+    """4.3G, 12M, 497: three digits at most, with the letter of its thousands."""
+    for letter, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def _lie_on(points, lines):
+    """Whether each counted mark is the number of its line."""
+    known = {name: dict(zip(x, y, strict=True)) for name, (x, y) in lines.items()}
+    return all(known[name].get(x) == y for name, (xs, ys) in points.items() for x, y in zip(xs, ys, strict=True))
+
+
+def _passed(name, xs, ys, level, what):
+    after = next(place for place, y in enumerate(ys) if y > level)
+    return f"{name} pass {what} between {in_words(xs[after - 1])} and {in_words(xs[after])}."
 
 
 def _check_lines(names, levels=()):
-    for what, given, kinds in (("lines", names, _LINES), ("levels", levels, _LEVELS)):
-        if len(given) > len(kinds):
-            raise ValueError(f"{len(given)} {what} are given: there are {len(kinds)} kinds of them")
+    unknown = [name for name in names if name not in STYLES]
+    for what, given, most in (
+        ("lines", names, _MOST_LINES),
+        ("names without a colour", unknown, len(_OTHERS)),
+        ("levels", levels, len(_LEVELS)),
+    ):
+        if len(given) > most:
+            raise ValueError(f"{len(given)} {what} are given: there are {most} kinds of them")
 
 
 def _lengths(ax, values):

@@ -1,9 +1,12 @@
 // Shows the frames that online_softmax.py computed, one a step; every number and sentence comes from there.
 
 const HINT = "Choose a number in the table, by click or by arrow keys and Enter, to see its arithmetic.";
+const MOVE = "Drag a key by its name to change the order, or choose it and press ← or →.";
+const MOVED = 12; // keys at most that can be moved: more leave no room for a finger
 
 function render({ model, el }) {
-  const keys = model.get("_keys"), columns = model.get("_columns"), frames = model.get("_frames"), ends = model.get("_ends");
+  const columns = model.get("_columns");
+  let keys = model.get("_keys"), frames = model.get("_frames"), ends = model.get("_ends");
   const last = frames.length - 1, uid = newId("course-online");
   const root = makeRoot(model, "course-online", { role: "group", "aria-labelledby": `${uid}-title` });
   const title = make("div", "course-online-title", { id: `${uid}-title` }, model.get("title"));
@@ -14,30 +17,87 @@ function render({ model, el }) {
   root.append(title, player.node, told.node, chart.node, table.node, why.node, end.node);
   player.keys(root);
   el.append(root);
+  let moved = null; // the place of the key that was moved last
   let chosen = null; // [row, column] of the number whose arithmetic is shown
-  told.rooms(frames.map((frame) => frame.told));
-  why.rooms([[HINT, HINT], ...frames.flatMap((frame) => frame.why.map(explained))]);
 
-  // One bar a key: its power e^(score − m), with the m of this step.
+  // One bar a key: its power e^(score − m), with the m of this step. Under it its name, by which it is moved.
   function makeChart() {
-    const node = make("div"), chart = make("div", "course-online-chart", { role: "img" });
-    node.append(makeSet("div", "course-online-caption", {}, "e^(score − m) of each key read, with the m of this step"), chart);
-    const bars = keys.map((key, i) => {
-      const part = make("div", "course-online-key"), plot = make("div", "course-online-plot");
-      const bar = make("div", "course-online-bar"), name = make("div", "course-online-name", { title: key.label }, key.label);
-      if (keys.length > 12) name.textContent = i % (keys.length > 20 ? 4 : 2) ? "" : i;
+    const node = make("div"), chart = make("div", "course-online-chart", { role: "img" }), moves = keys.length <= MOVED;
+    const row = make("div", "course-online-names", moves ? { role: "group", "aria-label": "order of the keys" } : {});
+    const said = make("div", "course-online-caption", { role: "status" });
+    node.append(makeSet("div", "course-online-caption", {}, "e^(score − m) of each key read, with the m of this step"), chart, row);
+    if (moves) node.append(said);
+    const bars = keys.map((_, i) => {
+      const part = make("div", "course-online-key"), plot = make("div", "course-online-plot"), bar = make("div", "course-online-bar");
+      const name = moves ? make("button", "course-online-name", { type: "button" }) : make("div", "course-online-name");
       plot.append(bar);
-      part.append(plot, name);
+      part.append(plot);
       chart.append(part);
-      return { part, bar };
+      row.append(name);
+      if (moves) carry(name, i);
+      return { part, bar, name };
     });
-    return { node, show: (frame) => {
-      bars.forEach(({ part, bar }, i) => {
-        part.dataset.state = i >= frame.stop ? "next" : i >= frame.start && model.get("step") ? "now" : "past";
+    const places = () => bars.map(({ name }) => name.getBoundingClientRect());
+
+    function put(from, to) {
+      if (to === from || to < 0 || to >= keys.length) return;
+      const order = [...model.get("order")];
+      order.splice(to, 0, ...order.splice(from, 1));
+      player.stop();
+      moved = to;
+      model.set("order", order);
+      model.save_changes();
+      bars[to].name.focus();
+    }
+    // A name follows the pointer, and its key goes where it is let go. Arrows move it by one.
+    function carry(name, i) {
+      let start = null, boxes = [];
+      const target = (x) => boxes.reduce((best, box, place) =>
+        (Math.abs(box.x + box.width / 2 - x) < Math.abs(boxes[best].x + boxes[best].width / 2 - x) ? place : best), i);
+      const drop = () => {
+        start = null;
+        name.style.transform = "";
+        for (const { name: each } of bars) delete each.dataset.target;
+      };
+      name.addEventListener("pointerdown", (event) => {
+        if (event.button) return;
+        start = event.clientX;
+        boxes = places();
+        name.setPointerCapture(event.pointerId);
+      });
+      name.addEventListener("pointermove", (event) => {
+        if (start === null) return;
+        name.style.transform = `translateX(${event.clientX - start}px)`;
+        bars.forEach(({ name: each }, place) => { each.dataset.target = place === target(event.clientX) && place !== i; });
+      });
+      name.addEventListener("pointerup", (event) => {
+        if (start === null) return;
+        const dragged = Math.abs(event.clientX - start) > 4;
+        drop();
+        if (dragged) put(i, target(event.clientX));
+      });
+      name.addEventListener("pointercancel", drop);
+      name.addEventListener("keydown", (event) => {
+        if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+        const to = { ArrowLeft: i - 1, ArrowRight: i + 1, Home: 0, End: keys.length - 1 }[event.key];
+        if (to === undefined && !presses(event)) return;
+        keepKey(event); // the player takes arrows for steps
+        if (to !== undefined) put(i, to);
+      });
+    }
+
+    return { node, say: (text) => { said.textContent = text; }, rebuild: () => keys.forEach((key, i) => {
+      const { name } = bars[i], every = keys.length > 20 ? 4 : 2;
+      name.textContent = moves ? key.label : i % every ? "" : i;
+      name.title = key.label;
+      if (moves) name.setAttribute("aria-label", `${key.label}, place ${i + 1} of ${keys.length}: arrow keys move it`);
+    }), show: (frame) => {
+      bars.forEach(({ part, bar, name }, i) => {
+        name.dataset.state = part.dataset.state = i >= frame.stop ? "next" : i >= frame.start && model.get("step") ? "now" : "past";
         bar.style.transform = `scaleY(${frame.bars[i] ?? 0})`;
       });
-      const said = frame.bars.map((power) => power.toFixed(2)).join(", ");
-      chart.setAttribute("aria-label", `e^(score − m) of the keys read so far: ${said || "none yet"}`);
+      const powers = frame.bars.map((power) => power.toFixed(2)).join(", ");
+      chart.setAttribute("aria-label", `e^(score − m) of the keys read so far: ${powers || "none yet"}`);
     } };
   }
 
@@ -48,17 +108,15 @@ function render({ model, el }) {
     for (const name of ["keys", "score", ...columns]) head.append(makeSet("th", "", { scope: "col" }, name));
     let cursor = [0, 0];
     const rows = frames.map((frame, r) => {
-      const row = body.insertRow(), here = keys.slice(frame.start, frame.stop);
-      const name = r === 0 ? "nothing yet" : here.length === 1 ? here[0].label : `${here[0].label} to ${here.at(-1).label}`;
-      row.append(make("th", "", { scope: "row", title: name }, name));
-      row.append(make("td", "course-online-score", {}, r === 0 ? "" : here.map((key) => key.score).join(", ")));
+      const row = body.insertRow(), name = make("th", "", { scope: "row" }), score = make("td", "course-online-score");
+      row.append(name, score);
       const cells = frame.cells.map((_, c) => {
         const cell = make("td", "", { role: "gridcell", tabindex: -1, "aria-selected": "false" });
         cell.addEventListener("click", () => { if (r <= model.get("step")) { aim(r, c); choose(r, c); } });
         row.append(cell);
         return cell;
       });
-      return { row, cells };
+      return { row, name, score, cells };
     });
     rows[0].cells[0].tabIndex = 0;
     const aim = (r, c, focus = true) => {
@@ -79,7 +137,11 @@ function render({ model, el }) {
       keepKey(event); // the player takes arrows for steps
     });
     node.append(grid);
-    return { node, show: (step) => {
+    return { node, rebuild: () => rows.forEach(({ name, score }, r) => {
+      const here = keys.slice(frames[r].start, frames[r].stop), ends = [here[0]?.label, here.at(-1)?.label];
+      name.textContent = name.title = r === 0 ? "nothing yet" : here.length === 1 ? ends[0] : ends.join(" to ");
+      score.textContent = r === 0 ? "" : here.map((key) => key.score).join(", ");
+    }), show: (step) => {
       rows.forEach(({ row, cells }, r) => {
         row.dataset.state = r > step ? "next" : r === step ? "now" : "past";
         cells.forEach((cell, c) => {
@@ -98,14 +160,18 @@ function render({ model, el }) {
     const node = make("div", "course-online-end"), before = make("div", "course-online-waits", {}, "At the last key this is compared with softmax over all scores at once.");
     const after = make("div", "course-online-compared"), scroll = make("div", "course-online-scroll", { tabindex: 0, role: "group", "aria-label": "comparison" });
     const grid = make("table", "course-online-result", { "aria-label": "one pass and softmax compared" }), body = grid.createTBody();
-    ends.heads.forEach((name, r) => {
-      const row = body.insertRow();
-      row.append(makeSet("th", "", { scope: "row" }, name), ...ends.rows[r].map((text) => make("td", "", {}, text)));
-    });
+    const sums = make("div");
     scroll.append(grid);
-    after.append(makeSet("div", "", {}, ends.sums), scroll);
+    after.append(sums, scroll);
     node.append(before, after);
-    return { node, show: (done) => {
+    return { node, rebuild: () => {
+      sums.replaceChildren(...typeset(ends.sums));
+      body.replaceChildren(...ends.heads.map((name, r) => {
+        const row = make("tr");
+        row.append(makeSet("th", "", { scope: "row" }, name), ...ends.rows[r].map((text) => make("td", "", {}, text)));
+        return row;
+      }));
+    }, show: (done) => {
       before.style.visibility = done ? "hidden" : "visible";
       after.style.visibility = done ? "visible" : "hidden";
     } };
@@ -132,9 +198,33 @@ function render({ model, el }) {
     why.show(chosen ? explained(frames[chosen[0]].why[chosen[1]]) : [HINT]);
   }
 
+  function rebuild() {
+    [keys, frames, ends] = [model.get("_keys"), model.get("_frames"), model.get("_ends")];
+    chosen = null;
+    told.rooms(frames.map((frame) => frame.told));
+    why.rooms([[HINT, HINT], ...frames.flatMap((frame) => frame.why.map(explained))]);
+    for (const part of [chart, table, end]) part.rebuild();
+    show();
+    chart.say(moved === null ? MOVE : `${keys[moved].label} is in place ${moved + 1} now. ${MOVE}`);
+  }
+  // Another order needs Python: if it does not come soon, the page says what is still shown.
+  let late = null;
+  function wait() {
+    clearTimeout(late);
+    late = setTimeout(() => {
+      if (String(keys.map((key) => key.index)) !== String(model.get("order"))) chart.say("waiting for Python; the order before is still shown");
+    }, 400);
+  }
+
   model.on("change:step", show);
-  show();
-  return () => { player.stop(); model.off("change:step", show); };
+  model.on("change:order", wait);
+  model.on("change:_frames", rebuild);
+  rebuild();
+  return () => {
+    player.stop();
+    clearTimeout(late);
+    for (const [name, act] of [["step", show], ["order", wait], ["_frames", rebuild]]) model.off(`change:${name}`, act);
+  };
 }
 
 export default { render };

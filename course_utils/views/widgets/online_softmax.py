@@ -29,8 +29,9 @@ class OnlineSoftmaxStepper(CourseWidget):
 
     scores: 1 to 32 numbers, −∞ for a masked key. values: (m, d_v) with d_v up to 8, or m numbers; without values there
     is no o. labels: one a key, by default key 0, key 1, … A list, NumPy or torch, each. block: keys read at once.
-    Every number on the page tells its arithmetic. `.step` is how many blocks have been read: read and set; `.last` is
-    the step at which all have. `.m`, `.l` and `.o` are the numbers at this step, o an array before it is divided by l.
+    Every number on the page tells its arithmetic, and up to 12 keys can be put into another order. `.order`, their
+    numbers as they are read, and `.step`, how many blocks have been read, can be read and set; `.last` is the step at
+    which all have. `.m`, `.l` and `.o` are the numbers at this step, o an array before it is divided by l.
     Raises ValueError or TypeError for what cannot be shown.
     Source: Milakov and Gimelshein 2018, algorithm 3.
     """
@@ -39,6 +40,7 @@ class OnlineSoftmaxStepper(CourseWidget):
     _css = style("player.css", "online_softmax.css")
 
     step = traitlets.Int(0, help="blocks of keys read so far").tag(sync=True)
+    order = traitlets.Any(help="the numbers of the keys, in the order in which they are read").tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
     _keys: traitlets.List[Any] = traitlets.List().tag(sync=True)
     _columns = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -52,17 +54,19 @@ class OnlineSoftmaxStepper(CourseWidget):
         if len(labels) != len(scores):
             raise ValueError(f"there are {len(labels)} labels but {len(scores)} scores: one each")
         block = whole("block", block)
-        self._scores, self._values, self._block = scores, values, block
-        self._partials = _partials(scores, values, block)
-        super().__init__(
-            title=str(title),
-            _keys=[
-                {"label": label, "score": three_decimals(score)} for label, score in zip(labels, scores, strict=True)
-            ],
-            _columns=["m", "e^(m_old − m_new)", "l", *_names(values)],
-            _frames=self._make_frames(labels),
-            _ends=self._make_ends(),
-        )
+        self._given, self._block = (scores, values, labels), block
+        columns = ["m", "e^(m_old − m_new)", "l", *_names(values)]
+        order = list(range(len(scores)))
+        super().__init__(title=str(title), order=order, _columns=columns, **self._arranged(order))
+
+    def _arranged(self, order):
+        """The keys in this order, and all that the page shows of them."""
+        scores, values, labels = (None if given is None else [given[i] for i in order] for given in self._given)
+        self._scores, self._values = scores, values
+        self._partials = _partials(scores, values, self._block)
+        keys = [{"index": i, "label": label, "score": three_decimals(score)}
+                for i, label, score in zip(order, labels, scores, strict=True)]  # fmt: skip
+        return {"_keys": keys, "_frames": self._make_frames(labels), "_ends": self._make_ends()}
 
     @property
     def last(self) -> int:
@@ -89,6 +93,19 @@ class OnlineSoftmaxStepper(CourseWidget):
         if not 0 <= proposal.value <= self.last:
             raise ValueError(f"step is {proposal.value}: give a number from 0 to {self.last}")
         return proposal.value
+
+    @traitlets.validate("order")
+    def _order_has_every_key(self, proposal):
+        order = [whole("a key's number in order", i, least=0) for i in proposal.value]
+        if sorted(order) != list(range(len(self._scores))):
+            raise ValueError(f"order is {order}: give each number from 0 to {len(self._scores) - 1} once")
+        return order
+
+    @traitlets.observe("order")
+    def _arrange(self, change):
+        with self.hold_sync():
+            for name, value in self._arranged(change.new).items():
+                setattr(self, name, value)
 
     def as_text(self) -> str:
         heads = ["keys", "score", *self._columns]
@@ -147,7 +164,8 @@ class OnlineSoftmaxStepper(CourseWidget):
             sums = "Every key is masked: l is 0, and the weights and the output are 0 by convention."
         else:
             lse = partial.m + partial.l.log()
-            sums = f"m + log l = {three_decimals(lse.item())}, the log-sum-exp of the scores"
+            m, l, lse = (three_decimals(number.item()) for number in (partial.m, partial.l, lse))
+            sums = f"m = {m}, l = {l}; m + log l = {lse}, the log-sum-exp of the scores, in any order"
         if self._values is None:
             found = torch.tensor([_exp(score, partial.m.item()) for score in self._scores], dtype=torch.float64)
             found, wanted = found / (partial.l.item() or 1), weights

@@ -26,8 +26,11 @@ function render({ model, el }) {
   const middle = make("div", "course-tiles-middle"), side = make("div", "course-tiles-side");
   side.append(memory.node, bars.node);
   middle.append(map.node, side);
+  const folded = make("details", "course-tiles-numbers"), opener = make("summary", "", {}, "numbers of this block");
+  keepKeys(opener, presses); // they open it, and play nothing
+  folded.append(opener, rows.node, detail.node);
   root.append(make("div", "course-tiles-title", { id: `${uid}-title` }, model.get("title")), player.node, settings.node,
-    told.node, middle, map.legend, rows.node, detail.node);
+    told.node, middle, map.legend, folded);
   player.keys(root);
   el.append(root);
 
