@@ -85,8 +85,8 @@ def import_cells(path):
 
     cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     parsed = [(source, [s for s in body(source) if isinstance(s, ast.Import | ast.ImportFrom)]) for source in cells]
-    first, *later = [(source, imports) for source, imports in parsed if imports]
-    return [first[0], *("\n".join(map(ast.unparse, imports)) for _, imports in later)]
+    importing = [(source, imports) for source, imports in parsed if imports]  # none on the page of references
+    return [source for source, _ in importing[:1]] + ["\n".join(map(ast.unparse, found)) for _, found in importing[1:]]
 
 
 def body(source):

@@ -243,7 +243,7 @@ def test_a_submission_that_takes_the_grader_too_long_to_read_is_unreadable_and_c
     try:
         worker.give(Order(Job(0, "s0", "s0.ipynb", 1, slow), COLD, work=1))
         graded = worker.take()
-        assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", 29)
+        assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", 31)
         assert graded.message == f"s0.ipynb: {LABORIOUS}"
         worker.give(Order(Job(1, "s1", "s1.ipynb", 1, notebook()), COLD))
         assert worker.take().status == "failed"
@@ -339,7 +339,7 @@ def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path):
     lines = said.splitlines()
     assert (code, complaint, len(lines)) == (0, "", 5)
     assert lines[-2].startswith("3 submissions; 0 with all points; 0 % of the points on average; 1 unreadable")
-    assert sum("0 of 29 points" in line for line in lines) == 2 and sum("unreadable: " in line for line in lines) == 1
+    assert sum("0 of 31 points" in line for line in lines) == 2 and sum("unreadable: " in line for line in lines) == 1
     order = [each["student"] for each in json.loads((tmp_path / "out" / "grades.json").read_text())["submissions"]]
     assert len(order) == 3 and order[0] != order[1]
 

@@ -61,7 +61,7 @@ def test_the_solutions_score_full_marks_and_are_left_as_they_were():
     path = ROOT / "solutions" / "day1_attention_by_hand.ipynb"
     before = path.read_bytes(), path.stat().st_mtime_ns
     graded = grade_notebook(path)
-    assert (graded.score, graded.max_score, graded.status) == (29, 29, "passed")
+    assert (graded.score, graded.max_score, graded.status) == (31, 31, "passed")
     assert [each.id for each in graded.exercises] == IDS
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
@@ -77,7 +77,7 @@ def test_one_slip_costs_its_own_exercise_and_is_named(tmp_path):
 
 def test_the_notebook_and_the_grader_take_the_same_roundings(tmp_path):
     entries = "score_33 = 2\nweights_3 = (0.248, 0.248, 0.504)"
-    assert grade_notebook(submission(tmp_path, {"by_hand_three": entries})).score == 29
+    assert grade_notebook(submission(tmp_path, {"by_hand_three": entries})).score == 31
 
 
 @pytest.mark.parametrize("blank", ["", "# later", "\n\n"])
@@ -162,7 +162,7 @@ def scale_scores(S, d_k):
     return [[s / d_k**0.5 for s in row] for row in S]
 scale_scores(1, 2)
 """
-    assert grade_notebook(submission(tmp_path, {"scale_scores": source})).score == 29
+    assert grade_notebook(submission(tmp_path, {"scale_scores": source})).score == 31
 
 
 def test_a_helper_that_no_cell_defines_is_explained(tmp_path):
@@ -179,7 +179,7 @@ def test_answers_are_found_by_name_where_the_ids_were_lost(tmp_path):
         for number, cell in enumerate(notebook.cells):
             cell.metadata, cell["id"] = {}, f"cell-{number}"
 
-    assert grade_notebook(submission(tmp_path, change=lose_ids)).score == 29
+    assert grade_notebook(submission(tmp_path, change=lose_ids)).score == 31
 
 
 def test_an_answer_written_in_a_new_cell_beside_the_untouched_stub_counts(tmp_path):
@@ -237,7 +237,7 @@ def test_cells_outputs_points_and_tags_of_the_submission_do_not_count(tmp_path):
         )
 
     graded = grade_notebook(submission(tmp_path, {"softmax_row": UNSHIFTED}, tamper))
-    assert (graded.score, graded.max_score) == (27, 29)
+    assert (graded.score, graded.max_score) == (29, 31)
 
 
 def test_patching_what_the_checks_use_gains_nothing(tmp_path):
@@ -280,7 +280,7 @@ def test_files_beside_the_submission_take_no_part(tmp_path, monkeypatch):
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --collect-only\n")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--collect-only")
     monkeypatch.chdir(tmp_path)
-    assert grade_notebook(submission(tmp_path)).score == 29
+    assert grade_notebook(submission(tmp_path)).score == 31
     assert not trap.exists()
     assert os.environ["PYTEST_ADDOPTS"] == "--collect-only"
 
@@ -326,7 +326,7 @@ def scale_scores(S, d_k):
     return [[s / d_k**0.5 for s in row] for row in S]
 """
     graded = grade_notebook(submission(tmp_path, {"scale_scores": spy}))
-    assert graded.score == 29, outcome(graded)
+    assert graded.score == 31, outcome(graded)
 
 
 # Cells that run for ever, exit, flood or crash ----------------------------------------------------------------------
@@ -420,7 +420,7 @@ def self_attention(x, W_q, W_k, W_v):
         c.source for c in COURSE.notebook(1).cells if c.metadata.get("nbgrader", {}).get("grade_id") == "find_the_bug"
     )
     late = "import time\ntime.sleep(2.5)\n" + right
-    assert grade_notebook(submission(tmp_path, {"self_attention": alarm, "find_the_bug": late})).score == 29
+    assert grade_notebook(submission(tmp_path, {"self_attention": alarm, "find_the_bug": late})).score == 31
 
 
 def test_a_slow_drip_of_output_does_not_hold_the_grader(tmp_path):
@@ -549,7 +549,7 @@ def test_a_file_that_is_no_submission_is_unreadable_in_one_line(tmp_path, kind):
     if content is not None:
         path.write_bytes(content)
     graded = grade_notebook(path)
-    assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, 29)
+    assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, 31)
     assert reason in graded.message
     assert "\n" not in graded.message
 
@@ -608,7 +608,7 @@ def test_the_command_grades_and_reports(tmp_path):
     ran = subprocess.run(
         [*command, "--out", "grades", "--fail-under", "92"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert (ran.returncode, "27 of 29 points" in ran.stdout) == (0, True)
+    assert (ran.returncode, "29 of 31 points" in ran.stdout) == (0, True)
     (graded,) = json.loads((tmp_path / "grades" / "grades.json").read_text())["submissions"]
     assert (graded["student"], graded["score"]) == ("day1_ada", 27)
 
@@ -652,4 +652,4 @@ def test_confinement_that_is_asked_for_and_cannot_be_had_is_an_error(tmp_path, m
 def test_too_few_points_give_status_1(tmp_path):
     nbformat.write(UNFILLED, tmp_path / "day1_x.ipynb")
     code, _, said = course("grade", "day1_x.ipynb", "--fail-under", "1", cwd=tmp_path)
-    assert (code, said) == (1, "course: 0 of 29 points, below 1 %\n")
+    assert (code, said) == (1, "course: 0 of 31 points, below 1 %\n")

@@ -152,8 +152,8 @@ def test_contributing_lists_these_files_and_no_others():
 def test_the_copy_agrees_with_itself_and_counts_the_exercise(course):
     assert "agree" in run(course, "-m", "course_utils", "check")
     source = (course / "sources/exercises/day1_attention_by_hand.md").read_text(encoding="utf-8")
-    assert "Twelve exercises, 31 points, about two hours." in source
-    assert "[twelve]" in (course / "sources/lessons/course_map.md").read_text(encoding="utf-8")
+    assert "Thirteen exercises, 33 points, about 130 minutes." in source
+    assert "[thirteen]" in (course / "sources/lessons/course_map.md").read_text(encoding="utf-8")
 
 
 def test_its_judge_accepts_the_right_ones_refuses_the_wrong_and_names_the_mistakes(course):
@@ -163,11 +163,11 @@ def test_its_judge_accepts_the_right_ones_refuses_the_wrong_and_names_the_mistak
 def test_the_student_sees_no_answer_and_the_grader_gives_its_points(course):
     exercise = (course / "exercises/day1_attention_by_hand.ipynb").read_text(encoding="utf-8")
     assert "Twice a number" in exercise and "twice_of_it" not in exercise
-    for folder, score in (("solutions", 31), ("exercises", 0)):
+    for folder, score in (("solutions", 33), ("exercises", 0)):
         out = course / f"grades_{folder}"
         run(course, "-m", "course_utils", "grade", f"{folder}/day1_attention_by_hand.ipynb", "--out", out)
         (graded,) = json.loads((out / "grades.json").read_text(encoding="utf-8"))["submissions"]
-        assert (graded["score"], graded["max_score"]) == (score, 31)
+        assert (graded["score"], graded["max_score"]) == (score, 33)
         assert {each["id"]: each["status"] for each in graded["exercises"]}["double"] == (
             "passed" if score else "missing"
         )
