@@ -13,7 +13,7 @@ from course_utils.views.picture import described, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RAW, SCALED, THIRD = palette.WRONG, palette.WEIGHT, palette.VALUE
+RAW, SCALED, THIRD = palette.WRONG, palette.WEIGHT, palette.INK
 COLOURS = {"raw": RAW, "scaled": SCALED}
 
 
@@ -29,7 +29,7 @@ def repeated_estimates(estimates: Any, spread: Any, truth: float) -> Figure:
     rng = np.random.default_rng(0)
     for place, size in zip(places, sizes, strict=True):
         shaken = place + rng.uniform(-0.22, 0.22, len(estimates[size]))
-        ax.scatter(shaken, estimates[size], s=7, color=SCALED, linewidth=0, alpha=0.6)
+        ax.scatter(shaken, estimates[size], s=7, color=RAW, linewidth=0, alpha=0.6)
         half = 1.96 * spread / math.sqrt(size)
         ax.hlines([truth - half, truth + half], place - 0.32, place + 0.32, color=palette.INK, linewidth=1.3)
     ax.axhline(truth, color=palette.FAINT, linewidth=1, linestyle=":")
@@ -84,7 +84,7 @@ def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     fig = new_figure(560, 300)
     ax = fig.subplots()
     ax.semilogy(gaps, np.exp(-gaps), color=palette.FAINT, linestyle="--", linewidth=1.3, label="$e^{-Δ}$")
-    ax.semilogy(gaps, slopes, color=RAW, linewidth=2, label="slope $p(1-p)$")
+    ax.semilogy(gaps, slopes, color=palette.WEIGHT, linewidth=2, label="slope $p(1-p)$")
     value = float(np.interp(marked, gaps, slopes))
     ax.scatter([marked], [value], s=45, color=palette.INK, zorder=3)
     ax.annotate(
