@@ -438,7 +438,7 @@ def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
     result = CliRunner().invoke(app, ["grade", str(COURSE.path(1)), "--bundle", str(bundle), "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     (graded,) = json.loads((tmp_path / "grades.json").read_text())["submissions"]
-    assert graded["score"] == graded["max_score"] == 29
+    assert graded["score"] == graded["max_score"] == 31
     unseeded = tmp_path / "unseeded"
     shutil.copytree(bundle, unseeded)
     (unseeded / "keys.json").unlink()
@@ -499,7 +499,7 @@ def test_a_bundle_of_one_day_grades_a_notebook_whose_name_tells_none(out, tmp_pa
     shutil.copy(out / "student" / "exercises" / LESSON, path)
     bundle = Official(out / "grader")
     (graded,) = grade_class(collect([path]), Settings(bundle)).graded
-    assert (bundle.days(), graded.day, graded.status, graded.max_score) == ([1], 1, "failed", 29)
+    assert (bundle.days(), graded.day, graded.status, graded.max_score) == ([1], 1, "failed", 31)
 
 
 def test_the_bundle_is_for_its_owner_only_and_does_not_hold_the_secret(out):

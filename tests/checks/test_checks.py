@@ -229,7 +229,7 @@ NONE = [0, 0]
     ids=["the shortest", "one number", "by the row of both", "others pushed away", "large", "across", "just enough"],
 )
 def test_every_matrix_with_which_arrived_finds_parcel_is_right(matrix):
-    verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"W_K": matrix}))
+    verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"my_W_K": matrix}))
     assert (verdict.status, verdict.share) == ("passed", 1.0)
 
 
@@ -254,16 +254,16 @@ def test_every_matrix_with_which_arrived_finds_parcel_is_right(matrix):
     ],
 )
 def test_a_matrix_with_which_arrived_finds_another_is_told_whom(matrix, name, said):
-    verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"W_K": matrix}))
+    verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"my_W_K": matrix}))
     assert (verdict.share, verdict.misconception) == (0.0, name)
     assert said in verdict.message
 
 
 @pytest.mark.parametrize("numbers", [[], ["nan"] * 8, ["ok"] * 8, [10**400] * 8, None, [1.0] * 9, {"a": 1}])
 def test_made_up_evidence_of_a_matrix_earns_nothing(numbers):
-    made_up = {"rung": "W_K", "values": {"W_K": {"shape": [4, 2], "numbers": numbers}}}
+    made_up = {"rung": "my_W_K", "values": {"my_W_K": {"shape": [4, 2], "numbers": numbers}}}
     assert judge_of(1, "find_the_parcel").judge({"hidden": False, "outcomes": [made_up]}).share == 0
-    assert judge_of(1, "find_the_parcel").judge({"outcomes": [{"rung": "W_K", "values": numbers}]}).share == 0
+    assert judge_of(1, "find_the_parcel").judge({"outcomes": [{"rung": "my_W_K", "values": numbers}]}).share == 0
 
 
 def test_the_bug_as_it_stands_is_not_given_away():

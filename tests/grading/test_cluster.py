@@ -117,7 +117,7 @@ def test_a_worker_uses_the_official_side_that_is_sent_and_not_its_own(tmp_path):
     nbformat.write(book, tmp_path / "solutions" / "day1_other.ipynb")
     parcel = official_parcel(Official(tmp_path), 1)
     graded = grade_parcel(Job(0, "ada", "a.ipynb", 1, notebook()), parcel, COLD)
-    assert graded.max_score == 34
+    assert graded.max_score == 36
 
 
 def test_an_unreachable_scheduler_is_named_in_one_line(monkeypatch):

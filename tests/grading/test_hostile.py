@@ -86,7 +86,7 @@ def test_a_class_of_the_worst_changes_no_honest_grade_and_leaves_nothing(tmp_pat
     written = write_corpus(tmp_path / "class", TOGETHER, port)
     submissions = [honest, *written.values(), replace(honest, student="zoe")]
     graded = grade_class(submissions, SETTINGS, jobs=8).graded
-    assert [each.score for each in (graded[0], graded[-1])] == [25, 25]
+    assert [each.score for each in (graded[0], graded[-1])] == [27, 27]
     records = {name: record_of(each) for name, each in zip(TOGETHER, graded[1:-1], strict=True)}
     assert {name: verdicts(record) for name, record in records.items()} == {
         name: CORPUS[name].deserves for name in TOGETHER

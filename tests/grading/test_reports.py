@@ -153,7 +153,7 @@ def test_a_student_of_several_days_is_one_row_of_the_canvas_file():
     head, ada, bob = table(canvas_csv(class_))
     assert list(head)[:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     assert (head["Student"], head["Day 1: Attention by hand"]) == ("    Points Possible", "31")
-    assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √d_k"]) == ("101", "27", points(2))
+    assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √d_k"]) == ("101", "29", points(2))
     assert (bob["Day 1: Attention by hand"], bob["Day 2: Why √d_k"]) == ("", points(2))
 
 
@@ -167,9 +167,9 @@ NOT_THEIR_FAULT = {
 @pytest.mark.parametrize("kind", NOT_THEIR_FAULT)
 def test_what_could_not_be_graded_has_no_grade_rather_than_zero(kind):
     one = [NOT_THEIR_FAULT[kind], graded("ada", wrong=["scores"])]
-    assert [row["Day 1: Attention by hand"] for row in table(canvas_csv(one))[1:]] == ["", "27"]
-    assert [row["Day 1: Attention by hand"] for row in table(moodle_csv(one))] == ["-", "27"]
-    assert [row["Grade"] for row in table(moodle_worksheet(one, 1))] == ["", "27"]
+    assert [row["Day 1: Attention by hand"] for row in table(canvas_csv(one))[1:]] == ["", "29"]
+    assert [row["Day 1: Attention by hand"] for row in table(moodle_csv(one))] == ["-", "29"]
+    assert [row["Grade"] for row in table(moodle_worksheet(one, 1))] == ["", "29"]
 
 
 def test_a_zero_that_was_earned_is_a_zero():
@@ -199,7 +199,7 @@ def test_a_moodle_worksheet_has_the_columns_that_moodle_asks_for_and_comments_th
     evil = Result("scores", "failed", 0.0, 2.0, "On “<script>alert(1)</script>” it differs.")
     (row,) = table(moodle_worksheet([graded("Ada Lovelace", exercises=(evil,), lms_id="1234567")], 1))
     assert (row["Identifier"], row["Last modified (grade)"]) == ("Participant 1234567", "-")
-    assert row["Feedback comments"].startswith("2. The score matrix: 0 of 2. On “&lt;script&gt;alert")
+    assert row["Feedback comments"].startswith("5. The score matrix: 0 of 2. On “&lt;script&gt;alert")
 
 
 def test_a_student_whose_number_differs_by_day_as_in_moodle_is_one_row():
@@ -224,7 +224,7 @@ def test_a_canvas_export_is_filled_in_and_nothing_in_it_is_lost(tmp_path):
     filled = fill(tmp_path, class_)
     before, after = (list(csv.reader(io.StringIO(text))) for text in (EXPORT, filled.text))
     title = "Day 1: Attention by hand (2)"
-    assert table(filled.text)[2][title] == "46.55"
+    assert table(filled.text)[2][title] == "46.77"
     assert after[0][-1] == "Day 2: Why √d_k"
     assert [row[-1] for row in after[1:4]] == ["", points(2), ""] and after[4][-1] == points(2)
     after[3][6], after[6][0] = "12", "=Eve"
@@ -294,8 +294,8 @@ Participant 78,Grace Hopper,,grace@x.org,Submitted,55,100,"Monday, 2 March 2026,
 def test_a_moodle_worksheet_is_filled_in(tmp_path):
     filled = fill(tmp_path, [graded("x", 1, ["scores"], "77")], WORKSHEET)
     ada, grace = table(filled.text)
-    assert (ada["Grade"], grace["Grade"], grace["Feedback comments"]) == ("93.1", "55", "good")
-    assert ada["Feedback comments"] == "2. The score matrix: 0 of 2. Look at scores."
+    assert (ada["Grade"], grace["Grade"], grace["Feedback comments"]) == ("93.55", "55", "good")
+    assert ada["Feedback comments"] == "5. The score matrix: 0 of 2. Look at scores."
     assert filled.notes == ("The assignment is worth 100 points and 31 here: scaled.",)
 
 
@@ -356,12 +356,12 @@ def test_the_summary_of_a_class_tells_how_it_did():
     scores = [each.score for each in class_[:4]]
     first, median, third = statistics.quantiles(scores, n=4, method="inclusive")
     assert "5 students, 5 submissions. 1 file could not be read." in text
-    assert f"4 submissions, 31 points: median {median:g}, quartiles {first:g} and {third:g}, lowest 25" in text
+    assert f"4 submissions, 31 points: median {median:g}, quartiles {first:g} and {third:g}, lowest 27" in text
     bars = re.findall(r"(?m)^ *\d+ to +(\d+) % +(\d+)  (█+)$", text)
     assert [(end, count) for end, count, _ in bars] == [("90", "1"), ("100", "3")]
     hardest = text[text.index("## The hardest") :].splitlines()[4:6]
-    assert hardest[0] == "| 1 | 2. The score matrix | 1 of 4 (25%) | 25% |"
-    assert hardest[1].startswith("| 1 | 1. Softmax of a row | 3 of 4 (75%)")
+    assert hardest[0] == "| 1 | 5. The score matrix | 1 of 4 (25%) | 25% |"
+    assert hardest[1].startswith("| 1 | 4. Softmax of a row | 3 of 4 (75%)")
     assert "- Confined by bubblewrap." in text
 
 
@@ -428,7 +428,7 @@ def test_the_page_shows_verdict_message_misconception_hints_and_code():
     code = {"softmax_row": "def softmax_row(row):\n    return row\n", "scores": "def scores(Q, K): pass"}
     text = Elements(feedback_page(graded("ada", exercises=(slip, right), answers=code), COURSE)).text
     shown = " ".join(text.split())
-    for said in ("1. Softmax of a row", "✗ not right yet, 0 of 2 points", "Subtract max(row).", "Hint 3 of 3"):
+    for said in ("4. Softmax of a row", "✗ not right yet, 0 of 2 points", "Subtract max(row).", "Hint 3 of 3"):
         assert said in shown
     assert "softmax without max-shift" in shown and "math.exp(1000) raises OverflowError" in shown
     assert "1def softmax_row(row): 2 return row" in shown
@@ -437,7 +437,7 @@ def test_the_page_shows_verdict_message_misconception_hints_and_code():
 
 def test_the_page_says_where_to_begin():
     half = feedback_page(graded("ada", wrong=("scores", "soft_lookup")), COURSE)
-    assert 'Begin with <a href="#scores">2. The score matrix</a>' in half
+    assert 'Begin with <a href="#scores">5. The score matrix</a>' in half
     whole = feedback_page(graded("ada"), COURSE)
     assert "Every exercise passed." in whole and "Begin with" not in whole
 

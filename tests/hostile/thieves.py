@@ -476,6 +476,6 @@ def scale_scores(S, d_k):
     ),
     *(
         Entry(f"a table on day {day}", "knows the visible cases", _table(day, name), {name: "failed"}, day)
-        for day, name in ((2, "softmax_jacobian"), (4, "find_the_bug"))
+        for day, name in ((2, "softmax_jacobian"), (4, "merge_heads"))
     ),
 ]

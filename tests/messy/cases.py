@@ -202,7 +202,7 @@ def _(cells):
     sources = [cells[place(cells, name)].source for name in ids]
     for name in ids:
         put(cells, name, "# see below" if name != "scale_scores" else "\n\n".join(sources))
-    checks = [i for i, cell in enumerate(cells) if cell.metadata.get("nbgrader", {}).get("grade")][:2]
+    checks = [place(cells, f"check_{name}") for name in ids[:2]]
     moved = [cells[i] for i in checks]
     for i in reversed(checks):
         del cells[i]
@@ -291,10 +291,8 @@ def _(cells):
 
 @case("torch's usual type changed in a cell of one's own", softmax_row="torch.set_default_dtype")
 def _(cells):
-    first = next(i for i, cell in enumerate(cells) if cell.cell_type == "code")
-    cells.insert(first + 1, own("torch.set_default_dtype(torch.float64)"))
-    after = next(i for i, c in enumerate(cells) if c.metadata.get("nbgrader", {}).get("grade"))
-    cells.insert(after + 1, own("torch.set_default_dtype(torch.float32)"))
+    cells.insert(place(cells, "softmax_row"), own("torch.set_default_dtype(torch.float64)"))
+    cells.insert(place(cells, "check_softmax_row") + 1, own("torch.set_default_dtype(torch.float32)"))
 
 
 @case("a value that later cells change", scale_scores="run afresh")

@@ -413,7 +413,7 @@ def test_where_the_warm_process_is_gone_a_cold_kernel_grades(tmp_path):
     path = ROOT / "solutions" / "day1_attention_by_hand.ipynb"
     graded = grade_notebook(path, settings=Settings(start=Start(server=str(server.folder))))
     server.close()
-    assert graded.score == graded.max_score == 29
+    assert graded.score == graded.max_score == 31
 
 
 def _processes_in(server):

@@ -406,33 +406,33 @@ TWO_MISTAKES = (
 
 LESSON_W_K = [[0, -1], [-1, 0], [1, 1], [1, 1]]
 PARCEL_MISTAKES = (
-    Mistake("found itself", {"W_K": LESSON_W_K},
+    Mistake("found itself", {"my_W_K": LESSON_W_K},
         "It finds itself: its own key, which is row 3 of W_K, fits its query (1, 1) best. Which rows of W_K make the "
         "key of parcel?"),
-    Mistake("found the", {"W_K": [[2, 2], [0, 0], [0, 0], [0, 0]]},
+    Mistake("found the", {"my_W_K": [[2, 2], [0, 0], [0, 0], [0, 0]]},
         "It finds the. Row 1 of W_K goes into the key of the alone; find the row that goes into that of parcel alone."),
-    Mistake("the and parcel alike", {"W_K": [[0, 0], [0, 0], [0, 0], [2, 2]]},
+    Mistake("the and parcel alike", {"my_W_K": [[0, 0], [0, 0], [0, 0], [2, 2]]},
         "The keys of the and of parcel score the same. Row 4 of W_K goes into both. Row 1 goes into that of the alone, "
         "and row 2 into that of parcel alone."),
-    Mistake("the and arrived alike", {"W_K": [[2, 2], [0, 0], [2, 2], [0, 0]]},
+    Mistake("the and arrived alike", {"my_W_K": [[2, 2], [0, 0], [2, 2], [0, 0]]},
         "The key of parcel is the sum of rows 2 and 4 of W_K, and it is the one that has to fit the query (1, 1)."),
-    Mistake("parcel and arrived alike", {"W_K": [[0, 0], [2, 2], [2, 2], [0, 0]]},
+    Mistake("parcel and arrived alike", {"my_W_K": [[0, 0], [2, 2], [2, 2], [0, 0]]},
         "The key of parcel fits the query, and that of arrived, row 3 of W_K, fits it as well. Only one should."),
-    Mistake("all alike", {"W_K": [[0, 0], [0, 0], [0, 0], [0, 0]]},
+    Mistake("all alike", {"my_W_K": [[0, 0], [0, 0], [0, 0], [0, 0]]},
         "All three have the same score with the query (1, 1), so nothing is found. A key whose two numbers add up to 0 "
         "scores 0 with it, one whose numbers are both large scores much."),
-    Mistake("parcel, not far enough", {"W_K": [[0, 0], [1, 1], [0, 0], [0, 0]]},
+    Mistake("parcel, not far enough", {"my_W_K": [[0, 0], [1, 1], [0, 0], [0, 0]]},
         "Parcel comes first, but has less than 0.8. The weight depends on how far its score lies above the other two: "
         "make the key of parcel longer, or the others point away from the query."),
-    Mistake("transposed", {"W_K": [[0, 2, 0, 0], [0, 2, 0, 0]]},
+    Mistake("transposed", {"my_W_K": [[0, 2, 0, 0], [0, 2, 0, 0]]},
         "It has to be 4 × 2: a row for each of the four numbers that describe a token, so that X @ W_K can be made."),
-    Mistake("keys in place of W_K", {"W_K": [[0, 0], [2, 2], [0, 0]]},
+    Mistake("keys in place of W_K", {"my_W_K": [[0, 0], [2, 2], [0, 0]]},
         "Three rows are the keys themselves. W_K makes them, as X @ W_K, and has four rows, one for each column of X."),
-    Mistake("another shape", {"W_K": [2, 2]},
+    Mistake("another shape", {"my_W_K": [2, 2]},
         "It has to be 4 × 2, four rows of two numbers, as in the lesson: a list of four lists, or an array."),
-    Mistake("no finite numbers", {"W_K": [[0, 0], [math.inf, math.inf], [0, 0], [0, 0]]},
+    Mistake("no finite numbers", {"my_W_K": [[0, 0], [math.inf, math.inf], [0, 0], [0, 0]]},
         "Small whole numbers are enough."),
-    Mistake("scores without bounds", {"W_K": [[0, 0], [1e308, 1e308], [0, 0], [0, 0]]},
+    Mistake("scores without bounds", {"my_W_K": [[0, 0], [1e308, 1e308], [0, 0], [0, 0]]},
         "Small whole numbers are enough."),
 )  # fmt: skip
 
@@ -448,7 +448,7 @@ def reference_lookup(query, keys, values, temperature):
 EXERCISES = {
     "by_hand_three": Exercise(2, by_hand_three(), THREE_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
     "by_hand_two": Exercise(2, by_hand_two(), TWO_MISTAKES, rtol=0.0, atol=TWO_DECIMALS),
-    "find_the_parcel": Exercise(2, {"W_K": [[0, 0], [2, 2], [0, 0], [0, 0]]}, PARCEL_MISTAKES),
+    "find_the_parcel": Exercise(2, {"my_W_K": [[0, 0], [2, 2], [0, 0], [0, 0]]}, PARCEL_MISTAKES),
     "softmax_row": Exercise(2, {"softmax_row": lists.softmax}, SOFTMAX_MISTAKES),
     "scores": Exercise(2, {"scores": dot_products}, SCORES_MISTAKES),
     "scale_scores": Exercise(1, {"scale_scores": reference_scale}, SCALE_MISTAKES),

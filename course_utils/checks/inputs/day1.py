@@ -245,7 +245,7 @@ LADDERS = {
         advice=AGAIN + " Then the blend: each weight times its value, added up. Round at the end, to 2 decimals.",
     ),
     "find_the_parcel": Ladder(
-        ("W_K",), by_hand=True, decide=whom_arrived_finds, advice="W_K has four rows of two numbers."
+        ("my_W_K",), by_hand=True, decide=whom_arrived_finds, advice="my_W_K has four rows of two numbers."
     ),
     "softmax_row": Ladder(
         ("softmax_row",), ("weights",), softmax_row, forbidden=LIBRARY_SOFTMAX, small=(Small(("m",)),)
