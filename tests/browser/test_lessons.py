@@ -45,7 +45,9 @@ def test_every_widget_of_the_course_is_in_a_lesson_but_for_the_one_that_a_check_
     assert missing == ["DuelBoard"]
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.parametrize(
+    "name", [name for name in LESSONS if widget_cells(read(name))]
+)  # the page of references has none
 def test_a_lesson_that_was_run_and_saved_shows_every_widget_when_it_is_opened_again(lab, name):
     built = read(name)
     widgets = [place for place in widget_cells(built) if "image/png" in built.cells[place].outputs[0].get("data", {})]
