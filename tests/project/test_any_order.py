@@ -12,7 +12,7 @@ UNTOLD = "nbval-ignore-output"  # the tag of cells that measure
 def told(cell):
     """What a cell shows, as text."""
     outputs = [output.get("text") or output.get("data", {}).get("text/plain") for output in cell.outputs]
-    return [text for text in outputs if text]
+    return "".join(text for text in outputs if text)  # one stream may come in several pieces
 
 
 @pytest.mark.thorough("a lesson's cells are run, and again from the last to the first")
