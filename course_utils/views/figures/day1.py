@@ -125,10 +125,10 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     _step(ax, (260, 165), (335, mid + 8), f"$K^\\top$  {_size(k.T)}", palette.KEY)
     _grid(ax, 368, mid, weights, "S", "n × m", palette.FAINT)
     ax.text(368, mid - 38, "1  $QK^\\top$", ha="center", fontsize=10, color=palette.INK)
-    _step(ax, (399, mid), (454, mid), _size(weights), palette.INK)
+    _step(ax, (399, mid), (454, mid), _size(weights), palette.INK, lift=11)
     _grid(ax, 484, mid, weights, "scaled", "n × m", palette.FAINT)
     ax.text(484, mid - 38, "2  divide by $\\sqrt{d_k}$", ha="center", fontsize=10, color=palette.INK)
-    _step(ax, (515, mid), (625, mid), _size(weights), palette.INK)
+    _step(ax, (515, mid), (625, mid), _size(weights), palette.INK, lift=11)
     ax.text(570, mid + 46, "here a mask\nfrom day 3 on", ha="center", va="center", fontsize=9, color=palette.FAINT)
     _grid(ax, 655, mid, weights, "A", "n × m", palette.FAINT, shades=weights)
     ax.text(655, mid - 38, "3, 4  softmax of each row", ha="center", fontsize=10, color=palette.INK)
@@ -163,11 +163,12 @@ def _grid(ax, x, y, array, name, letters, colour, shades=None, cell=14):
     ax.text(x, below + 26, letters, ha="center", va="center", fontsize=9, color=palette.FAINT)
 
 
-def _step(ax, start, end, text, colour):
+def _step(ax, start, end, text, colour, lift=0):
+    """An arrow with a text on its middle, or `lift` above it."""
     style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.5, "mutation_scale": 11, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 - lift)
     ax.text(*middle, text, ha="center", va="center", fontsize=9, color=palette.INK, bbox=box)
 
 

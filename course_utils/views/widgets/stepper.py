@@ -321,7 +321,7 @@ def _draw_matrix(ax, matrix, x, y, side, cell, cell_height, head):
             ax.text(corner[0] + cell / 2, middle, text, fontsize=8.5, color=ink, ha="center", va="center")
             if matrix["differs"][r][c]:
                 box = Rectangle((corner[0] + 1.5, corner[1] + 1.5), cell - 3, cell_height - 3, fill=False)
-                box.set(edgecolor=palette.KEY, linewidth=1.6, linestyle=(0, (3, 2)))
+                box.set(edgecolor=palette.WRONG, linewidth=1.6, linestyle=(0, (3, 2)))
                 ax.add_patch(box)
     edge = y + head - 2
     ax.plot(
