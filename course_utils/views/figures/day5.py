@@ -78,9 +78,11 @@ def roofline(machine: Any, series: Any) -> Figure:
     for place, ((name, points), colour, mark) in enumerate(zip(series.items(), _SERIES, "osD^", strict=False)):
         heights = [attainable(machine, x) / 1e12 for x in points.values()]
         ax.scatter(list(points.values()), heights, s=46, color=colour, marker=mark, label=name, zorder=3)
-        above = place % 2 == 0
+        above, before = place % 2 == 0, 0.0
         for (label, x), y in zip(points.items(), heights, strict=True):
-            offset, side = ((-7, 5), "right") if above else ((8, -12), "left")
+            near = x < 1.6 * before  # a label beside its dot, for below stands the one before
+            offset, side = ((-7, 5), "right") if above else ((9, -5) if near else (8, -12), "left")
+            before = x
             ax.annotate(label, (x, y), xytext=offset, textcoords="offset points", ha=side, fontsize=9, color=colour)
     ax.set_xlim(span[0], span[-1])
     ax.set_ylim(top=machine.flops_per_second / 1e12 * 2.2)
