@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STROKES = ["-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2))]
+_MARKS = [None, "o", "s", "^"]  # two lines that coincide can both be seen
 
 
 def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> Figure:
@@ -32,9 +33,11 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
     for name, curve in losses.items():
         mean = np.convolve(curve, np.ones(smooth) / smooth, mode="valid")
         cheats = bool(mean[-1] < floor / 2)
-        colour, style = palette.WRONG if cheats else palette.VALUE, _STROKES[seen[cheats]]
+        colour, place = palette.WRONG if cheats else palette.VALUE, seen[cheats]
+        style = {"linestyle": _STROKES[place], "marker": _MARKS[place], "markevery": max(1, len(mean) // 12)}
         seen[cheats] += 1
-        ax.plot(np.arange(len(mean)) + smooth, mean, color=colour, linestyle=style, linewidth=1.8, label=name)
+        steps = np.arange(len(mean)) + smooth
+        ax.plot(steps, mean, color=colour, linewidth=1.8, markersize=5, markerfacecolor="white", label=name, **style)
         told.append(f"{name} {'falls through the floor to' if cheats else 'ends near the floor, at'} {mean[-1]:.1f}")
     ax.axhline(floor, color=palette.INK, linestyle=":", linewidth=1.2, label=floor_name, zorder=1)
     ax.set(xlabel="training step", ylabel="loss", ylim=(0, None), xlim=(0, None))
