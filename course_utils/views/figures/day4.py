@@ -255,7 +255,7 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     last token; it looks at the token after its first occurrence.
     """
     last, found = len(tokens) - 1, len(tokens) - period
-    fig = new_figure(720, 250)
+    fig = new_figure(720, 190)
     ax = fig.subplots()
     for place, token in enumerate(tokens):
         asks, answers = place == last, place == found
@@ -265,10 +265,10 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     _arc(ax, found - 1, found, 0.9, palette.VALUE)
     _arc(ax, found, last, -0.34, palette.QUERY)
     words = {"ha": "center", "fontsize": 10, "color": palette.INK}
-    ax.text(found - 0.5, -0.95, f"layer 0: “before me came {tokens[found - 1]}”", va="top", **words)
-    ax.text((found + last) / 2, 1.28, f"layer 1: “who had {tokens[last]} before it?”", va="bottom", **words)
+    ax.text(found - 0.5, -0.75, f"layer 0: “before me came {tokens[found - 1]}”", va="top", **words)
+    ax.text((found + last) / 2, 0.85, f"layer 1: “who had {tokens[last]} before it?”", va="bottom", **words)
     ax.text(last + 0.62, 0, f"so guess {tokens[found]}", ha="left", va="center", fontsize=10, color=palette.INK)
-    ax.set(xlim=(-0.9, last + 2.1), ylim=(-1.6, 1.85))
+    ax.set(xlim=(-0.9, last + 2.1), ylim=(-1.2, 1.35))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
     before, here = tokens[found - 1], tokens[found]
@@ -290,10 +290,10 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
     """
     fig = new_figure(720, 420)
     above, below = fig.subplots(2, 1, sharex=True)
-    for ax, curves in ((above, losses), (below, scores)):
-        for (colour, style), (name, curve) in zip(
-            ((palette.OUTPUT, "-"), (palette.QUERY, "-")), curves.items(), strict=False
-        ):
+    of_losses = ((palette.OUTPUT, "-"), (palette.QUERY, "-"))
+    of_scores = ((palette.VALUE, "-"), (palette.FAINT, (0, (4, 2))))  # no colour of a loss
+    for ax, curves, styles in ((above, losses, of_losses), (below, scores, of_scores)):
+        for (colour, style), (name, curve) in zip(styles, curves.items(), strict=False):
             ax.plot(steps, curve, color=colour, linestyle=style, linewidth=1.8, label=name)
         _plain(ax)
         ax.set(xlim=(0, steps[-1]))
