@@ -505,12 +505,18 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("scores near 2000, 1.25 apart", halves([[40.0]], near, draw(rng, 4, 2)),
             "float16 keeps eleven binary digits: from 1024 to 2048 its numbers are 1 apart, so scores lose their "
             "quarters there. Turn q and k into float32 before they are multiplied."),
+        Rung("scores near 2000 at d_k = 3", halves([[31.0] * 3], [[37.0] * 3, [37.0, 37.0, 37.03125]], [[2.0], [-2.0]]),
+            "1/√3 is no number of float16, and neither is k/√3: scaling there loses the difference of the two scores. "
+            "Turn q and k into float32 first."),
         Rung("scores past 65 504", halves(far, keys, draw(rng, 4, 3)),
             "The sum over d_k is past the end of float16 before the scale is there, and to scale q first leaves "
             "scores of 16 384, where numbers of float16 are 16 apart. Turn q and k into float32 before the product."),
         Rung("values of 30 000", halves([[0.0, 0.0]], np.zeros((3, 2)), [[30_000.0], [29_984.0], [20_000.0]]),
             "The output fits into float16, but a sum of exponentials times values does not. Divide by the sum "
             "first, or add up in float32."),
+        Rung("values that nearly cancel", halves([[1.0, 0.0]], [[0.1, 0.0], [0.05, 0.0]], [[3000.0], [-2900.0]]),
+            "Weights in float16 have three digits, and here the output has lost two of them. Blend with weights in "
+            "float32, and round at the end."),
         Rung("5 000 keys, none ahead", halves([[0.5, -0.5]], np.full((5_000, 2), 2.0), 1 + draw(rng, 5_000, 1) / 4),
             "2048 + 1 is 2048 in float16: a sum of many small terms stands still there. Add up in float32."),
         Rung("70 000 keys, none ahead", halves([[1.0]], np.zeros((many, 1)), 1 + draw(rng, many, 1) / 4),

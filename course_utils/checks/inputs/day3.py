@@ -300,6 +300,10 @@ def packed_texts(rng: np.random.Generator) -> list[Rung]:
             "The numbers are names: what counts is whether two are equal, not which one is larger."),
         Rung("padding at the end", (row(2, 1, 2, numbers=[0, 1, -1]),),
             "−1 is padding: nobody may attend to it, padding neither. Columns and rows of padding are all False."),
+        Rung("one token of padding", (row(2, 2, 1, numbers=[0, 1, -1]),),
+            "−1 is padding, also where only the last token is. Its column and its row are all False."),
+        Rung("large numbers", (row(1, 2, 1, numbers=[300, 44, 1000]),),
+            "The numbers are names, and any whole number may be one."),
         Rung("padding in front and between", (row(1, 2, 1, 1, numbers=[-1, 0, -1, 1]),),
             "−1 is padding wherever it stands: its columns and rows are all False."),
         Rung("nothing but padding", (np.array([-1, -1]),), "Nobody may attend to padding: all is False."),
@@ -311,7 +315,7 @@ def packed_texts(rng: np.random.Generator) -> list[Rung]:
         Rung("more texts", (row(*rng.integers(1, 4, 3), 2, numbers=[*three, -1]),),
             "The key is not later, has the same number, and is no padding."),
         Rung("many tokens", (row(*rng.integers(5, 15, 4)),), "Any number of tokens, and texts of any length."),
-        Rung(UNTOUCHED, (row(2, 1, 1, numbers=[0, 1, -1]),), NEW_TENSORS, changes),
+        Rung(UNTOUCHED, (row(2, 1, 2, numbers=[0, 1, -1]),), NEW_TENSORS, changes),
     ]  # fmt: skip
 
 
@@ -638,6 +642,10 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "exp(1000) is infinity: something has to be subtracted first, or torch.softmax does it."),
         Rung("scores near −1000", (np.ones((2, 1)), quarters - 1000.0, draw(rng, 4, 2), draw_mask(rng, 2, 4)),
             "exp(−1000) is 0, and 0 / 0 is NaN: the largest score that a row may use has to become 0."),
+        Rung("allowed scores near −20 000, blocked ones near 20 000",
+            (np.ones((2, 1)), np.concatenate([quarters[:2] - 20_000.0, quarters[2:] + 20_000.0]), draw(rng, 4, 2),
+                np.array([[True, True, False, False]] * 2)),
+            "However low a finite fill is, an allowed score may be lower. Below all of them there is only −∞."),
         Rung("one of the scores far above the others",
             (np.ones((3, 1)), np.array([[1.0], [2.0], [3000.0], [0.5]]), draw(rng, 4, 2), ~np.eye(4, dtype=bool)[1:]),
             "Try a query and three keys with scores 1, 2 and 3000, and block one key after the other."),

@@ -517,6 +517,8 @@ def absorbed_step(rng: np.random.Generator) -> list[Rung]:
 
     latents = np.stack([1.0 + rng.permutation(3), rng.permutation(3)], axis=1)  # (3, 2)
     large = (np.array([[1000.0, 500.0, 3.0]]), latents, np.eye(2, 3)[None], draw(rng, 1, 2, 4))
+    apart = (np.array([[3000.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 0.0], [1.0, 2.0], [3.0, 1.0]]),
+        np.stack([np.eye(2)] * 2), draw(rng, 2, 2, 4))  # fmt: skip
     watched = sizes(2, 24, 8, 9, 8)
     return [
         Rung("one token", sizes(2, 1, 3, 2, 4), "A single weight is 1: the output of head i is c W_UV[i].",
@@ -536,6 +538,9 @@ def absorbed_step(rng: np.random.Generator) -> list[Rung]:
         Rung("one head", sizes(1, 6, 3, 5, 2), "Also one head has an axis of its own: the output is (1, d_v).",
             over_latents),
         Rung("large scores", large, "exp(1000) is infinity: torch.softmax is safe for large scores.", over_latents),
+        Rung("large scores in one of two heads", apart,
+            "Each head has a maximum of its own, and that is what has to be subtracted: not one of both heads, not the "
+            "mean, not the first score. torch.softmax along the tokens does it.", over_latents),
         Rung("80 tokens", sizes(4, 80, 6, 3, 2), "Softmax runs over the tokens, of which there are T.", over_latents),
         Rung("float32", tuple(x.astype(np.float32) for x in sizes(2, 5, 3, 4, 2)),
             "Everything is float32 here, and so is the output.", over_latents, SINGLE),

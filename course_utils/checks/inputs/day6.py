@@ -811,6 +811,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     ahead, below = arrays(3, 8, 2, 3), arrays(2, 6, 2, 2)
     ahead[1][5:], ahead[0][:] = 900.0, np.abs(ahead[0]) + 0.5  # what lies behind the length has far the largest scores
     below[1][:], below[0][:] = -40.0 - np.abs(below[1]), np.abs(below[0]) + 0.5
+    far_below = (np.ones((2, 1)), rng.permutation(6)[:, None] / 4.0 - 300_000.0, draw(rng, 6, 2))
     return [
         Rung("a cache that is full", (*arrays(2, 5, 3, 2), 5, 2), "All keys count, whatever block_k is."),
         Rung("a block that divides the length", (*arrays(3, 8, 2, 3), 4, 2),
@@ -830,6 +831,9 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "Keys that do not count may move nothing: not the sums, and not the maximum either."),
         Rung("scores far below 0", (*below, 5, 2),
             "A key that does not count has weight 0, and that is no score of 0."),
+        Rung("scores of −300 000", (*far_below, 5, 2),
+            "Below any score there is only −∞: a key that does not count must not stand above one that does, and the "
+            "maximum must not begin above it."),
         Rung("large scores", (*arrays(4, 7, 3, 2, size=40.0), 5, 2),
             "Only differences to the maximum may go into exp."),
         Rung("scores in float32", (*(x.astype(np.float32) for x in arrays(3, 7, 4, 2)), 5, 2),
