@@ -1744,14 +1744,14 @@ def half_with_types_in_the_products(q, k, v):
     return np.matmul(exps, v, dtype=np.float32) / exps.sum(axis=-1, keepdims=True)
 
 
-@right(2, "half_attention")
+@wrong(2, "half_attention")
 def half_with_weights_in_half_precision(q, k, v):
     q, k, _ = single(q, k, v)
     weights = softmax_in_numpy(q @ np.swapaxes(k, -1, -2) * np.float32(q.shape[-1] ** -0.5))
     return weights.astype(np.float16) @ v  # NumPy adds up in float32 here, and rounds the sum
 
 
-@right(2, "half_attention")
+@wrong(2, "half_attention")
 def half_with_the_gaps_in_half_precision(q, k, v):
     q, k, wide_v = single(q, k, v)
     scores = q @ np.swapaxes(k, -1, -2) * np.float32(q.shape[-1] ** -0.5)

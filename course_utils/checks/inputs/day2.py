@@ -492,7 +492,8 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
     far, keys = np.zeros((1, 16)), np.zeros((4, 16))
     far[0, :2], keys[:, 0], keys[:, 1] = (256, 1), 256, (0, 6, 2, 5)
     near = [[50.0], [50.03125], [50.0625], [49.96875]]  # neighbours in float16; times 40 they are 1.25 apart
-    many = 70_000
+    many, behind = 70_000, np.full((5_001, 1), 3000.0)
+    behind[0] = 0.0
     return [
         Rung("one key: the output is its value", of(2, 1, 3, 5), "With one key its weight is 1."),
         Rung("the worked example", halves(Q, K, V), "The three-token example of day 1, in float16."),
@@ -521,6 +522,9 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
             "2048 + 1 is 2048 in float16: a sum of many small terms stands still there. Add up in float32."),
         Rung("70 000 keys, none ahead", halves([[1.0]], np.zeros((many, 1)), 1 + draw(rng, many, 1) / 4),
             "The sum of 70 000 exponentials of 0 is past the end of float16. Add up in float32."),
+        Rung("5 000 keys far behind one", halves([[1.0, 0.0]], np.eye(5_001, 2) * 20, behind),
+            "Each of the many has a weight of less than a millionth, where float16 has hardly any numbers, and none of "
+            "the gap of 14.14 either. Keep gaps and weights in float32."),
         Rung("a batch of 2", of(3, 4, 5, 2, (2,)), "Swap the last two axes only: np.swapaxes(k, -1, -2)."),
         Rung("batch and heads", of(3, 3, 3, 3, (2, 3)), "Any number of leading dimensions: count axes from the end."),
         Rung("q, k and v stay as they were", of(3, 4, 5, 2),
