@@ -1,4 +1,4 @@
-"""Many guesses together: how many were right, and whether they lean to one side."""
+"""Many guesses together: how many were right, and whether they lean to one side. `views/shared/guessing.js` does it, too."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from course_utils.views.shared.base import CourseWidget
@@ -25,13 +25,18 @@ def static_page(widget: CourseWidget, title: str) -> str:
         f'<img src="data:image/png;base64,{data["image/png"]}" width="{picture["width"]}" '
         f'alt="{html.escape(picture["alt"])}">'
     )
-    state = {
+    host = _HOST.replace("STATE", _script(page_state(widget))).replace("CODE", _script(str(widget._esm)))
+    return _PAGE.format(title=html.escape(title), css=str(widget._css), fallback=fallback, host=host)
+
+
+def page_state(widget: CourseWidget) -> dict[str, Any]:
+    """The state of a widget for a page on which no Python answers, as JSON holds it; bytes are {"base64": text}."""
+    state = {**widget.get_state(), **widget.alone_state()}
+    return {
         name: _plain(value)
-        for name, value in sorted(widget.get_state().items())
+        for name, value in sorted(state.items())
         if name not in _LEFT_OUT and name not in _ANYWIDGET and not name.startswith(("_model", "_view", "_dom"))
     }
-    host = _HOST.replace("STATE", _script(state)).replace("CODE", _script(str(widget._esm)))
-    return _PAGE.format(title=html.escape(title), css=str(widget._css), fallback=fallback, host=host)
 
 
 _ANYWIDGET = {"_esm", "_css", "_anywidget_id"}
@@ -65,7 +70,8 @@ img {{ max-width: 100%; height: auto; background: #fff; }}
 </html>
 """
 
-# The part of anywidget's host that a widget needs: get, set, on, off. Callbacks run on a change, as in Jupyter.
+# The part of anywidget's host that a widget needs: get, set, on, off. Callbacks run on a change, as in Jupyter. `alone`
+# says that no Python answers.
 _HOST = """
 const revive = (value) => {
   if (Array.isArray(value)) return value.map(revive);
@@ -75,6 +81,7 @@ const revive = (value) => {
 };
 const state = revive(STATE), listeners = {};
 const model = {
+  alone: true,
   get: (name) => state[name],
   set: (name, value) => {
     if (state[name] === value) return;

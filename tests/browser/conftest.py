@@ -51,13 +51,18 @@ def offline(chromium):
 
 @pytest.fixture
 def alone(offline, tmp_path):
-    """`alone(widget)` shows a widget on a page of its own, without a kernel; nothing must go wrong on it."""
+    """`alone(widget)` shows a widget on a page of its own, without a kernel; nothing must go wrong on it.
+
+    keep: whether what a page before kept in the browser stays.
+    """
     from course_utils.views.static_page import static_page
 
     page, heard = offline
     heard.clear()
 
-    def shown(widget, title="A page"):
+    def shown(widget, title="A page", keep=False):
+        if not keep:  # what a page before kept in the browser
+            page.evaluate("try { localStorage.clear() } catch {}")
         file = tmp_path / "page.html"
         file.write_text(static_page(widget, title), encoding="utf-8")
         page.goto(file.as_uri())

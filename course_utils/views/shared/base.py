@@ -54,6 +54,13 @@ class CourseWidget(anywidget.AnyWidget):
         """A matplotlib Figure outside pyplot."""
         raise NotImplementedError
 
+    def alone_state(self) -> dict[str, Any]:
+        """What the state of a page without a kernel holds besides, or in place of what a live page is sent.
+
+        Answers that Python computes before, for the widget's JavaScript to give where `model.alone` is true.
+        """
+        return {}
+
     def notify_change(self, change: Any) -> None:
         """Hear of a changed trait. What follows from it travels with it, in one message."""
         with self.hold_sync():
