@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,12 +33,27 @@ def static_page(widget: CourseWidget, title: str) -> str:
 
 def page_state(widget: CourseWidget) -> dict[str, Any]:
     """The state of a widget for a page on which no Python answers, as JSON holds it; bytes are {"base64": text}."""
-    state = {**widget.get_state(), **widget.alone_state()}
+    with _one_thread():
+        state = {**widget.get_state(), **widget.alone_state()}
     return {
         name: _plain(value)
         for name, value in sorted(state.items())
         if name not in _LEFT_OUT and name not in _ANYWIDGET and not name.startswith(("_model", "_view", "_dom"))
     }
+
+
+@contextlib.contextmanager
+def _one_thread():
+    """Torch on one thread: matrices are small here, and threads that wait for each other cost more than they bring."""
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 0
+    try:
+        if torch:
+            torch.set_num_threads(1)
+        yield
+    finally:
+        if torch:
+            torch.set_num_threads(threads)
 
 
 _ANYWIDGET = {"_esm", "_css", "_anywidget_id"}

@@ -36,3 +36,17 @@ function sevenDigits(value) {
   return `${sign}${scientific(size, 6)[0]}e${exponent < 0 ? "−" : "+"}${text}`;
 }
 const inBrackets = (text) => (text.startsWith("−") ? `(${text})` : text);
+
+// As `three_decimals` in numbers.py: a number for a table.
+function threeDecimals(value) {
+  const size = Math.abs(value);
+  if (size < 1e-12) return "0.000";
+  return size >= 0.0005 && size < 1000 ? `${value < 0 ? "−" : ""}${fixedText(size, 3)}` : numberText(value);
+}
+
+// As `short` in numbers.py: two decimals. hair: what is added before rounding.
+function shortText(value, hair = 1e-9) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
+  const text = fixedText(Math.abs(value + hair), 2);
+  return value + hair < 0 && text !== "0.00" ? `−${text}` : text;
+}
