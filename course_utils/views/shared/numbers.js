@@ -1,13 +1,13 @@
 // Numbers as text, the same as numbers.py gives: ties go to the even digit, as Python rounds them.
 
 const roundedText = (rough, exact, keep) => {
-  if (!/^50*$/.test(exact.slice(keep))) return rough;
+  if (!/^\.?50*$/.test(exact.slice(keep))) return rough;
   const down = exact.slice(0, keep);
   return Number(down.at(-1)) % 2 ? rough : down;
 };
 const fixedText = (size, decimals) => {
   const exact = size.toFixed(100);
-  return roundedText(size.toFixed(decimals), exact, exact.indexOf(".") + 1 + decimals);
+  return roundedText(size.toFixed(decimals), exact, exact.indexOf(".") + (decimals && decimals + 1));
 };
 const scientific = (size, decimals) => {
   const [rough, exponent] = size.toExponential(decimals).split("e"), exact = size.toExponential(100).split("e")[0];

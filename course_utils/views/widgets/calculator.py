@@ -293,7 +293,7 @@ def _checked(own):
         sizes["billions"] = own["billions"]
     for name, size in sizes.items():
         if not 0 < size <= _LARGEST:
-            raise ValueError(f"{_FIELDS[name]} is {size:,}: give a number above 0, up to {_LARGEST:,}")
+            raise ValueError(f"{_FIELDS[name]} is {size:,.12g}: give a number above 0, up to {_LARGEST:,}")
     return sizes
 
 

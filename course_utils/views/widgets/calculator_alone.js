@@ -39,7 +39,7 @@ function ownSizes(typed, { fields, largest }) {
   const least = Object.keys(sizes).find((name) => name !== "billions" && sizes[name] < 1);
   if (least) return wrong(`${fields[least]} is ${sizes[least]}: it must be at least 1`);
   const outside = Object.keys(sizes).find((name) => !(sizes[name] > 0 && sizes[name] <= largest));
-  if (outside) return wrong(`${fields[outside]} is ${counted(sizes[outside])}: give a number above 0, up to ${counted(largest)}`);
+  if (outside) return wrong(`${fields[outside]} is ${sizes[outside].toLocaleString("en-US", { maximumFractionDigits: 9 })}: give a number above 0, up to ${counted(largest)}`);
   return { sizes, problem: "" };
 }
 

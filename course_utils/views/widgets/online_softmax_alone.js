@@ -1,10 +1,8 @@
 // Stands in for online_softmax.py on a page without a kernel: what the page shows of the keys in another order.
 
 function answerOrder(model) {
-  const { scores, values, labels, block } = model.get("_alone");
-  const given = { scores: scores.map(Number), values, labels, block };
   const follow = () => {
-    const order = model.get("order"), shown = arranged(given, order);
+    const shown = arranged(model.get("_alone"), model.get("order"));
     for (const name of ["_keys", "_ends", "_frames"]) model.set(name, shown[name]); // the frames last: with them the page follows
   };
   model.on("change:order", follow);
@@ -13,7 +11,7 @@ function answerOrder(model) {
 
 // As `_arranged` of online_softmax.py.
 function arranged(given, order) {
-  const [scores, labels] = [given.scores, given.labels].map((each) => order.map((i) => each[i]));
+  const [scores, labels] = [given.scores.map(Number), given.labels].map((each) => order.map((i) => each[i]));
   const values = given.values && order.map((i) => given.values[i]), { block } = given, three = threeDecimals;
   const partials = [{ ...NOTHING(values ? values[0].length : 0), factor: 0 }];
   for (let start = 0; start < scores.length; start += block) {
