@@ -53,18 +53,19 @@ def offline(chromium):
 def alone(offline, tmp_path):
     """`alone(widget)` shows a widget on a page of its own, without a kernel; nothing must go wrong on it.
 
-    keep: whether what a page before kept in the browser stays.
+    keep: whether what a page before kept in the browser stays. waits: as a page of JupyterLab does whose kernel is gone.
     """
     from course_utils.views.static_page import static_page
 
     page, heard = offline
     heard.clear()
 
-    def shown(widget, title="A page", keep=False):
+    def shown(widget, title="A page", keep=False, waits=False):
         if not keep:  # what a page before kept in the browser
             page.evaluate("try { localStorage.clear() } catch {}")
-        file = tmp_path / "page.html"
-        file.write_text(static_page(widget, title), encoding="utf-8")
+        file, text = tmp_path / "page.html", static_page(widget, title)
+        assert text.count("alone: true") == 1
+        file.write_text(text.replace("alone: true", "alone: false") if waits else text, encoding="utf-8")
         page.goto(file.as_uri())
         page.locator("#widget > :not(img)").first.wait_for()
         return page
