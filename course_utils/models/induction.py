@@ -95,7 +95,7 @@ class Reader:
     """Reads a text of LETTERS: called with it, gives (letters, weights), T of them and (n_layers, h, T, T).
 
     Spaces are left out. It raises ValueError for a letter that the model has no token for, for fewer letters than 2 and
-    for more than the LENGTH that the model was trained on. `.examples` are texts worth a look, for a page without Python.
+    for more than the LENGTH that the model was trained on. `.examples` are texts worth a look where no Python runs.
     """
 
     examples = ("ABRACADABRA", "ABCDEFGHIJKLMNOP", "PQRSTPQRSTPQRST")

@@ -53,7 +53,7 @@ def offline(chromium):
 def alone(offline, tmp_path):
     """`alone(widget)` shows a widget on a page of its own, without a kernel; nothing must go wrong on it.
 
-    keep: whether what a page before kept in the browser stays. waits: as a page of JupyterLab does whose kernel is gone.
+    keep: whether what a page before kept in the browser stays. waits: as in JupyterLab where the kernel is gone.
     """
     from course_utils.views.static_page import static_page
 

@@ -35,7 +35,7 @@ RUN = """async ([code, name, calls]) => {
 
 @pytest.fixture
 def in_page(offline):
-    """`in_page(Widget, name, calls)` gives what a function of the widget's script returns for each list of arguments."""
+    """`in_page(Widget, name, calls)`: what a function of the widget's script returns for each list of arguments."""
     page, _ = offline
     page.goto("about:blank")
     return lambda widget, name, calls: page.evaluate(RUN, [str(widget._esm), name, calls])
@@ -160,7 +160,8 @@ def test_a_painted_mask_is_measured_row_by_row(in_page, attention, keys):
     widget = MaskPainter(tokens, keys=keys, attention=attention)
     state, chance, calls, results = page_state(widget), np.random.default_rng(1), [], []
     sizes = (len(tokens), len(keys or tokens))
-    for mask in [np.zeros(sizes, bool), np.ones(sizes, bool), np.eye(*sizes, dtype=bool), *(chance.random((20, *sizes)) < 0.5)]:
+    drawn = chance.random((20, *sizes)) < 0.5
+    for mask in [np.zeros(sizes, bool), np.ones(sizes, bool), np.eye(*sizes, dtype=bool), *drawn]:
         widget.mask = mask
         known = {"tokens": tokens, "keys": keys or tokens, **state["_alone"]}
         calls.append([widget._mask, state["_alone"]["rows"], known])

@@ -36,8 +36,9 @@ class HeadGallery(CourseWidget):
         can be set again, with the same names.
     read: a function that is given a text and returns (tokens, weights) of it, as many layers and heads; it raises
         ValueError that says what it cannot read. With it the page has a field for a text of one's own, which Python
-        reads, so while the kernel runs; `.read(text)` does the same. Where it has `.examples`, texts, a page without a
-        kernel offers these instead. readable: what a text may be made of, for the field's label. scores stay as they are: they belong to the heads, not to a text.
+        reads, so while the kernel runs; `.read(text)` does the same. readable: what a text may be made of, for the
+        field's label. A page without a kernel offers `read.examples` in its place, texts that were read before, where
+        there are some. scores stay as they are: they belong to the heads, not to a text.
     `.head` is the enlarged head, (layer, head) or None; `.row` the pinned row or None. Both can be set.
     Raises ValueError when weights, tokens and scores do not fit, or when weights are not weights.
     """

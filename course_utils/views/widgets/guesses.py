@@ -26,7 +26,8 @@ class Guesses(CourseWidget):
 
     day: which. root: the course's folder; guesses are read from its folder guesses/ when the page is shown, after each
     new guess, and by `read()`. `.kept` are those that count, by name. Text and picture say none of them, so a notebook
-    with this widget holds nobody's guesses. A page without a kernel shows those that the browser keeps. Raises ValueError for a day that there is not.
+    with this widget holds nobody's guesses. A page without a kernel shows those that the browser keeps.
+    Raises ValueError for a day that there is not.
     """
 
     _esm = script("guessing.js", "guesses.js")

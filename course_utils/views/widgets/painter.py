@@ -58,8 +58,8 @@ class MaskPainter(CourseWidget):
         the mask itself opens of the future is told too, but is a leak only if the model should be causal.
     `.mask`, `.family`, `.window`, `.prefix` and `.length` can be read and set; `.family` is "painted" when the mask is
     none of the families. `.weights`, `.verdict`, `.leak` and `.problem` say what was measured. At most 16 tokens.
-    A page without a kernel is given what was measured before of every row that a mask can have, up to about six keys; it
-    puts them together, as a query's output depends on its own row of the mask. It says where that does not do.
+    A page without a kernel is given what was measured before of every row that a mask can have, up to about six keys,
+    and puts them together, since a query's output depends on its own row of the mask. Where that fails, it says so.
     Raises ValueError when labels, mask, family or settings do not fit.
     """
 

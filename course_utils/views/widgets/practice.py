@@ -32,8 +32,8 @@ class Practice(CourseWidget):
     `.number` and `.entries` (a text a step, empty where nothing is written) can be set; a new number empties the
     entries. `.marks` says of each step whether it is right; the first wrong one is located, and a step that follows
     correctly from a wrong value counts as right. `.shown`: whether the right values stand on the page.
-    A page without a kernel has ten problems, with their right values and what follows from each known slip. What follows
-    from another wrong value it cannot judge, and says so.
+    A page without a kernel has ten problems, with their right values and what follows from each known slip. What
+    follows from another wrong value it cannot judge, and says so.
     Raises practice.kinds.UnknownKind for a kind or a number that there is not, ValueError for entries that do not fit.
     """
 
