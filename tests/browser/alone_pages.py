@@ -4,6 +4,7 @@ import re
 
 import torch
 
+from course_utils.course import ROOT
 from course_utils.models.decoder import Decoder
 from course_utils.views import (
     AttentionHeatmap,
@@ -189,6 +190,7 @@ def mouse_map(page):
     assert page.get_by_role("button").count() == 0
     assert page.get_by_role("link", name="lesson of Day 1").get_attribute("href").endswith(".html")
     assert page.get_by_role("listitem").count() == 9
+    assert str(ROOT) not in page.content()
 
 
 def mouse_online_softmax(page):

@@ -40,11 +40,25 @@ def test_guesses_stay_in_the_browser_and_the_first_counts(alone, tmp_path):
     page = alone(MAKERS["guesses"](), keep=True)
     assert "1 guess. Of 1 number or curve: 0 too high, 1 too low, 0 neither." in text(page, ".course-guesses-told")
     assert "0.3; computed 0.8: too low by 50% of the range" in page.get_by_role("listitem").inner_text()
+    page.evaluate(
+        "localStorage.clear(), window.dispatchEvent(new CustomEvent('course-guesses'))"
+    )  # as a guess beside it
+    assert text(page, ".course-guesses-told") == "No guess yet." and page.get_by_role("listitem").count() == 0
+    page = alone(MAKERS["guess"]())
+    page.get_by_role("textbox").fill("0.3")
+    button(page, "Guess", exact=True).click()
     page = alone(ProgressMap(), keep=True)
     assert "1 guess: 1 too low" in page.get_by_role("listitem").nth(1).inner_text()
     assert text(page, ".course-map-told").startswith("Your guesses in this browser: 1 guess.")
     page = alone(Guess.number(2, "n", "How large is it now?", truth=0.8, low=0, high=1, root=tmp_path), keep=True)
     assert text(page, ".course-guess-told") == "", "another question"
+
+
+def test_a_page_holds_nobodys_guesses(alone, tmp_path):
+    widget = Guess.number(2, "n", "How large?", truth=0.8, low=0, high=1, root=tmp_path)
+    widget.take(0.123)
+    page = alone(widget)
+    assert button(page, "Guess", exact=True).is_visible() and "0.123" not in page.content()
 
 
 def test_where_the_browser_keeps_nothing_a_guess_lasts_as_long_as_the_page(alone):

@@ -170,6 +170,10 @@ class Guess(CourseWidget):
             self._reading = False
         self._kept = f"Guessed on {kept.when}, kept in guesses/day{self._question.day}.json."
 
+    def alone_state(self) -> dict[str, Any]:
+        nothing = {"guess": [], "first": [], "draft": [None] * len(self._question.truth)}
+        return {**nothing, "_kept": "", "_asked": 0}  # a page holds nobody's guesses
+
     def as_text(self) -> str:
         asked = self._question
         lines = [f"Guess first: {asked.question}"]
