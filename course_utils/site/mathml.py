@@ -28,11 +28,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _inline(self: Any, node: nodes.math) -> None:
-    self.body.append(f'<span class="math">{mathml(node.astext(), display=False)}</span>')
+    self.body.append(f'<span class="formula">{mathml(node.astext(), display=False)}</span>')
     raise nodes.SkipNode
 
 
 def _block(self: Any, node: nodes.math_block) -> None:
     ids = f' id="{html.escape(node["ids"][0])}"' if node["ids"] else ""
-    self.body.append(f'<div class="math"{ids}>{mathml(node.astext(), display=True)}</div>\n')
+    self.body.append(f'<div class="formula"{ids}>{mathml(node.astext(), display=True)}</div>\n')
     raise nodes.SkipNode

@@ -42,11 +42,16 @@ function tellTheme() {
 
 // What is wider than the page scrolls by itself: by the keyboard too.
 function reachable() {
-  for (const box of document.querySelectorAll("div.math, .cell_output pre, .cell_output .output, .pst-scrollable-table-container")) {
+  for (const box of document.querySelectorAll("div.formula, .cell_output pre, .cell_output .output, .pst-scrollable-table-container")) {
     if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
     else if (box.tabIndex === 0) box.removeAttribute("tabindex");
   }
 }
+
+// On paper what is folded is open.
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details:not([open])")) folded.open = true;
+});
 
 addEventListener("DOMContentLoaded", () => {
   tellTheme();
