@@ -23,6 +23,7 @@ from pathlib import Path
 import nbformat
 
 from course_utils.authoring import build
+from course_utils.authoring.alive import states_path
 from course_utils.authoring.cut import is_given, release_exercise, squeeze, telling_lines
 from course_utils.authoring.official import COURSE, Official
 from course_utils.checks.evidence import MIME
@@ -44,12 +45,12 @@ AS_THEY_ARE = (
     "labconfig",
 )
 LEFT_OUT = (  # of course_utils
-    "checks/answers", "authoring", "sandbox", "grading", "learner", "cli.py", "__main__.py",
+    "checks/answers", "authoring", "sandbox", "grading", "learner", "site", "cli.py", "__main__.py",
     "practice/worksheet.py", "practice/worksheet.typ",
 )  # fmt: skip
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
 TARGETS = ("help", "lab", "clean", "again")
-EXTRAS_LEFT_OUT = ("dev", "cluster", "worksheets")
+EXTRAS_LEFT_OUT = ("dev", "cluster", "site", "worksheets")
 TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
 NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
 HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"
@@ -73,6 +74,8 @@ def write_student_edition(folder: Path, days: list[int], course: Official = COUR
     here |= {f"exercises/{course.path(day).name}" for day in days}
     for day, lesson in lessons.items():
         _write(_without_dead_links(nbformat.read(lesson, as_version=4), here), folder / "notebooks" / lesson.name)
+        if (states := states_path(lesson)).exists():
+            _copy(states, states_path(folder / "notebooks" / lesson.name))
         exercise = _for_a_class(release_exercise(course.notebook(day)))
         _write(_without_dead_links(exercise, here), folder / "exercises" / course.path(day).name)
         store(expected_results(day), folder / FOLDER.relative_to(FOLDER.parents[2]) / f"day{day}.json.gz")
@@ -117,7 +120,7 @@ class Traces:
 
 def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...] = ()) -> Traces:
     """Search every file of an edition for answers, hidden tests and their results, and texts that must stay secret."""
-    lines = {squeeze(line): (name, line) for name, line in _lines_of_answers(course)}
+    lines = {squeeze(line): (name, line) for name, line in lines_of_answers(course)}
     faults, shared = [], set()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
@@ -137,7 +140,8 @@ def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...
     return Traces(tuple(faults), len(shared))
 
 
-def _lines_of_answers(course: Official) -> Iterator[tuple[str, str]]:
+def lines_of_answers(course: Official) -> Iterator[tuple[str, str]]:
+    """The lines by which an answer can be told, each after the day and the exercise that it answers."""
     for _, path in notebook_paths(course.folder / SOLUTIONS):
         solution = nbformat.read(path, as_version=4)
         for cell, _, line in telling_lines(solution):

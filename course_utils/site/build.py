@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import io
+import pprint
+import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sphinx.application import Sphinx
-from sphinx.util.console import nocolor
-
 from course_utils.authoring.alive import read_states
 from course_utils.authoring.notebooks import dump, read_notebook
-from course_utils.course import DAYS, EXERCISES, LESSONS, repository, version
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, repository, version
 from course_utils.errors import CourseError
 from course_utils.files import write_all
 from course_utils.site.front import contents, filled
@@ -28,6 +28,8 @@ TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stands beside it
 DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
 PLAYS = "plays"
+LEFT_OVER = (".buildinfo", "objects.inv", "_static/**/*.map", "_static/*.html", "_static/scripts/fontawesome*")
+ICON_SCRIPT = re.compile(r"<script[^>]*/fontawesome\.js[^>]*></script>\n?")
 Progress = Callable[[str], None]
 
 
@@ -54,8 +56,7 @@ def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Si
         pages = write_source(root, source)
         progress("Sphinx makes the pages")
         _sphinx(source, made, Path(folder) / "doctrees")
-        for leftover in [made / ".buildinfo", made / "objects.inv", *made.rglob("*.map")]:
-            leftover.unlink(missing_ok=True)
+        _trim(made)
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(made, out)
     return Site(out, len(list(out.rglob("*.html"))), sum(len(page.states) for page in pages))
@@ -70,7 +71,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
     if not files:
         raise CourseError(f"{root}: no notebooks in {LESSONS}/; run this in the course's folder")
     texts = dict(_texts(root))
-    own = {f"{WRITTEN}/{name}.md": name for name in texts if (root / WRITTEN / f"{name}.md").exists()}
+    own = {f"{WRITTEN}/{name}.md": name for name in texts if (ROOT / WRITTEN / f"{name}.md").exists()}
     links = Links(frozenset({*files, *texts, PLAYS}), repository(), own)
     pages = []
     for name, path in files.items():
@@ -103,8 +104,8 @@ def _notebooks(root: Path) -> Iterator[Path]:
 
 
 def _texts(root: Path) -> Iterator[tuple[str, str]]:
-    """Pages that are Markdown in the repository, by the name of the page."""
-    for path in sorted((root / WRITTEN).glob("*.md")):
+    """Pages that are Markdown, by name: those written for the site, also for a class's edition, and the documents."""
+    for path in sorted((ROOT / WRITTEN).glob("*.md")):
         yield path.stem, path.read_text(encoding="utf-8")
     for name in DOCUMENTS:
         if (path := root / name).exists():
@@ -113,16 +114,23 @@ def _texts(root: Path) -> Iterator[tuple[str, str]]:
 
 def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
     """Run Sphinx. Raises CourseError with its first warnings: a page that is not as it was meant is no page."""
-    nocolor()
-    heard = io.StringIO()
-    app = Sphinx(
-        str(source), None, str(made), str(doctrees), "html", _settings(), status=None, warning=heard, freshenv=True
-    )
-    app.build(force_all=True)
-    wrong = [line for line in heard.getvalue().splitlines() if line.strip()]
-    if wrong or app.statuscode:
+    write_all({source / "conf.py": f"globals().update({pprint.pformat(_settings())})\n"})
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-E", "--no-color", "-d", doctrees, source, made]
+    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    wrong = [line for line in ended.stderr.splitlines() if line.strip()]
+    if wrong or ended.returncode:
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
-        raise CourseError("the site is not right: " + " | ".join(wrong[:3]).replace(f"{source}/", "") + more)
+        said = " | ".join(wrong[:3] or [f"Sphinx ended with status {ended.returncode}"])
+        raise CourseError(f"the site is not right: {said.replace(f'{source}/', '')}{more}")
+
+
+def _trim(made: Path) -> None:
+    """Take out what nobody needs: half of a page's bytes draw icons by a script that a font has drawn already."""
+    for pattern in LEFT_OVER:
+        for leftover in made.glob(pattern):
+            leftover.unlink()
+    for page in made.rglob("*.html"):
+        page.write_text(ICON_SCRIPT.sub("", page.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
 
 
 def _settings() -> dict[str, Any]:
@@ -148,6 +156,7 @@ def _settings() -> dict[str, Any]:
         "html_js_files": ["page.js"],
         "html_show_sourcelink": False,
         "html_copy_source": False,
+        "html_use_index": False,
         "html_context": {"default_mode": "auto"},
         "html_theme_options": {
             "repository_url": address,

@@ -17,8 +17,8 @@ from course_utils.authoring.alive import States
 from course_utils.course import day_of
 from course_utils.site.widgets import placed
 
-_HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells, and to have
-your answers checked, <a href="{up}start.html">get the course</a>.</p>"""
+_HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
+and to have your answers checked, <a href="{up}start.html">get the course</a>.</p>"""
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#|page:)([^)\s#]+)(#[^)\s]*)?\)")
 _HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
