@@ -6,9 +6,13 @@ A day's notebooks have one name in all folders, `day1_attention_by_hand`: it beg
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import metadata
 from pathlib import Path
+
+from course_utils import __version__
 
 ROOT = Path(__file__).parents[1]
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
@@ -73,6 +77,23 @@ DAYS = (
 )
 NUMBERS = tuple(day.number for day in DAYS)
 _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
+
+
+def version() -> str:
+    """The version of the course, as `0.1.0`; the tag of its commit is this with a v before it."""
+    return __version__
+
+
+def repository() -> str:
+    """The address of the course's repository, without a slash at its end: `[project.urls]` in pyproject.toml.
+
+    A checkout says it in that file, an installed course in its metadata.
+    """
+    settings = ROOT / "pyproject.toml"
+    if settings.exists():
+        return tomllib.loads(settings.read_text(encoding="utf-8"))["project"]["urls"]["Repository"].rstrip("/")
+    urls = dict(line.split(", ", 1) for line in metadata("course_utils").get_all("Project-URL") or ())
+    return urls["Repository"].rstrip("/")
 
 
 def day_of(name: str) -> int | None:

@@ -52,6 +52,14 @@ def test_conda_and_pip_ask_for_the_same_packages():
     assert PROJECT["requires-python"] in python
 
 
+def test_version_and_repository_are_said_in_one_place_each():
+    from course_utils.course import repository, version
+
+    assert version() == PROJECT["version"]
+    assert repository() == PROJECT["urls"]["Repository"].rstrip("/")
+    assert re.fullmatch(r"https://[\w./-]+", repository())
+
+
 @pytest.mark.parametrize(
     ("lock", "asked"), [(LOCKS[0], PROJECT["dependencies"]), (LOCKS[1], PROJECT["optional-dependencies"]["dev"])]
 )
