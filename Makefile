@@ -33,7 +33,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) 
 	--nbval --nbval-cell-timeout 120 --nbval-current-env
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all grade progress practice worksheet reset update release build check lint bench bench-gpu lock clean again
+.PHONY: help lab test test-all grade progress practice worksheet reset update release build check site lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
@@ -75,6 +75,9 @@ build: $(STAMP) ## make notebooks/, solutions/ and exercises/ from sources/; exe
 
 check: $(STAMP) ## verify that sources and notebooks agree; executes nothing
 	$(PY) -m course_utils check $(ARGS)
+
+site: $(TOOLS) ## make the course's pages in build/site/ from the built notebooks; executes nothing
+	$(PY) -m course_utils site $(ARGS)
 
 lint: $(TOOLS) ## check style, format and types of the code
 	$(PY) -m ruff check .

@@ -82,6 +82,26 @@ def check(root: Root = Path()) -> None:
 
 
 @app.command()
+def site(
+    out: Annotated[Path, typer.Option(help="Folder for the pages; a site that lies there is replaced.")] = Path(
+        "build/site"
+    ),
+    root: Root = Path(),
+) -> None:
+    """Make the course's pages from the built notebooks; executes nothing."""
+    from rich.console import Console
+
+    from course_utils.site import verify_installed
+
+    verify_installed()
+    from course_utils.site.build import build_site
+
+    with Console(stderr=True).status("starting") as status:
+        made = build_site(root, out, status.update)
+    print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
+
+
+@app.command()
 def grade(
     paths: Annotated[
         list[Path] | None,

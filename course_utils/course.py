@@ -13,8 +13,8 @@ from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-_SETTINGS = ROOT / "pyproject.toml"
+ROOT = Path(__file__).parents[1]  # the folder in which this package lies
+IN_CHECKOUT = (ROOT / "pyproject.toml").exists()  # a clone or a class's edition; else the course was installed alone
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
 SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # of what each is built from
 
@@ -84,7 +84,7 @@ def version() -> str:
 
     A checkout says it in pyproject.toml, an installed course in its metadata.
     """
-    return _settings()["version"] if _SETTINGS.exists() else metadata("course_utils")["Version"]
+    return _settings()["version"] if IN_CHECKOUT else metadata("course_utils")["Version"]
 
 
 def repository() -> str:
@@ -92,14 +92,14 @@ def repository() -> str:
 
     A checkout says it in that file, an installed course in its metadata.
     """
-    if _SETTINGS.exists():
+    if IN_CHECKOUT:
         return _settings()["urls"]["Repository"].rstrip("/")
     urls = dict(line.split(", ", 1) for line in metadata("course_utils").get_all("Project-URL") or ())
     return urls["Repository"].rstrip("/")
 
 
 def _settings() -> dict[str, Any]:
-    return tomllib.loads(_SETTINGS.read_text(encoding="utf-8"))["project"]
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def day_of(name: str) -> int | None:

@@ -7,29 +7,38 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from course_utils.authoring.alive import WIDGET_VIEW, States, states_of
 from course_utils.course import ROOT
 from course_utils.errors import CellFailed
 
 CELL_SECONDS = 600
-_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _OWN_LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
 
 
-def execute(notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] = lambda index: None) -> NotebookNode:
-    """A copy of the notebook with outputs, cleaned. `on_cell` hears the index of each cell as it starts.
+def execute(
+    notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] = lambda index: None
+) -> tuple[NotebookNode, States]:
+    """A copy of the notebook with outputs, cleaned, and the states of its widgets. `on_cell` hears the index of each
+    cell as it starts.
 
     The kernel is this environment's Python with one thread a library, a fixed hash seed, no user profile, and an empty
     folder to run in. Raises CellFailed when a cell raises, hangs or prints what cannot be the same twice.
     """
     executed = copy.deepcopy(notebook)
     current = [0]
+    states: States = {}
+
+    def ended(cell: NotebookNode, **_: Any) -> None:
+        if cell.cell_type == "code" and (found := states_of(client, cell)):
+            states[cell.id] = found
 
     def starts(cell: NotebookNode, cell_index: int) -> None:
         current[0] = cell_index
@@ -41,9 +50,9 @@ def execute(notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] =
             timeout=CELL_SECONDS,
             kernel_name="python3",
             record_timing=False,
-            store_widget_state=False,
             coalesce_streams=True,
             on_cell_start=starts,
+            on_cell_executed=ended,
             extra_arguments=["--log-level=ERROR"],  # a warning about the transport says nothing to an author
             resources={"metadata": {"path": folder}},
         )
@@ -60,7 +69,7 @@ def execute(notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] =
     executed.metadata = copy.deepcopy(notebook.metadata)  # the client noted the kernel's version there
     clean(executed, root)
     _verify_repeatable(executed, root)
-    return executed
+    return executed, states
 
 
 def clean(notebook: NotebookNode, root: Path) -> None:
@@ -81,7 +90,7 @@ def clean(notebook: NotebookNode, root: Path) -> None:
 def _clean_output(output: NotebookNode, count: int, root: Path) -> NotebookNode | None:
     output.pop("transient", None)
     if output.output_type in ("display_data", "execute_result"):
-        output.data.pop(_WIDGET_VIEW, None)
+        output.data.pop(WIDGET_VIEW, None)
         if not output.data:
             return None
     if output.output_type == "execute_result":

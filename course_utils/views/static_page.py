@@ -7,6 +7,8 @@ import html
 import json
 from typing import TYPE_CHECKING
 
+from course_utils.views.shared.base import SHARED
+
 if TYPE_CHECKING:
     from course_utils.views.shared.base import CourseWidget
 
@@ -30,8 +32,13 @@ def static_page(widget: CourseWidget, title: str) -> str:
         for name, value in sorted(widget.get_state().items())
         if name not in _LEFT_OUT and name not in _ANYWIDGET and not name.startswith(("_model", "_view", "_dom"))
     }
-    host = _HOST.replace("STATE", _script(state)).replace("CODE", _script(str(widget._esm)))
+    host = host_script() + _START.replace("STATE", _script(state)).replace("CODE", _script(str(widget._esm)))
     return _PAGE.format(title=html.escape(title), css=str(widget._css), fallback=fallback, host=host)
+
+
+def host_script() -> str:
+    """JavaScript that stands in for Jupyter on a page without Python: `modelOf`, `imported` and `bringToLife`."""
+    return (SHARED / "host.js").read_text(encoding="utf-8")
 
 
 _ANYWIDGET = {"_esm", "_css", "_anywidget_id"}
@@ -65,31 +72,9 @@ img {{ max-width: 100%; height: auto; background: #fff; }}
 </html>
 """
 
-# The part of anywidget's host that a widget needs: get, set, on, off. Callbacks run on a change, as in Jupyter.
-_HOST = """
-const revive = (value) => {
-  if (Array.isArray(value)) return value.map(revive);
-  if (!value || typeof value !== "object") return value;
-  if ("base64" in value) return new DataView(Uint8Array.from(atob(value.base64), (c) => c.charCodeAt(0)).buffer);
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, revive(inner)]));
-};
-const state = revive(STATE), listeners = {};
-const model = {
-  get: (name) => state[name],
-  set: (name, value) => {
-    if (state[name] === value) return;
-    state[name] = value;
-    for (const call of listeners["change:" + name] ?? []) call();
-  },
-  save_changes: () => {},
-  on: (event, call) => (listeners[event] ??= []).push(call),
-  off: (event, call) => { listeners[event] = (listeners[event] ?? []).filter((other) => other !== call); },
-};
-const url = URL.createObjectURL(new Blob([CODE], { type: "text/javascript" }));
-const { default: widget } = await import(url);
-const el = document.getElementById("widget");
-el.replaceChildren();
-await widget.render({ model, el });
+# Which widget, and how the page draws it.
+_START = """
+bringToLife(document.getElementById("widget"), await imported(CODE), STATE);
 """
 
 

@@ -2,25 +2,23 @@
 
 import importlib.metadata
 import re
-import subprocess
-import tomllib
 from datetime import date
 
-import pytest
 import yaml
 from in_process import course as run_course
 from packaging.version import Version
 from schemas import faults
+from test_project import PROJECT, files
 
 from course_utils import course
 from course_utils.course import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 EDITIONS = re.findall(r"^## \[(.+)\] - (\d{4}-\d\d-\d\d)$", CHANGELOG, re.MULTILINE)
 KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 SAY_THE_ADDRESS = ("CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml", "README.md")  # and can compute nothing
+TEXTS = ("*.cff", "*.html", "*.ipynb", "*.js", "*.json", "*.md", "*.py", "*.toml", "*.yml")
 
 
 def test_the_newest_edition_of_the_changelog_is_the_version_of_the_project():
@@ -55,21 +53,14 @@ def test_an_installed_course_says_version_and_repository_by_its_metadata(monkeyp
     told._path.mkdir()
     urls = "Project-URL: Page, https://a.example/\nProject-URL: Repository, https://b.example/x/\n"
     (told._path / "METADATA").write_text(f"Metadata-Version: 2.4\nName: course_utils\nVersion: 9.8.7\n{urls}")
-    monkeypatch.setattr(course, "_SETTINGS", tmp_path / "pyproject.toml")
+    monkeypatch.setattr(course, "IN_CHECKOUT", False)
     monkeypatch.setattr(course, "metadata", lambda name: told.metadata)
     assert (course.version(), course.repository()) == ("9.8.7", "https://b.example/x")
 
 
-@pytest.mark.parametrize("name", SAY_THE_ADDRESS)
-def test_files_that_cannot_compute_repeat_the_address_of_the_repository(name):
-    owner, repository = course.repository().rsplit("/", 2)[-2:]
-    said = re.findall(rf"https://([\w./-]+?)/{re.escape(repository)}\b", (ROOT / name).read_text(encoding="utf-8"))
-    assert said and set(said) == {f"github.com/{owner}"}
-
-
-def test_no_other_file_repeats_the_address():
-    address = course.repository().removeprefix("https://")
-    found = subprocess.run(["git", "grep", "-lF", address], cwd=ROOT, capture_output=True, text=True)
-    if found.returncode > 1:
-        pytest.skip("this is no clone with git")
-    assert set(found.stdout.split()) <= {*SAY_THE_ADDRESS, "pyproject.toml"}
+def test_files_repeat_the_address_of_the_repository_as_it_is_set():
+    *_, owner, repository = course.repository().split("/")
+    said = re.compile(rf"(?:github\.com|github|gh)/([\w.-]+)/{re.escape(repository)}\b")  # also at Colab and Binder
+    owners = {path: said.findall(path.read_text(encoding="utf-8")) for path in files(*TEXTS)}
+    assert all(owners[ROOT / name] for name in SAY_THE_ADDRESS)
+    assert not {path: found for path, found in owners.items() if set(found) - {owner}}

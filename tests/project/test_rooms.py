@@ -30,7 +30,8 @@ ROOMS = {
     "practice": set(),
     "guesses": set(),
     "learner": {"authoring", "grading", "progress"},
-    "cli": {"authoring", "sandbox", "grading", "learner", "practice"},
+    "site": {"authoring", "views"},
+    "cli": {"authoring", "sandbox", "grading", "learner", "practice", "site"},
     "__main__": {"cli"},
     "__init__": set(),
 }

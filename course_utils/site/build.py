@@ -1,0 +1,161 @@
+"""Make the site: a folder of Markdown and notebooks for Sphinx, and Sphinx's pages from it. Nothing is executed."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.util.console import nocolor
+
+from course_utils.authoring.alive import read_states
+from course_utils.authoring.notebooks import dump, read_notebook
+from course_utils.course import DAYS, EXERCISES, LESSONS, repository, version
+from course_utils.errors import CourseError
+from course_utils.files import write_all
+from course_utils.site.front import contents, filled
+from course_utils.site.pages import Links, Page, notebook_page
+from course_utils.site.plays import plays_page
+from course_utils.site.widgets import page_script, scripts
+
+ASSETS = Path(__file__).parent / "assets"
+TITLE = "Attention, from pencil to kernel"
+WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stands beside it
+DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
+PLAYS = "plays"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Site:
+    """What was made: where, how many pages, and how many widgets live on them."""
+
+    out: Path
+    pages: int
+    widgets: int
+
+
+def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Site:
+    """Write the site of the course in `root` into `out`, which it replaces; `progress` hears what is being done.
+
+    Raises CourseError where the course has no notebooks, `out` holds something else, or Sphinx finds something wrong.
+    """
+    root, out = Path(root).resolve(), Path(out).resolve()
+    if out.exists() and any(out.iterdir()) and not (out / "index.html").exists():
+        raise CourseError(f"{out}: holds something else than a site; give an empty folder, or a new one")
+    with tempfile.TemporaryDirectory(prefix="course-site-") as folder:
+        source, made = Path(folder) / "source", Path(folder) / "html"
+        progress("reading the notebooks")
+        pages = write_source(root, source)
+        progress("Sphinx makes the pages")
+        _sphinx(source, made, Path(folder) / "doctrees")
+        for leftover in [made / ".buildinfo", made / "objects.inv", *made.rglob("*.map")]:
+            leftover.unlink(missing_ok=True)
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(made, out)
+    return Site(out, len(list(out.rglob("*.html"))), sum(len(page.states) for page in pages))
+
+
+def write_source(root: Path, source: Path) -> list[Page]:
+    """Write what Sphinx reads into the folder `source`; the pages that were notebooks.
+
+    Raises CourseError where the course has no notebooks.
+    """
+    files = {f"{path.parent.name}/{path.stem}": path for path in _notebooks(root)}
+    if not files:
+        raise CourseError(f"{root}: no notebooks in {LESSONS}/; run this in the course's folder")
+    texts = dict(_texts(root))
+    own = {f"{WRITTEN}/{name}.md": name for name in texts if (root / WRITTEN / f"{name}.md").exists()}
+    links = Links(frozenset({*files, *texts, PLAYS}), repository(), own)
+    pages = []
+    for name, path in files.items():
+        notebook, trouble = read_notebook(path)
+        if notebook is None:
+            raise CourseError(f"{path}: {trouble}; restore it, or run `course build`")
+        pages.append(notebook_page(name, notebook, read_states(path), links))
+    written: dict[Path, str | bytes] = {source / f"{page.name}.ipynb": dump(page.notebook) for page in pages}
+    for name, text in texts.items():
+        where = f"{WRITTEN}/{name}" if f"{WRITTEN}/{name}.md" in own else name
+        listed = contents([*files, *texts, PLAYS]) if name == "index" else ""
+        written[source / f"{name}.md"] = filled(links.resolved(name, where, text), pages) + listed
+    written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays])
+    static = source / "_static"
+    states = {key: state for page in pages for key, state in page.states.items()}
+    scripted = scripts((play.widget for page in pages for play in page.plays if play.widget), states)
+    written |= {static / name: text for name, text in scripted.items()}
+    written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
+    written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in (".css", ".woff2")}
+    written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
+    write_all(written)
+    return pages
+
+
+def _notebooks(root: Path) -> Iterator[Path]:
+    """Lessons and exercises in the order of the days, then the course map and the references."""
+    for day in DAYS:
+        yield from (path for folder in (LESSONS, EXERCISES) if (path := day.notebook(folder, root)))
+    yield from (path for name in ("course_map", "references") if (path := root / LESSONS / f"{name}.ipynb").exists())
+
+
+def _texts(root: Path) -> Iterator[tuple[str, str]]:
+    """Pages that are Markdown in the repository, by the name of the page."""
+    for path in sorted((root / WRITTEN).glob("*.md")):
+        yield path.stem, path.read_text(encoding="utf-8")
+    for name in DOCUMENTS:
+        if (path := root / name).exists():
+            yield name.removesuffix(".md"), path.read_text(encoding="utf-8")
+
+
+def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
+    """Run Sphinx. Raises CourseError with its first warnings: a page that is not as it was meant is no page."""
+    nocolor()
+    heard = io.StringIO()
+    app = Sphinx(
+        str(source), None, str(made), str(doctrees), "html", _settings(), status=None, warning=heard, freshenv=True
+    )
+    app.build(force_all=True)
+    wrong = [line for line in heard.getvalue().splitlines() if line.strip()]
+    if wrong or app.statuscode:
+        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
+        raise CourseError("the site is not right: " + " | ".join(wrong[:3]).replace(f"{source}/", "") + more)
+
+
+def _settings() -> dict[str, Any]:
+    """Sphinx's configuration."""
+    address = repository()
+    return {
+        "project": TITLE,
+        "author": "the authors of the course",
+        "copyright": "the authors of the course; code MIT, text CC BY 4.0",
+        "release": version(),
+        "extensions": ["myst_nb", "course_utils.site.mathml"],
+        "html_math_renderer": "mathml",
+        "nb_execution_mode": "off",
+        "nb_render_markdown_format": "myst",
+        "myst_enable_extensions": ["dollarmath", "deflist", "attrs_inline"],
+        "myst_heading_anchors": 4,
+        "myst_update_mathjax": False,
+        "myst_url_schemes": {"http": None, "https": None, "mailto": None, "page": "{{path}}#{{fragment}}"},
+        "html_theme": "sphinx_book_theme",
+        "html_title": TITLE,
+        "html_static_path": ["_static"],
+        "html_css_files": ["site.css"],
+        "html_js_files": ["page.js"],
+        "html_show_sourcelink": False,
+        "html_copy_source": False,
+        "html_context": {"default_mode": "auto"},
+        "html_theme_options": {
+            "repository_url": address,
+            "repository_branch": "main",
+            "use_repository_button": True,
+            "use_download_button": False,
+            "show_toc_level": 2,
+            "navbar_persistent": [],
+            "extra_footer": f"Version {version()}",
+        },
+    }
