@@ -6,5 +6,3 @@ made into notebooks and editions), `sandbox` (kernels for student code), `gradin
 edition), `practice` (problems for a pencil). `course` says what the days are, `errors` and `files` serve all.
 Importing this package loads none.
 """
-
-__version__ = "0.1.0"

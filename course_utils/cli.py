@@ -15,12 +15,28 @@ if TYPE_CHECKING:
     from course_utils.learner.update import Merged
 
 app = typer.Typer(
-    help="Attention, from pencil to kernel: build, check and grade the notebooks of the course.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 Root = Annotated[Path, typer.Option(help="The course's folder, which holds sources/.", show_default="this folder")]
+
+
+def _tell_version(asked: bool) -> None:
+    from course_utils.course import version
+
+    if asked:
+        print(f"course {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def course(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which edition this is.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Attention, from pencil to kernel: build, check and grade the notebooks of the course."""
 
 
 @app.command()

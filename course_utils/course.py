@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import metadata
 from pathlib import Path
+from typing import Any
 
-from course_utils import __version__
-
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]  # the folder in which this package lies
+IN_CHECKOUT = (ROOT / "pyproject.toml").exists()  # a clone or a class's edition; else the course was installed alone
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
 SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # of what each is built from
 
@@ -80,8 +80,11 @@ _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
 
 
 def version() -> str:
-    """The version of the course, as `0.1.0`; the tag of its commit is this with a v before it."""
-    return __version__
+    """The version of the course, as `0.2.0`; the tag of its commit is this with a v before it.
+
+    A checkout says it in pyproject.toml, an installed course in its metadata.
+    """
+    return _settings()["version"] if IN_CHECKOUT else metadata("course_utils")["Version"]
 
 
 def repository() -> str:
@@ -89,11 +92,14 @@ def repository() -> str:
 
     A checkout says it in that file, an installed course in its metadata.
     """
-    settings = ROOT / "pyproject.toml"
-    if settings.exists():
-        return tomllib.loads(settings.read_text(encoding="utf-8"))["project"]["urls"]["Repository"].rstrip("/")
+    if IN_CHECKOUT:
+        return _settings()["urls"]["Repository"].rstrip("/")
     urls = dict(line.split(", ", 1) for line in metadata("course_utils").get_all("Project-URL") or ())
     return urls["Repository"].rstrip("/")
+
+
+def _settings() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def day_of(name: str) -> int | None:

@@ -153,19 +153,19 @@ def test_a_missing_interpreter_is_named(tmp_path):
 
 
 def test_links_and_paths_in_the_documents_exist():
-    for document in ("README.md", "CONTRIBUTING.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md"):
         text = (ROOT / document).read_text()
         linked = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text)
         quoted = re.findall(r"`((?:\.ci|\w[\w.-]*)/[\w./-]*)`", text)
         for path in [one for one in linked if not one.startswith("http")] + quoted:
-            if path.split("/")[0] not in ("grades", "guesses", ".venv", "application"):
+            if path.split("/")[0] not in ("grades", "guesses", "release", "build", ".venv", "application"):
                 there = path.replace("dayN", "day2").replace("NAME", "heatmap")  # of what something new touches
                 assert (ROOT / there).exists(), f"{document} names {path}"
 
 
 def test_make_targets_in_the_documents_exist():
     makefile = (ROOT / "Makefile").read_text()
-    for document in ("README.md", "CONTRIBUTING.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md"):
         text = (ROOT / document).read_text()
         for target in re.findall(r"^(?:    )?make ([\w-]+)|`make ([\w-]+)", text, re.MULTILINE):
             assert re.search(rf"^{''.join(target)}:", makefile, re.MULTILINE), f"{document}: make {target}"
