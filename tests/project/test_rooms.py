@@ -29,8 +29,9 @@ ROOMS = {
     "grading": {"checks", "authoring", "sandbox", "progress"},
     "practice": set(),
     "guesses": set(),
+    "cards": {"checks", "views"},
     "learner": {"authoring", "grading", "progress"},
-    "cli": {"authoring", "sandbox", "grading", "learner", "practice"},
+    "cli": {"authoring", "cards", "sandbox", "grading", "learner", "practice"},
     "__main__": {"cli"},
     "__init__": set(),
 }
