@@ -36,7 +36,7 @@ def _of_day(day: int, lesson: Path) -> list[Card]:
     text = lessons.markdown_of(lesson)
     cards = [
         *(_symbol(day, *row) for row in lessons.symbols(text)),
-        *(_quiz(day, question) for question in getattr(quizzes, f"DAY_{day}")),
+        *(_quiz(day, question) for question in getattr(quizzes, f"DAY_{day}", ())),
         *_mistakes(day),
         *(_claim(day, claim) for claim in lessons.claims(text)),
     ]
@@ -44,7 +44,7 @@ def _of_day(day: int, lesson: Path) -> list[Card]:
 
 
 def _symbol(day: int, symbol: str, read: str, python: str) -> Card:
-    asked = "What does it stand for, and what is it in Python?" if python else "What does it stand for?"
+    asked = "What does this stand for, and what is it in Python?" if python else "What does this stand for?"
     return Card(day, "symbol", symbol, f"{symbol}\n\n{asked}", f"{read}\n\nIn Python: {python}" if python else read)
 
 
@@ -55,15 +55,15 @@ def _quiz(day: int, question: Mapping[str, Any]) -> Card:
     wrong = [choice for choice in choices if not choice["right"]]
     offered = "\n".join(f"{number}. {literal(choice['text'])}" for number, choice in enumerate(choices, start=1))
     answers = "\n\n".join(f"**{literal(choice['text'])}**\n\n{literal(choice['why'])}" for choice in right)
-    others = "\n".join(f"- *{literal(choice['text'])}*: {literal(choice['why'])}" for choice in wrong)
+    others = "\n".join(f"- *{literal(choice['text'])}*  \n  {literal(choice['why'])}" for choice in wrong)
     front = f"{literal(question['question'])}\n\n{offered}"
     return Card(day, "quiz", first_words(question["question"]), front, f"{answers}\n\nWhy not the others:\n\n{others}")
 
 
 def _mistakes(day: int) -> Iterator[Card]:
     """A card for each entry of SLIPS: what somebody does, and what the check of that exercise says to it."""
-    exercises = all_exercises(day)
-    for (exercise, name), done in SLIPS[day].items():
+    for (exercise, name), done in SLIPS.get(day, {}).items():
+        exercises = all_exercises(day)
         known = exercises[exercise].mistakes if exercise in exercises else ()
         message = next((mistake.message for mistake in known if mistake.name == name), None)
         if message is None:

@@ -64,9 +64,10 @@ def _decks(genanki: ModuleType, cards: Sequence[Card]) -> list[Any]:
     decks = []
     for day in DAYS:
         deck = genanki.Deck(DECK_ID + day.number, f"{NAME}::Day {day.number} · {day.title}")
-        for card in (card for card in cards if card.day == day.number):
+        for place, card in enumerate(card for card in cards if card.day == day.number):
             guid = genanki.guid_for(NAME, card.id)
-            deck.add_note(genanki.Note(model, list(note_fields(card)), guid=guid, tags=card.tags))
+            # due: in which order Anki shows new cards
+            deck.add_note(genanki.Note(model, list(note_fields(card)), guid=guid, tags=card.tags, due=place))
         decks += [deck] if deck.notes else []
     return decks
 

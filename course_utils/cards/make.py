@@ -19,7 +19,7 @@ from .text import as_plain
 
 HEADER = ("id", "day", "kind", "front", "back", "tags")
 MADE_OF = ("notebooks", "course_utils/cards", "course_utils/checks/answers", "course_utils/views/quizzes")
-BEFORE_GIT = 1_795_478_400  # 2026-11-24, in seconds: the edition of a copy of which git knows nothing
+EDITION = 1_795_478_400  # 2026-11-24, in seconds: the edition of a copy of which git knows nothing
 
 
 @dataclass(frozen=True)
@@ -59,5 +59,5 @@ def last_changed(root: Path = ROOT) -> int:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
-        return BEFORE_GIT
-    return max(BEFORE_GIT, int(done.stdout)) if done.returncode == 0 and done.stdout.strip() else BEFORE_GIT
+        return EDITION
+    return max(EDITION, int(done.stdout)) if done.returncode == 0 and done.stdout.strip() else EDITION

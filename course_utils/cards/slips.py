@@ -31,7 +31,7 @@ SLIPS: dict[int, dict[tuple[str, str], str]] = {
     },
     2: {
         ("dot_product_stats", "error over samples"): (
-            "For the standard error of a mean over $N$ samples you divide their standard deviation by $N$."
+            "For the standard error of a mean you divide the standard deviation by the number of samples."
         ),
         ("dot_product_stats", "one query or key for all samples"): (
             "To measure how far dot products spread, you draw one query, and let it meet 10 000 random keys."

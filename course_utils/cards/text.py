@@ -52,7 +52,7 @@ def _piece(token: Token) -> str:
     if token.type in FORMULAS:
         return FORMULAS[token.type].format(token.content.strip())
     if token.type in ("softbreak", "hardbreak"):
-        return " "
+        return "\n  " if token.type == "hardbreak" else " "
     return f"`{token.content}`" if token.type == "code_inline" else token.content
 
 
@@ -61,16 +61,16 @@ def _markdown() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     markdown.use(dollarmath_plugin, double_inline=True)
     for kind, marks in FORMULAS.items():
-        markdown.add_render_rule(kind, _rule(lambda tex, marks=marks: marks.format(escape(tex.strip(), quote=False))))
+        markdown.add_render_rule(kind, _rule(marks))
     for kind in ("link_open", "link_close"):
-        markdown.add_render_rule(kind, _rule(lambda _: ""))
+        markdown.add_render_rule(kind, _rule(""))
     return markdown
 
 
-def _rule(setting: Callable[[str], str]) -> Callable[..., str]:
-    """A rule for markdown-it's renderer, which sets the content of a token."""
+def _rule(marks: str) -> Callable[..., str]:
+    """A rule for markdown-it's renderer, which sets the content of a token between marks."""
 
     def rule(renderer: object, tokens: Sequence[Token], place: int, *_: object) -> str:
-        return setting(tokens[place].content)
+        return marks.format(escape(tokens[place].content.strip(), quote=False))
 
     return rule
