@@ -144,9 +144,9 @@ REASONS: dict[int, dict[str, str]] = {
             "sees all keys. The upper left takes query 0 for the first token of the text, which sees one key."
         ),
         "A model that does not learn": (
-            r"Each of these can be trusted only when those before it are in order. A start far from $\log V$ makes the "
-            "rest moot; scores in the hundreds make any row one-hot; a wrong mask makes a row of weights wrong; "
-            "gradients come last, since all of these act on them."
+            r"Each of these can be trusted only when those before it are in order. A loss far from $\log V$ at the "
+            "start says that the first guesses are loud, or that the answer is in the input. Scores in the hundreds "
+            "make any row one-hot, a wrong mask makes any row wrong, and all of these act on the gradients."
         ),
     },
     4: {
@@ -160,8 +160,8 @@ REASONS: dict[int, dict[str, str]] = {
         ),
         "`view(B, h, T, d_head)`": (
             "`view` reads the numbers in the order in which they lie: token by token. So a head gets whole tokens, "
-            "cut in pieces, and not its part of each token. The shape is right all the same, and the causal mask may "
-            "still let no later token in."
+            "cut in pieces, and not its part of each token. Put together in the same way, the pieces come back in the "
+            "order of the text, so a causal mask still lets no later token in."
         ),
         r"$4d_\text{model}^2$ parameters": (
             r"The heads share the width: $h$ matrices of $d_\text{model} \times d_\text{head}$ make one of "
@@ -257,9 +257,9 @@ REASONS: dict[int, dict[str, str]] = {
     },
     6: {
         "Naive attention with $d = 128$": (
-            "It does $4T^2 d$ FLOPs. It writes and reads both $S$ and $P$: $4T^2$ numbers of 2 bytes. That is $4T^2 "
-            r"\cdot 128 / 8T^2 = 64$ FLOPs a byte, and $T$ cancels. Where a chip could do 295 in the time of a byte, "
-            "it waits."
+            "It does $4T^2 d$ FLOPs. It writes and reads both $S$ and $P$, $4T^2$ numbers of 2 bytes, and $Q$, $K$, "
+            r"$V$ and $O$ on top. That is at most $4T^2 \cdot 128 / 8T^2 = 64$ FLOPs a byte, and $T$ cancels. Where a "
+            "chip could do 295 in the time of a byte, it waits."
         ),
         "One pass suffices": (
             r"$l$ and $o$ are sums of $e^{s - m}$, with and without the value. $e^{s - m_\text{new}}$ is $e^{s - "
@@ -278,8 +278,8 @@ REASONS: dict[int, dict[str, str]] = {
         ),
         "Memory becomes linear": (
             r"No $T \times T$ matrix is kept, only $m$, $l$ and $o$ of each query. A block of about $M/d$ queries "
-            "fits, so there are $Td/M$ blocks, and each reads all $Td$ numbers of keys and values. Every score is "
-            "still computed."
+            "fits, so there are about $Td/M$ blocks, and each reads all keys and values, $2Td$ numbers. Every score "
+            "is still computed."
         ),
         "A kernel is one program": (
             "The programs run side by side and differ in their number, which says which queries are theirs. A last "
