@@ -33,7 +33,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) 
 	--nbval --nbval-cell-timeout 120 --nbval-current-env
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all grade progress practice worksheet reset update release build check site lint bench bench-gpu lock clean again
+.PHONY: help lab test test-all grade progress practice worksheet cards reset update release build check site lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
@@ -60,6 +60,9 @@ practice: $(STAMP) ## pose a problem for a pencil and judge its steps (ARGS="att
 
 worksheet: $(TOOLS) ## set a problem for each student as PDF, and a key (ARGS="--kind attention --seed-file FILE --out DIR")
 	$(PY) -m course_utils worksheet $(ARGS)
+
+cards: $(TOOLS) ## write cards for Anki and as CSV into cards/
+	$(PY) -m course_utils cards --out cards $(ARGS)
 
 reset: $(STAMP) ## give fresh exercises for a day and keep the old ones (DAY=1)
 	$(PY) -m course_utils reset $(or $(DAY),$(error say which day, as in: make reset DAY=1))

@@ -220,6 +220,18 @@ def worksheet(
 
 
 @app.command()
+def cards(
+    out: Annotated[Path, typer.Option(help="Folder for the deck and the table.")],
+    root: Root = Path(),
+) -> None:
+    """Write cards to learn with: attention.apkg for Anki, and attention.csv for other programs."""
+    from course_utils.cards import make_cards
+
+    made = make_cards(out, root)
+    print(f"{made.cards} cards: {made.deck} for Anki, {made.table} for other programs")
+
+
+@app.command()
 def progress(root: Root = Path()) -> None:
     """Show what of the exercises is done, as the last grading of each notebook in exercises/ says."""
     from rich.console import Console

@@ -45,12 +45,12 @@ AS_THEY_ARE = (
     "labconfig",
 )
 LEFT_OUT = (  # of course_utils
-    "checks/answers", "authoring", "sandbox", "grading", "learner", "site", "cli.py", "__main__.py",
+    "checks/answers", "authoring", "cards", "sandbox", "grading", "learner", "site", "cli.py", "__main__.py",
     "practice/worksheet.py", "practice/worksheet.typ",
 )  # fmt: skip
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
 TARGETS = ("help", "lab", "clean", "again")
-EXTRAS_LEFT_OUT = ("dev", "cluster", "site", "worksheets")
+EXTRAS_LEFT_OUT = ("dev", "cards", "cluster", "site", "worksheets")
 TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
 NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
 HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"

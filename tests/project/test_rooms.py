@@ -29,9 +29,10 @@ ROOMS = {
     "grading": {"checks", "authoring", "sandbox", "progress"},
     "practice": set(),
     "guesses": set(),
+    "cards": {"checks", "views"},
     "learner": {"authoring", "grading", "progress"},
     "site": {"authoring", "views"},
-    "cli": {"authoring", "sandbox", "grading", "learner", "practice", "site"},
+    "cli": {"authoring", "cards", "sandbox", "grading", "learner", "practice", "site"},
     "__main__": {"cli"},
     "__init__": set(),
 }
