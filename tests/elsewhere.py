@@ -148,6 +148,7 @@ def main(system):
         "notebooks": {path.relative_to(root).as_posix(): attempt(run_cells, path) for path in lessons},
         "modules": {name: attempt(importlib.import_module, name) for name in modules()},
         "help": course("--help"),
+        "doctor": course("doctor"),
     }
     if system == "windows":
         told["grade"] = course("grade", str(root / "exercises" / "day1_attention_by_hand.ipynb"))

@@ -44,7 +44,7 @@ AS_THEY_ARE = (
     "labconfig",
 )
 LEFT_OUT = (  # of course_utils
-    "checks/answers", "authoring", "sandbox", "grading", "learner", "cli.py", "__main__.py",
+    "checks/answers", "authoring", "sandbox", "grading", "learner", "cli.py", "doctor.py", "__main__.py",
     "practice/worksheet.py", "practice/worksheet.typ",
 )  # fmt: skip
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers

@@ -30,7 +30,8 @@ ROOMS = {
     "practice": set(),
     "guesses": set(),
     "learner": {"authoring", "grading", "progress"},
-    "cli": {"authoring", "sandbox", "grading", "learner", "practice"},
+    "doctor": {"sandbox"},
+    "cli": {"authoring", "sandbox", "grading", "learner", "practice", "doctor"},
     "__main__": {"cli"},
     "__init__": set(),
 }
