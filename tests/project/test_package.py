@@ -33,8 +33,6 @@ def test_every_file_of_the_package_is_code_or_named_as_its_data():
     taken = {path.relative_to(package).as_posix() for pattern in patterns for path in package.glob(pattern)}
     left = {name for name in tree() if not name.endswith(".py")} - taken
     assert left == set(), "name them in pyproject.toml, package-data, or the wheel lacks them"
-    for pattern in patterns:
-        assert any(package.glob(pattern)) or "expected" in pattern, f"no file is {pattern}"
 
 
 def test_every_folder_with_code_is_a_package():
