@@ -89,18 +89,18 @@ def version() -> str:
 def repository() -> str:
     """The address of the course's repository, without a slash at its end: `[project.urls]` in pyproject.toml.
 
-    A checkout says it in that file, an installed course in its metadata.
+    A checkout says it in that file, an installed course in its metadata; a class's edition says none: empty.
     """
     if IN_CHECKOUT:
         settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-        return settings["project"]["urls"]["Repository"].rstrip("/")
+        return settings["project"].get("urls", {}).get("Repository", "").rstrip("/")
     urls = dict(line.split(", ", 1) for line in metadata("course_utils").get_all("Project-URL") or ())
-    return urls["Repository"].rstrip("/")
+    return urls.get("Repository", "").rstrip("/")
 
 
 def where_it_is() -> str:
     """What to do where a folder is none of the course's, as the end of a message."""
-    if IN_CHECKOUT:
+    if IN_CHECKOUT or not repository():
         return "run this in the course's folder"
     return f"the installed course has no notebooks: git clone {repository()} and run this in its folder"
 

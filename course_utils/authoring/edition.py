@@ -23,7 +23,7 @@ from pathlib import Path
 import nbformat
 
 from course_utils.authoring import build
-from course_utils.authoring.cut import is_given, release_exercise, squeeze, telling_lines
+from course_utils.authoring.cut import is_given, is_setup, release_exercise, squeeze, telling_lines
 from course_utils.authoring.official import COURSE, Official
 from course_utils.checks.evidence import MIME
 from course_utils.checks.exercise import all_exercises, parameters
@@ -50,7 +50,7 @@ LEFT_OUT = (  # of course_utils
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
 TARGETS = ("help", "lab", "clean", "again")
 EXTRAS_LEFT_OUT = ("dev", "cluster", "worksheets")
-TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
+TABLES_LEFT_OUT = ("project.urls", "project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
 NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
 HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"
 MARKS = ("### BEGIN SOLUTION", "### END SOLUTION", "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
@@ -226,9 +226,11 @@ def _for_a_class(exercise: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbformat.NotebookNode:
-    """A notebook that names no source, and with links only to notebooks of this edition; others keep their words."""
+    """A notebook that names no source and installs no other course, with links only to notebooks of this edition;
+    others keep their words."""
     for paired in ("jupytext", "course"):
         notebook.metadata.pop(paired, None)
+    notebook.cells = [cell for cell in notebook.cells if not is_setup(cell)]
 
     def link(found: re.Match[str]) -> str:
         name = found[2] if "/" in found[2] else f"notebooks/{found[2]}"

@@ -1,5 +1,6 @@
 """The course where it is not a checkout of mine: as a wheel, in a devcontainer, in Binder and in Colab."""
 
+import ast
 import json
 import re
 import subprocess
@@ -7,13 +8,21 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
+import nbformat
 import pytest
 from packaging.specifiers import SpecifierSet
+
+from course_utils.course import EXERCISES, LESSONS, SOLUTIONS, repository, version
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTAINER = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+NOTEBOOKS = [path for folder in (LESSONS, EXERCISES, SOLUTIONS) for path in sorted((ROOT / folder).glob("day*.ipynb"))]
+ROOMS = ("attention", "costs", "models", "views", "guesses", "practice", "checks")  # which a notebook imports from
+# What a notebook in Colab finds there, as of 2026; the cell tagged setup adds what else those rooms import.
+IN_COLAB = {"IPython", "PIL", "ipywidgets", "matplotlib", "matplotlib_inline", "numpy", "torch", "traitlets", "triton"}
 NOT_DATA = (".gitignore",)  # what a checkout alone needs
 
 
@@ -70,3 +79,51 @@ def test_the_devcontainer_calls_what_there_is():
 def test_the_devcontainer_has_a_python_that_the_course_takes():
     name, _, version = CONTAINER["image"].partition(":")
     assert name == "python" and SpecifierSet(SETTINGS["project"]["requires-python"]).contains(version)
+
+
+def setup_of(path):
+    """The cell for Colab of a notebook, and its place among the code cells."""
+    code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    ((place, cell),) = [(at, each) for at, each in enumerate(code) if "setup" in each.metadata.get("tags", [])]
+    return place, cell
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_each_day_begins_with_a_cell_for_colab(path):
+    place, cell = setup_of(path)
+    assert (place, cell.id, cell.outputs, "nbgrader" in cell.metadata) == (0, "setup", [], False)
+    assert ("ungraded" in cell.metadata.tags) == (path.parent.name != LESSONS)
+    assert len(cell.source.splitlines()) <= 4
+    assert f"git+{repository()}@v{version()}" in cell.source
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_in_colab_it_installs_the_course_and_elsewhere_it_does_nothing(there, monkeypatch):
+    _, cell = setup_of(NOTEBOOKS[0])
+    ran = []
+    shell = ModuleType("shell")
+    shell.system = ran.append
+    if there:
+        monkeypatch.setitem(sys.modules, "google.colab", ModuleType("google.colab"))
+    exec(cell.source, {"get_ipython": lambda: shell})
+    assert ran == re.findall(r'system\("(.+)"\)', cell.source) * there
+    assert not there or ("--no-deps" in ran[-1] and "--no-deps" not in ran[0])
+
+
+def test_a_notebook_in_colab_lacks_nothing_that_its_rooms_import():
+    _, cell = setup_of(NOTEBOOKS[0])
+    there = IN_COLAB | set(re.search(r"pip install -q ([\w ]+)\"", cell.source)[1].split())
+    for name in tree():
+        in_a_notebook = name.startswith(tuple(f"{room}/" for room in ROOMS)) and name != "practice/worksheet.py"
+        if name.endswith(".py") and in_a_notebook:
+            used = {module.partition(".")[0] for module in imported(ROOT / "course_utils" / name)}
+            assert used - set(sys.stdlib_module_names) - {"course_utils"} <= there, name
+
+
+def imported(path):
+    """The modules that a file names, but for those of its own package."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module
