@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -79,6 +80,54 @@ def test_the_devcontainer_calls_what_there_is():
 def test_the_devcontainer_has_a_python_that_the_course_takes():
     name, _, version = CONTAINER["image"].partition(":")
     assert name == "python" and SpecifierSet(SETTINGS["project"]["requires-python"]).contains(version)
+
+
+ALONE = """
+import json, shutil, sys
+sys.path.insert(0, sys.argv[1])  # the tests' own folder
+import in_process
+from course_utils import course, guesses
+from course_utils.views.passed import passed
+from course_utils.views import Guess, ProgressMap
+
+asked = Guess.number(1, "one", "How many?", truth=3, low=0, high=10)
+asked.take(4)
+commands = ["progress", "check", "reset 1", "grade ada_day1.ipynb", "release --out release", "update"]
+told = {command: in_process.course(*command.split())[::2] for command in commands}
+print(json.dumps({"checkout": course.IN_CHECKOUT, "repository": course.repository(), "commands": told,
+                  "passed": passed(1, "softmax", {"softmax"})["text/plain"], "map": ProgressMap()._shown["told"]}))
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What the package says and leaves where it lies alone, as in site-packages, and is used in an empty folder."""
+    packages, here = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("here")
+    (packages / "course_utils").symlink_to(ROOT / "course_utils")
+    (here / "ada_day1.ipynb").write_bytes(NOTEBOOKS[0].read_bytes())
+    environment = os.environ | {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-P", "-c", ALONE, str(ROOT / "tests")]
+    ended = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    files = sorted(path.relative_to(here).as_posix() for path in here.rglob("*") if path.is_file())
+    return json.loads(ended.stdout.splitlines()[-1]) | {"files": files, "packages": sorted(packages.iterdir())}
+
+
+def test_a_course_that_was_installed_alone_keeps_guesses_in_the_current_folder(alone):
+    assert not alone["checkout"] and alone["repository"] == repository()
+    assert alone["files"] == ["ada_day1.ipynb", "guesses/day1.json"]
+    assert [path.name for path in alone["packages"]] == ["course_utils"]
+
+
+def test_what_needs_the_courses_folders_says_in_one_line_to_clone_it(alone):
+    for command, (status, said) in alone["commands"].items():
+        assert status == 2 and said.count("\n") == 1, (command, said)
+        assert f"git clone {repository()} " in said, (command, said)
+    assert f"git clone {repository()} " in alone["map"][1]
+
+
+def test_a_check_that_passes_says_so_without_the_notebooks(alone):
+    assert alone["passed"] == "✓ Passed. In this session 1 exercise."
 
 
 def setup_of(path):
