@@ -33,7 +33,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) 
 	--nbval --nbval-cell-timeout 120 --nbval-current-env
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all grade progress practice worksheet cards reset update release build check site lint bench bench-gpu lock clean again
+.PHONY: help lab test test-all grade progress practice worksheet cards reset update doctor release build check site lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
@@ -69,6 +69,9 @@ reset: $(STAMP) ## give fresh exercises for a day and keep the old ones (DAY=1)
 
 update: $(STAMP) ## bring the newest edition of the course and keep what you wrote
 	$(PY) -m course_utils update $(ARGS)
+
+doctor: $(STAMP) ## say what this machine can do with the course, and what to install for the rest
+	$(PY) -m course_utils doctor $(ARGS)
 
 release: $(STAMP) ## write a class's edition and the bundle that grades it into release/ (ARGS="--secret-file FILE --days 1,2")
 	$(PY) -m course_utils release --out release $(ARGS)

@@ -12,6 +12,7 @@ from course_utils.errors import CourseError
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits
 
 if TYPE_CHECKING:
+    from course_utils.doctor import Finding
     from course_utils.learner.update import Merged
 
 app = typer.Typer(
@@ -259,6 +260,26 @@ def update(root: Root = Path()) -> None:
 
 
 @app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for a program.")] = False) -> None:
+    """Say what this machine can do, and what to install for the rest; status 1 where a learner lacks something."""
+    import json
+    from dataclasses import asdict
+
+    from course_utils import doctor as examining
+    from course_utils.course import version
+
+    findings = examining.examine()
+    ready = examining.ready(findings)
+    if as_json:
+        told = {"schema": 1, "version": version(), "ready": ready, "findings": [asdict(each) for each in findings]}
+        print(json.dumps(told, indent=1, ensure_ascii=False))
+    else:
+        _tell_findings(findings, ready)
+    if not ready:
+        raise typer.Exit(1)
+
+
+@app.command()
 def release(
     out: Annotated[Path, typer.Option(help="Folder for the student's edition and the grader's bundle.")],
     days: Annotated[str, typer.Option(metavar="1,2,…", help="The days to release.", show_default="all")] = "",
@@ -283,6 +304,25 @@ def release(
         print(f"course: {warning}", file=sys.stderr)
     if not done.seeded:
         print("course: hidden inputs are those of the public course; --secret-file makes others", file=sys.stderr)
+
+
+def _tell_findings(findings: list[Finding], ready: bool) -> None:
+    """A line or two on each thing, and in the end whether a learner can begin."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for each in findings:
+        mark = {"good": "✓", "optional": "–", "needed": "✗"}[each.state]
+        told = "\n".join(filter(None, [each.found, each.todo and f"To have it: {each.todo}"]))
+        table.add_row(mark, each.part, escape(told))
+    console = Console(highlight=False)
+    console.print(table)
+    if ready:
+        console.print("All that a learner needs is here. A – marks what only some uses need.")
+    else:
+        console.print("A ✗ marks what a learner needs and what is not here.")
 
 
 def _tell_merged(merged: Merged) -> None:

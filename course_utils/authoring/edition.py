@@ -24,7 +24,7 @@ import nbformat
 
 from course_utils.authoring import build
 from course_utils.authoring.alive import states_path
-from course_utils.authoring.cut import is_given, release_exercise, squeeze, telling_lines
+from course_utils.authoring.cut import is_given, is_setup, release_exercise, squeeze, telling_lines
 from course_utils.authoring.official import COURSE, Official
 from course_utils.checks.evidence import MIME
 from course_utils.checks.exercise import all_exercises, parameters
@@ -45,13 +45,14 @@ AS_THEY_ARE = (
     "labconfig",
 )
 LEFT_OUT = (  # of course_utils
-    "checks/answers", "authoring", "cards", "sandbox", "grading", "learner", "site", "cli.py", "__main__.py",
+    "checks/answers", "authoring", "cards", "sandbox", "grading", "learner", "site",
+    "cli.py", "doctor.py", "__main__.py",
     "practice/worksheet.py", "practice/worksheet.typ",
 )  # fmt: skip
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
 TARGETS = ("help", "lab", "clean", "again")
 EXTRAS_LEFT_OUT = ("dev", "cards", "cluster", "site", "worksheets")
-TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
+TABLES_LEFT_OUT = ("project.urls", "project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
 NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
 HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"
 MARKS = ("### BEGIN SOLUTION", "### END SOLUTION", "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
@@ -230,9 +231,11 @@ def _for_a_class(exercise: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbformat.NotebookNode:
-    """A notebook that names no source, and with links only to notebooks of this edition; others keep their words."""
+    """A notebook that names no source and installs no other course, with links only to notebooks of this edition;
+    others keep their words."""
     for paired in ("jupytext", "course"):
         notebook.metadata.pop(paired, None)
+    notebook.cells = [cell for cell in notebook.cells if not is_setup(cell)]
 
     def link(found: re.Match[str]) -> str:
         name = found[2] if "/" in found[2] else f"notebooks/{found[2]}"

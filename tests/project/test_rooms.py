@@ -31,8 +31,9 @@ ROOMS = {
     "guesses": set(),
     "cards": {"checks", "views"},
     "learner": {"authoring", "grading", "progress"},
+    "doctor": {"sandbox"},
     "site": {"authoring", "views"},
-    "cli": {"authoring", "cards", "sandbox", "grading", "learner", "practice", "site"},
+    "cli": {"authoring", "cards", "doctor", "sandbox", "grading", "learner", "practice", "site"},
     "__main__": {"cli"},
     "__init__": set(),
 }
