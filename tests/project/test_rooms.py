@@ -29,6 +29,7 @@ ROOMS = {
     "grading": {"checks", "authoring", "sandbox", "progress"},
     "practice": set(),
     "guesses": set(),
+    "site": set(),
     "learner": {"authoring", "grading", "progress"},
     "cli": {"authoring", "sandbox", "grading", "learner", "practice"},
     "__main__": {"cli"},
