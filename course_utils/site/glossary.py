@@ -134,8 +134,9 @@ def written(text: str) -> list[Entry]:
 def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: int | None = None) -> list[str]:
     """A page's markdown cells, with the first use of each term in them a link, `[head](PREFIX#term-head)`.
 
-    glossary: what `entries` or `written` gave. prefix: the address of the glossary's page. day: the page's, None for
-    a page of no day. What is linked is text alone: no code, no formula, no heading, no link, nothing between HTML tags.
+    glossary: what `entries` or `written` gave. prefix: the address of the glossary's page; MyST resolves no address of
+    built HTML, so give it a scheme of its own there (`glossary:`, in myst_url_schemes). day: the page's, None for a
+    page of no day. What is linked is text alone: no code, no formula, no heading, no link, nothing between HTML tags.
     Without its links a page is what it was.
     """
     words, done, closed = _words(tuple(glossary), day), set[str](), False

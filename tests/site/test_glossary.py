@@ -14,7 +14,7 @@ from course_utils.site.glossary import Cell, Lesson, linked, page, symbols_of, w
 TEXT = glossary.SOURCE.read_text(encoding="utf-8")
 LESSONS = glossary.lessons_of()
 ENTRIES = glossary.entries(TEXT, LESSONS)
-TARGET = "glossary.html"
+TARGET = "glossary:"
 LINK = re.compile(rf'<a href="{TARGET}#([^"]+)">(.*?)</a>', re.DOTALL)
 SMALL = """
 ```{glossary}
@@ -48,6 +48,13 @@ $d_\\text{head}$
 ```
 """
 RENDER = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+
+
+CONFIGURATION = """
+extensions = ["myst_parser"]
+myst_enable_extensions = ["dollarmath"]
+myst_url_schemes = {"https": None, "glossary": {"url": "index.html#{{fragment}}", "classes": ["course-term"]}}
+"""
 
 
 def lesson(*texts, day=1):
@@ -109,12 +116,14 @@ def test_links_change_nothing_in_a_lesson_but_the_words_that_they_are_on(each):
     assert len(missing) <= 2, missing  # where it stands in headings and code alone
 
 
-def test_a_page_that_sphinx_makes_has_every_anchor(tmp_path):
+def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path):
     pytest.importorskip("sphinx")
     from sphinx.application import Sphinx
 
-    (tmp_path / "conf.py").write_text("extensions = ['myst_parser']\nmyst_enable_extensions = ['dollarmath']\n")
-    (tmp_path / "index.md").write_text(page(TEXT, ENTRIES, lambda place: f"Day {place.day}, {place.part}"))
+    (tmp_path / "conf.py").write_text(CONFIGURATION)
+    toctree = "\n```{toctree}\nlesson\n```\n"
+    (tmp_path / "index.md").write_text(page(TEXT, ENTRIES, lambda place: f"Day {place.day}, {place.part}") + toctree)
+    (tmp_path / "lesson.md").write_text(linked(["# A lesson\n\nA head."], ENTRIES, "glossary:", 1)[0])
     warnings = tmp_path / "warnings"
     with warnings.open("w") as stream:
         app = Sphinx(tmp_path, tmp_path, tmp_path / "out", tmp_path / "trees", "html", status=None, warning=stream)
@@ -125,6 +134,8 @@ def test_a_page_that_sphinx_makes_has_every_anchor(tmp_path):
         assert f'<dt id="{entry.anchor}">' in html, entry.term
     assert html.count("<p>Day ") == len(ENTRIES)
     assert "also:" not in html and "not:" not in html
+    lesson_html = (tmp_path / "out" / "lesson.html").read_text()
+    assert re.search(r'<a class="[^"]*" href="index.html#term-head">head</a>', lesson_html)
 
 
 # How it is read
