@@ -8,17 +8,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from course_utils.authoring.alive import read_states
 from course_utils.authoring.notebooks import dump, read_notebook
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, repository, version
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, repository, version
 from course_utils.errors import CourseError
 from course_utils.files import write_all
 from course_utils.site.front import contents, filled
+from course_utils.site.glossary import SOURCE, Entry, Place, entries, lessons_of, linked, page
 from course_utils.site.pages import Links, Page, notebook_page
 from course_utils.site.plays import plays_page
 from course_utils.site.widgets import page_script, scripts
@@ -73,16 +74,13 @@ def write_source(root: Path, source: Path) -> list[Page]:
     texts = dict(_texts(root))
     own = {f"{WRITTEN}/{name}.md": name for name in texts if (ROOT / WRITTEN / f"{name}.md").exists()}
     links = Links(frozenset({*files, *texts, PLAYS}), repository(), own)
-    pages = []
-    for name, path in files.items():
-        notebook, trouble = read_notebook(path)
-        if notebook is None:
-            raise CourseError(f"{path}: {trouble}; restore it, or run `course build`")
-        pages.append(notebook_page(name, notebook, read_states(path), links))
+    terms = entries(SOURCE.read_text(encoding="utf-8"), lessons_of())
+    pages = [_page(name, path, terms, links) for name, path in files.items()]
     written: dict[Path, str | bytes] = {source / f"{page.name}.ipynb": dump(page.notebook) for page in pages}
     for name, text in texts.items():
         where = f"{WRITTEN}/{name}" if f"{WRITTEN}/{name}.md" in own else name
         listed = contents([*files, *texts, PLAYS]) if name == "index" else ""
+        text = page(text, terms, lambda place: _first_use(place, files)) if name == SOURCE.stem else text
         written[source / f"{name}.md"] = filled(links.resolved(name, where, text), pages) + listed
     written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays])
     static = source / "_static"
@@ -94,6 +92,26 @@ def write_source(root: Path, source: Path) -> list[Page]:
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
     write_all(written)
     return pages
+
+
+def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
+    """The page of a notebook; in a lesson, terms lead to the glossary."""
+    notebook, trouble = read_notebook(path)
+    if notebook is None:
+        raise CourseError(f"{path}: {trouble}; restore it, or run `course build`")
+    marked = {term.first.cell for term in terms if term.first and name == f"{LESSONS}/{term.first.notebook}"}
+    if (day := day_of(name)) and name.startswith(LESSONS):
+        texts = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+        for cell, text in zip(texts, linked([cell.source for cell in texts], terms, "glossary:", day), strict=True):
+            cell.source = text
+    return notebook_page(name, notebook, read_states(path), links, marked)
+
+
+def _first_use(place: Place, names: Container[str]) -> str:
+    """Where the course uses a term first, as Markdown; a link where the lesson is on the site."""
+    name = f"{LESSONS}/{place.notebook}"
+    told = f"day {place.day}, {place.heading.replace('[', '(').replace(']', ')')}"
+    return f"First used on [{told}](page:{name}.html#cell-{place.cell})." if name in names else f"First used on {told}."
 
 
 def _notebooks(root: Path) -> Iterator[Path]:
@@ -129,8 +147,8 @@ def _trim(made: Path) -> None:
     for pattern in LEFT_OVER:
         for leftover in made.glob(pattern):
             leftover.unlink()
-    for page in made.rglob("*.html"):
-        page.write_text(ICON_SCRIPT.sub("", page.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+    for path in made.rglob("*.html"):
+        path.write_text(ICON_SCRIPT.sub("", path.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
 
 
 def _settings() -> dict[str, Any]:
@@ -148,7 +166,13 @@ def _settings() -> dict[str, Any]:
         "myst_enable_extensions": ["dollarmath", "deflist", "attrs_inline"],
         "myst_heading_anchors": 4,
         "myst_update_mathjax": False,
-        "myst_url_schemes": {"http": None, "https": None, "mailto": None, "page": "{{path}}#{{fragment}}"},
+        "myst_url_schemes": {
+            "http": None,
+            "https": None,
+            "mailto": None,
+            "page": "{{path}}#{{fragment}}",
+            "glossary": {"url": "../glossary.html#{{fragment}}", "classes": ["course-term"]},
+        },
         "html_theme": "sphinx_book_theme",
         "html_title": TITLE,
         "html_static_path": ["_static"],
@@ -163,6 +187,10 @@ def _settings() -> dict[str, Any]:
             "repository_branch": "main",
             "use_repository_button": True,
             "use_download_button": False,
+            "launch_buttons": {
+                "colab_url": "https://colab.research.google.com",
+                "binderhub_url": "https://mybinder.org",
+            },
             "show_toc_level": 2,
             "navbar_persistent": [],
             "extra_footer": f"Version {version()}",

@@ -1,7 +1,7 @@
 """The glossary: what it defines, where the course uses each entry first, and links from a lesson's text to it.
 
-`sources/glossary.md` holds two of Sphinx's glossary directives, terms and symbols. An entry is a line and an indented
-definition. Comments before it say what only this module reads, each with commas between:
+`sources/site/glossary.md` holds two of Sphinx's glossary directives, terms and symbols. An entry is a line and an
+indented definition. Comments before it say what only this module reads, each with commas between:
 
     .. also: caches           other spellings; plurals in -s need none
     .. days: 5 6              the days on which the word means this; all of them where nothing is said
@@ -31,7 +31,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from course_utils.course import LESSONS, ROOT, notebook_paths
 from course_utils.errors import CourseError
 
-SOURCE = ROOT / "sources" / "glossary.md"
+SOURCE = ROOT / "sources" / "site" / "glossary.md"
 
 
 class Cell(NamedTuple):

@@ -6,6 +6,7 @@ import base64
 import copy
 import html
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,12 +15,13 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_utils.authoring.alive import States
+from course_utils.authoring.cut import is_setup
 from course_utils.course import day_of
 from course_utils.site.widgets import placed
 
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
 and to have your answers checked, <a href="{up}start.html">get the course</a>.</p>"""
-_LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#|page:)([^)\s#]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
@@ -69,24 +71,30 @@ class Page:
     plays: list[Play] = field(default_factory=list)
 
 
-def notebook_page(name: str, notebook: NotebookNode, states: States, links: Links) -> Page:
-    """The page of a notebook. states: of its widgets, by cell. links: where its links lead to."""
+def notebook_page(name: str, notebook: NotebookNode, states: States, links: Links, marked: Container[int] = ()) -> Page:
+    """The page of a notebook. states: of its widgets, by cell. links: where its links lead to.
+
+    marked: places of markdown cells that others link to; that of cell 7 is `#cell-7`.
+    """
     page = Page(name, copy.deepcopy(notebook))
     short = f"day{day}" if (day := day_of(name)) else PurePosixPath(name).name
     if name.startswith("exercises/"):
         short += "-exercises"
     heading = ""
-    for cell in page.notebook.cells:
+    for place, cell in enumerate(page.notebook.cells):
         if cell.cell_type == "markdown":
             cell.source = links.resolved(name, name, cell.source)
             headings = _HEADING.findall(_FENCE.sub("", cell.source))
             heading = headings[-1] if headings else heading
+            if place in marked:
+                cell.source = f'<span id="cell-{place}"></span>\n\n{cell.source}'
         elif cell.cell_type == "code":
             alive = {each["output"]: each for each in states.get(cell.id, ())}
             for index, output in enumerate(cell.outputs):
                 if "image/png" in output.get("data", {}):
                     cell.outputs[index] = _shown(page, f"{short}-{cell.id}-{index}", output, alive.get(index), heading)
     page.notebook.metadata.pop("jupytext", None)
+    page.notebook.cells = [cell for cell in page.notebook.cells if not is_setup(cell)]
     if day_of(name):
         page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(_HERE.format(up="../" * name.count("/"))))
     return page
