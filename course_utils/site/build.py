@@ -15,6 +15,7 @@ from typing import Any
 
 from course_utils.authoring.alive import read_states
 from course_utils.authoring.notebooks import dump, read_notebook
+from course_utils.cards import make_cards
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, repository, version
 from course_utils.errors import CourseError
 from course_utils.files import write_all
@@ -28,7 +29,7 @@ ASSETS = Path(__file__).parent / "assets"
 TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stands beside it
 DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
-PLAYS = "plays"
+PLAYS, CARDS = "plays", "cards"
 LEFT_OVER = (".buildinfo", "objects.inv", "_static/**/*.map", "_static/*.html", "_static/scripts/fontawesome*")
 ICON_SCRIPT = re.compile(r"<script[^>]*/fontawesome\.js[^>]*></script>\n?")
 Progress = Callable[[str], None]
@@ -91,6 +92,8 @@ def write_source(root: Path, source: Path) -> list[Page]:
     written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in (".css", ".woff2")}
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
     write_all(written)
+    if CARDS in texts:
+        make_cards(static / CARDS, root)
     return pages
 
 
@@ -124,7 +127,8 @@ def _notebooks(root: Path) -> Iterator[Path]:
 def _texts(root: Path) -> Iterator[tuple[str, str]]:
     """Pages that are Markdown, by name: those written for the site, also for a class's edition, and the documents."""
     for path in sorted((ROOT / WRITTEN).glob("*.md")):
-        yield path.stem, path.read_text(encoding="utf-8")
+        if path.stem != CARDS or root == ROOT:  # a class's edition has not what cards are made of
+            yield path.stem, path.read_text(encoding="utf-8")
     for name in DOCUMENTS:
         if (path := root / name).exists():
             yield name.removesuffix(".md"), path.read_text(encoding="utf-8")

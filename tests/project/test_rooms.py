@@ -32,7 +32,7 @@ ROOMS = {
     "cards": {"checks", "views"},
     "learner": {"authoring", "grading", "progress"},
     "doctor": {"sandbox"},
-    "site": {"authoring", "views"},
+    "site": {"authoring", "cards", "views"},
     "cli": {"authoring", "cards", "doctor", "sandbox", "grading", "learner", "practice", "site"},
     "__main__": {"cli"},
     "__init__": set(),
