@@ -48,7 +48,14 @@ function reachable() {
   }
 }
 
-// On paper what is folded is open.
+// A day can be printed as a book. On paper what is folded is open.
+function offerPrint(line) {
+  const button = document.createElement("button");
+  button.className = "course-print";
+  button.textContent = "Print this page as a book";
+  button.addEventListener("click", () => print());
+  line.append(button);
+}
 addEventListener("beforeprint", () => {
   for (const folded of document.querySelectorAll("details:not([open])")) folded.open = true;
 });
@@ -56,6 +63,7 @@ addEventListener("beforeprint", () => {
 addEventListener("DOMContentLoaded", () => {
   tellTheme();
   new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
+  document.querySelectorAll(".course-here").forEach(offerPrint);
   reachable();
   addEventListener("resize", reachable);
   const near = new IntersectionObserver((seen) => {
