@@ -154,6 +154,16 @@ def future_leak(fn: Callable[[Tensor], Tensor], x: Tensor, sizes: Iterable[float
     Raises ValueError when fn gives two answers to one x (dropout, a cache) or one that is not finite, when x is empty
     or a size is not positive and finite; TypeError when x is not floating or fn does not return a tensor.
     """
+    return _worst_ahead(future_changes(fn, x, sizes, seed))
+
+
+def future_changes(
+    fn: Callable[[Tensor], Tensor], x: Tensor, sizes: Iterable[float] | None = None, seed: int = 0
+) -> Tensor:
+    """What `future_leak` measures, before it picks the worst: [i, j] is how far output i moved when token j changed.
+
+    (T, T) float64, from j = 1 on. Arguments and errors as in `future_leak`.
+    """
     x = _tokens(x)
     tokens = x.shape[-2]
     generator = torch.Generator().manual_seed(seed)
@@ -169,7 +179,7 @@ def future_leak(fn: Callable[[Tensor], Tensor], x: Tensor, sizes: Iterable[float
                 change = _answer(fn, changed).double() - before.double()
                 moved[:, j] = torch.maximum(moved[:, j], _largest_by_token(change))
         _check_same(_answer(fn, x), before)
-    return _worst_ahead(moved)
+    return moved
 
 
 @torch.inference_mode(False)  # autograd works in here, wherever this is called

@@ -2,13 +2,11 @@
 
     notebooks/widgets/X.json   for notebooks/X.ipynb
 
-A state is what anywidget sends to a page, without the script, the style and what Jupyter adds. Bytes stand as
-`{"base64": "..."}`. A state is that of the moment when its cell ended.
+A state is that of the moment when the widget was shown, as `views/shared/state.py` gives it.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import math
@@ -16,16 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from course_utils.course import LESSONS
+from course_utils.views.shared.state import MIME
 
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 FOLDER = "widgets"
 States = dict[str, list[dict[str, Any]]]  # by the id of a cell: its widgets, in the order of its outputs
-_CLASS = "_anywidget_id"
-_JUPYTER = {"_esm", "_css", _CLASS, "layout", "tabbable", "tooltip"}
 
 
 def states_path(notebook: Path) -> Path:
@@ -33,19 +28,15 @@ def states_path(notebook: Path) -> Path:
     return notebook.parent / FOLDER / f"{notebook.stem}.json"
 
 
-def states_of(client: NotebookClient, cell: NotebookNode) -> list[dict[str, Any]]:
-    """The widgets among the outputs of a cell that has just run: `output` (its index), `widget` (class) and `state`."""
-    found = []
-    for index, output in enumerate(cell.outputs):
-        model = output.get("data", {}).get(WIDGET_VIEW, {}).get("model_id")
-        state = client.widget_state.get(model, {})
-        if _CLASS not in state:
-            continue  # no widget, or one of ipywidgets' own
-        kept = {name: copy.deepcopy(value) for name, value in state.items() if not _of_jupyter(name)}
-        for buffer in client.widget_buffers.get(model, {}).values():
-            _put(kept, list(buffer["path"]), {"base64": buffer["data"].strip()})
-        found.append({"output": index, "widget": state[_CLASS].rpartition(".")[2], "state": kept})
-    return found
+def take_states(notebook: NotebookNode) -> States:
+    """The widgets that a notebook shows, whose entries are taken out of its outputs: `output` (its index among those of
+    the cell), `widget` (its class) and `state`."""
+    states: States = {}
+    for cell in notebook.cells:
+        for index, output in enumerate(cell.get("outputs", ())):
+            if kept := output.get("data", {}).pop(MIME, None):
+                states.setdefault(cell.id, []).append({"output": index, **kept})
+    return states
 
 
 def states_text(states: States, target: Path) -> str:
@@ -69,19 +60,6 @@ def read_states(notebook: Path) -> States:
         return json.loads(states_path(notebook).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-
-
-def _of_jupyter(name: str) -> bool:
-    return name in _JUPYTER or name.startswith(("_model", "_view", "_dom"))
-
-
-def _put(state: Any, path: list[Any], value: Any) -> None:
-    for name in path[:-1]:
-        state = state[name]
-    if isinstance(state, dict) or path[-1] < len(state):
-        state[path[-1]] = value
-    else:
-        state.append(value)
 
 
 def _json(value: Any) -> str:

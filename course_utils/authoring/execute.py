@@ -7,17 +7,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from course_utils.authoring.alive import WIDGET_VIEW, States, states_of
+from course_utils.authoring.alive import States, take_states
 from course_utils.course import ROOT
 from course_utils.errors import CellFailed
+from course_utils.views.shared.state import KEPT
 
 CELL_SECONDS = 600
+_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _OWN_LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
@@ -34,11 +35,6 @@ def execute(
     """
     executed = copy.deepcopy(notebook)
     current = [0]
-    states: States = {}
-
-    def ended(cell: NotebookNode, **_: Any) -> None:
-        if cell.cell_type == "code" and (found := states_of(client, cell)):
-            states[cell.id] = found
 
     def starts(cell: NotebookNode, cell_index: int) -> None:
         current[0] = cell_index
@@ -51,8 +47,8 @@ def execute(
             kernel_name="python3",
             record_timing=False,
             coalesce_streams=True,
+            store_widget_state=False,
             on_cell_start=starts,
-            on_cell_executed=ended,
             extra_arguments=["--log-level=ERROR"],  # a warning about the transport says nothing to an author
             resources={"metadata": {"path": folder}},
         )
@@ -65,6 +61,7 @@ def execute(
             raise CellFailed(current[0], 0, f"the cell ran for over {CELL_SECONDS} s", "make it shorter") from None
         except DeadKernelError:
             raise CellFailed(current[0], 0, "the kernel died in this cell", "run it alone to see why") from None
+    states = take_states(executed)
     _verify_checks(executed)
     executed.metadata = copy.deepcopy(notebook.metadata)  # the client noted the kernel's version there
     clean(executed, root)
@@ -90,7 +87,7 @@ def clean(notebook: NotebookNode, root: Path) -> None:
 def _clean_output(output: NotebookNode, count: int, root: Path) -> NotebookNode | None:
     output.pop("transient", None)
     if output.output_type in ("display_data", "execute_result"):
-        output.data.pop(WIDGET_VIEW, None)
+        output.data.pop(_WIDGET_VIEW, None)
         if not output.data:
             return None
     if output.output_type == "execute_result":
@@ -162,6 +159,7 @@ def _environment(folder: str) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
+        KEPT: "yes",
         "IPYTHONDIR": str(Path(folder) / ".ipython"),
     }
 

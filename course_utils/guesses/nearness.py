@@ -1,4 +1,4 @@
-"""How near a guess came, in numbers and in words. `widgets/guess.js` says the same without a kernel."""
+"""How near a guess came, in numbers and in words. `views/shared/guessing.js` says the same without a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Many guesses together: how many were right, and whether they lean to one side."""
+"""Many guesses together: how many were right, and whether they lean to one side.
+
+`views/shared/guessing.js` says the same without a kernel.
+"""
 
 from __future__ import annotations
 

@@ -91,14 +91,19 @@ def head_weights(model: Decoder, tokens: Tensor) -> Tensor:
     return torch.stack(model(tokens, return_weights=True)[1])
 
 
-def reader(model: Decoder) -> Callable[[str], tuple[list[str], Tensor]]:
-    """A function that reads a text of LETTERS: text -> (letters, weights), T of them and (n_layers, h, T, T).
+class Reader:
+    """Reads a text of LETTERS: called with it, gives (letters, weights), T of them and (n_layers, h, T, T).
 
     Spaces are left out. It raises ValueError for a letter that the model has no token for, for fewer letters than 2 and
-    for more than the LENGTH that the model was trained on.
+    for more than the LENGTH that the model was trained on. `.examples` are texts worth a look where no Python runs.
     """
 
-    def read(text: str) -> tuple[list[str], Tensor]:
+    examples = ("ABRACADABRA", "ABCDEFGHIJKLMNOP", "PQRSTPQRSTPQRST")
+
+    def __init__(self, model: Decoder):
+        self._model = model
+
+    def __call__(self, text: str) -> tuple[list[str], Tensor]:
         letters = [letter for letter in text if not letter.isspace()]
         unknown = [letter for letter in letters if letter not in LETTERS]
         if unknown:
@@ -106,9 +111,12 @@ def reader(model: Decoder) -> Callable[[str], tuple[list[str], Tensor]]:
         if not 2 <= len(letters) <= LENGTH:
             raise ValueError(f"The text has {len(letters)} letters: give 2 to {LENGTH}, as many as it was trained on.")
         tokens = torch.tensor([[LETTERS.index(letter) for letter in letters]])  # (1, T)
-        return letters, head_weights(model, tokens)[:, 0]
+        return letters, head_weights(self._model, tokens)[:, 0]
 
-    return read
+
+def reader(model: Decoder) -> Reader:
+    """What reads a text with this model: text -> (letters, weights)."""
+    return Reader(model)
 
 
 def induction_scores(model: Decoder, period: int, batch: int = 64, seed: int = 0) -> Tensor:

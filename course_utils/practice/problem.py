@@ -100,7 +100,14 @@ class Problem:
 
     def with_slip(self, name: str, slip: Slip) -> dict[str, np.ndarray]:
         """What somebody writes down who slips at one step and takes all others rightly, to two decimals."""
-        return self._carried_on({name: slip}, decimals=2)
+        return self.worked({name: slip})
+
+    def worked(self, slips: Mapping[str, Slip] | None = None, decimals: int | None = 2) -> dict[str, np.ndarray]:
+        """The steps one after the other, each from the rounded values before it, with slips by the names of steps.
+
+        decimals: what all but counts are rounded to, None for full precision.
+        """
+        return self._carried_on(slips or {}, decimals)
 
     def is_degenerate(self) -> bool:
         """Whether a slip would give the right numbers, or a step those of the step before, or two rows are the same."""

@@ -14,7 +14,8 @@ from .problem import Mark, Problem, said_shape
 from .reading import read_entry
 
 DRAWN_FROM = 10_000
-HOW = "Two decimals suffice. Rows are parted by ;  fractions such as 1/3 are read too. Enter alone leaves a step out."
+HOW = "Two decimals suffice. Rows are parted by ;  fractions such as 1/3 are read too."
+LEAVE_OUT = "Enter alone leaves a step out."
 SIGNS = {"right": "✓", "follows": "✓", "wrong": "✗", "empty": "·"}
 
 
@@ -27,7 +28,7 @@ def practise(
     Returns the marks. Raises kinds.UnknownKind as `problem` does.
     """
     posed = problem(kind, random.randrange(DRAWN_FROM) if number is None else number)
-    tell(f"{kind}, number {posed.number}\n\n{posed.told}\n\n{HOW}\n")
+    tell(f"{kind}, number {posed.number}\n\n{posed.told}\n\n{HOW} {LEAVE_OUT}\n")
     entered = {}
     for step, right in zip(posed.steps, posed.solution().values(), strict=True):
         prompt = f"{step.name}: {step.asked} ({said_shape(right.shape)})"

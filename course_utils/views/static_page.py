@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import json
 from typing import TYPE_CHECKING
 
 from course_utils.views.shared.base import SHARED
+from course_utils.views.shared.state import page_state
 
 if TYPE_CHECKING:
     from course_utils.views.shared.base import CourseWidget
-
-_LEFT_OUT = {"layout", "tabbable", "tooltip"}
 
 
 def static_page(widget: CourseWidget, title: str) -> str:
@@ -27,21 +25,14 @@ def static_page(widget: CourseWidget, title: str) -> str:
         f'<img src="data:image/png;base64,{data["image/png"]}" width="{picture["width"]}" '
         f'alt="{html.escape(picture["alt"])}">'
     )
-    state = {
-        name: _plain(value)
-        for name, value in sorted(widget.get_state().items())
-        if name not in _LEFT_OUT and name not in _ANYWIDGET and not name.startswith(("_model", "_view", "_dom"))
-    }
-    host = host_script() + _START.replace("STATE", _script(state)).replace("CODE", _script(str(widget._esm)))
-    return _PAGE.format(title=html.escape(title), css=str(widget._css), fallback=fallback, host=host)
+    start = _START.replace("STATE", _script(page_state(widget))).replace("CODE", _script(str(widget._esm)))
+    return _PAGE.format(title=html.escape(title), css=str(widget._css), fallback=fallback, host=host_script() + start)
 
 
 def host_script() -> str:
     """JavaScript that stands in for Jupyter on a page without Python: `modelOf`, `imported` and `bringToLife`."""
     return (SHARED / "host.js").read_text(encoding="utf-8")
 
-
-_ANYWIDGET = {"_esm", "_css", "_anywidget_id"}
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -76,16 +67,6 @@ img {{ max-width: 100%; height: auto; background: #fff; }}
 _START = """
 bringToLife(document.getElementById("widget"), await imported(CODE), STATE);
 """
-
-
-def _plain(value):
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"base64": base64.b64encode(bytes(value)).decode()}
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    return value
 
 
 def _script(value):

@@ -51,15 +51,21 @@ def offline(chromium):
 
 @pytest.fixture
 def alone(offline, tmp_path):
-    """`alone(widget)` shows a widget on a page of its own, without a kernel; nothing must go wrong on it."""
+    """`alone(widget)` shows a widget on a page of its own, without a kernel; nothing must go wrong on it.
+
+    keep: whether what a page before kept in the browser stays. waits: as in JupyterLab where the kernel is gone.
+    """
     from course_utils.views.static_page import static_page
 
     page, heard = offline
     heard.clear()
 
-    def shown(widget, title="A page"):
-        file = tmp_path / "page.html"
-        file.write_text(static_page(widget, title), encoding="utf-8")
+    def shown(widget, title="A page", keep=False, waits=False):
+        if not keep:  # what a page before kept in the browser
+            page.evaluate("try { localStorage.clear() } catch {}")
+        file, text = tmp_path / "page.html", static_page(widget, title)
+        assert text.count("alone: true") == 1
+        file.write_text(text.replace("alone: true", "alone: false") if waits else text, encoding="utf-8")
         page.goto(file.as_uri())
         page.locator("#widget > :not(img)").first.wait_for()
         return page

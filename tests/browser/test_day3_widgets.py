@@ -298,8 +298,8 @@ def test_no_axe_violations_in_either_theme(notebook, state):
     notebook.check_accessible(".course-painter")
 
 
-def test_a_page_without_a_kernel_shows_the_weights_and_says_when_they_are_of_another_mask(alone):
-    page = alone(MaskPainter(["the", "cat", "sat", "down"]))
+def test_where_the_kernel_is_gone_the_weights_are_said_to_be_of_another_mask(alone):
+    page = alone(MaskPainter(["the", "cat", "sat", "down"]), waits=True)
     assert "no leak" in page.get_by_role("status").inner_text()
     assert page.get_by_role("table").get_by_role("cell").all_inner_texts()[:3] == ["1.00", "–", "–"]
     late = page.locator(".course-painter-late").last

@@ -492,9 +492,9 @@ def test_the_gallery_works_without_a_kernel(alone):
     assert page.locator(".course-gallery-heading b").inner_text() == "no head enlarged"
 
 
-def test_the_field_for_ones_own_text_says_without_a_kernel_that_it_waits(alone):
+def test_the_field_for_ones_own_text_says_that_it_waits_where_the_kernel_is_gone(alone):
     model, tokens = induction.load(), induction.repeated(1, 12)
-    page = alone(HeadGallery(induction.head_weights(model, tokens), tokens, read=induction.reader(model)))
+    page = alone(HeadGallery(induction.head_weights(model, tokens), tokens, read=induction.reader(model)), waits=True)
     page.get_by_label("your own text").fill("ABAB")
     page.get_by_role("button", name="show").click()
     page.clock.run_for(400)
@@ -502,8 +502,8 @@ def test_the_field_for_ones_own_text_says_without_a_kernel_that_it_waits(alone):
     assert page.locator(".course-gallery-strip button").count() == 24
 
 
-def test_the_ablation_says_without_a_kernel_that_its_losses_are_of_other_heads(alone):
-    page = alone(HeadAblation(induction.load(), induction.repeated(1, 12)))
+def test_where_the_kernel_is_gone_the_losses_are_said_to_be_of_other_heads(alone):
+    page = alone(HeadAblation(induction.load(), induction.repeated(1, 12)), waits=True)
     waits = page.locator(".course-ablation-waits")
     assert waits.inner_text() == ""
     page.get_by_role("switch", name="layer 0, head 3").click()

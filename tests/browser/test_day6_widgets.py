@@ -391,8 +391,8 @@ def test_a_page_without_a_kernel_steps_and_plays(alone, name):
     assert step.input_value() == here
 
 
-def test_a_page_without_a_kernel_says_that_another_walk_needs_python(alone):
-    page = alone(TileWalker(8, block_q=2, block_k=4))
+def test_where_the_kernel_is_gone_another_walk_is_said_to_wait(alone):
+    page = alone(TileWalker(8, block_q=2, block_k=4), waits=True)
     page.get_by_role("checkbox", name="causal").check()
     page.clock.run_for(400)
     page.get_by_text("waiting for Python; still shown: 2 × 4").wait_for()
@@ -406,8 +406,8 @@ def test_nothing_went_wrong_on_the_way(notebook):
     notebook.check_clean()
 
 
-def test_a_page_without_a_kernel_says_that_another_order_needs_python(alone):
-    page = alone(OnlineSoftmaxStepper(SCORES, VALUES))
+def test_where_the_kernel_is_gone_another_order_is_said_to_wait(alone):
+    page = alone(OnlineSoftmaxStepper(SCORES, VALUES), waits=True)
     page.get_by_role("button", name="key 1, place 2 of 8").press("ArrowLeft")
     page.clock.run_for(400)
     page.get_by_text("waiting for Python; the order before is still shown").wait_for()

@@ -182,7 +182,7 @@ def test_without_a_kernel_all_follows_and_a_function_is_said_not_to(alone):
     assert numbers(plane) == [round(weight, 2) for weight in expected.weights]
     assert plane.locator(".course-plane-ring").is_hidden()
     page.clock.run_for(2000)
-    assert "agreeing has not answered for this query: that needs a running kernel." in compared.inner_text()
+    assert "agreeing has not answered for this query: that needs Python, in JupyterLab." in compared.inner_text()
     plane.get_by_role("button", name="as at first").click()
     assert "agreeing agrees" in compared.inner_text()
 

@@ -221,7 +221,7 @@ def test_without_a_kernel_a_function_is_said_not_to_answer(alone):
     assert silent.is_hidden() and stepper.locator(".course-stepper-differs").count() > 0
     stepper.get_by_role("button", name="Q[2, 0] less 0.5").click()
     page.clock.run_for(2000)
-    assert silent.inner_text() == "some_wrong has not answered for these numbers: that needs a running kernel."
+    assert silent.inner_text() == "some_wrong has not answered for these numbers: that needs Python, in JupyterLab."
     assert stepper.locator(".course-stepper-differs").count() == 0
     stepper.get_by_role("button", name="all as given").click()
     assert silent.is_hidden() and stepper.locator(".course-stepper-differs").count() > 0

@@ -24,7 +24,7 @@ ROOMS = {
     "models": {"attention", "costs"},
     "views": {"attention", "costs", "guesses", "models", "practice", "progress"},
     "checks": {"attention", "costs", "views"},
-    "authoring": {"attention", "costs", "checks"},
+    "authoring": {"attention", "costs", "checks", "views"},
     "sandbox": set(),
     "grading": {"checks", "authoring", "sandbox", "progress"},
     "practice": set(),

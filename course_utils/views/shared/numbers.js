@@ -1,13 +1,13 @@
 // Numbers as text, the same as numbers.py gives: ties go to the even digit, as Python rounds them.
 
 const roundedText = (rough, exact, keep) => {
-  if (!/^50*$/.test(exact.slice(keep))) return rough;
+  if (!/^\.?50*$/.test(exact.slice(keep))) return rough;
   const down = exact.slice(0, keep);
   return Number(down.at(-1)) % 2 ? rough : down;
 };
 const fixedText = (size, decimals) => {
   const exact = size.toFixed(100);
-  return roundedText(size.toFixed(decimals), exact, exact.indexOf(".") + 1 + decimals);
+  return roundedText(size.toFixed(decimals), exact, exact.indexOf(".") + (decimals && decimals + 1));
 };
 const scientific = (size, decimals) => {
   const [rough, exponent] = size.toExponential(decimals).split("e"), exact = size.toExponential(100).split("e")[0];
@@ -36,3 +36,17 @@ function sevenDigits(value) {
   return `${sign}${scientific(size, 6)[0]}e${exponent < 0 ? "−" : "+"}${text}`;
 }
 const inBrackets = (text) => (text.startsWith("−") ? `(${text})` : text);
+
+// As `three_decimals` in numbers.py: a number for a table.
+function threeDecimals(value) {
+  const size = Math.abs(value);
+  if (size < 1e-12) return "0.000";
+  return size >= 0.0005 && size < 1000 ? `${value < 0 ? "−" : ""}${fixedText(size, 3)}` : numberText(value);
+}
+
+// As `short` in numbers.py: two decimals. hair: what is added before rounding.
+function shortText(value, hair = 1e-9) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
+  const text = fixedText(Math.abs(value + hair), 2);
+  return value + hair < 0 && text !== "0.00" ? `−${text}` : text;
+}

@@ -10,7 +10,7 @@ function render({ model, el }) {
   const places = Array.from({ length: layers * heads }, (_, i) => [Math.floor(i / heads), i % heads]);
   const places_off = () => new Set(model.get("off").map(([l, h]) => l * heads + h));
   const set = (name, value) => { model.set(name, value); model.save_changes(); };
-  let late = null, at = from; // at: the token that the arrow keys have come to
+  let late = null, unknown = "", at = from; // at: the token that the arrow keys have come to
   let hover = null, focused = false;
 
   const switches = headSwitches(), buttons = make("div", "course-ablation-buttons");
@@ -189,7 +189,10 @@ function render({ model, el }) {
       waits.textContent = lateLosses() ? `of the heads before; ${WAITS}` : lateRises() ? `each alone: ${WAITS}` : "";
     };
     clearTimeout(late);
-    if (lateLosses() || lateRises()) late = setTimeout(mark, 400);
+    if (model.alone) { // what is not known will not come
+      root.classList.toggle("course-ablation-late", lateLosses());
+      waits.textContent = lateLosses() ? `of the heads before; ${unknown}` : "";
+    } else if (lateLosses() || lateRises()) late = setTimeout(mark, 400);
     else mark();
   }
   // The setting that was kept, and how far the present one is from it.
@@ -214,11 +217,13 @@ function render({ model, el }) {
   };
   const heard = { off: showSwitches, _rises: showSwitches, _asked: showLate, _answered: showLate, _result: showResult, _kept: showResult,
     title: () => { title.textContent = model.get("title"); } };
+  const stop = model.alone ? answerAblation(model, heads, (text) => { unknown = text; }) : () => {};
   showSwitches();
   showResult();
   for (const name in heard) model.on(`change:${name}`, heard[name]);
   return () => {
     clearTimeout(late);
+    stop();
     chart.stop();
     for (const name in heard) model.off(`change:${name}`, heard[name]);
   };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_TOKENS, _MOST_HEADS = 96, 16
 _ALONE = 64  # with more heads than this, switching off each alone is too slow to be a button
+_ALL_SETS = 8  # up to so many heads a page without a kernel is given every set of them
 _PROBLEM = 180  # characters of a message from the model
 
 
@@ -41,10 +43,12 @@ class HeadAblation(CourseWidget):
     `.keep()`, or the page's button "keep as A", keeps the present setting: from then on the difference of the loss from
     it is told, and its losses are marked beside the present ones. `.kept` is the list of heads that were off in it, or
     None; `.forget()` drops it.
+    A page without a kernel is given the losses computed before: of every set of heads where there are at most 8, else
+    of each head and each two, and of all off.
     Raises ValueError when tokens, labels or from_token do not fit, or when the model has no heads to switch.
     """
 
-    _esm = script("heads.js", "ablation.js")
+    _esm = script("heads.js", "ablation_alone.js", "ablation.js")
     _css = style("heads.css", "ablation.css")
 
     off: traitlets.List[Any] = traitlets.List(help="the heads that are off, (layer, head)").tag(sync=True)
@@ -155,7 +159,7 @@ class HeadAblation(CourseWidget):
             "means": _sendable([self.loss, self.whole_loss]),
             "top": self._top,
             "problem": self.problem,
-            "line": self._line(),
+            "line": self._line(self.off, here, whole),
         }
 
     def _run(self, off):
@@ -164,17 +168,19 @@ class HeadAblation(CourseWidget):
     def _mean(self, losses):
         return float(losses[self._from - 1 :].mean())
 
-    def _line(self):
-        if self.problem:
-            return self.problem
-        if not self.off:
-            return f"Every head is on. {self._counted()}: {short(self.loss)} nats."
-        rise = self.loss - self.whole_loss
+    def _line(self, off, here, whole):
+        """What these heads off do to the loss, in words: runs with them off and with every head on."""
+        if problem := here.problem or whole.problem:
+            return problem
+        loss = self._mean(here.losses)
+        if not off:
+            return f"Every head is on. {self._counted()}: {short(loss)} nats."
+        rise = loss - self._mean(whole.losses)
         than = f"{short(abs(rise))} {'more' if rise > 0 else 'less'} than the whole model"
         if abs(rise) < 0.005:
             than = "as the whole model"
-        count = f"{len(self.off)} head{'s' if len(self.off) > 1 else ''} off"
-        return f"{count}. {self._counted()}: {short(self.loss)} nats, {than}."
+        count = f"{len(off)} head{'s' if len(off) > 1 else ''} off"
+        return f"{count}. {self._counted()}: {short(loss)} nats, {than}."
 
     def _counted(self):
         if self._from == len(self._tokens) - 1:
@@ -189,11 +195,24 @@ class HeadAblation(CourseWidget):
         there = self._kept["means"][0]
         return f"A: {off} off, {short(there)} nats. Now {_signed(self.loss - there)} against A."
 
+    def alone_state(self) -> dict[str, Any]:
+        heads = list(np.ndindex(*self._shape))
+        sizes = range(len(heads) + 1) if len(heads) <= _ALL_SETS else (0, 1, 2, len(heads))
+        whole, answers, rises = self._run([]), {}, {}
+        for off in (off for size in sizes for off in itertools.combinations(heads, size)):
+            run = self._run(off)
+            rise = self._mean(run.losses) - self._mean(whole.losses)
+            means = _sendable([self._mean(run.losses), self._mean(whole.losses)])
+            told = {"losses": _sendable(run.losses), "means": means, "problem": run.problem or whole.problem}
+            answers[",".join(str(heads.index(head)) for head in off)] = told | {"line": self._line(off, run, whole)}
+            rises[off] = _signed(rise)
+        return {"_alone": {"answers": answers, "rises": [rises[(head,)] for head in heads]}}
+
     def as_text(self) -> str:
         n_layers, h = self._shape
         words = [["off" if (layer, head) in self.off else "on" for head in range(h)] for layer in range(n_layers)]
         lines = [f"{self.title}: {n_layers} × {h} heads, {len(self._tokens)} tokens", *table_of_heads(words)]
-        lines.append(self._line())
+        lines.append(self._result["line"])
         if not self.problem:
             lines.append(f"The whole model: {short(self.whole_loss)} nats.")
         if self._compared():
@@ -207,7 +226,7 @@ class HeadAblation(CourseWidget):
         off = ", ".join(f"layer {layer} head {head}" for layer, head in self.off) or "none"
         return (
             f"Switches for {self._shape[0]} × {self._shape[1]} heads, off: {off}. Below, a bar for the loss of each of "
-            f"{len(self._tokens) - 1} tokens, with the whole model's loss as an outline. {self._line()}"
+            f"{len(self._tokens) - 1} tokens, with the whole model's loss as an outline. {self._result['line']}"
             + ("" if self.problem else f" The whole model has {short(self.whole_loss)} nats.")
             + (f" {self._compared()}" if self._compared() else "")
         )
@@ -223,7 +242,7 @@ class HeadAblation(CourseWidget):
         self._draw_switches(grid)
         ax = fig.add_axes((48 / width, 44 / height, (width - 64) / width, 160 / height))
         self._draw_bars(ax)
-        fig.text(12 / width, 246 / height, self._line(), fontsize=9.5, color=palette.INK, va="center")
+        fig.text(12 / width, 246 / height, self._result["line"], fontsize=9.5, color=palette.INK, va="center")
         return fig
 
     def _draw_switches(self, ax):

@@ -1,4 +1,5 @@
-// Draws what calculator.py counted: it sends bytes and sentences, this holds the controls and the bar.
+// Draws what calculator.py counted: it sends bytes and sentences, this holds the controls and the bar. Without a kernel
+// calculator_alone.js counts.
 
 const WORDS = { model: "model", card: "card", bytes_per_value: "numbers in the cache" };
 const whole = (number) => number.toLocaleString("en");
@@ -88,9 +89,13 @@ function render({ model, el }) {
   choose.model.select.addEventListener("change", showOwn);
   const heard = { "change:_shown": () => { show(); showOwn(); }, "change:_typed": showOwn, "change:_problem": showOwn };
   for (const event in heard) model.on(event, heard[event]);
+  const stop = model.alone ? answerCalculator(model) : () => {};
   show();
   showOwn();
-  return () => { for (const event in heard) model.off(event, heard[event]); };
+  return () => {
+    stop();
+    for (const event in heard) model.off(event, heard[event]);
+  };
 }
 
 export default { render };

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
@@ -49,11 +49,11 @@ class MemoryCalculator(CourseWidget):
     through the powers of two. `.cache_bytes` and `.weight_bytes` are in bytes, weight_bytes None for a model whose
     weights the course does not count; `.fits` says whether both together fit, None where that is not known;
     `.longest` is the most tokens of each sequence that do, None likewise. Weights are without biases and norms (under
-    1%), and nothing is kept for activations.
+    1%), and nothing is kept for activations. A page without a kernel counts the same itself.
     Raises ValueError or TypeError for what there is not.
     """
 
-    _esm = script("bars.js", "calculator.js")
+    _esm = script("bars.js", "numbers.js", "units.js", "calculator_alone.js", "calculator.js")
     _css = style("bars.css", "calculator.css")
 
     model = traitlets.Unicode("LLaMA 7B").tag(sync=True)
@@ -191,6 +191,11 @@ class MemoryCalculator(CourseWidget):
             "parts": self._parts(),
         }
 
+    def alone_state(self) -> dict[str, Any]:
+        models = {name: {**asdict(each), "spans": each.spans, "source": ""} for name, each in MODELS.items()}
+        known = {"models": models, "cards": CARDS, "fields": _FIELDS, "largest": _LARGEST, "start": dict(self.own)}
+        return {"_alone": known}
+
     def as_text(self) -> str:
         heads = "" if self.n_kv_heads is None else f", {self.n_kv_heads} heads of keys and values"
         said = f"{self.model}{heads}, context {self.context:,}, batch {self.batch:,}, {_WIDTHS[self.bytes_per_value]}"
@@ -288,7 +293,7 @@ def _checked(own):
         sizes["billions"] = own["billions"]
     for name, size in sizes.items():
         if not 0 < size <= _LARGEST:
-            raise ValueError(f"{_FIELDS[name]} is {size:,}: give a number above 0, up to {_LARGEST:,}")
+            raise ValueError(f"{_FIELDS[name]} is {size:,.12g}: give a number above 0, up to {_LARGEST:,}")
     return sizes
 
 

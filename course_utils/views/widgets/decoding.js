@@ -1,4 +1,4 @@
-// Shows the forward passes that decoding.py counted; all of them are here, so stepping needs no kernel. Other words do.
+// Shows the forward passes that decoding.py counted; all of them are here, so stepping needs no kernel.
 
 const STATES = { n: "now", m: "masked", r: "read", p: "past" };
 
@@ -111,10 +111,12 @@ function render({ model, el }) {
   const heard = { "change:step": show, "change:cached": show, "change:_frames": rebuild, "change:_answered": showProblem,
     "change:_problem": showProblem };
   for (const event in heard) model.on(event, heard[event]);
+  const stop = model.alone ? answerDecoding(model) : () => {};
   build();
   show();
   showProblem();
   return () => {
+    stop();
     player.stop();
     clearTimeout(late);
     for (const event in heard) model.off(event, heard[event]);

@@ -48,11 +48,11 @@ class DecodeStepper(CourseWidget):
     tokens again. Scores are counted as plain attention computes them: all pairs, those above the diagonal too, which
     are then masked. `.step` (0 is the first pass) and `.cached` can be read and set; `.work` says what the pass shown
     does, with and without the cache, and `.total` the same of all passes so far. `.write(prompt, new)` takes other
-    words, as the two fields on the page do.
+    words, as the two fields on the page do; without a kernel the page counts itself.
     Raises ValueError or TypeError for labels or sizes that do not fit.
     """
 
-    _esm = script("player.js", "decoding.js")
+    _esm = script("player.js", "numbers.js", "units.js", "decoding_alone.js", "decoding.js")
     _css = style("player.css", "decoding.css")
 
     step = traitlets.Int(0, help="the pass shown, 0 is the first").tag(sync=True)
@@ -74,7 +74,8 @@ class DecodeStepper(CourseWidget):
         sizes = whole(n_layers=n_layers, n_heads=n_heads, d_head=d_head)
         self._a_token = kv_cache_bytes(*sizes, 1, bytes_per_value=bytes_per_value)
         self._given, self._n_passes = 1, 1
-        super().__init__(title=str(title), _layout={"counters": _COUNTERS, "states": _STATES})
+        layout = {"counters": _COUNTERS, "states": _STATES, "most": _MOST, "longest": _LONGEST, "token": self._a_token}
+        super().__init__(title=str(title), _layout=layout)
         self.write(prompt, new)
         self.cached = cached
 

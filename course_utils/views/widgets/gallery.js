@@ -16,8 +16,27 @@ function render({ model, el }) {
     stop = drawGallery({ model, el: place });
   };
   model.on("change:_tokens", again);
-  const stopOwn = model.get("_own") ? ownText({ model, el }) : () => {};
+  const stopOwn = !model.get("_own") ? () => {} : model.alone ? otherTexts({ model, el, before: () => stop() }) : ownText({ model, el });
   return () => { model.off("change:_tokens", again); stop(); stopOwn(); };
+}
+
+// Without a kernel: the texts that Python read before.
+function otherTexts({ model, el, before }) {
+  const root = makeRoot(model, "course-heads-root course-gallery-own", { role: "group", "aria-label": "other texts" });
+  const { texts } = model.get("_alone"), form = make("div", "course-gallery-form");
+  const buttons = texts.map(({ text, tokens, thousandths, layout }, place) => {
+    const button = make("button", "", { type: "button", "aria-pressed": String(!place) }, text || "the text at first");
+    button.addEventListener("click", () => {
+      before(); // what is drawn has another number of tokens
+      for (const [name, value] of Object.entries({ row: null, _layout: layout, _thousandths: thousandths, _tokens: [...tokens] })) model.set(name, value);
+      for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
+    });
+    return button;
+  });
+  if (buttons.length > 1) form.append(make("span", "", {}, "texts read before"), ...buttons);
+  root.append(form, make("div", "course-heads-faint", {}, "A text of your own needs Python: run this lesson in JupyterLab."));
+  el.append(root);
+  return () => {};
 }
 
 function ownText({ model, el }) {

@@ -37,7 +37,8 @@ class HeadGallery(CourseWidget):
     read: a function that is given a text and returns (tokens, weights) of it, as many layers and heads; it raises
         ValueError that says what it cannot read. With it the page has a field for a text of one's own, which Python
         reads, so while the kernel runs; `.read(text)` does the same. readable: what a text may be made of, for the
-        field's label. scores stay as they are: they belong to the heads, not to a text.
+        field's label. A page without a kernel offers `read.examples` in its place, texts that were read before, where
+        there are some. scores stay as they are: they belong to the heads, not to a text.
     `.head` is the enlarged head, (layer, head) or None; `.row` the pinned row or None. Both can be set.
     Raises ValueError when weights, tokens and scores do not fit, or when weights are not weights.
     """
@@ -84,6 +85,14 @@ class HeadGallery(CourseWidget):
         with self.hold_sync():
             self.row, self._weights, self._tokens = None, checked, tokens
             self._thousandths, self._layout = _thousandths(checked), _layout(*checked.shape[:3])
+
+    def alone_state(self) -> dict[str, Any]:
+        if self._reader is None:
+            return {}
+        found = [(text, *self._reader(text)) for text in getattr(self._reader, "examples", ())]
+        texts = [{"text": text, **_shown_text(as_labels("tokens", _as_list(tokens)), as_numbers("weights", weights))}
+                 for text, tokens, weights in found]  # fmt: skip
+        return {"_alone": {"texts": [{"text": "", **_shown_text(self._tokens, self._weights)}, *texts]}}
 
     @traitlets.observe("_typed")
     def _read_typed(self, change):
@@ -220,7 +229,7 @@ def _layout(n_layers, h, n):
     def side(most):
         return n * max(1, most // n)
 
-    wide, small = (side(132), side(72)) if h <= 4 else (side(96), side(52)) if h <= 8 else (side(64), side(48))
+    wide, small = (side(132), side(60)) if h <= 4 else (side(96), side(52)) if h <= 8 else (side(64), side(48))
     cell = max(1, min(56, 324 // n))
     return {
         "layers": n_layers,
@@ -278,6 +287,10 @@ def _as_list(tokens):
         return tokens
     tokens = tokens.tolist()
     return tokens[0] if isinstance(tokens, list) and len(tokens) == 1 and isinstance(tokens[0], list) else tokens
+
+
+def _shown_text(tokens, weights):
+    return {"tokens": tokens, "thousandths": _thousandths(weights), "layout": _layout(*weights.shape[:3])}
 
 
 def _thousandths(weights):

@@ -1,4 +1,4 @@
-// Poses the question of guess.py, takes a guess and shows what was computed; words as in guesses/nearness.py.
+// Poses the question of guess.py, takes a guess and shows what was computed.
 
 const HOW = {
   number: "Move the slider or type a number.",
@@ -50,7 +50,7 @@ function render({ model, el }) {
   take.addEventListener("click", () => {
     const draft = part.read?.() ?? model.get("draft");
     if (draft.some((value) => value === null)) return part.focus();
-    if (!model.get("first").length) model.set("first", draft); // without a kernel nobody else does
+    if (!model.get("first").length) model.set("first", draft);
     model.set("guess", draft);
     model.save_changes();
     again.focus({ preventScroll: true });
@@ -79,14 +79,34 @@ function render({ model, el }) {
   const say = () => { kept.textContent = model.get("_kept"); };
   const heard = { "change:guess": show, "change:first": show, "change:draft": show, "change:_kept": say };
   for (const [event, hear] of Object.entries(heard)) model.on(event, hear);
+  const stop = model.alone ? keepHere(model) : () => {};
   show();
   say();
   model.set("_asked", model.get("_asked") + 1); // with a kernel: what was guessed before
   model.save_changes();
   return () => {
+    stop();
     for (const [event, hear] of Object.entries(heard)) model.off(event, hear);
     part.end?.();
   };
+}
+
+// Without a kernel the browser keeps guesses, and says what was guessed before.
+function keepHere(model) {
+  const before = guessAt(model.get("_posed"));
+  if (before) {
+    model.set("first", before.first);
+    model.set("guess", before.last);
+    model.set("_kept", `Guessed on ${before.when}, kept in this browser.`);
+  }
+  const hear = () => {
+    if (!model.get("guess").length) return;
+    const { kept, lasts } = keepGuess(model.get("_posed"), model.get("guess"));
+    model.set("first", kept.first);
+    model.set("_kept", lasts ? "Kept in this browser; it is sent nowhere." : "Kept until this page is left; this browser keeps no longer.");
+  };
+  model.on("change:guess", hear);
+  return () => model.off("change:guess", hear);
 }
 
 // A slider and a field that say the same; after the guess a line with both numbers on it.
@@ -331,47 +351,14 @@ function sample(role, text) {
 
 function tell(posed, guess, first, written) {
   const lines = [];
-  const mine = `Your guess is ${judged(posed, guess)}.`;
+  const mine = `Your guess is ${judge(posed, guess).told}.`;
   if (posed.kind === "number") lines.push(`Computed: ${written(posed.truth[0])}. ${mine}`);
   else lines.push(mine);
   if (posed.why) lines.push(posed.why);
   if (first.length && first.some((value, i) => value !== guess[i])) {
-    lines.push(`Your first guess counts. It was ${judged(posed, first)}.`);
+    lines.push(`Your first guess counts. It was ${judge(posed, first).told}.`);
   }
   return lines;
-}
-
-function judged(posed, guess) {
-  const { truth, kind, near: share, near_factor: factor } = posed, log = posed.scale === "log";
-  if (kind === "choice") return guess[0] === truth[0] ? "right" : "not right";
-  const range = posed.high - posed.low;
-  const errors = guess.map((value, i) => (log ? Math.log(value / truth[i]) : (value - truth[i]) / range));
-  const near = log ? Math.log(factor) : share;
-  const within = log ? `a factor of ${factor}` : `${100 * share}% of the range`;
-  const sign = (error) => (Math.abs(error) <= near ? 0 : Math.sign(error));
-  const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
-  const off = mean(errors.map(Math.abs)), count = errors.length;
-  const percent = Math.max(1, Math.round(100 * off));
-  const distance = log ? `a factor of ${brief(Math.exp(off), 2)}` : `${percent}% of the range`;
-  if (kind === "number") {
-    const lean = sign(errors[0]);
-    return lean ? `too ${lean > 0 ? "high" : "low"} by ${distance}` : `near: within ${within}`;
-  }
-  const counted = (to) => errors.filter((error) => sign(error) === to).length;
-  const sides = [["high", 1], ["low", -1]].filter(([, to]) => counted(to))
-    .map(([side, to]) => `too ${side} at ${counted(to)}`);
-  if (!sides.length) return `near: within ${within} at all ${count} places`;
-  sides[0] += ` of ${count} places`;
-  return `${distance} away in the mean, ${sides.join(" and ")}`;
-}
-
-// As `brief` in nearness.py.
-function brief(value, digits = 3) {
-  if (value === 0) return "0";
-  const rounded = Number(value.toPrecision(digits)), size = Math.abs(rounded);
-  if (size >= 1e-4 && size < 1e7) return minus(rounded.toLocaleString("en-US", { maximumFractionDigits: 10 }));
-  const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
-  return `${Number(mantissa)}e${Number(exponent)}`.replaceAll("-", "−");
 }
 
 export default { render };

@@ -12,7 +12,7 @@ import traitlets
 from course_utils.course import PLACE
 from course_utils.errors import CourseError
 from course_utils.guesses import Asked, Verdict, brief, judge, keep, read
-from course_utils.guesses.nearness import NEAR, NEAR_FACTOR, as_places, ticks
+from course_utils.guesses.nearness import as_places, ticks
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
@@ -32,9 +32,10 @@ class Guess(CourseWidget):
     `guesses/dayN.json` in the course's folder; the first at a question counts. Text and picture are the question
     alone, whatever was guessed. `.guess` is the latest, `.first` the first, each a list of numbers, empty without one:
     one number, the position of a choice, or a number for each place. `.verdict` says how near the latest came.
+    A page without a kernel does the same, and keeps guesses in the browser: see `shared/guessing.js`.
     """
 
-    _esm = script("guess.js")
+    _esm = script("guessing.js", "guess.js")
     _css = style("guess.css")
 
     guess: traitlets.List[Any] = traitlets.List(traitlets.Float()).tag(sync=True)
@@ -234,6 +235,8 @@ def _posed(asked: Asked, why: str) -> dict[str, Any]:
     """What the page draws."""
     ranged = asked.kind != "choice"
     return {
+        "day": asked.day,
+        "name": asked.name,
         "kind": asked.kind,
         "question": asked.question,
         "low": asked.low,
@@ -247,8 +250,6 @@ def _posed(asked: Asked, why: str) -> dict[str, Any]:
         "ticks": [[asked.place(value), brief(value)] for value in ticks(asked.low, asked.high, asked.scale)]
         if ranged
         else [],
-        "near": NEAR,
-        "near_factor": NEAR_FACTOR,
     }
 
 

@@ -1,4 +1,4 @@
-// Shows the guesses of a day; all words come from guesses.py.
+// Shows the guesses of a day; the words come from guesses.py, and without a kernel from guessing.js.
 
 function render({ model, el }) {
   const root = makeRoot(model, "course-guesses", { role: "group", "aria-label": model.get("_shown").title });
@@ -18,11 +18,25 @@ function render({ model, el }) {
     }));
     list.hidden = rows.length === 0;
   }
+  // Without a kernel: those that this browser keeps.
+  function readHere() {
+    const { title: name, day } = model.get("_shown"), kept = guessesOf(day);
+    const rows = kept.map(({ asked, first }) => [asked.question, answer(asked, first), answer(asked, asked.truth), judge(asked, first).told]);
+    model.set("_shown", { title: name, day, told: summedUp(kept), rows });
+  }
+  const stop = model.alone ? hearGuesses(readHere) : () => {};
   model.on("change:_shown", show);
   show();
+  if (model.alone) readHere();
   model.set("_asked", model.get("_asked") + 1); // with a kernel: read what is kept
   model.save_changes();
-  return () => model.off("change:_shown", show);
+  return () => { stop(); model.off("change:_shown", show); };
+}
+
+function answer({ kind, choices, unit }, values) {
+  if (kind === "choice") return choices[values[0]];
+  const ends = kind === "number" ? [values[0]] : [values[0], values.at(-1)];
+  return `${ends.map((value) => brief(value)).join(" … ")}${["", "%"].includes(unit) ? unit : ` ${unit}`}`;
 }
 
 export default { render };

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
@@ -26,10 +26,11 @@ class Guesses(CourseWidget):
 
     day: which. root: the course's folder; guesses are read from its folder guesses/ when the page is shown, after each
     new guess, and by `read()`. `.kept` are those that count, by name. Text and picture say none of them, so a notebook
-    with this widget holds nobody's guesses. Raises ValueError for a day that there is not.
+    with this widget holds nobody's guesses. A page without a kernel shows those that the browser keeps.
+    Raises ValueError for a day that there is not.
     """
 
-    _esm = script("guesses.js")
+    _esm = script("guessing.js", "guesses.js")
     _css = style("guesses.css")
 
     _shown = traitlets.Dict().tag(sync=True)
@@ -60,6 +61,9 @@ class Guesses(CourseWidget):
         if day == self._day:
             self.read()
 
+    def alone_state(self) -> dict[str, Any]:
+        return {"_shown": _page(self._day, [], [])}
+
     def as_text(self) -> str:
         return f"{_title(self._day)}\n{_TOLD}"
 
@@ -78,7 +82,7 @@ def _title(day: int) -> str:
 
 
 def _page(day: int, kept: list[Kept], told: list[str]) -> dict:
-    return {"title": _title(day), "told": told, "rows": [_row(each) for each in kept]}
+    return {"title": _title(day), "day": day, "told": told, "rows": [_row(each) for each in kept]}
 
 
 def _row(kept: Kept) -> list[str]:

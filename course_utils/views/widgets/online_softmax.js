@@ -1,4 +1,5 @@
-// Shows the frames that online_softmax.py computed, one a step; every number and sentence comes from there.
+// Shows the frames that online_softmax.py computed, one a step; every number and sentence comes from there, or
+// for another order on a page without a kernel from online_softmax_alone.js.
 
 const HINT = "Choose a number in the table, by click or by arrow keys and Enter, to see its arithmetic.";
 const MOVE = "Drag a key by its name to change the order, or choose it and press ← or →.";
@@ -219,8 +220,10 @@ function render({ model, el }) {
   model.on("change:step", show);
   model.on("change:order", wait);
   model.on("change:_frames", rebuild);
+  const stop = model.alone ? answerOrder(model) : () => {};
   rebuild();
   return () => {
+    stop();
     player.stop();
     clearTimeout(late);
     for (const [name, act] of [["step", show], ["order", wait], ["_frames", rebuild]]) model.off(`change:${name}`, act);

@@ -17,6 +17,7 @@ from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 from course_utils.views.shared.coerce import as_labels, as_matrix, as_row, detached
 from course_utils.views.shared.numbers import bracketed, three_decimals
+from course_utils.views.shared.theirs import sent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,11 +33,12 @@ class OnlineSoftmaxStepper(CourseWidget):
     Every number on the page tells its arithmetic, and up to 12 keys can be put into another order. `.order`, their
     numbers as they are read, and `.step`, how many blocks have been read, can be read and set; `.last` is the step at
     which all have. `.m`, `.l` and `.o` are the numbers at this step, o an array before it is divided by l.
+    A page without a kernel computes the same for another order itself.
     Raises ValueError or TypeError for what cannot be shown.
     Source: Milakov and Gimelshein 2018, algorithm 3.
     """
 
-    _esm = script("player.js", "online_softmax.js")
+    _esm = script("player.js", "numbers.js", "running.js", "online_softmax_alone.js", "online_softmax.js")
     _css = style("player.css", "online_softmax.css")
 
     step = traitlets.Int(0, help="blocks of keys read so far").tag(sync=True)
@@ -106,6 +108,11 @@ class OnlineSoftmaxStepper(CourseWidget):
         with self.hold_sync():
             for name, value in self._arranged(change.new).items():
                 setattr(self, name, value)
+
+    def alone_state(self) -> dict[str, Any]:
+        scores, values, labels = self._given
+        given = {"scores": sent(np.array(scores)), "values": values, "labels": labels, "block": self._block}
+        return {"_alone": given}
 
     def as_text(self) -> str:
         heads = ["keys", "score", *self._columns]

@@ -1,4 +1,5 @@
-// Paints the mask at once; the weights and the verdict come from painter.py, one round trip later.
+// Paints the mask at once; the weights and the verdict come from painter.py, one round trip later, or
+// without a kernel from painter_alone.js.
 
 const HINT = "Click a cell, or drag, to paint. Keys: arrows move, Space paints, Shift with an arrow paints on.";
 const SETTINGS = { "sliding window": "window", "prefix-LM": "prefix", "padding": "length" };
@@ -301,11 +302,11 @@ function render({ model, el }) {
   function showLate() {
     const isLate = model.get("_result").mask !== model.get("_mask");
     clearTimeout(late);
-    if (!isLate) setLate(false);
+    if (!isLate || model.alone) setLate(isLate);
     else late = setTimeout(() => setLate(model.get("_result").mask !== model.get("_mask")), 400);
   }
   function setLate(is) {
-    right.told.textContent = is ? " of the mask before; waiting for Python" : "";
+    right.told.textContent = is ? ` of the mask before; ${model.alone ? "another needs Python, in JupyterLab" : "waiting for Python"}` : "";
     right.node.classList.toggle("course-painter-waits", is);
     verdict.node.classList.toggle("course-painter-waits", is);
   }
@@ -313,10 +314,12 @@ function render({ model, el }) {
   const watched = ["_mask", "family", "window", "prefix", "length"];
   for (const name of watched) model.on(`change:${name}`, show);
   model.on("change:_result", showResult);
+  const stop = model.alone ? answerPainter(model) : () => {};
   show();
   showResult();
   return () => {
     clearTimeout(late);
+    stop();
     for (const name of watched) model.off(`change:${name}`, show);
     model.off("change:_result", showResult);
   };

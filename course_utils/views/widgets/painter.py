@@ -34,6 +34,7 @@ from course_utils.views.widgets.painter_verdict import (
     name_of,
     oddities,
     opened_ahead,
+    rows_measured,
     tell_verdict,
 )
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 16  # rows or columns; more do not fit a page
+_MOST_ALONE = 5000  # numbers that a page without a kernel is given
 _WIDTH = 8  # d_model = d_k = d_v of the seeded tokens
 
 
@@ -56,10 +58,12 @@ class MaskPainter(CourseWidget):
         the mask itself opens of the future is told too, but is a leak only if the model should be causal.
     `.mask`, `.family`, `.window`, `.prefix` and `.length` can be read and set; `.family` is "painted" when the mask is
     none of the families. `.weights`, `.verdict`, `.leak` and `.problem` say what was measured. At most 16 tokens.
+    A page without a kernel is given what was measured before of every row that a mask can have, up to about six keys,
+    and puts them together, since a query's output depends on its own row of the mask. Where that fails, it says so.
     Raises ValueError when labels, mask, family or settings do not fit.
     """
 
-    _esm = script("painter.js")
+    _esm = script("numbers.js", "painter_alone.js", "painter.js")
     _css = style("painter.css")
 
     family = traitlets.Unicode("causal", help="the family that the mask belongs to, or painted").tag(sync=True)
@@ -229,6 +233,15 @@ class MaskPainter(CourseWidget):
             [*verdict, rows, odd],
             [f"no verdict: {name} has to be mended first", "mmmm " * (LONGEST_PROBLEM // 5), rows],
         ]
+
+    def alone_state(self) -> dict[str, Any]:
+        n, m = len(self._tokens), len(self._keys)
+        theirs = self._attention is not tensors.attention
+        name = name_of(self._attention) if theirs else "the attention"
+        few = 2**m * n * (n + m) <= _MOST_ALONE
+        masks = [_as_array(entry["mask"], n, m) for entry in self._catalogue]
+        rows = rows_measured(self._attention, self._inputs, self._crossed, masks) if few else None
+        return {"_alone": {"rows": rows, "crossed": self._crossed, "name": name}}
 
     def as_text(self) -> str:
         n, m = len(self._tokens), len(self._keys)

@@ -10,6 +10,7 @@ import torch
 
 from course_utils.attention import masks
 from course_utils.views.shared.numbers import SINGLE, short
+from course_utils.views.shared.theirs import sent
 from course_utils.views.silence import silenced
 
 if TYPE_CHECKING:
@@ -60,6 +61,64 @@ def measure(
             return Measured(_array(weights), follows, None if crossed else _worst_leak(layer, x, may))
     except Exception as error:  # anyone's code
         return Measured(_array(weights), follows, None, _told(attention, error))
+
+
+def rows_measured(
+    attention: Callable[..., Any], inputs: tuple[Tensor, Tensor, Tensor], crossed: bool, tried: Sequence[np.ndarray]
+) -> list[dict[str, Any]] | None:
+    """For each row that a mask can have, the attention under a mask of such rows alone, to be put together by the page.
+
+    A list of 2^m; a row's place counts its keys as bits, the last one as 1: {"weights": (n, m) or None, "follows": n
+    booleans, "changes": (n, n) or None}, where changes[i][j] is how far output i moves when token j changes.
+    tried: masks (n, m) under which the weights have to be those of their rows. None where one of them has others, or
+    where the attention fails.
+    """
+    x, memory, projections = inputs
+    m, found = len(memory), []
+    for place in range(2**m):
+        row = torch.tensor([place >> key & 1 for key in reversed(range(m))]).bool()  # (m,)
+        try:
+            with torch.no_grad(), silenced():
+                found.append(_row_measured(attention, x, memory, projections, row, crossed))
+        except Exception:  # anyone's code; a page says then that it needs Python
+            return None
+    for mask in tried:
+        weights = measure(attention, inputs, mask, True).weights
+        theirs = [found[int(place)]["weights"] for place in mask @ 2 ** np.arange(m)[::-1]]
+        if weights is not None and None not in theirs:
+            alone = np.array([each[query] for query, each in enumerate(theirs)], dtype=float)
+            if not np.allclose(alone, weights, equal_nan=True):
+                return None
+    return found
+
+
+def _row_measured(attention, x, memory, projections, row, crossed):
+    may = row.expand(len(x), -1).clone()  # (n, m)
+
+    def ask(x, memory, values=None):
+        q, k, v = x @ projections[0], memory @ projections[1], memory @ projections[2]
+        v = v if values is None else values
+        return v, *_answer(attention, attention(q, k, v, may.clone()), len(q), *v.shape)
+
+    def layer(x):
+        output = ask(x, x)[1]
+        return output if row.any() else output.masked_fill(output.isnan(), 0)
+
+    v, output, weights = ask(x, memory)
+    follows = [True] * len(x)
+    if weights is None:
+        weights = _read_off(ask, x, memory)
+    else:
+        blend = weights.float() @ v
+        follows = [
+            torch.allclose(mine, theirs, atol=1e-3, equal_nan=True)
+            for mine, theirs in zip(output.float(), blend, strict=True)
+        ]
+    return {
+        "weights": None if weights is None else sent(_array(weights)),
+        "follows": follows,
+        "changes": None if crossed else sent(masks.future_changes(layer, x).numpy()),
+    }
 
 
 def _worst_leak(layer, x, mask):

@@ -14,6 +14,12 @@ function render({ model, el }) {
   const show = make("button", "", { type: "button", "aria-pressed": "false" }, "Show the right values");
   const summary = make("div", "course-practice-summary", { role: "status" });
   foot.append(check, show, summary);
+  if (model.alone) {
+    const numbers = model.get("_alone").problems.map(({ number: each }) => each), last = numbers.at(-1);
+    const runs = numbers.every((each, i) => each === numbers[0] + i), all = runs ? `${numbers[0]} to ${last}` : numbers.join(", ");
+    Object.assign(number, { min: numbers[0], max: last });
+    head.append(make("span", "course-practice-few", {}, `This page has numbers ${all}; JupyterLab has ten thousand.`));
+  }
   root.append(head, told, make("p", "course-practice-how", {}, model.get("_how")), steps, foot);
   el.append(root);
   let rows = [];
@@ -27,7 +33,8 @@ function render({ model, el }) {
   another.addEventListener("click", () => { model.set("_another", model.get("_another") + 1); model.save_changes(); });
   number.addEventListener("change", () => {
     const wanted = Number(number.value);
-    if (number.value === "" || !number.checkValidity()) { number.value = model.get("number"); return; }
+    const has = !model.alone || model.get("_alone").problems.some(({ number: each }) => each === wanted);
+    if (number.value === "" || !number.checkValidity() || !has) { number.value = model.get("number"); return; }
     model.set("number", wanted);
     model.save_changes();
   });
@@ -81,8 +88,9 @@ function render({ model, el }) {
   const heard = { "change:_posed": pose, "change:_judged": mark, "change:_summary": mark, "change:entries": fill,
     "change:shown": reveal };
   for (const [event, hear] of Object.entries(heard)) model.on(event, hear);
+  const stop = model.alone ? answerPractice(model) : () => {};
   pose();
-  return () => { for (const [event, hear] of Object.entries(heard)) model.off(event, hear); };
+  return () => { stop(); for (const [event, hear] of Object.entries(heard)) model.off(event, hear); };
 }
 
 export default { render };

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import traitlets
 
 from course_utils.practice import Mark, Problem, problem, read_entry
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINE, _WIDE = 19, 88  # pixels a line, characters
+_ALONE = 10  # so many problems a page without a kernel has
 
 
 class Practice(CourseWidget):
@@ -30,10 +32,12 @@ class Practice(CourseWidget):
     `.number` and `.entries` (a text a step, empty where nothing is written) can be set; a new number empties the
     entries. `.marks` says of each step whether it is right; the first wrong one is located, and a step that follows
     correctly from a wrong value counts as right. `.shown`: whether the right values stand on the page.
+    A page without a kernel has ten problems, with their right values and what follows from each known slip. What
+    follows from another wrong value it cannot judge, and says so.
     Raises practice.kinds.UnknownKind for a kind or a number that there is not, ValueError for entries that do not fit.
     """
 
-    _esm = script("practice.js")
+    _esm = script("practice_alone.js", "practice.js")
     _css = style("practice.css")
 
     number = traitlets.Int(1).tag(sync=True)
@@ -87,6 +91,11 @@ class Practice(CourseWidget):
     def _on_entries(self, change):
         self._judge()
 
+    def alone_state(self) -> dict[str, Any]:
+        others = [number for number in range(1, _ALONE + 1) if number != self.number]
+        problems = [problem(self.kind, number) for number in sorted([self.number, *others[: _ALONE - 1]])]
+        return {"_alone": {"problems": [{"number": each.number, **_worked(each)} for each in problems]}}
+
     def as_text(self) -> str:
         lines = [f"{self.kind}, number {self.number}", "", *self._problem.told.splitlines(), ""]
         for step, judged in zip(self._posed["steps"], self._judged, strict=True):
@@ -108,19 +117,7 @@ class Practice(CourseWidget):
         return fig
 
     def _pose(self):
-        right = self._problem.solution()
-        self._posed = {
-            "told": self._problem.told,
-            "steps": [
-                {
-                    "name": step.name,
-                    "asked": step.asked,
-                    "shape": said_shape(right[step.name].shape),
-                    "right": written(right[step.name], step.count).replace("-", "−"),
-                }
-                for step in self._problem.steps
-            ],
-        }
+        self._posed = _posed(self._problem)
         self.shown = False
         self.entries = [""] * len(self._problem.steps)
         self._judge()
@@ -156,3 +153,40 @@ class Practice(CourseWidget):
         else:
             self._summary = f"{done} of {len(marks)} steps are right." if done else ""
         self._judged = judged
+
+
+def _posed(posed: Problem) -> dict[str, Any]:
+    """What the page shows of a problem."""
+    right = posed.solution()
+    steps = [
+        {
+            "name": step.name,
+            "asked": step.asked,
+            "shape": said_shape(right[step.name].shape),
+            "right": written(right[step.name], step.count).replace("-", "−"),
+        }
+        for step in posed.steps
+    ]
+    return {"told": posed.told, "steps": steps}
+
+
+def _worked(posed: Problem) -> dict[str, Any]:
+    """The same with all that the page judges by: right values, known slips, and the right values after each slip."""
+    page, right, rounded = _posed(posed), posed.solution(), posed.worked()
+    slips = posed.known_slips()
+    for shown, step in zip(page["steps"], posed.steps, strict=True):
+        name = step.name
+        shown |= {"count": step.count, "dims": list(right[name].shape), "slips": []}
+        shown["right_ways"] = [_figures(values[name]) for values in (right, rounded)]
+        for slip in (slip for of, slip in slips if of is step):
+            taken = posed.worked({name: slip}), posed.worked({name: slip}, decimals=None)
+            later = [each.name for each in posed.steps[posed.steps.index(step) + 1 :]]
+            then = {each: [_figures(values[each]) for values in taken] for each in later}
+            found = [_figures(values[name]) for values in taken]
+            shown["slips"].append({"said": slip.said, "values": found, "then": then})
+    return page
+
+
+def _figures(values: np.ndarray) -> Any:
+    """Numbers to six significant figures, more than a pencil writes, as nested lists."""
+    return np.array([float(f"{value:.6g}") for value in values.ravel()]).reshape(values.shape).tolist()

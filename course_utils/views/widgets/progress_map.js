@@ -43,23 +43,31 @@ function render({ model, el }) {
 
   function show() {
     const { told: lines, cards, home, grades } = model.get("_shown");
+    const toFile = (kind, name, file) => (model.alone ? toPage(model, kind, name, file) : link(kind, name, inLab(file, home)));
     grade.hidden = !grades;
-    if (told.textContent !== lines.join("")) told.replaceChildren(...lines.map((line) => make("div", "", {}, line)));
+    again.hidden = Boolean(model.alone);
+    const days = model.alone ? Object.keys(readGuesses()) : [], kept = days.flatMap(guessesOf);
+    const all = kept.length ? [...lines, `Your guesses in this browser: ${summedUp(kept).join(" ")}`] : lines;
+    if (told.textContent !== all.join("")) told.replaceChildren(...all.map((line) => make("div", "", {}, line)));
     const focused = [...list.querySelectorAll("a")].indexOf(document.activeElement);
-    list.replaceChildren(...cards.map((each) => card(each, home)));
+    const said = ({ name }) => (model.alone ? inALine(guessesOf(name.split(" ")[1])) : "");
+    const shown = cards.map((each) => ({ ...each, lines: [...each.lines, said(each)].filter(Boolean) }));
+    list.replaceChildren(...shown.map((each) => card(each, toFile)));
     if (focused >= 0) list.querySelectorAll("a")[focused]?.focus();
   }
+  const stop = model.alone ? hearGuesses(show) : () => {};
   model.on("change:_shown", show);
   model.on("change:_grading", showGrading);
   show();
   showGrading();
   return () => {
+    stop();
     model.off("change:_shown", show);
     model.off("change:_grading", showGrading);
   };
 }
 
-function card({ name, title, planned, part, lines, next, links }, home) {
+function card({ name, title, planned, part, lines, next, links }, toFile) {
   const item = make("li", planned ? "course-map-day course-map-planned" : "course-map-day");
   const heading = make("div", "course-map-title");
   heading.append(make("span", "course-map-number", {}, name), make("span", "", {}, title));
@@ -72,7 +80,7 @@ function card({ name, title, planned, part, lines, next, links }, home) {
   for (const line of lines) item.append(make("div", "course-map-line", {}, line));
   if (next) item.append(make("div", "course-map-next", {}, next));
   const row = make("div", "course-map-links");
-  for (const [kind, file] of links) row.append(link(kind, name, inLab(file, home)));
+  for (const [kind, file] of links) row.append(toFile(kind, name, file));
   if (links.length) item.append(row);
   return item;
 }
@@ -83,6 +91,13 @@ function link(kind, name, path) {
   const href = `${labConfig().baseUrl}lab/tree/${path.split("/").map(encodeURIComponent).join("/")}`;
   return make("a", "", { href, "aria-label": `${kind} of ${name}`, "data-commandlinker-command": "docmanager:open",
     "data-commandlinker-args": JSON.stringify({ path }) }, kind);
+}
+
+// On a page without a kernel: the page of a notebook, which is given by its path in the course. The host may say where it
+// is by `model.page(path)`; else the pages lie as the notebooks do, and the map among the lessons.
+function toPage(model, kind, name, path) {
+  const href = model.page?.(path) ?? `../${path.replace(/\.ipynb$/, ".html")}`;
+  return make("a", "", { href, "aria-label": `${kind} of ${name}` }, kind);
 }
 
 // A file's path as JupyterLab counts it, from the folder that it serves, or null.

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
@@ -31,10 +31,11 @@ class ProgressMap(CourseWidget):
     root: the course's folder. Grades are those that `make grade` left in its folder grades/, guesses those in guesses/;
     a button reads both again. Another grades the notebooks of exercises/ as `make grade` does, where this is the whole
     course on a system that can grade. `.progress` is what was read, a `progress.Progress`, and `.guesses` those of
-    each day. Text and picture show the course alone, so that a notebook with this widget holds nobody's grades.
+    each day. Text and picture show the course alone, so that a notebook with this widget holds nobody's grades. So does
+    a page without a kernel, with links to the days' pages and the guesses that the browser keeps.
     """
 
-    _esm = script("progress_map.js")
+    _esm = script("guessing.js", "progress_map.js")
     _css = style("progress_map.css")
 
     _shown = traitlets.Dict().tag(sync=True)
@@ -65,6 +66,18 @@ class ProgressMap(CourseWidget):
             "home": Path.home().as_posix(),
             "grades": can_grade() and any(day.exercises for day in self.progress.days),
         }
+
+    def alone_state(self) -> dict[str, Any]:
+        cards = [
+            {
+                **{"name": f"Day {day.number}", "title": day.title, "planned": not day.name, "part": None, "next": ""},
+                "lines": _size(day),
+                "links": [[name, Path(path).relative_to(self._root.absolute().as_posix()).as_posix()]
+                          for name, path in self._links(day) if name != "feedback"],
+            }
+            for day in self.progress.days
+        ]  # fmt: skip
+        return {"_shown": {"told": [], "cards": cards, "home": "", "grades": False}, "_grading": ""}
 
     @traitlets.observe("_asked")
     def _read_again(self, change):

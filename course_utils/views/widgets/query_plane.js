@@ -4,7 +4,7 @@ const SIDE = 300, PATH = 40, TAP = 12; // a path's steps; how far a finger may s
 const PATIENCE = 600, WAIT = 1500; // milliseconds: until what changed is said, and for an answer from Python
 const TURNS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const HELP = "Drag the tip of the query, or move it with the arrow keys (with Shift further); + and − change its length alone.";
-const UNANSWERED = "has not answered for this query: that needs a running kernel.";
+const UNANSWERED = "has not answered for this query: that needs Python, in JupyterLab.";
 const PATH_NOTE = "The dashed path: where the output goes when the query keeps its direction, from length 0, which gives "
   + "the mean of the values, to a very long one.";
 
@@ -212,7 +212,7 @@ function render({ model, el }) {
     compared.classList.toggle("course-plane-stale", !fresh);
     if (!answer || fresh) { clearTimeout(unanswered); unanswered = null; }
     if (fresh) compared.textContent = `◇ ${answer.told}`;
-    else if (answer) unanswered ??= setTimeout(() => { compared.textContent = `◇ ${scene.function} ${UNANSWERED}`; }, WAIT);
+    else if (answer) unanswered ??= setTimeout(() => { compared.textContent = `◇ ${scene.function} ${UNANSWERED}`; }, model.alone ? 0 : WAIT);
   }
   let timer;
   function announce(text) {

@@ -25,7 +25,7 @@ function render({ model, el }) {
   const list = make("div", "course-stepper-tabs", { role: "tablist", "aria-label": "stages" });
   const main = make("div", "course-stepper-main");
   const why = make("div", "course-stepper-why", { role: "status" });
-  const silent = make("div", "course-stepper-silent", {}, `${labels.function} has not answered for these numbers: that needs a running kernel.`);
+  const silent = make("div", "course-stepper-silent", {}, `${labels.function} has not answered for these numbers: that needs Python, in JupyterLab.`);
   bar.append(back, list, next);
   const change = changeBar();
   root.append(problem, silent, bar, why, change.node, main);
@@ -294,7 +294,7 @@ function render({ model, el }) {
     const silence = Boolean(labels.function && model.get("_theirs") && !fresh);
     clearTimeout(waiting);
     silent.hidden = true;
-    if (silence) waiting = setTimeout(() => { silent.hidden = false; }, WAIT);
+    if (silence) waiting = setTimeout(() => { silent.hidden = false; }, model.alone ? 0 : WAIT);
   }
 
   model.on("change:_numbers", follow);

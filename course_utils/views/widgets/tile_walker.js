@@ -1,4 +1,5 @@
-// Shows the walk that tile_walker.py computed, one frame a step. New blocks or causal need Python; stepping does not.
+// Shows the walk that tile_walker.py computed, one frame a step. Other blocks are walked by
+// Python, or without a kernel by tile_walk_alone.js.
 
 const ROLES = ["query", "key", "value", "", "", "output"]; // colours of the parts in fast memory
 const HEADS = ["query", "m", "new m", "factor", "l", "new l", "o", "o · factor", "new o"];
@@ -321,8 +322,10 @@ function render({ model, el }) {
   const watched = ["step", "causal", "block_q", "block_k"];
   for (const name of watched) model.on(`change:${name}`, show);
   model.on("change:_walk", rebuild);
+  const stop = model.alone ? answerWalk(model) : () => {};
   rebuild();
   return () => {
+    stop();
     player.stop();
     clearTimeout(late);
     for (const name of watched) model.off(`change:${name}`, show);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -34,12 +34,12 @@ class TileWalker(CourseWidget):
     `.step` (0: nothing has moved), `.causal`, `.block_q` and `.block_k` can be read and set; a change of one of the
     last three starts the walk anew. `.last` is the last step. `.bytes`, {"read": …, "written": …}, is what has moved up
     to this step, `.naive_bytes` the least that attention in three passes moves. `.output` (n, d_v) and `.lse` (n,) are
-    what the walk gives in the end.
+    what the walk gives in the end. A page without a kernel walks through other tiles itself.
     Raises ValueError or TypeError for what cannot be shown.
     Source: Dao 2023, algorithm 1.
     """
 
-    _esm = script("player.js", "tile_walker.js")
+    _esm = script("player.js", "numbers.js", "running.js", "tile_walk_alone.js", "tile_walker.js")
     _css = style("player.css", "tile_walker.css")
 
     step = traitlets.Int(0, help="steps taken").tag(sync=True)
@@ -131,6 +131,10 @@ class TileWalker(CourseWidget):
         walk = Walk(*self._inputs, causal, block_q, block_k, self._itemsize)
         self._result = walk.o, walk.lse
         return {"settings": {"causal": causal, "block_q": block_q, "block_k": block_k}, **walk.for_the_page()}
+
+    def alone_state(self) -> dict[str, Any]:
+        q, k, v = (values.tolist() for values in self._inputs)
+        return {"_alone": {"q": q, "k": k, "v": v, "parts": list(PARTS)}}
 
     # ---- text and picture
 

@@ -1,0 +1,18 @@
+// Stands in for ablation.py on a page without a kernel: it gives what was computed before.
+
+const NOT_BEFORE = "these heads together were not computed before: that needs Python, in JupyterLab";
+
+function answerAblation(model, heads, unknown) {
+  const { answers, rises } = model.get("_alone");
+  const follow = () => {
+    const off = model.get("off"), known = answers[off.map(([l, h]) => l * heads + h).join(",")], before = model.get("_result");
+    unknown(known ? "" : NOT_BEFORE);
+    if (!known) return;
+    const top = Math.max(before.top, Math.ceil(Math.max(0, ...known.losses.filter((loss) => loss !== null)))); // never shrinks
+    model.set("_result", { ...before, ...known, off, top });
+  };
+  const each = () => { model.set("_rises", rises); model.set("_answered", model.get("_asked")); };
+  model.on("change:off", follow);
+  model.on("change:_asked", each);
+  return () => { model.off("change:off", follow); model.off("change:_asked", each); };
+}

@@ -1,0 +1,342 @@
+"""Every widget for a page without a kernel, and what a mouse and a keyboard do with each there."""
+
+import re
+
+import torch
+
+from course_utils.models.decoder import Decoder
+from course_utils.views import (
+    AttentionHeatmap,
+    AttentionStepper,
+    DecodeStepper,
+    DuelBoard,
+    Guess,
+    Guesses,
+    HeadAblation,
+    HeadGallery,
+    MaskPainter,
+    MemoryCalculator,
+    OnlineSoftmaxStepper,
+    Practice,
+    ProgressMap,
+    QueryPlane,
+    Quiz,
+    SaturationExplorer,
+    TemperatureExplorer,
+    TileWalker,
+)
+
+PLANE = {"query": [1, 1], "keys": [[1, 0], [0, 1], [1, 1]], "values": [[1, 0], [0, 1], [0, 0]]}
+TILES = [
+    {"right": True, "held": True, "name": "loops", "told": "Kept.", "hints": []},
+    {"right": False, "held": False, "name": "x", "told": "", "hints": ["Large scores.", "Try 1e4."]},
+]
+QUESTION = {
+    "question": "Which one?",
+    "choices": [{"text": "yes", "right": True, "why": "It is."}, {"text": "no", "right": False, "why": "It is not."}],
+}
+CURVE = {"x": [4, 16, 64], "truth": [0.2, 0.5, 0.8], "low": 0, "high": 1, "x_label": "d_k", "y_label": "weight"}
+
+
+def small_model():
+    torch.manual_seed(0)
+    return Decoder(8, 16, 2, 2)
+
+
+class Reader:
+    examples = ("xyz", "xxxx")
+
+    def __call__(self, text):
+        n = len(text)
+        return [*text], torch.full((1, 2, n, n), 1 / n)
+
+
+MAKERS = {
+    "ablation": lambda: HeadAblation(small_model(), [1, 2, 3, 4, 5]),
+    "calculator": lambda: MemoryCalculator(context=2048, batch=8, card="24 GiB"),
+    "choice": lambda: Guess.choice(2, "c", "Which is first?", choices=["a", "b", "c"], truth="b"),
+    "curve": lambda: Guess.curve(2, "k", "How does it grow?", **CURVE),
+    "decoding": lambda: DecodeStepper(["the", "cat"], ["sat", "down"]),
+    "duel board": lambda: DuelBoard(TILES),
+    "gallery": lambda: HeadGallery(torch.full((1, 2, 2, 2), 0.5), ["a", "b"], read=Reader(), readable="letters"),
+    "guess": lambda: Guess.number(2, "n", "How large?", truth=0.8, low=0, high=1),
+    "guesses": lambda: Guesses(2),
+    "heatmap": lambda: AttentionHeatmap([[0.75, 0.25], [0.5, 0.5]], ["a", "b"]),
+    "map": ProgressMap,
+    "online softmax": lambda: OnlineSoftmaxStepper([2.0, -1, 3.5, 0.5], [[1, 0], [0, 1], [1, 1], [0, 0]]),
+    "painter": lambda: MaskPainter(["the", "cat", "sat"]),
+    "practice": lambda: Practice("softmax"),
+    "query plane": lambda: QueryPlane(**PLANE),
+    "quiz": lambda: Quiz([QUESTION]),
+    "saturation": lambda: SaturationExplorer(seed=5),
+    "stepper": lambda: AttentionStepper.from_qkv([[1, 0]], [[1, 0], [0, 1]], [[1], [2]], ["a"], ["k", "l"]),
+    "temperature": lambda: TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
+    "walker": lambda: TileWalker(8, d=3),
+}
+
+
+def text(page, selector):
+    return page.locator(selector).first.inner_text()
+
+
+def button(page, name, **more):
+    return page.get_by_role("button", name=name, **more)
+
+
+def changes(page, act, *selectors):
+    """Each of these says something else after the act than before, at once."""
+    before = [text(page, selector) for selector in selectors]
+    act()
+    after = [text(page, selector) for selector in selectors]
+    assert all(was != now for was, now in zip(before, after, strict=True)), (before, after)
+
+
+def select(page, label, choice):
+    page.get_by_role("combobox", name=re.compile(f"^{label}")).select_option(choice)
+
+
+# ---- by mouse
+
+
+def mouse_ablation(page):
+    said, mean = ".course-ablation-told", ".course-ablation-value"
+    changes(page, lambda: page.get_by_role("switch", name="layer 0, head 1").click(), said, mean)
+    button(page, "keep as A").click()
+    changes(page, lambda: button(page, "all off").click(), said, mean, ".course-ablation-against")
+    changes(page, lambda: button(page, "each alone").click(), "[role=switch] .course-ablation-rise")
+    changes(page, lambda: button(page, "all on").click(), said)
+    assert page.locator(".course-ablation-late").count() == 0 and text(page, ".course-ablation-waits") == ""
+    changes(page, lambda: button(page, "forget A").click(), ".course-ablation-against")
+
+
+def mouse_calculator(page):
+    how, fit = ".course-calculator-how", ".course-calculator-fit"
+    changes(page, lambda: select(page, "model", "Mistral 7B"), how, fit)
+    changes(page, lambda: select(page, "numbers in the cache", "4"), how)
+    changes(page, lambda: select(page, "card", "80 GiB"), fit)
+    changes(page, lambda: page.get_by_role("slider").nth(2).click(position={"x": 4, "y": 4}), how)
+    select(page, "model", "my own sizes")
+    page.get_by_label("layers").fill("0")
+    page.get_by_label("d_head").click()
+    assert text(page, ".course-calculator-problem") == "layers is 0: it must be at least 1."
+    page.get_by_label("layers").fill("10")
+    changes(page, lambda: page.get_by_label("d_head").click(), how)
+    assert page.locator(".course-calculator-problem").is_hidden()
+
+
+def mouse_choice(page):
+    page.get_by_text("b", exact=True).click()
+    button(page, "Guess").click()
+    assert text(page, ".course-guess-told") == "Your guess is right."
+    button(page, "Guess again").click()
+    assert button(page, "Guess", exact=True).is_visible()
+
+
+def mouse_curve(page):
+    box = page.locator("svg.course-guess-plot").bounding_box()
+    page.mouse.move(box["x"] + 40, box["y"] + 150)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 60, steps=12)
+    page.mouse.up()
+    button(page, "Guess").click()
+    assert "in the mean" in text(page, ".course-guess-told")
+    page.get_by_text("The numbers").click()
+    assert page.get_by_role("row").count() == 4
+
+
+def mouse_decoding(page):
+    changes(page, lambda: button(page, "step", exact=True).click(), ".course-decoding-told [role=status]")
+    page.get_by_label("then it writes").fill("one two three")
+    button(page, "use these words").click()
+    assert text(page, ".course-player-place") == "1 of 3"
+    page.get_by_role("textbox", name="prompt").fill("w" * 17)
+    button(page, "use these words").click()
+    assert "at most 16 fit" in text(page, ".course-decoding-problem")
+
+
+def mouse_duel_board(page):
+    changes(page, lambda: button(page, "wrong implementation 1").click(), ".course-duel-detail")
+    changes(page, lambda: button(page, "A hint").click(), ".course-duel-detail")
+
+
+def mouse_gallery(page):
+    button(page, "layer 0, head 1").click()
+    button(page, "query 1: b").click()
+    assert text(page, ".course-gallery-state") == "query 1 “b”, pinned"
+    button(page, "xyz").click()
+    assert page.locator(".course-gallery-strip button").all_inner_texts() == ["x", "y", "z"]
+    assert text(page, ".course-gallery-heading b") == "layer 0, head 1" and text(page, ".course-gallery-state") != ""
+    assert page.get_by_role("textbox").count() == 0
+    assert page.get_by_text("A text of your own needs Python: run this lesson in JupyterLab.").is_visible()
+
+
+def mouse_guess(page):
+    page.get_by_role("slider").click(position={"x": 8, "y": 8})
+    button(page, "Guess").click()
+    assert text(page, ".course-guess-told") == "Computed: 0.8. Your guess is too low by 80% of the range."
+    assert text(page, ".course-guess-kept") == "Kept in this browser; it is sent nowhere."
+
+
+def mouse_guesses(page):
+    assert re.match(r"No guess yet\.|\d guess", text(page, ".course-guesses-told"))
+
+
+def mouse_heatmap(page):
+    changes(page, lambda: page.get_by_role("gridcell").first.click(), ".course-heatmap-state")
+
+
+def mouse_map(page):
+    assert page.get_by_role("button").count() == 0
+    assert page.get_by_role("link", name="lesson of Day 1").get_attribute("href").endswith(".html")
+    assert page.get_by_role("listitem").count() == 9
+
+
+def mouse_online_softmax(page):
+    handle, to = (button(page, re.compile(f"^key {key}, ")).bounding_box() for key in (0, 2))
+    page.mouse.move(handle["x"] + 5, handle["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(to["x"] + to["width"] / 2, to["y"] + 5, steps=5)
+    page.mouse.up()
+    assert page.locator(".course-online-name").all_inner_texts() == ["key 1", "key 2", "key 0", "key 3"]
+    changes(page, lambda: button(page, "step", exact=True).click(), ".course-online-told [role=status]")
+    assert text(page, "tr[data-state=now] th") == "key 1"
+
+
+def mouse_painter(page):
+    verdict, weight = ".course-painter-verdict [role=status]", "td[data-mark]"
+    page.get_by_role("checkbox", name="the may attend to sat").click()
+    assert text(page, verdict).startswith("looks ahead: the output of “the” changes when “sat” changes")
+    changes(page, lambda: page.get_by_role("checkbox", name="the may attend to the").click(), weight)
+    changes(page, lambda: page.get_by_role("radio", name="sliding window").click(), verdict)
+    assert text(page, ".course-painter-late") == "" == page.locator(".course-painter-late").last.inner_text()
+    button(page, "Copy as code").click()
+    assert "torch.ones(3, 3" in page.get_by_role("textbox").input_value()
+
+
+def mouse_practice(page):
+    page.get_by_role("textbox").first.fill("1000")
+    changes(page, lambda: button(page, "Check").click(), ".course-practice-said")
+    button(page, "Show the right values").click()
+    right = text(page, ".course-practice-right").removeprefix("right: ")
+    page.get_by_role("textbox").first.fill(right)
+    button(page, "Check").click()
+    assert text(page, ".course-practice-said") == "right"
+    changes(page, lambda: button(page, "Another problem").click(), ".course-practice-told")
+    assert page.get_by_label("softmax, number").input_value() == "2"
+
+
+def mouse_query_plane(page):
+    changes(page, lambda: button(page, "key 2").click(), ".course-plane-said", ".course-plane-number")
+    changes(page, lambda: button(page, "twice as long").click(), ".course-plane-said")
+
+
+def mouse_quiz(page):
+    changes(page, lambda: page.get_by_text("no", exact=True).click(), ".course-quiz-told")
+    assert text(page, ".course-quiz-told") == "Not so. It is not."
+    changes(page, lambda: button(page, "Start again").click(), ".course-quiz-score", ".course-quiz-told")
+
+
+def mouse_saturation(page):
+    said = ".course-bars-told"
+    changes(page, lambda: page.get_by_label("divide the scores by √d_k").click(), said)
+    for _ in range(9):  # eight draws come with the page, in a circle
+        changes(page, lambda: button(page, "Draw again").click(), said, ".course-saturation-seed")
+    page.get_by_label("show the trace").click()
+    assert page.locator("[data-row=trace]").first.is_visible()
+
+
+def mouse_stepper(page):
+    page.get_by_role("tab", name="scores").click()
+    changes(page, lambda: page.locator(".course-stepper-current td[role=gridcell]").first.click(), "[role=status]")
+    button(page, re.compile("plus 0.5")).click()
+    assert button(page, "all as given").get_attribute("aria-disabled") == "false"
+
+
+def mouse_temperature(page):
+    changes(page, lambda: button(page, "√4").click(), ".course-temperature-number >> nth=1")
+
+
+def mouse_walker(page):
+    changes(page, lambda: page.get_by_label("causal").click(), ".course-player-place")
+    changes(page, lambda: select(page, "keys in a block", "1"), ".course-player-place")
+    assert text(page, ".course-tiles-waits") == ""
+    changes(page, lambda: page.locator(".course-tiles-tile").nth(3).click(), ".course-tiles-told [role=status]")
+
+
+# ---- by keyboard: what has the focus, the keys, and what changes
+
+KEYS = {
+    "ablation": [
+        ("[role=switch]", "Space", ".course-ablation-told"),
+        ("[role=listbox]", "End", ".course-ablation-reading"),
+    ],
+    "calculator": [
+        ("select >> nth=0", "ArrowDown", ".course-calculator-how"),
+        ("input[type=range]", "ArrowLeft", ".course-calculator-how"),
+    ],
+    "choice": [
+        ("input[type=radio]", "Space", None),
+        (".course-guess-take", "Enter", ".course-guess-told"),
+    ],
+    "curve": [
+        ("[role=slider]", "ArrowUp", ".course-guess-hint"),
+    ],
+    "decoding": [
+        (".course-decoding-words input", "x", None),
+        (".course-decoding-words input", "Enter", ".course-decoding-grid"),
+        (".course-player input", "ArrowRight", ".course-player-place"),
+    ],
+    "duel board": [
+        (".course-duel-tile", "Enter", ".course-duel-detail"),
+    ],
+    "gallery": [
+        (".course-gallery-strip button", "ArrowRight", ".course-gallery-reading"),
+        (":text('xxxx')", "Enter", ".course-gallery-strip"),
+    ],
+    "guess": [
+        ("input[type=range]", "ArrowRight", None),
+        (".course-guess-take", "Enter", ".course-guess-told"),
+    ],
+    "heatmap": [
+        ("[tabindex='0'][role=gridcell]", "ArrowDown", ".course-heatmap-state"),
+    ],
+    "map": [],
+    "guesses": [],
+    "online softmax": [
+        (".course-online-name", "ArrowRight", ".course-online-name"),
+        (".course-player input", "ArrowRight", ".course-player-place"),
+    ],
+    "painter": [
+        ("[role=checkbox]", "Space", "td[data-mark]"),
+        ("input[type=radio] >> nth=1", "ArrowRight", ".course-painter-verdict [role=status]"),
+    ],
+    "practice": [
+        ("input[type=text]", "1", None),
+        ("input[type=text]", "Enter", ".course-practice-said"),
+        ("input[type=number]", "ArrowUp", ".course-practice-told"),
+    ],
+    "query plane": [
+        ("g[role=slider]", "ArrowLeft", ".course-plane-said"),
+    ],
+    "quiz": [
+        ("input[type=radio]", "Space", ".course-quiz-told"),
+    ],
+    "saturation": [
+        ("input[type=range]", "ArrowLeft", ".course-bars-told"),
+        (".course-saturation-lot button", "Enter", ".course-saturation-seed"),
+    ],
+    "stepper": [
+        ("[role=tab][aria-selected=true]", "ArrowLeft", "[role=status]"),
+    ],
+    "temperature": [
+        ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
+    ],
+    "walker": [
+        ("input[type=checkbox]", "Space", ".course-player-place"),
+        ("input[type=range]", "ArrowRight", ".course-tiles-told [role=status]"),
+    ],
+}
+
+
+def mouse(name):
+    return globals()[f"mouse_{name.replace(' ', '_')}"]
