@@ -22,7 +22,7 @@ endif
 # labconfig/ sets what a learner finds: Markdown shown as a page, no news. The learner's own settings come first.
 LAB_FLAGS := --ServerApp.root_dir=. --port=$(PORT) --LabApp.default_url=/lab/tree/notebooks/course_map.ipynb
 # The file browser shows what a learner opens. To see all: make lab ARGS=--ContentsManager.hide_globs=nothing
-UNSEEN := __pycache__ benchmarks build conftest.py labconfig scripts setup.py sources templates tests AGENTS.md \
+UNSEEN := __pycache__ benchmarks build conftest.py dist labconfig scripts setup.py sources templates tests AGENTS.md \
 	*.cff *.egg-info *.lock *.toml *.yml
 LAB_FLAGS += $(UNSEEN:%=--ContentsManager.hide_globs='%')
 ifeq ($(shell id -u),0)

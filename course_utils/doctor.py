@@ -161,8 +161,9 @@ def sandbox() -> Finding:
         with open_kernels(warm=False) as server:
             confinement = server.confinement
     except (CourseError, ImportError, OSError) as error:
-        todo = "Linux, macOS, or on Windows WSL, for course grade; checks in notebooks need none of it"
-        return Finding("sandbox", OPTIONAL, f"course grade cannot run: {_said(error)}", todo)
+        todo = "WSL, or Linux or macOS" if sys.platform == "win32" else "what the line above names"
+        use = "to grade; checks in notebooks need none of it"
+        return Finding("sandbox", OPTIONAL, f"course grade cannot run: {_said(error)}", f"{todo}, {use}")
     if confinement.full:
         return Finding("sandbox", GOOD, "bubblewrap: answers are graded without network and without your files")
     said = str(confinement).removeprefix("Student code was held by ")
