@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from as_page import on_page, send
 
 from course_utils.attention import masks, tensors
 from course_utils.costs.configurations import MODELS
@@ -55,14 +56,14 @@ def test_the_calculator_counts_every_model(in_page):
     for name in [*MODELS] * 6:
         context, batch = chance.choice([1, 300, 4096, 131072]), chance.choice([1, 7, 256])
         widgets.append(MemoryCalculator(name, context, batch, chance.choice([1, 2, 4]), card=chance.choice([*CARDS])))
-        if groups := widgets[-1]._layout["groups"][name]:
+        if groups := on_page(widgets[-1]).layout["groups"][name]:
             widgets[-1].n_kv_heads = chance.choice(groups)
     widgets += [MemoryCalculator(own=own, context=5000, card=card) for own in owns for card in CARDS]
     known, calls = alone(widgets[0]), []
     for widget in widgets:
         set_to = {name: getattr(widget, name) for name in ("context", "batch", "bytes_per_value", "n_kv_heads", "card")}
         calls.append([known | set_to | {"name": widget.model, "own": widget.own if widget.model == OWN else None}])
-    assert in_page(MemoryCalculator, "memoryOf", calls) == [widget._shown for widget in widgets]
+    assert in_page(MemoryCalculator, "memoryOf", calls) == [on_page(widget).shown for widget in widgets]
 
 
 def test_sizes_of_ones_own_are_read_as_python_reads_them(in_page):
@@ -76,8 +77,8 @@ def test_sizes_of_ones_own_are_read_as_python_reads_them(in_page):
     problems = []
     for each in typed:
         widget = MemoryCalculator(own={"layers": 1, "n_kv_heads": 1, "d_head": 1})
-        widget._typed = each
-        problems.append(widget._problem)
+        send(widget, typed=each)
+        problems.append(on_page(widget).problem)
     found = in_page(MemoryCalculator, "ownSizes", [[each, alone(widget)] for each in typed])
     assert [each["problem"] for each in found] == problems
 
@@ -90,17 +91,17 @@ def test_bytes_are_written_alike(in_page):
 def test_decoding_passes_over_other_words(in_page):
     texts = [("a", "b"), ("the cat sat", "on the mat and slept"), ("x " * 15, "y"), ("one", "z " * 15)]
     widgets = [DecodeStepper(prompt.split(), new.split(), d_head=100) for prompt, new in texts]
-    token = widgets[0]._layout["token"]
+    token = on_page(widgets[0]).layout["token"]
     calls = [[prompt.split(), new.split(), token] for prompt, new in texts]
-    assert in_page(DecodeStepper, "passesOf", calls) == [widget._frames for widget in widgets]
+    assert in_page(DecodeStepper, "passesOf", calls) == [on_page(widget).frames for widget in widgets]
 
 
 @pytest.mark.parametrize("typed", [["", "a"], ["a", "b" * 17], ["a " * 9, "b " * 9], ["é" * 17, "a"]])
 def test_decoding_says_what_is_wrong_with_words(in_page, typed):
     widget = DecodeStepper(["a"], ["b"])
     typed = [text.strip() for text in typed]
-    widget._typed = typed
-    assert in_page(DecodeStepper, "wrongWords", [[typed, 16, 16]]) == [widget._problem] != [""]
+    send(widget, typed=typed)
+    assert in_page(DecodeStepper, "wrongWords", [[typed, 16, 16]]) == [on_page(widget).problem] != [""]
 
 
 @pytest.mark.parametrize(
@@ -131,8 +132,8 @@ def test_walks_through_other_tiles(in_page, sizes):
     given, calls, walks = alone(widget), [], []
     for causal, block_q, block_k in itertools.product([False, True], [1, 4, 16], [2, 3, 16]):
         widget.causal, widget.block_q, widget.block_k = causal, block_q, block_k
-        walks.append(widget._walk)
-        calls.append([given, widget._walk["settings"], 4])
+        walks.append(on_page(widget).walk)
+        calls.append([given, on_page(widget).walk["settings"], 4])
     found = in_page(TileWalker, "walkThrough", calls)
     for walk, expected in zip(found, walks, strict=True):
         assert walk == {name: part for name, part in expected.items() if name != "settings"}
@@ -164,8 +165,8 @@ def test_a_painted_mask_is_measured_row_by_row(in_page, attention, keys):
     for mask in [np.zeros(sizes, bool), np.ones(sizes, bool), np.eye(*sizes, dtype=bool), *drawn]:
         widget.mask = mask
         known = {"tokens": tokens, "keys": keys or tokens, **state["_alone"]}
-        calls.append([widget._mask, state["_alone"]["rows"], known])
-        results.append(widget._result)
+        calls.append([on_page(widget).mask, state["_alone"]["rows"], known])
+        results.append(on_page(widget).result)
     assert in_page(MaskPainter, "resultOf", calls) == results
 
 
@@ -186,9 +187,10 @@ def test_the_ablation_knows_every_set_of_few_heads():
     assert len(known["answers"]) == 16
     for places, answer in known["answers"].items():
         widget.off = [divmod(int(place), 2) for place in places.split(",") if place]
-        assert {name: widget._result[name] for name in answer} == answer
+        result = on_page(widget).result
+        assert {name: result[name] for name in answer} == answer
     widget.each_alone()
-    assert known["rises"] == widget._rises
+    assert known["rises"] == on_page(widget).rises
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -205,7 +207,7 @@ def test_practice_is_judged_as_python_judges(in_page, kind):
             widget.entries = ["; ".join(" ".join(map(repr, row)) for row in np.atleast_2d(values[step.name]).tolist())
                               for step in given.steps]  # fmt: skip
             calls.append([posed["steps"], widget.entries])
-            expected.append({"judged": widget._judged, "summary": widget._summary})
+            expected.append({"judged": on_page(widget).judged, "summary": on_page(widget).summary})
     assert in_page(Practice, "judgeSteps", calls) == expected
 
 
