@@ -33,7 +33,7 @@ PLAYS, CARDS = "plays", "cards"
 LEFT_OVER = (".buildinfo", "objects.inv", "_static/**/*.map", "_static/*.html", "_static/scripts/fontawesome*")
 MENDED = {  # in pages: icons that a font has drawn already, and what axe finds in the theme and in Markdown's tables
     r"<script[^>]*/fontawesome\.js[^>]*></script>\n?": "",
-    r'(?s)<div (class="sidebar-primary-item">\s*<a class="navbar-brand.*?</a>)</div>': r'<nav aria-label="Home" \1</nav>',
+    r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>': r'<nav aria-label="Home" \1</nav>',
     r'<th class="head"><p></p></th>': "<td></td>",
 }
 Progress = Callable[[str], None]
@@ -192,6 +192,7 @@ def _settings() -> dict[str, Any]:
         "html_show_sourcelink": False,
         "html_copy_source": False,
         "html_use_index": False,
+        "html_show_search_summary": False,  # it would read the pages anew, which none from the file system may
         "html_context": {"default_mode": "auto"},
         "html_theme_options": {
             "repository_url": address,
