@@ -212,6 +212,13 @@ def test_a_curve_on_a_narrow_page_without_a_kernel(alone, tmp_path):
     assert page.locator(".course-guess-truth").first.is_hidden()
 
 
+def test_a_long_number_at_the_end_of_a_range_is_not_cut_off(alone, tmp_path):
+    page = alone(Guess.number(1, "m", "How many?", truth=500, low=1, high=1e6, scale="log", root=tmp_path))
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert "1,000,000" in page.locator(".course-guess-ticks").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_a_finger_draws(chromium, tmp_path):
     from course_utils.views.static_page import static_page
 

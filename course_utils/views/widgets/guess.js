@@ -119,7 +119,10 @@ function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
   const wrong = make("div", "course-guess-wrong", { id: `${uid}-wrong`, role: "status" });
   const line = make("div", "course-guess-line"), scale = make("div", "course-guess-ticks", { "aria-hidden": "true" });
   const at = (place) => `left:calc(8px + (100% - 16px) * ${place})`;
-  for (const [place, text] of posed.ticks) scale.append(make("span", "", { style: at(place) }, text));
+  for (const [place, text] of posed.ticks) { // a long number at an end stays within the widget
+    const side = text.length < 4 ? "middle" : place < 0.02 ? "start" : place > 0.98 ? "end" : "middle";
+    scale.append(make("span", `course-guess-tick-${side}`, { style: at(place) }, text));
+  }
   entry.append(field, make("span", "", {}, posed.unit));
   node.append(slider, line, scale, entry, wrong);
   const name = (value) => slider.setAttribute("aria-valuetext", value === null ? "nothing yet" : written(value));
