@@ -31,9 +31,10 @@ WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stand
 DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
 PLAYS, CARDS = "plays", "cards"
 LEFT_OVER = (".buildinfo", "objects.inv", "_static/**/*.map", "_static/*.html", "_static/scripts/fontawesome*")
+BRAND = r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>'
 MENDED = {  # in pages: icons that a font has drawn already, and what axe finds in the theme and in Markdown's tables
     r"<script[^>]*/fontawesome\.js[^>]*></script>\n?": "",
-    r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>': r'<nav aria-label="Home" \1</nav>',
+    BRAND: r'<nav aria-label="Home" \1</nav>',
     r'<th class="head"><p></p></th>': "<td></td>",
 }
 Progress = Callable[[str], None]
