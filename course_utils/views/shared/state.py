@@ -6,17 +6,22 @@ import base64
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from course_utils.views.shared.base import CourseWidget
+from typing import Any, Protocol
 
 MIME = "application/vnd.course.widget+json"  # of an output: the widget's class, and its state for such a page
 KEPT = "COURSE_KEEP_STATES"  # a variable of the environment: set, every widget that is shown gives that output too
 _OF_JUPYTER = {"_esm", "_css", "_anywidget_id", "layout", "tabbable", "tooltip"}
 
 
-def page_state(widget: CourseWidget) -> dict[str, Any]:
+class Shown(Protocol):
+    """What of a widget is asked here."""
+
+    def get_state(self) -> dict[str, Any]: ...
+
+    def alone_state(self) -> dict[str, Any]: ...
+
+
+def page_state(widget: Shown) -> dict[str, Any]:
     """The state as JSON holds it; bytes are {"base64": text}."""
     with _one_thread():
         state = {**widget.get_state(), **widget.alone_state()}
