@@ -22,8 +22,8 @@ endif
 # labconfig/ sets what a learner finds: Markdown shown as a page, no news. The learner's own settings come first.
 LAB_FLAGS := --ServerApp.root_dir=. --port=$(PORT) --LabApp.default_url=/lab/tree/notebooks/course_map.ipynb
 # The file browser shows what a learner opens. To see all: make lab ARGS=--ContentsManager.hide_globs=nothing
-UNSEEN := __pycache__ benchmarks build conftest.py labconfig scripts setup.py sources templates tests *.egg-info \
-	*.lock *.toml *.yml
+UNSEEN := __pycache__ benchmarks build conftest.py dist labconfig scripts setup.py sources templates tests AGENTS.md \
+	*.cff *.egg-info *.lock *.toml *.yml
 LAB_FLAGS += $(UNSEEN:%=--ContentsManager.hide_globs='%')
 ifeq ($(shell id -u),0)
 LAB_FLAGS += --allow-root
@@ -33,7 +33,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) 
 	--nbval --nbval-cell-timeout 120 --nbval-current-env
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all grade progress practice worksheet reset update release build check lint bench bench-gpu lock clean again
+.PHONY: help lab test test-all grade progress practice worksheet cards reset update doctor release build check site lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
@@ -61,11 +61,17 @@ practice: $(STAMP) ## pose a problem for a pencil and judge its steps (ARGS="att
 worksheet: $(TOOLS) ## set a problem for each student as PDF, and a key (ARGS="--kind attention --seed-file FILE --out DIR")
 	$(PY) -m course_utils worksheet $(ARGS)
 
+cards: $(TOOLS) ## write cards for Anki and as CSV into cards/
+	$(PY) -m course_utils cards --out cards $(ARGS)
+
 reset: $(STAMP) ## give fresh exercises for a day and keep the old ones (DAY=1)
 	$(PY) -m course_utils reset $(or $(DAY),$(error say which day, as in: make reset DAY=1))
 
 update: $(STAMP) ## bring the newest edition of the course and keep what you wrote
 	$(PY) -m course_utils update $(ARGS)
+
+doctor: $(STAMP) ## say what this machine can do with the course, and what to install for the rest
+	$(PY) -m course_utils doctor $(ARGS)
 
 release: $(STAMP) ## write a class's edition and the bundle that grades it into release/ (ARGS="--secret-file FILE --days 1,2")
 	$(PY) -m course_utils release --out release $(ARGS)
@@ -75,6 +81,9 @@ build: $(STAMP) ## make notebooks/, solutions/ and exercises/ from sources/; exe
 
 check: $(STAMP) ## verify that sources and notebooks agree; executes nothing
 	$(PY) -m course_utils check $(ARGS)
+
+site: $(TOOLS) ## make the course's pages in build/site/ from the built notebooks; executes nothing
+	$(PY) -m course_utils site $(ARGS)
 
 lint: $(TOOLS) ## check style, format and types of the code
 	$(PY) -m ruff check .

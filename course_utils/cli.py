@@ -12,15 +12,32 @@ from course_utils.errors import CourseError
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits
 
 if TYPE_CHECKING:
+    from course_utils.doctor import Finding
     from course_utils.learner.update import Merged
 
 app = typer.Typer(
-    help="Attention, from pencil to kernel: build, check and grade the notebooks of the course.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 Root = Annotated[Path, typer.Option(help="The course's folder, which holds sources/.", show_default="this folder")]
+
+
+def _tell_version(asked: bool) -> None:
+    from course_utils.course import version
+
+    if asked:
+        print(f"course {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def course(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which edition this is.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Attention, from pencil to kernel: build, check and grade the notebooks of the course."""
 
 
 @app.command()
@@ -63,6 +80,26 @@ def check(root: Root = Path()) -> None:
     if disagreements:
         raise typer.Exit(1)
     print("sources, notebooks, solutions and exercises agree")
+
+
+@app.command()
+def site(
+    out: Annotated[Path, typer.Option(help="Folder for the pages; a site that lies there is replaced.")] = Path(
+        "build/site"
+    ),
+    root: Root = Path(),
+) -> None:
+    """Make the course's pages from the built notebooks; executes nothing."""
+    from rich.console import Console
+
+    from course_utils.site import verify_installed
+
+    verify_installed()
+    from course_utils.site.build import build_site
+
+    with Console(stderr=True).status("starting") as status:
+        made = build_site(root, out, status.update)
+    print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
 
 
 @app.command()
@@ -184,6 +221,18 @@ def worksheet(
 
 
 @app.command()
+def cards(
+    out: Annotated[Path, typer.Option(help="Folder for the deck and the table.")],
+    root: Root = Path(),
+) -> None:
+    """Write cards to learn with: attention.apkg for Anki, and attention.csv for other programs."""
+    from course_utils.cards import make_cards
+
+    made = make_cards(out, root)
+    print(f"{made.cards} cards: {made.deck} for Anki, {made.table} for other programs")
+
+
+@app.command()
 def progress(root: Root = Path()) -> None:
     """Show what of the exercises is done, as the last grading of each notebook in exercises/ says."""
     from rich.console import Console
@@ -211,6 +260,26 @@ def update(root: Root = Path()) -> None:
 
 
 @app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for a program.")] = False) -> None:
+    """Say what this machine can do, and what to install for the rest; status 1 where a learner lacks something."""
+    import json
+    from dataclasses import asdict
+
+    from course_utils import doctor as examining
+    from course_utils.course import version
+
+    findings = examining.examine()
+    ready = examining.ready(findings)
+    if as_json:
+        told = {"schema": 1, "version": version(), "ready": ready, "findings": [asdict(each) for each in findings]}
+        print(json.dumps(told, indent=1, ensure_ascii=False))
+    else:
+        _tell_findings(findings, ready)
+    if not ready:
+        raise typer.Exit(1)
+
+
+@app.command()
 def release(
     out: Annotated[Path, typer.Option(help="Folder for the student's edition and the grader's bundle.")],
     days: Annotated[str, typer.Option(metavar="1,2,…", help="The days to release.", show_default="all")] = "",
@@ -235,6 +304,25 @@ def release(
         print(f"course: {warning}", file=sys.stderr)
     if not done.seeded:
         print("course: hidden inputs are those of the public course; --secret-file makes others", file=sys.stderr)
+
+
+def _tell_findings(findings: list[Finding], ready: bool) -> None:
+    """A line or two on each thing, and in the end whether a learner can begin."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for each in findings:
+        mark = {"good": "✓", "optional": "–", "needed": "✗"}[each.state]
+        told = "\n".join(filter(None, [each.found, each.todo and f"To have it: {each.todo}"]))
+        table.add_row(mark, each.part, escape(told))
+    console = Console(highlight=False)
+    console.print(table)
+    if ready:
+        console.print("All that a learner needs is here. A – marks what only some uses need.")
+    else:
+        console.print("A ✗ marks what a learner needs and what is not here.")
 
 
 def _tell_merged(merged: Merged) -> None:

@@ -6,11 +6,16 @@ A day's notebooks have one name in all folders, `day1_attention_by_hand`: it beg
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import metadata
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]  # the folder in which this package lies
+IN_CHECKOUT = (ROOT / "pyproject.toml").exists()  # a clone or a class's edition; else the course was installed alone
+PLACE = ROOT if IN_CHECKOUT else Path()  # of notebooks, guesses and grades; of an installed course the current folder
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
 SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # of what each is built from
 
@@ -24,7 +29,7 @@ class Day:
     doing: str
     minutes: int = 0
 
-    def notebook(self, folder: str, root: Path = ROOT) -> Path | None:
+    def notebook(self, folder: str, root: Path = PLACE) -> Path | None:
         """The day's notebook in one of the course's folders; None where there is none, as in a planned day."""
         return find_notebook(root / folder, self.number)
 
@@ -73,6 +78,36 @@ DAYS = (
 )
 NUMBERS = tuple(day.number for day in DAYS)
 _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
+
+
+def version() -> str:
+    """The version of the course, as `0.2.0`; the tag of its commit is this with a v before it.
+
+    A checkout says it in pyproject.toml, an installed course in its metadata.
+    """
+    return _settings()["version"] if IN_CHECKOUT else metadata("course_utils")["Version"]
+
+
+def repository() -> str:
+    """The address of the course's repository, without a slash at its end: `[project.urls]` in pyproject.toml.
+
+    A checkout says it in that file, an installed course in its metadata; a class's edition says none: empty.
+    """
+    if IN_CHECKOUT:
+        return _settings().get("urls", {}).get("Repository", "").rstrip("/")
+    urls = dict(line.split(", ", 1) for line in metadata("course_utils").get_all("Project-URL") or ())
+    return urls.get("Repository", "").rstrip("/")
+
+
+def where_it_is() -> str:
+    """What to do where a folder is none of the course's, as the end of a message."""
+    if IN_CHECKOUT or not repository():
+        return "run this in the course's folder"
+    return f"the installed course has no notebooks: git clone {repository()} and run this in its folder"
+
+
+def _settings() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def day_of(name: str) -> int | None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, SOLUTIONS, SOURCES, Day, find_notebook
+from course_utils.course import DAYS, EXERCISES, LESSONS, PLACE, SOLUTIONS, SOURCES, Day, find_notebook, where_it_is
 
 RECORD = "progress.json"
 
@@ -93,7 +93,7 @@ class Progress:
         return next(((day, day.next) for day in self.days if day.next), None)
 
 
-def read_progress(root: Path = ROOT) -> Progress:
+def read_progress(root: Path = PLACE) -> Progress:
     """The progress of the learner whose course lies in a folder. What is missing or damaged there raises nothing."""
     graded, trouble = {}, ""
     try:
@@ -101,6 +101,8 @@ def read_progress(root: Path = ROOT) -> Progress:
     except ValueError as error:
         trouble = f"grades/{RECORD} {error}; run make grade, which puts it aside and starts a new one"
     days = tuple(_day(root, day, graded.get(str(day.number), {})) for day in DAYS)
+    if not any(day.exercises for day in days):
+        return Progress(days, trouble, f"There are no exercises here; {where_it_is()}.")
     return Progress(days, trouble, "" if graded or trouble else _remark(root))
 
 
@@ -154,7 +156,7 @@ def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
     return DayProgress(number, title, name, exercises, datetime.fromisoformat(graded["graded"]), changed)
 
 
-def exercises_of(number: int, root: Path = ROOT) -> tuple[Exercise, ...]:
+def exercises_of(number: int, root: Path = PLACE) -> tuple[Exercise, ...]:
     """What a day asks, in the order of its notebook; nothing for a day that is planned. No grades are read."""
     name = notebook_name(root, number)
     return _exercises(root, name) if name else ()

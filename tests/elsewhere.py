@@ -78,12 +78,14 @@ def modules():
 
 
 def import_cells(path):
-    """The first cell that imports, whole, and the imports of all later ones that stand by themselves."""
+    """The first cell that imports, whole, and the imports of all later ones that stand by themselves; without the cell
+    for Colab."""
     import ast
 
     import nbformat
 
-    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    cells = [cell.source for cell in code if "setup" not in cell.metadata.get("tags", [])]
     parsed = [(source, [s for s in body(source) if isinstance(s, ast.Import | ast.ImportFrom)]) for source in cells]
     importing = [(source, imports) for source, imports in parsed if imports]  # none on the page of references
     return [source for source, _ in importing[:1]] + ["\n".join(map(ast.unparse, found)) for _, found in importing[1:]]
@@ -148,6 +150,7 @@ def main(system):
         "notebooks": {path.relative_to(root).as_posix(): attempt(run_cells, path) for path in lessons},
         "modules": {name: attempt(importlib.import_module, name) for name in modules()},
         "help": course("--help"),
+        "doctor": course("doctor"),
     }
     if system == "windows":
         told["grade"] = course("grade", str(root / "exercises" / "day1_attention_by_hand.ipynb"))

@@ -1,6 +1,6 @@
 """Build the notebooks from the text that people edit, and verify that the two agree.
 
-    sources/lessons/X.md   -> notebooks/X.ipynb                      executed
+    sources/lessons/X.md   -> notebooks/X.ipynb                      executed; notebooks/widgets/X.json beside it
     sources/exercises/X.md -> solutions/X.ipynb -> exercises/X.ipynb   executed; answers and hidden tests cut out
 
 A build of the same sources gives the same bytes, and executes only what changed. On another machine cells may give
@@ -18,6 +18,7 @@ from pathlib import Path
 import nbformat
 
 from course_utils.authoring.alike import outputs_alike
+from course_utils.authoring.alive import States, digest, states_path, states_text
 from course_utils.authoring.counts import write_counts, wrong_counts
 from course_utils.authoring.cut import is_answer, release_exercise, stub_source
 from course_utils.authoring.execute import clean, execute
@@ -28,7 +29,7 @@ from course_utils.checks.exercise import all_exercises, days_with_exercises
 from course_utils.checks.expected import has_answers
 from course_utils.checks.judged import judge_of
 from course_utils.checks.patterns import patterns_are_old, patterns_path, write_patterns
-from course_utils.course import ROOT, SOURCES, day_of
+from course_utils.course import ROOT, SOURCES, day_of, where_it_is
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import keep_copy, write_all
 
@@ -127,9 +128,7 @@ def fix(root: Path, days: Iterable[str] = ()) -> list[str]:
 def _sources(root: Path) -> list[Path]:
     found = sorted(path for kind in EXECUTED for path in (root / "sources" / kind).glob("*.md"))
     if not found:
-        raise CourseError(
-            f"{root}: no sources in sources/lessons or sources/exercises; run this in the course's folder"
-        )
+        raise CourseError(f"{root}: no sources in sources/lessons or sources/exercises; {where_it_is()}")
     return found
 
 
@@ -177,14 +176,18 @@ def _target(source: Source, root: Path) -> Path:
 def _build_source(source: Source, root: Path, force: bool, progress: Progress) -> dict[Path, str]:
     """The files that a source makes, as path and text."""
     target = _target(source, root)
+    states = ""
     if force or _disagreements(source, target, root):
-        notebook = _execute(source, root, progress)
+        notebook, found = _execute(source, root, progress)
+        states = states_text(found, target)
         _keep_ignored_outputs(notebook, target)
         _keep_outputs_alike(notebook, target)
         notebook.metadata.course.outputs = _outputs_sha256(notebook)
+        if states:
+            notebook.metadata.course.widgets = digest(states)
     else:
         notebook = nbformat.read(target, as_version=4)
-    built = {target: dump(notebook)}
+    built = {target: dump(notebook)} | ({states_path(target): states} if states else {})
     if target.parent.name == "solutions":
         verify_no_leak(source, notebook)
         built[root / "exercises" / target.name] = dump(release_exercise(notebook))
@@ -193,7 +196,7 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
     return built
 
 
-def _execute(source: Source, root: Path, progress: Progress) -> nbformat.NotebookNode:
+def _execute(source: Source, root: Path, progress: Progress) -> tuple[nbformat.NotebookNode, States]:
     total = len(source.notebook.cells)
     try:
         return execute(source.notebook, root, lambda index: progress(source.name, index + 1, total))
@@ -220,8 +223,13 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
     clean(tidy, root)
     metadata = nbformat.from_dict(source.notebook.metadata)
     metadata.course.outputs = _outputs_sha256(notebook)
+    if "widgets" in notebook.metadata.course:
+        metadata.course.widgets = notebook.metadata.course.widgets
     if notebook.metadata != metadata or dump(tidy) != _text(target):
         return [f"{name}: not as the build writes it, so it was run or saved since; {todo} or restore it"]
+    states = _text(states_path(target))
+    if notebook.metadata.course.get("widgets") != (digest(states) if states else None):
+        return [f"{states_path(target).relative_to(root).as_posix()}: not as the build writes it; {todo}"]
     return []
 
 

@@ -4,7 +4,8 @@
     sources/lessons/course_map   the table of days, with what one does in each
     sources/lessons/dayN…        the minutes behind **Time**, as `course.DAYS` has them
     sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence
-    both                         the lines that begin with **Go to**, the links from a day to what lies around it
+    both                         the lines that begin with **Go to**, the links from a day to what lies around it; the
+                                 cell tagged setup, which installs the course in Colab
     sources/lessons/references   what the lessons say to read, a section a day
 
 The points of an exercise are those of its check, its minutes stand in the line under its heading. A text that has no
@@ -17,7 +18,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from course_utils.course import DAYS, EXERCISES, LESSONS, SOLUTIONS, SOURCES, Day, day_of
+from course_utils.authoring.cut import SETUP
+from course_utils.course import DAYS, EXERCISES, LESSONS, SOLUTIONS, SOURCES, Day, day_of, repository, version
 from course_utils.files import write_all
 
 WORDS = (
@@ -44,6 +46,9 @@ MAP_HEAD = "| day | lesson | exercises | what you do |\n|---|---|---|---|\n"
 _UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minutes?)", re.MULTILINE)
 _POINTS = re.compile(r"^  points: (\d+)$", re.MULTILINE)
 _GO = re.compile(r"^\*\*Go to\*\* .*$", re.MULTILINE)
+_SETUP = re.compile(
+    rf"(^```\{{code-cell\}} ipython3\n:tags: \[{SETUP}\b[^]\n]*\]\n\n).*?(?=^```$)", re.MULTILINE | re.DOTALL
+)
 _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
 _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
 
@@ -79,10 +84,23 @@ def spell_minutes(minutes: int) -> str:
     return f"{rounded} minutes"
 
 
+def setup_source() -> str:
+    """The cell that installs the course in Colab, at this version's tag, and does nothing elsewhere.
+
+    Colab's own torch, NumPy and Jupyter stay as they are: beside them a notebook of the course needs two packages.
+    """
+    return (
+        "import sys\n"
+        'if "google.colab" in sys.modules:  # elsewhere this cell does nothing\n'
+        '    get_ipython().system("pip install -q anywidget hypothesis")\n'
+        f'    get_ipython().system("pip install -q --no-deps git+{repository()}@v{version()}")\n'
+    )
+
+
 def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     """The texts that hold tables or counts, as they should be."""
     for path in sorted((root / SOURCES[SOLUTIONS]).glob("day*.md")):
-        text = _exercises(path.read_text(encoding="utf-8"))
+        text = _with_setup(_exercises(path.read_text(encoding="utf-8")))
         yield (
             path,
             _GO.sub(_around(path, root, [f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"], f"../{LESSONS}/"), text),
@@ -90,7 +108,7 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted((root / SOURCES[LESSONS]).glob("day*.md")):
         day = next((day for day in DAYS if day.number == day_of(path.name)), None)
         if day and day.minutes:
-            text = path.read_text(encoding="utf-8")
+            text = _with_setup(path.read_text(encoding="utf-8"))
             text = _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
             asked = [f"[its exercises](../{EXERCISES}/{name}.ipynb)"] if (name := _name(day, root, SOLUTIONS)) else []
             yield path, _GO.sub(_around(path, root, asked, ""), text)
@@ -111,6 +129,11 @@ def _around(path: Path, root: Path, first: list[str], to_lessons: str) -> str:
     near = [day for day in DAYS if number is not None and day.number in (number - 1, number + 1)]
     links = [f"[day {day.number}]({to_lessons}{name}.ipynb)" for day in near if (name := _name(day, root, LESSONS))]
     return f"**Go to** {' · '.join([*first, f'[the course map]({to_lessons}course_map.ipynb)', *links])}"
+
+
+def _with_setup(text: str) -> str:
+    """A text with the present cell for Colab, if it has one."""
+    return _SETUP.sub(lambda found: found[1] + setup_source(), text)
 
 
 def _references(text: str, root: Path) -> str:

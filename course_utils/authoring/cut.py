@@ -15,6 +15,7 @@ from course_utils.checks.evidence import UNWRITTEN
 from course_utils.errors import RegionError
 
 SOLUTION, HIDDEN = "SOLUTION", "HIDDEN TESTS"
+SETUP = "setup"  # the tag of the cell that installs the course where a notebook is opened alone
 TO_COME, EXPECTED = "Not run yet. The check will try:", "Not run yet. A right answer shows:"
 STUB = f'raise NotImplementedError("{UNWRITTEN}")'
 _MARK = re.compile(r"^(\s*)### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
@@ -63,6 +64,11 @@ def is_answer(cell: NotebookNode) -> bool:
 def is_check(cell: NotebookNode) -> bool:
     """Whether this cell earns points."""
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
+
+
+def is_setup(cell: NotebookNode) -> bool:
+    """Whether this cell installs the course, which no edition with a library of its own needs."""
+    return SETUP in cell.metadata.get("tags", [])
 
 
 def is_given(cell: NotebookNode) -> bool:

@@ -23,7 +23,8 @@ from pathlib import Path
 import nbformat
 
 from course_utils.authoring import build
-from course_utils.authoring.cut import is_given, release_exercise, squeeze, telling_lines
+from course_utils.authoring.alive import states_path
+from course_utils.authoring.cut import is_given, is_setup, release_exercise, squeeze, telling_lines
 from course_utils.authoring.official import COURSE, Official
 from course_utils.checks.evidence import MIME
 from course_utils.checks.exercise import all_exercises, parameters
@@ -44,13 +45,14 @@ AS_THEY_ARE = (
     "labconfig",
 )
 LEFT_OUT = (  # of course_utils
-    "checks/answers", "authoring", "sandbox", "grading", "learner", "cli.py", "__main__.py",
+    "checks/answers", "authoring", "cards", "sandbox", "grading", "learner", "site",
+    "cli.py", "doctor.py", "__main__.py",
     "practice/worksheet.py", "practice/worksheet.typ",
 )  # fmt: skip
 LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
 TARGETS = ("help", "lab", "clean", "again")
-EXTRAS_LEFT_OUT = ("dev", "cluster", "worksheets")
-TABLES_LEFT_OUT = ("project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
+EXTRAS_LEFT_OUT = ("dev", "cards", "cluster", "site", "worksheets")
+TABLES_LEFT_OUT = ("project.urls", "project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
 NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
 HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"
 MARKS = ("### BEGIN SOLUTION", "### END SOLUTION", "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
@@ -73,6 +75,8 @@ def write_student_edition(folder: Path, days: list[int], course: Official = COUR
     here |= {f"exercises/{course.path(day).name}" for day in days}
     for day, lesson in lessons.items():
         _write(_without_dead_links(nbformat.read(lesson, as_version=4), here), folder / "notebooks" / lesson.name)
+        if (states := states_path(lesson)).exists():
+            _copy(states, states_path(folder / "notebooks" / lesson.name))
         exercise = _for_a_class(release_exercise(course.notebook(day)))
         _write(_without_dead_links(exercise, here), folder / "exercises" / course.path(day).name)
         store(expected_results(day), folder / FOLDER.relative_to(FOLDER.parents[2]) / f"day{day}.json.gz")
@@ -117,7 +121,7 @@ class Traces:
 
 def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...] = ()) -> Traces:
     """Search every file of an edition for answers, hidden tests and their results, and texts that must stay secret."""
-    lines = {squeeze(line): (name, line) for name, line in _lines_of_answers(course)}
+    lines = {squeeze(line): (name, line) for name, line in lines_of_answers(course)}
     faults, shared = [], set()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
@@ -137,7 +141,8 @@ def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...
     return Traces(tuple(faults), len(shared))
 
 
-def _lines_of_answers(course: Official) -> Iterator[tuple[str, str]]:
+def lines_of_answers(course: Official) -> Iterator[tuple[str, str]]:
+    """The lines by which an answer can be told, each after the day and the exercise that it answers."""
     for _, path in notebook_paths(course.folder / SOLUTIONS):
         solution = nbformat.read(path, as_version=4)
         for cell, _, line in telling_lines(solution):
@@ -226,9 +231,11 @@ def _for_a_class(exercise: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbformat.NotebookNode:
-    """A notebook that names no source, and with links only to notebooks of this edition; others keep their words."""
+    """A notebook that names no source and installs no other course, with links only to notebooks of this edition;
+    others keep their words."""
     for paired in ("jupytext", "course"):
         notebook.metadata.pop(paired, None)
+    notebook.cells = [cell for cell in notebook.cells if not is_setup(cell)]
 
     def link(found: re.Match[str]) -> str:
         name = found[2] if "/" in found[2] else f"notebooks/{found[2]}"

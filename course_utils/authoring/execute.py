@@ -12,8 +12,10 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from course_utils.authoring.alive import States, take_states
 from course_utils.course import ROOT
 from course_utils.errors import CellFailed
+from course_utils.views.shared.state import KEPT
 
 CELL_SECONDS = 600
 _WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -22,8 +24,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _OWN_LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
 
 
-def execute(notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] = lambda index: None) -> NotebookNode:
-    """A copy of the notebook with outputs, cleaned. `on_cell` hears the index of each cell as it starts.
+def execute(
+    notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] = lambda index: None
+) -> tuple[NotebookNode, States]:
+    """A copy of the notebook with outputs, cleaned, and the states of its widgets. `on_cell` hears the index of each
+    cell as it starts.
 
     The kernel is this environment's Python with one thread a library, a fixed hash seed, no user profile, and an empty
     folder to run in. Raises CellFailed when a cell raises, hangs or prints what cannot be the same twice.
@@ -41,8 +46,8 @@ def execute(notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] =
             timeout=CELL_SECONDS,
             kernel_name="python3",
             record_timing=False,
-            store_widget_state=False,
             coalesce_streams=True,
+            store_widget_state=False,
             on_cell_start=starts,
             extra_arguments=["--log-level=ERROR"],  # a warning about the transport says nothing to an author
             resources={"metadata": {"path": folder}},
@@ -56,11 +61,12 @@ def execute(notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] =
             raise CellFailed(current[0], 0, f"the cell ran for over {CELL_SECONDS} s", "make it shorter") from None
         except DeadKernelError:
             raise CellFailed(current[0], 0, "the kernel died in this cell", "run it alone to see why") from None
+    states = take_states(executed)
     _verify_checks(executed)
     executed.metadata = copy.deepcopy(notebook.metadata)  # the client noted the kernel's version there
     clean(executed, root)
     _verify_repeatable(executed, root)
-    return executed
+    return executed, states
 
 
 def clean(notebook: NotebookNode, root: Path) -> None:
@@ -153,6 +159,7 @@ def _environment(folder: str) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
+        KEPT: "yes",
         "IPYTHONDIR": str(Path(folder) / ".ipython"),
     }
 

@@ -2,7 +2,7 @@
 
 Prose is read at 200 words a minute. A cell takes half a minute to run and to look at, a piece of work by pencil and a
 widget three, a guess one, the quiz at the end eight. That is a rule of thumb for a reader who works through all of it,
-parts marked optional included; nobody was timed.
+parts marked optional included; nobody was timed. The cell that installs the course in Colab counts nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def words_before_play(lesson: str) -> int:
 
 
 def _minutes(text: str) -> float:
-    cells = _CELL.findall(text)
+    cells = [cell for cell in _CELL.findall(text) if "\n:tags: [setup" not in cell]
     prose = _CELL.sub("", text)
     called = [name for cell in cells for name in _CALLED.findall(cell)]
     guesses, quizzes, practice = called.count("Guess"), called.count("Quiz"), called.count("Practice")

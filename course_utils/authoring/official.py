@@ -16,7 +16,7 @@ from course_utils.authoring.cut import HIDDEN, find_regions, stub_source
 from course_utils.checks.cells import statements
 from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import days_with_exercises
-from course_utils.course import ROOT, SOLUTIONS, find_notebook
+from course_utils.course import PLACE, SOLUTIONS, find_notebook, where_it_is
 from course_utils.errors import CourseError
 
 KEYS = "keys.json"
@@ -49,7 +49,9 @@ class Official:
         """The solution notebook of a day. Raises CourseError when there is none."""
         found = find_notebook(self.folder / SOLUTIONS, day)
         if found is None:
-            raise CourseError(f"no exercises for day {day}: there is no {self.folder}/{SOLUTIONS}/day{day}_*.ipynb")
+            todo = f"; {where_it_is()}" if self.folder == PLACE else ""
+            missing = f"{self.folder.resolve()}/{SOLUTIONS}/day{day}_*.ipynb"
+            raise CourseError(f"no exercises for day {day}: there is no {missing}{todo}")
         return found
 
     def notebook(self, day: int) -> nbformat.NotebookNode:
@@ -73,7 +75,7 @@ class Official:
         return _digest(self, day)
 
 
-COURSE = Official(ROOT)
+COURSE = Official(PLACE)
 
 
 def given_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:

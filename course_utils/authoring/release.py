@@ -198,7 +198,7 @@ def rebuild_hidden_outputs(
     for grade_id, check in checks_of(seeded).items():
         check.source = with_seed(check.source, seeds.get(grade_id, ""))
     try:
-        executed = execute(seeded, root)
+        executed, _ = execute(seeded, root)
     except CellFailed as error:
         raise CourseError(f"day {day}: on the hidden inputs of this secret {error}; give another secret") from None
     rebuilt = copy.deepcopy(solution)

@@ -16,7 +16,17 @@ import jupytext
 import nbformat
 from jupytext.myst import MystMetadataParsingError, myst_to_notebook
 
-from course_utils.authoring.cut import HIDDEN, SOLUTION, find_leaks, find_regions, is_answer, is_check, stub_source
+from course_utils.authoring.cut import (
+    HIDDEN,
+    SETUP,
+    SOLUTION,
+    find_leaks,
+    find_regions,
+    is_answer,
+    is_check,
+    is_setup,
+    stub_source,
+)
 from course_utils.course import day_of
 from course_utils.errors import CourseError, RegionError, SourceError
 
@@ -269,12 +279,14 @@ def _verify_exercises(source: Source) -> None:
 
 
 def _name_cells(notebook: nbformat.NotebookNode) -> None:
-    """Ids that stay the same when cells are added elsewhere: the grade_id, or kind and a hash of the text."""
+    """Ids that stay the same when cells are added elsewhere: the grade_id, or kind and a hash of the text; of the cell
+    tagged setup, whose text changes with the version, its tag."""
     taken: Counter[str] = Counter(cell.metadata.get("nbgrader", {}).get("grade_id", "") for cell in notebook.cells)
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         if not name:
-            base = f"{cell.cell_type}-{hashlib.sha256(cell.source.encode()).hexdigest()[:12]}"
+            text = hashlib.sha256(cell.source.encode()).hexdigest()[:12]
+            base = SETUP if is_setup(cell) else f"{cell.cell_type}-{text}"
             taken[base] += 1
             name = base if taken[base] == 1 else f"{base}-{taken[base]}"
         cell.id = name

@@ -96,7 +96,7 @@ FACTS: tuple[tuple[str, str, Test], ...] = (
     ("in percent", "is in percent.", lambda a, b: np.allclose(a, 100 * b, rtol=6e-3, atol=0.6) and b.any()),
     (
         "nearly right",
-        "is nearly right: off by about 0.01 at most.",
+        "is nearly right: off by about 0.01 at most, as when steps are rounded.",
         lambda a, b: np.abs(a - b).max() <= NEARLY,
     ),
     ("backwards", "has its numbers in reverse order.", _several(lambda a, b: _near(a, b[::-1]))),

@@ -1,4 +1,5 @@
-"""Where guesses are kept: `guesses/dayN.json` in the course's folder. The first guess at a question counts."""
+"""Where guesses are kept: `guesses/dayN.json` in the course's folder, or where that is installed alone in the
+current one. The first guess at a question counts."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from course_utils.course import ROOT
+from course_utils.course import PLACE
 from course_utils.errors import CourseError
 from course_utils.files import keep_copy, write_whole
 from course_utils.guesses.asked import Asked
@@ -42,12 +43,12 @@ class Kept:
         return judge(self.asked, self.first)
 
 
-def path_of(day: int, root: Path = ROOT) -> Path:
+def path_of(day: int, root: Path = PLACE) -> Path:
     """The file of a day."""
     return root / FOLDER / f"day{day}.json"
 
 
-def read(day: int, root: Path = ROOT) -> dict[str, Kept]:
+def read(day: int, root: Path = PLACE) -> dict[str, Kept]:
     """The guesses of a day by their names, in the order in which they were first made; empty when there is no file.
 
     Raises CourseError when the file is something else.
@@ -56,7 +57,7 @@ def read(day: int, root: Path = ROOT) -> dict[str, Kept]:
     return kept
 
 
-def keep(asked: Asked, guess: Sequence[float], root: Path = ROOT) -> tuple[Kept, str]:
+def keep(asked: Asked, guess: Sequence[float], root: Path = PLACE) -> tuple[Kept, str]:
     """Add a guess to those of its day; what is kept of the question now, and what had to be done, "" for nothing.
 
     A file that cannot be read is put aside first, and a guess at a question that reads otherwise now stays in the

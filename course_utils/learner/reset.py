@@ -6,6 +6,7 @@ from pathlib import Path
 
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.notebooks import dump, read_notebook
+from course_utils.course import where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import keep_copy, write_all
 from course_utils.progress import notebook_name
@@ -20,7 +21,7 @@ def reset_exercise(root: Path, day: int) -> tuple[Path, Path | None]:
     """
     name = notebook_name(root, day)
     if not name:
-        raise CourseError(f"no exercises for day {day}: there is none in {root.resolve()}")
+        raise CourseError(f"no exercises for day {day}: there is none in {root.resolve()}; {where_it_is()}")
     target = root / "exercises" / f"{name}.ipynb"
     fresh = _fresh(root, name)
     for path in (target, target.parent / "kept"):

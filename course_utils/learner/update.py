@@ -21,7 +21,7 @@ import nbformat
 from course_utils.authoring.cut import is_answer
 from course_utils.authoring.notebooks import dump
 from course_utils.authoring.official import Official
-from course_utils.course import day_of
+from course_utils.course import IN_CHECKOUT, day_of, where_it_is
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.files import keep_copy, write_all
 from course_utils.grading.intake.answers import read_answers
@@ -163,7 +163,8 @@ class _Git:
         self.root = root.resolve()
         if not shutil.which("git"):
             raise CourseError(f"git brings a newer edition, and it is not installed; {UNCHANGED}")
-        top = self.run("rev-parse", "--show-toplevel", refuse=f"{self.root}: not a clone that git made")
+        refuse = f"{self.root}: not a clone that git made" + ("" if IN_CHECKOUT else f"; {where_it_is()}")
+        top = self.run("rev-parse", "--show-toplevel", refuse=refuse)
         if Path(top.rstrip("\n")).resolve() != self.root:
             raise CourseError(f"{self.root}: lies in another project's clone; clone the course by itself; {UNCHANGED}")
         at_work = [self.run("rev-parse", "--git-path", name).rstrip("\n") for name in AT_WORK]

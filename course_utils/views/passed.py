@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from course_utils.course import IN_CHECKOUT
 from course_utils.progress import Exercise, exercises_of
 
 # The edge has JupyterLab's colour for what went well, which both of its themes set; a page elsewhere has none.
@@ -17,9 +18,13 @@ def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
     """A mimebundle in words and as HTML, for an exercise that has just passed.
 
     day: its number. done: the ids of all exercises of the day that passed since the kernel started, this one too.
+    Where the course was installed alone its notebooks are elsewhere, and nothing is said of what comes next.
     KeyError for an id that the day's notebook does not have.
     """
     exercises = exercises_of(day)
+    if not exercises and not IN_CHECKOUT:
+        said = f"✓ Passed. In this session {len(done)} exercise{'' if len(done) == 1 else 's'}."
+        return {"text/plain": said, "text/html": f'<div style="{_STYLE}">{said}</div>'}
     places = {exercise.id: place for place, exercise in enumerate(exercises)}
     here = exercises[places[grade_id]]
     reached = sum(exercise.points for exercise in exercises if exercise.id in done)

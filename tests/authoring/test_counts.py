@@ -36,6 +36,12 @@ WRONG = {
     "the points of an exercise": ("sources/exercises/day1_attention_by_hand.md", r"^2 points · ", "3 points · "),
     "all points": ("sources/exercises/day2_why_sqrt_dk.md", r"36 points", "25 points"),
     "how many exercises": ("sources/exercises/day3_causal_masking.md", r"Thirteen exercises", "Ten exercises"),
+    "the version in the cell for Colab": ("sources/lessons/day2_why_sqrt_dk.md", r"@v[\d.]+\"\)", '@v0.0.9")'),
+    "the address in an exercise's": (
+        "sources/exercises/day2_why_sqrt_dk.md",
+        r"git\+https://[^@]+",
+        "git+https://x.org/y",
+    ),
     "all minutes": ("sources/exercises/day5_kv_cache.md", r"about three and a half hours", "about two hours"),
 }
 

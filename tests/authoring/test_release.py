@@ -185,6 +185,15 @@ def test_the_student_gets_one_day_and_nothing_of_answers_or_grader(out):
     assert {"course_utils/views/widgets/heatmap.js", "course_utils/data/saturation.json"} <= files
 
 
+def test_its_notebooks_install_no_other_course(out):
+    """That would be the public one, with its answers: an edition brings a library of its own."""
+    paths = [*(out / "student").glob("notebooks/*.ipynb"), *(out / "student").glob("exercises/*.ipynb")]
+    assert len(paths) == 2
+    for path in paths:
+        assert "google.colab" not in path.read_text(encoding="utf-8"), path.name
+    assert "urls" not in tomllib.loads((out / "student" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
 def test_no_hidden_test_and_no_result_of_one_is_in_the_exercises(out):
     text = (out / "student" / "exercises" / LESSON).read_text(encoding="utf-8")
     assert "hidden=True" not in text

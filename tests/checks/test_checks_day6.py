@@ -360,9 +360,11 @@ def test_the_row_kernel_in_the_text_is_the_one_that_runs():
         ((", mask=in_row, other=0.0)", ")"), "0 · NaN is NaN"),
         (('m, l, o = float("-inf")', "m, l, o = -1e9"), "Begin at float"),
         (("start + tl.arange", "tl.arange"), "Every turn reads the first block"),
+        (("return m, l, o", "return m, o, l"), "l and o have changed places"),
+        (("return m, l, o", "return l, m, o"), "m and l have changed places"),
         (("@triton.jit\n", ""), "keep the line @triton.jit above it"),
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_mistakes_in_the_row_are_told_by_their_names(change, said):
     assert PASS.count(change[0]) == 1

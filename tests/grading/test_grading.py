@@ -14,7 +14,7 @@ from in_process import course
 from typer.testing import CliRunner
 
 from course_utils.authoring.cut import release_exercise
-from course_utils.authoring.official import COURSE, Question
+from course_utils.authoring.official import COURSE, Question, given_cells
 from course_utils.cli import app
 from course_utils.course import day_of
 from course_utils.errors import Unreadable
@@ -452,7 +452,7 @@ def test_a_kernel_that_does_not_start_is_said_to_be_nobodys_fault(tmp_path):
 
 def test_a_given_cell_that_fails_is_said_to_be_nobodys_fault(tmp_path, monkeypatch):
     official = nbformat.from_dict(json.loads(json.dumps(COURSE.notebook(1))))
-    official.cells[1].source = "raise OSError('no torch here')"
+    given_cells(official)[0].source = "raise OSError('no torch here')"
     path = submission(tmp_path)
     monkeypatch.setattr("course_utils.authoring.official.Official.notebook", lambda self, day: official)
     graded = grade_notebook(path)

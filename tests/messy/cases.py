@@ -144,7 +144,7 @@ def _(cells):
 
 @case("an import in the first cell that everybody is given")
 def _(cells):
-    first = next(cell for cell in cells if cell.cell_type == "code")
+    first = next(cell for cell in cells if "import math" in cell.source)  # after the one for Colab
     first.source = first.source.replace("import math", "import math\nfrom math import sqrt as root")
     put(cells, "scale_scores", "def scale_scores(S, d_k):\n    return [[s / root(d_k) for s in row] for row in S]")
 

@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from course_utils.cli import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md")
+DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), *(ROOT / name for name in AT_THE_TOP)])
 MARKDOWN = MarkdownIt().enable("table")
 COURSE = typer.main.get_command(app)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -46,7 +47,7 @@ def commands_in(document: Path, program: str) -> list[list[str]]:
 
 def verify_options(words: list[str]) -> None:
     """That `course` takes these words; nothing is run. An option quoted without its value is known by name."""
-    if words == ["--help"]:
+    if words in (["--help"], ["--version"]):
         return
     name, command, rest = COURSE.resolve_command(click.Context(COURSE), words)
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}

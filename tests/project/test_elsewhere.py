@@ -60,6 +60,10 @@ def test_what_cannot_grade_here_says_so_and_does_not_break(told):
         assert not complaints
 
 
+def test_the_doctor_finds_all_that_a_learner_needs(told):
+    assert told["doctor"] == {"status": None, "stderr": ""}  # with which Python ends as with 0
+
+
 def test_the_command_line_opens_and_grading_ends_in_one_line(told):
     assert told["help"] == {"status": 0, "stderr": ""}
     if told["system"] == "windows":

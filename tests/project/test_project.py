@@ -52,6 +52,14 @@ def test_conda_and_pip_ask_for_the_same_packages():
     assert PROJECT["requires-python"] in python
 
 
+def test_version_and_repository_are_said_in_one_place_each():
+    from course_utils.course import repository, version
+
+    assert version() == PROJECT["version"]
+    assert repository() == PROJECT["urls"]["Repository"].rstrip("/")
+    assert re.fullmatch(r"https://[\w./-]+", repository())
+
+
 @pytest.mark.parametrize(
     ("lock", "asked"), [(LOCKS[0], PROJECT["dependencies"]), (LOCKS[1], PROJECT["optional-dependencies"]["dev"])]
 )
@@ -145,19 +153,19 @@ def test_a_missing_interpreter_is_named(tmp_path):
 
 
 def test_links_and_paths_in_the_documents_exist():
-    for document in ("README.md", "CONTRIBUTING.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md"):
         text = (ROOT / document).read_text()
         linked = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text)
         quoted = re.findall(r"`((?:\.ci|\w[\w.-]*)/[\w./-]*)`", text)
         for path in [one for one in linked if not one.startswith("http")] + quoted:
-            if path.split("/")[0] not in ("grades", "guesses", ".venv", "application"):
+            if path.split("/")[0] not in ("grades", "guesses", "release", "build", "cards", ".venv", "application"):
                 there = path.replace("dayN", "day2").replace("NAME", "heatmap")  # of what something new touches
                 assert (ROOT / there).exists(), f"{document} names {path}"
 
 
 def test_make_targets_in_the_documents_exist():
     makefile = (ROOT / "Makefile").read_text()
-    for document in ("README.md", "CONTRIBUTING.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md"):
         text = (ROOT / document).read_text()
         for target in re.findall(r"^(?:    )?make ([\w-]+)|`make ([\w-]+)", text, re.MULTILINE):
             assert re.search(rf"^{''.join(target)}:", makefile, re.MULTILINE), f"{document}: make {target}"

@@ -69,6 +69,14 @@ HAND_MISTAKES = (
     Mistake("no maximum subtracted in l", worked() | {"l_after": np.exp(HAND_SCORES).cumsum().tolist()},
         "l sums e^s here. That is the same softmax, but it overflows for large scores: l sums e^(s − m)."),
     Mistake("not divided", worked(end=lambda l, o: o), "Divide the blend by l, once, at the end."),
+    Mistake("rounded on the way",
+        worked(
+            l_factor=lambda old, new: round(math.exp(old - new), 2),
+            o_factor=lambda old, new: round(math.exp(old - new), 2),
+            term=lambda s, new: round(math.exp(s - new), 2),
+        ),
+        "Nearly right, as when e^−1 and e^−2 are rounded to 2 decimals on the way. Keep 4 of each, and round at the "
+        "end."),
     Mistake("the plain mean", worked(end=lambda l, o: sum(HAND_VALUES) / 3),
         "The output is the plain mean of the values. Each should count by its e^(s − m)."),
     Mistake("the value of the largest score", worked(end=lambda l, o: 0.0),
@@ -869,6 +877,16 @@ ROW_MISTAKES = (
         "The weights are relative to the maximum before this block, which is −∞ at first. Subtract m_new."),
     Mistake("o is divided by l", passed_over(end=lambda m, l, o: (m, l, o / l)),
         "o is divided by l. The kernel does that: return the sum."),
+    Mistake("(m, o, l)", passed_over(end=lambda m, l, o: (m, o, l)),
+        "l and o have changed places, so the kernel divides l by o. Return (m, l, o)."),
+    Mistake("(l, m, o)", passed_over(end=lambda m, l, o: (l, m, o)),
+        "m and l have changed places, so the kernel divides o by m. Return (m, l, o)."),
+    Mistake("(o, l, m)", passed_over(end=lambda m, l, o: (o, l, m)),
+        "m and o have changed places, so the kernel divides m by l. Return (m, l, o)."),
+    Mistake("(l, o, m)", passed_over(end=lambda m, l, o: (l, o, m)),
+        "The three numbers come in another order, so the kernel divides m by o. Return (m, l, o)."),
+    Mistake("(o, m, l)", passed_over(end=lambda m, l, o: (o, m, l)),
+        "The three numbers come in another order, so the kernel divides l by m. Return (m, l, o)."),
     Mistake("powers of two", passed_over(power=lambda s, old, new: np.exp2(s - new),
         factor=lambda old, new: np.exp2(old - new)),
         "The exponentials are powers of 2. Here the scores come as they are: tl.exp."),
@@ -1022,6 +1040,8 @@ LOOP_MISTAKES = (
         "m is converted to powers of e. The kernel does that at its end: m counts in powers of two."),
     Mistake("acc is divided by l", looped(end=lambda acc, l, m, given: (acc / l[:, None], l, m)),
         "acc is divided by l. The kernel divides once, after both calls: return the sum."),
+    Mistake("(acc, m, l)", looped(end=lambda acc, l, m, given: (acc, m, l)),
+        "l and m have changed places: return (acc, l, m)."),
     Mistake("acc and l are divided",
         looped(weights=normalised_by_block),
         "The weights of each block are normalised by themselves. Sum them into l as they "
@@ -1121,8 +1141,8 @@ BUG_MISTAKES = (
     Mistake("the blend is not rescaled any more", streamed(acc=lambda acc, f, pv: acc + pv),
         "What shrinks when the maximum grows was right before. Now the blend does not."),
     Mistake("not in blocks", whole,
-        "The numbers are right, but all keys are met at once, whatever block_k is. Keep the loop over "
-        "blocks of keys, and mend what it takes."),
+        "The numbers are right, but the keys do not go by block_k at a time any more: they are met all at once, or "
+        "one by one, whatever block_k is. Keep the loop over blocks of keys, and mend what it takes."),
 )  # fmt: skip
 
 

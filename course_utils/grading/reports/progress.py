@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from course_utils.course import NUMBERS
+from course_utils.course import NUMBERS, where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.reports.feedback import feedback_place
@@ -88,7 +88,7 @@ def show_progress(root: Path, console: Console) -> None:
     """Print the table of days. Raises CourseError for a folder without exercises and for a damaged record."""
     progress = read_progress(root)
     if not any(day.exercises for day in progress.days):
-        raise CourseError(f"{root.resolve()}: no exercises in exercises/; run this in the course's folder")
+        raise CourseError(f"{root.resolve()}: no exercises in exercises/; {where_it_is()}")
     console.print(_table(progress))
     if progress.trouble:
         raise CourseError(progress.trouble)

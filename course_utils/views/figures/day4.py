@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from course_utils.costs.configurations import Configuration
 
 _TOKENS = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.FAINT]
-_PARTS = [(palette.OUTPUT, "-"), (palette.QUERY, "-"), (palette.FAINT, (0, (4, 2))), (palette.VALUE, "-")]
+_PARTS = [(palette.OUTPUT, "-"), (palette.QUERY, (0, (7, 2))), (palette.FAINT, (0, (4, 2))), (palette.VALUE, "-.")]
 
 
 def numbered_grids(groups: Any, cell: float = 34) -> Figure:
@@ -290,7 +290,7 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
     """
     fig = new_figure(720, 420)
     above, below = fig.subplots(2, 1, sharex=True)
-    of_losses = ((palette.OUTPUT, "-"), (palette.QUERY, "-"))
+    of_losses = ((palette.OUTPUT, "-"), (palette.QUERY, (0, (7, 2))))
     of_scores = ((palette.VALUE, "-"), (palette.FAINT, (0, (4, 2))))  # no colour of a loss
     for ax, curves, styles in ((above, losses, of_losses), (below, scores, of_scores)):
         for (colour, style), (name, curve) in zip(styles, curves.items(), strict=False):

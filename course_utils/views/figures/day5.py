@@ -83,7 +83,9 @@ def roofline(machine: Any, series: Any) -> Figure:
             near = x < 1.6 * before  # a label beside its dot, for below stands the one before
             offset, side = ((-7, 5), "right") if above else ((9, -5) if near else (8, -12), "left")
             before = x
-            ax.annotate(label, (x, y), xytext=offset, textcoords="offset points", ha=side, fontsize=9, color=colour)
+            ax.annotate(
+                label, (x, y), xytext=offset, textcoords="offset points", ha=side, fontsize=9, color=palette.INK
+            )
     ax.set_xlim(span[0], span[-1])
     ax.set_ylim(top=machine.flops_per_second / 1e12 * 2.2)
     ax.set_xlabel("intensity, FLOPs a byte", fontsize=10, color=palette.INK)

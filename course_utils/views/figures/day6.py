@@ -71,7 +71,7 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
     """Amounts on two logarithmic axes, where a power is a straight line and its exponent the slope.
 
     lines: name -> (x, y), two lists of numbers above 0, at most seven names; points: name of a line -> (x, y), marks in
-    its colour, for what was counted; level: (y, what it is), a dotted horizontal line. Raises ValueError for more than
+    its colour, for what was counted; level: (y, what it is), a thin horizontal line. Raises ValueError for more than
     seven lines, or for points that belong to none.
     """
     _check_lines(lines)
@@ -85,7 +85,7 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
         if points and name in points:
             ax.loglog(*points[name], color=colour, marker=mark, linestyle="", markersize=6, label=f"{name}, counted")
     if level:
-        ax.axhline(level[0], color=palette.INK, linestyle=":", linewidth=1.2, label=level[1], zorder=1)
+        ax.axhline(level[0], color=palette.INK, linestyle="-.", linewidth=1.2, label=level[1], zorder=1)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     _lengths(ax, [x for line, _ in lines.values() for x in line])
     _plain(ax)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import natural_width, small_png
+from course_utils.views.shared.state import KEPT, MIME, page_state
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,6 +75,8 @@ class CourseWidget(anywidget.AnyWidget):
         data, metadata = super()._repr_mimebundle_(**kwargs)
         fig = self.figure()
         data = {**data, "text/plain": self.as_text(), "image/png": base64.b64encode(small_png(fig)).decode()}
+        if os.environ.get(KEPT):
+            data[MIME] = {"widget": type(self).__name__, "state": page_state(self)}
         return data, {**metadata, "image/png": {"alt": self.alt(), "width": natural_width(fig)}}
 
 

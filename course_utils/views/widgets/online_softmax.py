@@ -333,7 +333,7 @@ def _draw(shown):
             right += width_here
             changed = place > 2 and column == 3 and cell != "1.000"
             style = {"fontweight": "bold" if changed else "normal", "fontsize": 9}
-            colour = palette.FAINT if place == 0 else palette.KEY if changed else palette.INK
+            colour = palette.FAINT if place == 0 else palette.INK
             ax.text(right - 8, middle, cell, ha="right", va="center", color=colour, parse_math=False, **style)
     ax.plot([12, 12 + sum(wide)], [58, 58], color=palette.LINE, linewidth=1)
     for place, line in enumerate(lines):

@@ -355,4 +355,4 @@ def _draw_side(ax, walker, frame, x, y, width, text):
             corner = (x + width * start / most, y + 9)
             ax.add_patch(Rectangle(corner, width * size / most, 9, facecolor=colour, linewidth=0))
         y += 38
-    ax.text(x, y - 6, "blue: loaded, pink: stored", fontsize=8, **(text | {"color": palette.FAINT}))
+    ax.text(x, y - 6, "left, blue: loaded; right, pink: stored", fontsize=8, **(text | {"color": palette.FAINT}))

@@ -1,0 +1,79 @@
+"""Gather the cards of all days from where the course has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from course_utils.checks.exercise import all_exercises
+from course_utils.course import DAYS, LESSONS, ROOT
+from course_utils.views import quizzes
+
+from . import lessons
+from .card import KINDS, Card, NoCards, first_words, literal
+from .reasons import REASONS
+from .slips import SLIPS
+
+
+def all_cards(root: Path = ROOT) -> list[Card]:
+    """The cards of every day that has a lesson in `root`, in the order of days and kinds.
+
+    Raises NoCards where no lesson is found, where a claim has no reason or several, where a mistake that a card is
+    made of is not known any more, and where two cards have one id.
+    """
+    found = [card for day in DAYS if (path := day.notebook(LESSONS, root)) for card in _of_day(day.number, path)]
+    if not found:
+        raise NoCards(f"{root}: has no lessons in {LESSONS}/; run it in the course's folder")
+    for name, times in Counter(card.id for card in found).items():
+        if times > 1:
+            raise NoCards(f"{times} cards are called {name}; begin one of them with other words")
+    return found
+
+
+def _of_day(day: int, lesson: Path) -> list[Card]:
+    text = lessons.markdown_of(lesson)
+    cards = [
+        *(_symbol(day, *row) for row in lessons.symbols(text)),
+        *(_quiz(day, question) for question in getattr(quizzes, f"DAY_{day}", ())),
+        *_mistakes(day),
+        *(_claim(day, claim) for claim in lessons.claims(text)),
+    ]
+    return sorted(cards, key=lambda card: KINDS.index(card.kind))
+
+
+def _symbol(day: int, symbol: str, read: str, python: str) -> Card:
+    asked = "What does this stand for, and what is it in Python?" if python else "What does this stand for?"
+    return Card(day, "symbol", symbol, f"{symbol}\n\n{asked}", f"{read}\n\nIn Python: {python}" if python else read)
+
+
+def _quiz(day: int, question: Mapping[str, Any]) -> Card:
+    """The question with its choices; the right one, why it is right, and why the others are not."""
+    choices: Sequence[Mapping[str, Any]] = question["choices"]
+    right = [choice for choice in choices if choice["right"]]
+    wrong = [choice for choice in choices if not choice["right"]]
+    offered = "\n".join(f"{number}. {literal(choice['text'])}" for number, choice in enumerate(choices, start=1))
+    answers = "\n\n".join(f"**{literal(choice['text'])}**\n\n{literal(choice['why'])}" for choice in right)
+    others = "\n".join(f"- *{literal(choice['text'])}*  \n  {literal(choice['why'])}" for choice in wrong)
+    front = f"{literal(question['question'])}\n\n{offered}"
+    return Card(day, "quiz", first_words(question["question"]), front, f"{answers}\n\nWhy not the others:\n\n{others}")
+
+
+def _mistakes(day: int) -> Iterator[Card]:
+    """A card for each entry of SLIPS: what somebody does, and what the check of that exercise says to it."""
+    for (exercise, name), done in SLIPS.get(day, {}).items():
+        exercises = all_exercises(day)
+        known = exercises[exercise].mistakes if exercise in exercises else ()
+        message = next((mistake.message for mistake in known if mistake.name == name), None)
+        if message is None:
+            raise NoCards(f"day {day} knows no mistake {name!r} of {exercise}; mend its name in cards/slips.py")
+        yield Card(day, "mistake", f"{exercise} {name}", f"{done}\n\nWhat is wrong?", literal(message))
+
+
+def _claim(day: int, claim: str) -> Card:
+    reasons = [reason for begins, reason in REASONS.get(day, {}).items() if claim.startswith(begins)]
+    if len(reasons) != 1:
+        what = f"{len(reasons) or 'no'} reason{'s' * (len(reasons) > 1)}"
+        raise NoCards(f"day {day}: cards/reasons.py has {what} for the claim {claim[:60]!r}; give it one")
+    return Card(day, "defend", first_words(claim), f"{claim}\n\nWhy? Say the reason aloud.", reasons[0])

@@ -1,0 +1,52 @@
+"""What a lesson's notebook has for cards: the claims one should be able to defend, and its table of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from markdown_it.token import Token
+
+from .text import parse
+
+DEFEND = "What you should be able to defend"
+SYMBOL = "symbol"  # at the head of the first column of a table of symbols
+
+
+def markdown_of(path: Path) -> str:
+    """All text of a notebook, without its code."""
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def claims(text: str) -> list[str]:
+    """The entries of the list under the heading `DEFEND`, as Markdown."""
+    found: list[str] = []
+    under = False
+    for token, after in _pairs(parse(text)):
+        if token.type == "heading_open":
+            under = after.content == DEFEND
+        elif under and token.type == "inline" and token.level > 1:  # within a list
+            found.append(" ".join(token.content.split()))
+    return found
+
+
+def symbols(text: str) -> list[tuple[str, str, str]]:
+    """The rows of the tables of symbols: the symbol, how to read it, and what it is in Python, perhaps empty."""
+    rows: list[list[str]] = []
+    of_symbols = False
+    for token, after in _pairs(parse(text)):
+        if token.type == "thead_open":
+            of_symbols = False
+        elif token.type == "th_open" and after.content == SYMBOL:
+            of_symbols = True
+        elif of_symbols and token.type == "tr_open":
+            rows.append([])
+        elif of_symbols and token.type == "td_open":
+            rows[-1].append(after.content)
+    return [(symbol, read, python) for symbol, read, python in filter(None, rows)]
+
+
+def _pairs(tokens: list[Token]) -> Iterator[tuple[Token, Token]]:
+    return zip(tokens, [*tokens[1:], *tokens[-1:]], strict=True)

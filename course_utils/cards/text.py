@@ -1,0 +1,76 @@
+"""Set the Markdown of a card: as HTML with formulas in MathJax's marks, or as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from html import escape
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+FORMULAS = {"math_inline": r"\({}\)", "math_inline_double": r"\[{}\]", "math_block": r"\[{}\]"}  # as MathJax has them
+
+
+def parse(text: str) -> list[Token]:
+    """The tokens of a text, tables and formulas among them."""
+    return _markdown().parse(text)
+
+
+def as_html(text: str) -> str:
+    r"""HTML for Anki, which sets formulas in `\( \)` and `\[ \]` by MathJax. A tag in the text is text; a link is, too,
+    since it would lead out of a notebook."""
+    return _markdown().render(text).strip()
+
+
+def as_plain(text: str) -> str:
+    """Text for a spreadsheet: paragraphs, lists with letters or dashes, code between backticks, formulas as in HTML."""
+    lines: list[str] = []
+    items: list[int] = []  # of each list that is open, how many items began
+    mark = ""
+    for token in parse(text):
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            items.append(0)
+        elif token.type in ("bullet_list_close", "ordered_list_close"):
+            items.pop()
+        elif token.type == "list_item_open":
+            mark = "- " if token.markup in "-*+" else f"{chr(ord('a') + items[-1])}) "
+            items[-1] += 1
+        elif token.type in ("inline", "math_block"):
+            begins_anew = not mark or items[-1] == 1
+            lines += [*([""] if lines and begins_anew else []), mark + _plain(token.children or [token])]
+            mark = ""
+    return "\n".join(lines)
+
+
+def _plain(tokens: Sequence[Token]) -> str:
+    return "".join(_piece(token) for token in tokens)
+
+
+def _piece(token: Token) -> str:
+    if token.type in FORMULAS:
+        return FORMULAS[token.type].format(token.content.strip())
+    if token.type in ("softbreak", "hardbreak"):
+        return "\n  " if token.type == "hardbreak" else " "
+    return f"`{token.content}`" if token.type == "code_inline" else token.content
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    markdown.use(dollarmath_plugin, double_inline=True)
+    for kind, marks in FORMULAS.items():
+        markdown.add_render_rule(kind, _rule(marks))
+    for kind in ("link_open", "link_close"):
+        markdown.add_render_rule(kind, _rule(""))
+    return markdown
+
+
+def _rule(marks: str) -> Callable[..., str]:
+    """A rule for markdown-it's renderer, which sets the content of a token between marks."""
+
+    def rule(renderer: object, tokens: Sequence[Token], place: int, *_: object) -> str:
+        return marks.format(escape(tokens[place].content.strip(), quote=False))
+
+    return rule

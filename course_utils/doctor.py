@@ -1,0 +1,254 @@
+"""What this machine can do with the course, and what to install for the rest: `course doctor`.
+
+Each function looks at one thing, changes nothing, and raises nothing: what is broken is a finding too.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from course_utils import course
+from course_utils.errors import CourseError, one_line
+
+GOOD, OPTIONAL, NEEDED = "good", "optional", "needed"
+EXTENSIONS = {  # of JupyterLab: its folder, and the package that brings it
+    "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets",
+    "anywidget": "anywidget",
+    "course_utils": "course_utils",
+}
+SEEN_APART = ("torch", "triton", "jupyterlab")  # each has a finding of its own
+CHROMIUM = ("chromium", "google-chrome")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of one thing. state: GOOD; OPTIONAL, where a learner can do without; NEEDED, where not.
+
+    todo: what to install and what it is for; empty where nothing is missing.
+    """
+
+    part: str
+    state: str
+    found: str
+    todo: str = ""
+
+
+def examine() -> list[Finding]:
+    """All findings on this machine, in the order in which they are told. Takes some seconds."""
+    return [look() for look in LOOKS]
+
+
+def ready(findings: list[Finding]) -> bool:
+    """Whether all is there that a learner needs."""
+    return all(each.state != NEEDED for each in findings)
+
+
+def the_course() -> Finding:
+    """Whether the course lies around this package, or the package was installed alone."""
+    if course.IN_CHECKOUT:
+        return Finding("course", GOOD, f"version {course.version()}, in its folder {course.ROOT}")
+    return Finding(
+        "course",
+        OPTIONAL,
+        f"version {course.version()}, an installed package: lessons and checks run, guesses are kept where you are",
+        f"git clone {course.repository()} for its notebooks, and for course grade, reset, progress and build",
+    )
+
+
+def python() -> Finding:
+    """The version of Python against what the course asks for."""
+    asked = metadata("course_utils")["Requires-Python"]
+    found = f"{platform.python_version()} at {sys.executable}"
+    if SpecifierSet(asked).contains(platform.python_version(), prereleases=True):
+        return Finding("Python", GOOD, found)
+    return Finding("Python", NEEDED, found, f"Python {asked}, in which all runs; make lab PYTHON=… takes another one")
+
+
+def packages() -> Finding:
+    """The packages that the course asks for, but for those that have a finding of their own."""
+    missing, others = [], []
+    asked = [each for each in _requirements() if each.name not in SEEN_APART]
+    for each in asked:
+        found = _version(each.name)
+        if not found:
+            missing.append(each)
+        elif not each.specifier.contains(found, prereleases=True):
+            others.append(f"{each.name} {found} where {each.specifier} is asked for")
+    if missing:
+        names = " ".join(each.name for each in missing)
+        todo = f"{_pip(*missing)}: lessons and exercises need them"
+        return Finding("packages", NEEDED, f"not installed: {names}", todo)
+    if others:
+        todo = f"{_pip(*asked)}, if something does not work"
+        return Finding("packages", OPTIONAL, f"all {len(asked)} are there; {', '.join(others)}", todo)
+    return Finding("packages", GOOD, f"all {len(asked)} are there")
+
+
+def torch() -> Finding:
+    """PyTorch: whether it loads, its version against the pinned one, and what it was built for."""
+    pinned = _requirement("torch")
+    try:
+        import torch as library
+    except Exception as error:  # a library of another system fails in ways of its own
+        return Finding("torch", NEEDED, f"does not load: {_said(error)}", f"{_pip(pinned)}: every lesson needs it")
+    built = f"for CUDA {library.version.cuda}" if library.version.cuda else "for CPUs"
+    found = f"{library.__version__}, {built}"
+    if pinned.specifier.contains(library.__version__):
+        return Finding("torch", GOOD, found)
+    todo = f"{_pip(pinned)}, if a number differs: the course was built with it"
+    return Finding("torch", OPTIONAL, f"{found}; the course pins {pinned.specifier}", todo)
+
+
+def triton() -> Finding:
+    """Triton, for the kernels of day 6: on a GPU, in its interpreter, or not at all."""
+    pinned = _requirement("triton")
+    if pinned.marker and not pinned.marker.evaluate():
+        return Finding("Triton", OPTIONAL, "there is none for this system", "Linux, for the kernels of day 6")
+    found = _version("triton")
+    if not found:
+        return Finding("Triton", OPTIONAL, "not installed", f"{_pip(pinned)}, for the kernels of day 6")
+    forced = {"0": False, "1": True}.get(os.environ.get("TRITON_INTERPRET", ""))
+    interprets = forced if forced is not None else not _cards()
+    how = "kernels run in its interpreter, right but slow" if interprets else "kernels are compiled for the GPU"
+    if pinned.specifier.contains(found):
+        return Finding("Triton", GOOD, f"{found}; {how}")
+    todo = f"{_pip(pinned)}, if a kernel of day 6 does not work"
+    return Finding("Triton", OPTIONAL, f"{found}; {how}; the course pins {pinned.specifier}", todo)
+
+
+def gpu() -> Finding:
+    """The GPUs that torch finds."""
+    if cards := _cards():
+        return Finding("GPU", GOOD, ", ".join(cards))
+    return Finding("GPU", OPTIONAL, "torch finds none; no lesson and no exercise needs one")
+
+
+def jupyterlab() -> Finding:
+    """JupyterLab, and the extensions of it that show widgets and the alt texts of pictures."""
+    pinned = _requirement("jupyterlab")
+    found = _version("jupyterlab")
+    if not found:
+        return Finding("JupyterLab", NEEDED, "not installed", f"{_pip(pinned)}: notebooks are opened with it")
+    from jupyter_core.paths import jupyter_path
+
+    places = [Path(path) for path in jupyter_path("labextensions")]
+    missing = [name for name in EXTENSIONS if not any((place / name / "package.json").exists() for place in places)]
+    if not missing:
+        return Finding("JupyterLab", GOOD, f"{found}, with the extensions that show widgets")
+    shown = [name for name in missing if name != "course_utils"]
+    brought = " ".join(EXTENSIONS[name] for name in shown or missing)
+    what = "widgets do not show without" if shown else "alt texts of pictures need it"
+    todo = f"{sys.executable} -m pip install --force-reinstall --no-deps {brought}: {what}"
+    lacking = f"{found}, without its extension {', '.join(missing)}"
+    return Finding("JupyterLab", NEEDED if shown else OPTIONAL, lacking, todo)
+
+
+def sandbox() -> Finding:
+    """How far the answers of others can be confined when they are graded: tried, by starting a process so."""
+    try:
+        from course_utils.sandbox.confinement import open_kernels
+
+        with open_kernels(warm=False) as server:
+            confinement = server.confinement
+    except (CourseError, ImportError, OSError) as error:
+        todo = "WSL, or Linux or macOS" if sys.platform == "win32" else "what the line above names"
+        use = "to grade; checks in notebooks need none of it"
+        return Finding("sandbox", OPTIONAL, f"course grade cannot run: {_said(error)}", f"{todo}, {use}")
+    if confinement.full:
+        return Finding("sandbox", GOOD, "bubblewrap: answers are graded without network and without your files")
+    said = str(confinement).removeprefix("Student code was held by ")
+    todo = "only Linux confines answers fully, with bubblewrap"
+    if sys.platform == "linux":
+        todo = "a system that lets bubblewrap make namespaces and filters system calls"
+        if not shutil.which("bwrap"):
+            todo = "apt-get install bubblewrap"
+    return Finding("sandbox", OPTIONAL, said, f"{todo}, to grade what others wrote; your own answers need none")
+
+
+def browser() -> Finding:
+    """Chromium and what drives it, for the tests of the widgets."""
+    missing = [name for name in ("playwright", "axe-playwright-python") if not _version(name)]
+    chromium = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if chromium and not missing:
+        return Finding("browser", GOOD, f"{chromium} with Playwright, for the project's tests")
+    todo = " and ".join(
+        ([] if chromium else ["apt-get install chromium"])
+        + ([f"{sys.executable} -m pip install {' '.join(missing)}"] if missing else [])
+    )
+    lacking = [*([] if chromium else ["Chromium"]), *missing]
+    use = "only to run the project's browser tests"
+    return Finding("browser", OPTIONAL, f"without {' and '.join(lacking)}", f"{todo}, {use}")
+
+
+def machine() -> Finding:
+    """Cores that this process may use, and the memory of the machine or of the container it is in."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = _memory()
+    told = f"{memory / 2**30:.1f} GiB of memory" if memory else "memory unknown"
+    return Finding("machine", GOOD, f"{cores} {'core' if cores == 1 else 'cores'}, {told}, {platform.system()}")
+
+
+LOOKS: tuple[Callable[[], Finding], ...] = (
+    the_course, python, packages, torch, triton, gpu, jupyterlab, sandbox, browser, machine,
+)  # fmt: skip
+
+
+def _requirements() -> list[Requirement]:
+    """What the course asks for on this system, without its extras."""
+    asked = [Requirement(line) for line in requires("course_utils") or ()]
+    return [each for each in asked if each.marker is None or each.marker.evaluate({"extra": ""})]
+
+
+def _requirement(name: str) -> Requirement:
+    return next(one for one in map(Requirement, requires("course_utils") or ()) if one.name == name)
+
+
+def _version(package: str) -> str:
+    """The version that is installed; empty for none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _pip(*wanted: Requirement) -> str:
+    """The command that installs what is wanted into this Python."""
+    quoted = [f'"{one.name}{one.specifier}"' for one in wanted]
+    return f"{sys.executable} -m pip install {' '.join(quoted)}"
+
+
+def _cards() -> list[str]:
+    """The GPUs with their memory."""
+    try:
+        import torch as library
+
+        found = [library.cuda.get_device_properties(one) for one in range(library.cuda.device_count())]
+    except Exception:  # no torch, one that does not load, or a driver that fails
+        return []
+    return [f"{card.name}, {card.total_memory / 2**30:.0f} GiB" for card in found]
+
+
+def _memory() -> int:
+    """Bytes of memory, or 0 where the system does not say."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
+    try:
+        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    except (OSError, ValueError):  # no container, or one without a limit
+        return total
+
+
+def _said(error: BaseException) -> str:
+    return one_line(str(error) or type(error).__name__, 200)

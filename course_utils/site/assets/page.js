@@ -1,0 +1,78 @@
+// The script of every page of the site. Widgets load when they come near; until then, and without scripts, there is a
+// picture in their place. Nothing leaves the page.
+(() => {
+HOST;
+
+const base = new URL(".", document.currentScript.src).href;
+const states = {}, sources = {}, loaded = {};
+window.course = {
+  state: (name, value) => { states[name] = value; },
+  widget: (name, code, css) => { sources[name] = { code, css }; },
+};
+
+const load = (file) => (loaded[file] ??= new Promise((done, failed) => {
+  const script = document.createElement("script");
+  script.src = base + file;
+  script.onload = done;
+  script.onerror = () => failed(new Error(`${file} is missing`));
+  document.head.append(script);
+}));
+
+// The widget of a name, with its style in the page.
+const ready = {};
+const widgetOf = (name) => (ready[name] ??= load(`widgets/${name}.js`).then(() => {
+  const style = document.createElement("style");
+  style.textContent = sources[name].css;
+  document.head.append(style);
+  return imported(sources[name].code);
+}));
+
+async function wake(place) {
+  const { widget, state } = place.dataset;
+  const [drawing] = await Promise.all([widgetOf(widget), load(`states/${state}.js`)]);
+  await bringToLife(place, drawing, states[state]);
+  place.dataset.alive = "yes";
+}
+
+// Widgets are drawn in JupyterLab's colours; some look at its mark for a dark theme.
+const root = document.documentElement;
+function tellTheme() {
+  document.body.dataset.jpThemeLight = String(root.dataset.theme !== "dark");
+}
+
+// What is wider than the page scrolls by itself: by the keyboard too.
+function reachable() {
+  for (const box of document.querySelectorAll("div.formula, .cell_output pre, .cell_output .output, .pst-scrollable-table-container")) {
+    if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+    else if (box.tabIndex === 0) box.removeAttribute("tabindex");
+  }
+}
+
+// A day can be printed as a book. On paper what is folded is open.
+function offerPrint(line) {
+  const button = document.createElement("button");
+  button.className = "course-print";
+  button.textContent = "Print this page as a book";
+  button.addEventListener("click", () => print());
+  line.append(button);
+}
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details:not([open])")) folded.open = true;
+});
+
+addEventListener("DOMContentLoaded", () => {
+  tellTheme();
+  new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
+  document.querySelectorAll(".course-here").forEach(offerPrint);
+  reachable();
+  addEventListener("resize", reachable);
+  const near = new IntersectionObserver((seen) => {
+    for (const { isIntersecting, target } of seen) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      wake(target).catch((error) => console.error(`the widget ${target.id} stays a picture:`, error));
+    }
+  }, { rootMargin: "600px 0px" });
+  for (const place of document.querySelectorAll(".course-alive")) near.observe(place);
+});
+})();

@@ -1,0 +1,211 @@
+"""Make the site: a folder of Markdown and notebooks for Sphinx, and Sphinx's pages from it. Nothing is executed."""
+
+from __future__ import annotations
+
+import pprint
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course_utils.authoring.alive import read_states
+from course_utils.authoring.notebooks import dump, read_notebook
+from course_utils.cards import make_cards
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, repository, version
+from course_utils.errors import CourseError
+from course_utils.files import write_all
+from course_utils.site.front import contents, filled
+from course_utils.site.glossary import SOURCE, Entry, Place, entries, lessons_of, linked, page
+from course_utils.site.pages import Links, Page, notebook_page
+from course_utils.site.plays import plays_page
+from course_utils.site.widgets import page_script, scripts
+
+ASSETS = Path(__file__).parent / "assets"
+TITLE = "Attention, from pencil to kernel"
+WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stands beside it
+DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
+PLAYS, CARDS = "plays", "cards"
+LEFT_OVER = (".buildinfo", "objects.inv", "_static/**/*.map", "_static/*.html", "_static/scripts/fontawesome*")
+BRAND = r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>'
+MENDED = {  # in pages: icons that a font has drawn already, and what axe finds in the theme and in Markdown's tables
+    r"<script[^>]*/fontawesome\.js[^>]*></script>\n?": "",
+    BRAND: r'<nav aria-label="Home" \1</nav>',
+    r'<th class="head"><p></p></th>': "<td></td>",
+}
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Site:
+    """What was made: where, how many pages, and how many widgets live on them."""
+
+    out: Path
+    pages: int
+    widgets: int
+
+
+def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Site:
+    """Write the site of the course in `root` into `out`, which it replaces; `progress` hears what is being done.
+
+    Raises CourseError where the course has no notebooks, `out` holds something else, or Sphinx finds something wrong.
+    """
+    root, out = Path(root).resolve(), Path(out).resolve()
+    if out.exists() and any(out.iterdir()) and not (out / "index.html").exists():
+        raise CourseError(f"{out}: holds something else than a site; give an empty folder, or a new one")
+    with tempfile.TemporaryDirectory(prefix="course-site-") as folder:
+        source, made = Path(folder) / "source", Path(folder) / "html"
+        progress("reading the notebooks")
+        pages = write_source(root, source)
+        progress("Sphinx makes the pages")
+        _sphinx(source, made, Path(folder) / "doctrees")
+        _trim(made)
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(made, out)
+    return Site(out, len(list(out.rglob("*.html"))), sum(len(page.states) for page in pages))
+
+
+def write_source(root: Path, source: Path) -> list[Page]:
+    """Write what Sphinx reads into the folder `source`; the pages that were notebooks.
+
+    Raises CourseError where the course has no notebooks.
+    """
+    files = {f"{path.parent.name}/{path.stem}": path for path in _notebooks(root)}
+    if not files:
+        raise CourseError(f"{root}: no notebooks in {LESSONS}/; run this in the course's folder")
+    texts = dict(_texts(root))
+    own = {f"{WRITTEN}/{name}.md": name for name in texts if (ROOT / WRITTEN / f"{name}.md").exists()}
+    links = Links(frozenset({*files, *texts, PLAYS}), repository(), own)
+    terms = entries(SOURCE.read_text(encoding="utf-8"), lessons_of())
+    pages = [_page(name, path, terms, links) for name, path in files.items()]
+    written: dict[Path, str | bytes] = {source / f"{page.name}.ipynb": dump(page.notebook) for page in pages}
+    for name, text in texts.items():
+        where = f"{WRITTEN}/{name}" if f"{WRITTEN}/{name}.md" in own else name
+        listed = contents([*files, *texts, PLAYS]) if name == "index" else ""
+        text = page(text, terms, lambda place: _first_use(place, files)) if name == SOURCE.stem else text
+        written[source / f"{name}.md"] = filled(links.resolved(name, where, text), pages) + listed
+    written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays])
+    static = source / "_static"
+    states = {key: state for page in pages for key, state in page.states.items()}
+    scripted = scripts((play.widget for page in pages for play in page.plays if play.widget), states)
+    written |= {static / name: text for name, text in scripted.items()}
+    written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
+    written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in (".css", ".woff2")}
+    written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
+    write_all(written)
+    if CARDS in texts:
+        make_cards(static / CARDS, root)
+    return pages
+
+
+def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
+    """The page of a notebook; in a lesson, terms lead to the glossary."""
+    notebook, trouble = read_notebook(path)
+    if notebook is None:
+        raise CourseError(f"{path}: {trouble}; restore it, or run `course build`")
+    marked = {term.first.cell for term in terms if term.first and name == f"{LESSONS}/{term.first.notebook}"}
+    if (day := day_of(name)) and name.startswith(LESSONS):
+        texts = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+        for cell, text in zip(texts, linked([cell.source for cell in texts], terms, "glossary:", day), strict=True):
+            cell.source = text
+    return notebook_page(name, notebook, read_states(path), links, marked)
+
+
+def _first_use(place: Place, names: Container[str]) -> str:
+    """Where the course uses a term first, as Markdown; a link where the lesson is on the site."""
+    name = f"{LESSONS}/{place.notebook}"
+    told = f"day {place.day}, {place.heading.replace('[', '(').replace(']', ')')}"
+    return f"First used on [{told}](page:{name}.html#cell-{place.cell})." if name in names else f"First used on {told}."
+
+
+def _notebooks(root: Path) -> Iterator[Path]:
+    """Lessons and exercises in the order of the days, then the course map and the references."""
+    for day in DAYS:
+        yield from (path for folder in (LESSONS, EXERCISES) if (path := day.notebook(folder, root)))
+    yield from (path for name in ("course_map", "references") if (path := root / LESSONS / f"{name}.ipynb").exists())
+
+
+def _texts(root: Path) -> Iterator[tuple[str, str]]:
+    """Pages that are Markdown, by name: those written for the site, also for a class's edition, and the documents."""
+    for path in sorted((ROOT / WRITTEN).glob("*.md")):
+        if path.stem != CARDS or root == ROOT:  # a class's edition has not what cards are made of
+            yield path.stem, path.read_text(encoding="utf-8")
+    for name in DOCUMENTS:
+        if (path := root / name).exists():
+            yield name.removesuffix(".md"), path.read_text(encoding="utf-8")
+
+
+def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
+    """Run Sphinx. Raises CourseError with its first warnings: a page that is not as it was meant is no page."""
+    write_all({source / "conf.py": f"globals().update({pprint.pformat(_settings())})\n"})
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-E", "--no-color", "-d", doctrees, source, made]
+    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    wrong = [line for line in ended.stderr.splitlines() if line.strip()]
+    if wrong or ended.returncode:
+        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
+        said = " | ".join(wrong[:3] or [f"Sphinx ended with status {ended.returncode}"])
+        raise CourseError(f"the site is not right: {said.replace(f'{source}/', '')}{more}")
+
+
+def _trim(made: Path) -> None:
+    """Take out what nobody needs: half of a page's bytes draw icons by a script that a font has drawn already."""
+    for pattern in LEFT_OVER:
+        for leftover in made.glob(pattern):
+            leftover.unlink()
+    for path in made.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for wrong, right in MENDED.items():
+            text = re.sub(wrong, right, text)
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _settings() -> dict[str, Any]:
+    """Sphinx's configuration."""
+    address = repository()
+    return {
+        "project": TITLE,
+        "author": "the authors of the course",
+        "copyright": "the authors of the course; code MIT, text CC BY 4.0",
+        "release": version(),
+        "extensions": ["myst_nb", "course_utils.site.mathml"],
+        "html_math_renderer": "mathml",
+        "nb_execution_mode": "off",
+        "nb_render_markdown_format": "myst",
+        "myst_enable_extensions": ["dollarmath", "deflist", "attrs_inline"],
+        "myst_heading_anchors": 4,
+        "myst_update_mathjax": False,
+        "myst_url_schemes": {
+            "http": None,
+            "https": None,
+            "mailto": None,
+            "page": "{{path}}#{{fragment}}",
+            "glossary": {"url": "../glossary.html#{{fragment}}", "classes": ["course-term"]},
+        },
+        "html_theme": "sphinx_book_theme",
+        "html_title": TITLE,
+        "html_static_path": ["_static"],
+        "html_css_files": ["site.css"],
+        "html_js_files": ["page.js"],
+        "html_show_sourcelink": False,
+        "html_copy_source": False,
+        "html_use_index": False,
+        "html_show_search_summary": False,  # it would read the pages anew, which none from the file system may
+        "html_context": {"default_mode": "auto"},
+        "html_theme_options": {
+            "repository_url": address,
+            "repository_branch": "main",
+            "use_repository_button": True,
+            "use_download_button": False,
+            "launch_buttons": {
+                "colab_url": "https://colab.research.google.com",
+                "binderhub_url": "https://mybinder.org",
+            },
+            "show_toc_level": 2,
+            "navbar_persistent": [],
+            "extra_footer": f"Version {version()}",
+        },
+    }

@@ -1,0 +1,77 @@
+"""The first page of the site and its contents: what is written by hand, filled with what is counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from course_utils.course import DAYS, EXERCISES, LESSONS, day_of, repository
+from course_utils.errors import CourseError
+from course_utils.site.pages import Page
+
+_MARK = re.compile(r"<!-- (\w+)(?: (\w+))? -->")
+_CAPTIONS = ("Start", "Lessons", "Exercises", "Look up", "About")
+_ORDER = ("start", "notebooks/course_map", "glossary", "plays", "notebooks/references", "cards")
+
+
+def filled(text: str, pages: Sequence[Page]) -> str:
+    """A text in which marks are replaced: `<!-- days -->` by the table of days, `<!-- clone -->` by what one types, and
+    `<!-- play QueryPlane -->` by the first such widget. Raises CourseError for a mark that says something else."""
+
+    def fill(found: re.Match[str]) -> str:
+        if found[1] == "days":
+            return _days(pages)
+        if found[1] == "clone":
+            return f"    git clone {repository()}\n    cd {repository().rpartition('/')[2]}\n    make lab"
+        if found[1] == "play":
+            return _play(found[2], pages)
+        raise CourseError(f"a page of the site has the mark {found[0]}, which means nothing")
+
+    return _MARK.sub(fill, text)
+
+
+def contents(names: Iterable[str]) -> str:
+    """The list of all pages for the side of each, as Sphinx reads it."""
+    groups: dict[str, list[str]] = {caption: [] for caption in _CAPTIONS}
+    for name in (name for name in names if name != "index"):
+        groups[_caption(name)].append(name)
+    for group in groups.values():
+        group.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
+    parts = [
+        f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(group) + "\n```\n"
+        for caption, group in groups.items()
+        if group
+    ]
+    return "".join(parts)
+
+
+def _caption(name: str) -> str:
+    if name in ("start", "notebooks/course_map"):
+        return "Start"
+    if day_of(name):
+        return "Lessons" if name.startswith(LESSONS) else "Exercises"
+    return "Look up" if name in _ORDER else "About"
+
+
+def _days(pages: Sequence[Page]) -> str:
+    names = {page.name for page in pages}
+    rows = ["| day | lesson | exercises | what you do |", "|---|---|---|---|"]
+    for day in DAYS:
+        lesson, exercises = (_named(names, folder, day.number) for folder in (LESSONS, EXERCISES))
+        title = f"[{day.title}](page:{lesson}.html#)" if lesson else day.title
+        others = f"[exercises](page:{exercises}.html#)" if exercises else "planned"
+        rows.append(f"| {day.number} | {title} | {others} | {day.doing} |")
+    return "\n".join(rows)
+
+
+def _named(names: Iterable[str], folder: str, number: int) -> str:
+    return next((name for name in names if name.startswith(f"{folder}/") and day_of(name) == number), "")
+
+
+def _play(widget: str, pages: Sequence[Page]) -> str:
+    """The first widget of a class, for a page at the top of the site."""
+    for page in pages:
+        for play in page.plays:
+            if play.widget == widget:
+                return play.html("index")
+    raise CourseError(f"no page has a widget {widget}")

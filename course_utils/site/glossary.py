@@ -1,0 +1,348 @@
+"""The glossary: what it defines, where the course uses each entry first, and links from a lesson's text to it.
+
+`sources/site/glossary.md` holds two of Sphinx's glossary directives, terms and symbols. An entry is a line and an
+indented definition. Comments before it say what only this module reads, each with commas between:
+
+    .. also: caches           other spellings; plurals in -s need none
+    .. days: 5 6              the days on which the word means this; all of them where nothing is said
+    .. not: L2 cache          phrases in which it means something else
+    KV cache
+      The keys and values of all tokens …
+
+A spelling in dollars is looked for in formulas, one in backticks in code, any other in text, as whole words. What a
+term says in brackets only tells it from others, and is no part of the word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from course_utils.course import LESSONS, ROOT, notebook_paths
+from course_utils.errors import CourseError
+
+SOURCE = ROOT / "sources" / "site" / "glossary.md"
+
+
+class Cell(NamedTuple):
+    """A markdown cell: its place in the notebook, from 0, and its text."""
+
+    place: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson's text: its day, its notebook's name without the ending, its markdown cells."""
+
+    day: int
+    notebook: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a lesson uses an entry: day, notebook, markdown cell; the part (##) and the nearest heading, as written."""
+
+    day: int
+    notebook: str
+    cell: int
+    part: str
+    heading: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A term or a symbol. days: on which it means this, () for all. first: its first use, once it was looked for."""
+
+    term: str
+    definition: str
+    also: tuple[str, ...] = ()
+    days: tuple[int, ...] = ()
+    unlike: tuple[str, ...] = ()
+    first: Place | None = None
+
+    @property
+    def anchor(self) -> str:
+        """The id of the entry on the page that Sphinx makes: `term-KV-cache`."""
+        plain = unicodedata.normalize("NFKD", f"term-{self.term.replace('$', '')}").encode("ascii", "ignore").decode()
+        return re.sub(r"[^a-zA-Z0-9._]+", "-", plain).rstrip("-")
+
+    @property
+    def symbol(self) -> bool:
+        """Whether it is a symbol, written in dollars."""
+        return self.term.startswith("$")
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """How it is written: itself, or each of its formulas, then its other spellings."""
+        own = re.findall(r"\$[^$]+\$", self.term) if self.symbol else [re.sub(r" \(.*\)$", "", self.term)]
+        return (*own, *self.also)
+
+    def means_this_on(self, day: int | None) -> bool:
+        """Whether the word has this meaning on a day; None is a page of no day."""
+        return not self.days or day in self.days
+
+
+def entries(text: str, lessons: Iterable[Lesson]) -> list[Entry]:
+    """The entries of a glossary in its order, each with its first use in the lessons.
+
+    Raises CourseError where the glossary is badly formed, or no lesson uses an entry.
+    """
+    wanted = {entry.term: entry for entry in written(text)}
+    for lesson in sorted(lessons, key=lambda each: each.day):
+        unused = {term for term, entry in wanted.items() if not entry.first and entry.means_this_on(lesson.day)}
+        for term, place in _uses(lesson, tuple(wanted.values()), unused):
+            wanted[term] = replace(wanted[term], first=place)
+    for entry in wanted.values():
+        if not entry.first:
+            raise CourseError(
+                f"glossary: no lesson uses {entry.term!r}; take it out, or say how it is spelt (.. also:)"
+            )
+    return list(wanted.values())
+
+
+def written(text: str) -> list[Entry]:
+    """The entries as a glossary defines them. Raises CourseError where it is badly formed or says a word twice."""
+    found: dict[str, Entry] = {}
+    for number, block in _blocks(text):
+        notes = {note[1]: note[2] for line in block if (note := _NOTE.fullmatch(line))}
+        lines = [line for line in block if not line.startswith(".. ")]
+        if len(lines) < 2 or lines[0].startswith(" ") or any(not line.startswith("  ") for line in lines[1:]):
+            raise CourseError(f"glossary:{number}: not an entry; write a term, and below it its definition, indented")
+        if len(notes) != len(block) - len(lines):
+            raise CourseError(f"glossary:{number}: a comment is none of .. also: .. days: .. not:")
+        term = lines[0]
+        if term in found:
+            raise CourseError(f"glossary:{number}: {term!r} is there twice; tell them apart in brackets")
+        definition = "\n".join(line[2:] for line in lines[1:])
+        days = tuple(map(int, notes.get("days", "").split()))
+        found[term] = Entry(term, definition, _listed(notes.get("also")), days, _listed(notes.get("not")))
+    return list(found.values())
+
+
+def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: int | None = None) -> list[str]:
+    """A page's markdown cells, with the first use of each term in them a link, `[head](PREFIX#term-head)`.
+
+    glossary: what `entries` or `written` gave. prefix: the address of the glossary's page; MyST resolves no address of
+    built HTML, so give it a scheme of its own there (`glossary:`, in myst_url_schemes). day: the page's, None for a
+    page of no day. What is linked is text alone: no code, no formula, no heading, no link, nothing between HTML tags.
+    Without its links a page is what it was.
+    """
+    words, done, closed = _words(tuple(glossary), day), set[str](), False
+    pages: list[str] = []
+    for text in texts:
+        was, shift = None, 0
+        closed = closed or bool(_REFERENCES.search(text))
+        for found in words.finditer(text) if not closed else ():
+            entry = _entry_of(found, glossary)
+            if entry is None or entry.anchor in done:
+                continue
+            was = was or _shape(_parser().parse(text), "")
+            start, end, target = found.start() + shift, found.end() + shift, f"{prefix}#{entry.anchor}"
+            tried = f"{text[:start]}[{text[start:end]}]({target}){text[end:]}"
+            if _shape(_parser().parse(tried), target) == was:
+                shift, text = shift + len(tried) - len(text), tried
+                was = _shape(_parser().parse(text), "")
+                done.add(entry.anchor)
+        pages.append(text)
+    return pages
+
+
+def page(text: str, glossary: Iterable[Entry], where: Callable[[Place], str]) -> str:
+    """The glossary for Sphinx: the source without its comments, below each definition the place of the first use.
+
+    where: the place as Markdown, such as a link to it.
+    """
+    places = {entry.term: where(entry.first) for entry in glossary if entry.first}
+    lines: list[str] = []
+    for block in re.split(r"\n{2,}", text):
+        kept = [line for line in block.split("\n") if not line.startswith(".. ")]
+        at = next((place for place, line in enumerate(kept) if line in places), None)
+        if at is not None and kept[at + 1 :] and kept[at + 1].startswith("  "):
+            end = next((n for n in range(at + 1, len(kept)) if not kept[n].startswith("  ")), len(kept))
+            kept[end:end] = ["", f"  {places[kept[at]]}"]
+        lines += [*kept, ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def lessons_of(root: Path = ROOT) -> list[Lesson]:
+    """The lessons in a course's folder of built notebooks."""
+    found = []
+    for day, path in notebook_paths(root / LESSONS):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        texts = (
+            Cell(place, "".join(cell["source"])) for place, cell in enumerate(cells) if cell["cell_type"] == "markdown"
+        )
+        found.append(Lesson(day, path.stem, tuple(texts)))
+    return found
+
+
+_NOTE = re.compile(r"\.\. (also|days|not): (.+)")
+_REFERENCES = re.compile(r"^## References$", re.MULTILINE)  # titles of papers, which use words but explain none
+_DIRECTIVE = re.compile(r"^```\{glossary\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _listed(note: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (note or "").split(", ") if part.strip())
+
+
+def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The entries of all directives, as lines, each with the number of its first line."""
+    for directive in _DIRECTIVE.finditer(text):
+        for block in re.finditer(r"(?:^.+\n)+", directive[1], re.MULTILINE):
+            yield text.count("\n", 0, directive.start(1) + block.start()) + 1, block[0].splitlines()
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+
+
+# Where words are found
+
+
+@cache
+def _words(glossary: tuple[Entry, ...], day: int | None) -> re.Pattern[str]:
+    """All spellings in text, the longest first. A match's group names the entry, or is unlike any."""
+    spellings = []
+    for place, entry in enumerate(glossary):
+        if entry.means_this_on(day):
+            spellings += [(spelling, f"e{place}") for spelling in entry.spellings if spelling[0] not in "$`"]
+            spellings += [(spelling, "") for spelling in entry.unlike if spelling[0] not in "$`"]
+    spellings.sort(key=lambda each: (-len(each[0]), not each[1], each))
+    seen: dict[str, int] = {}
+    choices = []
+    for spelling, group in spellings:
+        first = spelling[0]
+        either = f"[{first}{first.upper()}]" if first.islower() else re.escape(first)
+        rest = r"[\s-]+".join(map(re.escape, re.split(r"[ -]", spelling[1:])))
+        seen[group] = seen.get(group, 0) + 1
+        named = f"?P<{group}_{seen[group]}>" if group else "?:"
+        choices.append(f"({named}{either}{rest}s?)")
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(choices)})(?![\w-])")
+
+
+def _entry_of(found: re.Match[str], glossary: Sequence[Entry]) -> Entry | None:
+    return glossary[int(found.lastgroup[1:].partition("_")[0])] if found.lastgroup else None
+
+
+def _uses(lesson: Lesson, glossary: tuple[Entry, ...], unused: set[str]) -> Iterator[tuple[str, Place]]:
+    """The first use in a lesson of each term in `unused`, which then leaves the set."""
+    words = _words(glossary, lesson.day)
+    part = heading = ""
+    for cell in lesson.cells:
+        if _REFERENCES.search(cell.text):
+            return
+        tokens = _parser().parse(cell.text)
+        for before, token in zip([None, *tokens], tokens, strict=False):
+            if before and before.type == "heading_open":
+                heading = token.content
+                part = heading if before.tag in ("h1", "h2") else part
+            place = Place(lesson.day, lesson.notebook, cell.place, part, heading)
+            for kind, content in _pieces(token):
+                if kind == "text":
+                    said = {entry.term for found in words.finditer(content) if (entry := _entry_of(found, glossary))}
+                else:
+                    said = {entry.term for entry in glossary if entry.term in unused and _holds(kind, content, entry)}
+                yield from ((term, place) for term in sorted(said & unused))
+                unused -= said
+
+
+def _pieces(token: Token) -> Iterator[tuple[str, str]]:
+    """What a block says: its text without markup, its formulas, its code, in order."""
+    if token.type.startswith("math_block"):
+        yield "formula", token.content
+    text = ""
+    for child in token.children or ():
+        if child.type in ("text", "text_special", "softbreak"):
+            text += "\n" if child.type == "softbreak" else child.content
+        elif child.type in ("math_inline", "math_inline_double", "code_inline"):
+            yield from ([("text", text)] if text else ())
+            yield ("code" if child.type == "code_inline" else "formula"), child.content
+            text = ""
+        elif child.type in ("html_inline", "hardbreak"):
+            text += "\n"
+    if text:
+        yield "text", text
+
+
+def _holds(kind: str, content: str, entry: Entry) -> bool:
+    if kind == "code":
+        codes = (spelling.strip("`") for spelling in entry.spellings if spelling[0] == "`")
+        return any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", content) for code in codes)
+    for phrase in (each.strip("$") for each in entry.unlike if each[0] == "$"):
+        content = content.replace(phrase, "")
+    formulas = (spelling.strip("$") for spelling in entry.spellings if spelling[0] == "$")
+    atoms = symbols_of(content)
+    return any(_within(symbols_of(formula), atoms) for formula in formulas)
+
+
+def _within(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+    return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))
+
+
+_SYMBOL = re.compile(
+    r"""(?P<base> \\(?:text|operatorname)\{[^{}]*\} | \\[A-Za-z]+ | \\. | d(?!_)[A-Za-z] | [A-Za-z] | \d+ | \S )
+    (?: _ (?P<below> \\text\{[^{}]*\} | \{[^{}]*\} | \\[A-Za-z]+ | \S ) )?""",
+    re.VERBOSE,
+)
+
+
+@cache
+def symbols_of(formula: str) -> tuple[str, ...]:
+    r"""The symbols of a formula in LaTeX, each with what stands below its line: `W_Q x` is W_Q and x; `dX` is one.
+
+    `d_\text{head}` and `d_{head}` are the same.
+    """
+    return tuple(
+        each["base"] + ("_" + re.sub(r"\\text|[{}\s]", "", each["below"]) if each["below"] else "")
+        for each in _SYMBOL.finditer(formula)
+    )
+
+
+# What may be linked
+
+
+def _shape(tokens: Sequence[Token], target: str) -> list[tuple[object, ...]] | None:
+    """A text's blocks and what is in them, without the links to a target; None where such a link may not stand."""
+    shape: list[tuple[object, ...]] = []
+    heading = False
+    for token in tokens:
+        heading = token.type == "heading_open" or (heading and token.type == "inline")
+        if token.type != "inline":
+            shape.append((token.type, token.tag, token.content, token.info))
+            continue
+        inside, text, tags = False, "", 0
+        for child in token.children or ():
+            if target and child.attrs.get("href") == target:
+                inside = True
+                if heading or tags:
+                    return None
+            elif inside and child.type == "link_close":
+                inside = False
+            elif child.type in ("text", "text_special"):
+                text += child.content
+            else:
+                tags += _opens(child.content) if child.type == "html_inline" else 0
+                shape += [("text", text), (child.type, child.content, str(child.attrs), child.info)]
+                text = ""
+        shape.append(("text", text))
+    return shape
+
+
+def _opens(tag: str) -> int:
+    """What an HTML tag adds to the number of elements that are open."""
+    if tag.startswith("</"):
+        return -1
+    return 0 if tag.endswith("/>") or re.match(r"<(br|hr|img|wbr)\b|<!", tag) else 1

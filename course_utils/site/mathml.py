@@ -1,0 +1,38 @@
+"""Formulas as MathML, which browsers set by themselves and screen readers read."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import math_core
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import SphinxError
+
+_CONVERTER = math_core.LatexToMathML(fancy_error=False)
+
+
+def mathml(latex: str, display: bool) -> str:
+    """MathML Core of a formula in LaTeX; display: on lines of its own. Raises SphinxError with the formula in it."""
+    try:
+        return _CONVERTER.convert_with_local_state(latex, displaystyle=display)
+    except math_core.LatexError as error:
+        raise SphinxError(f"the formula {latex!r} cannot be set: {error}") from None
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Sphinx calls this for an extension of this name."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _inline(self: Any, node: nodes.math) -> None:
+    self.body.append(f'<span class="formula">{mathml(node.astext(), display=False)}</span>')
+    raise nodes.SkipNode
+
+
+def _block(self: Any, node: nodes.math_block) -> None:
+    ids = f' id="{html.escape(node["ids"][0])}"' if node["ids"] else ""
+    self.body.append(f'<div class="formula"{ids}>{mathml(node.astext(), display=True)}</div>\n')
+    raise nodes.SkipNode

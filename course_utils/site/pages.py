@@ -1,0 +1,150 @@
+"""A built notebook as a page: its widgets alive, its figures as files with their alt texts, its links into the site."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import html
+import re
+from collections.abc import Container
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from course_utils.authoring.alive import States
+from course_utils.authoring.cut import is_setup
+from course_utils.course import day_of
+from course_utils.site.widgets import placed
+
+_HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
+and to have your answers checked, <a href="{up}start.html">get the course</a>.</p>"""
+_LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
+_HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Play:
+    """Something to look at on a page: a figure, or a widget of this class.
+
+    anchor: its id. heading: above it. width: of its picture, in CSS pixels.
+    """
+
+    page: str
+    anchor: str
+    heading: str
+    alt: str
+    width: float
+    widget: str = ""
+
+    @property
+    def file(self) -> str:
+        """Its picture in the static folder."""
+        return f"pictures/{self.anchor}.png"
+
+    def html(self, page: str) -> str:
+        """What shows it on a page of this name."""
+        up = "../" * page.count("/")
+        picture = (
+            f'<img class="course-picture" src="{up}_static/{self.file}" alt="{html.escape(self.alt)}" '
+            f'width="{self.width:g}" loading="lazy">'
+        )
+        if self.widget:
+            return placed(self.anchor, self.widget, picture)
+        return f'<div class="course-figure" id="{self.anchor}">{picture}</div>'
+
+
+@dataclass
+class Page:
+    """A page: its name without a suffix, as `notebooks/day1_…`, its notebook, and what it needs of the static folder.
+
+    pictures: bytes by path. states: a state by the key of each widget. plays: what is to be seen on it, in order.
+    """
+
+    name: str
+    notebook: NotebookNode
+    pictures: dict[str, bytes] = field(default_factory=dict)
+    states: dict[str, dict[str, Any]] = field(default_factory=dict)
+    plays: list[Play] = field(default_factory=list)
+
+
+def notebook_page(name: str, notebook: NotebookNode, states: States, links: Links, marked: Container[int] = ()) -> Page:
+    """The page of a notebook. states: of its widgets, by cell. links: where its links lead to.
+
+    marked: places of markdown cells that others link to; that of cell 7 is `#cell-7`.
+    """
+    page = Page(name, copy.deepcopy(notebook))
+    short = f"day{day}" if (day := day_of(name)) else PurePosixPath(name).name
+    if name.startswith("exercises/"):
+        short += "-exercises"
+    heading = ""
+    for place, cell in enumerate(page.notebook.cells):
+        if cell.cell_type == "markdown":
+            cell.source = links.resolved(name, name, cell.source)
+            headings = _HEADING.findall(_FENCE.sub("", cell.source))
+            heading = headings[-1] if headings else heading
+            if place in marked:
+                cell.source = f'<span id="cell-{place}"></span>\n\n{cell.source}'
+        elif cell.cell_type == "code":
+            alive = {each["output"]: each for each in states.get(cell.id, ())}
+            for index, output in enumerate(cell.outputs):
+                if "image/png" in output.get("data", {}):
+                    cell.outputs[index] = _shown(page, f"{short}-{cell.id}-{index}", output, alive.get(index), heading)
+    page.notebook.metadata.pop("jupytext", None)
+    page.notebook.cells = [cell for cell in page.notebook.cells if not is_setup(cell)]
+    if day_of(name):
+        page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(_HERE.format(up="../" * name.count("/"))))
+    return page
+
+
+def _shown(page: Page, key: str, output: NotebookNode, alive: dict[str, Any] | None, heading: str) -> NotebookNode:
+    """An output with a picture, as HTML: the picture lies in a file, and a widget comes to life in its place."""
+    told = output.metadata.get("image/png", {})
+    play = Play(page.name, key, heading, told.get("alt", ""), told["width"], alive["widget"] if alive else "")
+    page.plays.append(play)
+    page.pictures[play.file] = base64.b64decode(output.data["image/png"])
+    if alive:
+        page.states[key] = alive["state"]
+    return nbformat.v4.new_output("display_data", data={"text/html": play.html(page.name)})
+
+
+@dataclass(frozen=True)
+class Links:
+    """What stands behind relative links: a page of the site, or a file of the repository.
+
+    pages: the names of all pages. sources: of those that are not called as their file in the repository, by that file.
+    repository: its address.
+    """
+
+    pages: frozenset[str]
+    repository: str
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def resolved(self, page: str, where: str, text: str) -> str:
+        """Markdown whose relative links lead from `page` to pages, or to the repository where the site has none.
+
+        where: what the links are relative to, the text's own file without a suffix.
+        """
+        return _LINK.sub(lambda found: f"]({self._target(page, where, found[1], found[2] or '')})", text)
+
+    def _target(self, page: str, where: str, target: str, anchor: str) -> str:
+        file = _normal(PurePosixPath(where).parent / target)
+        name = self.sources.get(file, file.rpartition(".")[0])
+        if name not in self.pages:
+            kind = "tree" if target.endswith("/") else "blob"
+            return f"{self.repository}/{kind}/main/{file}{anchor}"
+        up = "../" * page.count("/")
+        return f"page:{up}{name}.html{anchor.lower()}"
+
+
+def _normal(path: PurePosixPath) -> str:
+    parts: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)

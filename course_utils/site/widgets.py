@@ -1,0 +1,42 @@
+"""Widgets on a page of the site: a picture first, and alive when the reader comes near."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from course_utils import views
+from course_utils.views.static_page import host_script
+
+
+def placed(key: str, widget: str, picture: str) -> str:
+    """HTML of a place where a widget comes to life. key: of its state. picture: HTML of what it shows before."""
+    return (
+        f'<div class="course-alive" id="{html.escape(key)}" data-widget="{html.escape(widget)}" '
+        f'data-state="{html.escape(key)}">{picture}</div>'
+    )
+
+
+def scripts(names: Iterable[str], states: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Files by their path in the site's static folder: one for each class of widgets, one for each state.
+
+    They are scripts that call a function of page.js, since a page from the file system can load nothing else.
+    """
+    files = {}
+    for name in sorted(set(names)):
+        kind = getattr(views, name)
+        files[f"widgets/{name}.js"] = f"course.widget({_js(name)}, {_js(str(kind._esm))}, {_js(str(kind._css))});\n"
+    for key, state in states.items():
+        files[f"states/{key}.js"] = f"course.state({_js(key)}, {_js(state)});\n"
+    return files
+
+
+def page_script(assets_text: str) -> str:
+    """The script of every page: `assets_text` is page.js, in which HOST stands for the widgets' host."""
+    return assets_text.replace("HOST;", host_script())
+
+
+def _js(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,56 @@
+"""The state of a widget for a page on which no Python answers: of static pages, and of the site."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+MIME = "application/vnd.course.widget+json"  # of an output: the widget's class, and its state for such a page
+KEPT = "COURSE_KEEP_STATES"  # a variable of the environment: set, every widget that is shown gives that output too
+_OF_JUPYTER = {"_esm", "_css", "_anywidget_id", "layout", "tabbable", "tooltip"}
+
+
+class Shown(Protocol):
+    """What of a widget is asked here."""
+
+    def get_state(self) -> dict[str, Any]: ...
+
+    def alone_state(self) -> dict[str, Any]: ...
+
+
+def page_state(widget: Shown) -> dict[str, Any]:
+    """The state as JSON holds it; bytes are {"base64": text}."""
+    with _one_thread():
+        state = {**widget.get_state(), **widget.alone_state()}
+    return {
+        name: _plain(value)
+        for name, value in sorted(state.items())
+        if name not in _OF_JUPYTER and not name.startswith(("_model", "_view", "_dom"))
+    }
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch on one thread: matrices are small here, and threads that wait for each other cost more than they bring."""
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 0
+    try:
+        if torch:
+            torch.set_num_threads(1)
+        yield
+    finally:
+        if torch:
+            torch.set_num_threads(threads)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"base64": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,169 @@
+"""The built site in a browser, from the file system and with the network cut: widgets live, nothing asked for, axe."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from site_pages import pages_of
+
+from course_utils.course import ROOT
+from course_utils.site.build import build_site
+
+POINTED = (
+    "input[type=range], button:not([disabled]):not([class*=copy]), [role=switch], [role=gridcell], [role=radio], "
+    "select, canvas, svg"
+)
+KEYED = "input, select, button:not([disabled]), [tabindex='0']"
+SEEN = """(place) => place.innerHTML
+  + [...place.querySelectorAll("input, select, textarea")].map((node) => node.value + node.checked).join()"""
+READ = ("index", "notebooks/day1_attention_by_hand", "exercises/day1_attention_by_hand", "glossary", "plays")
+MODES = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
+ALL = pytest.mark.thorough("every widget and every page of the site, in both themes and on a phone")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the course's own site."""
+    return build_site(ROOT, tmp_path_factory.mktemp("site") / "html").out
+
+
+@pytest.fixture
+def opened(chromium, site):
+    """`opened(name, mode)` is a page of the site. At the end nothing went wrong on it, and it asked for no more."""
+    contexts, heard = [], []
+
+    def opened(name, mode="light"):
+        scheme, width = MODES[mode]
+        context = chromium.new_context(offline=True, color_scheme=scheme, viewport={"width": width, "height": 900},
+                                       reduced_motion="reduce")  # fmt: skip
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: heard.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else heard.append(r.url))
+        page.goto((site / f"{name}.html").as_uri())
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert heard == []
+
+
+def woken(page, key):
+    """A widget of a page, come to life since it came near."""
+    place = page.locator(f"#{key}")
+    place.scroll_into_view_if_needed()
+    page.locator(f"#{key}[data-alive=yes]").wait_for()
+    return place
+
+
+def moved(place, controls, acts):
+    """Whether one of these controls changes what the widget shows, by one of these acts."""
+    for control in place.locator(controls).all()[:14]:
+        if not control.is_visible():
+            continue
+        for act in acts:
+            before = place.evaluate(SEEN)
+            act(control)
+            if place.evaluate(SEEN) != before:
+                return True
+    return False
+
+
+def by_mouse(control):
+    box = control.bounding_box()
+    control.click(position={"x": box["width"] * 0.7, "y": box["height"] * 0.4}, force=True)
+
+
+def by_key(key):
+    return lambda control: control.press(key)
+
+
+KEYS = tuple(map(by_key, ("ArrowRight", "ArrowDown", "Enter", " ", "ArrowLeft")))
+
+
+def try_widgets(opened, pages, wanted):
+    """Wake the widgets that are wanted, by class and key, and move each by mouse and by keyboard."""
+    for name, read in pages.items():
+        chosen = [(kind, key) for kind, key in read.widgets if wanted(kind, key)]
+        page = opened(name.removesuffix(".html")) if chosen else None
+        for kind, key in chosen:
+            place = woken(page, key)
+            assert place.locator("img.course-picture").count() == 0, f"{name}: {kind} is still a picture"
+            if kind == "ProgressMap":  # it shows and leads on
+                assert place.get_by_role("link").count() == 12
+                continue
+            assert moved(place, POINTED, [by_mouse]), f"{name}: {kind} {key} by mouse"
+            assert moved(place, KEYED, KEYS), f"{name}: {kind} {key} by keyboard"
+
+
+def test_a_widget_of_each_class_is_moved_by_mouse_and_by_keyboard(opened, site):
+    seen = set()
+    try_widgets(opened, pages_of(site), lambda kind, _: kind not in seen and not seen.add(kind))
+    assert len(seen) >= 17
+
+
+@ALL
+def test_every_widget_is_moved_by_mouse_and_by_keyboard(opened, site):
+    try_widgets(opened, pages_of(site), lambda *_: True)
+
+
+def faults(page, mode):
+    if mode == "dark":
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+    for place in page.locator(".course-alive").all()[:4]:
+        woken(page, place.get_attribute("id"))
+    return [
+        f"{each['id']}: {each['nodes'][0]['html'][:200]}"
+        for each in Axe().run(page, options={"preload": False}).response["violations"]
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", READ)
+def test_axe_finds_nothing(opened, name, mode):
+    page = opened(name, mode)
+    assert faults(page, mode) == []
+    wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide[0] <= wide[1], "the page is wider than the window"
+
+
+@ALL
+def test_axe_finds_nothing_on_any_page(opened, site):
+    for name in pages_of(site):
+        for mode in MODES:
+            assert faults(opened(name.removesuffix(".html"), mode), mode) == [], f"{name}, {mode}"
+
+
+def test_words_are_found_without_a_network(opened):
+    page = opened("search")
+    page.goto(page.url + "?q=residual+stream")
+    found = page.locator("#search-results li a")
+    found.first.wait_for()
+    assert any("day4" in link.get_attribute("href") for link in found.all())
+
+
+def test_a_term_leads_to_its_meaning_and_back_to_its_first_use(opened):
+    page = opened("notebooks/day1_attention_by_hand")
+    page.locator("a.course-term", has_text="softmax").first.click()
+    assert page.url.endswith("glossary.html#term-softmax")
+    page.locator("dt#term-softmax + dd a", has_text="day 1").last.click()
+    page.wait_for_url("**/day1_attention_by_hand.html#cell-*")
+
+
+def test_keys_alone_lead_to_the_text_and_to_the_next_page(opened):
+    page = opened("notebooks/day1_attention_by_hand")
+    page.keyboard.press("Tab")
+    assert "skip" in page.evaluate("document.activeElement.textContent").lower()
+    page.keyboard.press("Enter")
+    page.locator("a.right-next").press("Enter")
+    page.wait_for_url("**/day2_why_sqrt_dk.html")
+
+
+def test_without_scripts_a_lesson_is_all_there(chromium, site):
+    context = chromium.new_context(offline=True, java_script_enabled=False)
+    page = context.new_page()
+    page.goto((site / "notebooks/day1_attention_by_hand.html").as_uri())
+    pictures = page.locator(".course-alive img")
+    assert pictures.count() >= 9 and page.locator("math").count() > 100
+    assert all(picture.get_attribute("alt") for picture in pictures.all())
+    context.close()

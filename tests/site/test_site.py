@@ -1,0 +1,139 @@
+"""The site: whole, light, without answers, and the same bytes each time."""
+
+import re
+
+import nbformat
+import pytest
+from in_process import course as course_command
+from site_pages import pages_of
+
+from course_utils import views
+from course_utils.authoring.alive import read_states, states_path
+from course_utils.authoring.cut import squeeze
+from course_utils.authoring.edition import find_traces, lines_of_answers, write_student_edition
+from course_utils.authoring.official import COURSE
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, repository, version
+from course_utils.errors import CourseError
+from course_utils.site.build import build_site
+
+THERE = [day.number for day in DAYS if day.notebook(LESSONS)]
+MOST = 3_000_000  # bytes of a page with all that it loads
+
+
+def test_there_is_a_page_for_everything(pages):
+    for number in THERE:
+        for folder in (LESSONS, EXERCISES):
+            assert f"{folder}/{DAYS[number - 1].notebook(folder).stem}.html" in pages
+    others = {"index", "start", "plays", "search", "notebooks/course_map", "notebooks/references", "docs/teaching"}
+    assert {f"{name}.html" for name in others} <= set(pages)
+
+
+def test_every_widget_of_a_lesson_is_on_its_page(pages):
+    for number in THERE:
+        lesson = DAYS[number - 1].notebook(LESSONS)
+        kept = [each["widget"] for widgets in read_states(lesson).values() for each in widgets]
+        shown = [widget for widget, _ in pages[f"{LESSONS}/{lesson.stem}.html"].widgets]
+        assert sorted(kept) == sorted(shown) and len(shown) >= 9
+
+
+def test_kept_states_are_those_that_widgets_have_today():
+    """A trait that a widget got or lost since the lesson was built would leave its page dead."""
+    for path in sorted((ROOT / LESSONS).glob("*.ipynb")):
+        for widgets in read_states(path).values():
+            for each in widgets:
+                traits = getattr(views, each["widget"]).class_traits(sync=True)
+                own = {name for name in traits if not name.startswith(("_model", "_view", "_dom", "_esm", "_css"))}
+                own -= {"layout", "tabbable", "tooltip", "_anywidget_id"}
+                assert set(each["state"]) == own, f"{states_path(path).name}: {each['widget']}; make build ARGS=--force"
+
+
+def test_every_link_leads_somewhere(pages, site):
+    dead = []
+    for name, page in pages.items():
+        for link in page.links:
+            dead += [f"{name}: {link}"] if not leads_somewhere(link, page, pages, site) else []
+    assert dead == []
+
+
+def leads_somewhere(link, page, pages, site):
+    """Whether a link leads to a page and a place on it, or to a file of the repository; others are not tried."""
+    inside = re.match(re.escape(repository()) + r"/(?:blob|tree|raw)/main/([^#?]*)", link)
+    if inside:
+        return (ROOT / inside[1]).exists()
+    if re.match(r"[a-z]+:", link):
+        return link.startswith(("https://", "mailto:"))
+    file, _, anchor = link.partition("#")
+    target = (page.path.parent / file).resolve() if file else page.path
+    if target.suffix != ".html":
+        return target.exists()
+    found = pages.get(target.relative_to(site.resolve()).as_posix())
+    return found is not None and (not anchor or anchor in found.ids)
+
+
+def test_a_page_loads_only_what_lies_in_the_site_and_little_of_it(pages):
+    for name, page in pages.items():
+        assert not [file for file in page.loads if re.match(r"([a-z]+:)?//", file)], name
+        files = {path for path in page.files() if path != page.path}
+        assert all(path.exists() for path in files), name
+        weight = page.path.stat().st_size + sum(path.stat().st_size for path in files)
+        assert weight < MOST, f"{name}: {weight}"
+
+
+def test_every_page_says_its_version_and_every_picture_what_it_shows(pages):
+    for name, page in pages.items():
+        assert f"Version {version()}" in page.text, name
+        for picture in re.findall(r"<img [^>]*>", page.path.read_text(encoding="utf-8")):
+            assert re.search(r'alt="[^"]+', picture), f"{name}: {picture[:120]}"
+
+
+def test_exercises_are_read_with_hints_and_what_the_check_tries_and_without_answers(pages):
+    lines = {squeeze(line) for _, line in lines_of_answers(COURSE)}
+    for number in THERE:
+        exercise = DAYS[number - 1].notebook(EXERCISES)
+        page = pages[f"{EXERCISES}/{exercise.stem}.html"]
+        assert "The check will try" in page.text and "Hint" in page.text
+        given = squeeze("\n".join(cell.source for cell in nbformat.read(exercise, as_version=4).cells))
+        told = squeeze(page.text)
+        assert not [line for line in lines if line in told and line not in given]
+
+
+def test_the_same_course_gives_the_same_bytes(site, tmp_path):
+    again = build_site(ROOT, tmp_path / "again").out
+    one, other = ({p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in (site, again))
+    assert [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)] == []
+
+
+def test_the_site_of_a_class_tells_no_answer(tmp_path):
+    edition, told = tmp_path / "edition", tmp_path / "told"
+    edition.mkdir()
+    write_student_edition(edition, [1, 2])
+    made = build_site(edition, tmp_path / "site")
+    assert made.widgets > 20
+    for name, page in pages_of(made.out).items():
+        text = told / f"{name.removesuffix('.html')}.txt"
+        text.parent.mkdir(parents=True, exist_ok=True)
+        text.write_text(page.text, encoding="utf-8")
+    for script in (made.out / "_static" / "states").glob("*.js"):
+        (told / script.name).write_bytes(script.read_bytes())
+    given = squeeze("\n".join(_given(edition, 1) + _given(edition, 2)))
+    found = [(fault, squeeze(fault.rpartition(": ")[2])) for fault in find_traces(told).faults]
+    faults = [fault for fault, line in found if line not in given]
+    assert faults == [] and not (made.out / "exercises" / "day3_causal_masking.html").exists()
+
+
+def _given(edition, day):
+    """The code that an exercise gives, some of it to be mended: it resembles an answer on purpose."""
+    cells = nbformat.read(DAYS[day - 1].notebook(EXERCISES, edition), as_version=4).cells
+    return [cell.source for cell in cells if cell.cell_type == "code"]
+
+
+def test_what_is_no_site_is_not_replaced(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(CourseError, match="holds something else than a site"):
+        build_site(ROOT, tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_folder_without_a_course_is_said_in_a_line(tmp_path):
+    status, out, err = course_command("site", "--root", tmp_path, "--out", tmp_path / "out")
+    assert (status, out) == (2, "") and "no notebooks in notebooks/" in err and "Traceback" not in err
