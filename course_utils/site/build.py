@@ -118,7 +118,8 @@ def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
 def _first_use(place: Place, names: Container[str]) -> str:
     """Where the course uses a term first, as Markdown; a link where the lesson is on the site."""
     name = f"{LESSONS}/{place.notebook}"
-    told = f"day {place.day}, {place.heading.replace('[', '(').replace(']', ')')}"
+    heading = place.heading.replace("[", "(").replace("]", ")")
+    told = f"day {place.day}" + ("" if heading.startswith(f"Day {place.day}") else f", {heading}")
     return f"First used on [{told}](page:{name}.html#cell-{place.cell})." if name in names else f"First used on {told}."
 
 
@@ -175,6 +176,8 @@ def _settings() -> dict[str, Any]:
         "html_math_renderer": "mathml",
         "nb_execution_mode": "off",
         "nb_render_markdown_format": "myst",
+        "nb_code_prompt_show": "Show the cell",
+        "nb_code_prompt_hide": "Hide the cell",
         "myst_enable_extensions": ["dollarmath", "deflist", "attrs_inline"],
         "myst_heading_anchors": 4,
         "myst_update_mathjax": False,

@@ -10,7 +10,7 @@ from course_utils.errors import CourseError
 from course_utils.site.pages import Page
 
 _MARK = re.compile(r"<!-- (\w+)(?: (\w+))? -->")
-_CAPTIONS = ("Start", "Lessons", "Exercises", "Look up", "About")
+_CAPTIONS = ("Start", "Days", "Look up", "About")
 _ORDER = ("start", "notebooks/course_map", "glossary", "plays", "notebooks/references", "cards")
 
 
@@ -49,18 +49,18 @@ def _caption(name: str) -> str:
     if name in ("start", "notebooks/course_map"):
         return "Start"
     if day_of(name):
-        return "Lessons" if name.startswith(LESSONS) else "Exercises"
+        return "Days"
     return "Look up" if name in _ORDER else "About"
 
 
 def _days(pages: Sequence[Page]) -> str:
     names = {page.name for page in pages}
-    rows = ["| day | lesson | exercises | what you do |", "|---|---|---|---|"]
+    rows = []
     for day in DAYS:
         lesson, exercises = (_named(names, folder, day.number) for folder in (LESSONS, EXERCISES))
-        title = f"[{day.title}](page:{lesson}.html#)" if lesson else day.title
-        others = f"[exercises](page:{exercises}.html#)" if exercises else "planned"
-        rows.append(f"| {day.number} | {title} | {others} | {day.doing} |")
+        title = f"**[{day.title}](page:{lesson}.html#)**" if lesson else f"**{day.title}** (planned)"
+        others = f" [Exercises](page:{exercises}.html#)." if exercises else ""
+        rows.append(f"{day.number}. {title}{f', {day.minutes} minutes' if lesson else ''}. {day.doing}{others}")
     return "\n".join(rows)
 
 

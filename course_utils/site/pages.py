@@ -16,11 +16,13 @@ from nbformat import NotebookNode
 
 from course_utils.authoring.alive import States
 from course_utils.authoring.cut import is_setup
-from course_utils.course import day_of
+from course_utils.course import EXERCISES, day_of
 from course_utils.site.widgets import placed
 
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
-and to have your answers checked, <a href="{up}start.html">get the course</a>.</p>"""
+and to have your answers checked, <a href="{up}start.html">get the course</a>; the rocket above opens this notebook on
+Binder or in Colab.</p>"""
+_AIDS = re.compile(r"(?:(?:import|from) |Guess\.|Guesses\(|Quiz\(|Practice\()")  # code that a reader need not read
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -89,6 +91,8 @@ def notebook_page(name: str, notebook: NotebookNode, states: States, links: Link
             if place in marked:
                 cell.source = f'<span id="cell-{place}"></span>\n\n{cell.source}'
         elif cell.cell_type == "code":
+            if _AIDS.match(cell.source) and not name.startswith(EXERCISES):
+                cell.metadata.tags = [*cell.metadata.get("tags", []), "hide-input"]
             alive = {each["output"]: each for each in states.get(cell.id, ())}
             for index, output in enumerate(cell.outputs):
                 if "image/png" in output.get("data", {}):

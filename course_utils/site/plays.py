@@ -9,6 +9,7 @@ from course_utils import views
 from course_utils.course import DAYS, day_of
 from course_utils.site.pages import Play
 
+MOST = 6  # places of a widget that are named
 _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 
 
@@ -32,7 +33,13 @@ def plays_page(plays: Sequence[Play]) -> str:
 
 
 def _listed(plays: Iterable[Play]) -> str:
-    return ", ".join(f"[day {day_of(play.page)}, {_plain(play.heading)}]({_place(play)})" for play in plays)
+    named = [f"[{_where(play)}]({_place(play)})" for play in plays]
+    return ", ".join(named[:MOST]) + (f" and {len(named) - MOST} other places" if len(named) > MOST else "")
+
+
+def _where(play: Play) -> str:
+    day = day_of(play.page)
+    return f"day {day}, {_plain(play.heading)}" if day else _plain(play.heading)
 
 
 def _figure(play: Play) -> str:

@@ -211,7 +211,7 @@ def test_no_edition_of_any_day_shows_an_answer(tmp_path, monkeypatch):
 
 
 def planted_line(student):
-    line = next(line for _, line in student_edition._lines_of_answers(COURSE))
+    line = next(line for _, line in student_edition.lines_of_answers(COURSE))
     (student / "course_utils" / "checks" / "inputs" / "day1.py").write_text(f"  {line}   # as a hint\n")
 
 

@@ -14,6 +14,7 @@ POINTED = (
 KEYED = "input, select, button:not([disabled]), [tabindex='0']"
 SEEN = """(place) => place.innerHTML
   + [...place.querySelectorAll("input, select, textarea")].map((node) => node.value + node.checked).join()"""
+SHOWN = ("ProgressMap", "Guesses")
 READ = ("index", "notebooks/day1_attention_by_hand", "exercises/day1_attention_by_hand", "glossary", "plays")
 MODES = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
 ALL = pytest.mark.thorough("every widget and every page of the site, in both themes and on a phone")
@@ -89,8 +90,8 @@ def try_widgets(opened, pages, wanted):
         for kind, key in chosen:
             place = woken(page, key)
             assert place.locator("img.course-picture").count() == 0, f"{name}: {kind} is still a picture"
-            if kind == "ProgressMap":  # it shows and leads on
-                assert place.get_by_role("link").count() == 12
+            if kind in SHOWN:  # they tell of what was done elsewhere
+                assert len(place.inner_text()) > 40
                 continue
             assert moved(place, POINTED, [by_mouse]), f"{name}: {kind} {key} by mouse"
             assert moved(place, KEYED, KEYS), f"{name}: {kind} {key} by keyboard"
@@ -157,6 +158,23 @@ def test_keys_alone_lead_to_the_text_and_to_the_next_page(opened):
     page.keyboard.press("Enter")
     page.locator("a.right-next").press("Enter")
     page.wait_for_url("**/day2_why_sqrt_dk.html")
+
+
+def test_the_first_tab_wakes_what_keys_are_to_reach(opened):
+    page = opened("notebooks/day1_attention_by_hand")
+    assert page.locator(".course-alive:not([data-alive])").count() >= 9
+    page.keyboard.press("Tab")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.course-alive')].every((one) => one.dataset.alive === 'yes')"
+    )
+
+
+def test_a_slider_is_as_wide_as_its_scale(opened):
+    page = opened("index")
+    woken(page, page.locator(".course-alive").first.get_attribute("id"))
+    for slider in page.locator(".course-bars-slider").all():
+        track, ticks = (slider.locator(part).bounding_box() for part in ("input", ".course-bars-ticks"))
+        assert abs(track["width"] - ticks["width"]) <= 1
 
 
 def test_without_scripts_a_lesson_is_all_there(chromium, site):

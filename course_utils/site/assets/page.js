@@ -28,11 +28,15 @@ const widgetOf = (name) => (ready[name] ??= load(`widgets/${name}.js`).then(() =
 }));
 
 async function wake(place) {
+  if (place.dataset.alive) return;
+  place.dataset.alive = "soon";
   const { widget, state } = place.dataset;
   const [drawing] = await Promise.all([widgetOf(widget), load(`states/${state}.js`)]);
   await bringToLife(place, drawing, states[state]);
   place.dataset.alive = "yes";
 }
+
+const draw = (place) => wake(place).catch((error) => console.error(`the widget ${place.id} stays a picture:`, error));
 
 // Widgets are drawn in JupyterLab's colours; some look at its mark for a dark theme.
 const root = document.documentElement;
@@ -52,9 +56,9 @@ function reachable() {
 function offerPrint(line) {
   const button = document.createElement("button");
   button.className = "course-print";
-  button.textContent = "Print this page as a book";
+  button.textContent = "Print it as a book.";
   button.addEventListener("click", () => print());
-  line.append(button);
+  line.append(" ", button);
 }
 addEventListener("beforeprint", () => {
   for (const folded of document.querySelectorAll("details:not([open])")) folded.open = true;
@@ -70,9 +74,17 @@ addEventListener("DOMContentLoaded", () => {
     for (const { isIntersecting, target } of seen) {
       if (!isIntersecting) continue;
       near.unobserve(target);
-      wake(target).catch((error) => console.error(`the widget ${target.id} stays a picture:`, error));
+      draw(target);
     }
   }, { rootMargin: "600px 0px" });
-  for (const place of document.querySelectorAll(".course-alive")) near.observe(place);
+  const places = document.querySelectorAll(".course-alive");
+  for (const place of places) near.observe(place);
+  // Who goes by keys meets only what lives, so the first Tab wakes all.
+  const tabbed = ({ key }) => {
+    if (key !== "Tab") return;
+    removeEventListener("keydown", tabbed);
+    places.forEach(draw);
+  };
+  addEventListener("keydown", tabbed);
 });
 })();
