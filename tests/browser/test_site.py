@@ -8,8 +8,8 @@ from course_utils.course import DAYS, LESSONS, ROOT, day_of
 from course_utils.site.build import build_site
 
 POINTED = (
-    "input[type=range], [class*=quiz] label, button:not([disabled]):not([class*=copy]), [role=switch], "
-    "[role=gridcell], [role=radio], select, canvas, svg"
+    "input[type=range], [class*=quiz] label, [class*=guess] label, button:not([disabled]):not([class*=copy]), "
+    "[role=switch], [role=gridcell], [role=radio], select, canvas, svg"
 )
 KEYED = "input, select, button:not([disabled]), [tabindex='0']"
 SEEN = """(place) => place.innerHTML
