@@ -120,10 +120,10 @@ def faults(page, mode):
         assert page.locator("html").get_attribute("data-theme") == "dark"
     for place in page.locator(".course-alive").all()[:4]:
         woken(page, place.get_attribute("id"))
-    return [
-        f"{each['id']}: {each['nodes'][0]['html'][:200]}"
-        for each in Axe().run(page, options={"preload": False}).response["violations"]
-    ]
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    wrong = [(each["id"], node["html"]) for each in found for node in each["nodes"]]
+    # axe reads no MathML, and takes a heading that is a formula alone for empty
+    return [f"{rule}: {code[:200]}" for rule, code in wrong if not (rule == "empty-table-header" and "<math" in code)]
 
 
 @pytest.mark.parametrize("mode", MODES)
