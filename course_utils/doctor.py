@@ -19,6 +19,7 @@ from packaging.specifiers import SpecifierSet
 
 from course_utils import course
 from course_utils.errors import CourseError, one_line
+from course_utils.sandbox.limits import cores
 
 GOOD, OPTIONAL, NEEDED = "good", "optional", "needed"
 EXTENSIONS = {  # of JupyterLab: its folder, and the package that brings it
@@ -178,7 +179,7 @@ def sandbox() -> Finding:
 def browser() -> Finding:
     """Chromium and what drives it, for the tests of the widgets."""
     missing = [name for name in ("playwright", "axe-playwright-python") if not _version(name)]
-    chromium = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    chromium = find_chromium()
     if chromium and not missing:
         return Finding("browser", GOOD, f"{chromium} with Playwright, for the project's tests")
     todo = " and ".join(
@@ -190,12 +191,16 @@ def browser() -> Finding:
     return Finding("browser", OPTIONAL, f"without {' and '.join(lacking)}", f"{todo}, {use}")
 
 
+def find_chromium() -> str | None:
+    """The program that shows pages in tests."""
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
 def machine() -> Finding:
     """Cores that this process may use, and the memory of the machine or of the container it is in."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    memory = _memory()
+    count, memory = cores(), _memory()
     told = f"{memory / 2**30:.1f} GiB of memory" if memory else "memory unknown"
-    return Finding("machine", GOOD, f"{cores} {'core' if cores == 1 else 'cores'}, {told}, {platform.system()}")
+    return Finding("machine", GOOD, f"{count} {'core' if count == 1 else 'cores'}, {told}, {platform.system()}")
 
 
 LOOKS: tuple[Callable[[], Finding], ...] = (

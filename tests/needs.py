@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from course_utils.doctor import find_chromium
 from course_utils.sandbox.inside.landlock import landlock_version
 
 
@@ -29,7 +30,7 @@ def _chromium() -> str:
     for module, package in (("playwright", "playwright"), ("axe_playwright_python", "axe-playwright-python")):
         if importlib.util.find_spec(module) is None:
             return f"{package} is not installed: make test installs it"
-    if not (shutil.which("chromium") or shutil.which("google-chrome")):
+    if not find_chromium():
         return "Chromium is not installed: apt-get install chromium"
     return ""
 

@@ -25,8 +25,8 @@ class Read(HTMLParser):
             self.links.append(given["href"])
         if given.get(LOADS.get(tag, "")) and given.get("rel") not in ("index", "search", "next", "prev", "canonical"):
             self.loads.append(given[LOADS[tag]])
-        if "data-state" in given:
-            self.widgets.append((given["data-widget"], given["data-state"]))
+        if "data-widget" in given:
+            self.widgets.append((given["data-widget"], given["id"]))
         self._skipped += tag in ("script", "style")
 
     def handle_endtag(self, tag):

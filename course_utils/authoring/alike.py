@@ -1,13 +1,15 @@
 """What the same cell may give differently on another machine, and still be the same.
 
 Evidence: its numbers, within the tolerances of the judge, since float32 keeps about seven digits and processors add in
-other orders. Pictures: colours, by two of their 255 steps. Everything else is the same, byte for byte.
+other orders. Pictures: colours, by two of their 255 steps. States of widgets: numbers, by a millionth. Everything else
+is the same, byte for byte.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,6 +35,17 @@ def evidence_alike(name: str, given: Any, wanted: Any) -> bool:
     if not day or [given.get(part) for part in parts] != [wanted.get(part) for part in parts]:
         return False
     return judge_of(day, wanted["exercise"]).judge(given, wanted).status == "passed"
+
+
+def states_alike(given: Any, wanted: Any) -> bool:
+    """Whether two states of widgets, as JSON holds them, are the same but for far digits."""
+    if isinstance(given, float) and isinstance(wanted, (int, float)):
+        return math.isclose(given, wanted, rel_tol=1e-6, abs_tol=1e-9) or given == wanted
+    if isinstance(given, Mapping) and isinstance(wanted, Mapping):
+        return given.keys() == wanted.keys() and all(states_alike(given[name], wanted[name]) for name in given)
+    if isinstance(given, list) and isinstance(wanted, list):
+        return len(given) == len(wanted) and all(map(states_alike, given, wanted))
+    return given == wanted
 
 
 def _alike(name: str, given: Mapping, wanted: Mapping) -> bool:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 
+from course_utils.authoring.alike import states_alike
 from course_utils.course import LESSONS
 from course_utils.views.shared.state import MIME
 
@@ -45,7 +44,9 @@ def states_text(states: States, target: Path) -> str:
     if not states or target.parent.name != LESSONS:
         return ""
     before = read_states(target)
-    kept = {cell: before[cell] if _alike(widgets, before.get(cell)) else widgets for cell, widgets in states.items()}
+    kept = {
+        cell: before[cell] if states_alike(widgets, before.get(cell)) else widgets for cell, widgets in states.items()
+    }
     return "{\n" + ",\n".join(f"{_json(cell)}: {_json(widgets)}" for cell, widgets in kept.items()) + "\n}\n"
 
 
@@ -64,13 +65,3 @@ def read_states(notebook: Path) -> States:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, (int, float)):
-        return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9) or one == other
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    return one == other

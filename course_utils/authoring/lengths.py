@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
+from course_utils.authoring.cut import SETUP
+
 STOP = "**A place to stop.**"
 MOST = 45  # minutes between two places to stop
 PLAYS = (
@@ -59,7 +61,7 @@ def words_before_play(lesson: str) -> int:
 
 
 def _minutes(text: str) -> float:
-    cells = [cell for cell in _CELL.findall(text) if "\n:tags: [setup" not in cell]
+    cells = [cell for cell in _CELL.findall(text) if f"\n:tags: [{SETUP}" not in cell]
     prose = _CELL.sub("", text)
     called = [name for cell in cells for name in _CALLED.findall(cell)]
     guesses, quizzes, practice = called.count("Guess"), called.count("Quiz"), called.count("Practice")

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from course_utils.authoring.official import COURSE, Official
 from course_utils.errors import CourseError, TooFewPoints, Unreadable
-from course_utils.grading.classroom import ClassResult, cores
+from course_utils.grading.classroom import ClassResult
 from course_utils.grading.grade import Settings
 from course_utils.grading.intake.collect import Found, collect
 from course_utils.grading.reports.gradebook import Filled
@@ -20,7 +20,7 @@ from course_utils.grading.reports.progress import is_alone, note_progress, own_e
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
 from course_utils.grading.watch import MOST_TABLES, watch_class
 from course_utils.sandbox.confinement import open_kernels
-from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
+from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start, cores
 from course_utils.sandbox.log import begin_log
 
 

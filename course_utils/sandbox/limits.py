@@ -1,12 +1,18 @@
-"""What one kernel may use, and how kernels start: every default of it stands here."""
+"""What one kernel may use, how many can work at once, and how they start: every default of it stands here."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 WALL = 12  # times as long by the clock as of work, where work cannot be told from waiting, and behind all else
 
 NOTEBOOK_SECONDS = 300.0  # of work, for all cells of a notebook together
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

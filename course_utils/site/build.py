@@ -16,12 +16,12 @@ from typing import Any
 from course_utils.authoring.alive import read_states
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.cards import make_cards
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, repository, version
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, repository, version, where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import write_all
 from course_utils.site.front import contents, filled
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, lessons_of, linked, page
-from course_utils.site.pages import Links, Page, notebook_page
+from course_utils.site.pages import Links, Page, link_text, notebook_page
 from course_utils.site.plays import plays_page
 from course_utils.site.widgets import page_script, scripts
 
@@ -76,7 +76,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
     """
     files = {f"{path.parent.name}/{path.stem}": path for path in _notebooks(root)}
     if not files:
-        raise CourseError(f"{root}: no notebooks in {LESSONS}/; run this in the course's folder")
+        raise CourseError(f"{root}: no notebooks in {LESSONS}/; {where_it_is()}")
     texts = dict(_texts(root))
     own = {f"{WRITTEN}/{name}.md": name for name in texts if (ROOT / WRITTEN / f"{name}.md").exists()}
     links = Links(frozenset({*files, *texts, PLAYS}), repository(), own)
@@ -118,8 +118,8 @@ def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
 def _first_use(place: Place, names: Container[str]) -> str:
     """Where the course uses a term first, as Markdown; a link where the lesson is on the site."""
     name = f"{LESSONS}/{place.notebook}"
-    heading = place.heading.replace("[", "(").replace("]", ")")
-    told = f"day {place.day}" + ("" if heading.startswith(f"Day {place.day}") else f", {heading}")
+    heading = "" if place.heading.startswith(f"Day {place.day}") else f", {link_text(place.heading)}"
+    told = f"day {place.day}{heading}"
     return f"First used on [{told}](page:{name}.html#cell-{place.cell})." if name in names else f"First used on {told}."
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import copy
 import html
+import posixpath
 import re
 from collections.abc import Container
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
 import nbformat
@@ -49,9 +49,8 @@ class Play:
 
     def html(self, page: str) -> str:
         """What shows it on a page of this name."""
-        up = "../" * page.count("/")
         picture = (
-            f'<img class="course-picture" src="{up}_static/{self.file}" alt="{html.escape(self.alt)}" '
+            f'<img class="course-picture" src="{to_top(page)}_static/{self.file}" alt="{html.escape(self.alt)}" '
             f'width="{self.width:g}" loading="lazy">'
         )
         if self.widget:
@@ -79,8 +78,8 @@ def notebook_page(name: str, notebook: NotebookNode, states: States, links: Link
     marked: places of markdown cells that others link to; that of cell 7 is `#cell-7`.
     """
     page = Page(name, copy.deepcopy(notebook))
-    short = f"day{day}" if (day := day_of(name)) else PurePosixPath(name).name
-    if name.startswith("exercises/"):
+    short = f"day{day}" if (day := day_of(name)) else posixpath.basename(name)
+    if name.startswith(f"{EXERCISES}/"):
         short += "-exercises"
     heading = ""
     for place, cell in enumerate(page.notebook.cells):
@@ -91,7 +90,7 @@ def notebook_page(name: str, notebook: NotebookNode, states: States, links: Link
             if place in marked:
                 cell.source = f'<span id="cell-{place}"></span>\n\n{cell.source}'
         elif cell.cell_type == "code":
-            if _AIDS.match(cell.source) and not name.startswith(EXERCISES):
+            if _AIDS.match(cell.source) and not name.startswith(f"{EXERCISES}/"):
                 cell.metadata.tags = [*cell.metadata.get("tags", []), "hide-input"]
             alive = {each["output"]: each for each in states.get(cell.id, ())}
             for index, output in enumerate(cell.outputs):
@@ -100,7 +99,7 @@ def notebook_page(name: str, notebook: NotebookNode, states: States, links: Link
     page.notebook.metadata.pop("jupytext", None)
     page.notebook.cells = [cell for cell in page.notebook.cells if not is_setup(cell)]
     if day_of(name):
-        page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(_HERE.format(up="../" * name.count("/"))))
+        page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(_HERE.format(up=to_top(name))))
     return page
 
 
@@ -135,20 +134,19 @@ class Links:
         return _LINK.sub(lambda found: f"]({self._target(page, where, found[1], found[2] or '')})", text)
 
     def _target(self, page: str, where: str, target: str, anchor: str) -> str:
-        file = _normal(PurePosixPath(where).parent / target)
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(where), target))
         name = self.sources.get(file, file.rpartition(".")[0])
         if name not in self.pages:
             kind = "tree" if target.endswith("/") else "blob"
             return f"{self.repository}/{kind}/main/{file}{anchor}"
-        up = "../" * page.count("/")
-        return f"page:{up}{name}.html{anchor.lower()}"
+        return f"page:{to_top(page)}{name}.html{anchor.lower()}"
 
 
-def _normal(path: PurePosixPath) -> str:
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
+def to_top(page: str) -> str:
+    """What leads from a page of this name to the top of the site: empty, or `../`."""
+    return "../" * page.count("/")
+
+
+def link_text(heading: str) -> str:
+    """A heading as the text of a link, in which brackets would end it."""
+    return heading.replace("[", "(").replace("]", ")")

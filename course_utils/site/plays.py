@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from course_utils import views
 from course_utils.course import DAYS, day_of
-from course_utils.site.pages import Play
+from course_utils.site.pages import Play, link_text
 
 MOST = 6  # places of a widget that are named
 _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
@@ -39,22 +39,17 @@ def _listed(plays: Iterable[Play]) -> str:
 
 def _where(play: Play) -> str:
     day = day_of(play.page)
-    return f"day {day}, {_plain(play.heading)}" if day else _plain(play.heading)
+    return f"day {day}, {link_text(play.heading)}" if day else link_text(play.heading)
 
 
 def _figure(play: Play) -> str:
     found = _SENTENCE.match(play.alt)
     told = found[1] if found else play.alt
-    return f"[{_plain(play.heading)}]({_place(play)}): {_literal(told)}"
+    return f"[{link_text(play.heading)}]({_place(play)}): {_literal(told)}"
 
 
 def _place(play: Play) -> str:
     return f"page:{play.page}.html#{play.anchor}"
-
-
-def _plain(heading: str) -> str:
-    """A heading as the text of a link."""
-    return heading.replace("[", "(").replace("]", ")")
 
 
 def _literal(text: str) -> str:

@@ -12,11 +12,8 @@ from course_utils.views.static_page import host_script
 
 
 def placed(key: str, widget: str, picture: str) -> str:
-    """HTML of a place where a widget comes to life. key: of its state. picture: HTML of what it shows before."""
-    return (
-        f'<div class="course-alive" id="{html.escape(key)}" data-widget="{html.escape(widget)}" '
-        f'data-state="{html.escape(key)}">{picture}</div>'
-    )
+    """HTML of where a widget comes to life. key: of its state, its id. picture: HTML of what it shows before."""
+    return f'<div class="course-alive" id="{html.escape(key)}" data-widget="{html.escape(widget)}">{picture}</div>'
 
 
 def scripts(names: Iterable[str], states: dict[str, dict[str, Any]]) -> dict[str, str]:

@@ -22,6 +22,8 @@ import urllib.request
 
 import nbformat
 
+from course_utils.doctor import find_chromium
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 FLAGS = [
     "--no-sandbox",
@@ -68,8 +70,7 @@ def launched():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        path = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         try:
             yield browser
         finally:

@@ -30,9 +30,8 @@ const widgetOf = (name) => (ready[name] ??= load(`widgets/${name}.js`).then(() =
 async function wake(place) {
   if (place.dataset.alive) return;
   place.dataset.alive = "soon";
-  const { widget, state } = place.dataset;
-  const [drawing] = await Promise.all([widgetOf(widget), load(`states/${state}.js`)]);
-  await bringToLife(place, drawing, states[state]);
+  const [drawing] = await Promise.all([widgetOf(place.dataset.widget), load(`states/${place.id}.js`)]);
+  await bringToLife(place, drawing, states[place.id]);
   place.dataset.alive = "yes";
 }
 

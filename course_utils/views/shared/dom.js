@@ -32,6 +32,12 @@ function makeRamp(model) {
   };
 }
 
+// Calls the function of each name when the trait of that name changes. What is returned ends this.
+function listen(model, heard) {
+  for (const name in heard) model.on(`change:${name}`, heard[name]);
+  return () => { for (const name in heard) model.off(`change:${name}`, heard[name]); };
+}
+
 // JupyterLab binds arrows, Enter and others to its cells: what a widget does with a key itself goes no further.
 const keepKey = (event) => { event.preventDefault(); event.stopPropagation(); };
 const keepKeys = (node, uses) => node.addEventListener("keydown", (event) => { if (uses(event)) event.stopPropagation(); });

@@ -220,12 +220,12 @@ function render({ model, el }) {
   const stop = model.alone ? answerAblation(model, heads, (text) => { unknown = text; }) : () => {};
   showSwitches();
   showResult();
-  for (const name in heard) model.on(`change:${name}`, heard[name]);
+  const stopListening = listen(model, heard);
   return () => {
     clearTimeout(late);
     stop();
     chart.stop();
-    for (const name in heard) model.off(`change:${name}`, heard[name]);
+    stopListening();
   };
 }
 

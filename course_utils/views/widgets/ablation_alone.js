@@ -12,7 +12,5 @@ function answerAblation(model, heads, unknown) {
     model.set("_result", { ...before, ...known, off, top });
   };
   const each = () => { model.set("_rises", rises); model.set("_answered", model.get("_asked")); };
-  model.on("change:off", follow);
-  model.on("change:_asked", each);
-  return () => { model.off("change:off", follow); model.off("change:_asked", each); };
+  return listen(model, { off: follow, _asked: each });
 }

@@ -87,14 +87,13 @@ function render({ model, el }) {
     for (const [name, field] of typed) field.value = model.get("_typed")[name] ?? "";
   }
   choose.model.select.addEventListener("change", showOwn);
-  const heard = { "change:_shown": () => { show(); showOwn(); }, "change:_typed": showOwn, "change:_problem": showOwn };
-  for (const event in heard) model.on(event, heard[event]);
+  const stopListening = listen(model, { _shown: () => { show(); showOwn(); }, _typed: showOwn, _problem: showOwn });
   const stop = model.alone ? answerCalculator(model) : () => {};
   show();
   showOwn();
   return () => {
     stop();
-    for (const event in heard) model.off(event, heard[event]);
+    stopListening();
   };
 }
 

@@ -18,9 +18,7 @@ function answerCalculator(model) {
     own = sizes;
     count();
   };
-  const heard = [...SHOWN_FROM.map((name) => [name, count]), ["model", other], ["_typed", read]];
-  for (const [name, act] of heard) model.on(`change:${name}`, act);
-  return () => { for (const [name, act] of heard) model.off(`change:${name}`, act); };
+  return listen(model, { ...Object.fromEntries(SHOWN_FROM.map((name) => [name, count])), model: other, _typed: read });
 }
 
 // As `_read` and `_checked` of calculator.py: the sizes that were typed, or what is wrong with them.

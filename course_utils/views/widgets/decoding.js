@@ -108,9 +108,7 @@ function render({ model, el }) {
     }));
   }
   const rebuild = () => { player.stop(); build(); show(); };
-  const heard = { "change:step": show, "change:cached": show, "change:_frames": rebuild, "change:_answered": showProblem,
-    "change:_problem": showProblem };
-  for (const event in heard) model.on(event, heard[event]);
+  const stopListening = listen(model, { step: show, cached: show, _frames: rebuild, _answered: showProblem, _problem: showProblem });
   const stop = model.alone ? answerDecoding(model) : () => {};
   build();
   show();
@@ -119,7 +117,7 @@ function render({ model, el }) {
     stop();
     player.stop();
     clearTimeout(late);
-    for (const event in heard) model.off(event, heard[event]);
+    stopListening();
   };
 }
 

@@ -13,8 +13,7 @@ function answerDecoding(model) {
     model.set("_problem", problem);
     model.set("_answered", typed);
   };
-  model.on("change:_typed", read);
-  return () => model.off("change:_typed", read);
+  return listen(model, { _typed: read });
 }
 
 function wrongWords(typed, most, longest) {

@@ -15,9 +15,9 @@ function render({ model, el }) {
     place.replaceChildren();
     stop = drawGallery({ model, el: place });
   };
-  model.on("change:_tokens", again);
+  const stopListening = listen(model, { _tokens: again });
   const stopOwn = !model.get("_own") ? () => {} : model.alone ? otherTexts({ model, el, before: () => stop() }) : ownText({ model, el });
-  return () => { model.off("change:_tokens", again); stop(); stopOwn(); };
+  return () => { stopListening(); stop(); stopOwn(); };
 }
 
 // Without a kernel: the texts that Python read before.
@@ -65,8 +65,8 @@ function ownText({ model, el }) {
     else said.textContent = text;
   }
   say();
-  model.on("change:_said", say);
-  return () => { clearTimeout(late); model.off("change:_said", say); };
+  const stopListening = listen(model, { _said: say });
+  return () => { clearTimeout(late); stopListening(); };
 }
 
 function drawGallery({ model, el }) {
@@ -356,12 +356,10 @@ function drawGallery({ model, el }) {
   const paintHead = () => { gallery.open(opened()); panel.paint(); show(); };
   const paintAll = () => { read(); drawn = undefined; gallery.paint(); paintHead(); };
   const paintScores = () => { read(); gallery.paintScores(); paintHead(); };
-  const heard = { row: show, head: paintHead, _thousandths: paintAll, _scores: paintScores,
-    title: () => { title.textContent = model.get("title"); } };
   gallery.paintScores();
   paintAll();
-  for (const name in heard) model.on(`change:${name}`, heard[name]);
-  return () => { for (const name in heard) model.off(`change:${name}`, heard[name]); };
+  return listen(model, { row: show, head: paintHead, _thousandths: paintAll, _scores: paintScores,
+    title: () => { title.textContent = model.get("title"); } });
 }
 
 export default { render };

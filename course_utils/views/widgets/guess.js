@@ -77,8 +77,7 @@ function render({ model, el }) {
     }
   }
   const say = () => { kept.textContent = model.get("_kept"); };
-  const heard = { "change:guess": show, "change:first": show, "change:draft": show, "change:_kept": say };
-  for (const [event, hear] of Object.entries(heard)) model.on(event, hear);
+  const stopListening = listen(model, { guess: show, first: show, draft: show, _kept: say });
   const stop = model.alone ? keepHere(model) : () => {};
   show();
   say();
@@ -86,7 +85,7 @@ function render({ model, el }) {
   model.save_changes();
   return () => {
     stop();
-    for (const [event, hear] of Object.entries(heard)) model.off(event, hear);
+    stopListening();
     part.end?.();
   };
 }
@@ -105,8 +104,7 @@ function keepHere(model) {
     model.set("first", kept.first);
     model.set("_kept", lasts ? "Kept in this browser; it is sent nowhere." : "Kept until this page is left; this browser keeps no longer.");
   };
-  model.on("change:guess", hear);
-  return () => model.off("change:guess", hear);
+  return listen(model, { guess: hear });
 }
 
 // A slider and a field that say the same; after the guess a line with both numbers on it.

@@ -25,12 +25,12 @@ function render({ model, el }) {
     model.set("_shown", { title: name, day, told: summedUp(kept), rows });
   }
   const stop = model.alone ? hearGuesses(readHere) : () => {};
-  model.on("change:_shown", show);
+  const stopListening = listen(model, { _shown: show });
   show();
   if (model.alone) readHere();
   model.set("_asked", model.get("_asked") + 1); // with a kernel: read what is kept
   model.save_changes();
-  return () => { stop(); model.off("change:_shown", show); };
+  return () => { stop(); stopListening(); };
 }
 
 function answer({ kind, choices, unit }, values) {

@@ -275,14 +275,7 @@ function render({ model, el }) {
 
   const redraw = () => { read(); grid.paint(); legend.show(); show(); };
   const retitle = () => { title.textContent = model.get("title"); };
-  model.on("change:_frame", redraw);
-  model.on("change:row", show);
-  model.on("change:title", retitle);
-  return () => {
-    model.off("change:_frame", redraw);
-    model.off("change:row", show);
-    model.off("change:title", retitle);
-  };
+  return listen(model, { _frame: redraw, row: show, title: retitle });
 }
 
 export default { render };

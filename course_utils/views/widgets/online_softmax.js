@@ -217,16 +217,14 @@ function render({ model, el }) {
     }, 400);
   }
 
-  model.on("change:step", show);
-  model.on("change:order", wait);
-  model.on("change:_frames", rebuild);
+  const stopListening = listen(model, { step: show, order: wait, _frames: rebuild });
   const stop = model.alone ? answerOrder(model) : () => {};
   rebuild();
   return () => {
     stop();
     player.stop();
     clearTimeout(late);
-    for (const [name, act] of [["step", show], ["order", wait], ["_frames", rebuild]]) model.off(`change:${name}`, act);
+    stopListening();
   };
 }
 

@@ -5,8 +5,7 @@ function answerOrder(model) {
     const shown = arranged(model.get("_alone"), model.get("order"));
     for (const name of ["_keys", "_ends", "_frames"]) model.set(name, shown[name]); // the frames last: with them the page follows
   };
-  model.on("change:order", follow);
-  return () => model.off("change:order", follow);
+  return listen(model, { order: follow });
 }
 
 // As `_arranged` of online_softmax.py.

@@ -311,17 +311,14 @@ function render({ model, el }) {
     verdict.node.classList.toggle("course-painter-waits", is);
   }
 
-  const watched = ["_mask", "family", "window", "prefix", "length"];
-  for (const name of watched) model.on(`change:${name}`, show);
-  model.on("change:_result", showResult);
+  const stopListening = listen(model, { _mask: show, family: show, window: show, prefix: show, length: show, _result: showResult });
   const stop = model.alone ? answerPainter(model) : () => {};
   show();
   showResult();
   return () => {
     clearTimeout(late);
     stop();
-    for (const name of watched) model.off(`change:${name}`, show);
-    model.off("change:_result", showResult);
+    stopListening();
   };
 }
 

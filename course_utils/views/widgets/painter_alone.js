@@ -5,8 +5,7 @@ const HAIR = 1e-6, ENOUGH = 1e-3; // as SINGLE of numbers.py, and the tolerance 
 function answerPainter(model) {
   const { rows, crossed, name } = model.get("_alone"), tokens = model.get("_tokens"), keys = model.get("_keys");
   const follow = () => { if (rows) model.set("_result", resultOf(model.get("_mask"), rows, { tokens, keys, crossed, name })); };
-  model.on("change:_mask", follow);
-  return () => model.off("change:_mask", follow);
+  return listen(model, { _mask: follow });
 }
 
 // As `_result` of painter.py. signs: the mask; rows: what `rows_measured` of painter_verdict.py gave.

@@ -85,12 +85,10 @@ function render({ model, el }) {
     show.setAttribute("aria-pressed", String(shown));
     rows.forEach(({ right }) => { right.hidden = !shown; });
   }
-  const heard = { "change:_posed": pose, "change:_judged": mark, "change:_summary": mark, "change:entries": fill,
-    "change:shown": reveal };
-  for (const [event, hear] of Object.entries(heard)) model.on(event, hear);
+  const stopListening = listen(model, { _posed: pose, _judged: mark, _summary: mark, entries: fill, shown: reveal });
   const stop = model.alone ? answerPractice(model) : () => {};
   pose();
-  return () => { stop(); for (const [event, hear] of Object.entries(heard)) model.off(event, hear); };
+  return () => { stop(); stopListening(); };
 }
 
 export default { render };

@@ -19,9 +19,7 @@ function answerPractice(model) {
     model.set("_summary", summary);
   };
   const another = () => model.set("number", numbers[(numbers.indexOf(model.get("number")) + 1) % numbers.length]);
-  const heard = { "change:number": pose, "change:entries": judge, "change:_another": another };
-  for (const event in heard) model.on(event, heard[event]);
-  return () => { for (const event in heard) model.off(event, heard[event]); };
+  return listen(model, { number: pose, entries: judge, _another: another });
 }
 
 // As `judge` of practice/problem.py, as far as what was computed before goes. A value may come in several ways: from full

@@ -56,14 +56,12 @@ function render({ model, el }) {
     if (focused >= 0) list.querySelectorAll("a")[focused]?.focus();
   }
   const stop = model.alone ? hearGuesses(show) : () => {};
-  model.on("change:_shown", show);
-  model.on("change:_grading", showGrading);
+  const stopListening = listen(model, { _shown: show, _grading: showGrading });
   show();
   showGrading();
   return () => {
     stop();
-    model.off("change:_shown", show);
-    model.off("change:_grading", showGrading);
+    stopListening();
   };
 }
 

@@ -270,17 +270,13 @@ function render({ model, el }) {
     problem.textContent = model.get("problem");
     problem.hidden = !model.get("problem");
   }
-  model.on("change:query", show);
-  model.on("change:_theirs", show);
-  model.on("change:problem", showProblem);
+  const stopListening = listen(model, { query: show, _theirs: show, problem: showProblem });
   showProblem();
   show();
   return () => {
     clearTimeout(timer);
     clearTimeout(unanswered);
-    model.off("change:query", show);
-    model.off("change:_theirs", show);
-    model.off("change:problem", showProblem);
+    stopListening();
   };
 }
 

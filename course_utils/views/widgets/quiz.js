@@ -70,9 +70,8 @@ function render({ model, el }) {
     score.textContent = done ? model.get("_scores")[right] : `${open} of ${answers.length} still to answer`;
     score.classList.toggle("course-quiz-done", done);
   }
-  model.on("change:answers", show);
   show();
-  return () => model.off("change:answers", show);
+  return listen(model, { answers: show });
 }
 
 export default { render };

@@ -97,13 +97,7 @@ function render({ model, el }) {
   const redraw = () => { read(); show(); };
   read();
   show();
-  const shown = ["change:d_k", "change:n_keys", "change:scaled", "change:seed", "change:trace"];
-  for (const event of shown) model.on(event, show);
-  model.on("change:_draws", redraw);
-  return () => {
-    for (const event of shown) model.off(event, show);
-    model.off("change:_draws", redraw);
-  };
+  return listen(model, { d_k: show, n_keys: show, scaled: show, seed: show, trace: show, _draws: redraw });
 }
 
 // A measure over d_k: two lines of means, and at the d_k of the slider a mark on each and a dot for this draw.

@@ -297,21 +297,13 @@ function render({ model, el }) {
     if (silence) waiting = setTimeout(() => { silent.hidden = false; }, model.alone ? 0 : WAIT);
   }
 
-  model.on("change:_numbers", follow);
-  model.on("change:_theirs", follow);
-  model.on("change:stage", showStage);
-  model.on("change:cell", showCell);
-  model.on("change:problem", showProblem);
+  const stopListening = listen(model, { _numbers: follow, _theirs: follow, stage: showStage, cell: showCell, problem: showProblem });
   showProblem();
   follow();
   showStage();
   return () => {
     clearTimeout(waiting);
-    model.off("change:_numbers", follow);
-    model.off("change:_theirs", follow);
-    model.off("change:stage", showStage);
-    model.off("change:cell", showCell);
-    model.off("change:problem", showProblem);
+    stopListening();
   };
 }
 

@@ -88,13 +88,8 @@ function render({ model, el }) {
     readouts.show(now.map((value, r) => [value, one[r], ends[r]]), ends, "now");
   }
 
-  model.on("change:temperature", show);
-  model.on("change:scores", show);
   show();
-  return () => {
-    model.off("change:temperature", show);
-    model.off("change:scores", show);
-  };
+  return listen(model, { temperature: show, scores: show });
 }
 
 export default { render };

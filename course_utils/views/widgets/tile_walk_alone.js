@@ -8,8 +8,7 @@ function answerWalk(model) {
     model.set("step", 0);
     model.set("_walk", { settings, ...walkThrough(given, settings, itemsize) });
   };
-  for (const name of ["causal", "block_q", "block_k"]) model.on(`change:${name}`, follow);
-  return () => { for (const name of ["causal", "block_q", "block_k"]) model.off(`change:${name}`, follow); };
+  return listen(model, { causal: follow, block_q: follow, block_k: follow });
 }
 
 // As `Walk` of tile_walk.py. q, k and v are rows of numbers; the frames say what moves and what it does to each query.

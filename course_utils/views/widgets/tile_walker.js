@@ -319,17 +319,14 @@ function render({ model, el }) {
     }, 400);
   }
 
-  const watched = ["step", "causal", "block_q", "block_k"];
-  for (const name of watched) model.on(`change:${name}`, show);
-  model.on("change:_walk", rebuild);
+  const stopListening = listen(model, { step: show, causal: show, block_q: show, block_k: show, _walk: rebuild });
   const stop = model.alone ? answerWalk(model) : () => {};
   rebuild();
   return () => {
     stop();
     player.stop();
     clearTimeout(late);
-    for (const name of watched) model.off(`change:${name}`, show);
-    model.off("change:_walk", rebuild);
+    stopListening();
   };
 }
 
