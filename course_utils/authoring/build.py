@@ -185,6 +185,8 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
         notebook.metadata.course.outputs = _outputs_sha256(notebook)
         if states:
             notebook.metadata.course.widgets = digest(states)
+        else:
+            states_path(target).unlink(missing_ok=True)  # of widgets that it had
     else:
         notebook = nbformat.read(target, as_version=4)
     built = {target: dump(notebook)} | ({states_path(target): states} if states else {})

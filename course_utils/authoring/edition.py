@@ -34,6 +34,7 @@ from course_utils.course import LESSONS, SOLUTIONS, find_notebook, notebook_path
 from course_utils.errors import CourseError
 
 README = Path(__file__).with_name("student_readme.md")
+AGENTS = Path(__file__).with_name("student_agents.md")
 AS_THEY_ARE = (
     "LICENSE",
     "LICENSE-TEXT",
@@ -67,6 +68,7 @@ def write_student_edition(folder: Path, days: list[int], course: Official = COUR
         (folder / "Makefile").write_text(_makefile((root / "Makefile").read_text(encoding="utf-8")), encoding="utf-8")
         settings = _project((root / "pyproject.toml").read_text(encoding="utf-8"))
         (folder / "pyproject.toml").write_text(settings, encoding="utf-8")
+        _copy(AGENTS, folder / "AGENTS.md")
         _copy_library(root / "course_utils", folder / "course_utils", max(days))
         lessons = {day: _lesson(root, day) for day in days}
     except OSError as error:

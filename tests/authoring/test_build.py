@@ -230,6 +230,18 @@ def test_a_widget_is_stored_without_its_random_id(tmp_path):
     assert "widget-view" not in text and "model_id" not in text and "IntSlider" in text
 
 
+def test_a_lesson_that_lost_its_last_widget_has_no_states_of_widgets(tmp_path):
+    choices = [{"text": text, "right": text == "yes", "why": "so it is"} for text in ("yes", "no")]
+    quiz = f"Quiz([{{'question': 'Is it?', 'choices': {choices}}}])"
+    cell = f"```{{code-cell}} ipython3\nfrom course_utils.views import Quiz\n\n{quiz}\n```\n"
+    states = tmp_path / "notebooks/widgets/day1_small.json"
+    building.build(course(tmp_path, lesson=HEADER + cell))
+    assert states.exists() and building.check(tmp_path) == []
+    (tmp_path / "sources/lessons/day1_small.md").write_text(HEADER + "No widget is here.\n")
+    building.build(tmp_path)
+    assert not states.exists() and building.check(tmp_path) == []
+
+
 def test_a_forced_build_gives_the_same_bytes(copy):
     before = files(copy)
     report = building.build(copy, force=True)

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -181,8 +182,16 @@ def test_the_student_gets_one_day_and_nothing_of_answers_or_grader(out):
         assert not [path for path in files if folder in path.split("/")]
     assert not files & {"course_utils/cli.py", "course_utils/checks/inputs/day2.py", "CONTRIBUTING.md"}
     assert "course_utils/checks/duels/day1.py" in files and "course_utils/checks/duels/day2.py" not in files
-    assert {"Makefile", "README.md", "requirements.lock", "labconfig/default_setting_overrides.json"} <= files
+    assert {"Makefile", "README.md", "AGENTS.md", "labconfig/default_setting_overrides.json"} <= files
     assert {"course_utils/views/widgets/heatmap.js", "course_utils/data/saturation.json"} <= files
+
+
+def test_what_an_assistant_of_a_student_reads_is_true_of_the_edition(out):
+    text = (out / "student" / "AGENTS.md").read_text(encoding="utf-8")
+    folders = set(re.findall(r"`([\w/]+)/`", text)) - {"guesses"}  # made when the student guesses
+    assert "exercises" in folders and all((out / "student" / folder).is_dir() for folder in folders)
+    assert "solutions" not in text and "make " not in text
+    assert "lesson part 3" in text and "lesson part " in (out / "student" / "exercises" / LESSON).read_text("utf-8")
 
 
 def test_its_notebooks_install_no_other_course(out):
