@@ -26,6 +26,7 @@ from course_utils.site.plays import plays_page
 from course_utils.site.widgets import page_script, scripts
 
 ASSETS = Path(__file__).parent / "assets"
+SERVED = (".css", ".svg", ".woff2")
 TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stands beside it
 DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
@@ -94,7 +95,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
     scripted = scripts((play.widget for page in pages for play in page.plays if play.widget), states)
     written |= {static / name: text for name, text in scripted.items()}
     written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
-    written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in (".css", ".woff2")}
+    written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in SERVED}
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
     write_all(written)
     if CARDS in texts:
@@ -191,6 +192,7 @@ def _settings() -> dict[str, Any]:
         "html_theme": "sphinx_book_theme",
         "html_title": TITLE,
         "html_static_path": ["_static"],
+        "html_favicon": "_static/icon.svg",
         "html_css_files": ["site.css"],
         "html_js_files": ["page.js"],
         "html_show_sourcelink": False,

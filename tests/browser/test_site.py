@@ -1,5 +1,10 @@
 """The built site in a browser, from the file system and with the network cut: widgets live, nothing asked for, axe."""
 
+import contextlib
+import functools
+import http.server
+import threading
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from site_pages import pages_of
@@ -193,3 +198,35 @@ def test_without_scripts_a_lesson_is_all_there(chromium, site):
     assert pictures.count() >= 9 and page.locator("math").count() > 100
     assert all(picture.get_attribute("alt") for picture in pictures.all())
     context.close()
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def served(folder):
+    """The address of a web server for a folder, as a publisher of static files has it."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
+    """As GitHub Pages does: below a repository's name, on the site of somebody who has others too."""
+    with served(site.parent) as address, contextlib.closing(chromium.new_context()) as context:
+        page, lost = context.new_page(), []
+        page.on("response", lambda answer: lost.append(answer.url) if answer.status >= 400 else None)
+        page.on("requestfailed", lambda request: lost.append(request.url))
+        page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else lost.append(r.url))
+        page.goto(f"{address}/{site.name}/index.html")
+        page.get_by_role("link", name="Day 1", exact=True).first.click()
+        widgets = page.locator(".course-alive")
+        assert widgets.count() > 5
+        for place in widgets.all():
+            woken(page, place.get_attribute("id"))
+        page.goto(f"{address}/{site.name}/search.html?q=softmax")
+        page.locator("#search-results li a").first.wait_for()
+        assert lost == []
