@@ -57,13 +57,13 @@ function explain(term, place) {
   Object.assign(told, { id: `course-meaning-${place}`, className: "course-meaning", role: "tooltip", textContent: term.title, hidden: true });
   term.removeAttribute("title");
   term.setAttribute("aria-describedby", told.id);
-  document.body.append(told);
+  term.closest("article, body").append(told);
   const show = () => {
-    const at = term.getClientRects()[0];
     told.hidden = false;
-    const { width, height } = told.getBoundingClientRect(), right = document.documentElement.clientWidth - width - 8;
-    told.style.left = `${Math.max(8, Math.min(at.left, right)) + scrollX}px`;
-    told.style.top = `${(at.top > height + 70 ? at.top - height : at.bottom) + scrollY}px`; // below the bar at the top
+    const at = term.getClientRects()[0], from = told.offsetParent.getBoundingClientRect(), { width, height } = told.getBoundingClientRect();
+    const left = Math.max(8, Math.min(at.left, document.documentElement.clientWidth - width - 8));
+    told.style.left = `${left - from.left}px`;
+    told.style.top = `${(at.top > height + 70 ? at.top - height : at.bottom) - from.top}px`; // not under the bar at the top
   };
   const hide = () => { told.hidden = !(term.matches(":hover, :focus-visible") || told.matches(":hover")); };
   for (const come of ["mouseenter", "focus"]) term.addEventListener(come, show);
