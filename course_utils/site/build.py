@@ -22,7 +22,8 @@ from course_utils.files import write_all
 from course_utils.site.front import contents, filled
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
 from course_utils.site.pages import Links, Page, link_text, notebook_page
-from course_utils.site.plays import plays_page
+from course_utils.site.plays import plays_page, small_pictures
+from course_utils.site.said import said_here
 from course_utils.site.widgets import page_script, scripts
 
 ASSETS = Path(__file__).parent / "assets"
@@ -31,7 +32,14 @@ WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stand
 DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
 PLAYS, CARDS = "plays", "cards"
 TERM = "glossary:"  # the scheme of links to the glossary
-LEFT_OVER = (".buildinfo", "objects.inv", "_static/**/*.map", "_static/*.html", "_static/scripts/fontawesome*", "searchindex.js")
+LEFT_OVER = (
+    ".buildinfo",
+    "objects.inv",
+    "_static/**/*.map",
+    "_static/*.html",
+    "_static/scripts/fontawesome*",
+    "searchindex.js",
+)
 BRAND = r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>'
 MENDED = {  # in pages: icons that a font has drawn already, and what axe finds in the theme and in Markdown's tables
     r"<script[^>]*/fontawesome\.js[^>]*></script>\n?": "",
@@ -96,6 +104,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
     scripted = scripts((play.widget for page in pages for play in page.plays if play.widget), states)
     written |= {static / name: text for name, text in scripted.items()}
     written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
+    written |= {static / name: picture for name, picture in small_pictures(pages).items()}
     written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in (".css", ".woff2")}
     written[static / "search.js"] = (ASSETS / "search.js").read_bytes()
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
@@ -106,15 +115,18 @@ def write_source(root: Path, source: Path) -> list[Page]:
 
 
 def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
-    """The page of a notebook; in a lesson, terms lead to the glossary."""
+    """The page of a notebook; a lesson says what holds on the site, and its terms lead to the glossary."""
     notebook, trouble = read_notebook(path)
     if notebook is None:
         raise CourseError(f"{path}: {trouble}; restore it, or run `course build`")
     marked = {term.first.cell for term in terms if term.first and name == f"{LESSONS}/{term.first.notebook}"}
-    if (day := day_of(name)) and name.startswith(LESSONS):
-        texts = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
-        for cell, text in zip(texts, linked([cell.source for cell in texts], terms, TERM, day), strict=True):
-            cell.source = hinted(text, terms, TERM)
+    if name.startswith(LESSONS):
+        cells = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+        texts = said_here(path.stem, [cell.source for cell in cells])
+        if day := day_of(name):
+            texts = [hinted(text, terms, TERM) for text in linked(texts, terms, TERM, day)]
+        for cell, text in zip(cells, texts, strict=True):
+            cell.source = text
     return notebook_page(name, notebook, read_states(path), links, marked)
 
 

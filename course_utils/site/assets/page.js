@@ -51,19 +51,17 @@ function reachable() {
   }
 }
 
-// What a term means is shown above it, for the mouse and for the keyboard; Escape takes it away.
+// What a term means is shown below it, for the mouse and for the keyboard; Escape takes it away.
 function explain(term, place) {
   const told = document.createElement("span");
   Object.assign(told, { id: `course-meaning-${place}`, className: "course-meaning", role: "tooltip", textContent: term.title, hidden: true });
   term.removeAttribute("title");
   term.setAttribute("aria-describedby", told.id);
-  term.closest("article, body").append(told);
+  term.after(told);
   const show = () => {
     told.hidden = false;
-    const at = term.getClientRects()[0], from = told.offsetParent.getBoundingClientRect(), { width, height } = told.getBoundingClientRect();
-    const left = Math.max(8, Math.min(at.left, document.documentElement.clientWidth - width - 8));
-    told.style.left = `${left - from.left}px`;
-    told.style.top = `${(at.top > height + 70 ? at.top - height : at.bottom) - from.top}px`; // not under the bar at the top
+    const right = document.documentElement.clientWidth - told.offsetWidth - 8;
+    told.style.left = `${Math.max(8, Math.min(term.getClientRects()[0].left, right)) - told.offsetParent.getBoundingClientRect().left}px`;
   };
   const hide = () => { told.hidden = !(term.matches(":hover, :focus-visible") || told.matches(":hover")); };
   for (const come of ["mouseenter", "focus"]) term.addEventListener(come, show);
