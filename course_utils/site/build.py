@@ -43,7 +43,7 @@ LEFT_OVER = (
 BRAND = r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>'
 MENDED = {  # in pages: icons that a font has drawn already, and what axe finds in the theme and in Markdown's tables
     r"<script[^>]*/fontawesome\.js[^>]*></script>\n?": "",
-    r'<script src="searchindex.js"></script>\n?': "",  # search.js looks through sections.js
+    r'<script src="(\.\./)*searchindex\.js"></script>\n?': "",  # search.js looks through sections.js
     BRAND: r'<nav aria-label="Home" \1</nav>',
     r'<th class="head"><p></p></th>': "<td></td>",
 }
@@ -98,13 +98,13 @@ def write_source(root: Path, source: Path) -> list[Page]:
         listed = contents([*files, *texts, PLAYS]) if name == "index" else ""
         text = page(text, terms, lambda place: _first_use(place, files)) if name == SOURCE.stem else text
         written[source / f"{name}.md"] = filled(links.resolved(name, where, text), pages) + listed
-    written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays])
-    static = source / "_static"
+    static, small = source / "_static", small_pictures(pages)
+    written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays], small)
     states = {key: state for page in pages for key, state in page.states.items()}
     scripted = scripts((play.widget for page in pages for play in page.plays if play.widget), states)
     written |= {static / name: text for name, text in scripted.items()}
     written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
-    written |= {static / name: picture for name, picture in small_pictures(pages).items()}
+    written |= {static / name: picture for name, picture in small.items()}
     written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in (".css", ".woff2")}
     written[static / "search.js"] = (ASSETS / "search.js").read_bytes()
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))

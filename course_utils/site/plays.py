@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from PIL import Image
 
@@ -65,10 +65,10 @@ WIDGETS = {  # by class, in the order of the page: what one does there, and a se
 _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 
 
-def plays_page(plays: Sequence[Play]) -> str:
+def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
     """Markdown of the page: widgets by what one does there, then the figures of each day.
 
-    Raises CourseError for a widget that `WIDGETS` does not name.
+    small: what `small_pictures` gave. Raises CourseError for a widget that `WIDGETS` does not name.
     """
     widgets = [play for play in plays if play.widget]
     for play in widgets:
@@ -83,11 +83,11 @@ def plays_page(plays: Sequence[Play]) -> str:
     for kind, (name, told) in WIDGETS.items():
         if of_kind := [play for play in widgets if play.widget == kind]:
             where = f"In {_listed(of_kind)}. In a notebook it is called `{kind}`."
-            parts += [f"### {name}", _picture(of_kind[0], _first_sentence(of_kind[0].alt)), told, where]
+            parts += [f"### {name}", _picture(of_kind[0], _first_sentence(of_kind[0].alt), small), told, where]
     for day in DAYS:
         figures = [play for play in plays if not play.widget and day_of(play.page) == day.number]
         if figures:
-            parts += [f"## Figures of day {day.number}", "\n".join(f"- {_figure(play)}" for play in figures)]
+            parts += [f"## Figures of day {day.number}", "\n".join(f"- {_figure(play, small)}" for play in figures)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -115,8 +115,13 @@ def _small(play: Play) -> str:
     return f"small/{play.anchor}.png"
 
 
-def _picture(play: Play, alt: str) -> str:
-    return f'<img class="course-small" src="_static/{_small(play)}" alt="{html.escape(alt)}" loading="lazy">'
+def _picture(play: Play, alt: str, small: Mapping[str, bytes]) -> str:
+    with Image.open(io.BytesIO(small[_small(play)])) as picture:
+        width, height = (pixels * 2 // 3 for pixels in picture.size)
+    return (
+        f'<img class="course-small" src="_static/{_small(play)}" alt="{html.escape(alt)}" width="{width}" '
+        f'height="{height}" loading="lazy">'
+    )
 
 
 def _listed(plays: Sequence[Play]) -> str:
@@ -129,9 +134,9 @@ def _where(play: Play) -> str:
     return f"day {day}, {link_text(play.heading)}" if day else f"the {link_text(play.heading).lower()}"
 
 
-def _figure(play: Play) -> str:
+def _figure(play: Play, small: Mapping[str, bytes]) -> str:
     told = _literal(_first_sentence(play.alt))
-    return f"{_picture(play, f'Figure: {play.heading}')} [{link_text(play.heading)}]({_place(play)}): {told}"
+    return f"{_picture(play, f'Figure: {play.heading}', small)} [{link_text(play.heading)}]({_place(play)}): {told}"
 
 
 def _first_sentence(text: str) -> str:
