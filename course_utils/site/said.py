@@ -46,6 +46,7 @@ DAY_1 = {
     ): ("The outputs on this page are stored ones. Widgets move."),
     "In the picture without a kernel the mark is a dashed frame.": "",
 }
+DAY_3 = {"if you have trained a model before: but run the cells.*": "if you have trained a model before.*"}
 DAY_4 = {
     "Then type a text of your own below, such as ABRACADABRA.": "Then choose another text below, such as ABRACADABRA.",
     "The field says so when it cannot read a text, and it needs a running kernel.": (
@@ -53,9 +54,8 @@ DAY_4 = {
     ),
     "Look for one before you run the cell. It tries": "Look for one before you read on. The cell tries",
 }
-INSTEAD = {"course_map": MAP, "day1": {**DAY_1, **PRACTICE}, "day4": {**DAY_4, **PRACTICE}} | {
-    f"day{number}": PRACTICE for number in (2, 3, 5, 6)
-}
+OF_DAYS: dict[int, dict[str, str]] = {1: DAY_1, 2: {}, 3: DAY_3, 4: DAY_4, 5: {}, 6: {}}
+INSTEAD = {"course_map": MAP} | {f"day{number}": {**own, **PRACTICE} for number, own in OF_DAYS.items()}
 
 
 def said_here(name: str, texts: Sequence[str]) -> list[str]:
