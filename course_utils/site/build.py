@@ -20,9 +20,10 @@ from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, reposito
 from course_utils.errors import CourseError
 from course_utils.files import write_all
 from course_utils.site.front import contents, filled
-from course_utils.site.glossary import SOURCE, Entry, Place, entries, lessons_of, linked, page
+from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
 from course_utils.site.pages import Links, Page, link_text, notebook_page
-from course_utils.site.plays import plays_page
+from course_utils.site.plays import plays_page, small_pictures
+from course_utils.site.said import said_here
 from course_utils.site.widgets import page_script, scripts
 
 ASSETS = Path(__file__).parent / "assets"
@@ -31,10 +32,19 @@ TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stands beside it
 DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
 PLAYS, CARDS = "plays", "cards"
-LEFT_OVER = (".buildinfo", "objects.inv", "_static/**/*.map", "_static/*.html", "_static/scripts/fontawesome*")
+TERM = "glossary:"  # the scheme of links to the glossary
+LEFT_OVER = (
+    ".buildinfo",
+    "objects.inv",
+    "_static/**/*.map",
+    "_static/*.html",
+    "_static/scripts/fontawesome*",
+    "searchindex.js",
+)
 BRAND = r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>'
 MENDED = {  # in pages: icons that a font has drawn already, and what axe finds in the theme and in Markdown's tables
     r"<script[^>]*/fontawesome\.js[^>]*></script>\n?": "",
+    r'<script src="(\.\./)*searchindex\.js"></script>\n?': "",  # search.js looks through sections.js
     BRAND: r'<nav aria-label="Home" \1</nav>',
     r'<th class="head"><p></p></th>': "<td></td>",
 }
@@ -89,13 +99,15 @@ def write_source(root: Path, source: Path) -> list[Page]:
         listed = contents([*files, *texts, PLAYS]) if name == "index" else ""
         text = page(text, terms, lambda place: _first_use(place, files)) if name == SOURCE.stem else text
         written[source / f"{name}.md"] = filled(links.resolved(name, where, text), pages) + listed
-    written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays])
-    static = source / "_static"
+    static, small = source / "_static", small_pictures(pages)
+    written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays], small)
     states = {key: state for page in pages for key, state in page.states.items()}
     scripted = scripts((play.widget for page in pages for play in page.plays if play.widget), states)
     written |= {static / name: text for name, text in scripted.items()}
     written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
+    written |= {static / name: picture for name, picture in small.items()}
     written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in SERVED}
+    written[static / "search.js"] = (ASSETS / "search.js").read_bytes()
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
     write_all(written)
     if CARDS in texts:
@@ -104,14 +116,17 @@ def write_source(root: Path, source: Path) -> list[Page]:
 
 
 def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
-    """The page of a notebook; in a lesson, terms lead to the glossary."""
+    """The page of a notebook; a lesson says what holds on the site, and its terms lead to the glossary."""
     notebook, trouble = read_notebook(path)
     if notebook is None:
         raise CourseError(f"{path}: {trouble}; restore it, or run `course build`")
     marked = {term.first.cell for term in terms if term.first and name == f"{LESSONS}/{term.first.notebook}"}
-    if (day := day_of(name)) and name.startswith(LESSONS):
-        texts = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
-        for cell, text in zip(texts, linked([cell.source for cell in texts], terms, "glossary:", day), strict=True):
+    if name.startswith(LESSONS):
+        cells = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+        texts = said_here(path.stem, [cell.source for cell in cells])
+        if day := day_of(name):
+            texts = [hinted(text, terms, TERM) for text in linked(texts, terms, TERM, day)]
+        for cell, text in zip(cells, texts, strict=True):
             cell.source = text
     return notebook_page(name, notebook, read_states(path), links, marked)
 
@@ -173,7 +188,7 @@ def _settings() -> dict[str, Any]:
         "author": "the authors of the course",
         "copyright": "the authors of the course; code MIT, text CC BY 4.0",
         "release": version(),
-        "extensions": ["myst_nb", "course_utils.site.mathml"],
+        "extensions": ["myst_nb", "course_utils.site.mathml", "course_utils.site.search"],
         "html_math_renderer": "mathml",
         "nb_execution_mode": "off",
         "nb_render_markdown_format": "myst",
@@ -198,7 +213,6 @@ def _settings() -> dict[str, Any]:
         "html_show_sourcelink": False,
         "html_copy_source": False,
         "html_use_index": False,
-        "html_show_search_summary": False,  # it would read the pages anew, which none from the file system may
         "html_context": {"default_mode": "auto"},
         "html_theme_options": {
             "repository_url": address,

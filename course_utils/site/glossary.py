@@ -30,6 +30,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from course_utils.course import LESSONS, ROOT, notebook_paths
 from course_utils.errors import CourseError
+from course_utils.site.mathml import plain_formula
 
 SOURCE = ROOT / "sources" / "site" / "glossary.md"
 
@@ -88,6 +89,13 @@ class Entry:
         """How it is written: itself, or each of its formulas, then its other spellings."""
         own = re.findall(r"\$[^$]+\$", self.term) if self.symbol else [re.sub(r" \(.*\)$", "", self.term)]
         return (*own, *self.also)
+
+    @property
+    def meaning(self) -> str:
+        """The definition as plain text, in one line."""
+        pieces = (piece for token in _parser().parse(self.definition) for piece in _pieces(token))
+        plain = (plain_formula(content) if kind == "formula" else content for kind, content in pieces)
+        return " ".join("".join(plain).split())
 
     def means_this_on(self, day: int | None) -> bool:
         """Whether the word has this meaning on a day; None is a page of no day."""
@@ -157,6 +165,17 @@ def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: in
                 done.add(entry.anchor)
         pages.append(text)
     return pages
+
+
+def hinted(text: str, glossary: Iterable[Entry], prefix: str) -> str:
+    """A text that `linked` made, with the meaning of each term as its link's title, which browsers show."""
+    meanings = {f"{prefix}#{entry.anchor}": entry.meaning for entry in glossary}
+
+    def with_title(link: re.Match[str]) -> str:
+        title = meanings[link[1]].replace("\\", "\\\\").replace('"', '\\"')
+        return f']({link[1]} "{title}")'
+
+    return re.sub(rf"\]\(({re.escape(prefix)}#[^)\s]+)\)", with_title, text)
 
 
 def page(text: str, glossary: Iterable[Entry], where: Callable[[Place], str]) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
+from xml.etree import ElementTree
 
 import math_core
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
+_BETWEEN = {"mfrac": "/", "msub": "_", "msup": "^"}
 _CONVERTER = math_core.LatexToMathML(fancy_error=False)
 
 
@@ -19,6 +22,20 @@ def mathml(latex: str, display: bool) -> str:
         return _CONVERTER.convert_with_local_state(latex, displaystyle=display)
     except math_core.LatexError as error:
         raise SphinxError(f"the formula {latex!r} cannot be set: {error}") from None
+
+
+def plain_formula(latex: str) -> str:
+    """A formula as a line of text, with the signs that one sees. Raises SphinxError as `mathml` does."""
+    xml = re.sub(r"&(?!lt;|gt;|amp;)\w+;", lambda entity: html.unescape(entity[0]), mathml(latex, display=False))
+    return _line(ElementTree.fromstring(xml)).replace("\N{FUNCTION APPLICATION}", "")
+
+
+def _line(node: ElementTree.Element) -> str:
+    parts = [_line(child) for child in node]
+    inside = "".join(parts) or node.text or ""
+    if node.tag == "msqrt":
+        return f"√{inside}"
+    return _BETWEEN[node.tag].join(parts) if node.tag in _BETWEEN else inside
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

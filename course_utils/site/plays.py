@@ -1,51 +1,147 @@
-"""The page that lists what there is to play with and to look at, with the place of each."""
+"""The page that lists what there is to play with and to look at, with a small picture and the places of each."""
 
 from __future__ import annotations
 
+import html
+import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from course_utils import views
+from PIL import Image
+
 from course_utils.course import DAYS, day_of
-from course_utils.site.pages import Play, link_text
+from course_utils.errors import CourseError
+from course_utils.site.pages import Page, Play, link_text
 
 MOST = 6  # places of a widget that are named
+SMALL = (360, 240)  # pixels of a small picture, at most; a page shows it at two thirds
+COLOURS = 64
+WIDGETS = {  # by class, in the order of the page: what one does there, and a sentence on it
+    "QueryPlane": (
+        "Drag a query",
+        "Move a query among keys, and see its scores, its weights and its output move along.",
+    ),
+    "TemperatureExplorer": ("Turn the temperature", "Make a row of weights sharper or more even with a slider."),
+    "AttentionStepper": (
+        "Step through attention",
+        "Choose a number, and see the arithmetic that made it from the tokens.",
+    ),
+    "AttentionHeatmap": (
+        "Read the weights",
+        "Go along the rows of a grid of weights, and see how each query shares its own.",
+    ),
+    "SaturationExplorer": (
+        "Make vectors longer",
+        "Let $d_k$ grow with and without the scale, and watch a softmax decide.",
+    ),
+    "MaskPainter": (
+        "Paint a mask",
+        "Open and close cells, and see the weights and whether an output sees a later token.",
+    ),
+    "HeadGallery": ("Look at all heads", "See where each head of a trained model looks, for one token after another."),
+    "HeadAblation": (
+        "Switch heads off",
+        "Switch heads of a trained model off, and see which tokens it then guesses worse.",
+    ),
+    "DecodeStepper": (
+        "Write token by token",
+        "Step through generation, and see what a cache of keys and values saves.",
+    ),
+    "MemoryCalculator": (
+        "Fill a card",
+        "Choose a model, a context and a batch, and see how much of a card's memory they take.",
+    ),
+    "OnlineSoftmaxStepper": (
+        "Softmax in one pass",
+        "Take scores block by block, in any order, and see that the result is the same.",
+    ),
+    "TileWalker": ("Walk through tiles", "Follow the loops of FlashAttention: what is loaded, computed and stored."),
+    "Guess": ("Guess first", "Guess a number, a choice or a curve before its cell tells you."),
+    "Guesses": ("Your guesses", "See how near the guesses of a day came, and on which side you err."),
+    "Practice": ("Work with a pencil", "Solve a problem in steps, and see at which step you first went wrong."),
+    "Quiz": ("Questions from memory", "Answer the questions of a day; each choice says why it is right or wrong."),
+    "ProgressMap": ("The map of the days", "See all days, with links to their lessons and exercises."),
+}
 _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 
 
-def plays_page(plays: Sequence[Play]) -> str:
-    """Markdown of the page: widgets by what they show, then the figures of each day."""
+def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
+    """Markdown of the page: widgets by what one does there, then the figures of each day.
+
+    small: what `small_pictures` gave. Raises CourseError for a widget that `WIDGETS` does not name.
+    """
     widgets = [play for play in plays if play.widget]
+    for play in widgets:
+        if play.widget not in WIDGETS:
+            raise CourseError(f"{play.page}: course_utils/site/plays.py has no words for the widget {play.widget}")
     parts = [
         "# Widgets and figures",
-        "Each can be played with on its page, with nothing installed. In JupyterLab they also take your own functions.",
+        "What you can play with and look at, and where. It works here, with nothing installed. In JupyterLab some "
+        "widgets also take functions of your own.",
         "## Widgets",
     ]
-    for name in sorted({play.widget for play in widgets}):
-        told = (getattr(views, name).__doc__ or "").strip().splitlines()[0].replace("*", r"\*")
-        where = _listed(play for play in widgets if play.widget == name)
-        parts += [f"### {name}", told, f"In {where}."]
+    for kind, (name, told) in WIDGETS.items():
+        if of_kind := [play for play in widgets if play.widget == kind]:
+            where = f"In {_listed(of_kind)}. In a notebook it is called `{kind}`."
+            parts += [f"### {name}", _picture(of_kind[0], _first_sentence(of_kind[0].alt), small), told, where]
     for day in DAYS:
         figures = [play for play in plays if not play.widget and day_of(play.page) == day.number]
         if figures:
-            parts += [f"## Figures of day {day.number}", "\n".join(f"- {_figure(play)}" for play in figures)]
+            parts += [f"## Figures of day {day.number}", "\n".join(f"- {_figure(play, small)}" for play in figures)]
     return "\n\n".join(parts) + "\n"
 
 
-def _listed(plays: Iterable[Play]) -> str:
+def small_pictures(pages: Iterable[Page]) -> dict[str, bytes]:
+    """The small pictures that `plays_page` shows, by their path in the static folder."""
+    pictures, seen = {}, set[str]()
+    for page in pages:
+        for play in page.plays:
+            if play.widget not in seen:
+                pictures[_small(play)] = _reduced(page.pictures[play.file])
+                seen |= {play.widget} - {""}
+    return pictures
+
+
+def _reduced(png: bytes) -> bytes:
+    made = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as picture:
+        small = picture.convert("RGB")
+    small.thumbnail(SMALL, Image.Resampling.LANCZOS)
+    small.quantize(COLOURS).save(made, "PNG", optimize=True)
+    return made.getvalue()
+
+
+def _small(play: Play) -> str:
+    return f"small/{play.anchor}.png"
+
+
+def _picture(play: Play, alt: str, small: Mapping[str, bytes]) -> str:
+    with Image.open(io.BytesIO(small[_small(play)])) as picture:
+        width, height = (pixels * 2 // 3 for pixels in picture.size)
+    return (
+        f'<img class="course-small" src="_static/{_small(play)}" alt="{html.escape(alt)}" width="{width}" '
+        f'height="{height}" loading="lazy">'
+    )
+
+
+def _listed(plays: Sequence[Play]) -> str:
     named = [f"[{_where(play)}]({_place(play)})" for play in plays]
     return ", ".join(named[:MOST]) + (f" and {len(named) - MOST} other places" if len(named) > MOST else "")
 
 
 def _where(play: Play) -> str:
     day = day_of(play.page)
-    return f"day {day}, {link_text(play.heading)}" if day else link_text(play.heading)
+    return f"day {day}, {link_text(play.heading)}" if day else f"the {link_text(play.heading).lower()}"
 
 
-def _figure(play: Play) -> str:
-    found = _SENTENCE.match(play.alt)
-    told = found[1] if found else play.alt
-    return f"[{link_text(play.heading)}]({_place(play)}): {_literal(told)}"
+def _figure(play: Play, small: Mapping[str, bytes]) -> str:
+    told = _literal(_first_sentence(play.alt))
+    return f"{_picture(play, f'Figure: {play.heading}', small)} [{link_text(play.heading)}]({_place(play)}): {told}"
+
+
+def _first_sentence(text: str) -> str:
+    found = _SENTENCE.match(text)
+    return " ".join((found[1] if found else text).split())
 
 
 def _place(play: Play) -> str:
@@ -54,4 +150,4 @@ def _place(play: Play) -> str:
 
 def _literal(text: str) -> str:
     """Text in which nothing is Markdown."""
-    return re.sub(r"([\\*_\[\]<>`$|])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\*_\[\]<>`$|])", r"\\\1", text)

@@ -216,6 +216,10 @@ def mouse_painter(page):
 
 
 def mouse_practice(page):
+    assert "This page has 10 problems" in text(page, ".course-practice-few")
+    button(page, "Check").click()
+    assert text(page, ".course-practice-summary").startswith("All fields are empty.")
+    assert page.locator("[aria-invalid=true]").count() == 0
     page.get_by_role("textbox").first.fill("1000")
     changes(page, lambda: button(page, "Check").click(), ".course-practice-said")
     button(page, "Show the right values").click()

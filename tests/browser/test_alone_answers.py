@@ -208,6 +208,10 @@ def test_practice_is_judged_as_python_judges(in_page, kind):
                               for step in given.steps]  # fmt: skip
             calls.append([posed["steps"], widget.entries])
             expected.append({"judged": on_page(widget).judged, "summary": on_page(widget).summary})
+        for kept in reversed(range(len(given.steps))):
+            widget.entries = [*widget.entries[:kept], *[""] * (len(given.steps) - kept)]
+            calls.append([posed["steps"], widget.entries])
+            expected.append({"judged": on_page(widget).judged, "summary": on_page(widget).summary})
     assert in_page(Practice, "judgeSteps", calls) == expected
 
 

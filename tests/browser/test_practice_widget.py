@@ -51,6 +51,15 @@ def test_steps_are_typed_and_judged_at_enter_and_stay_out_of_the_notebook(shown)
     assert shown.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
 
 
+def test_with_nothing_written_a_check_says_that_the_fields_are_empty(shown):
+    shown.find(HERE).get_by_role("button", name="Check").click()
+    shown.wait(lambda: status(shown).startswith("All fields are empty."), "the fields are called empty")
+    assert [entry.get_attribute("aria-invalid") for entry in entries(shown).all()] == ["false"] * 4
+    entries(shown).nth(0).fill("9 9 9")
+    entries(shown).nth(0).press("Enter")
+    shown.wait(lambda: status(shown) == "The first wrong step is shifted.", "the step is judged")
+
+
 def test_right_steps_are_right_by_the_button(shown):
     right = eval(shown.python("[str(v.round(2).tolist()) for v in widget.problem.solution().values()]"))
     for place, text in enumerate(right):

@@ -148,12 +148,57 @@ def test_axe_finds_nothing_on_any_page(opened, site, part, mode):
         assert faults(opened(name.removesuffix(".html"), mode), mode) == [], f"{name}, {mode}"
 
 
-def test_words_are_found_without_a_network(opened):
+def found_for(opened, query):
+    """What a search lists: a title, the page, the excerpt and the address of each."""
     page = opened("search")
-    page.goto(page.url + "?q=residual+stream")
-    found = page.locator("#search-results li a")
-    found.first.wait_for()
-    assert any("day4" in link.get_attribute("href") for link in found.all())
+    page.goto(f"{page.url}?q={query}")
+    page.locator("#search-results [role=status]").wait_for()
+    places = page.locator("#search-results li")
+    return page, [(*(place.locator(part).inner_text() for part in ("a", "span", "p")),
+                   place.locator("a").get_attribute("href")) for place in places.all()]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "term"), [("causal+mask", "causal mask"), ("softmax", "softmax"), ("KV+cache", "KV cache")]
+)
+def test_a_search_lists_terms_and_sections_by_their_titles_without_a_network(opened, query, term):
+    page, found = found_for(opened, query)
+    assert found[0][0] == term and found[0][1] == "Glossary"
+    assert found[0][3] == f"glossary.html#term-{term.replace(' ', '-')}"
+    assert sum("notebooks/day" in place[3] for place in found) >= 4
+    assert "Glossary" not in {title for title, *_ in found}
+    assert all(len(excerpt) > 20 for _, _, excerpt, _ in found[:5])
+    assert Axe().run(page, options={"preload": False}).response["violations"] == []
+    page.locator("#search-results a").first.click()
+    assert page.url.endswith(f"#term-{term.replace(' ', '-')}")
+
+
+def test_a_search_leads_to_a_section_and_says_when_nothing_is_found(opened):
+    _, found = found_for(opened, "residual+stream")
+    assert any("day4_multi_head.html#" in address for *_, address in found)
+    page, found = found_for(opened, "zeppelin")
+    assert found == [] and "No section has all of these words." in page.locator("#search-results").inner_text()
+
+
+@pytest.mark.parametrize("mode", ["light", "phone"])
+def test_a_term_tells_its_meaning_under_the_mouse_and_at_the_focus(opened, mode):
+    page = opened("notebooks/day1_attention_by_hand", mode)
+    term = page.locator("a.course-term", has_text="softmax").first
+    told = page.locator(f"#{term.get_attribute('aria-describedby')}")
+    assert told.is_hidden() and told.text_content().startswith("The step from scores to weights")
+    term.hover()
+    told.wait_for()
+    page.keyboard.press("Escape")
+    assert told.is_hidden()
+    page.mouse.move(0, 0)
+    page.keyboard.press("Tab")  # from here on the focus is seen
+    term.focus()
+    told.wait_for()
+    box, width = told.bounding_box(), page.viewport_size["width"]
+    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    assert Axe().run(page, options={"preload": False}).response["violations"] == []
+    page.keyboard.press("Tab")
+    told.wait_for(state="hidden")
 
 
 def test_a_term_leads_to_its_meaning_and_back_to_its_first_use(opened):
@@ -195,6 +240,7 @@ def test_without_scripts_a_lesson_is_all_there(chromium, site):
     page = context.new_page()
     page.goto((site / "notebooks/day1_attention_by_hand.html").as_uri())
     pictures = page.locator(".course-alive img")
+    assert page.locator("a.course-term[title]").count() > 20
     assert pictures.count() >= 9 and page.locator("math").count() > 100
     assert all(picture.get_attribute("alt") for picture in pictures.all())
     context.close()

@@ -9,7 +9,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from course_utils.errors import CourseError
 from course_utils.site import glossary
-from course_utils.site.glossary import Cell, Lesson, linked, page, symbols_of, written
+from course_utils.site.glossary import Cell, Lesson, hinted, linked, page, symbols_of, written
 
 TEXT = glossary.SOURCE.read_text(encoding="utf-8")
 LESSONS = glossary.lessons_of()
@@ -136,6 +136,19 @@ def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path
     assert "also:" not in html and "not:" not in html
     lesson_html = (tmp_path / "out" / "lesson.html").read_text()
     assert re.search(r'<a class="[^"]*" href="index.html#term-head">head</a>', lesson_html)
+
+
+def test_a_link_tells_the_meaning_in_plain_text():
+    told = hinted("A [head](G#term-head).", written(SMALL), "G")
+    assert told == 'A [head](G#term-head "One run of attention.").'
+    quoted = written(
+        '```{glossary}\nsaid\n  It says "$\\\\sqrt{d_k}$" and `a\\\\b`, *twice*.\n```\n'.replace("\\\\", "\\")
+    )
+    assert quoted[0].meaning == 'It says "√d_k" and a\\b, twice.'
+    rendered = RENDER.render(hinted("[said](G#term-said)", quoted, "G"))
+    assert 'title="It says &quot;√d_k&quot; and a\\b, twice."' in rendered
+    for entry in ENTRIES:
+        assert not re.search(r"[$*`]|\\[a-z]", entry.meaning), entry.term
 
 
 # How it is read

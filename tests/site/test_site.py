@@ -1,10 +1,13 @@
 """The site: whole, light, without answers, and the same bytes each time."""
 
+import io
+import json
 import re
 
 import nbformat
 import pytest
 from in_process import course as course_command
+from PIL import Image
 from site_pages import pages_of
 
 from course_utils import views
@@ -14,7 +17,10 @@ from course_utils.authoring.edition import find_traces, lines_of_answers, write_
 from course_utils.authoring.official import COURSE
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, repository, version
 from course_utils.errors import CourseError
+from course_utils.site import said
 from course_utils.site.build import build_site
+from course_utils.site.pages import Play
+from course_utils.site.plays import WIDGETS, plays_page
 
 THERE = [day.number for day in DAYS if day.notebook(LESSONS)]
 MOST = 3_000_000  # bytes of a page with all that it loads
@@ -86,6 +92,58 @@ def test_every_page_says_its_version_and_every_picture_what_it_shows(pages):
         assert f"Version {version()}" in page.text, name
         for picture in re.findall(r"<img [^>]*>", page.path.read_text(encoding="utf-8")):
             assert re.search(r'alt="[^"]+', picture), f"{name}: {picture[:120]}"
+
+
+def test_the_search_knows_each_section_and_each_term_by_its_own_title(pages, site):
+    text = (site / "_static" / "sections.js").read_text(encoding="utf-8")
+    found = json.loads(text.removeprefix("course.sections(").removesuffix(");\n"))
+    assert {f"{name}.html" for name in found} == set(pages) - {"search.html"}
+    for name, sections in found.items():
+        read = pages[f"{name}.html"]
+        assert {anchor for anchor, _, _ in sections} <= {"", *read.ids}, name
+        assert [title for _, title, _ in sections if not title.strip()] == []
+    terms = {anchor: (title, text) for anchor, title, text in found["glossary"] if anchor.startswith("term-")}
+    assert terms["term-KV-cache"][0] == "KV cache" and "keys and values" in terms["term-KV-cache"][1]
+    assert [text for anchor, _, text in found["glossary"] if anchor == "terms"] == [""]  # its entries have their own
+    lesson = {title: text for _, title, text in found["notebooks/day3_causal_masking"]}
+    assert "\\" not in lesson["By pencil"] and len(lesson) > 40
+    assert "searchindex" not in pages["search.html"].path.read_text(encoding="utf-8")
+
+
+def test_what_there_is_to_play_with_has_a_plain_name_and_a_small_picture(pages, site):
+    page = pages["plays.html"]
+    headings = re.findall(r"<h3>(.*?)<a ", page.path.read_text(encoding="utf-8"))
+    assert headings == [name for name, _ in WIDGETS.values()]
+    assert not [name for name in headings if re.search(r"[a-z][A-Z]", name)]
+    pictures = [file for file in page.loads if "/small/" in file]
+    figures = re.findall(r"day\d-\w+-\w+-\d", " ".join(pictures))
+    assert len(pictures) == len(set(pictures)) >= len(WIDGETS) + 30 and len(figures) > 40
+    for file in pictures:
+        with Image.open(io.BytesIO((site / file).read_bytes())) as picture:
+            assert max(picture.size) <= 360
+
+
+def test_a_widget_without_plain_words_is_named():
+    with pytest.raises(CourseError, match=r"plays\.py has no words for the widget NewOne"):
+        plays_page([Play("notebooks/day1_x", "day1-a", "Heading", "alt", 100, "NewOne")], {})
+
+
+def test_a_page_says_what_holds_without_a_kernel(pages):
+    lessons = {name: " ".join(page.text.split()) for name, page in pages.items() if name.startswith(LESSONS)}
+    untrue = r"Shift\+|[Rr]un the cell|running kernel|Run the cells|draws one of ten thousand|without a kernel"
+    assert {name: found for name, text in lessons.items() if (found := re.findall(untrue, text))} == {}
+    practised = [text for text in lessons.values() if "takes the next of the ten that this page has" in text]
+    assert len(practised) == len(THERE)
+    assert "the guesses that this browser keeps" in lessons["notebooks/course_map.html"]
+
+
+def test_a_lesson_that_no_longer_says_a_sentence_stops_the_build():
+    there = next(iter(said.PRACTICE))
+    wrapped = there.replace(" ", "\n", 1)
+    assert said.said_here("day2_x", ["Before.", f"{wrapped} After."]) == ["Before.", f"{said.PRACTICE[there]} After."]
+    for texts in (["Something else."], [there, there]):
+        with pytest.raises(CourseError, match=r"day2_x: does not say .* once"):
+            said.said_here("day2_x", texts)
 
 
 def test_exercises_are_read_with_hints_and_what_the_check_tries_and_without_answers(pages):

@@ -39,6 +39,15 @@ def test_the_first_wrong_step_is_located_and_what_follows_counts():
     assert shown.judged[2]["said"] == "correct from your value on"
 
 
+def test_an_empty_field_is_called_empty_and_not_wrong():
+    widget = Practice("attention")
+    widget.entries = [*right_entries(widget)[:2], "", " ", ""]
+    assert [each["status"] for each in on_page(widget).judged] == ["right", "right", "empty", "empty", "empty"]
+    assert on_page(widget).summary == "2 of 5 steps are right; 3 fields are empty."
+    widget.entries = [*right_entries(widget)[:4], ""]
+    assert on_page(widget).summary == "4 of 5 steps are right; 1 field is empty."
+
+
 @pytest.mark.parametrize(
     ("entry", "said"),
     [

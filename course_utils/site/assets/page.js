@@ -51,6 +51,24 @@ function reachable() {
   }
 }
 
+// What a term means is shown below it, for the mouse and for the keyboard; Escape takes it away.
+function explain(term, place) {
+  const told = document.createElement("span");
+  Object.assign(told, { id: `course-meaning-${place}`, className: "course-meaning", role: "tooltip", textContent: term.title, hidden: true });
+  term.removeAttribute("title");
+  term.setAttribute("aria-describedby", told.id);
+  term.after(told);
+  const show = () => {
+    told.hidden = false;
+    const right = document.documentElement.clientWidth - told.offsetWidth - 8;
+    told.style.left = `${Math.max(8, Math.min(term.getClientRects()[0].left, right)) - told.offsetParent.getBoundingClientRect().left}px`;
+  };
+  const hide = () => { told.hidden = !(term.matches(":hover, :focus-visible") || told.matches(":hover")); };
+  for (const come of ["mouseenter", "focus"]) term.addEventListener(come, show);
+  for (const go of ["mouseleave", "blur"]) for (const one of [term, told]) one.addEventListener(go, () => setTimeout(hide, 100));
+  addEventListener("keydown", ({ key }) => { if (key === "Escape") told.hidden = true; });
+}
+
 // A day can be printed as a book. On paper what is folded is open.
 function offerPrint(line) {
   const button = document.createElement("button");
@@ -67,6 +85,7 @@ addEventListener("DOMContentLoaded", () => {
   tellTheme();
   new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
   document.querySelectorAll(".course-here").forEach(offerPrint);
+  document.querySelectorAll("a.course-term[title]").forEach(explain);
   reachable();
   addEventListener("resize", reachable);
   const near = new IntersectionObserver((seen) => {

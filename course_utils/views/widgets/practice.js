@@ -1,5 +1,7 @@
 // Shows the problem of practice.py; what is said of each step comes from there.
 
+const NOTHING = "All fields are empty. Write a value into one of them, then check.";
+
 function render({ model, el }) {
   const uid = newId("course-practice");
   const root = makeRoot(model, "course-practice", { role: "group", "aria-label": `pencil practice: ${model.get("kind")}` });
@@ -18,11 +20,11 @@ function render({ model, el }) {
     const numbers = model.get("_alone").problems.map(({ number: each }) => each), last = numbers.at(-1);
     const runs = numbers.every((each, i) => each === numbers[0] + i), all = runs ? `${numbers[0]} to ${last}` : numbers.join(", ");
     Object.assign(number, { min: numbers[0], max: last });
-    head.append(make("span", "course-practice-few", {}, `This page has numbers ${all}; JupyterLab has ten thousand.`));
+    head.append(make("span", "course-practice-few", {}, `This page has ${numbers.length} problems, numbers ${all}; JupyterLab has ten thousand.`));
   }
   root.append(head, told, make("p", "course-practice-how", {}, model.get("_how")), steps, foot);
   el.append(root);
-  let rows = [];
+  let rows = [], checked = false;
 
   keepKeys(root, (event) => presses(event) || event.target.tagName === "INPUT");
   root.addEventListener("keydown", (event) => {
@@ -40,10 +42,13 @@ function render({ model, el }) {
   });
 
   function judge() {
+    checked = true;
     model.set("entries", rows.map(({ input }) => input.value));
     model.save_changes();
+    mark();
   }
   function pose() {
+    checked = false;
     const posed = model.get("_posed");
     number.value = model.get("number");
     told.textContent = posed.told;
@@ -74,7 +79,8 @@ function render({ model, el }) {
       sign.textContent = judged.sign;
       said.textContent = judged.said;
     });
-    summary.textContent = model.get("_summary");
+    const nothing = checked && model.get("entries").every((entry) => !entry.trim());
+    summary.textContent = nothing ? NOTHING : model.get("_summary");
   }
   function fill() {
     const entries = model.get("entries");

@@ -151,7 +151,9 @@ class Practice(CourseWidget):
         elif done == len(marks):
             self._summary = "All steps are right."
         else:
-            self._summary = f"{done} of {len(marks)} steps are right." if done else ""
+            empty = sum(judge["status"] == "empty" for judge in judged)
+            left = f"; {empty} {'field is' if empty == 1 else 'fields are'} empty" if empty else ""
+            self._summary = f"{done} of {len(marks)} steps are right{left}." if done else ""
         self._judged = judged
 
 

@@ -42,8 +42,9 @@ function judgeSteps(steps, entries) {
     for (const [name, values] of Object.entries(slip?.then ?? {})) after[name] = [...(after[name] ?? []), ...values];
     return mark("wrong", `not right${slip ? `. ${slip.said}` : ""}`);
   });
+  const empty = judged.filter(({ status }) => status === "empty").length;
   const summary = wrong ? `The first wrong step is ${wrong}.` : done === steps.length ? "All steps are right."
-    : done ? `${done} of ${steps.length} steps are right.` : "";
+    : done ? `${done} of ${steps.length} steps are right${empty ? `; ${empty} ${empty === 1 ? "field is" : "fields are"} empty` : ""}.` : "";
   return { judged, summary };
 }
 

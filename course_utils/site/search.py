@@ -1,0 +1,73 @@
+"""What the search finds: a section of a page or a term of the glossary, each by its own title and with its text.
+
+Sphinx's own index knows whole pages, and takes what it shows of them from the network. Here its pages are cut into
+sections while Sphinx writes them. `search.js` looks through these on the page of the search.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+from course_utils.site.mathml import plain_formula
+
+PAGE = "search"
+AFTER = 900  # page.js, which both need, has 800
+UNREAD = (nodes.raw, nodes.comment, nodes.image)
+Section = tuple[str, str, str]  # anchor, title, text
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Sphinx calls this for an extension of this name."""
+    found: dict[str, list[Section]] = {}
+
+    def read(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
+        if tree:
+            found[page] = list(sections(tree))
+        if page == PAGE:
+            app.add_js_file("search.js", priority=AFTER)
+            app.add_js_file("sections.js", priority=AFTER)
+
+    def write(app: Sphinx, error: Exception | None) -> None:
+        if error is None:
+            told = json.dumps(dict(sorted(found.items())), ensure_ascii=False)
+            text = f"course.sections({told});\n"
+            (Path(app.outdir) / "_static" / "sections.js").write_text(text, encoding="utf-8", newline="\n")
+
+    app.connect("html-page-context", read)
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": False}
+
+
+def sections(tree: nodes.document) -> Iterator[Section]:
+    """The sections of a page and the entries of glossaries on it, in order; none holds the text of another."""
+    for node in tree.findall(lambda each: isinstance(each, nodes.section | nodes.definition_list_item)):
+        assert isinstance(node, nodes.Element)
+        named = node.next_node(nodes.title if isinstance(node, nodes.section) else nodes.term)
+        if named is not None and (ids := [*named["ids"], *node["ids"]]):
+            anchor = "" if isinstance(node.parent, nodes.document) else ids[0]
+            yield anchor, read_aloud(named), " ".join(" ".join(map(read_aloud, _own(node, named))).split())
+
+
+def _own(node: nodes.Element, named: nodes.Node) -> Iterator[nodes.Node]:
+    """What belongs to a section or an entry alone."""
+    for child in node.children:
+        if child is not named and not isinstance(child, nodes.section | addnodes.glossary):
+            yield child
+
+
+def read_aloud(node: nodes.Node) -> str:
+    """What a reader sees of a node: its words, with formulas as they are set."""
+    if isinstance(node, nodes.math | nodes.math_block):
+        return plain_formula(node.astext())
+    if isinstance(node, UNREAD):
+        return ""
+    if isinstance(node, nodes.Text):
+        return node.astext()
+    return ("" if isinstance(node, nodes.TextElement) else " ").join(map(read_aloud, node.children))
