@@ -11,8 +11,10 @@ import math_core
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
+from sphinx.transforms import SphinxTransform
 
 _BETWEEN = {"mfrac": "/", "msub": "_", "msup": "^"}
+_PUNCTUATION = re.compile(r"[.,;:!?)\]”’]+")
 _CONVERTER = math_core.LatexToMathML(fancy_error=False)
 
 
@@ -38,8 +40,26 @@ def _line(node: ElementTree.Element) -> str:
     return _BETWEEN[node.tag].join(parts) if node.tag in _BETWEEN else inside
 
 
+class KeepPunctuation(SphinxTransform):
+    """Put a formula into one span with the punctuation behind it, so that no line begins with a full stop."""
+
+    default_priority = 500
+
+    def apply(self, **_: Any) -> None:
+        for formula in list(self.document.findall(nodes.math)):
+            behind = formula.next_node(descend=False, siblings=True)
+            found = isinstance(behind, nodes.Text) and _PUNCTUATION.match(behind.astext())
+            if found and formula.parent is behind.parent:
+                mark, rest = nodes.Text(found[0]), nodes.Text(behind.astext()[found.end() :])
+                behind.parent.replace(behind, [rest] if rest else [])
+                kept = nodes.inline(classes=["course-kept"])
+                formula.replace_self(kept)
+                kept += [formula, mark]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Sphinx calls this for an extension of this name."""
+    app.add_transform(KeepPunctuation)
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

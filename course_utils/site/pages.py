@@ -51,7 +51,7 @@ class Play:
         """What shows it on a page of this name."""
         picture = (
             f'<img class="course-picture" src="{to_top(page)}_static/{self.file}" alt="{html.escape(self.alt)}" '
-            f'width="{self.width:g}" loading="lazy">'
+            f'width="{self.width:g}" style="--width: {self.width:g}px" loading="lazy">'
         )
         if self.widget:
             return placed(self.anchor, self.widget, picture)

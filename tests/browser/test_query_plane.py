@@ -1,5 +1,7 @@
 """The plane of a query in JupyterLab by mouse, finger and keyboard, and on a page without a kernel."""
 
+import re
+
 import pytest
 
 from course_utils.views import QueryPlane
@@ -185,6 +187,18 @@ def test_without_a_kernel_all_follows_and_a_function_is_said_not_to(alone):
     assert "agreeing has not answered for this query: that needs Python, in JupyterLab." in compared.inner_text()
     plane.get_by_role("button", name="as at first").click()
     assert "agreeing agrees" in compared.inner_text()
+
+
+def test_beyond_the_edge_bars_of_scores_keep_their_proportions(alone):
+    plane = alone(made()).locator(".course-plane")
+    plane.get_by_role("slider", name="length of the query").press("End")
+    rows = plane.locator("tr").filter(has=plane.page.locator(".course-plane-lean"))
+    scores = [float(row.locator(".course-plane-digits").inner_text().replace("−", "-")) for row in rows.all()]
+    bars = [float(re.search(r"scaleX\((.+)\)", row.locator(".course-plane-lean").get_attribute("style"))[1])
+            for row in rows.all()]  # fmt: skip
+    largest = max(map(abs, scores))
+    assert largest > 4 and max(map(abs, bars)) == 1
+    assert bars == pytest.approx([score / largest for score in scores], abs=0.01)
 
 
 @pytest.mark.parametrize("width", [390, 800])

@@ -235,6 +235,32 @@ def test_a_slider_is_as_wide_as_its_scale(opened):
         assert abs(track["width"] - ticks["width"]) <= 1
 
 
+def test_a_wide_figure_is_readable_on_a_phone_and_scrolls_by_keys_too(opened):
+    page = opened("notebooks/day4_multi_head", "phone")
+    figures = page.locator(".course-figure").all()
+    assert len(figures) > 5
+    for figure in figures:
+        own, shown = figure.locator("img").evaluate("img => [Number(img.getAttribute('width')), img.clientWidth]")
+        assert shown >= min(own, 540)
+        assert shown < 380 or figure.get_attribute("tabindex") == "0"
+
+
+def test_no_line_begins_with_what_ends_a_formula_and_no_gap_follows_a_root(opened):
+    page = opened("notebooks/day2_why_sqrt_dk", "phone")
+    page.evaluate("() => document.fonts.ready")
+    lines = page.evaluate("""() => [...document.querySelectorAll(".course-kept")].map((kept) => {
+      const mark = document.createRange();
+      mark.selectNodeContents(kept.lastChild);
+      const formula = kept.querySelector("math").getBoundingClientRect(), after = mark.getBoundingClientRect();
+      return after.top < formula.bottom && after.bottom > formula.top && after.left >= formula.left;
+    })""")
+    assert len(lines) > 100 and all(lines)
+    gaps = page.evaluate("""() => [...document.querySelectorAll("p msqrt")].map((root) =>
+      root.getBoundingClientRect().right + parseFloat(getComputedStyle(root).marginInlineEnd)
+      - root.lastElementChild.getBoundingClientRect().right)""")
+    assert len(gaps) > 10 and max(gaps) < 2
+
+
 def test_without_scripts_a_lesson_is_all_there(chromium, site):
     context = chromium.new_context(offline=True, java_script_enabled=False)
     page = context.new_page()

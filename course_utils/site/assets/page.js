@@ -44,10 +44,19 @@ function tellTheme() {
 }
 
 // What is wider than the page scrolls by itself: by the keyboard too.
+const WIDE = "div.formula, .course-figure, .cell_output pre, .cell_output .output, .pst-scrollable-table-container";
 function reachable() {
-  for (const box of document.querySelectorAll("div.formula, .cell_output pre, .cell_output .output, .pst-scrollable-table-container")) {
+  for (const box of document.querySelectorAll(WIDE)) {
     if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
     else if (box.tabIndex === 0) box.removeAttribute("tabindex");
+  }
+}
+
+// A browser may leave a gap behind a root, as wide as the sign itself.
+function closeRoots() {
+  for (const root of document.querySelectorAll("msqrt")) {
+    const gap = root.getBoundingClientRect().right - root.lastElementChild.getBoundingClientRect().right;
+    if (gap > 1) root.style.marginInlineEnd = `${1 - gap}px`;
   }
 }
 
@@ -86,6 +95,7 @@ addEventListener("DOMContentLoaded", () => {
   new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
   document.querySelectorAll(".course-here").forEach(offerPrint);
   document.querySelectorAll("a.course-term[title]").forEach(explain);
+  document.fonts.ready.then(closeRoots);
   reachable();
   addEventListener("resize", reachable);
   const near = new IntersectionObserver((seen) => {

@@ -17,7 +17,7 @@ function render({ model, el }) {
   const scored = (query) => keys.map((key) => (key[0] * query[0] + key[1] * query[1]) / Math.SQRT2);
   const blend = (weights) => [0, 1].map((axis) => weights.reduce((sum, weight, i) => sum + weight * values[i][axis], 0));
   const longest = Math.max(...keys.map((key) => Math.hypot(...key)));
-  const largest = longest * reach / Math.SQRT2 || 1; // a score that fills its bar: of the longest key, at the plane's edge
+  const largest = longest * reach / Math.SQRT2 || 1; // fills a bar: the score of the longest key, at the plane's edge
   let angle = 0; // of the query; a query of length 0 keeps the last one
   const digits = Math.min(100, 12 - Math.floor(Math.log10(reach)));
   const clean = (query) => query.map((part) => Number(part.toFixed(digits)));
@@ -237,10 +237,10 @@ function render({ model, el }) {
     again.setAttribute("aria-disabled", query.every((part, i) => part === scene.start[i]));
 
     const answer = model.get("_theirs"), fresh = answer && answer.query.every((part, i) => Math.abs(part - query[i]) < 1e-9);
-    const peak = Math.max(...weights);
+    const peak = Math.max(...weights), full = Math.max(largest, ...scores.map(Math.abs)); // beyond the edge the largest
     rows.forEach(({ row, digits, lean, bar, tick, number }, i) => {
       digits.textContent = two(scores[i]);
-      lean.style.transform = `scaleX(${Math.max(-1, Math.min(1, scores[i] / largest))})`;
+      lean.style.transform = `scaleX(${scores[i] / full})`;
       bar.style.transform = `scaleX(${weights[i]})`;
       number.textContent = weights[i].toFixed(2);
       number.dataset.value = weights[i];
