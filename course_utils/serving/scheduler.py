@@ -80,7 +80,8 @@ class Scheduler:
     only then fills the next; each reserves blocks for all its tokens, so none is preempted. A preempted request loses
     what is stored for it and computes it again, or with swap=True its blocks are moved away and back.
     blocks may be a `PrefixCache` of n_blocks blocks; `cached` then gives the blocks, already shared, that hold the
-    beginning of a request's tokens by its name. Raises ValueError or TypeError for sizes that do not fit.
+    beginning of a request's tokens by its name. explain=False keeps no notes, for long simulations.
+    Raises ValueError or TypeError for sizes that do not fit.
 
         while scheduler.unfinished:
             planned = scheduler.plan()  # [(name, tokens to compute now), …]
@@ -98,13 +99,14 @@ class Scheduler:
         swap: bool = False,
         blocks: Blocks | None = None,
         cached: Callable[[str], list[int]] | None = None,
+        explain: bool = True,
     ) -> None:
         self.blocks: Blocks = BlockPool(n_blocks) if blocks is None else blocks
         if self.blocks.n_blocks != n_blocks:
             raise ValueError(f"n_blocks is {n_blocks} but the pool has {self.blocks.n_blocks}: make them the same")
         self.block_size, self.budget = whole("block_size", block_size), whole("budget", budget)
         self.n_slots = None if n_slots is None else whole("n_slots", n_slots)
-        self.chunked, self.static, self.swap = chunked, static, swap
+        self.chunked, self.static, self.swap, self.explain = chunked, static, swap, explain
         self._cached = cached or (lambda name: [])
         self.step = 0
         self.waiting: deque[Progress] = deque()  # both in order of arrival
@@ -161,9 +163,9 @@ class Scheduler:
 
     def advance(self, planned: list[tuple[str, int]]) -> list[str]:
         """The step was computed. Returns who got a token; those with all of theirs are finished, and hold nothing."""
-        named = []
+        named, running = [], {each.request.name: each for each in self.running}
         for name, n in planned:
-            each = self._find(name)
+            each = running[name]
             each.computed += n
             if each.left == 0:
                 each.generated += 1
@@ -175,9 +177,12 @@ class Scheduler:
 
     def finish(self, name: str) -> None:
         """End a running request, now or before it has all its tokens. Raises ValueError for one that is not running."""
-        each = self._find(name)
-        self.running.remove(each)
-        self._let_go(each)
+        for each in self.running:
+            if each.request.name == name:
+                self.running.remove(each)
+                self._let_go(each)
+                return
+        raise ValueError(f"{name!r} is not running: running are {[each.request.name for each in self.running]}")
 
     def _admit(self, left: int, planned: list[tuple[str, int]], shut: str) -> None:
         """Let requests in from the front of the line, until one has to wait; those behind it wait, too."""
@@ -189,14 +194,14 @@ class Scheduler:
             self.running.append(self.waiting.popleft())
             if self._has_budget(first, left):
                 left -= self._compute(first, left, planned)
-        for each in self.waiting:
+        for each in self.waiting if self.explain else ():
             first = self.waiting[0]
             self._note(each, "wait", shut if each is first else f"{first.request.name} is before it")
 
     def _why_not(self, each: Progress, left: int) -> str:
         """Why a request cannot be let in. Where nothing stands against it, it gets its blocks, and the answer is ""."""
         if self.n_slots == len(self.running):
-            return f"{self.n_slots} requests are running already"
+            return f"every slot is taken: {self.n_slots}"
         if left <= 0 and not self.static:
             return f"the budget of {self.budget} tokens is used"
         found = [] if each.computed else self._cached(each.request.name)  # what was swapped comes back as it was
@@ -204,7 +209,7 @@ class Scheduler:
         missing, free = self._blocks_for(most) - len(found), self.blocks.n_free
         if missing > free:
             self._release(found)
-            return f"it needs {missing} more blocks, {free} are free"
+            return f"blocks that it needs: {missing}, that are free: {free}"
         self.moved += self._blocks_for(each.computed)
         each.computed = each.computed or len(found) * self.block_size
         each.table = found + [self.blocks.allocate() for _ in range(missing)]
@@ -259,12 +264,7 @@ class Scheduler:
         for block in reversed(table):  # a prefix cache evicts what was released first: the end before the beginning
             self.blocks.release(block)
 
-    def _find(self, name: str) -> Progress:
-        for each in self.running:
-            if each.request.name == name:
-                return each
-        raise ValueError(f"{name!r} is not running: running are {[each.request.name for each in self.running]}")
-
     def _note(self, each: Progress, did: str, why: str) -> None:
         """One note for each request and step: the first one stays."""
-        self._now.setdefault(each.request.name, Note(self.step, each.request.name, did, why))
+        if self.explain:
+            self._now.setdefault(each.request.name, Note(self.step, each.request.name, did, why))

@@ -73,6 +73,7 @@ def serve(engine, requests, each_step=lambda: None):
     while engine.scheduler.unfinished:
         engine.step()
         each_step()
+        assert engine.scheduler.notes[-1].step < 1000, "this would never end"
     return engine.run()
 
 
@@ -183,6 +184,17 @@ def test_equal_prompts_at_once_are_each_read_until_their_own_end():
     prompts = {"a": [1, 2, 3, 4], "b": [1, 2, 3, 4], "c": [5, 6]}
     served = serve(engine, [(0, "a", prompts["a"], 4), (0, "b", prompts["b"], 4), (1, "c", prompts["c"], 2)])
     assert served == {name: alone(prompts[name], len(served[name])) for name in prompts}
+
+
+def test_who_is_preempted_comes_back_in_a_later_step():
+    """b's blocks are duplicates of a's. Once they are given back there is room for b, which now shares a's."""
+    engine = Engine(decoder(), n_blocks=6, block_size=2, budget=64)
+    for name in "ab":
+        engine.submit(name, [1, 2, 3, 4, 5], 4)
+    assert engine.run() == dict.fromkeys("ab", alone([1, 2, 3, 4, 5], 4))
+    moves = [(event.step, *event[1:3]) for event in engine.events if event.kind in ("admitted", "preempted")]
+    assert moves == [(0, "a", "admitted"), (0, "b", "admitted"), (2, "b", "preempted"), (3, "b", "admitted")]
+    assert ("b", "preempted") in [(note.name, note.did) for note in engine.scheduler.notes if note.step == 2]
 
 
 def test_prefixes_save_what_is_computed_and_change_no_token():

@@ -253,6 +253,7 @@ def test_a_slot_holds_the_token_that_the_tree_says(calls, n_slots):
             tokens, found, own, node = running.pop(rng.randrange(len(running)))
             kept = tree.insert(tokens, found + own)
             assert [written[slot] for slot in kept] == [tokens[: i + 1] for i in range(len(tokens))]
+            assert tree.match([*tokens, 2])[0] == kept, "what is read from now on is the tree's"
             tree.release([a for a, b in zip(found + own, kept, strict=True) if a != b])
             tree.unlock(node)
         else:

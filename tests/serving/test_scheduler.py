@@ -20,6 +20,7 @@ def run(scheduler, requests, each_step=lambda planned: None):
         while coming and coming[0].arrival <= scheduler.step:
             scheduler.add(coming.pop(0))
         planned = scheduler.plan()
+        assert planned or not scheduler.unfinished, "somebody advances, or this would never end"
         each_step(planned)
         scheduler.advance(planned)
         plans.append(planned)
@@ -65,7 +66,7 @@ def test_a_decode_without_a_block_preempts_the_latest_and_the_notes_say_so():
         Note(1, "a", "decode", "decodes go first"),
         Note(1, "b", "preempted", "b needs a block, none is free, and it arrived last"),
         Note(2, "a", "decode", "decodes go first"),
-        Note(2, "b", "wait", "it needs 2 more blocks, 1 are free"),
+        Note(2, "b", "wait", "blocks that it needs: 2, that are free: 1"),
         Note(3, "b", "prefill", "tokens 1 to 3 of 3"),
         Note(4, "b", "decode", "decodes go first"),
     ]
@@ -86,6 +87,13 @@ def test_an_older_one_that_needs_a_block_takes_it_from_the_latest():
     assert scheduler.notes[3] == Note(1, "c", "preempted", "a needs a block, none is free, and it arrived last")
 
 
+def test_the_plans_are_the_same_without_notes():
+    requests = requests_of((2, 3), (2, 3), (1, 1))
+    quiet, scheduler = Scheduler(3, 2, 9, explain=False), Scheduler(3, 2, 9)
+    assert run(quiet, requests) == run(scheduler, requests)
+    assert quiet.notes == [] != scheduler.notes
+
+
 def test_reasons_to_wait():
     def waits(scheduler, *sizes):
         for request in requests_of(*sizes):
@@ -95,11 +103,11 @@ def test_reasons_to_wait():
 
     assert waits(Scheduler(9, 2, 3), (2, 1), (2, 1), (1, 1)) == [("c", "the budget of 3 tokens is used")]
     assert waits(Scheduler(9, 2, 9, n_slots=1), (2, 1), (2, 1), (1, 1)) == [
-        ("b", "1 requests are running already"),
+        ("b", "every slot is taken: 1"),
         ("c", "b is before it"),
     ]
     assert waits(Scheduler(3, 2, 9), (3, 1), (3, 1), (1, 1)) == [
-        ("b", "it needs 2 more blocks, 1 are free"),
+        ("b", "blocks that it needs: 2, that are free: 1"),
         ("c", "b is before it"),
     ]
     static = Scheduler(9, 2, 9, static=True)
@@ -127,6 +135,18 @@ def test_a_cached_beginning_is_not_computed():
     scheduler = Scheduler(4, 2, 9, blocks=cache, cached=cached)
     assert run(scheduler, requests_of((4, 1), (4, 1))) == [[("a", 2), ("b", 2)]]
     assert cache.n_free == 4
+
+
+def test_of_a_beginning_that_is_cached_the_end_is_evicted_first():
+    cache = PrefixCache(4, 1)
+    scheduler = Scheduler(4, 1, 9, blocks=cache)
+    scheduler.add(Request("a", 3, 1))
+    planned = scheduler.plan()
+    cache.keep([1, 2, 3], scheduler.running[0].table)
+    scheduler.advance(planned)
+    for left in (3, 2, 1, 0):  # the first block that is allocated was empty
+        cache.allocate()
+        assert len(cache.lookup([1, 2, 3, 4])) == left
 
 
 def test_a_request_may_end_before_it_has_all_its_tokens():
