@@ -6,7 +6,7 @@ Sources: Yu et al. 2022 (Orca); Kwon et al. 2023 (PagedAttention).
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -16,22 +16,9 @@ from course_utils.attention.cache import Cache, PagedCache
 from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.attention.shapes import whole
 from course_utils.models.decoder import Decoder
+from course_utils.serving.events import Event
 from course_utils.serving.prefixes import PrefixCache
 from course_utils.serving.scheduler import Progress, Request, Scheduler
-
-
-class Event(NamedTuple):
-    """What happened to a request in a step, and to how many tokens.
-
-    kind is "arrived" (n: its prompt), "admitted" (n: tokens whose keys and values were there already), "prefill" (n
-    tokens computed, of the prompt or again after a preemption), "token" (it got one), "preempted" (n: tokens that it
-    had stored) or "finished" (n: tokens that it got).
-    """
-
-    step: int
-    name: str
-    kind: str
-    n: int = 1
 
 
 class TableCache(PagedCache):

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from course_utils.models.decoder import Decoder, generate
-from course_utils.serving.engine import Engine, Event
+from course_utils.serving.engine import Engine
+from course_utils.serving.events import Event, Times, token_times
 
 WORDS = 29
 KINDS = ("preemptions", "hits", "full_hits", "chunks", "together")
@@ -156,6 +157,23 @@ def test_the_log_of_two_requests_in_a_pool_that_is_too_small():
         Event(4, "b", "token"),
         Event(4, "b", "finished", 2),
     ]
+
+
+def test_times_follow_from_the_log():
+    log = [
+        Event(0, "a", "arrived", 2),
+        Event(0, "a", "token"),
+        Event(2, "b", "arrived", 1),
+        Event(2, "a", "token"),
+        Event(3, "b", "token"),
+    ]
+    assert token_times(log) == {"a": Times(0, (1, 3)), "b": Times(2, (4,))}
+    assert token_times(log, [0.5, 1, 2, 4]) == {"a": Times(0, (0.5, 3.5)), "b": Times(1.5, (7.5,))}
+    assert token_times(log[:1]) == {"a": Times(0, ())} and token_times([]) == {}
+    with pytest.raises(ValueError, match="seconds has 3 steps but the log has 4"):
+        token_times(log, [1, 1, 1])
+    with pytest.raises(ValueError, match="'a' got a token but never arrived"):
+        token_times(log[1:])
 
 
 def test_a_step_says_who_got_a_token():

@@ -41,7 +41,7 @@ def test_names_are_the_same_in_every_process():
 
 
 def test_the_room_needs_no_torch():
-    names = ("paged", "prefixes", "prefix_traffic", "scheduler")
+    names = ("events", "paged", "prefixes", "prefix_traffic", "scheduler")
     call = f"import sys\nfor name in {names}: __import__('course_utils.serving.' + name)\nprint('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

@@ -35,12 +35,13 @@ def requests_of(*sizes):
 
 
 def test_three_requests_in_two_slots_by_hand():
-    """a gets 1 token, b 4 and c 3. Statically c waits for b; continuously it takes a's slot."""
-    requests = requests_of((1, 1), (1, 4), (1, 3))
+    """a gets 2 tokens, b 5 and c 3. Statically c waits for b, which takes 8 steps; continuously it takes a's slot."""
+    requests = requests_of((2, 2), (2, 5), (2, 3))
+    first = [[("a", 2), ("b", 2)], [("a", 1), ("b", 1)]]
     static = run(Scheduler(9, 4, 9, n_slots=2, static=True), requests)
-    assert static == [[("a", 1), ("b", 1)], *[[("b", 1)]] * 3, *[[("c", 1)]] * 3]
+    assert static == [*first, *[[("b", 1)]] * 3, [("c", 2)], *[[("c", 1)]] * 2]
     continuous = run(Scheduler(9, 4, 9, n_slots=2), requests)
-    assert continuous == [[("a", 1), ("b", 1)], *[[("b", 1), ("c", 1)]] * 3]
+    assert continuous == [*first, [("b", 1), ("c", 2)], *[[("b", 1), ("c", 1)]] * 2]
 
 
 def test_a_prompt_in_chunks_lets_others_go_on():
