@@ -12,6 +12,7 @@ from course_utils.serving.engine import Engine
 from course_utils.serving.events import Event, Times, token_times
 
 WORDS = 29
+ALL = pytest.mark.thorough("200 sets of requests go through the engine, in place of 60")
 KINDS = ("preemptions", "hits", "full_hits", "chunks", "together")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -120,9 +121,10 @@ def check_sets(seeds, **options):
     return total
 
 
-def test_200_sets_of_requests_get_token_for_token_what_each_gets_alone():
-    total = check_sets(range(200))
-    assert min(total[kind] for kind in KINDS) >= 50, total
+@pytest.mark.parametrize("sets", [60, pytest.param(200, marks=ALL)])
+def test_sets_of_requests_get_token_for_token_what_each_gets_alone(sets):
+    total = check_sets(range(sets))
+    assert min(total[kind] for kind in KINDS) >= sets // 4, total
 
 
 def test_swapping_and_static_batches_change_no_token_either():
