@@ -7,14 +7,16 @@ A cache answers one question: where does the token at position p of a row live?
     PagedCache           in slot p % block_size of the block that the row's table names for p // block_size
     QuantisedCache       in slot p of the row, rounded to eight bits
 
-What they share is in `cache_base`, the blocks and their tables are in `cache_paged`. Import all of it from here.
+What they share is in `cache_base`, the blocks and their tables are in `blocks` and `cache_paged`. Import all of it from
+here.
 """
 
 import torch
 from torch import Tensor
 
-from course_utils.attention.cache_base import Cache, CacheFull, new_positions, positions_up_to, real_tokens, zeros
-from course_utils.attention.cache_paged import BlockPool, PagedCache
+from course_utils.attention.blocks import BlockPool, CacheFull
+from course_utils.attention.cache_base import Cache, new_positions, positions_up_to, real_tokens, zeros
+from course_utils.attention.cache_paged import PagedCache
 from course_utils.attention.shapes import whole
 
 __all__ = [

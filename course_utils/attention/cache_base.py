@@ -11,10 +11,6 @@ from course_utils.attention.shapes import whole
 from course_utils.attention.tensors import check_dtype
 
 
-class CacheFull(RuntimeError):
-    """There is no room for the tokens. The cache is as it was: free a row, or try fewer tokens."""
-
-
 class Cache:
     """What the four caches share: B sequences ("rows"), each with its own length, in one layer.
 
