@@ -1,7 +1,7 @@
 """The edition of the course that a class gets: lessons, exercises and checks, and nothing that gives an answer away.
 
-Where the line runs. What the lessons teach with stays: `course_utils/attention`, `course_utils/costs` and the lesson
-notebooks. Lessons build attention in lists, arrays and tensors before their eyes, so some lines of answers can be read
+Where the line runs. What the lessons teach with stays: `course_utils/attention`, `course_utils/costs`,
+`course_utils/serving` and the lesson notebooks. Lessons build attention in lists, arrays and tensors before their eyes, so some lines of answers can be read
 there; an answer that imports them fails where it is graded, and its check says so. Everything else that tells an answer
 goes: sources, solutions, tests, the references and mistakes in `checks/answers`, the grader. The checks compare with
 stored results instead, on visible inputs only; the numbers of exercises worked by hand are among them (see
@@ -50,7 +50,9 @@ LEFT_OUT = (  # of course_utils
     "cli.py", "doctor.py", "__main__.py",
     "practice/worksheet.py", "practice/worksheet.typ",
 )  # fmt: skip
-LIBRARY = ("course_utils/attention/", "course_utils/costs/", "notebooks/")  # may share lines with answers
+LIBRARY = (  # may share lines with answers
+    "course_utils/attention/", "course_utils/costs/", "course_utils/serving/", "notebooks/",
+)  # fmt: skip
 TARGETS = ("help", "lab", "clean", "again")
 EXTRAS_LEFT_OUT = ("dev", "cards", "cluster", "site", "worksheets")
 TABLES_LEFT_OUT = ("project.urls", "project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
