@@ -1,11 +1,12 @@
 """The edition of the course that a class gets: lessons, exercises and checks, and nothing that gives an answer away.
 
 Where the line runs. What the lessons teach with stays: `course_utils/attention`, `course_utils/costs`,
-`course_utils/serving` and the lesson notebooks. Lessons build attention in lists, arrays and tensors before their eyes, so some lines of answers can be read
-there; an answer that imports them fails where it is graded, and its check says so. Everything else that tells an answer
-goes: sources, solutions, tests, the references and mistakes in `checks/answers`, the grader. The checks compare with
-stored results instead, on visible inputs only; the numbers of exercises worked by hand are among them (see
-`checks/expected.py`). The messages of known mistakes are stored as text: they are what a check says anyway.
+`course_utils/serving` and the lesson notebooks. Lessons build attention in lists, arrays and tensors before their
+eyes, so some lines of answers can be read there; an answer that imports them fails where it is graded, and its check
+says so. Everything else that tells an answer goes: sources, solutions, tests, the references and mistakes in
+`checks/answers`, the grader. The checks compare with stored results instead, on visible inputs only; the numbers of
+exercises worked by hand are among them (see `checks/expected.py`). The messages of known mistakes are stored as text:
+they are what a check says anyway.
 
 `find_traces` reads an edition that was written and names whatever should not be in it.
 """
