@@ -19,6 +19,7 @@ from course_utils.costs.measure import environment
 from course_utils.models import characters
 from course_utils.models.decoder import Decoder
 from course_utils.serving.costs import fit
+from course_utils.serving.latency import Mean
 from course_utils.serving.measured import measure_acceptance, measure_steps, one_pass, own_text
 from course_utils.serving.speculative import Bigrams, expected_tokens
 
@@ -62,11 +63,10 @@ def speculation(quick):
     ]
     for row in rows:
         row["expected"] = expected_tokens(row["alpha"], row["gamma"])
-    best = max(rows, key=lambda row: row["tokens_a_pass"])
-    alphas = [row["alpha"] for row in rows]
+    written = {gamma: Mean.of([row["tokens_a_pass"] for row in rows if row["gamma"] == gamma]).mean for gamma in GAMMAS}
     findings = [
-        f"Bigrams of the model's own text are kept with α = {min(alphas):.2f} to {max(alphas):.2f}; with "
-        f"γ = {best['gamma']} a pass writes up to {best['tokens_a_pass']:.2f} tokens."
+        f"Drafts of bigrams of the model's own text are kept with α = {Mean.of([row['alpha'] for row in rows]).mean:.2f}; "
+        f"a pass writes {', '.join(f'{mean:.2f} tokens with γ = {gamma}' for gamma, mean in written.items())}."
     ]
     settings = {"quick": quick, "command": "python benchmarks/serving.py --record", "model": "characters, causal"}
     settings |= {"temperature": 1.0, "own_text": n_texts * (PROMPT + new), "prompts": n_prompts, "new": new}
