@@ -63,9 +63,10 @@ def speculation(quick):
     ]
     for row in rows:
         row["expected"] = expected_tokens(row["alpha"], row["gamma"])
+    alpha = Mean.of([row["alpha"] for row in rows]).mean
     written = {gamma: Mean.of([row["tokens_a_pass"] for row in rows if row["gamma"] == gamma]).mean for gamma in GAMMAS}
     findings = [
-        f"Drafts of bigrams of the model's own text are kept with α = {Mean.of([row['alpha'] for row in rows]).mean:.2f}; "
+        f"Drafts of bigrams of the model's own text are kept with α = {alpha:.2f}; "
         f"a pass writes {', '.join(f'{mean:.2f} tokens with γ = {gamma}' for gamma, mean in written.items())}."
     ]
     settings = {"quick": quick, "command": "python benchmarks/serving.py --record", "model": "characters, causal"}

@@ -2,7 +2,7 @@
 
 TTFT, the time to the first token, counts from the arrival. A gap is the time between two tokens of a request, and TPOT,
 the time per output token, is the mean of its gaps. Percentiles are NumPy's linear ones. Throughput is tokens a second;
-goodput counts only requests that kept a promise (Zhong et al. 2024, DistServe, section 2).
+goodput counts only requests that kept a promise (Zhong et al. 2024, DistServe, section 1).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the step that ends the prompt gives its first token; every later step gives one 
 request whose prompt is done in one step holds its slot for `new` steps.
 
 Static batching fills the slots and lets nobody in until the last of the batch is done. Continuous batching refills a
-slot at the next step (Yu et al. 2022, Orca, section 4.1). With a budget of tokens a step, decodes go first, one token
+slot at the next step (Yu et al. 2022, Orca, section 3). With a budget of tokens a step, decodes go first, one token
 each, and what is left goes to prompts in order of arrival, in chunks (Agrawal et al. 2024, Sarathi-Serve, algorithm 3).
 Without one a prompt is one step's work, and all who decode beside it wait for that step.
 """

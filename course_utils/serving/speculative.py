@@ -153,9 +153,10 @@ def speculate(p_of: Target, q_of: Drafter, context: Sequence[int], gamma: int, r
 class Bigrams:
     """A drafter that counts which token followed which: q after a context depends on its last token alone.
 
-    tokens is a text as numbers from 0 to vocabulary − 1, (n,), or several texts of one length, (…, n). `smoothing` is added to each count, so that every token has a
-    chance. Calling it with a context gives q, (vocabulary,). Raises ValueError for an empty context, fewer than two
-    tokens, a token outside the vocabulary and a smoothing that is not above 0.
+    tokens is a text as numbers from 0 to vocabulary − 1, (n,), or several texts of one length, (…, n). `smoothing` is
+    added to each count, so that every token has a chance. Calling it with a context gives q, (vocabulary,). Raises
+    ValueError for an empty context, fewer than two tokens, a token outside the vocabulary and a smoothing that is not
+    above 0.
     """
 
     def __init__(self, tokens: ArrayLike, vocabulary: int, smoothing: float = 0.1) -> None:

@@ -41,6 +41,7 @@ class Lengths(NamedTuple):
 # A chat: prompts of half a page, answers from a word to several pages. Chosen for the course, not measured.
 PROMPTS = Lengths(median=200, spread=0.8, longest=2048)
 ANSWERS = Lengths(median=80, spread=0.8, longest=1024)
+DOCUMENTS = Lengths(median=1500, spread=0.6, longest=4096)  # prompts of several pages, to be summed up
 
 THREE = (Request("A", 0.0, 2, 2), Request("B", 0.0, 2, 5), Request("C", 0.0, 2, 3))
 """Three requests for two slots, all there at 0: static batching takes 8 steps for them, continuous 5."""
@@ -56,14 +57,14 @@ def poisson(
     """n requests at `rate` a second on average, in order of arrival, named "0", "1", …: a Poisson process.
 
     The times between two arrivals are independent and exponential with mean 1 / rate, and so is the time to the first.
-    The lengths come from a stream of their own: with the same seed and another rate the same requests arrive, in times
-    that are stretched. rate=math.inf lets all arrive at 0. Raises ValueError for a rate that is not above 0.
+    Times, prompts and answers come from streams of their own: with the same seed and another rate the same requests
+    arrive, in times that are stretched, and with another n more or fewer of them. rate=math.inf lets all arrive at 0. Raises ValueError for a rate that is not above 0.
     """
     if not rate > 0:
         raise ValueError(f"rate is {rate}: requests a second, above 0")
-    times, lengths = np.random.default_rng(seed).spawn(2)
+    times, read, written = np.random.default_rng(seed).spawn(3)
     arrivals = np.cumsum(times.exponential(1.0, size=whole("n", n, least=0))) / rate
-    drawn = (prompts.draw(n, lengths), answers.draw(n, lengths))
+    drawn = (prompts.draw(n, read), answers.draw(n, written))
     rows = zip(arrivals.tolist(), *(each.tolist() for each in drawn), strict=True)
     return [Request(str(i), *row) for i, row in enumerate(rows)]
 

@@ -1,6 +1,8 @@
 """What is measured on the course's decoder: the steps that are timed, and a target that answers in one pass."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -26,6 +28,16 @@ class Watched(Decoder):
     def forward(self, tokens, caches=None, *rest, **options):
         self.seen.append((tuple(tokens.shape), int(caches[0].lengths.max())))
         return super().forward(tokens, caches, *rest, **options)
+
+
+def test_what_reckons_and_simulates_loads_without_torch():
+    """So that it can run in a browser."""
+    names = ("costs", "traffic", "simulate", "latency", "speculative", "machines", "measured")
+    lines = [f"import course_utils.serving.{name}" for name in names] + [
+        "import sys",
+        "assert 'torch' not in sys.modules",
+    ]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
 def test_rows_are_the_steps_that_were_run():

@@ -82,6 +82,13 @@ def test_prompts_that_are_cached_already_give_a_token_at_once():
     assert log.served[0].times == (1 + 1 + 7, 9 + 1 + 1 + 8)
 
 
+def test_a_static_batch_lets_nobody_in_while_it_runs():
+    """B comes when one of two slots is free all along, and waits for A; continuous batching lets it in at 2."""
+    requests = [Request("A", 0, 1, 4), Request("B", 1.5, 1, 1)]
+    assert timeline(simulate(requests, one_second, 2, static=True)).splitlines() == ["A  1234.", "B  ....1"]
+    assert timeline(simulate(requests, one_second, 2)).splitlines() == ["A  1234", "B  ..1."]
+
+
 def test_the_clock_goes_on_to_the_next_arrival():
     log = simulate([Request("late", 100, 1, 1), Request("early", 5, 1, 2)], one_second, 4)
     assert [step.start for step in log.steps] == [5, 6, 100]
