@@ -3,12 +3,13 @@
 base is the weights that are read once and the launches, whoever is served; tokens are those that the step computes;
 context is the tokens in the caches that it reads, summed over all requests. A decode step of B requests has B tokens
 and a context of B · T; a chunk of a prompt has as many tokens as the chunk, and reads what was cached before it.
-`fit` finds the three numbers from measured steps. `RECORDED` holds a real GPU's, from published measurements, and
-`at_best` what a data sheet promises.
+`fit` finds the three numbers from measured steps: `of_the_course` from the course's decoder on a CPU, `RECORDED` from
+published measurements of a real GPU. `at_best` is what a data sheet promises.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from course_utils.costs import records
 from course_utils.costs.configurations import Configuration, model
 from course_utils.costs.roofline import MACHINES, Machine, decode_step
 
@@ -65,6 +67,13 @@ def fit(tokens: Sequence[float], contexts: Sequence[float], seconds: Sequence[fl
     missed = float(((measured - told) ** 2).sum())
     r_squared = 1 - missed / spread if spread else float(missed == 0)
     return Fit(StepCost(*map(float, found)), r_squared, float(np.abs(told / measured - 1).max()))
+
+
+@functools.cache
+def of_the_course() -> Fit:
+    """The StepCost of the course's decoder on a CPU, fitted to the steps that `benchmarks/serving.py` recorded."""
+    rows = records.recorded("serving steps")[0]["rows"]
+    return fit(*([row[key] for row in rows] for key in ("tokens", "context", "seconds")))
 
 
 def at_best(configuration: Configuration, machine: Machine, bytes_per_value: float = 2) -> StepCost:

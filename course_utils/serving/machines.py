@@ -18,7 +18,7 @@ from course_utils.attention import arrays
 from course_utils.attention.shapes import check_scale, whole
 from course_utils.costs.configurations import Configuration
 from course_utils.serving.simulate import Log, Part, Served, Step, simulate
-from course_utils.serving.traffic import Request
+from course_utils.serving.traffic import Request, check
 
 
 class Link(NamedTuple):
@@ -179,6 +179,7 @@ def apart(
     """
     if seconds_a_token < 0:
         raise ValueError(f"seconds_a_token is {seconds_a_token}: time to move a token's cache, at least 0")
+    check(requests)
     now, prompts, later = 0.0, {}, []
     for request in sorted(requests, key=lambda request: request.arrival):
         part = Part(request.name, request.prompt, 0, True)

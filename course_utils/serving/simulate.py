@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from course_utils.attention.shapes import whole
-from course_utils.serving.traffic import Request
+from course_utils.serving.traffic import Request, check
 
 
 class Part(NamedTuple):
@@ -113,13 +113,13 @@ def simulate(
     cost(tokens, context) is the seconds of a step, such as a `StepCost`. At most n_slots requests run at once. budget:
     the most tokens of a step, for continuous batching. static=True is static batching; a slot whose request is done
     costs nothing then but its place. prefilled=True: the prompts are in the caches already, so that the first step of a
-    request writes a token. When nothing runs, the clock goes on to the next arrival. Who arrives while a step
-    runs may start with the next. Raises ValueError for a budget below n_slots, which could not give every request its
-    token, for a budget with static batching, for two requests of one name, and for a request with fewer than one token
-    to compute or write; and when a step takes no time.
+    request writes a token. When nothing runs, the clock goes on to the next arrival. Who arrives while a step runs may
+    start with the next. Raises ValueError for a budget below n_slots, which could not give every request its token, for
+    a budget with static batching, when a step takes no time, and as `traffic.check` does.
     """
     n_slots = whole("n_slots", n_slots)
-    _check(requests, n_slots, budget, static)
+    check(requests)
+    _check_budget(budget, n_slots, static)
     waiting = deque(sorted(requests, key=lambda request: request.arrival))  # stable: of equals the first given
     running: list[_Slot] = []
     done: dict[str, Served] = {}
@@ -177,12 +177,7 @@ def _shares(running: list[_Slot], budget: int | None) -> list[tuple[_Slot, int]]
     return decoding + chunks
 
 
-def _check(requests: Sequence[Request], n_slots: int, budget: int | None, static: bool) -> None:
-    if len({request.name for request in requests}) < len(requests):
-        raise ValueError("two requests have one name: the log tells them apart by it")
-    for request in requests:
-        whole(f"prompt of {request.name}", request.prompt)
-        whole(f"new of {request.name}", request.new)
+def _check_budget(budget: int | None, n_slots: int, static: bool) -> None:
     if budget is None:
         return
     if static:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +59,8 @@ def poisson(
 
     The times between two arrivals are independent and exponential with mean 1 / rate, and so is the time to the first.
     Times, prompts and answers come from streams of their own: with the same seed and another rate the same requests
-    arrive, in times that are stretched, and with another n more or fewer of them. rate=math.inf lets all arrive at 0. Raises ValueError for a rate that is not above 0.
+    arrive, in times that are stretched, and with another n more or fewer of them. rate=math.inf lets all arrive at 0.
+    Raises ValueError for a rate that is not above 0.
     """
     if not rate > 0:
         raise ValueError(f"rate is {rate}: requests a second, above 0")
@@ -69,6 +71,17 @@ def poisson(
     return [Request(str(i), *row) for i, row in enumerate(rows)]
 
 
-def work(requests: list[Request] | tuple[Request, ...]) -> tuple[int, int]:
+def check(requests: Sequence[Request]) -> None:
+    """Raise ValueError for requests that cannot be served: two of one name, no token to read or write, no such time."""
+    if len({request.name for request in requests}) < len(requests):
+        raise ValueError("two requests have one name: the log tells them apart by it")
+    for request in requests:
+        whole(f"prompt of {request.name}", request.prompt)
+        whole(f"new of {request.name}", request.new)
+        if not 0 <= request.arrival < math.inf:
+            raise ValueError(f"arrival of {request.name} is {request.arrival}: seconds, finite and at least 0")
+
+
+def work(requests: Sequence[Request]) -> tuple[int, int]:
     """Tokens of all prompts, and tokens to write."""
     return sum(request.prompt for request in requests), sum(request.new for request in requests)

@@ -145,5 +145,7 @@ def test_what_does_not_divide_is_refused():
         heads_split_bytes(LLAMA, 1, 3)
     with pytest.raises(ValueError, match="at least 0"):
         apart([], StepCost(1, 1, 1), 2, seconds_a_token=-1)
+    with pytest.raises(ValueError, match="one name"):
+        apart([Request("a", 0, 1, 1)] * 2, StepCost(1, 1, 1), 2)
     with pytest.raises(ValueError, match="at least 0"):
         LINKS["NVLink 4"].seconds(-1)

@@ -207,6 +207,9 @@ def test_what_cannot_be_served_is_refused():
         simulate([one._replace(prompt=0)], one_second, 1)
     with pytest.raises(ValueError, match="new of a is 0"):
         simulate([one._replace(new=0)], one_second, 1)
+    for never in (math.nan, math.inf, -1):
+        with pytest.raises(ValueError, match="finite and at least 0"):
+            simulate([one._replace(arrival=never)], one_second, 1)
     with pytest.raises(ValueError, match="n_slots is 0"):
         simulate([one], one_second, 0)
     with pytest.raises(ValueError, match="must be above 0"):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from course_utils.costs.configurations import model
+from course_utils.costs.records import recorded
 from course_utils.costs.roofline import MACHINES, decode_step, least_seconds
-from course_utils.serving.costs import AT_BEST, PUBLISHED, RECORDED, StepCost, at_best, fit
+from course_utils.serving.costs import AT_BEST, PUBLISHED, RECORDED, StepCost, at_best, fit, of_the_course
 
 
 def test_a_step_costs_its_base_its_tokens_and_what_it_reads():
@@ -81,6 +82,14 @@ def test_a_real_gpu_keeps_to_three_numbers():
     assert RECORDED.r_squared > 0.99
     assert RECORDED.largest_error < 0.24
     assert RECORDED.cost == pytest.approx((9.28e-3, 5.97e-5, 2.60e-7), rel=2e-3)
+
+
+def test_the_course_s_decoder_keeps_to_three_numbers_too():
+    found = of_the_course()
+    result = recorded("serving steps")[0]
+    np.testing.assert_allclose(found.cost, result["settings"]["fit"], rtol=1e-3)
+    assert found.r_squared > 0.97 and min(found.cost) > 0
+    assert {row["kind"] for row in result["rows"]} == {"decode", "prompt"}
 
 
 def test_the_data_sheet_promises_less_and_reading_the_cache_reaches_it():
