@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import math
 import random
 import re
 import time
@@ -22,7 +23,8 @@ from .inputs.promises import Broken, Call, Machine, say_call
 from .patience import Patience
 
 SECONDS = 2.0
-LEVELS = ((4, 150), (8, 300), (16, 400))  # calls at most, sequences tried
+LEVELS = ((6, 100), (12, 200), (24, 400))  # calls in a sequence, sequences tried
+AGAIN = 200  # sequences tried that are shorter than what was found
 PATIENCE = 1.5  # times the seconds, for an answer that does not come back
 RAISED = "no other errors"  # the promises that are broken by an error, or by a result, that the statement does not know
 RESULT = "results as the statement says"
@@ -56,10 +58,7 @@ def find_trace(ladder: Ladder, namespace: Mapping[str, Any], seconds: float = SE
     search = _Search(machine, make, time.process_time() + seconds)
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
-        try:
-            search.run()
-        except _Over:
-            search.ran_out = True
+        search.run()
     found = search.best
     if found is None:
         return None
@@ -106,14 +105,19 @@ class _Search:
 
     def run(self) -> None:
         """Look among short sequences first, then among longer ones; then leave out what can be."""
-        for longest, tries in LEVELS:
-            self._look(longest, tries)
-            if self.best is not None:
-                break
-        while self.best is not None and self._shorter(*self.best[:2]):
+        with suppress(_Over):
+            for longest, tries in LEVELS:
+                self._look(longest, tries)
+                if self.best is not None:
+                    break
+            while self.best is not None and self._look(len(self.best[1]) - 1, AGAIN):
+                pass
+        self.ends = math.inf  # what is left takes little
+        while self.best is not None and self._simpler(*self.best[:2]):
             pass
 
-    def _look(self, longest: int, tries: int) -> None:
+    def _look(self, longest: int, tries: int) -> bool:
+        """Whether there is something better among so many sequences of so many calls."""
         from hypothesis import HealthCheck, Phase, find, settings
         from hypothesis.errors import HypothesisException
         from hypothesis.strategies import booleans, composite
@@ -130,10 +134,11 @@ class _Search:
 
             setup = self.machine.setup(choose)
             calls: list[Call] = []
-            while len(calls) < longest and (len(calls) < longest // 2 or draw(bit)):
+            while len(calls) < longest:
                 calls.append(self.machine.call(choose, setup, calls))
             return setup, tuple(calls)
 
+        before = self.best
         limits = settings(
             max_examples=tries,
             database=None,
@@ -143,9 +148,11 @@ class _Search:
         )
         with suppress(HypothesisException):  # there is none, or the answer is wrong only now and then
             find(traces(), lambda trace: self._breaks(*trace), settings=limits, random=random.Random(0))
+        return self.best is not before
 
     def _breaks(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
         if time.process_time() > self.ends:
+            self.ran_out = True
             raise _Over
         broken = play(self.machine, self.make, setup, calls)
         if broken is None:
@@ -155,10 +162,22 @@ class _Search:
             self.best = setup, calls, broken
         return True
 
-    def _shorter(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
-        """Whether one of the calls before the last can be left out."""
-        shorter = (calls[:place] + calls[place + 1 :] for place in reversed(range(len(calls) - 1)))
-        return any(self._breaks(setup, each) for each in shorter)
+    def _simpler(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
+        """Whether a call before the last can be left out, an object be made smaller, or a list of a call shorter."""
+        without = [(setup, calls[:place] + calls[place + 1 :]) for place in reversed(range(len(calls) - 1))]
+        smaller = [
+            ((*setup[:place], size - 1, *setup[place + 1 :]), calls) for place, size in enumerate(setup) if size > 1
+        ]
+        shorter = [
+            (setup, (*calls[:place], (*call[:-1], call[-1][:-1]), *calls[place + 1 :]))
+            for place, call in enumerate(calls)
+            if isinstance(call[-1], tuple) and len(call[-1]) > 1
+        ]
+        return any(self._improves(*each) for each in (*without, *smaller, *shorter))
+
+    def _improves(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
+        before = self.best
+        return self._breaks(setup, calls) and self.best is not before
 
 
 def _size(setup: tuple, calls: Sequence[Call]) -> tuple[int, str]:
