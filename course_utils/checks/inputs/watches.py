@@ -388,9 +388,8 @@ class SchedulerWatch(Watch):
         for name in holding:
             if order.index(name) > order.index(first):
                 breaks("who came last is preempted first", f"{first} is preempted, and {name} came later and stays")
-        grown = {name: self.computed[name] + (self._todo(name) == 1) for name in holding}
-        least = min(self._blocks(self.computed[name] + (self._todo(name) == 1)) for name in preempted)
-        if sum(map(self._blocks, grown.values())) + least <= self.n_blocks:
+        decoded = [self.computed[name] + (self._todo(name) == 1) for name in (*holding, first)]
+        if sum(map(self._blocks, decoded)) <= self.n_blocks:
             breaks(NEEDLESS, f"{first} is preempted, and there are blocks enough for every token that is decoded")
 
     def _check_idle(self, plan: Mapping[str, int], preempted: Sequence[str], order: Sequence[str], free: int) -> None:
