@@ -1,30 +1,33 @@
 """The shortest sequence of calls on which an answer with state breaks a promise.
 
-Hypothesis draws calls as the exercise's machine says, makes them on the learner's object, asks the watch after each,
-and shrinks what breaks one. Nothing is compared with a reference, so this works where no answer is at hand. The same
-answer gets the same sequence, unless its time runs out.
+It begins with the calls of the rungs, the shortest that break a promise, and leaves out what can be. Then Hypothesis
+draws shorter ones as the exercise's machine says, makes them on the learner's object, asks the watch after each, and
+shrinks what breaks one. Nothing is compared with a reference, so this works where no answer is at hand. The same answer
+gets the same sequence, unless its time runs out.
 """
 
 from __future__ import annotations
 
 import importlib
 import io
-import math
+import itertools
 import random
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .evidence import BadResult, Ladder, say_error
+from .evidence import BadResult, Ladder, Rung, say_error
 from .inputs.promises import Broken, Call, Machine, say_call
 from .patience import Patience
 
 SECONDS = 2.0
 LEVELS = ((6, 100), (12, 200), (24, 400))  # calls in a sequence, sequences tried
 AGAIN = 200  # sequences tried that are shorter than what was found
+AFTER = 0.5  # seconds more, to leave out what can be
+PAIRS = 14  # calls of which two at once are left out, where there are no more
 PATIENCE = 1.5  # times the seconds, for an answer that does not come back
 RAISED = "no other errors"  # the promises that are broken by an error, or by a result, that the statement does not know
 RESULT = "results as the statement says"
@@ -46,16 +49,19 @@ class Trace:
     ran_out: bool = False
 
 
-def find_trace(ladder: Ladder, namespace: Mapping[str, Any], seconds: float = SECONDS) -> Trace | None:
+def find_trace(
+    ladder: Ladder, namespace: Mapping[str, Any], seconds: float = SECONDS, rungs: Iterable[Rung] = ()
+) -> Trace | None:
     """The shortest sequence of calls found that breaks a promise of the answer in `namespace`; None where none was.
 
-    seconds: of processor time, at most. An answer that prints is not heard.
+    seconds: of processor time, at most. rungs: those of the ladder, whose calls are tried first. An answer that prints
+    is not heard.
     """
     machine, make = ladder.machine, namespace.get(ladder.names[0])
     if machine is None or make is None:
         return None
     importlib.import_module("hypothesis")  # which takes a while, once
-    search = _Search(machine, make, time.process_time() + seconds)
+    search = _Search(machine, make, time.process_time() + seconds, [rung.args for rung in rungs])
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
         search.run()
@@ -98,21 +104,28 @@ def tell_trace(trace: Trace, name: str) -> str:
 class _Search:
     """A search for the shortest sequence of calls that breaks a promise. best: setup, calls, and what was broken."""
 
-    def __init__(self, machine: Machine, make: Callable, ends: float):
-        self.machine, self.make, self.ends = machine, make, ends
+    def __init__(self, machine: Machine, make: Callable, ends: float, starts: Sequence[tuple] = ()):
+        self.machine, self.make, self.ends, self.starts = machine, make, ends, starts
         self.best: tuple[tuple, tuple[Call, ...], Broken] | None = None
         self.ran_out = False
 
     def run(self) -> None:
-        """Look among short sequences first, then among longer ones; then leave out what can be."""
+        """Begin with what is known to break, or look among short sequences, then longer ones; then look for shorter
+        ones, and leave out what can be."""
         with suppress(_Over):
+            for setup, calls in self.starts:
+                self._breaks(setup, calls)
+            self._simplify()
             for longest, tries in LEVELS:
-                self._look(longest, tries)
-                if self.best is not None:
-                    break
-            while self.best is not None and self._look(len(self.best[1]) - 1, AGAIN):
+                if self.best is None:
+                    self._look(longest, tries)
+            while self.best is not None and len(self.best[1]) > 1 and self._look(len(self.best[1]) - 1, AGAIN):
                 pass
-        self.ends = math.inf  # what is left takes little
+        self.ends = max(self.ends, time.process_time()) + AFTER
+        with suppress(_Over):
+            self._simplify()
+
+    def _simplify(self) -> None:
         while self.best is not None and self._simpler(*self.best[:2]):
             pass
 
@@ -163,21 +176,40 @@ class _Search:
         return True
 
     def _simpler(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
-        """Whether a call before the last can be left out, an object be made smaller, or a list of a call shorter."""
-        without = [(setup, calls[:place] + calls[place + 1 :]) for place in reversed(range(len(calls) - 1))]
+        """Whether calls before the last can be left out, an object be made smaller, a list of a call shorter or a
+        number of it smaller."""
+        places = list(reversed(range(len(calls) - 1)))
+        left_out = [{place} for place in places]
+        if len(calls) <= PAIRS:
+            left_out += [set(pair) for pair in itertools.combinations(places, 2)]
+        without = [(setup, tuple(call for i, call in enumerate(calls) if i not in out)) for out in left_out]
         smaller = [
             ((*setup[:place], size - 1, *setup[place + 1 :]), calls) for place, size in enumerate(setup) if size > 1
         ]
-        shorter = [
-            (setup, (*calls[:place], (*call[:-1], call[-1][:-1]), *calls[place + 1 :]))
+        others = [
+            (setup, (*calls[:place], other, *calls[place + 1 :]))
             for place, call in enumerate(calls)
-            if isinstance(call[-1], tuple) and len(call[-1]) > 1
+            for other in _less(call)
         ]
-        return any(self._improves(*each) for each in (*without, *smaller, *shorter))
+        return any(self._improves(*each) for each in (*without, *smaller, *others))
 
     def _improves(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
         before = self.best
         return self._breaks(setup, calls) and self.best is not before
+
+
+def _less(call: Call) -> Iterator[Call]:
+    """A call with one of its lists shorter, or one of its numbers smaller."""
+    for place, part in enumerate(call):
+        shorter: list[Any] = []
+        if isinstance(part, tuple) and len(part) > 1:
+            shorter = [part[:-1], part[1:]]
+        if isinstance(part, tuple):
+            shorter += [(*part[:i], number - 1, *part[i + 1 :]) for i, number in enumerate(part) if number > 0]
+        elif isinstance(part, int) and part > 1:
+            shorter = [part - 1]
+        for other in shorter:
+            yield (*call[:place], other, *call[place + 1 :])
 
 
 def _size(setup: tuple, calls: Sequence[Call]) -> tuple[int, str]:

@@ -119,7 +119,7 @@ def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any
     references = {name: f for used in judge.exercise.uses for name, f in exercises[used].reference.items()}
     references = references if has_answers() else {}
     if judge.ladder.machine:
-        trace = _beside(references, namespace, lambda: find_trace(judge.ladder, namespace))
+        trace = _beside(references, namespace, lambda: find_trace(judge.ladder, namespace, rungs=judge.rungs()))
         return tell_trace(trace, judge.ladder.names[0]) if trace else ""
     held = dict(verdict.rungs)
     example = _beside(references, namespace, lambda: find_smallest(judge, namespace, held))

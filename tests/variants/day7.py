@@ -803,7 +803,9 @@ class PrefixesInARadixTree:
 
     def _idle(self, node, kept):
         """How many blocks below could go."""
-        return sum(self._idle(child, kept) + (not child.users and child not in kept) for child in node.children.values())
+        return sum(
+            self._idle(child, kept) + (not child.users and child not in kept) for child in node.children.values()
+        )
 
     def admit(self, name, tokens):
         if name in self.running:

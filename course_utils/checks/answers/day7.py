@@ -1802,14 +1802,16 @@ HOW_MANY_MISTAKES = (
 # Find the bug -------------------------------------------------------------------------------------------------------
 
 
-class FreedLater(PrefixCache):
-    """The duplicate is freed at commit, and again at release."""
+class LetGoTwice(PrefixCache):
+    """The bug that is given, mini-sglang PR #142: a duplicate is let go at commit, and again at release."""
 
     def learn(self, table, place, key):
         other = self.known.get(key, table[place])
         super().learn(table, place, key)
         if other != table[place]:
             self.holders[table[place]] -= 1
+            if self.holders[table[place]] == 0:
+                self.ended(table[place])
 
 
 class LeftForGood(PrefixCache):
@@ -1865,15 +1867,15 @@ class RemappedAndLeaked(PrefixCache):
 
 
 BUG_MISTAKES = (
-    Mistake("the bug as it stands", DuplicateFreed,
+    Mistake("the bug as it stands", LetGoTwice,
         "Follow one block: who holds it after commit, and whose table names it? The two should agree."),
     Mistake("the table changed", Remapped,
         "Now the table names the block that is known, and not the one in which this request wrote. A table stays as admit "
         "returned it."),
     Mistake("the table changed, and a block lost", RemappedAndLeaked,
         "The table names another block now, and the old one is lost. A table stays as admit returned it."),
-    Mistake("freed twice", FreedLater,
-        "A block is let go twice, at commit and at release. Its request holds it once, so it lets go once."),
+    Mistake("let go at commit alone", DuplicateFreed,
+        "A duplicate is let go once now, but too early: the table of its request names it until its release."),
     Mistake("never freed", LeftForGood, "A duplicate is not freed any more, not even at release."),
     Mistake("the rest not committed", NotLearned,
         "Where a block is known already, commit stops. The blocks behind it are not known yet: go on."),

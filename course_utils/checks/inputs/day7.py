@@ -499,19 +499,13 @@ LADDERS = {
     "block_allocator": Ladder(("BlockAllocator",), rungs=block_allocator, machine=ALLOCATOR),
     "paged_attention": Ladder(("paged_attention",), ("output",), paged_attention, small=SMALL_PAGED),
     "prefix_cache": Ladder(("PrefixCache",), rungs=on_prefixes, machine=PREFIXES),
-    "latencies": Ladder(
-        ("latencies",), rungs=latencies, small=(Small((arrivals, token_times), measures=(of_three,)),)
-    ),
+    "latencies": Ladder(("latencies",), rungs=latencies, small=(Small((arrivals, token_times), measures=(of_three,)),)),
     "chunks": Ladder(("chunks",), rungs=chunks, small=(Small((few_todo, a_budget)),)),
     "scheduler": Ladder(("Scheduler",), rungs=scheduler, machine=SCHEDULER),
     "accept": Ladder(
         ("accept",),
         rungs=accept,
-        small=(
-            Small(
-                (quarters("g1 V", "g+1"), quarters("g V", "g"), drafted_tokens, some_coins), measures=(of_two,)
-            ),
-        ),
+        small=(Small((quarters("g1 V", "g+1"), quarters("g V", "g"), drafted_tokens, some_coins), measures=(of_two,)),),
     ),
     "how_many": Ladder(
         ("how_many",), ("B",), how_many, small=(Small((Drawn("n g", sure_to_fall), some_costs), measures=(None,)),)
