@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class AllocatorWithAStack:
                 self.count[table[block]] -= 1
             fresh = self.unused.pop()
             self.count[fresh] = 1
-            table = table[:block] + (fresh,)
+            table = (*table[:block], fresh)
         self.seqs[seq] = table, length + 1
         return table[block], slot
 
@@ -227,9 +228,9 @@ class AllocatorThatLooksAtTheTables:
     def append(self, seq):
         length = self.lengths.get(seq, 0)
         if length % self.block_size == 0:
-            self.tables[seq] = self.tables.get(seq, []) + [self._free_block()]
+            self.tables[seq] = [*self.tables.get(seq, []), self._free_block()]
         elif self._holders(self.tables[seq][-1]) > 1:
-            self.tables[seq] = self.tables[seq][:-1] + [self._free_block()]
+            self.tables[seq] = [*self.tables[seq][:-1], self._free_block()]
         self.lengths[seq] = length + 1
         return self.tables[seq][-1], length % self.block_size
 
@@ -272,14 +273,14 @@ class AllocatorWithALinkedList:
             self.next[block], self.head = self.head, block
 
     def append(self, seq):
-        table, used = self.seqs[seq] if seq in self.seqs else ([], self.block_size)
+        table, used = self.seqs.get(seq, ([], self.block_size))
         if used == self.block_size:
-            table = table + [self._pop()]
+            table = [*table, self._pop()]
             used = 0
         elif self.refs[table[-1]] > 1:
             fresh = self._pop()
             self._release(table[-1])
-            table = table[:-1] + [fresh]
+            table = [*table[:-1], fresh]
         self.seqs[seq] = table, used + 1
         return table[-1], used
 
@@ -538,17 +539,14 @@ class AllocatorThatFreesTheParentWithItsForks(Plain):
 
 
 @wrong(7, "block_allocator")
-class AllocatorWithOneTableForAll:
-    shared = {}
+class AllocatorWithOneTableForAll(Plain):
+    """The tables belong to the class, as with a default that is a dict: a second pool finds those of the first."""
+
+    kept: ClassVar[tuple] = ({}, {})
 
     def __init__(self, n_blocks, block_size):
-        self.inner = Plain(n_blocks, block_size)
-        self.inner.tables, self.inner.lengths = self.shared, AllocatorWithOneTableForAll.lengths
-
-    lengths = {}
-
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
+        super().__init__(n_blocks, block_size)
+        self.tables, self.lengths = self.kept
 
 
 @wrong(7, "block_allocator")
@@ -1855,7 +1853,7 @@ class SchedulerWithAHeap:
         self.state[name][1] = computed
 
     def _fits(self, name, more):
-        text, computed, _ = self.state[name]
+        computed = self.state[name][1]
         return -(-(computed + more) // self.size) - -(-computed // self.size) <= self.free
 
     def step(self):

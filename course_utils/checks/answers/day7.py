@@ -19,21 +19,25 @@ def slip(name, number, message):
 
 
 BY_HAND_MISTAKES = (
-    slip("static_steps", 6, "static_steps is that of continuous batching. Static batching starts c when the whole batch "
+    slip("static_steps", 6,
+        "static_steps is that of continuous batching. Static batching starts c when the whole batch "
         "before it is done."),
     slip("static_steps", 11, "static_steps adds up all three requests. Two of them run side by side."),
     slip("static_steps", 5, "static_steps lets c start when a ends. A static batch ends with its longest request."),
-    slip("continuous_ends", [2, 6, 9], "In continuous_ends c waits for b. With continuous batching it takes the slot of "
+    slip("continuous_ends", [2, 6, 9],
+        "In continuous_ends c waits for b. With continuous batching it takes the slot of "
         "a, as soon as a ends."),
     slip("continuous_ends", [2, 6, 3], "In continuous_ends c starts at once. There are two slots, and both are taken "
         "until a ends."),
     slip("continuous_ends", [2, 6, 6], "In continuous_ends c starts one step late. The slot of a is free for the step "
         "after its last one."),
-    slip("continuous_ends", [6, 6, 9], "continuous_ends has the steps of static batching, in which nobody leaves before "
+    slip("continuous_ends", [6, 6, 9],
+        "continuous_ends has the steps of static batching, in which nobody leaves before "
         "the longest is done."),
     slip("place", [1, 1], "place names the row of the table. What stands in that row is the block."),
     slip("place", [7, 0], "place is one token too early: the last of 6 tokens is token 5, counted from 0."),
-    slip("place", [4, 5], "place counts the slot from the beginning of the text. It counts from the beginning of the block."),
+    slip("place", [4, 5],
+        "place counts the slot from the beginning of the text. It counts from the beginning of the block."),
     slip("place", [1, 4], "place has slot and block exchanged. The block comes first."),
     slip("place", [2, 1], "place counts tokens from 1. Token 5, counted from 0, is the sixth."),
     slip("following", [0.5, 0.2, 0.3], "following is p itself. Token 1 was rejected: what q offered too often is taken "
@@ -234,7 +238,7 @@ class OneTokenLate(BlockAllocator):
 
     def append(self, seq):
         table, length = self.begin(seq)
-        if not table or length % self.block_size == 1 and length > 1:
+        if not table or (length % self.block_size == 1 and length > 1):
             table = [*table, self.take()]
         self.tables[seq], self.lengths[seq] = table, length + 1
         return table[-1], length % self.block_size
@@ -280,12 +284,10 @@ class ForkCopiesTheLast(BlockAllocator):
 
 class ForkOverwrites(BlockAllocator):
     def fork(self, seq, new):
-        table = list(self.tables[seq])
-        if new in self.tables and new != seq:
+        if seq in self.tables and new in self.tables and new != seq:
             self.free(new)
-        if new != seq:
+        if seq not in self.tables or new != seq:
             super().fork(seq, new)
-        return None if table else None
 
 
 class NoErrors(BlockAllocator):
@@ -391,7 +393,8 @@ ALLOCATOR_MISTAKES = (
     Mistake("the copy goes to all", CopyForAll,
         "The fresh block replaces the old one in the tables of others too. Only the one that writes moves."),
     Mistake("full blocks copied", CopyOfFullBlocks,
-        "A shared block is left although it is full. Nothing is written there any more: both keep it, and the next token "
+        "A shared block is left although it is full. Nothing is written there any more: both keep it, and the next "
+        "token "
         "goes to a new block behind it."),
     Mistake("one list for both", OneListForBoth,
         "After a fork both names stand for one list, so a block that one of them takes appears in the table of the "
@@ -405,10 +408,12 @@ ALLOCATOR_MISTAKES = (
     Mistake("a block for each token", ABlockForEachToken,
         "Every token takes a new block. A new one is needed only when the last one is full."),
     Mistake("a block one token late", OneTokenLate,
-        "A new block is taken one token too late: a block of n slots is full after n tokens, so the token at a multiple "
+        "A new block is taken one token too late: a block of n slots is full after n tokens, so the token at a "
+        "multiple "
         "of n needs a new one."),
     Mistake("asks too soon", AsksTooSoon,
-        "append refuses as soon as no block is free, though the token may still find a slot. Only who needs a block can "
+        "append refuses as soon as no block is free, though the token may still find a slot. Only who needs a block "
+        "can "
         "be refused."),
     Mistake("slots of the whole text", SlotsOfTheText,
         "The slot counts from the beginning of the sequence. It counts from the beginning of its block."),
@@ -418,7 +423,8 @@ ALLOCATOR_MISTAKES = (
         "fork takes new blocks. It should take none: both share what is there, until one of them writes."),
     Mistake("a fork that copies the last block", ForkCopiesTheLast,
         "fork takes a new block for the half full one. Wait with the copy until one of both writes: many never do."),
-    Mistake("a fork onto a name", ForkOverwrites, "fork replaces a sequence that is there already. That is a ValueError."),
+    Mistake("a fork onto a name", ForkOverwrites,
+        "fork replaces a sequence that is there already. That is a ValueError."),
     Mistake("what is unknown is empty", NoErrors,
         "An unknown sequence is treated as an empty one. table, fork and free raise KeyError for it."),
     Mistake("a length that outlives free", LengthOutlivesFree,
@@ -432,7 +438,8 @@ ALLOCATOR_MISTAKES = (
     Mistake("only the last block counted", CountsOneHolder,
         "fork counts a second holder for the last block only. It shares all blocks of the table."),
     Mistake("shared for ever", CopiesEvenIfAlone,
-        "A block that was shared once is copied even when only one sequence has it. Whoever has it alone writes there."),
+        "A block that was shared once is copied even when only one sequence has it. Whoever has it alone writes "
+        "there."),
 )  # fmt: skip
 
 
@@ -516,7 +523,8 @@ def block_by_block(q, keys, values, table, length):
 
 PAGED_MISTAKES = (
     Mistake("the pool in its own order", paged(whole_pool),
-        "The first tokens of the pool are taken, whatever the table says. Token p lies in the block that the table names "
+        "The first tokens of the pool are taken, whatever the table says. Token p lies in the block that the table "
+        "names "
         "at p // block_size."),
     Mistake("the table sorted", paged(sorted_table),
         "The blocks are taken in the order of their numbers. The table has the order of the text."),
@@ -541,7 +549,8 @@ PAGED_MISTAKES = (
     Mistake("no maximum", paged(weigh=overflowing), "exp of large scores overflows. Take the largest off first."),
     Mistake("no softmax", paged(weigh=lambda scores: scores), "The scores become weights in a softmax first."),
     Mistake("blocks averaged", block_by_block,
-        "Each block gets a softmax of its own, and their outputs are averaged. The softmax runs over all tokens: a block "
+        "Each block gets a softmax of its own, and their outputs are averaged. The softmax runs over all tokens: a "
+        "block "
         "with high scores counts for more."),
 )  # fmt: skip
 
@@ -945,7 +954,8 @@ PREFIX_MISTAKES = (
         "At commit a block is freed because its text is known elsewhere. The table of its request names it until it is "
         "released."),
     Mistake("a table that changes", Remapped,
-        "commit puts another block into the table of a request. A kernel may be reading through that table: it stays as "
+        "commit puts another block into the table of a request. A kernel may be reading through that table: it stays "
+        "as "
         "admit returned it."),
     Mistake("only long beginnings", LargeUnits,
         "Nothing is found in short prompts. Every full block that agrees from the beginning counts."),
@@ -957,7 +967,8 @@ PREFIX_MISTAKES = (
         "A block is found by its own tokens alone. Its keys and values also depend on all tokens before it."),
     Mistake("tokens in any order", SortedText, "The same tokens in another order are another text."),
     Mistake("whole prompts only", WholePrompts,
-        "Only a prompt that is known as a whole is found. A common beginning counts, up to the first block that differs."),
+        "Only a prompt that is known as a whole is found. A common beginning counts, up to the first block that "
+        "differs."),
     Mistake("known at admission", KnownAtOnce,
         "What a request is about to compute is found by others at once. It is there only after commit."),
     Mistake("half blocks shared", HalfBlocks,
@@ -969,9 +980,11 @@ PREFIX_MISTAKES = (
         "Of one text the beginning is evicted before the end. Then the end still takes room, and cannot be found."),
     Mistake("first in, first out", FirstInFirstOut,
         "Blocks go in the order in which they were taken. What counts is when the last request let go of them."),
-    Mistake("newest first", NewestFirst, "The block that was released last goes first. It is the likeliest to be used again."),
+    Mistake("newest first", NewestFirst,
+        "The block that was released last goes first. It is the likeliest to be used again."),
     Mistake("found is not used", FoundIsNotUsed,
-        "A block that was found again keeps its old place in the line. It counts as used when the last request that held "
+        "A block that was found again keeps its old place in the line. It counts as used when the last request that "
+        "held "
         "it is released."),
     Mistake("evicted, and still known", StaysKnown,
         "A text is found in a block that was given away and overwritten. What goes must be forgotten."),
@@ -1035,8 +1048,8 @@ def largest(arrival, times):
     return max(np.diff(times))
 
 
-def if_any(value):
-    return lambda arrival, times: value(arrival, times) if len(times) > 1 else math.nan
+def if_any(value, none=math.nan):
+    return lambda arrival, times: value(arrival, times) if len(times) > 1 else none
 
 
 def over_all(arrival, times):
@@ -1058,8 +1071,7 @@ LATENCY_MISTAKES = (
         "TPOT counts from the arrival. It counts from the first token to the last."),
     Mistake("the median gap", measured(per_token=if_any(lambda a, t: float(np.median(np.diff(t))))),
         "TPOT is the median of the gaps. It is their mean."),
-    Mistake("0 for one token", measured(
-            per_token=lambda a, t: tpot(a, t) if len(t) > 1 else 0.0, gap=lambda a, t: largest(a, t) if len(t) > 1 else 0.0),
+    Mistake("0 for one token", measured(per_token=if_any(tpot, 0.0), gap=if_any(largest, 0.0)),
         "A request with one token gets 0. It has no gap at all: NaN, so that it does not make the others look better."),
     Mistake("the largest gap with the first wait", measured(gap=lambda a, t: max(np.diff([a, *t]))),
         "The largest gap holds the wait for the first token. Gaps lie between tokens."),
@@ -1124,14 +1136,16 @@ def sorted_answers(todo, budget):
 
 CHUNK_MISTAKES = (
     Mistake("in order alone", shared_out(order=lambda todo: range(len(todo))),
-        "A prompt that came earlier takes the budget, and a decode behind it waits. All with one token left come first."),
+        "A prompt that came earlier takes the budget, and a decode behind it waits. All with one token left come "
+        "first."),
     Mistake("prompts first", shared_out(order=lambda todo: sorted(range(len(todo)), key=lambda i: todo[i] == 1)),
         "Prompts come before decodes. It is the other way round: a decode is one token, and somebody reads along."),
     Mistake("whole prompts only", shared_out(amount=lambda todo, left: todo if todo <= left else 0),
         "A prompt that does not fit gets nothing. It gets as much as the budget has left: that is a chunk."),
     Mistake("equal parts", in_equal_parts,
         "The budget is shared among the prompts in equal parts. The first one gets all it can use, then the next."),
-    Mistake("one prompt a step", one_prompt, "Only one prompt is computed. What it leaves of the budget goes to the next."),
+    Mistake("one prompt a step", one_prompt,
+        "Only one prompt is computed. What it leaves of the budget goes to the next."),
     Mistake("a budget for each", shared_out(left_after=lambda left, todo, got: left),
         "Each request has the whole budget for itself. It counts the tokens of all together."),
     Mistake("decodes for free", shared_out(left_after=lambda left, todo, got: left - got * (todo > 1)),
@@ -1141,7 +1155,8 @@ CHUNK_MISTAKES = (
         "The budget counts requests. It counts their tokens."),
     Mistake("shortest first", shared_out(order=lambda todo: sorted(range(len(todo)), key=todo.__getitem__)),
         "Short prompts overtake long ones. Prompts are computed in order of arrival."),
-    Mistake("only those planned", those_planned, "Who gets nothing is left out. There is a number for each request, also 0."),
+    Mistake("only those planned", those_planned,
+        "Who gets nothing is left out. There is a number for each request, also 0."),
     Mistake("in the order of the plan", sorted_answers,
         "The numbers come in the order of the plan. They belong in the order of `todo`."),
     Mistake("one token too many", shared_out(amount=lambda todo, left: min(todo, left + 1) if left > 0 else 0),
@@ -1577,7 +1592,8 @@ SCHEDULER_MISTAKES = (
         "The request with the most blocks is preempted. The last one to arrive goes, however few blocks it has."),
     Mistake("blocks not counted", NoBlocks, "More blocks are used than there are. Count what each request holds."),
     Mistake("whole prompts only", WholePromptsOnly,
-        "A prompt waits until it fits into one step. It can be computed in chunks: as much as budget and blocks allow."),
+        "A prompt waits until it fits into one step. It can be computed in chunks: as much as budget and blocks "
+        "allow."),
     Mistake("waits for all its blocks", WholeIfItFits,
         "A prompt waits until there are blocks for all of it. A part of it can be computed as soon as there is room."),
     Mistake("prompts before decodes", PrefillFirst,
@@ -1585,19 +1601,24 @@ SCHEDULER_MISTAKES = (
     Mistake("overtaking", Overtakes,
         "A request that does not fit is passed over for a later one. It may be passed over for ever: stop there."),
     Mistake("shortest first", ShortestFirst,
-        "Short prompts come before long ones. Where short ones keep coming, a long one waits for ever: keep the order."),
+        "Short prompts come before long ones. Where short ones keep coming, a long one waits for ever: keep the "
+        "order."),
     Mistake("back at once", BackAtOnce,
         "A request is preempted and planned in the same step. It waits until the next one."),
     Mistake("nothing computed again", KeepsComputed,
-        "Who was preempted goes on where it was. Its blocks are gone, and with them all its keys and values: everything is "
+        "Who was preempted goes on where it was. Its blocks are gone, and with them all its keys and values: "
+        "everything is "
         "computed again."),
     Mistake("what was generated is lost", ForgetsGenerated,
-        "Who was preempted generates again from its prompt. The tokens that it has generated are part of its text, and are "
+        "Who was preempted generates again from its prompt. The tokens that it has generated are part of its text, "
+        "and are "
         "computed with the prompt."),
     Mistake("new tokens counted again", GeneratedIsPrompt,
-        "After a request was preempted it generates more tokens than it was to. Those that it had already still count."),
+        "After a request was preempted it generates more tokens than it was to. Those that it had already still "
+        "count."),
     Mistake("a budget of requests", CountsRequests, "The budget counts requests. It counts the tokens of a step."),
-    Mistake("decodes for free", DecodesForFree, "Decodes are not taken off the budget. It counts all tokens of a step."),
+    Mistake("decodes for free", DecodesForFree,
+        "Decodes are not taken off the budget. It counts all tokens of a step."),
     Mistake("static batches", StaticBatches,
         "A new request waits until all that run are finished. It joins as soon as budget and blocks allow."),
     Mistake("one prompt a step", OnePromptAStep,
@@ -1616,7 +1637,8 @@ SCHEDULER_MISTAKES = (
     Mistake("all reserved", ReservesAll,
         "Blocks are reserved for tokens that are not there yet, so others wait while blocks are free."),
     Mistake("never preempts", NeverPreempts,
-        "A decode that finds no block waits, and those behind it hold theirs. Preempt the last one, so that the first can "
+        "A decode that finds no block waits, and those behind it hold theirs. Preempt the last one, so that the "
+        "first can "
         "go on."),
     Mistake("all behind preempted", PreemptsAll,
         "More requests are preempted than need be. One after the other, from the end, until there is a block."),
@@ -1626,7 +1648,8 @@ SCHEDULER_MISTAKES = (
     Mistake("tells nobody", TellsNobody, "Requests are preempted, and the list that step returns does not name them."),
     Mistake("one step too many", FirstTokenLater,
         "The last token of the prompt gives the first new one, in the same step. There is no step for it beside that."),
-    Mistake("blocks of the finished", HoldsTheFinished, "Who is finished keeps its blocks. They are free for the next step."),
+    Mistake("blocks of the finished", HoldsTheFinished,
+        "Who is finished keeps its blocks. They are free for the next step."),
 )  # fmt: skip
 
 
@@ -1710,11 +1733,13 @@ ACCEPT_MISTAKES = (
     Mistake("no token is ever rejected", accepting(keep=lambda p, q, coin: True), "All drafted tokens are kept."),
     Mistake("on after a rejection", accepting(go_on=True),
         "Tokens behind the first rejected one are counted. They follow a token that is not there: stop."),
-    Mistake("greedy", greedy, "A token is kept if it is the likeliest. That is for greedy decoding: here the coins decide."),
+    Mistake("greedy", greedy,
+        "A token is kept if it is the likeliest. That is for greedy decoding: here the coins decide."),
     Mistake("the next one counted", accepting(count=1), "The next token is counted among the accepted ones."),
     Mistake("the last draft's row", accepting(last=lambda p, q: p[-2]),
         "When all are kept, the next token comes from p[γ], the row behind the last draft."),
-    Mistake("a remainder where none was rejected", accepting(last=lambda p, q: normalised(np.maximum(p[-1] - q[-1], 0))),
+    Mistake("a remainder where none was rejected",
+        accepting(last=lambda p, q: normalised(np.maximum(p[-1] - q[-1], 0))),
         "When all are kept nothing was rejected, and there is no q for the next place: p[γ] as it is."),
 )  # fmt: skip
 
@@ -1774,28 +1799,33 @@ def cheapest_token(survival, costs):
 HOW_MANY_MISTAKES = (
     Mistake("the sure tokens forgotten", verifying(sure=lambda n: 0),
         "Only drafted tokens are counted as gained. Each of the N requests gets one token in any case."),
-    Mistake("one sure token", verifying(sure=lambda n: 1), "One sure token is counted. Each of the N requests has one."),
+    Mistake("one sure token", verifying(sure=lambda n: 1),
+        "One sure token is counted. Each of the N requests has one."),
     Mistake("the cost of the drafts alone", verifying(cost=lambda n: 0),
         "The step is taken to have B tokens. N + B go through: one for each request, and the drafts."),
     Mistake("in the order of the requests", verifying(order=lambda s: s.ravel()),
         "The tokens are verified request by request. The likeliest come first, whichever request they belong to."),
     Mistake("place by place", verifying(order=lambda s: s.T.ravel()),
-        "All first tokens come before all second ones. A second token of one request may be likelier than a first one of "
+        "All first tokens come before all second ones. A second token of one request may be likelier than a first "
+        "one of "
         "another."),
     Mistake("least likely first", verifying(order=lambda s: np.sort(s, axis=None)), "The least likely come first."),
     Mistake("the same for each", in_columns,
-        "Each request gets as many as the others. A machine that is busy spends its tokens where they are likely to be kept."),
+        "Each request gets as many as the others. A machine that is busy spends its tokens where they are likely to "
+        "be kept."),
     Mistake("all of them", verifying(pick=lambda rates: len(rates) - 1),
         "All tokens are verified. On a busy machine that costs more than it gains."),
     Mistake("none", verifying(pick=lambda rates: 0), "Nothing is ever verified. Look for the best rate."),
-    Mistake("the last of equals", verifying(pick=last_of_the_best), "Of equally good numbers the largest is taken. Take the smallest."),
+    Mistake("the last of equals", verifying(pick=last_of_the_best),
+        "Of equally good numbers the largest is taken. Take the smallest."),
     Mistake("the first fall", verifying(pick=first_fall),
         "The search ends where the rate falls for the first time. Costs can jump and then stay: look at every B."),
     Mistake("tokens of the step", verifying(end=lambda best, n: best + n),
         "The result counts the N sure tokens too. B is the number of drafted ones."),
     Mistake("at least one", verifying(pick=lambda rates: 1 + np.argmax(rates[1:])), "B = 0 is allowed too."),
     Mistake("chance against cost", cheapest_token,
-        "A token is verified if its chance is larger than the time that it adds. A rate is wanted: tokens for each second."),
+        "A token is verified if its chance is larger than the time that it adds. A rate is wanted: tokens for each "
+        "second."),
 )  # fmt: skip
 
 
@@ -1870,7 +1900,8 @@ BUG_MISTAKES = (
     Mistake("the bug as it stands", LetGoTwice,
         "Follow one block: who holds it after commit, and whose table names it? The two should agree."),
     Mistake("the table changed", Remapped,
-        "Now the table names the block that is known, and not the one in which this request wrote. A table stays as admit "
+        "Now the table names the block that is known, and not the one in which this request wrote. A table stays as "
+        "admit "
         "returned it."),
     Mistake("the table changed, and a block lost", RemappedAndLeaked,
         "The table names another block now, and the old one is lost. A table stays as admit returned it."),

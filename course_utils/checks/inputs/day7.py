@@ -8,7 +8,6 @@ tokens and 2 new ones, `.` is a step, and `3.` are three of them.
 
 from __future__ import annotations
 
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from ..evidence import BadResult, Ladder, Rung
 from ..measures import changes
 from .promises import ANY_ORDER, Call, Machine, drawn_calls
 from .shared import draw, named
-from .small import Choose, Draft, Drawn, Small, whole
+from .small import Choose, Draft, Drawn, Small
 from .watches import ALLOCATOR, PREFIXES, SCHEDULER
 
 AS_IT_WAS = "what it is given stays as it was"
@@ -93,19 +92,23 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
         rung("refused at its first token", (1, 2), "a b a ?b", "Who was refused its first token is still unknown."),
         rung("freed blocks are used again", (2, 1), "a a b -a b b ?b", "free gives back blocks that nobody else has."),
         rung("a name again", (2, 2), "a a a -a a ?a", "After free a sequence begins anew."),
-        rung("unknown names", (2, 2), "?a -a a>b a -a ?a", "table, free and fork of an unknown sequence are KeyErrors."),
+        rung("unknown names", (2, 2), "?a -a a>b a -a ?a",
+            "table, free and fork of an unknown sequence are KeyErrors."),
         rung("freed twice", (2, 2), "a -a -a a b", "A freed sequence is unknown: the second free is a KeyError."),
-        rung("a fork shares", (3, 2), "a a a>b ?b a b ?a ?b", "A fork takes no block; later tokens are each one's own."),
+        rung("a fork shares", (3, 2), "a a a>b ?b a b ?a ?b",
+            "A fork takes no block; later tokens are each one's own."),
         rung("a fork, then a token", (3, 2), "a a>b b ?b ?a a ?a",
             "The last block is partly filled and shared: who writes first takes a fresh block, the other keeps it."),
         rung("two forks of one", (4, 2), "a a>b a>c a b c ?a ?b ?c", "The last one that has the block writes there."),
         rung("a fork of a full pool", (1, 2), "a a a>b ?b", "A fork takes no block, so it works where none is free."),
-        rung("a fork, and no block for a copy", (1, 2), "a a>b b ?b ?a", "A copy needs a free block; else MemoryError."),
+        rung("a fork, and no block for a copy", (1, 2), "a a>b b ?b ?a",
+            "A copy needs a free block; else MemoryError."),
         rung("no block for a copy, and again", (1, 2), "a a>b b a b ?a ?b",
             "Who was refused a copy still shares the block: after MemoryError all is as before."),
         rung("tables in the order of the text", (3, 1), "b a -b a ?a -a b a a ?a",
             "A table names the blocks in the order in which the tokens came."),
-        rung("alone again", (1, 2), "a a>b -b a ?a", "Whoever has a block alone writes there, however many had it before."),
+        rung("alone again", (1, 2), "a a>b -b a ?a",
+            "Whoever has a block alone writes there, however many had it before."),
         rung("one of two is freed", (2, 2), "a a a>b -a c c d ?b", "A block is free when the last table is gone."),
         rung("both are freed", (2, 2), "a a a>b -a -b c c c c ?c", "Freed twice, a block is free once."),
         rung("the copy is freed", (2, 2), "a a>b b -b c ?c ?a", "Who took a copy no longer has the shared block."),
@@ -132,7 +135,8 @@ PREFIX_RUNGS = (
     ("another beginning, the same place", (8, 2), "a=0011 +a b=1001 +b c=00011 ?c",
         "A block is known by all the text up to its end, not by its own tokens and its place alone."),
     ("not committed yet", (6, 2), "a=0110 b=01101", "Keys and values are there once the request was committed."),
-    ("held by two", (3, 2), "a=011 +a b=011 -a c=1 d=1 ?b", "A block is held until the last request that holds it goes."),
+    ("held by two", (3, 2), "a=011 +a b=011 -a c=1 d=1 ?b",
+        "A block is held until the last request that holds it goes."),
     ("nobody holds it", (4, 2), "a=0110 +a -a b=01101", "What nobody holds stays known until its room is needed."),
     ("no room", (2, 2), "a=01 b=011 ?a c=0 b=0", "MemoryError where blocks do not suffice, and nothing has changed."),
     ("no room, and nothing is lost", (3, 2), "a=01 +a b=00110 c=011 ?c ?a", "Who was refused holds nothing."),
@@ -164,12 +168,14 @@ PREFIX_RUNGS = (
     ("two of the same, and one is longer", (8, 2), "a=01 b=0110 +a +b c=01101 ?b",
         "The second block of b is known nowhere else: commit makes it known."),
     ("two of the same, and one goes", (3, 2), "a=01 b=01 +a +b -b c=10 d=1 ?a", "What is released makes room, once."),
-    ("two of the same, all go", (2, 2), "a=01 b=01 +a +b -a -b c=1001 ?c", "All blocks are free when all are released."),
+    ("two of the same, all go", (2, 2), "a=01 b=01 +a +b -a -b c=1001 ?c",
+        "All blocks are free when all are released."),
     ("committed twice", (4, 2), "a=0110 +a +a b=01101 -a -b c=1 ?c", "commit changes nothing the second time."),
     ("a longer prompt", (8, 2), "a=01 +a b=0110 +b c=011011 +c d=01101101 ?d",
         "A conversation grows, and its beginning stays what it was: all full blocks of it are found."),
     ("unknown names", (3, 2), "?a +a -a a=01 -a -a ?a", "commit, table and release of an unknown name are KeyErrors."),
-    ("a name that is there", (3, 2), "a=01 a=01 ?a", "A name can be admitted again after its release: else ValueError."),
+    ("a name that is there", (3, 2), "a=01 a=01 ?a",
+        "A name can be admitted again after its release: else ValueError."),
 )  # fmt: skip
 
 
@@ -188,20 +194,25 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
     rung = on(SCHEDULER, scheduler_calls)
     return [
         rung("one request", (4, 2, 8), "a=3+2 2. .",
-            "The prompt is computed at once, its last token gives the first new one, and the last new one is not computed."),
+            "The prompt is computed at once, its last token gives the first new one, and the last new one is not "
+            "computed."),
         rung("a long prompt", (8, 2, 3), "a=8+2 4. .", "A prompt longer than the budget is computed in chunks."),
         rung("two at once", (8, 2, 8), "a=3+2 b=2+3 4.", "What is left of the budget goes to the next in order."),
         rung("a third one comes", (8, 2, 4), "a=2+4 b=2+2 . c=5+2 5.", "New requests join while others decode."),
-        rung("a decode and a long prompt", (8, 2, 3), "a=1+5 . b=7+2 5.", "No decode waits while others compute prompts."),
+        rung("a decode and a long prompt", (8, 2, 3), "a=1+5 . b=7+2 5.",
+            "No decode waits while others compute prompts."),
         rung("many decodes", (9, 2, 2), "a=1+3 b=1+3 c=1+3 8.", "The budget counts all tokens: decodes too, in order."),
-        rung("a prompt that never fits", (2, 2, 4), "a=5+1 b=1+1 2.", "ValueError for a prompt that needs more blocks."),
+        rung("a prompt that never fits", (2, 2, 4), "a=5+1 b=1+1 2.",
+            "ValueError for a prompt that needs more blocks."),
         rung("it never fits in the end", (2, 2, 4), "a=4+2 b=1+1 2.",
             "prompt + new − 1 tokens are computed in all: ValueError if all blocks together cannot hold them."),
         rung("it just fits", (2, 2, 4), "a=4+1 b=2+3 6.", "The last new token is never computed, so it needs no slot."),
         rung("blocks are given back", (2, 2, 4), "a=3+1 b=3+1 3.", "Who is finished gives its blocks back."),
         rung("the first blocks are taken", (2, 2, 8), "a=3+2 b=3+1 4.", "No more blocks are used than there are."),
-        rung("there is room for a part", (3, 2, 8), "a=3+2 b=5+1 5.", "As much of a prompt is computed as there is room for."),
-        rung("one is preempted", (2, 2, 4), "a=1+4 b=1+2 7.", "A decode needs a block and none is free: the last one goes."),
+        rung("there is room for a part", (3, 2, 8), "a=3+2 b=5+1 5.",
+            "As much of a prompt is computed as there is room for."),
+        rung("one is preempted", (2, 2, 4), "a=1+4 b=1+2 7.",
+            "A decode needs a block and none is free: the last one goes."),
         rung("who came last goes first", (3, 2, 6), "a=2+4 b=2+4 c=2+4 16.",
             "Of those that hold blocks, the last to arrive is preempted first, and no more of them than need be."),
         rung("no more than need be", (3, 2, 6), "a=2+4 b=1+4 c=1+3 14.",
@@ -212,14 +223,16 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
             "Of those that hold blocks, the last to arrive is preempted first."),
         rung("one waits and all blocks are taken", (2, 2, 4), "a=3+2 b=2+1 5.",
             "Who runs is not preempted for one that waits to begin."),
-        rung("the last one needs a block", (3, 2, 6), "a=3+2 b=2+2 6.", "Where the last one needs a block, it goes itself."),
+        rung("the last one needs a block", (3, 2, 6), "a=3+2 b=2+2 6.",
+            "Where the last one needs a block, it goes itself."),
         rung("computed again", (3, 1, 4), "a=1+3 b=1+3 9.",
             "Who was preempted computes its prompt and what it generated again, and then goes on."),
         rung("preempted within its prompt", (4, 3, 5), "a=5+4 b=5+1 6.",
             "Blocks of a prompt that is half computed are given back too: it begins again."),
         rung("computed again, bit by bit", (6, 1, 2), "a=1+6 b=1+4 14.",
             "Who was preempted computes its prompt and what it generated again, and then goes on."),
-        rung("in order after all", (4, 1, 4), "a=1+3 b=2+2 c=1+1 9.", "Who was preempted keeps its place in the order."),
+        rung("in order after all", (4, 1, 4), "a=1+3 b=2+2 c=1+1 9.",
+            "Who was preempted keeps its place in the order."),
         rung("a long prompt first", (4, 2, 4), "a=6+1 b=1+3 c=4+2 9.", "First come, first served."),
         rung("nobody is there", (2, 2, 2), ". a=1+1 2.", "Without requests a step plans nothing."),
         drawn(SCHEDULER, rng, "sixty calls", (5, 2, 4), 60),
@@ -250,7 +263,8 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         rung("one token", (2, 2, 3, 2), [1], 1, "One token takes all the weight: the output is its value."),
         rung("two blocks, in order", (2, 2, 4, 3), [0, 1], 4, "Without holes this is plain attention."),
         rung("blocks out of order", (5, 2, 4, 3), [3, 0, 4], 6, "The table says which block comes first."),
-        rung("the last block is half full", (4, 3, 4, 2), [2, 0], 4, "Only length tokens are there: the rest is rubbish."),
+        rung("the last block is half full", (4, 3, 4, 2), [2, 0], 4,
+            "Only length tokens are there: the rest is rubbish."),
         rung("rubbish is NaN", (5, 3, 2, 4), [4, 1], 5,
             "Slots behind the end may hold anything. A weight of 0 times NaN is NaN: cut the rubbish off.", spoil=True),
         rung("a table that is longer", (6, 2, 3, 3), [5, 2, 0], 3, "A table may name blocks that are not filled yet.",
@@ -455,7 +469,8 @@ def how_many(rng: np.random.Generator) -> list[Rung]:
         rung("tokens cost", np.array([[0.5, 0.25, 0.125]]), 1.0, 0.25, 0,
             "With B = 0 1/1.25, with 1 1.5/1.5, with 2 1.75/1.75, with 3 1.875/2: 1 is the smallest B of the best."),
         rung("tokens cost a lot", few, 0.25, 1.0, 0, "Where a step takes as long as its tokens, nothing is verified."),
-        rung("a busy machine", some, 4.0, 1.0, 6, "Up to 6 tokens are free here: beyond, only likely ones are worth it."),
+        rung("a busy machine", some, 4.0, 1.0, 6,
+            "Up to 6 tokens are free here: beyond, only likely ones are worth it."),
         rung("likely ones of any request", np.array([[0.25, 0.125], [0.875, 0.75], [0.5, 0.25]]), 4.0, 0.5, 5,
             "The most likely tokens come first, whichever request they belong to."),
         rung("two of one request", np.array([[0.875, 0.75], [0.25, 0.125]]), 4.0, 0.5, 4,
