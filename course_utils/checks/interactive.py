@@ -10,6 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from .adversary import find_trace, tell_trace
 from .cells import LARGEST_CELL, complete, defines, modules_not_graded
 from .duel_verdict import ONE_EXAMPLE, board_of, tell_duel
 from .evidence import BAD_RESULT, MIME, all_ladders, find_ladder, gather
@@ -117,6 +118,9 @@ def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any
     exercises = all_exercises(day)
     references = {name: f for used in judge.exercise.uses for name, f in exercises[used].reference.items()}
     references = references if has_answers() else {}
+    if judge.ladder.machine:
+        trace = _beside(references, namespace, lambda: find_trace(judge.ladder, namespace, rungs=judge.rungs()))
+        return tell_trace(trace, judge.ladder.names[0]) if trace else ""
     held = dict(verdict.rungs)
     example = _beside(references, namespace, lambda: find_smallest(judge, namespace, held))
     if example is None or _says_it_all(verdict, str(example.gave.get("error", ""))):
