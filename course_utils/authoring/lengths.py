@@ -25,6 +25,7 @@ PLAYS = (
     "OnlineSoftmaxStepper",
     "QueryPlane",
     "SaturationExplorer",
+    "SpeculativeStepper",
     "TemperatureExplorer",
     "TileWalker",
 )

@@ -29,6 +29,7 @@ AGAIN = 200  # sequences tried that are shorter than what was found
 AFTER = 0.5  # seconds more, to leave out what can be
 PAIRS = 14  # calls of which two at once are left out, where there are no more
 PATIENCE = 1.5  # times the seconds, for an answer that does not come back
+LONGEST_RESULT = 60  # letters of what a call gave, for a player
 RAISED = "no other errors"  # the promises that are broken by an error, or by a result, that the statement does not know
 RESULT = "results as the statement says"
 
@@ -40,12 +41,14 @@ class _Over(BaseException):
 @dataclass(frozen=True)
 class Trace:
     """Calls of which the last one breaks a promise. pictures: what the watch saw before, and after each call but the
-    last. ran_out: whether the time was over before the search was."""
+    last. gave: what each call returned or raised, as code, "" for nothing. ran_out: whether the time was over before
+    the search was."""
 
     setup: tuple
     calls: tuple[Call, ...]
     broken: Broken
     pictures: tuple[Mapping[str, Any], ...] = ()
+    gave: tuple[str, ...] = ()
     ran_out: bool = False
 
 
@@ -65,10 +68,13 @@ def find_trace(
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
         search.run()
-    found = search.best
-    if found is None:
+    if search.best is None:
         return None
-    return Trace(*found, _pictures(machine, make, found[0], found[1]), search.ran_out or bool(patience.said))
+    with redirect_stdout(silence), redirect_stderr(silence), Patience(seconds):
+        gave: list[str] = []
+        pictures = [machine.watch(*search.best[0]).picture()]
+        _watch(machine, make, search.best[0], search.best[1], pictures, gave)
+    return Trace(*search.best, tuple(pictures), tuple(gave), search.ran_out or bool(patience.said))
 
 
 def play(machine: Machine, make: Callable, setup: tuple, calls: Sequence[Call]) -> Broken | None:
@@ -93,12 +99,35 @@ def tell_trace(trace: Trace, name: str) -> str:
     """The sequence as text: code to paste, and what is wrong after its last call."""
     count = len(trace.calls)
     found = "found before the time was over" if trace.ran_out else "found"
-    short = re.findall(r"[A-Z][a-z]*", name)[-1].lower()
-    made = f"{short} = {name}({', '.join(map(repr, trace.setup))})"
-    lines = [f"    {line}" for line in (made, *(f"{short}.{say_call(call)}" for call in trace.calls))]
+    lines = [f"    {line}" for line in _code(trace, name)]
     calls = f"{count} call" + ("" if count == 1 else "s")
     said = f"The last one breaks a promise, “{trace.broken.name}”: {trace.broken.said}."
     return "\n".join([f"The shortest sequence of calls {found} that goes wrong ({calls}):", "", *lines, "", said])
+
+
+def as_data(trace: Trace, name: str) -> dict[str, Any]:
+    """The sequence as `views.TracePlayer` takes it: lists, text and numbers. name: of the answer's class.
+
+    There is a picture before each call; where an answer went another way when it was played again, the last one stays.
+    """
+    made, *code = _code(trace, name)
+    gave = (*trace.gave, *[""] * len(code))
+    seen = [*trace.pictures] or [{}]
+    return {
+        "name": name,
+        "made": made,
+        "calls": [{"code": line, "gave": each} for line, each in zip(code, gave, strict=False)],
+        "pictures": [dict(seen[min(place, len(seen) - 1)]) for place in range(len(code))],
+        "promise": trace.broken.name,
+        "said": trace.broken.said,
+    }
+
+
+def _code(trace: Trace, name: str) -> list[str]:
+    """The line that makes the object, and one for each call."""
+    short = re.findall(r"[A-Z][a-z]*", name)[-1].lower()
+    made = f"{short} = {name}({', '.join(map(repr, trace.setup))})"
+    return [made, *(f"{short}.{say_call(call)}" for call in trace.calls)]
 
 
 class _Search:
@@ -218,13 +247,42 @@ def _size(setup: tuple, calls: Sequence[Call]) -> tuple[int, str]:
     return len(calls), f"{len(written):6}{written}"
 
 
-def _pictures(machine: Machine, make: Callable, setup: tuple, calls: Sequence[Call]) -> tuple[Mapping[str, Any], ...]:
-    """What the watch sees at first and after each call but the last."""
+class _Recorded:
+    """An object of which every call is written down in `gave`: what it returned, or raised."""
+
+    def __init__(self, thing: Any, gave: list[str]):
+        self._thing, self._gave = thing, gave
+
+    def __getattr__(self, method: str) -> Callable:
+        def call(*args: Any) -> Any:
+            self._gave.append("")
+            try:
+                result = getattr(self._thing, method)(*args)
+            except Exception as error:
+                self._gave[-1] = f"raises {type(error).__name__}"
+                raise
+            if result is not None:
+                text = repr(result)
+                self._gave[-1] = text if len(text) <= LONGEST_RESULT else f"{text[: LONGEST_RESULT - 1]}…"
+            return result
+
+        return call
+
+
+def _watch(
+    machine: Machine,
+    make: Callable,
+    setup: tuple,
+    calls: Sequence[Call],
+    pictures: list[Mapping[str, Any]],
+    gave: list[str],
+) -> None:
+    """Play the calls again, and add what the watch sees after each but the last, and what each gave."""
     watch = machine.watch(*setup)
-    pictures = [watch.picture()]
     with suppress(Exception):
-        thing = make(*setup)
-        for place, call in enumerate(calls[:-1]):
-            machine.heard(watch, place, call, machine.ask(thing, call))
-            pictures.append(watch.picture())
-    return tuple(pictures)
+        thing = _Recorded(make(*setup), gave)
+        for place, call in enumerate(calls):
+            heard = machine.ask(thing, call)
+            if place < len(calls) - 1:
+                machine.heard(watch, place, call, heard)
+                pictures.append(watch.picture())

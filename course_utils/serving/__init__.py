@@ -1,2 +1,4 @@
-"""Many requests on one model: pages of keys and values, prefixes that are shared, schedulers, speculation, and what
-they cost. All of it is free of torch, but for the engine that runs a model."""
+"""Many requests on one model: pages of keys and values, shared prefixes, schedulers, speculation, and what they cost.
+
+All of it is free of torch, but for `engine`, which runs a model, and `measured`, which measures one.
+"""

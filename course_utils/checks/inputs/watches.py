@@ -85,7 +85,12 @@ class AllocatorWatch(Watch):
 
     def picture(self) -> dict[str, object]:
         """The tables, for a player."""
-        return {"tables": {name: list(table) for name, table in self.tables.items()}, "lengths": dict(self.lengths)}
+        return {
+            "n_blocks": self.n_blocks,
+            "block_size": self.block_size,
+            "tables": {name: list(table) for name, table in self.tables.items()},
+            "lengths": dict(self.lengths),
+        }
 
 
 def _few(numbers: Sequence[int]) -> str:
@@ -274,8 +279,11 @@ class PrefixWatch(Watch):
     def picture(self) -> dict[str, Any]:
         """The tables and the texts of the blocks, for a player."""
         return {
+            "n_blocks": self.n_blocks,
+            "block_size": self.block_size,
             "tables": {name: list(table) for name, table in self.tables.items()},
             "texts": {str(block): list(text) for block, text in self.texts.items()},
+            "prompts": {name: list(text) for name, text in self.prompts.items()},
         }
 
 
@@ -444,10 +452,17 @@ class SchedulerWatch(Watch):
 
     def picture(self) -> dict[str, Any]:
         """What is computed and generated, for a player."""
-        return {
-            name: {"computed": self.computed[name], "generated": self.generated[name], "todo": self._todo(name)}
+        requests = {
+            name: {
+                "prompt": self.prompt[name],
+                "new": self.new[name],
+                "computed": self.computed[name],
+                "generated": self.generated[name],
+            }
             for name in self.prompt
         }
+        sizes = {"n_blocks": self.n_blocks, "block_size": self.block_size, "budget": self.budget}
+        return {**sizes, "requests": requests}
 
 
 def planned(result: object) -> list[float]:
