@@ -93,3 +93,4 @@ def test_with_bigrams_of_its_own_text_the_trained_model_writes_more_than_a_token
     assert found["tokens_a_pass"] > 1.2
     assert found["tokens_a_pass"] == pytest.approx(expected_tokens(found["alpha"], 2), abs=0.15)
     assert found["survival"][0] > 2 * found["survival"][1]
+    assert sum(found["survival"]) * found["rounds"] == pytest.approx(found["accepted"])
