@@ -116,6 +116,11 @@ def day_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def is_there(number: int | None) -> bool:
+    """Whether a day can be learnt. Of one that is planned there may be drafts: nothing is built or released of them."""
+    return all(day.minutes for day in DAYS if day.number == number)
+
+
 def around_day(name: str) -> tuple[str, str] | None:
     """What stands before and after the day in a file's name; None where it speaks of none."""
     found = _DAY.search(name)

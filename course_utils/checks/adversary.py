@@ -19,9 +19,10 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .evidence import BadResult, Ladder, Rung, say_error
+from .evidence import Ladder, Rung, say_error
 from .inputs.promises import Broken, Call, Machine, say_call
 from .patience import Patience
+from .results import BadResult
 
 SECONDS = 2.0
 LEVELS = ((6, 100), (12, 200), (24, 400))  # calls in a sequence, sequences tried

@@ -22,6 +22,7 @@ import numpy as np
 
 from .recording import IN_A_CELL, Recording, install
 from .remote import FailedInside, Tried, ask_for_all
+from .results import BadResult
 
 if TYPE_CHECKING:
     from .inputs.promises import Machine
@@ -34,10 +35,6 @@ UNWRITTEN = "your code goes here"  # what the stub of an answer says
 NOT_FILLED_IN = "is not filled in"
 NOTHING = "the function returned None: is a return missing?"
 _KEPT: dict[int, ModuleType] = {}  # the modules of inputs that can no longer be imported
-
-
-class BadResult(TypeError):
-    """What a function returned is no number, no array and nothing that can be made one; the text says what it is."""
 
 
 @dataclass(frozen=True)

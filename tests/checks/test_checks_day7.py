@@ -15,13 +15,14 @@ from variants import day7 as answers
 
 from course_utils.checks.answers.day7 import BY_HAND, BlockAllocator, Request, Scheduler, accepting, verifying
 from course_utils.checks.answers.day7 import PrefixCache as Prefixes
-from course_utils.checks.evidence import BadResult, all_ladders, draw_rungs, find_ladder, gather
+from course_utils.checks.evidence import all_ladders, draw_rungs, find_ladder, gather
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.inputs.day7 import allocator_calls, prefix_calls, scheduler_calls
 from course_utils.checks.inputs.promises import ANY_ORDER, drawn_calls
 from course_utils.checks.inputs.watches import ALLOCATOR, PREFIXES, SCHEDULER, admitted, place_of_a_token, planned
 from course_utils.checks.judged import judge_of
 from course_utils.checks.promise_verdict import FORGED, LARGEST
+from course_utils.checks.results import BadResult
 
 MACHINES = [grade_id for grade_id, ladder in all_ladders(7).items() if ladder.machine]
 SOURCE = Path(__file__).parents[2] / "sources" / "exercises" / "day7_serving.md"

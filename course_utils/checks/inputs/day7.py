@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..evidence import BadResult, Ladder, Rung
+from ..evidence import Ladder, Rung
 from ..measures import changes
+from ..results import BadResult
 from .promises import ANY_ORDER, Call, Machine, drawn_calls
 from .shared import draw, named
 from .small import Choose, Draft, Drawn, Small

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ..evidence import BadResult
+from ..results import BadResult
 from .small import Choose
 
 Call = tuple[Any, ...]  # the name of a method and its arguments

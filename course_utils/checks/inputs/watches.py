@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..evidence import BadResult
+from ..results import BadResult
 from .promises import Call, Machine, Watch, breaks, nothing, whole_number, whole_numbers
 from .small import Choose
 
