@@ -24,6 +24,7 @@ from .recording import IN_A_CELL, Recording, install
 from .remote import FailedInside, Tried, ask_for_all
 
 if TYPE_CHECKING:
+    from .inputs.promises import Machine
     from .inputs.small import Small
 
 MIME = "application/vnd.course.evidence+json"
@@ -71,6 +72,7 @@ class Ladder:
     of rung that has one. duel: the answer is a test, and each rung is an implementation that it is tried on.
     decide: where many entries by hand are right, what is wrong with some: called by whoever judges, with an array each
     name, it returns None where they are right, else the name of the mistake and what they give, in a sentence.
+    machine: the answer is an object with state, each rung calls on it, and what counts are the promises it keeps.
     """
 
     names: tuple[str, ...]
@@ -87,6 +89,7 @@ class Ladder:
     small: tuple[Small, ...] = ()
     duel: bool = False
     decide: Callable[..., tuple[str, str] | None] | None = None
+    machine: Machine | None = None
 
 
 def gather(
@@ -314,10 +317,10 @@ def _outcome(name: str, values: Callable[[], dict]) -> dict:
         try:
             return {"rung": name, "values": values()}
         except (Exception, SystemExit) as error:
-            return {"rung": name, "error": _say(error)}
+            return {"rung": name, "error": say_error(error)}
 
 
-def _say(error: BaseException) -> str:
+def say_error(error: BaseException) -> str:
     """The kind of an error, the first line of its text and the line of a cell it came from, to be sent."""
     try:
         text = str(error).strip().partition("\n")[0]

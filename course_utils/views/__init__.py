@@ -23,8 +23,10 @@ _HOMES = {
     "QueryPlane": "query_plane",
     "Quiz": "quiz",
     "SaturationExplorer": "saturation",
+    "SpeculativeStepper": "speculative",
     "TemperatureExplorer": "temperature",
     "TileWalker": "tile_walker",
+    "TracePlayer": "trace_player",
 }
 __all__ = sorted(_HOMES)
 

@@ -23,8 +23,10 @@ from course_utils.views import (
     QueryPlane,
     Quiz,
     SaturationExplorer,
+    SpeculativeStepper,
     TemperatureExplorer,
     TileWalker,
+    TracePlayer,
 )
 
 PLANE = {"query": [1, 1], "keys": [[1, 0], [0, 1], [1, 1]], "values": [[1, 0], [0, 1], [0, 0]]}
@@ -36,6 +38,22 @@ QUESTION = {
     "question": "Which one?",
     "choices": [{"text": "yes", "right": True, "why": "It is."}, {"text": "no", "right": False, "why": "It is not."}],
 }
+TRACE = {
+    "name": "PrefixCache",
+    "made": "cache = PrefixCache(2, 1)",
+    "calls": [
+        {"code": "cache.admit('a', (0, 1))", "gave": "(0, [0, 1])"},
+        {"code": "cache.commit('a')", "gave": ""},
+        {"code": "cache.admit('b', (1,))", "gave": "(0, [0])"},
+    ],
+    "pictures": [
+        {"n_blocks": 2, "block_size": 1, "tables": tables, "texts": texts, "prompts": {name: [0, 1] for name in tables}}
+        for tables, texts in (({}, {}), ({"a": [0, 1]}, {}), ({"a": [0, 1]}, {"0": [0], "1": [0, 1]}))
+    ],
+    "promise": "a block has one owner",
+    "said": "block 0 was handed to b to be written, and a has it",
+}
+ROUND = ([0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.4, 0.3], [1, 2, 0], [0.5, 0.7, 0.2, 0.8], ["the", "cat", "sat", "down"])
 CURVE = {"x": [4, 16, 64], "truth": [0.2, 0.5, 0.8], "low": 0, "high": 1, "x_label": "d_k", "y_label": "weight"}
 
 
@@ -70,8 +88,10 @@ MAKERS = {
     "query plane": lambda: QueryPlane(**PLANE),
     "quiz": lambda: Quiz([QUESTION]),
     "saturation": lambda: SaturationExplorer(seed=5),
+    "speculative": lambda: SpeculativeStepper(*ROUND),
     "stepper": lambda: AttentionStepper.from_qkv([[1, 0]], [[1, 0], [0, 1]], [[1], [2]], ["a"], ["k", "l"]),
     "temperature": lambda: TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
+    "trace": lambda: TracePlayer(TRACE),
     "walker": lambda: TileWalker(8, d=3),
 }
 
@@ -251,6 +271,17 @@ def mouse_saturation(page):
     assert page.locator("[data-row=trace]").first.is_visible()
 
 
+def mouse_speculative(page):
+    said, chips = ".course-spec-told [role=status]", ".course-spec-chips"
+    changes(page, lambda: button(page, "step", exact=True).click(), said, chips, ".course-spec-head")
+    changes(page, lambda: page.get_by_role("slider").first.click(position={"x": 150, "y": 8}), ".course-spec-alpha b")
+    changes(page, lambda: button(page, "New coins").click(), ".course-spec-seed", chips)
+    changes(page, lambda: button(page, "New coins").click(), ".course-spec-seed")
+    changes(page, lambda: button(page, "As given").click(), ".course-spec-seed")
+    page.get_by_role("slider").last.fill("3")
+    assert text(page, ".course-spec-got b") == "2"
+
+
 def mouse_stepper(page):
     page.get_by_role("tab", name="scores").click()
     changes(page, lambda: page.locator(".course-stepper-current td[role=gridcell]").first.click(), "[role=status]")
@@ -260,6 +291,13 @@ def mouse_stepper(page):
 
 def mouse_temperature(page):
     changes(page, lambda: button(page, "√4").click(), ".course-temperature-number >> nth=1")
+
+
+def mouse_trace(page):
+    said = ".course-trace-told [role=status]"
+    changes(page, lambda: button(page, "step", exact=True).click(), said, ".course-trace-caption")
+    changes(page, lambda: button(page, "cache.admit('b', (1,))").click(), said, ".course-player-place")
+    assert text(page, said).startswith("✗ Broken promise: “a block has one owner”.")
 
 
 def mouse_walker(page):
@@ -331,11 +369,21 @@ KEYS = {
         ("input[type=range]", "ArrowLeft", ".course-bars-told"),
         (".course-saturation-lot button", "Enter", ".course-saturation-seed"),
     ],
+    "speculative": [
+        (".course-player input", "ArrowRight", ".course-spec-told [role=status]"),
+        (".course-bars-slider input", "ArrowRight", ".course-spec-alpha b"),
+        (".course-spec-lot button", "Enter", ".course-spec-seed"),
+    ],
     "stepper": [
         ("[role=tab][aria-selected=true]", "ArrowLeft", "[role=status]"),
     ],
     "temperature": [
         ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
+    ],
+    "trace": [
+        (".course-trace-call", "ArrowRight", ".course-trace-told [role=status]"),
+        (".course-trace-call >> nth=3", "Enter", ".course-trace-told [role=status]"),
+        (".course-player input", "Home", ".course-trace-caption"),
     ],
     "walker": [
         ("input[type=checkbox]", "Space", ".course-player-place"),

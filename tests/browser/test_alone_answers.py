@@ -22,6 +22,7 @@ from course_utils.views import (
     MemoryCalculator,
     OnlineSoftmaxStepper,
     Practice,
+    SpeculativeStepper,
     TileWalker,
 )
 from course_utils.views.static_page import page_state
@@ -137,6 +138,42 @@ def test_walks_through_other_tiles(in_page, sizes):
     found = in_page(TileWalker, "walkThrough", calls)
     for walk, expected in zip(found, walks, strict=True):
         assert walk == {name: part for name, part in expected.items() if name != "settings"}
+
+
+def test_a_round_of_speculative_decoding(in_page):
+    """Drafted tokens and coins, what becomes of them and what is said, wherever q lies between itself and p."""
+    pairs = [
+        ([0.4, 0.3, 0.2, 0.1, 0.0], [0.1, 0.2, 0.35, 0.25, 0.1]),
+        ([0.9, 0.1], [0.5, 0.5]),
+        ([0.3125, 0.6875], [0.5, 0.5]),  # the coin falls on the bound
+        ([1 / 3] * 3, [1 / 3] * 3),
+        ([1.0, 0.0, 0.0], [0.0, 0.5, 0.5]),
+    ]
+    calls, told, rounds, sums = [], [], [], []
+    for (p, q), gamma, nearness in itertools.product(pairs, (1, 4), (0.0, 0.35, 1.0)):
+        widget = SpeculativeStepper(p, q, [max(range(len(q)), key=q.__getitem__)] * gamma, [0.625] * (gamma + 1))
+        for seed in (None, *range(12), 999_999):
+            widget.nearness, widget.seed = nearness, seed
+            calls.append([on_page(widget).given, seed, nearness])
+            result = widget.round
+            rounds.append(result._asdict() | {"coins": [coin._asdict() for coin in result.coins]})
+            told.append([widget.told(step) for step in range(widget.last + 1)])
+            sums.append((widget.q.tolist(), widget.alpha, widget.expected, widget.remainder))
+    found = in_page(SpeculativeStepper, "roundOf", calls)
+    for mine, wanted in zip(found, rounds, strict=True):
+        wanted["drafted"], wanted["tokens"] = [*wanted["drafted"]], [*wanted["tokens"]]
+        assert mine == wanted
+    words = [[f"token {i}" for i in range(len(given["p"]))] for given, _, _ in calls]
+    assert in_page(SpeculativeStepper, "toldOf", list(zip(found, words, strict=True))) == told
+    moved = in_page(SpeculativeStepper, "movedTowards", [[given["p"], given["q"], t] for given, _, t in calls])
+    alphas = in_page(SpeculativeStepper, "overlapOf", [[c[0]["p"], q] for c, q in zip(calls, moved, strict=True)])
+    gammas = [len(given["drafted"]) for given, _, _ in calls]
+    means = in_page(SpeculativeStepper, "expectedTokens", [[a, g] for a, g in zip(alphas, gammas, strict=True)])
+    rests = in_page(SpeculativeStepper, "remainderOf", [[given["p"], given["q"]] for given, _, _ in calls])
+    for q, alpha, mean, rest, wanted in zip(moved, alphas, means, rests, sums, strict=True):
+        assert q == wanted[0] and alpha == wanted[1]
+        assert mean == pytest.approx(wanted[2], rel=1e-14)
+        assert rest == (None if wanted[3] is None else wanted[3].tolist())
 
 
 def weights_after(q, k, v, mask):
