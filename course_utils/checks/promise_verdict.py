@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .evidence import BAD_RESULT, Rung
-from .inputs.promises import Broken, Machine, say_call
+from .evidence import BAD_RESULT, LARGEST_RESULT, Rung
+from .exercise import Mistake
+from .inputs.promises import ANY_ORDER, Broken, Machine, say_call
 from .verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from .judged import JudgedExercise
 
-Signature = tuple[str, ...]  # for each rung the promise that was broken; empty where all were kept
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
 SHOWN = 8  # calls of a rung that a message repeats
+LARGEST = 1e15  # of a number that an answer with state returns
+LONGEST_ERROR = 300  # characters, as in evidence
 
 
 def judge_promises(judge: JudgedExercise, gave: Sequence[Outcome], hidden: bool) -> Verdict:
@@ -33,15 +35,25 @@ def judge_promises(judge: JudgedExercise, gave: Sequence[Outcome], hidden: bool)
     if hidden:
         said = f"Wrong on hidden calls (“{rung.name}”): the promises must hold for any calls. {rung.why}"
         return Verdict("failed", 0.0, said.strip(), broken.name, held)
-    signature = signature_of(found)
+    mistake = recognise(judge, rungs, found)
+    why, name = (mistake.message, mistake.name) if mistake else (rung.why, broken.name)
+    return Verdict("failed", 0.0, f"{_told(rung, broken)} {why}".strip(), name, held)
+
+
+def recognise(judge: JudgedExercise, rungs: Sequence[Rung], found: Sequence[Broken | None]) -> Mistake | None:
+    """The known mistake that breaks the same promises on the same rungs.
+
+    On calls that are drawn, which promise breaks first hangs on free choices: these are not compared, unless nothing
+    else is broken.
+    """
+    names = [_name(broken) for broken in found]
+    places = [place for place, rung in enumerate(rungs) if rung.why != ANY_ORDER]
+    if not any(names[place] for place in places):
+        places = list(range(len(rungs)))
     for mistake, known in judge.mistakes():
-        outcomes = zip(rungs, known["outcomes"], strict=True)
-        if all(
-            name == (each.name if (each := broken_on(judge, *outcome)) else "")
-            for name, outcome in zip(signature, outcomes, strict=True)
-        ):
-            return Verdict("failed", 0.0, f"{_told(rung, broken)} {mistake.message}", mistake.name, held)
-    return Verdict("failed", 0.0, f"{_told(rung, broken)} {rung.why}".strip(), broken.name, held)
+        if all(names[i] == _name(broken_on(judge, rungs[i], known["outcomes"][i])) for i in places):
+            return mistake
+    return None
 
 
 def broken_on(judge: JudgedExercise, rung: Rung, outcome: Outcome) -> Broken | None:
@@ -50,8 +62,8 @@ def broken_on(judge: JudgedExercise, rung: Rung, outcome: Outcome) -> Broken | N
     assert machine is not None
     setup, calls = rung.args
     if "error" in outcome:
-        kind, _, text = str(outcome["error"]).partition(": ")
-        said = text if kind == BAD_RESULT else f"it raised {outcome['error']}"
+        kind, found, text = str(outcome["error"])[:LONGEST_ERROR].partition(": ")
+        said = text if kind == BAD_RESULT else f"it raised {kind}{found}{text}"
         return Broken(len(calls), "no other errors" if kind != BAD_RESULT else FORGED.name, said)
     try:
         heard = [_numbers(outcome["values"][str(place)], len(machine.errors)) for place in range(len(calls))]
@@ -60,16 +72,17 @@ def broken_on(judge: JudgedExercise, rung: Rung, outcome: Outcome) -> Broken | N
         return FORGED
 
 
-def signature_of(found: Sequence[Broken | None]) -> Signature:
-    """The promises that were broken, rung by rung."""
-    return tuple(broken.name if broken else "" for broken in found)
+def _name(broken: Broken | None) -> str:
+    return "" if broken is None else broken.name
 
 
 def _numbers(heard: Any, errors: int) -> list[float]:
     """What was heard of a call. Raises LookupError or ValueError for what no machine writes."""
+    if not isinstance(heard["numbers"], list) or len(heard["numbers"]) > LARGEST_RESULT:
+        raise ValueError("no list of numbers")
     numbers = [float(each) for each in heard["numbers"]]
-    if list(heard["shape"]) != [len(numbers)] or not all(abs(each) < 1e15 for each in numbers):
-        raise ValueError("no numbers of a call")
+    if list(heard["shape"]) != [len(numbers)] or not all(abs(each) < LARGEST and each % 1 == 0 for each in numbers):
+        raise ValueError("no whole numbers of a call")
     if numbers[0] not in range(errors + 1) or (numbers[0] and len(numbers) > 1):
         raise ValueError("no kind of result")
     return numbers

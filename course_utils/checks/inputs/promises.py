@@ -16,6 +16,7 @@ from ..evidence import BadResult
 from .small import Choose
 
 Call = tuple[Any, ...]  # the name of a method and its arguments
+ANY_ORDER = "The promises hold in any order of calls."  # why a rung is there whose calls are drawn
 Heard = list[float]  # 0 and the numbers of a result, or the place of an error among those that a machine knows, from 1
 
 
@@ -87,8 +88,11 @@ class Machine:
         return None
 
     def heard(self, watch: Watch, place: int, call: Call, numbers: Sequence[float]) -> Broken | None:
-        """Let a watch hear one call; the promise that was broken, if one was."""
+        """Let a watch hear one call; the promise that was broken, if one was. Raises ValueError, or another error of
+        arithmetic or of a look-up, for numbers that no result gives."""
         method, *args = call
+        if self.reads[method] is nothing and len(numbers) > 1:
+            raise ValueError("a result where there is none")
         kind = int(numbers[0])
         error = self.errors[kind - 1] if kind else None
         try:

@@ -14,6 +14,7 @@ from .promises import Call, Machine, Watch, breaks, nothing, whole_number, whole
 from .small import Choose
 
 NAMES = "abcd"
+MOST_TOLD = 32  # numbers of a list
 KNOWN = "an unknown sequence is a KeyError"
 
 
@@ -77,7 +78,7 @@ class AllocatorWatch(Watch):
     def _table(self, seq: str, result: Sequence[float] | None) -> None:
         heard, table = [int(block) for block in result or ()], self.tables[seq]
         if heard != table:
-            breaks("a table keeps its blocks", f"the table of {seq} is {heard}, and its tokens went to {table}")
+            breaks("a table keeps its blocks", f"the table of {seq} is {_few(heard)}, and its tokens went to {table}")
 
     def _free(self, seq: str, _: Sequence[float] | None) -> None:
         del self.tables[seq], self.lengths[seq]
@@ -90,6 +91,11 @@ class AllocatorWatch(Watch):
             "tables": {name: list(table) for name, table in self.tables.items()},
             "lengths": dict(self.lengths),
         }
+
+
+def _few(numbers: Sequence[int]) -> str:
+    """A list, cut where it is long."""
+    return str(list(numbers)) if len(numbers) <= MOST_TOLD else f"{list(numbers[:MOST_TOLD])} and more"
 
 
 def _blocks(count: int) -> str:
@@ -129,20 +135,24 @@ SAME_TEXT = "what is shared is the same text"
 USED_AGAIN = "what is known is not computed again"
 OWNER = "a block has one owner"
 OLDEST = "the least recently used goes first"
+EMPTY_FIRST = "an empty block goes first"
+END_FIRST = "the end goes before the beginning"
 
 
 class PrefixWatch(Watch):
     """What `PrefixCache` promises. It knows what text each block holds, as far as it was computed.
 
     `texts` has the tokens from the beginning up to the end of a full block, by block; `used` when its last table went.
-    Of a text that two blocks hold a cache need know one only. So once one of them is written to, the text is no longer
-    among those that are `sure` to be found.
+    Of a text that two blocks hold a cache need know one only. So once one of them is written to, the text and what
+    follows it are no longer among those that are `sure` to be found, and which of the two goes first is free. A tree of
+    texts may also keep both as long as one of their requests runs: it is `committed`.
     """
 
     def __init__(self, n_blocks: int, block_size: int):
         self.n_blocks, self.block_size, self.clock = n_blocks, block_size, 0
         self.prompts: dict[str, tuple[int, ...]] = {}
         self.tables: dict[str, list[int]] = {}
+        self.committed: set[str] = set()
         self.texts: dict[int, tuple[int, ...]] = {}
         self.sure: set[tuple[int, ...]] = set()
         self.used: dict[int, int] = {}
@@ -172,7 +182,7 @@ class PrefixWatch(Watch):
         if cached >= len(text):
             breaks(ONE_LEFT, f"all {len(text)} tokens of {name} are said to be cached, so no query is left to run")
         if len(table) != needed or cached % size or cached < 0:
-            said = f"{len(text)} tokens in blocks of {size} came back as {cached} cached in the table {table}"
+            said = f"{len(text)} tokens in blocks of {size} came back as {cached} cached in the table {_few(table)}"
             breaks("a block for each block_size tokens", said)
         for place, block in enumerate(table):
             if not 0 <= block < self.n_blocks:
@@ -188,11 +198,15 @@ class PrefixWatch(Watch):
             breaks(USED_AGAIN, f"{len(hits) * size} tokens of {name} lie in {_list(hits)}, and {cached} are cached")
         self._check_evicted(table[shared:], set(table[:shared]) | held)
         for block in table[shared:]:
-            self.sure.discard(self.texts.pop(block, ()))
+            gone = self.texts.pop(block, None)
+            self.sure = {text for text in self.sure if gone is None or text[: len(gone)] != gone}
         self.prompts[name], self.tables[name] = text, table
 
     def _may_refuse(self, name: str, needed: int, hits: Sequence[int]) -> None:
-        free = self.n_blocks - len(self._held()) - len(set(hits) - self._held())
+        held = self._held()
+        own = [self.prompts[other] for other in self.committed]
+        twice = {block for block, text in self.texts.items() if any(prompt[: len(text)] == text for prompt in own)}
+        free = self.n_blocks - len(held | set(hits) | twice)
         if needed - len(hits) <= free:
             said = f"though it needs {needed - len(hits)} new blocks and {free} are held by nobody"
             breaks("what nobody holds makes room", f"{name} was refused, {said}")
@@ -202,21 +216,29 @@ class PrefixWatch(Watch):
         left = set(range(self.n_blocks)) - kept - set(new)
         for block in new:
             text = self.texts.get(block)
-            if text not in self.sure or any(other != block and held == text for other, held in self.texts.items()):
+            if text is None or not self._alone(block):
                 continue
             for other in left:
                 others = self.texts.get(other)
                 if others is None:
                     said = f"block {block}, which {self._told(block)}, went, and block {other} is empty"
-                    breaks("an empty block goes first", said)
+                    breaks(EMPTY_FIRST, said)
+                if not self._alone(other):
+                    continue
                 if self.used[other] < self.used[block]:
                     breaks(OLDEST, f"block {block} went, and block {other} was used longer ago")
                 if others[: len(text)] == text and len(others) > len(text):
                     said = f"block {block} went, and block {other} holds what follows it"
-                    breaks("the end goes before the beginning", said)
+                    breaks(END_FIRST, said)
+
+    def _alone(self, block: int) -> bool:
+        """Whether a text is sure to be found, and in this block: no other one holds it."""
+        text = self.texts[block]
+        return text in self.sure and sum(held == text for held in self.texts.values()) == 1
 
     def _commit(self, name: str, _: Sequence[float] | None) -> None:
         text, size = self.prompts[name], self.block_size
+        self.committed.add(name)
         for place in range(len(text) // size):
             self.texts[self.tables[name][place]] = text[: (place + 1) * size]
             self.sure.add(text[: (place + 1) * size])
@@ -224,11 +246,12 @@ class PrefixWatch(Watch):
     def _table(self, name: str, result: Sequence[float] | None) -> None:
         heard, table = [int(block) for block in result or ()], self.tables[name]
         if heard != table:
-            breaks("a table keeps its blocks", f"the table of {name} is {heard}, and it was {table}")
+            breaks("a table keeps its blocks", f"the table of {name} is {_few(heard)}, and it was {table}")
 
     def _release(self, name: str, _: Sequence[float] | None) -> None:
         table = self.tables.pop(name)
         del self.prompts[name]
+        self.committed.discard(name)
         self.used |= {block: self.clock for block in set(table) - self._held()}
 
     def _held(self) -> set[int]:
@@ -330,6 +353,8 @@ class SchedulerWatch(Watch):
             breaks("a step is planned", f"it raised {error.__name__ if error else 'an error'}")
         else:
             count = int(result[0])
+            if not 0 <= 2 * count < len(result) or min(result) < 0:
+                raise ValueError("no plan")
             pairs = result[1 : 1 + 2 * count]
             names = [LETTERS[int(place)] for place in pairs[::2]]
             plan = dict(zip(names, map(int, pairs[1::2]), strict=True))
@@ -361,11 +386,10 @@ class SchedulerWatch(Watch):
             breaks("no starvation", f"nothing is planned, and {order[0]} waits")
         for name in plan:
             for earlier in order[: order.index(name)]:
-                if earlier not in plan:
+                if earlier not in plan and (not self._decodes(name) or self._decodes(earlier)):
                     breaks(IN_ORDER, f"{name} is planned, and {earlier}, which came earlier, is not")
         self._check_preempted(plan, preempted, order)
-        waiting = [name for name in order if self.computed[name] and self._todo(name) == 1 and name not in plan]
-        waiting = [name for name in waiting if name not in preempted]
+        waiting = [name for name in order if self._decodes(name) and name not in plan and name not in preempted]
         if waiting and any(count > 1 for count in plan.values()):
             breaks("no decode waits for a prefill", f"{waiting[0]} has one token to compute and is not planned")
         for name in preempted:
@@ -396,9 +420,10 @@ class SchedulerWatch(Watch):
         for name in holding:
             if order.index(name) > order.index(first):
                 breaks("who came last is preempted first", f"{first} is preempted, and {name} came later and stays")
-        decoded = [self.computed[name] + (self._todo(name) == 1) for name in (*holding, first)]
-        if sum(map(self._blocks, decoded)) <= self.n_blocks:
-            breaks(NEEDLESS, f"{first} is preempted, and there are blocks enough for every token that is decoded")
+        staying = [name for name in order if (self.computed[name] or name in plan) and name not in preempted]
+        after = [self.computed[name] + max(plan.get(name, 0), self._decodes(name)) for name in (*staying, first)]
+        if sum(map(self._blocks, after)) <= self.n_blocks:
+            breaks(NEEDLESS, f"{first} is preempted, and there are blocks enough for it and all that is planned")
 
     def _check_idle(self, plan: Mapping[str, int], preempted: Sequence[str], order: Sequence[str], free: int) -> None:
         """Budget may be left only where nobody can use it: `computed` is that after the step."""
@@ -414,6 +439,10 @@ class SchedulerWatch(Watch):
                 breaks(IDLE, f"{sum(plan.values())} tokens are planned of {self.budget}, and {name} could use more")
             if name not in plan:
                 return
+
+    def _decodes(self, name: str) -> bool:
+        """Whether it holds blocks and has one token left to compute."""
+        return self.computed[name] > 0 and self._todo(name) == 1
 
     def _todo(self, name: str) -> int:
         return self.prompt[name] + self.generated[name] - self.computed[name]
