@@ -23,6 +23,7 @@ _HOMES = {
     "QueryPlane": "query_plane",
     "Quiz": "quiz",
     "SaturationExplorer": "saturation",
+    "ServingTimeline": "timeline",
     "SpeculativeStepper": "speculative",
     "TemperatureExplorer": "temperature",
     "TileWalker": "tile_walker",

@@ -23,6 +23,7 @@ from course_utils.views import (
     QueryPlane,
     Quiz,
     SaturationExplorer,
+    ServingTimeline,
     SpeculativeStepper,
     TemperatureExplorer,
     TileWalker,
@@ -91,6 +92,7 @@ MAKERS = {
     "speculative": lambda: SpeculativeStepper(*ROUND),
     "stepper": lambda: AttentionStepper.from_qkv([[1, 0]], [[1, 0], [0, 1]], [[1], [2]], ["a"], ["k", "l"]),
     "temperature": lambda: TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
+    "timeline": ServingTimeline,
     "trace": lambda: TracePlayer(TRACE),
     "walker": lambda: TileWalker(8, d=3),
 }
@@ -293,6 +295,19 @@ def mouse_temperature(page):
     changes(page, lambda: button(page, "√4").click(), ".course-temperature-number >> nth=1")
 
 
+def mouse_timeline(page):
+    said, place = ".course-timeline-told [role=status]", ".course-player-place"
+    changes(page, lambda: button(page, "step", exact=True).click(), said, "[data-sum=steps]", "[data-sum=budget]")
+    changes(page, lambda: page.locator("td[data-row='4'][data-column='0']").hover(), said)
+    assert text(page, said) == "Step 1: C waits: the budget of 4 tokens is used."
+    changes(page, lambda: select(page, "scheduler", "static"), said, place)
+    changes(page, lambda: select(page, "budget", "1"), place)
+    changes(page, lambda: select(page, "requests", "too few blocks"), place)
+    changes(page, lambda: select(page, "blocks", "4"), place)
+    assert text(page, ".course-timeline-waits") == ""
+    page.get_by_role("slider").fill("5")
+
+
 def mouse_trace(page):
     said = ".course-trace-told [role=status]"
     changes(page, lambda: button(page, "step", exact=True).click(), said, ".course-trace-caption")
@@ -379,6 +394,12 @@ KEYS = {
     ],
     "temperature": [
         ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
+    ],
+    "timeline": [
+        ("select >> nth=1", "ArrowDown", ".course-player-place"),
+        (".course-player input", "End", "[data-sum=first]"),
+        ("td[tabindex='0']", "ArrowRight", ".course-timeline-told [role=status]"),
+        ("td[tabindex='0']", "ArrowDown", ".course-timeline-told [role=status]"),
     ],
     "trace": [
         (".course-trace-call", "ArrowRight", ".course-trace-told [role=status]"),

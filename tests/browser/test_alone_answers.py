@@ -22,6 +22,7 @@ from course_utils.views import (
     MemoryCalculator,
     OnlineSoftmaxStepper,
     Practice,
+    ServingTimeline,
     SpeculativeStepper,
     TileWalker,
 )
@@ -304,3 +305,29 @@ def test_masks_changes_are_what_the_leak_is_picked_from():
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     leak, changes = masks.future_leak(layer, x), masks.future_changes(layer, x)
     assert leak.amount == changes.triu(1).max() == changes[leak.i, leak.j]
+
+
+def test_a_page_schedules_as_the_library_does(in_page):
+    """Every cell with its reason, what each step uses, the sentences and the measures, over much that can be set."""
+    rows = [("A", 0, 3, 6), ("B", 0, 9, 1), ("C", 2.5, 1, 9), ("D", 3, 7, 4), ("E", 30, 2, 2)]
+    calls, walks, steps, summed, cells, told = [], [], [], [], [], []
+    for size, rule in itertools.product((1, 2, 3), ("continuous", "static")):
+        widget = ServingTimeline(requests=rows, block_size=size)
+        given = alone(widget)["sets"]
+        for budget, blocks, name in itertools.product((1, 3, 16), (4, 7, 16), given):
+            with widget.hold_trait_notifications():
+                widget.rule, widget.budget, widget.blocks, widget.arrivals = rule, budget, blocks, name
+            walk = dict(on_page(widget).walk)
+            calls.append([given[name], size, walk.pop("settings")])
+            walks.append(walk)
+            widget.step = half = widget.last // 2
+            steps.append([walk, half, budget, blocks])
+            summed.append({**widget.measures, "first": [*widget.measures["first"].values()]})
+            for row in range(len(walk["requests"])) if half else ():
+                cells.append([walk, half, row])
+                told.append(widget.told(half, row))
+    assert in_page(ServingTimeline, "scheduledRun", calls) == walks
+    did = {cell[0] for walk in walks for step in walk["steps"] for cell in step["cells"]}
+    assert did == {"", "prefill", "decode", "wait", "preempted", "finished", "refused"}
+    assert in_page(ServingTimeline, "measuresOf", steps) == summed
+    assert in_page(ServingTimeline, "toldOfCell", cells) == told
