@@ -303,7 +303,7 @@ def mouse_timeline(page):
     changes(page, lambda: select(page, "scheduler", "static"), said, place)
     changes(page, lambda: select(page, "budget", "1"), place)
     changes(page, lambda: select(page, "requests", "too few blocks"), place)
-    changes(page, lambda: select(page, "blocks", "4"), place)
+    changes(page, lambda: select(page, "blocks", "3"), place)
     assert text(page, ".course-timeline-waits") == ""
     page.get_by_role("slider").fill("5")
 

@@ -14,7 +14,7 @@ from course_utils.serving.traffic import Request
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
-from course_utils.views.widgets.timeline_run import MOST_STEPS, SETS, Arrivals, LibraryScheduler, measures, told, walked
+from course_utils.views.widgets.timeline_run import SETS, Arrivals, LibraryScheduler, measures, told, walked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,9 +35,9 @@ class ServingTimeline(CourseWidget):
     with arrivals in steps; they come first among the `arrivals` to choose from. block_size: tokens of a block. budget
     (tokens a step) and blocks: 1 to 64; left out, those that go with the arrivals.
     `.step` (steps shown, from 0), `.rule` ("yours", where a scheduler was given, "continuous" or "static"), `.budget`,
-    `.blocks` and `.arrivals` can be read and set; a change of the last four begins anew. `.last` is the number of steps,
-    `.measures` what those that are shown come to, `.problem` what the scheduler did that ended its run, or "". A page
-    without a kernel schedules by itself, but not as somebody's own class does.
+    `.blocks` and `.arrivals` can be read and set; a change of the last four begins anew. `.last` is the number of
+    steps, `.measures` what those that are shown come to, `.problem` what the scheduler did that ended its run, or "".
+    A page without a kernel schedules by itself, but not as somebody's own class does.
     Raises ValueError or TypeError for what cannot be shown.
     """
 
@@ -69,7 +69,7 @@ class ServingTimeline(CourseWidget):
         if requests is not None:
             self._sets = {_GIVEN: Arrivals(_checked(requests), budget=8, blocks=32), **SETS}
         name, chosen = next(iter(self._sets.items()))
-        settings = {
+        settings: dict[str, Any] = {
             "rule": "continuous" if scheduler is None else "yours",
             "budget": chosen.budget if budget is None else _size("budget", budget),
             "blocks": chosen.blocks if blocks is None else _size("blocks", blocks),
@@ -138,10 +138,12 @@ class ServingTimeline(CourseWidget):
         static = functools.partial(LibraryScheduler, static=True)
         make = {"yours": self._scheduler, "continuous": LibraryScheduler, "static": static}[rule]
         settings = {"rule": rule, "budget": budget, "blocks": blocks, "arrivals": arrivals}
-        return {"settings": settings, **walked(make, self._sets[arrivals], blocks, self._block_size, budget)}
+        return {"settings": settings, **walked(make, self._sets[arrivals].requests, blocks, self._block_size, budget)}
 
     def alone_state(self) -> dict[str, Any]:
-        return {"_alone": {"sets": {name: [each._asdict() for each in rows] for name, rows in self._sets.items()}}}
+        return {
+            "_alone": {"sets": {name: [each._asdict() for each in one.requests] for name, one in self._sets.items()}}
+        }
 
     # ---- text and picture
 
@@ -182,14 +184,11 @@ class ServingTimeline(CourseWidget):
         found = measures(self._walk, step, self.budget, self.blocks)
         if not step:
             return "No step."
-        waits = [
-            f"{name} {'–' if first is None else first}"
-            for name, first in zip(self._names(), found["first"], strict=True)
-        ]
+        waits = [f"{name} {first or '–'}" for name, first in zip(self._names(), found["first"], strict=True)]
         mean = "" if found["mean"] is None else f", mean {found['mean']:.2f}"
         return (
-            f"{step} step{'' if step == 1 else 's'}, {found['budget']:.0%} of the budget and {found['blocks']:.0%} of the "
-            f"blocks used. Steps to the first token: {', '.join(waits)}{mean}."
+            f"{step} step{'' if step == 1 else 's'}, {found['budget']:.0%} of the budget and {found['blocks']:.0%} of "
+            f"the blocks used. Steps to the first token: {', '.join(waits)}{mean}."
         )
 
 
@@ -244,7 +243,7 @@ def _checked(requests: Iterable[Any]) -> list[Request]:
 # --- the picture ----------------------------------------------------------------------------------------------------
 
 _LEFT, _ROW, _TOP, _SHOWN = 96, 30, 40, 40
-_LOOKS = {
+_LOOKS: dict[str, dict[str, Any]] = {
     "prefill": {"facecolor": palette.QUERY, "edgecolor": palette.QUERY},
     "decode": {"facecolor": palette.VALUE, "edgecolor": palette.VALUE},
     "wait": {"facecolor": "white", "edgecolor": palette.FAINT, "linestyle": "dashed"},
@@ -277,8 +276,7 @@ def _draw(timeline: ServingTimeline, step: int) -> Figure:
         for row, (used, most) in enumerate(((each["used"], timeline.budget), (each["held"], timeline.blocks)), 1):
             y, high = _TOP + _ROW * row, (_ROW - 6) * min(1, used / most)
             ax.add_patch(Rectangle((x + 1, y + 2), wide - 2, _ROW - 6, facecolor="#ECEEF1", edgecolor="none"))
-            bar = {"facecolor": palette.LINE, "edgecolor": "none"}
-            ax.add_patch(Rectangle((x + 1, y + _ROW - 4 - high), wide - 2, high, **bar))
+            ax.add_patch(Rectangle((x + 1, y + _ROW - 4 - high), wide - 2, high, facecolor=palette.LINE))
             ax.text(x + wide / 2, y + 14, str(used), **middle)
         for row, (did, count, got, _) in enumerate(each["cells"], 3):
             if did not in _LOOKS:

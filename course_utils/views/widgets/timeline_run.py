@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from course_utils.attention.shapes import whole
 from course_utils.serving.scheduler import Note, Scheduler
@@ -19,21 +19,17 @@ MOST_STEPS = 200
 _MOST_LINES = 200_000  # that one call of somebody's scheduler may run
 
 
-class Arrivals(tuple):
+class Arrivals(NamedTuple):
     """Requests, with the budget (tokens a step) and the number of blocks (of 2 tokens) that show what they are for."""
 
+    requests: Sequence[Request]
     budget: int
     blocks: int
-
-    def __new__(cls, requests: Sequence[Request], budget: int, blocks: int) -> Arrivals:
-        made = super().__new__(cls, tuple(requests))
-        made.budget, made.blocks = budget, blocks
-        return made
 
 
 def _requests(*rows: tuple[int, int, int]) -> list[Request]:
     """Requests A, B, … of (arrival, prompt, new)."""
-    return [Request(name, float(arrival), prompt, new) for name, (arrival, prompt, new) in zip("ABCDEFGH", rows)]
+    return [Request("ABCDE"[place], float(arrival), prompt, new) for place, (arrival, prompt, new) in enumerate(rows)]
 
 
 SETS = {
