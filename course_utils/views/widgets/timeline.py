@@ -259,7 +259,7 @@ def _draw(timeline: ServingTimeline, step: int) -> Figure:
     first = max(0, step - _SHOWN)
     wide = min(34, 640 / max(1, len(seen)))
     said = [timeline._summed_up(step), timeline.problem]
-    lines = [line for text in said for line in textwrap.wrap(text, 112)]
+    lines = [line for text in said for line in textwrap.wrap(text, 104)]
     height = _TOP + _ROW * (len(names) + 3) + 40 + 18 * len(lines)
     fig = new_figure(760, height)
     ax = fig.add_axes((0, 0, 1, 1))
