@@ -38,7 +38,7 @@ def notebook(opened):
         "        each.step, each.budget, each.blocks, each.arrivals = 0, 4, 5, 'three at once'\n"
         "timeline.rule, mine.rule = 'continuous', 'yours'"
     )
-    for selector, last in ((LIBRARY, 5), (MINE, 3)):
+    for selector, last in ((LIBRARY, 5), (MINE, 2)):
         opened.wait(lambda at=selector, n=last: place(opened.find(at)) == f"0 of {n}", "both are at their start")
     return opened
 
