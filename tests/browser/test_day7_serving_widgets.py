@@ -158,10 +158,10 @@ def test_a_scheduler_that_hangs_is_shown_up_to_there_and_said(notebook):
     assert problem.inner_text() == ""
 
 
-@pytest.mark.parametrize("name", ["timeline", "mine"])
-def test_it_is_accessible_in_both_themes(notebook, name):
-    notebook.run(f"{name}.step = {name}.last")
-    notebook.check_accessible(LIBRARY if name == "timeline" else MINE)
+def test_both_are_accessible_in_both_themes(notebook):
+    notebook.run("timeline.step, mine.step = timeline.last, mine.last")
+    notebook.wait(lambda: notebook.find(MINE).locator(".course-timeline-problem").inner_text() != "", "all is shown")
+    notebook.check_accessible(".course-timeline")
 
 
 # ---- without a kernel
