@@ -18,6 +18,7 @@ _HOMES = {
     "MaskPainter": "painter",
     "MemoryCalculator": "calculator",
     "OnlineSoftmaxStepper": "online_softmax",
+    "PageTable": "page_table",
     "Practice": "practice",
     "ProgressMap": "progress_map",
     "QueryPlane": "query_plane",

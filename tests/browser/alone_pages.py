@@ -18,6 +18,7 @@ from course_utils.views import (
     MaskPainter,
     MemoryCalculator,
     OnlineSoftmaxStepper,
+    PageTable,
     Practice,
     ProgressMap,
     QueryPlane,
@@ -84,6 +85,7 @@ MAKERS = {
     "heatmap": lambda: AttentionHeatmap([[0.75, 0.25], [0.5, 0.5]], ["a", "b"]),
     "map": ProgressMap,
     "online softmax": lambda: OnlineSoftmaxStepper([2.0, -1, 3.5, 0.5], [[1, 0], [0, 1], [1, 1], [0, 0]]),
+    "page table": PageTable,
     "painter": lambda: MaskPainter(["the", "cat", "sat"]),
     "practice": lambda: Practice("softmax"),
     "query plane": lambda: QueryPlane(**PLANE),
@@ -226,6 +228,18 @@ def mouse_online_softmax(page):
     assert text(page, "tr[data-state=now] th") == "key 1"
 
 
+def mouse_page_table(page):
+    said, used = ".course-pages-told", "[data-sum=used]"
+    changes(page, lambda: button(page, "fork a").click(), said, "[data-sum=alone]")
+    changes(page, lambda: button(page, "append a token to b").click(), said, used)
+    assert "a copy of block 1" in text(page, said)
+    changes(page, lambda: button(page, "free a").click(), said, used)
+    changes(page, lambda: button(page, "new sequence").click(), said)
+    changes(page, lambda: button(page, "back").click(), said)
+    changes(page, lambda: button(page, "as given").click(), said)
+    button(page, "fork a").click()
+
+
 def mouse_painter(page):
     verdict, weight = ".course-painter-verdict [role=status]", "td[data-mark]"
     page.get_by_role("checkbox", name="the may attend to sat").click()
@@ -364,6 +378,12 @@ KEYS = {
     "online softmax": [
         (".course-online-name", "ArrowRight", ".course-online-name"),
         (".course-player input", "ArrowRight", ".course-player-place"),
+    ],
+    "page table": [
+        ("tbody button >> nth=0", "Enter", ".course-pages-told"),
+        ("tbody button >> nth=1", "Space", ".course-pages-told"),
+        ("tbody button >> nth=2", "Enter", "[data-sum=alone]"),
+        (".course-pages-lot button >> nth=1", "Enter", "[data-sum=alone]"),
     ],
     "painter": [
         ("[role=checkbox]", "Space", "td[data-mark]"),

@@ -21,6 +21,7 @@ from course_utils.views import (
     MaskPainter,
     MemoryCalculator,
     OnlineSoftmaxStepper,
+    PageTable,
     Practice,
     ServingTimeline,
     SpeculativeStepper,
@@ -28,6 +29,7 @@ from course_utils.views import (
 )
 from course_utils.views.static_page import page_state
 from course_utils.views.widgets.calculator import CARDS, OWN
+from course_utils.views.widgets.page_table import done
 
 RUN = """async ([code, name, calls]) => {
   const url = URL.createObjectURL(new Blob([`${code}\\nexport { ${name} };`], { type: "text/javascript" }));
@@ -331,3 +333,25 @@ def test_a_page_schedules_as_the_library_does(in_page):
     assert did == {"", "prefill", "decode", "wait", "preempted", "finished", "refused"}
     assert in_page(ServingTimeline, "measuresOf", steps) == summed
     assert in_page(ServingTimeline, "toldOfCell", cells) == told
+
+
+def test_a_page_hands_out_blocks_as_the_pool_does(in_page):
+    """Tables, references, slots and what is said after calls at random, with copies and pools that are full."""
+    chance, calls, wanted = random.Random(0), [], []
+    for n_blocks, block_size in itertools.product((1, 3, 8), (1, 2, 4)):
+        for _ in range(20):
+            made, known = [], {}
+            for _ in range(chance.randrange(40)):
+                name, new = chance.sample("abc", 2)
+                kinds = ["append", *(["free", "fork"][: 1 + (new not in known)] if name in known else [])]
+                kind = chance.choice([*kinds, "append"])
+                made.append([kind, name, new] if kind == "fork" else [kind, name])
+                known = PageTable(n_blocks, block_size, made).tables
+            widget = PageTable(n_blocks, block_size, made)
+            calls.append([made, n_blocks, block_size])
+            found = done(*calls[-1])
+            wanted.append({"tables": widget.tables, "lengths": widget.lengths, "references": widget.references,
+                           "slots": found.slots, "changed": found.changed, "told": widget.told})  # fmt: skip
+    assert in_page(PageTable, "pagesOf", calls) == wanted
+    said = " ".join(each["told"] for each in wanted)
+    assert "copy on write" in said and "no block is free" in said and "stays" in said

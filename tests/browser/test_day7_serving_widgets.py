@@ -1,12 +1,12 @@
-"""The timeline of a scheduler in JupyterLab, by mouse and keyboard, and without a kernel."""
+"""The timeline of a scheduler and the table of pages in JupyterLab, by mouse and keyboard, and without a kernel."""
 
 import pytest
 
 from course_utils.checks.answers.day7 import Scheduler
-from course_utils.views import ServingTimeline
+from course_utils.views import PageTable, ServingTimeline
 
 CELLS = [
-    "from course_utils.checks.answers.day7 import Scheduler\nfrom course_utils.views import ServingTimeline",
+    "from course_utils.checks.answers.day7 import Scheduler\nfrom course_utils.views import PageTable, ServingTimeline",
     "timeline = ServingTimeline()\ntimeline",
     "class Broken(Scheduler):\n"
     "    def step(self):\n"
@@ -15,8 +15,10 @@ CELLS = [
     "                pass\n"
     "        return super().step()\n"
     "mine = ServingTimeline(Broken)\nmine",
+    "pages = PageTable()\npages",
 ]
 LIBRARY, MINE = ".course-timeline >> nth=0", ".course-timeline >> nth=1"
+PAGES = ".course-pages"
 SAID = ".course-timeline-told [role=status]"
 
 
@@ -164,6 +166,25 @@ def test_both_are_accessible_in_both_themes(notebook):
     notebook.check_accessible(".course-timeline")
 
 
+def test_buttons_on_pages_are_heard_in_python(opened):
+    widget = opened.find(PAGES)
+    told = widget.locator(".course-pages-told")
+    widget.get_by_role("button", name="fork a").click()
+    opened.expect("pages.tables", "{'a': [0, 1], 'b': [0, 1]}")
+    active = opened.page.evaluate("window.courseNotebook.content.activeCellIndex")
+    widget.get_by_role("button", name="append a token to b").focus()
+    for _ in range(3):
+        opened.page.keyboard.press("Enter")  # the button keeps the focus
+    opened.expect("pages.tables", "{'a': [0, 1], 'b': [0, 2, 3]}")
+    assert opened.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
+    widget.get_by_role("button", name="back").click()
+    opened.expect("pages.told", repr(told.inner_text()))
+    opened.run("pages.calls = [('append', 'f')]")
+    opened.wait(lambda: widget.locator("tbody th:visible").all_inner_texts() == ["f"], "what Python sets shows")
+    opened.check_accessible(PAGES)
+    opened.run("pages.calls = [('append', 'a')] * 6")
+
+
 # ---- without a kernel
 
 
@@ -248,4 +269,64 @@ def test_a_narrow_page_holds_it_and_the_present_step_stays_in_view(alone):
         )
         name = page.locator("th[scope=row]").first.bounding_box()
         assert name["x"] + name["width"] <= box["x"] and box["x"] + box["width"] <= around["x"] + around["width"]
+    page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def blocks(page):
+    """Who holds each block that somebody holds, and its tokens."""
+    held = page.locator(".course-pages-block:not([data-held='0'])").all()
+    return [
+        (
+            "".join(block.locator(".course-pages-tag").all_inner_texts()),
+            block.locator(".course-pages-slots").inner_text(),
+        )
+        for block in held
+    ]
+
+
+def test_a_shared_block_is_copied_when_one_of_its_holders_writes(alone):
+    page = alone(PageTable(4, 2, [("append", "a")] * 3))
+    page.get_by_role("button", name="fork a").click()
+    assert [(owners, text.split()) for owners, text in blocks(page)] == [("ab", ["a0", "a1"]), ("ab", ["a2"])]
+    assert page.locator(".course-pages-changed").count() == 2
+    page.get_by_role("button", name="append a token to b").click()
+    held = [(owners, text.split()) for owners, text in blocks(page)]
+    assert held == [("ab", ["a0", "a1"]), ("a", ["a2"]), ("b", ["a2", "b3"])]
+    assert page.locator(".course-pages-changed b").all_inner_texts() == ["block 2"]
+    assert page.locator(".course-pages-told").inner_text().endswith("too: copy on write.")
+    assert page.locator("[data-sum] b").all_inner_texts() == ["3 of 4", "4", "1"]
+
+
+def test_what_is_not_possible_has_no_effect_on_pages(alone):
+    page = alone(PageTable(6, 1, [("append", name) for name in "abcdef"]))
+    page.get_by_role("button", name="append a token to c").click()
+    told = page.locator(".course-pages-told")
+    assert told.inner_text() == "append c: no block is free. Nothing changes."
+    for name in ("new sequence", "fork a"):
+        node = page.get_by_role("button", name=name)
+        assert node.get_attribute("aria-disabled") == "true"
+        node.click()
+    assert told.inner_text() == "append c: no block is free. Nothing changes."
+    page.get_by_role("button", name="free c").click()
+    assert page.get_by_role("button", name="new sequence").evaluate("node => node === document.activeElement")
+    page.get_by_role("button", name="fork a").click()
+    assert page.locator("tbody tr:visible").all_inner_texts()[2].split()[:3] == ["c", "0", "1"]
+
+
+def test_after_the_most_calls_one_can_only_go_back(alone):
+    page = alone(PageTable(4, 4, [*(("append", "a"), ("free", "a")) * 99, ("append", "a")]))
+    append, told = page.get_by_role("button", name="append a token to a"), page.locator(".course-pages-told")
+    append.click()
+    assert told.inner_text().endswith("These are 200 calls, and no more are possible: go back.")
+    before = told.inner_text()
+    append.click()
+    assert told.inner_text() == before and append.get_attribute("aria-disabled") == "true"
+    page.get_by_role("button", name="back").click()
+    assert append.get_attribute("aria-disabled") == "false"
+
+
+def test_pages_fit_a_narrow_page(alone):
+    page = alone(PageTable(24, 8, [*(("append", "a"),) * 160, *(("fork", "a", name) for name in "bcdef")]))
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.set_viewport_size({"width": 1280, "height": 720})

@@ -1,4 +1,4 @@
-"""The timeline of a scheduler without a browser: what it refuses, says, counts and draws, whoever schedules."""
+"""The timeline of a scheduler and the table of pages without a browser: what they refuse, say, count and draw."""
 
 import sys
 
@@ -7,7 +7,7 @@ from as_page import on_page, send
 
 from course_utils.checks.answers.day7 import Scheduler
 from course_utils.serving.traffic import THREE, Request
-from course_utils.views import ServingTimeline
+from course_utils.views import PageTable, ServingTimeline
 from course_utils.views.static_page import page_state
 from course_utils.views.widgets.timeline_run import MOST_STEPS, SETS
 
@@ -305,3 +305,80 @@ class TestThePage:
     def test_what_cannot_be_set_is_refused(self, name, value, said):
         with pytest.raises(ValueError, match=said):
             setattr(ServingTimeline(), name, value)
+
+
+FORKED = [*(("append", "a"),) * 6, ("fork", "a", "b")]
+
+
+class TestPageTable:
+    def test_blocks_are_taken_when_they_are_needed(self):
+        shown = PageTable(calls=[])
+        assert (shown.tables, shown.references, shown.told) == ({}, [0] * 8, "Nothing is stored yet.")
+        shown.calls = [("append", "a")] * 4
+        assert shown.tables == {"a": [0]} and shown.told == "append a: token 3 goes to slot 3 of block 0."
+        shown.calls = [*shown.calls, ("append", "a"), ("append", "b")]
+        assert shown.tables == {"a": [0, 1], "b": [2]} and shown.lengths == {"a": 5, "b": 1}
+        assert shown.told == "append b: token 0 goes to slot 0 of block 2, which was free."
+
+    def test_a_fork_shares_and_the_first_who_writes_takes_a_copy(self):
+        shown = PageTable(calls=FORKED)
+        assert shown.tables["b"] == shown.tables["a"] == [0, 1] and shown.references[:3] == [2, 2, 0]
+        assert shown.told == "fork a: b has the same table, so 2 blocks are shared. Nothing is copied."
+        shown.calls = [*FORKED, ("append", "b")]
+        assert shown.tables == {"a": [0, 1], "b": [0, 2]} and shown.references[:3] == [2, 1, 1]
+        assert shown.told.endswith("slot 2 of block 2, a copy of block 1, which others hold, too: copy on write.")
+        assert "block 2: b, tokens a4 a5 b6" in shown.as_text()
+        shown.calls = [*shown.calls, ("append", "a")]
+        assert shown.told == "append a: token 6 goes to slot 2 of block 1.", "it has the block alone by now"
+
+    def test_full_blocks_that_are_shared_stay_so(self):
+        shown = PageTable(calls=[*(("append", "a"),) * 8, ("fork", "a", "b"), ("append", "b")])
+        assert shown.tables == {"a": [0, 1], "b": [0, 1, 2]}
+
+    def test_what_others_hold_stays_when_a_sequence_ends(self):
+        shown = PageTable(calls=[*FORKED, ("append", "b"), ("free", "a")])
+        assert shown.tables == {"b": [0, 2]} and shown.references[:3] == [1, 0, 1]
+        assert shown.told == "free a: 1 block is free again. 1 block that others hold stays."
+
+    def test_without_a_free_block_nothing_changes(self):
+        shown = PageTable(2, 4, [*FORKED, ("append", "b")])
+        assert shown.tables["b"] == [0, 1] and shown.lengths["b"] == 6
+        assert shown.told == "append b: no block is free. Nothing changes."
+
+    def test_it_says_blocks_tables_and_the_last_call(self):
+        shown = PageTable(3, 4, FORKED)
+        assert shown.as_text().splitlines() == [
+            "blocks and tables: 2 of 3 blocks of 4 slots in use, 4 without sharing",
+            "block 0: a and b, tokens a0 a1 a2 a3",
+            "block 1: a and b, tokens a4 a5",
+            "block 2: free",
+            "table of a: 0, 1 (6 tokens)",
+            "table of b: 0, 1 (6 tokens)",
+            shown.told,
+        ]
+        assert "Block 0 is held by a and b; block 1 is held by a and b. Tables: a: 0, 1; b: 0, 1." in shown.alt()
+        assert "held" not in PageTable(calls=[]).alt()
+
+    @pytest.mark.parametrize(("n_blocks", "block_size"), [(1, 1), (24, 8), (24, 1), (8, 4)])
+    def test_the_picture_is_whole_and_has_every_slot(self, n_blocks, block_size):
+        fig = PageTable(n_blocks, block_size, [("append", name) for name in "abcdef"]).figure()
+        assert is_whole(fig) and len(fig.axes[0].patches) == n_blocks * block_size
+
+    @pytest.mark.parametrize(
+        ("given", "error", "said"),
+        [
+            ({"n_blocks": 25}, ValueError, "n_blocks is 25: give 1 to 24"),
+            ({"block_size": 0}, ValueError, "block_size is 0"),
+            ({"n_blocks": 2.5}, TypeError, "give a whole number"),
+            ({"calls": 3}, ValueError, "calls is 3: give a list of them"),
+            ({"calls": [()]}, ValueError, "give .'append', name."),
+            ({"calls": [("push", "a")]}, ValueError, "a call is .'push', 'a'."),
+            ({"calls": [("append", "z")]}, ValueError, "names are a to f"),
+            ({"calls": [("free", "a")]}, ValueError, "there is no sequence a"),
+            ({"calls": [("append", "a"), ("fork", "a", "a")]}, ValueError, "there is a sequence a already"),
+            ({"calls": [("append", "a")] * 201}, ValueError, "there are 201 calls: give 200 at most"),
+        ],
+    )
+    def test_what_is_not_possible_is_refused(self, given, error, said):
+        with pytest.raises(error, match=said):
+            PageTable(**given)

@@ -107,6 +107,7 @@ MADE = {
     "MaskPainter": lambda: views.MaskPainter(TOKENS),
     "MemoryCalculator": views.MemoryCalculator,
     "OnlineSoftmaxStepper": lambda: views.OnlineSoftmaxStepper([1.0, 3.0, 2.0], V),
+    "PageTable": lambda: views.PageTable(calls=[("append", "a"), ("fork", "a", "b"), ("append", "b")]),
     "Practice": views.Practice,
     "ProgressMap": views.ProgressMap,
     "QueryPlane": lambda: views.QueryPlane([1, 0.5], K, V, TOKENS),
