@@ -274,24 +274,20 @@ def test_a_narrow_page_holds_it_and_the_present_step_stays_in_view(alone):
 
 def blocks(page):
     """Who holds each block that somebody holds, and its tokens."""
-    held = page.locator(".course-pages-block:not([data-held='0'])").all()
-    return [
-        (
-            "".join(block.locator(".course-pages-tag").all_inner_texts()),
-            block.locator(".course-pages-slots").inner_text(),
-        )
-        for block in held
-    ]
+    found = []
+    for block in page.locator(".course-pages-block:not([data-held='0'])").all():
+        owners = "".join(block.locator(".course-pages-tag").all_inner_texts())
+        found.append((owners, " ".join(block.locator(".course-pages-slot:not(:empty)").all_inner_texts())))
+    return found
 
 
 def test_a_shared_block_is_copied_when_one_of_its_holders_writes(alone):
     page = alone(PageTable(4, 2, [("append", "a")] * 3))
     page.get_by_role("button", name="fork a").click()
-    assert [(owners, text.split()) for owners, text in blocks(page)] == [("ab", ["a0", "a1"]), ("ab", ["a2"])]
+    assert blocks(page) == [("ab", "a0 a1"), ("ab", "a2")]
     assert page.locator(".course-pages-changed").count() == 2
     page.get_by_role("button", name="append a token to b").click()
-    held = [(owners, text.split()) for owners, text in blocks(page)]
-    assert held == [("ab", ["a0", "a1"]), ("a", ["a2"]), ("b", ["a2", "b3"])]
+    assert blocks(page) == [("ab", "a0 a1"), ("a", "a2"), ("b", "a2 b3")]
     assert page.locator(".course-pages-changed b").all_inner_texts() == ["block 2"]
     assert page.locator(".course-pages-told").inner_text().endswith("too: copy on write.")
     assert page.locator("[data-sum] b").all_inner_texts() == ["3 of 4", "4", "1"]
@@ -305,7 +301,7 @@ def test_what_is_not_possible_has_no_effect_on_pages(alone):
     for name in ("new sequence", "fork a"):
         node = page.get_by_role("button", name=name)
         assert node.get_attribute("aria-disabled") == "true"
-        node.click()
+        node.dispatch_event("click")
     assert told.inner_text() == "append c: no block is free. Nothing changes."
     page.get_by_role("button", name="free c").click()
     assert page.get_by_role("button", name="new sequence").evaluate("node => node === document.activeElement")
@@ -319,7 +315,7 @@ def test_after_the_most_calls_one_can_only_go_back(alone):
     append.click()
     assert told.inner_text().endswith("These are 200 calls, and no more are possible: go back.")
     before = told.inner_text()
-    append.click()
+    append.dispatch_event("click")
     assert told.inner_text() == before and append.get_attribute("aria-disabled") == "true"
     page.get_by_role("button", name="back").click()
     assert append.get_attribute("aria-disabled") == "false"

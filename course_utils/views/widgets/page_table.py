@@ -1,4 +1,4 @@
-"""Blocks of a cache and the tables that find them: append, fork and free, with a copy where a shared block is written."""
+"""Blocks of a cache and the tables that find them: append, fork and free, and a copy on the first write."""
 
 from __future__ import annotations
 
