@@ -132,6 +132,7 @@ def test_a_cell_says_what_ran_and_why_by_mouse_and_by_keyboard(notebook):
     assert said(widget) == "Step 2: 5 of 5 blocks are held."
     cell(widget, 4, 4).hover()
     assert said(widget) == summary, "a step that is not yet made is not told"
+    cell(widget, 4, 0).hover()
     widget.locator(".course-timeline-title").hover()
     assert said(widget) == summary
     widget.locator("td[tabindex='0']").focus()

@@ -172,7 +172,7 @@ class TestTheLibrary:
 
     def test_requests_of_ones_own_come_first_and_by_arrival(self):
         shown = ServingTimeline(requests=[("late", 2.5, 1, 1), Request("soon", 0.0, 2, 2)], budget=3, block_size=4)
-        assert signs(shown) == {"soon": "PD__", "late": "   P"}
+        assert signs(shown) == {"soon": "PD__", "late": "   P"} and [*signs(shown)] == ["soon", "late"]
         assert shown.measures["first"] == {"soon": None, "late": None} and shown.arrivals == "as given"
         assert on_page(shown).layout["sets"]["as given"] == {"budget": 3, "blocks": 32}
 

@@ -26,7 +26,7 @@ function pagesOf(calls, n_blocks, block_size) {
         const own = allocate();
         release(last);
         table = [...table.slice(0, -1), own];
-        slots[own] = slots[last].slice(0, slot);
+        slots[own] = [...slots[last]];
         how = `slot ${slot} of block ${own}, a copy of block ${last}, which others hold, too: copy on write`;
       }
       slots[table.at(-1)].push(`${name}${length}`);

@@ -166,7 +166,7 @@ class Done:
                 shared, own = table[-1], self.pool.allocate()
                 self.pool.release(shared)
                 table = [*table[:-1], own]
-                self.slots[own] = self.slots[shared][:slot]
+                self.slots[own] = [*self.slots[shared]]
                 how = f"slot {slot} of block {own}, a copy of block {shared}, which others hold, too: copy on write"
         except CacheFull:
             self.changed = []
