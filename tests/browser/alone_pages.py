@@ -18,11 +18,13 @@ from course_utils.views import (
     MaskPainter,
     MemoryCalculator,
     OnlineSoftmaxStepper,
+    PageTable,
     Practice,
     ProgressMap,
     QueryPlane,
     Quiz,
     SaturationExplorer,
+    ServingTimeline,
     SpeculativeStepper,
     TemperatureExplorer,
     TileWalker,
@@ -83,6 +85,7 @@ MAKERS = {
     "heatmap": lambda: AttentionHeatmap([[0.75, 0.25], [0.5, 0.5]], ["a", "b"]),
     "map": ProgressMap,
     "online softmax": lambda: OnlineSoftmaxStepper([2.0, -1, 3.5, 0.5], [[1, 0], [0, 1], [1, 1], [0, 0]]),
+    "page table": PageTable,
     "painter": lambda: MaskPainter(["the", "cat", "sat"]),
     "practice": lambda: Practice("softmax"),
     "query plane": lambda: QueryPlane(**PLANE),
@@ -91,6 +94,7 @@ MAKERS = {
     "speculative": lambda: SpeculativeStepper(*ROUND),
     "stepper": lambda: AttentionStepper.from_qkv([[1, 0]], [[1, 0], [0, 1]], [[1], [2]], ["a"], ["k", "l"]),
     "temperature": lambda: TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
+    "timeline": ServingTimeline,
     "trace": lambda: TracePlayer(TRACE),
     "walker": lambda: TileWalker(8, d=3),
 }
@@ -224,6 +228,18 @@ def mouse_online_softmax(page):
     assert text(page, "tr[data-state=now] th") == "key 1"
 
 
+def mouse_page_table(page):
+    said, used = ".course-pages-told", "[data-sum=used]"
+    changes(page, lambda: button(page, "fork a").click(), said, "[data-sum=alone]")
+    changes(page, lambda: button(page, "append a token to b").click(), said, used)
+    assert "a copy of block 1" in text(page, said)
+    changes(page, lambda: button(page, "free a").click(), said, used)
+    changes(page, lambda: button(page, "new sequence").click(), said)
+    changes(page, lambda: button(page, "back").click(), said)
+    changes(page, lambda: button(page, "as given").click(), said)
+    button(page, "fork a").click()
+
+
 def mouse_painter(page):
     verdict, weight = ".course-painter-verdict [role=status]", "td[data-mark]"
     page.get_by_role("checkbox", name="the may attend to sat").click()
@@ -293,6 +309,19 @@ def mouse_temperature(page):
     changes(page, lambda: button(page, "√4").click(), ".course-temperature-number >> nth=1")
 
 
+def mouse_timeline(page):
+    said, place = ".course-timeline-told [role=status]", ".course-player-place"
+    changes(page, lambda: button(page, "step", exact=True).click(), said, "[data-sum=steps]", "[data-sum=budget]")
+    changes(page, lambda: page.locator("td[data-row='4'][data-column='0']").hover(), said)
+    assert text(page, said) == "Step 1: C waits: the budget of 4 tokens is used."
+    changes(page, lambda: select(page, "scheduler", "static"), said, place)
+    changes(page, lambda: select(page, "budget", "1"), place)
+    changes(page, lambda: select(page, "requests", "too few blocks"), place)
+    changes(page, lambda: select(page, "blocks", "3"), place)
+    assert text(page, ".course-timeline-waits") == ""
+    page.get_by_role("slider").fill("5")
+
+
 def mouse_trace(page):
     said = ".course-trace-told [role=status]"
     changes(page, lambda: button(page, "step", exact=True).click(), said, ".course-trace-caption")
@@ -350,6 +379,12 @@ KEYS = {
         (".course-online-name", "ArrowRight", ".course-online-name"),
         (".course-player input", "ArrowRight", ".course-player-place"),
     ],
+    "page table": [
+        ("tbody button >> nth=0", "Enter", ".course-pages-told"),
+        ("tbody button >> nth=1", "Space", ".course-pages-told"),
+        ("tbody button >> nth=2", "Enter", "[data-sum=alone]"),
+        (".course-pages-lot button >> nth=1", "Enter", "[data-sum=alone]"),
+    ],
     "painter": [
         ("[role=checkbox]", "Space", "td[data-mark]"),
         ("input[type=radio] >> nth=1", "ArrowRight", ".course-painter-verdict [role=status]"),
@@ -379,6 +414,12 @@ KEYS = {
     ],
     "temperature": [
         ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
+    ],
+    "timeline": [
+        ("select >> nth=1", "ArrowDown", ".course-player-place"),
+        (".course-player input", "End", "[data-sum=first]"),
+        ("td[tabindex='0']", "ArrowRight", ".course-timeline-told [role=status]"),
+        ("td[tabindex='0']", "ArrowDown", ".course-timeline-told [role=status]"),
     ],
     "trace": [
         (".course-trace-call", "ArrowRight", ".course-trace-told [role=status]"),

@@ -21,12 +21,15 @@ from course_utils.views import (
     MaskPainter,
     MemoryCalculator,
     OnlineSoftmaxStepper,
+    PageTable,
     Practice,
+    ServingTimeline,
     SpeculativeStepper,
     TileWalker,
 )
 from course_utils.views.static_page import page_state
 from course_utils.views.widgets.calculator import CARDS, OWN
+from course_utils.views.widgets.page_table import done
 
 RUN = """async ([code, name, calls]) => {
   const url = URL.createObjectURL(new Blob([`${code}\\nexport { ${name} };`], { type: "text/javascript" }));
@@ -304,3 +307,51 @@ def test_masks_changes_are_what_the_leak_is_picked_from():
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     leak, changes = masks.future_leak(layer, x), masks.future_changes(layer, x)
     assert leak.amount == changes.triu(1).max() == changes[leak.i, leak.j]
+
+
+def test_a_page_schedules_as_the_library_does(in_page):
+    """Every cell with its reason, what each step uses, the sentences and the measures, over much that can be set."""
+    rows = [("A", 0, 3, 6), ("B", 0, 9, 1), ("C", 2.5, 1, 9), ("D", 3, 7, 4), ("E", 30, 2, 2)]
+    calls, walks, steps, summed, cells, told = [], [], [], [], [], []
+    for size, rule in itertools.product((1, 2, 3), ("continuous", "static")):
+        widget = ServingTimeline(requests=rows, block_size=size)
+        given = alone(widget)["sets"]
+        for budget, blocks, name in itertools.product((1, 3, 16), (4, 7, 16), given):
+            with widget.hold_trait_notifications():
+                widget.rule, widget.budget, widget.blocks, widget.arrivals = rule, budget, blocks, name
+            walk = dict(on_page(widget).walk)
+            calls.append([given[name], size, walk.pop("settings")])
+            walks.append(walk)
+            widget.step = half = widget.last // 2
+            steps.append([walk, half, budget, blocks])
+            summed.append({**widget.measures, "first": [*widget.measures["first"].values()]})
+            for row in range(len(walk["requests"])) if half else ():
+                cells.append([walk, half, row])
+                told.append(widget.told(half, row))
+    assert in_page(ServingTimeline, "scheduledRun", calls) == walks
+    did = {cell[0] for walk in walks for step in walk["steps"] for cell in step["cells"]}
+    assert did == {"", "prefill", "decode", "wait", "preempted", "finished", "refused"}
+    assert in_page(ServingTimeline, "measuresOf", steps) == summed
+    assert in_page(ServingTimeline, "toldOfCell", cells) == told
+
+
+def test_a_page_hands_out_blocks_as_the_pool_does(in_page):
+    """Tables, references, slots and what is said after calls at random, with copies and pools that are full."""
+    chance, calls, wanted = random.Random(0), [], []
+    for n_blocks, block_size in itertools.product((1, 3, 8), (1, 2, 4)):
+        for _ in range(20):
+            made, known = [], {}
+            for _ in range(chance.randrange(40)):
+                name, new = chance.sample("abc", 2)
+                kinds = ["append", *(["free", "fork"][: 1 + (new not in known)] if name in known else [])]
+                kind = chance.choice([*kinds, "append"])
+                made.append([kind, name, new] if kind == "fork" else [kind, name])
+                known = PageTable(n_blocks, block_size, made).tables
+            widget = PageTable(n_blocks, block_size, made)
+            calls.append([made, n_blocks, block_size])
+            found = done(*calls[-1])
+            wanted.append({"tables": widget.tables, "lengths": widget.lengths, "references": widget.references,
+                           "slots": found.slots, "changed": found.changed, "told": widget.told})  # fmt: skip
+    assert in_page(PageTable, "pagesOf", calls) == wanted
+    said = " ".join(each["told"] for each in wanted)
+    assert "copy on write" in said and "no block is free" in said and "stays" in said

@@ -107,11 +107,13 @@ MADE = {
     "MaskPainter": lambda: views.MaskPainter(TOKENS),
     "MemoryCalculator": views.MemoryCalculator,
     "OnlineSoftmaxStepper": lambda: views.OnlineSoftmaxStepper([1.0, 3.0, 2.0], V),
+    "PageTable": lambda: views.PageTable(calls=[("append", "a"), ("fork", "a", "b"), ("append", "b")]),
     "Practice": views.Practice,
     "ProgressMap": views.ProgressMap,
     "QueryPlane": lambda: views.QueryPlane([1, 0.5], K, V, TOKENS),
     "Quiz": lambda: Quiz(ASKED),
     "SaturationExplorer": views.SaturationExplorer,
+    "ServingTimeline": lambda: views.ServingTimeline(requests=[("A", 0, 2, 3), ("B", 1, 5, 2)]),
     "SpeculativeStepper": lambda: views.SpeculativeStepper(
         [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [2, 0], [0.7, 0.5, 0.9], TOKENS
     ),
