@@ -298,4 +298,46 @@ REASONS: dict[int, dict[str, str]] = {
             "down are scores and weights."
         ),
     },
+    7: {
+        "A budget of tokens": (
+            "A step takes longer the more tokens it computes. Without a budget a whole prompt is one step, and "
+            "all who decode wait for it; with one a step computes no more than the budget."
+        ),
+        "Decodes go first": (
+            "A decode needs one token, and somebody waits for it. A prompt can be cut anywhere, since each chunk "
+            "finds the keys and values of those before it in the cache."
+        ),
+        "Verifying is one pass": (
+            "Under the causal mask no token sees a later one. So one pass over the drafts gives the same "
+            "distribution after each prefix as passes one by one would."
+        ),
+        "Speculative sampling keeps": (
+            r"A token comes out as a kept draft with probability $\min(p, q)$, and from the remainder with $(p - "
+            "q)_+$. The sum is $p$. The drafter decides only how often a draft is kept."
+        ),
+        "After a refusal": (
+            r"Kept drafts have given each token $\min(p, q)$. What is missing to $p$ is $(p - q)_+$, and only that "
+            "may be added. A draw from $p$ adds to tokens that have their share already."
+        ),
+        "A draft is kept": (
+            r"$x$ is drafted with $q(x)$ and kept with $\min(1, p(x)/q(x))$: together $\min(p(x), q(x))$, summed "
+            "over all tokens. What is missing to 1 is half the sum of $|p - q|$."
+        ),
+        "A round gives": (
+            r"All $\gamma$ drafts may be kept, and the pass has given the law after the last too: one more draw. "
+            "If the first is refused, the remainder still gives one."
+        ),
+        "Speculation loses": (
+            "Few tokens wait for the weights, so more of them cost little. With many requests a token costs time "
+            "of its own, and refused drafts take it from others."
+        ),
+        "Split keys merge": (
+            "Each part gives its output and the log of its sum of exponentials. Weighed by $e^L$ the parts add up "
+            "to the sums over all keys."
+        ),
+        "A handed-over cache": (
+            "A cache has keys and values of every token of the prompt. A sum over heads has one row for each "
+            "token that the step computes, and the context does not enter."
+        ),
+    },
 }

@@ -22,7 +22,7 @@ from course_utils.cards.lessons import claims, symbols
 from course_utils.cards.make import EDITION, HEADER, last_changed
 from course_utils.cards.text import as_html, as_plain
 from course_utils.checks.exercise import all_exercises
-from course_utils.course import DAYS, ROOT, SOLUTIONS, notebook_paths
+from course_utils.course import DAYS, ROOT, SOLUTIONS, is_there, notebook_paths
 from course_utils.errors import CourseError
 
 CARDS = all_cards()
@@ -122,6 +122,8 @@ def test_lists_and_tables_are_found_in_a_lesson():
 
 def test_every_reason_belongs_to_a_claim():
     for day, reasons in collect.REASONS.items():
+        if not is_there(day):
+            continue  # reasons for a draft
         fronts = [card.front for card in CARDS if card.day == day and card.kind == "defend"]
         assert all(any(front.startswith(begins) for front in fronts) for begins in reasons)
         assert len(reasons) == len(fronts)
