@@ -52,11 +52,11 @@ function reachable() {
   }
 }
 
-// A browser may leave a gap behind a root, as wide as the sign itself.
+// A browser leaves room for the widest sign of a root that the font has, behind what stands under a narrower one.
 function closeRoots() {
   for (const root of document.querySelectorAll("msqrt")) {
     const gap = root.getBoundingClientRect().right - root.lastElementChild.getBoundingClientRect().right;
-    if (gap > 1) root.style.marginInlineEnd = `${1 - gap}px`;
+    if (gap > 1) root.style.marginInlineEnd = `${(1 - gap) / parseFloat(getComputedStyle(root).fontSize)}em`;
   }
 }
 
