@@ -44,7 +44,7 @@ def _line(node: ElementTree.Element) -> str:
 class KeepPunctuation(SphinxTransform):
     """Put a formula into one span with what touches it, so that no line begins with a full stop."""
 
-    default_priority = 500
+    default_priority = 800  # when quotation marks have got their forms
 
     def apply(self, **_: Any) -> None:
         for formula in list(self.document.findall(nodes.math)):

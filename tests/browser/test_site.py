@@ -286,9 +286,12 @@ def test_a_picture_is_a_calm_card_on_a_dark_page_and_as_it_is_on_a_light_one_and
         assert picture.evaluate("img => getComputedStyle(img).filter + getComputedStyle(img).padding") == "none0px"
 
 
-def test_a_link_is_underlined_below_its_subscript(opened):
-    page = opened("index")
-    link = page.locator("a", has=page.locator("sub")).locator("visible=true").last
+@pytest.mark.parametrize(
+    ("name", "where"), [("index", ".bd-article a"), ("exercises/day1_attention_by_hand", ".prev-next-title")]
+)
+def test_a_link_is_underlined_below_its_subscript(opened, name, where):
+    page = opened(name)
+    link = page.locator(f"{where}:has(sub)").first
     line, foot = link.evaluate("""(link) => [getComputedStyle(link).textUnderlineOffset,
       getComputedStyle(link.querySelector("sub")).bottom].map(parseFloat)""")
     assert line > -foot > 0
