@@ -286,6 +286,15 @@ def test_a_picture_is_a_calm_card_on_a_dark_page_and_as_it_is_on_a_light_one_and
         assert picture.evaluate("img => getComputedStyle(img).filter + getComputedStyle(img).padding") == "none0px"
 
 
+def test_a_dark_page_is_printed_in_the_colours_of_a_light_one(opened):
+    page = opened("notebooks/day1_attention_by_hand", "dark")
+    theme = page.locator("html")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert theme.get_attribute("data-theme") == "light"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert theme.get_attribute("data-theme") == "dark"
+
+
 @pytest.mark.parametrize(
     ("name", "where"), [("index", ".bd-article a"), ("exercises/day1_attention_by_hand", ".prev-next-title")]
 )
