@@ -47,7 +47,7 @@ MENDED = {  # in pages: icons that a font has drawn already, and what axe finds 
     r'<script src="(\.\./)*searchindex\.js"></script>\n?': "",  # search.js looks through sections.js
     BRAND: r'<nav aria-label="Home" \1</nav>',
     r'<th class="head"><p></p></th>': "<td></td>",
-    r'√d_k(?=[^<>]*(?:</a>|</p>|<a class="headerlink))': "√d<sub>k</sub>",
+    r'√d_k(?=[^<>]*(?:</a>|</p>|</h1>|<a class="headerlink))': "√d<sub>k</sub>",
 }
 Progress = Callable[[str], None]
 

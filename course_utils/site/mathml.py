@@ -14,7 +14,8 @@ from sphinx.errors import SphinxError
 from sphinx.transforms import SphinxTransform
 
 _BETWEEN = {"mfrac": "/", "msub": "_", "msup": "^"}
-_PUNCTUATION = re.compile(r"[.,;:!?)\]”’]+")
+_BEFORE = re.compile(r"[(\[“‘]+$")
+_BEHIND = re.compile(r"^(?:[.,;:!?)\]”’]+|-\w+)")
 _CONVERTER = math_core.LatexToMathML(fancy_error=False)
 
 
@@ -41,20 +42,26 @@ def _line(node: ElementTree.Element) -> str:
 
 
 class KeepPunctuation(SphinxTransform):
-    """Put a formula into one span with the punctuation behind it, so that no line begins with a full stop."""
+    """Put a formula into one span with what touches it, so that no line begins with a full stop."""
 
-    default_priority = 500
+    default_priority = 800  # when quotation marks have got their forms
 
     def apply(self, **_: Any) -> None:
         for formula in list(self.document.findall(nodes.math)):
-            behind = formula.next_node(descend=False, siblings=True)
-            found = isinstance(behind, nodes.Text) and _PUNCTUATION.match(behind.astext())
-            if found and formula.parent is behind.parent:
-                mark, rest = nodes.Text(found[0]), nodes.Text(behind.astext()[found.end() :])
-                behind.parent.replace(behind, [rest] if rest else [])
-                kept = nodes.inline(classes=["course-kept"])
-                formula.replace_self(kept)
-                kept += [formula, mark]
+            at = formula.parent.index(formula)
+            before, behind = formula.parent[max(0, at - 1) : at], formula.parent[at + 1 : at + 2]
+            kept = [*_taken(_BEFORE, before), formula.deepcopy(), *_taken(_BEHIND, behind)]
+            if len(kept) > 1:
+                formula.replace_self(nodes.inline("", "", *kept, classes=["course-kept"]))
+
+
+def _taken(touching: re.Pattern[str], beside: list[nodes.Node]) -> list[nodes.Text]:
+    """What touches a formula, taken out of the text beside it, if it is one."""
+    found = touching.search(beside[0]) if beside and isinstance(beside[0], nodes.Text) else None
+    if not found:
+        return []
+    beside[0].parent.replace(beside[0], nodes.Text(found.string[: found.start()] + found.string[found.end() :]))
+    return [nodes.Text(found[0])]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Play:
         )
         if self.widget:
             return placed(self.anchor, self.widget, picture)
-        return f'<div class="course-figure" id="{self.anchor}">{picture}</div>'
+        return f'<div class="course-figure" id="{self.anchor}" role="group" aria-label="Figure">{picture}</div>'
 
 
 @dataclass

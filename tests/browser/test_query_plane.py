@@ -201,6 +201,28 @@ def test_beyond_the_edge_bars_of_scores_keep_their_proportions(alone):
     assert bars == pytest.approx([score / largest for score in scores], abs=0.01)
 
 
+def test_beyond_the_edge_the_tip_stays_in_the_plane_and_its_halo_is_cut_there(alone):
+    plane = alone(made()).locator(".course-plane")
+    plane.get_by_role("slider", name="length of the query").press("End")
+    plane.get_by_role("slider", name="direction").fill("270")
+    frame, ring = (plane.locator(f".course-plane-queries {part}").bounding_box()
+                   for part in ("svg", ".course-plane-handle > circle"))  # fmt: skip
+    assert frame["y"] <= ring["y"]
+    cut = plane.locator(".course-plane-halo").evaluate(
+        "halo => document.querySelector(halo.parentNode.getAttribute('clip-path').slice(4, -1)).firstChild.outerHTML"
+    )
+    assert 'width="300" height="300"' in cut
+
+
+def test_what_is_said_of_a_long_query_is_not_cut(alone):
+    page = alone(made())
+    page.locator(".course-plane").get_by_role("slider", name="length of the query").press("End")
+    for width in (1400, 900, 820, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        wide, room = page.locator(".course-plane-said").first.evaluate("said => [said.scrollWidth, said.clientWidth]")
+        assert wide <= room, width
+
+
 @pytest.mark.parametrize("width", [390, 800])
 def test_a_finger_drags_the_tip_and_scrolls_beside_it(chromium, tmp_path, width):
     file = tmp_path / "page.html"

@@ -243,6 +243,7 @@ def test_a_wide_figure_is_readable_on_a_phone_and_scrolls_by_keys_too(opened):
         own, shown = figure.locator("img").evaluate("img => [Number(img.getAttribute('width')), img.clientWidth]")
         assert shown >= min(own, 540)
         assert shown < 380 or figure.get_attribute("tabindex") == "0"
+        assert figure.get_attribute("role") == "group" and figure.get_attribute("aria-label")
 
 
 def test_no_line_begins_with_what_ends_a_formula_and_no_gap_follows_a_root(opened):
@@ -259,6 +260,50 @@ def test_no_line_begins_with_what_ends_a_formula_and_no_gap_follows_a_root(opene
       root.getBoundingClientRect().right + parseFloat(getComputedStyle(root).marginInlineEnd)
       - root.lastElementChild.getBoundingClientRect().right)""")
     assert len(gaps) > 10 and max(gaps) < 2
+
+
+LIGHTNESS = """(img) => {
+  const pen = document.createElement("canvas").getContext("2d"); // of 300 by 150
+  pen.filter = getComputedStyle(img).filter;
+  pen.fillStyle = "#fff";
+  pen.fillRect(0, 0, 150, 150);
+  pen.fillStyle = "#767676"; // the lightest grey that can be read on white
+  pen.fillRect(150, 0, 150, 150);
+  return [75, 225].map((x) => pen.getImageData(x, 100, 1, 1).data[0]);
+}"""
+
+
+def test_a_picture_is_a_calm_card_on_a_dark_page_and_as_it_is_on_a_light_one_and_on_paper(opened):
+    def linear(value):
+        return ((value / 255 + 0.055) / 1.055) ** 2.4
+
+    pictures = {mode: opened("notebooks/day5_kv_cache", mode) for mode in MODES if mode != "phone"}
+    first = {mode: page.locator(".course-figure img").first for mode, page in pictures.items()}
+    white, grey = first["dark"].evaluate(LIGHTNESS)
+    assert white < 220 and (linear(white) + 0.05) / (linear(grey) + 0.05) >= 4.5
+    pictures["dark"].emulate_media(media="print")
+    for picture in first.values():
+        assert picture.evaluate("img => getComputedStyle(img).filter + getComputedStyle(img).padding") == "none0px"
+
+
+def test_a_dark_page_is_printed_in_the_colours_of_a_light_one(opened):
+    page = opened("notebooks/day1_attention_by_hand", "dark")
+    theme = page.locator("html")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert theme.get_attribute("data-theme") == "light"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert theme.get_attribute("data-theme") == "dark"
+
+
+@pytest.mark.parametrize(
+    ("name", "where"), [("index", ".bd-article a"), ("exercises/day1_attention_by_hand", ".prev-next-title")]
+)
+def test_a_link_is_underlined_below_its_subscript(opened, name, where):
+    page = opened(name)
+    link = page.locator(f"{where}:has(sub)").first
+    line, foot = link.evaluate("""(link) => [getComputedStyle(link).textUnderlineOffset,
+      getComputedStyle(link.querySelector("sub")).bottom].map(parseFloat)""")
+    assert line > -foot > 0
 
 
 def test_without_scripts_a_lesson_is_all_there(chromium, site):

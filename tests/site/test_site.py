@@ -146,6 +146,20 @@ def test_a_lesson_that_no_longer_says_a_sentence_stops_the_build():
             said.said_here("day2_x", texts)
 
 
+def test_a_subscript_is_one_in_headings_and_links(pages):
+    for name, page in pages.items():
+        told = re.findall(r"<(a|h\d)\b[^>]*>([^<]*)", page.path.read_text(encoding="utf-8"))
+        assert not [text for _, text in told if "√d_k" in text], name
+
+
+def test_what_touches_a_formula_is_kept_with_it(pages):
+    torn = re.compile(r'[(\[“‘]<span class="formula">|</math></span>[^\s<]')
+    for name, page in pages.items():
+        told = re.sub(r'<span class="course-kept">[^<]?<span class="formula">.*?</math></span>[^<]*</span>', "",
+                      page.path.read_text(encoding="utf-8"), flags=re.DOTALL)  # fmt: skip
+        assert not torn.findall(told), name
+
+
 def test_exercises_are_read_with_hints_and_what_the_check_tries_and_without_answers(pages):
     lines = {squeeze(line) for _, line in lines_of_answers(COURSE)}
     for number in THERE:

@@ -52,11 +52,11 @@ function reachable() {
   }
 }
 
-// A browser may leave a gap behind a root, as wide as the sign itself.
+// A browser leaves room for the widest sign of a root that the font has, behind what stands under a narrower one.
 function closeRoots() {
   for (const root of document.querySelectorAll("msqrt")) {
     const gap = root.getBoundingClientRect().right - root.lastElementChild.getBoundingClientRect().right;
-    if (gap > 1) root.style.marginInlineEnd = `${1 - gap}px`;
+    if (gap > 1) root.style.marginInlineEnd = `${(1 - gap) / parseFloat(getComputedStyle(root).fontSize)}em`;
   }
 }
 
@@ -78,7 +78,7 @@ function explain(term, place) {
   addEventListener("keydown", ({ key }) => { if (key === "Escape") told.hidden = true; });
 }
 
-// A day can be printed as a book. On paper what is folded is open.
+// A day can be printed as a book. On paper what is folded is open, and nothing is pale as on a dark page.
 function offerPrint(line) {
   const button = document.createElement("button");
   button.className = "course-print";
@@ -87,6 +87,9 @@ function offerPrint(line) {
   line.append(" ", button);
 }
 addEventListener("beforeprint", () => {
+  const { theme } = root.dataset;
+  root.dataset.theme = "light";
+  addEventListener("afterprint", () => { root.dataset.theme = theme; }, { once: true });
   for (const folded of document.querySelectorAll("details:not([open])")) folded.open = true;
 });
 

@@ -1,6 +1,7 @@
 // A query to drag; scores, weights and output are computed here, so dragging needs no kernel.
 
 const SIDE = 300, PATH = 40, TAP = 12; // a path's steps; how far a finger may slip
+const EDGE = 0.94; // where the tip of a query stands that leads beyond: its ring is still in the plane
 const PATIENCE = 600, WAIT = 1500; // milliseconds: until what changed is said, and for an answer from Python
 const TURNS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const HELP = "Drag the tip of the query, or move it with the arrow keys (with Shift further); + and − change its length alone.";
@@ -55,9 +56,13 @@ function render({ model, el }) {
   const shaft = arrow("query", [0, 0]);
   const handle = draw("g", "course-plane-handle", { tabindex: 0, role: "slider", "aria-label": "query",
     "aria-roledescription": "point of a plane", "aria-valuemin": 0, "aria-valuemax": most });
-  handle.append(draw("circle", "course-plane-halo", { r: 24 }), draw("circle", "", { r: 7 }));
+  const frame = draw("clipPath", "", { id: uid }), clipped = draw("g", "", { "clip-path": `url(#${uid})` });
+  const halo = draw("circle", "course-plane-halo", { r: 24 }), ring = draw("circle", "", { r: 7 });
+  frame.append(draw("rect", "", { width: SIDE, height: SIDE }));
+  clipped.append(halo);
+  handle.append(clipped, ring);
   const head = make("div", "course-plane-said");
-  left.svg.append(...arrows.map(({ node }) => node), ...labels(queries), shaft.node, handle);
+  left.svg.append(frame, ...arrows.map(({ node }) => node), ...labels(queries), shaft.node, handle);
   left.node.prepend(title("query and keys"), head);
 
   const hull = draw("polygon", "course-plane-hull", { points: outputs.hull.map((point) => point.join(",")).join(" ") });
@@ -167,7 +172,7 @@ function render({ model, el }) {
       held = { id: event.pointerId };
       put(pointed(event));
     } else {
-      const box = handle.lastChild.getBoundingClientRect();
+      const box = ring.getBoundingClientRect();
       held = { id: event.pointerId, dx: event.clientX - box.left - box.width / 2, dy: event.clientY - box.top - box.height / 2 };
     }
     event.preventDefault();
@@ -222,9 +227,10 @@ function render({ model, el }) {
   function show() {
     const query = now(), size = Math.hypot(...query), scores = scored(query), weights = softmax(scores), landed = blend(weights);
     if (size) angle = Math.atan2(query[1], query[0]);
-    const outside = Math.max(1, ...query.map((part) => Math.abs(part) / reach)), seen = query.map((part) => part / outside);
+    const outside = Math.max(1, ...query.map((part) => Math.abs(part) / reach)), within = outside > 1 ? EDGE / outside : 1;
+    const seen = query.map((part) => part * within);
     shaft.show(seen);
-    at(handle, queries, seen);
+    for (const node of [halo, ring]) at(node, queries, seen);
     root.classList.toggle("course-plane-beyond", outside > 1);
     const where = `(${query.map(two).join(", ")})`;
     head.textContent = `q = ${where}, length ${two(size)}${outside > 1 ? ", beyond the edge" : ""}`;
