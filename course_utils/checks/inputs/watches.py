@@ -70,7 +70,7 @@ class AllocatorWatch(Watch):
         if got != slot:
             breaks("slots in order", f"token {length} of {seq} went to slot {got}, and not to slot {slot}")
         self.tables[seq] = [*(table[:-1] if shared else table), *([block] if fresh else [])]
-        self.lengths[seq] = length + 1
+        self.lengths[seq] = 1 + length
 
     def _fork(self, seq: str, new: str, _: Sequence[float] | None) -> None:
         self.tables[new], self.lengths[new] = list(self.tables[seq]), self.lengths[seq]
