@@ -20,7 +20,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,7 +90,7 @@ class Entry:
         own = re.findall(r"\$[^$]+\$", self.term) if self.symbol else [re.sub(r" \(.*\)$", "", self.term)]
         return (*own, *self.also)
 
-    @property
+    @cached_property
     def meaning(self) -> str:
         """The definition as plain text, in one line."""
         pieces = (piece for token in _parser().parse(self.definition) for piece in _pieces(token))
