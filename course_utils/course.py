@@ -72,7 +72,12 @@ DAYS = (
         "Compute attention tile by tile without ever holding the whole matrix, up to the inner loop of a kernel.",
         minutes=140,
     ),
-    Day(7, "Serving", "Answer many requests at once."),
+    Day(
+        7,
+        "Serving",
+        "Answer many requests at once, each exactly as alone, and see what paging, batching and speculation win.",
+        minutes=130,
+    ),
     Day(8, "Positions and variants", "Put order into attention, and meet its relatives."),
     Day(9, "Capstone", "Put your own parts together into one model."),
 )
@@ -114,6 +119,11 @@ def day_of(name: str) -> int | None:
     """The day that a file's name speaks of: day1_….ipynb is 1, and so are ada_day1.ipynb and Day 01.ipynb."""
     found = _DAY.search(name)
     return int(found[1]) if found else None
+
+
+def is_there(number: int | None) -> bool:
+    """Whether a day can be learnt. Of one that is planned there may be drafts: nothing is built or released of them."""
+    return all(day.minutes for day in DAYS if day.number == number)
 
 
 def around_day(name: str) -> tuple[str, str] | None:

@@ -34,6 +34,9 @@ def evidence_alike(name: str, given: Any, wanted: Any) -> bool:
     parts = ("exercise", "hidden")
     if not day or [given.get(part) for part in parts] != [wanted.get(part) for part in parts]:
         return False
+    rungs, before = ([outcome["rung"] for outcome in each["outcomes"]] for each in (given, wanted))
+    if rungs != before:  # the ladder was changed
+        return False
     return judge_of(day, wanted["exercise"]).judge(given, wanted).status == "passed"
 
 

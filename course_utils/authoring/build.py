@@ -29,7 +29,7 @@ from course_utils.checks.exercise import all_exercises, days_with_exercises
 from course_utils.checks.expected import has_answers
 from course_utils.checks.judged import judge_of
 from course_utils.checks.patterns import patterns_are_old, patterns_path, write_patterns
-from course_utils.course import ROOT, SOURCES, day_of, where_it_is
+from course_utils.course import ROOT, SOURCES, day_of, is_there, where_it_is
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import keep_copy, write_all
 
@@ -126,7 +126,8 @@ def fix(root: Path, days: Iterable[str] = ()) -> list[str]:
 
 
 def _sources(root: Path) -> list[Path]:
-    found = sorted(path for kind in EXECUTED for path in (root / "sources" / kind).glob("*.md"))
+    paths = [path for kind in EXECUTED for path in (root / "sources" / kind).glob("*.md")]
+    found = sorted(path for path in paths if is_there(day_of(path.name)))
     if not found:
         raise CourseError(f"{root}: no sources in sources/lessons or sources/exercises; {where_it_is()}")
     return found

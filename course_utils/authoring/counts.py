@@ -19,7 +19,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course_utils.authoring.cut import SETUP
-from course_utils.course import DAYS, EXERCISES, LESSONS, SOLUTIONS, SOURCES, Day, day_of, repository, version
+from course_utils.course import (
+    DAYS,
+    EXERCISES,
+    LESSONS,
+    SOLUTIONS,
+    SOURCES,
+    Day,
+    day_of,
+    is_there,
+    repository,
+    version,
+)
 from course_utils.files import write_all
 
 WORDS = (
@@ -100,6 +111,8 @@ def setup_source() -> str:
 def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     """The texts that hold tables or counts, as they should be."""
     for path in sorted((root / SOURCES[SOLUTIONS]).glob("day*.md")):
+        if not is_there(day_of(path.name)):
+            continue
         text = _with_setup(_exercises(path.read_text(encoding="utf-8")))
         yield (
             path,
@@ -204,7 +217,7 @@ def _minutes_of_exercises(day: Day, root: Path) -> int:
 
 
 def _paths(day: Day, root: Path, built: str) -> list[Path]:
-    return sorted((root / SOURCES[built]).glob(f"day{day.number}_*.md"))
+    return sorted((root / SOURCES[built]).glob(f"day{day.number}_*.md")) if is_there(day.number) else []
 
 
 def _name(day: Day, root: Path, built: str) -> str:

@@ -23,10 +23,14 @@ PLAYS = (
     "MaskPainter",
     "MemoryCalculator",
     "OnlineSoftmaxStepper",
+    "PageTable",
     "QueryPlane",
     "SaturationExplorer",
+    "ServingTimeline",
+    "SpeculativeStepper",
     "TemperatureExplorer",
     "TileWalker",
+    "TracePlayer",
 )
 _CELL = re.compile(r"^```\{code-cell\}.*?^```$", re.MULTILINE | re.DOTALL)
 _CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+)(?:\.\w+)?\(")

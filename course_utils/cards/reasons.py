@@ -298,4 +298,70 @@ REASONS: dict[int, dict[str, str]] = {
             "down are scores and weights."
         ),
     },
+    7: {
+        "A step reads all weights": (
+            "Its time is a base, which is that reading, and a little for each token. Ten requests in one step pay the "
+            "base once, and one after another they pay it ten times."
+        ),
+        "Continuous batching refills": (
+            "A slot whose request is done would be empty until the longest of the batch is done, too. Attention runs "
+            "over each request's own cache, so who sits in the next slot changes nothing but rounding."
+        ),
+        "Near saturation": (
+            "Requests that come at random come in bunches. The less room is left, the longer it takes to work off a "
+            "bunch, and above the capacity the queue only grows. Throughput is the capacity from there on."
+        ),
+        "Pages leave": (
+            "Only the last block of a request can have empty slots. Its blocks may be taken away and its tokens "
+            "computed again, or swapped back, and the same keys and values are there."
+        ),
+        "A prompt that is cached whole": (
+            "A cache keeps keys and values and no logits. The next token comes from the logits of the last one, so "
+            "that one has to run: at most L − 1 tokens are shared."
+        ),
+        "One changed token": (
+            "Keys and values of a token depend on all tokens before it, and so the name of each block holds the name "
+            "of the block before."
+        ),
+        "A budget of tokens": (
+            "A step takes longer the more tokens it computes. Without a budget a whole prompt is one step, and "
+            "all who decode wait for it; with one a step computes no more than the budget."
+        ),
+        "Decodes go first": (
+            "A decode needs one token, and somebody waits for it. A prompt can be cut anywhere, since each chunk "
+            "finds the keys and values of those before it in the cache."
+        ),
+        "Verifying is one pass": (
+            "Under the causal mask no token sees a later one. So one pass over the drafts gives the same "
+            "distribution after each prefix as passes one by one would."
+        ),
+        "Speculative sampling keeps": (
+            r"A token comes out as a kept draft with probability $\min(p, q)$, and from the remainder with $(p - "
+            "q)_+$. The sum is $p$. The drafter decides only how often a draft is kept."
+        ),
+        "After a refusal": (
+            r"Kept drafts have given each token $\min(p, q)$. What is missing to $p$ is $(p - q)_+$, and only that "
+            "may be added. A draw from $p$ adds to tokens that have their share already."
+        ),
+        "A draft is kept": (
+            r"$x$ is drafted with $q(x)$ and kept with $\min(1, p(x)/q(x))$: together $\min(p(x), q(x))$, summed "
+            "over all tokens. What is missing to 1 is half the sum of $|p - q|$."
+        ),
+        "A round gives": (
+            r"All $\gamma$ drafts may be kept, and the pass has given the law after the last too: one more draw. "
+            "If the first is refused, the remainder still gives one."
+        ),
+        "Speculation loses": (
+            "Few tokens wait for the weights, so more of them cost little. With many requests a token costs time "
+            "of its own, and refused drafts take it from others."
+        ),
+        "Split keys merge": (
+            "Each part gives its output and the log of its sum of exponentials. Weighed by $e^L$ the parts add up "
+            "to the sums over all keys."
+        ),
+        "A handed-over cache": (
+            "A cache has keys and values of every token of the prompt. A sum over heads has one row for each "
+            "token that the step computes, and the context does not enter."
+        ),
+    },
 }

@@ -287,4 +287,52 @@ SLIPS: dict[int, dict[tuple[str, str], str]] = {
             r"To get $P$ again for the backward pass you compute $e^{\text{score} - m}$, with $m$ the largest score."
         ),
     },
+    7: {
+        ("block_allocator", "no copy on write"): (
+            "Two sequences share a block that is half full. One writes its next token into the next slot of it."
+        ),
+        ("block_allocator", "shared blocks freed"): (
+            "A sequence ends. You give all blocks of its table back to the pool, some of them shared."
+        ),
+        ("block_allocator", "one list for both"): (
+            "A sequence is forked. The new name gets the table of the old one: the same list."
+        ),
+        ("block_allocator", "asks too soon"): "You refuse the next token of a sequence as soon as no block is free.",
+        ("prefix_cache", "nothing left to compute"): (
+            "All tokens of a prompt lie in the cache. You report that none has to be computed."
+        ),
+        ("prefix_cache", "duplicates freed"): (
+            "Two requests computed the same text side by side. When the second is done you free its block, since the "
+            "text is known."
+        ),
+        ("prefix_cache", "a block known by its own tokens"): (
+            "You look up a full block of the cache by its tokens and its place in the prompt."
+        ),
+        (
+            "prefix_cache",
+            "half blocks shared",
+        ): "A new prompt begins like an old one. You share the half full block too.",
+        ("prefix_cache", "the beginning goes first"): (
+            "Blocks of a released prompt are evicted from the beginning of its text to the end."
+        ),
+        ("prefix_cache", "first in, first out"): "When room is needed, the block that was filled first goes.",
+        ("latencies", "TPOT from the arrival"): (
+            "A request got $n$ tokens. For its TPOT you divide the time from arrival to its last token by $n$."
+        ),
+        ("latencies", "0 for one token"): "A request with a single token gets a TPOT of 0.",
+        ("chunks", "in order alone"): "In a step with a budget, requests get their tokens in order of arrival alone.",
+        ("scheduler", "who has generated decodes"): (
+            "You take each request that has generated a token already for one that decodes."
+        ),
+        ("scheduler", "overtaking"): "The first request in the queue does not fit. You admit the one behind it.",
+        ("scheduler", "never preempts"): "A request that decodes finds no free block. It waits until one comes back.",
+        ("accept", "from p after a rejection"): (
+            "A drafted token is rejected. In its place you draw one from $p$, the law of the large model."
+        ),
+        ("accept", "p alone"): "You keep a drafted token $x$ with probability $p(x)$.",
+        ("accept", "on after a rejection"): (
+            "Of four drafted tokens the second is rejected. You keep the third and the fourth if their coins say so."
+        ),
+        ("how_many", "all of them"): "A server with many requests verifies every token that was drafted.",
+    },
 }

@@ -22,8 +22,10 @@ import numpy as np
 
 from .recording import IN_A_CELL, Recording, install
 from .remote import FailedInside, Tried, ask_for_all
+from .results import BadResult
 
 if TYPE_CHECKING:
+    from .inputs.promises import Machine
     from .inputs.small import Small
 
 MIME = "application/vnd.course.evidence+json"
@@ -33,10 +35,6 @@ UNWRITTEN = "your code goes here"  # what the stub of an answer says
 NOT_FILLED_IN = "is not filled in"
 NOTHING = "the function returned None: is a return missing?"
 _KEPT: dict[int, ModuleType] = {}  # the modules of inputs that can no longer be imported
-
-
-class BadResult(TypeError):
-    """What a function returned is no number, no array and nothing that can be made one; the text says what it is."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,7 @@ class Ladder:
     of rung that has one. duel: the answer is a test, and each rung is an implementation that it is tried on.
     decide: where many entries by hand are right, what is wrong with some: called by whoever judges, with an array each
     name, it returns None where they are right, else the name of the mistake and what they give, in a sentence.
+    machine: the answer is an object with state, each rung calls on it, and what counts are the promises it keeps.
     """
 
     names: tuple[str, ...]
@@ -87,6 +86,7 @@ class Ladder:
     small: tuple[Small, ...] = ()
     duel: bool = False
     decide: Callable[..., tuple[str, str] | None] | None = None
+    machine: Machine | None = None
 
 
 def gather(
@@ -314,10 +314,10 @@ def _outcome(name: str, values: Callable[[], dict]) -> dict:
         try:
             return {"rung": name, "values": values()}
         except (Exception, SystemExit) as error:
-            return {"rung": name, "error": _say(error)}
+            return {"rung": name, "error": say_error(error)}
 
 
-def _say(error: BaseException) -> str:
+def say_error(error: BaseException) -> str:
     """The kind of an error, the first line of its text and the line of a cell it came from, to be sent."""
     try:
         text = str(error).strip().partition("\n")[0]

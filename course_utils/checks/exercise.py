@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from ..course import is_there
 from .expected import has_answers, stored, stored_days
 
 
@@ -61,14 +62,15 @@ def all_exercises(day: int) -> dict[str, Exercise]:
 
 
 def days_with_exercises() -> list[int]:
-    """The days that have exercises."""
+    """The days that have exercises and are there."""
     if not has_answers():
         return stored_days()
     from pkgutil import iter_modules
 
     answers = import_module("course_utils.checks.answers")
     names = [module.name for module in iter_modules(answers.__path__)]
-    return sorted(int(name.removeprefix("day")) for name in names if name.startswith("day"))
+    days = sorted(int(name.removeprefix("day")) for name in names if name.startswith("day"))
+    return [day for day in days if is_there(day)]
 
 
 @cache

@@ -10,6 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from .adversary import Trace, as_data, find_trace, tell_trace
 from .cells import LARGEST_CELL, complete, defines, modules_not_graded
 from .duel_verdict import ONE_EXAMPLE, board_of, tell_duel
 from .evidence import BAD_RESULT, MIME, all_ladders, find_ladder, gather
@@ -39,7 +40,7 @@ def checks_for(day: int) -> Callable[..., None]:
     when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs, where there are answers,
     drawn from a seed if one is given. An answer that takes too long is stopped. KeyError for an unknown id.
     """
-    last: dict[tuple[str, bool], tuple[int | None, str, str]] = {}  # the cell that was checked, advice, example
+    last: dict[tuple[str, bool], tuple[int | None, str, Trace | str]] = {}  # the cell checked, advice, example
     done: set[str] = set()  # what passed in this session
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
@@ -51,12 +52,15 @@ def checks_for(day: int) -> Callable[..., None]:
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
         advice, cell = report(day, grade_id, verdict, hidden=hidden), _cell_number(day, grade_id, namespace)
         same = cell is not None and last.get((grade_id, hidden), ())[:2] == (cell, advice)
-        example = last[grade_id, hidden][2] if same else ""
+        found = last[grade_id, hidden][2] if same else ""
         if not same and not hidden:
-            example = smallest_example(day, grade_id, namespace, verdict)
-        last[grade_id, hidden] = cell, advice, example
+            found = _example(day, grade_id, namespace, verdict)
+        last[grade_id, hidden] = cell, advice, found
+        example = _tell(day, grade_id, found)
         if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
             _show_board(day, grade_id, verdict)
+        if isinstance(found, Trace) and found.calls:
+            _show_trace(day, grade_id, found)
         text = "\n\n".join(filter(None, [advice, example, SAME_ANSWER if same else ""]))
         if verdict.status != "passed":
             done.discard(grade_id)
@@ -81,6 +85,16 @@ def _show_board(day: int, grade_id: str, verdict: Verdict) -> None:
 
     first = next(known for mistake, known in judge_of(day, grade_id).mistakes() if mistake.name == ONE_EXAMPLE)
     data, metadata = DuelBoard(board_of(day, verdict.rungs, first["outcomes"]))._repr_mimebundle_()
+    display(data, raw=True, metadata={**metadata, "course": {"hidden": True}})
+
+
+def _show_trace(day: int, grade_id: str, trace: Trace) -> None:
+    """Show the calls that break a promise in a player. A student's edition of the notebook keeps no picture of it."""
+    from IPython.display import display
+
+    from course_utils.views import TracePlayer
+
+    data, metadata = TracePlayer(as_data(trace, find_ladder(day, grade_id).names[0]))._repr_mimebundle_()
     display(data, raw=True, metadata={**metadata, "course": {"hidden": True}})
 
 
@@ -111,12 +125,23 @@ def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any
 
     References stand in for the earlier answers that it uses, where there are any: the slip shown is its own.
     """
+    return _tell(day, grade_id, _example(day, grade_id, namespace, verdict))
+
+
+def _tell(day: int, grade_id: str, found: Trace | str) -> str:
+    return tell_trace(found, find_ladder(day, grade_id).names[0]) if isinstance(found, Trace) else found
+
+
+def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict) -> Trace | str:
+    """As `smallest_example`; of an answer with state the calls themselves."""
     judge = judge_of(day, grade_id)
     if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
         return ""
     exercises = all_exercises(day)
     references = {name: f for used in judge.exercise.uses for name, f in exercises[used].reference.items()}
     references = references if has_answers() else {}
+    if judge.ladder.machine:
+        return _beside(references, namespace, lambda: find_trace(judge.ladder, namespace, rungs=judge.rungs())) or ""
     held = dict(verdict.rungs)
     example = _beside(references, namespace, lambda: find_smallest(judge, namespace, held))
     if example is None or _says_it_all(verdict, str(example.gave.get("error", ""))):

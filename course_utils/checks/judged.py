@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar, overload
@@ -16,6 +16,7 @@ from .exercise import Mistake, all_exercises, parameters
 from .expected import has_answers, stored
 from .hand_relations import PENCIL, relate_by_hand
 from .patterns import as_pattern, read_patterns
+from .promise_verdict import broken_on, judge_promises
 from .recording import DOORS
 from .relation import Relation, as_array
 from .relations import relate
@@ -90,11 +91,7 @@ class JudgedExercise:
         if self.ladder.by_hand:
             return {}
         right = self.reference()["outcomes"]
-        tolerances = [self.tolerance(wanted["rung"]) for wanted in right]
-        return {
-            mistake.name: as_pattern([holds(*each) for each in zip(known["outcomes"], right, tolerances, strict=True)])
-            for mistake, known in self.mistakes()
-        }
+        return {mistake.name: as_pattern([*self._held(known["outcomes"], right)]) for mistake, known in self.mistakes()}
 
     def written_patterns(self) -> Mapping[str, str]:
         """The patterns that were written down; none unless they are those of all known mistakes."""
@@ -120,9 +117,11 @@ class JudgedExercise:
         gave = [outcomes.get(each["rung"], {"error": "no result"}) for each in wanted]
         if self.ladder.duel and not all("error" in outcome for outcome in gave):
             return judge_duel(self.day, gave, wanted, self._weak_test(outcomes))
+        if self.ladder.machine and not all("error" in outcome for outcome in gave):
+            return judge_promises(self.ladder.machine, self.rungs(hidden), gave, self.mistakes(), hidden)
         if self.ladder.decide and (decided := self._decide(gave, [each["rung"] for each in wanted])):
             return decided
-        held = [holds(mine, right, self.tolerance(right["rung"])) for mine, right in zip(gave, wanted, strict=True)]
+        held = [*self._held(gave, wanted)]
         rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
         if all(held):
             return Verdict("passed", 1.0, rungs=rungs)
@@ -159,8 +158,14 @@ class JudgedExercise:
 
     def passes(self, evidence: Evidence, expected: Evidence) -> bool:
         """Whether all rungs hold; no further rung is looked at after one that does not."""
-        pairs = zip(evidence["outcomes"], expected["outcomes"], strict=True)
-        return all(holds(given, wanted, self.tolerance(wanted["rung"])) for given, wanted in pairs)
+        return all(self._held(evidence["outcomes"], expected["outcomes"], bool(evidence.get("hidden"))))
+
+    def _held(self, gave: Sequence[Outcome], right: Sequence[Outcome], hidden: bool = False) -> Iterator[bool]:
+        """Which rungs hold, each looked at when it is asked for."""
+        if machine := self.ladder.machine:
+            rungs = self.rungs(hidden)
+            return (broken_on(machine, rung, mine) is None for rung, mine in zip(rungs, gave, strict=True))
+        return (holds(mine, each, self.tolerance(each["rung"])) for mine, each in zip(gave, right, strict=True))
 
     def recognise(self, evidence: Evidence, expected: Evidence, held: list[bool]) -> Mistake | None:
         """The known mistake whose evidence is the same as this one, rung by rung.
@@ -214,7 +219,7 @@ class JudgedExercise:
         if self.ladder.by_hand:
             return Verdict("error", 0.0, self._explain(given, wanted))
         secret = hidden and not self.ladder.duel  # its text may hold the input
-        raised = str(given["error"]).partition(":")[0] if secret else given["error"]
+        raised = str(given["error"]).partition(":")[0] if secret else str(given["error"])
         why = "" if hidden or self.ladder.duel else self._why(wanted)
         relation = None if self.ladder.duel else self._relation(gave, expected, held, hidden)
         message = f"On “{wanted['rung']}” {_failed(raised)} {why}".strip()
@@ -268,10 +273,10 @@ class JudgedExercise:
         """The first difference between an outcome and the right one, in words."""
         rung, by_hand = wanted["rung"], self.ladder.by_hand
         if "error" in given and by_hand:
-            said = given["error"].partition(": ")[2] or given["error"]
+            said = str(given["error"]).partition(": ")[2] or str(given["error"])
             return _ended(said if said.startswith(rung) else f"{rung}: {said}")
         if "error" in given:
-            return f"On “{rung}” {_failed(given['error'])} {self._why(wanted)}"
+            return f"On “{rung}” {_failed(str(given['error']))} {self._why(wanted)}"
         returns = self.ladder.returns  # a stored notebook has the parts in another order
         for part in sorted(wanted["values"], key=lambda name: returns.index(name) if name in returns else len(returns)):
             right = wanted["values"][part]

@@ -7,9 +7,10 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from . import evidence
 
@@ -18,6 +19,8 @@ from . import evidence
 SECONDS = 20.0
 AGAIN = 0.1  # seconds until an answer that caught the stop is stopped once more
 MOST_PRINTED = 2**20  # characters, as in grading; a page stays usable with that
+Function = TypeVar("Function", bound=Callable)
+_TRYING = {evidence._outcome.__code__}  # of the functions that try an answer
 
 
 class TookTooLong(BaseException):
@@ -29,9 +32,9 @@ class Patience(AbstractContextManager):
     or when they print without end.
 
     said: what to tell the learner once an answer was stopped, else empty. What stopped it ends the block and goes no
-    further. Only code that `gather` tries on a rung is stopped. A single call into a library that never returns is not,
-    as with Jupyter's own interrupt. Time is counted in the main thread and not on Windows: signals of this kind do not
-    work elsewhere.
+    further. Only code that `gather` tries on a rung is stopped, or that runs in a function marked `tries_answers`. A
+    single call into a library that never returns is not, as with Jupyter's own interrupt. Time is counted in the main
+    thread and not on Windows: signals of this kind do not work elsewhere.
     """
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -74,6 +77,12 @@ class Patience(AbstractContextManager):
             self.stop(frame, f"{self.seconds:g} seconds of work")
 
 
+def tries_answers(function: Function) -> Function:
+    """Mark a function that runs an answer: what it runs is stopped too."""
+    _TRYING.add(function.__code__)
+    return function
+
+
 class _Counted:
     """A stream on which an answer prints so much and no more."""
 
@@ -104,7 +113,7 @@ def _of_the_answer(frame: FrameType | None) -> list[FrameType]:
     frames = []
     while frame is not None:
         frames.append(frame)
-        if frame.f_code is evidence._outcome.__code__:
+        if frame.f_code in _TRYING:
             return frames
         frame = frame.f_back
     return []
@@ -112,7 +121,8 @@ def _of_the_answer(frame: FrameType | None) -> list[FrameType]:
 
 def _where(frames: list[FrameType]) -> str:
     """Where an answer was stopped: on which rung, and at which line of the notebook's cell."""
-    where = f"on “{frames[-1].f_locals['name']}”: look for a loop that does not end."
+    rung = frames[-1].f_locals.get("name", "the calls tried")
+    where = f"on “{rung}”: look for a loop that does not end."
     for frame in frames:
         if evidence.IN_A_CELL.search(frame.f_code.co_filename):
             line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from course_utils.errors import CourseError
 
-from . import attention_kinds, count_kinds
+from . import attention_kinds, count_kinds, serving_kinds
 from .problem import Problem
 
 MOST_DRAWS = 2000
-KINDS: dict[str, Callable[[random.Random], tuple]] = attention_kinds.KINDS | count_kinds.KINDS
+KINDS: dict[str, Callable[[random.Random], tuple]] = attention_kinds.KINDS | count_kinds.KINDS | serving_kinds.KINDS
 LARGEST = 10**9
 
 

@@ -18,7 +18,8 @@ from course_utils.attention.shapes import whole
 from course_utils.models.decoder import Decoder
 from course_utils.serving.events import Event
 from course_utils.serving.prefixes import PrefixCache
-from course_utils.serving.scheduler import Progress, Request, Scheduler
+from course_utils.serving.scheduler import Progress, Scheduler
+from course_utils.serving.traffic import Request
 
 
 class TableCache(PagedCache):
@@ -93,7 +94,7 @@ class Engine:
         words = self.model.embedding.num_embeddings
         if not prompt or max(prompt) >= words:
             raise ValueError(f"tokens are {prompt}: give at least one, each from 0 to {words - 1}")
-        self.scheduler.add(Request(name, len(prompt), n_new, self.scheduler.step))
+        self.scheduler.add(Request(name, self.scheduler.step, len(prompt), n_new))
         self._prompts[name], self._replies[name] = prompt, []
         self._log(name, "arrived", len(prompt))
 
@@ -122,8 +123,8 @@ class Engine:
             if n == each.left:
                 self._replies[name].append(token)
                 self._log(name, "token")
-                if len(self._replies[name]) == each.request.n_new:
-                    self._log(name, "finished", each.request.n_new)
+                if len(self._replies[name]) == each.request.new:
+                    self._log(name, "finished", each.request.new)
         return self.scheduler.advance(planned)
 
     def _compute(self, rows: list[Progress], counts: list[int]) -> list[int]:

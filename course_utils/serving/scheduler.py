@@ -16,15 +16,7 @@ from typing import NamedTuple, Protocol
 
 from course_utils.attention.blocks import BlockPool
 from course_utils.attention.shapes import whole
-
-
-class Request(NamedTuple):
-    """Its name, the tokens of its prompt, the tokens that it gets, and when it came, in any unit of time."""
-
-    name: str
-    prompt: int
-    n_new: int
-    arrival: float = 0.0
+from course_utils.serving.traffic import Request
 
 
 class Note(NamedTuple):
@@ -130,7 +122,7 @@ class Scheduler:
         the pool has room for.
         """
         request = Request(*request)
-        most = whole("prompt", request.prompt) + whole("n_new", request.n_new) - 1
+        most = whole("prompt", request.prompt) + whole("new", request.new) - 1
         if request.name in self._names:
             raise ValueError(f"there was a request {request.name!r} already: give each a name of its own")
         if request.arrival < self._last:
@@ -138,7 +130,7 @@ class Scheduler:
         if self._blocks_for(most) > self.blocks.n_blocks:
             room = self.blocks.n_blocks * self.block_size
             raise ValueError(
-                f"{request.name!r} has {request.prompt} + {request.n_new} tokens, all but the last to be stored, but "
+                f"{request.name!r} has {request.prompt} + {request.new} tokens, all but the last to be stored, but "
                 f"the pool has {room} slots: make it larger"
             )
         self._names.add(request.name)
@@ -170,7 +162,7 @@ class Scheduler:
             if each.left == 0:
                 each.generated += 1
                 named.append(name)
-                if each.generated == each.request.n_new:
+                if each.generated == each.request.new:
                     self.finish(name)
         self.step += 1
         return named
@@ -205,7 +197,7 @@ class Scheduler:
         if left <= 0 and not self.static:
             return f"the budget of {self.budget} tokens is used"
         found = [] if each.computed else self._cached(each.request.name)  # what was swapped comes back as it was
-        most = each.request.prompt + each.request.n_new - 1 if self.static else each.tokens
+        most = each.request.prompt + each.request.new - 1 if self.static else each.tokens
         missing, free = self._blocks_for(most) - len(found), self.blocks.n_free
         if missing > free:
             self._release(found)

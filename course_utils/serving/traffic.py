@@ -12,7 +12,10 @@ from course_utils.attention.shapes import whole
 
 
 class Request(NamedTuple):
-    """A request: its name, when it arrives (seconds), the tokens of its prompt and the tokens that it wants written."""
+    """A request: its name, when it arrives, the tokens of its prompt and the tokens that it wants written.
+
+    `simulate` reads the arrival in seconds, the `Scheduler` in any unit of time, such as steps.
+    """
 
     name: str
     arrival: float

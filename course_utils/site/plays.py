@@ -56,6 +56,22 @@ WIDGETS = {  # by class, in the order of the page: what one does there, and a se
         "Take scores block by block, in any order, and see that the result is the same.",
     ),
     "TileWalker": ("Walk through tiles", "Follow the loops of FlashAttention: what is loaded, computed and stored."),
+    "ServingTimeline": (
+        "Serve many requests",
+        "Step through a server's schedule, change its budget and its blocks, and ask a cell why it is so.",
+    ),
+    "PageTable": (
+        "Share blocks of a cache",
+        "Append, fork and free sequences, and see which blocks they hold and which they share.",
+    ),
+    "SpeculativeStepper": (
+        "Let a drafter guess",
+        "Follow the drafts of one round: which are kept, which coin refuses one, and what comes in its place.",
+    ),
+    "TracePlayer": (
+        "Play what breaks a promise",
+        "Step through the shortest sequence of calls after which an object does what it promised not to do.",
+    ),
     "Guess": ("Guess first", "Guess a number, a choice or a curve before its cell tells you."),
     "Guesses": ("Your guesses", "See how near the guesses of a day came, and on which side you err."),
     "Practice": ("Work with a pencil", "Solve a problem in steps, and see at which step you first went wrong."),

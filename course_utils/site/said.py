@@ -54,7 +54,7 @@ DAY_4 = {
     ),
     "Look for one before you run the cell. It tries": "Look for one before you read on. The cell tries",
 }
-OF_DAYS: dict[int, dict[str, str]] = {1: DAY_1, 2: {}, 3: DAY_3, 4: DAY_4, 5: {}, 6: {}}
+OF_DAYS: dict[int, dict[str, str]] = {1: DAY_1, 2: {}, 3: DAY_3, 4: DAY_4, 5: {}, 6: {}, 7: {}}
 INSTEAD = {"course_map": MAP} | {f"day{number}": {**own, **PRACTICE} for number, own in OF_DAYS.items()}
 
 

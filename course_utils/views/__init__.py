@@ -18,13 +18,17 @@ _HOMES = {
     "MaskPainter": "painter",
     "MemoryCalculator": "calculator",
     "OnlineSoftmaxStepper": "online_softmax",
+    "PageTable": "page_table",
     "Practice": "practice",
     "ProgressMap": "progress_map",
     "QueryPlane": "query_plane",
     "Quiz": "quiz",
     "SaturationExplorer": "saturation",
+    "ServingTimeline": "timeline",
+    "SpeculativeStepper": "speculative",
     "TemperatureExplorer": "temperature",
     "TileWalker": "tile_walker",
+    "TracePlayer": "trace_player",
 }
 __all__ = sorted(_HOMES)
 

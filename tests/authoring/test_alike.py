@@ -40,6 +40,7 @@ def test_evidence_of_another_exercise_or_of_hidden_inputs_is_not_the_same():
     assert not evidence_alike(DAY4, evidence(exercise="grouped_query"), evidence())
     assert not evidence_alike(DAY4, evidence(hidden=True), evidence())
     assert not evidence_alike("own.ipynb", evidence(), evidence())
+    assert not evidence_alike(DAY4, evidence(), {**evidence(), "outcomes": []})
 
 
 @pytest.mark.parametrize(("shade", "alike"), [(100, True), (102, True), (98, True), (103, False), (0, False)])

@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
 from in_process import course as course_command
 
+from course_utils import course as days_of_the_course
 from course_utils.authoring import build as building
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.sources import canonical, load_source
@@ -240,6 +242,16 @@ def test_a_lesson_that_lost_its_last_widget_has_no_states_of_widgets(tmp_path):
     (tmp_path / "sources/lessons/day1_small.md").write_text(HEADER + "No widget is here.\n")
     building.build(tmp_path)
     assert not states.exists() and building.check(tmp_path) == []
+
+
+def test_nothing_is_built_of_a_draft_for_a_planned_day(copy, monkeypatch):
+    planned = tuple(replace(day, minutes=0) if day.number == 7 else day for day in days_of_the_course.DAYS)
+    monkeypatch.setattr(days_of_the_course, "DAYS", planned)
+    (copy / "sources/lessons/day7_draft.md").write_text(HEADER + "# Not yet\n")
+    assert building.check(copy) == []
+    assert not building.build(copy).written and not (copy / "notebooks/day7_draft.ipynb").exists()
+    monkeypatch.setattr(days_of_the_course, "DAYS", ())
+    assert [line for line in building.check(copy) if "day7_draft" in line]
 
 
 def test_a_forced_build_gives_the_same_bytes(copy):

@@ -18,13 +18,17 @@ from course_utils.views import (
     MaskPainter,
     MemoryCalculator,
     OnlineSoftmaxStepper,
+    PageTable,
     Practice,
     ProgressMap,
     QueryPlane,
     Quiz,
     SaturationExplorer,
+    ServingTimeline,
+    SpeculativeStepper,
     TemperatureExplorer,
     TileWalker,
+    TracePlayer,
 )
 
 PLANE = {"query": [1, 1], "keys": [[1, 0], [0, 1], [1, 1]], "values": [[1, 0], [0, 1], [0, 0]]}
@@ -36,6 +40,22 @@ QUESTION = {
     "question": "Which one?",
     "choices": [{"text": "yes", "right": True, "why": "It is."}, {"text": "no", "right": False, "why": "It is not."}],
 }
+TRACE = {
+    "name": "PrefixCache",
+    "made": "cache = PrefixCache(2, 1)",
+    "calls": [
+        {"code": "cache.admit('a', (0, 1))", "gave": "(0, [0, 1])"},
+        {"code": "cache.commit('a')", "gave": ""},
+        {"code": "cache.admit('b', (1,))", "gave": "(0, [0])"},
+    ],
+    "pictures": [
+        {"n_blocks": 2, "block_size": 1, "tables": tables, "texts": texts, "prompts": {name: [0, 1] for name in tables}}
+        for tables, texts in (({}, {}), ({"a": [0, 1]}, {}), ({"a": [0, 1]}, {"0": [0], "1": [0, 1]}))
+    ],
+    "promise": "a block has one owner",
+    "said": "block 0 was handed to b to be written, and a has it",
+}
+ROUND = ([0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.4, 0.3], [1, 2, 0], [0.5, 0.7, 0.2, 0.8], ["the", "cat", "sat", "down"])
 CURVE = {"x": [4, 16, 64], "truth": [0.2, 0.5, 0.8], "low": 0, "high": 1, "x_label": "d_k", "y_label": "weight"}
 
 
@@ -65,13 +85,17 @@ MAKERS = {
     "heatmap": lambda: AttentionHeatmap([[0.75, 0.25], [0.5, 0.5]], ["a", "b"]),
     "map": ProgressMap,
     "online softmax": lambda: OnlineSoftmaxStepper([2.0, -1, 3.5, 0.5], [[1, 0], [0, 1], [1, 1], [0, 0]]),
+    "page table": PageTable,
     "painter": lambda: MaskPainter(["the", "cat", "sat"]),
     "practice": lambda: Practice("softmax"),
     "query plane": lambda: QueryPlane(**PLANE),
     "quiz": lambda: Quiz([QUESTION]),
     "saturation": lambda: SaturationExplorer(seed=5),
+    "speculative": lambda: SpeculativeStepper(*ROUND),
     "stepper": lambda: AttentionStepper.from_qkv([[1, 0]], [[1, 0], [0, 1]], [[1], [2]], ["a"], ["k", "l"]),
     "temperature": lambda: TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
+    "timeline": ServingTimeline,
+    "trace": lambda: TracePlayer(TRACE),
     "walker": lambda: TileWalker(8, d=3),
 }
 
@@ -204,6 +228,18 @@ def mouse_online_softmax(page):
     assert text(page, "tr[data-state=now] th") == "key 1"
 
 
+def mouse_page_table(page):
+    said, used = ".course-pages-told", "[data-sum=used]"
+    changes(page, lambda: button(page, "fork a").click(), said, "[data-sum=alone]")
+    changes(page, lambda: button(page, "append a token to b").click(), said, used)
+    assert "a copy of block 1" in text(page, said)
+    changes(page, lambda: button(page, "free a").click(), said, used)
+    changes(page, lambda: button(page, "new sequence").click(), said)
+    changes(page, lambda: button(page, "back").click(), said)
+    changes(page, lambda: button(page, "as given").click(), said)
+    button(page, "fork a").click()
+
+
 def mouse_painter(page):
     verdict, weight = ".course-painter-verdict [role=status]", "td[data-mark]"
     page.get_by_role("checkbox", name="the may attend to sat").click()
@@ -251,6 +287,17 @@ def mouse_saturation(page):
     assert page.locator("[data-row=trace]").first.is_visible()
 
 
+def mouse_speculative(page):
+    said, chips = ".course-spec-told [role=status]", ".course-spec-chips"
+    changes(page, lambda: button(page, "step", exact=True).click(), said, chips, ".course-spec-head")
+    changes(page, lambda: page.get_by_role("slider").first.click(position={"x": 150, "y": 8}), ".course-spec-alpha b")
+    changes(page, lambda: button(page, "New coins").click(), ".course-spec-seed", chips)
+    changes(page, lambda: button(page, "New coins").click(), ".course-spec-seed")
+    changes(page, lambda: button(page, "As given").click(), ".course-spec-seed")
+    page.get_by_role("slider").last.fill("3")
+    assert text(page, ".course-spec-got b") == "2"
+
+
 def mouse_stepper(page):
     page.get_by_role("tab", name="scores").click()
     changes(page, lambda: page.locator(".course-stepper-current td[role=gridcell]").first.click(), "[role=status]")
@@ -260,6 +307,26 @@ def mouse_stepper(page):
 
 def mouse_temperature(page):
     changes(page, lambda: button(page, "√4").click(), ".course-temperature-number >> nth=1")
+
+
+def mouse_timeline(page):
+    said, place = ".course-timeline-told [role=status]", ".course-player-place"
+    changes(page, lambda: button(page, "step", exact=True).click(), said, "[data-sum=steps]", "[data-sum=budget]")
+    changes(page, lambda: page.locator("td[data-row='4'][data-column='0']").hover(), said)
+    assert text(page, said) == "Step 1: C waits: the budget of 4 tokens is used."
+    changes(page, lambda: select(page, "scheduler", "static"), said, place)
+    changes(page, lambda: select(page, "budget", "1"), place)
+    changes(page, lambda: select(page, "requests", "too few blocks"), place)
+    changes(page, lambda: select(page, "blocks", "3"), place)
+    assert text(page, ".course-timeline-waits") == ""
+    page.get_by_role("slider").fill("5")
+
+
+def mouse_trace(page):
+    said = ".course-trace-told [role=status]"
+    changes(page, lambda: button(page, "step", exact=True).click(), said, ".course-trace-caption")
+    changes(page, lambda: button(page, "cache.admit('b', (1,))").click(), said, ".course-player-place")
+    assert text(page, said).startswith("✗ Broken promise: “a block has one owner”.")
 
 
 def mouse_walker(page):
@@ -312,6 +379,12 @@ KEYS = {
         (".course-online-name", "ArrowRight", ".course-online-name"),
         (".course-player input", "ArrowRight", ".course-player-place"),
     ],
+    "page table": [
+        ("tbody button >> nth=0", "Enter", ".course-pages-told"),
+        ("tbody button >> nth=1", "Space", ".course-pages-told"),
+        ("tbody button >> nth=2", "Enter", "[data-sum=alone]"),
+        (".course-pages-lot button >> nth=1", "Enter", "[data-sum=alone]"),
+    ],
     "painter": [
         ("[role=checkbox]", "Space", "td[data-mark]"),
         ("input[type=radio] >> nth=1", "ArrowRight", ".course-painter-verdict [role=status]"),
@@ -331,11 +404,27 @@ KEYS = {
         ("input[type=range]", "ArrowLeft", ".course-bars-told"),
         (".course-saturation-lot button", "Enter", ".course-saturation-seed"),
     ],
+    "speculative": [
+        (".course-player input", "ArrowRight", ".course-spec-told [role=status]"),
+        (".course-bars-slider input", "ArrowRight", ".course-spec-alpha b"),
+        (".course-spec-lot button", "Enter", ".course-spec-seed"),
+    ],
     "stepper": [
         ("[role=tab][aria-selected=true]", "ArrowLeft", "[role=status]"),
     ],
     "temperature": [
         ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
+    ],
+    "timeline": [
+        ("select >> nth=1", "ArrowDown", ".course-player-place"),
+        (".course-player input", "End", "[data-sum=first]"),
+        ("td[tabindex='0']", "ArrowRight", ".course-timeline-told [role=status]"),
+        ("td[tabindex='0']", "ArrowDown", ".course-timeline-told [role=status]"),
+    ],
+    "trace": [
+        (".course-trace-call", "ArrowRight", ".course-trace-told [role=status]"),
+        (".course-trace-call >> nth=3", "Enter", ".course-trace-told [role=status]"),
+        (".course-player input", "Home", ".course-trace-caption"),
     ],
     "walker": [
         ("input[type=checkbox]", "Space", ".course-player-place"),

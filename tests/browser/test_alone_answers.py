@@ -21,11 +21,15 @@ from course_utils.views import (
     MaskPainter,
     MemoryCalculator,
     OnlineSoftmaxStepper,
+    PageTable,
     Practice,
+    ServingTimeline,
+    SpeculativeStepper,
     TileWalker,
 )
 from course_utils.views.static_page import page_state
 from course_utils.views.widgets.calculator import CARDS, OWN
+from course_utils.views.widgets.page_table import done
 
 RUN = """async ([code, name, calls]) => {
   const url = URL.createObjectURL(new Blob([`${code}\\nexport { ${name} };`], { type: "text/javascript" }));
@@ -137,6 +141,42 @@ def test_walks_through_other_tiles(in_page, sizes):
     found = in_page(TileWalker, "walkThrough", calls)
     for walk, expected in zip(found, walks, strict=True):
         assert walk == {name: part for name, part in expected.items() if name != "settings"}
+
+
+def test_a_round_of_speculative_decoding(in_page):
+    """Drafted tokens and coins, what becomes of them and what is said, wherever q lies between itself and p."""
+    pairs = [
+        ([0.4, 0.3, 0.2, 0.1, 0.0], [0.1, 0.2, 0.35, 0.25, 0.1]),
+        ([0.9, 0.1], [0.5, 0.5]),
+        ([0.3125, 0.6875], [0.5, 0.5]),  # the coin falls on the bound
+        ([1 / 3] * 3, [1 / 3] * 3),
+        ([1.0, 0.0, 0.0], [0.0, 0.5, 0.5]),
+    ]
+    calls, told, rounds, sums = [], [], [], []
+    for (p, q), gamma, nearness in itertools.product(pairs, (1, 4), (0.0, 0.35, 1.0)):
+        widget = SpeculativeStepper(p, q, [max(range(len(q)), key=q.__getitem__)] * gamma, [0.625] * (gamma + 1))
+        for seed in (None, *range(12), 999_999):
+            widget.nearness, widget.seed = nearness, seed
+            calls.append([on_page(widget).given, seed, nearness])
+            result = widget.round
+            rounds.append(result._asdict() | {"coins": [coin._asdict() for coin in result.coins]})
+            told.append([widget.told(step) for step in range(widget.last + 1)])
+            sums.append((widget.q.tolist(), widget.alpha, widget.expected, widget.remainder))
+    found = in_page(SpeculativeStepper, "roundOf", calls)
+    for mine, wanted in zip(found, rounds, strict=True):
+        wanted["drafted"], wanted["tokens"] = [*wanted["drafted"]], [*wanted["tokens"]]
+        assert mine == wanted
+    words = [[f"token {i}" for i in range(len(given["p"]))] for given, _, _ in calls]
+    assert in_page(SpeculativeStepper, "toldOf", list(zip(found, words, strict=True))) == told
+    moved = in_page(SpeculativeStepper, "movedTowards", [[given["p"], given["q"], t] for given, _, t in calls])
+    alphas = in_page(SpeculativeStepper, "overlapOf", [[c[0]["p"], q] for c, q in zip(calls, moved, strict=True)])
+    gammas = [len(given["drafted"]) for given, _, _ in calls]
+    means = in_page(SpeculativeStepper, "expectedTokens", [[a, g] for a, g in zip(alphas, gammas, strict=True)])
+    rests = in_page(SpeculativeStepper, "remainderOf", [[given["p"], given["q"]] for given, _, _ in calls])
+    for q, alpha, mean, rest, wanted in zip(moved, alphas, means, rests, sums, strict=True):
+        assert q == wanted[0] and alpha == wanted[1]
+        assert mean == pytest.approx(wanted[2], rel=1e-14)
+        assert rest == (None if wanted[3] is None else wanted[3].tolist())
 
 
 def weights_after(q, k, v, mask):
@@ -267,3 +307,51 @@ def test_masks_changes_are_what_the_leak_is_picked_from():
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     leak, changes = masks.future_leak(layer, x), masks.future_changes(layer, x)
     assert leak.amount == changes.triu(1).max() == changes[leak.i, leak.j]
+
+
+def test_a_page_schedules_as_the_library_does(in_page):
+    """Every cell with its reason, what each step uses, the sentences and the measures, over much that can be set."""
+    rows = [("A", 0, 3, 6), ("B", 0, 9, 1), ("C", 2.5, 1, 9), ("D", 3, 7, 4), ("E", 30, 2, 2)]
+    calls, walks, steps, summed, cells, told = [], [], [], [], [], []
+    for size, rule in itertools.product((1, 2, 3), ("continuous", "static")):
+        widget = ServingTimeline(requests=rows, block_size=size)
+        given = alone(widget)["sets"]
+        for budget, blocks, name in itertools.product((1, 3, 16), (4, 7, 16), given):
+            with widget.hold_trait_notifications():
+                widget.rule, widget.budget, widget.blocks, widget.arrivals = rule, budget, blocks, name
+            walk = dict(on_page(widget).walk)
+            calls.append([given[name], size, walk.pop("settings")])
+            walks.append(walk)
+            widget.step = half = widget.last // 2
+            steps.append([walk, half, budget, blocks])
+            summed.append({**widget.measures, "first": [*widget.measures["first"].values()]})
+            for row in range(len(walk["requests"])) if half else ():
+                cells.append([walk, half, row])
+                told.append(widget.told(half, row))
+    assert in_page(ServingTimeline, "scheduledRun", calls) == walks
+    did = {cell[0] for walk in walks for step in walk["steps"] for cell in step["cells"]}
+    assert did == {"", "prefill", "decode", "wait", "preempted", "finished", "refused"}
+    assert in_page(ServingTimeline, "measuresOf", steps) == summed
+    assert in_page(ServingTimeline, "toldOfCell", cells) == told
+
+
+def test_a_page_hands_out_blocks_as_the_pool_does(in_page):
+    """Tables, references, slots and what is said after calls at random, with copies and pools that are full."""
+    chance, calls, wanted = random.Random(0), [], []
+    for n_blocks, block_size in itertools.product((1, 3, 8), (1, 2, 4)):
+        for _ in range(20):
+            made, known = [], {}
+            for _ in range(chance.randrange(40)):
+                name, new = chance.sample("abc", 2)
+                kinds = ["append", *(["free", "fork"][: 1 + (new not in known)] if name in known else [])]
+                kind = chance.choice([*kinds, "append"])
+                made.append([kind, name, new] if kind == "fork" else [kind, name])
+                known = PageTable(n_blocks, block_size, made).tables
+            widget = PageTable(n_blocks, block_size, made)
+            calls.append([made, n_blocks, block_size])
+            found = done(*calls[-1])
+            wanted.append({"tables": widget.tables, "lengths": widget.lengths, "references": widget.references,
+                           "slots": found.slots, "changed": found.changed, "told": widget.told})  # fmt: skip
+    assert in_page(PageTable, "pagesOf", calls) == wanted
+    said = " ".join(each["told"] for each in wanted)
+    assert "copy on write" in said and "no block is free" in said and "stays" in said

@@ -22,7 +22,7 @@ from course_utils.cards.lessons import claims, symbols
 from course_utils.cards.make import EDITION, HEADER, last_changed
 from course_utils.cards.text import as_html, as_plain
 from course_utils.checks.exercise import all_exercises
-from course_utils.course import DAYS, ROOT, SOLUTIONS, notebook_paths
+from course_utils.course import DAYS, ROOT, SOLUTIONS, is_there, notebook_paths
 from course_utils.errors import CourseError
 
 CARDS = all_cards()
@@ -122,6 +122,8 @@ def test_lists_and_tables_are_found_in_a_lesson():
 
 def test_every_reason_belongs_to_a_claim():
     for day, reasons in collect.REASONS.items():
+        if not is_there(day):
+            continue  # reasons for a draft
         fronts = [card.front for card in CARDS if card.day == day and card.kind == "defend"]
         assert all(any(front.startswith(begins) for front in fronts) for begins in reasons)
         assert len(reasons) == len(fronts)
@@ -137,7 +139,7 @@ def test_a_claim_without_a_reason_and_a_mistake_that_is_gone_are_named(monkeypat
 
 def test_two_cards_with_one_id_are_named(monkeypatch):
     monkeypatch.setattr(collect, "_of_day", lambda day, lesson: [Card(1, "quiz", "same words", "a", "b")])
-    with pytest.raises(NoCards, match="6 cards are called day1-quiz-same-words"):
+    with pytest.raises(NoCards, match=f"{len(THERE)} cards are called day1-quiz-same-words"):
         all_cards()
 
 

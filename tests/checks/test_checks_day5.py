@@ -16,7 +16,7 @@ from course_utils.attention.rotary import rotate
 from course_utils.checks.answers.day5 import BY_HAND, decoded, intense, longest, over_latents, stepped, with_keys
 from course_utils.checks.answers.day5 import PagedCache as Pages
 from course_utils.checks.answers.day5 import RingCache as Ring
-from course_utils.checks.evidence import BadResult, draw_rungs, find_ladder, gather
+from course_utils.checks.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.inputs.day5 import (
     TinyModel,
@@ -35,6 +35,7 @@ from course_utils.checks.inputs.day5 import over_latents as latents_measured
 from course_utils.checks.inputs.watching import watch
 from course_utils.checks.interactive import examine
 from course_utils.checks.judged import judge_of
+from course_utils.checks.results import BadResult
 from course_utils.costs import memory, roofline
 
 HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])

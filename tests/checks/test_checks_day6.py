@@ -21,11 +21,12 @@ from torch.nn.attention.bias import causal_lower_right
 from variants import WRONG, day6
 
 from course_utils.attention import tiled, traffic
-from course_utils.checks.evidence import BadResult, draw_rungs, find_ladder, gather
+from course_utils.checks.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.inputs import day6 as inputs
 from course_utils.checks.inputs import launching, watching
 from course_utils.checks.judged import judge_of
+from course_utils.checks.results import BadResult
 
 NUMBERS = np.linspace(0, 1, 400).tolist()
 HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])

@@ -38,7 +38,7 @@ FUNCTIONS = [
     (day, grade_id)
     for day in days_with_exercises()
     for grade_id in all_exercises(day)
-    if not (find_ladder(day, grade_id).by_hand or find_ladder(day, grade_id).duel)
+    if not (find_ladder(day, grade_id).by_hand or find_ladder(day, grade_id).duel or find_ladder(day, grade_id).machine)
 ]
 DRAWN = [key for key in FUNCTIONS if find_ladder(*key).small]
 QUICK = [key for key in DRAWN if key[1] not in SLOW]

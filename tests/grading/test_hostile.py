@@ -76,18 +76,20 @@ def test_it_gets_what_it_deserves_and_leaves_nothing(name, tmp_path, call, scrat
 
 def test_the_corpus_is_as_large_as_it_should_be():
     assert len(CORPUS) >= 60
-    assert {entry.day for entry in CORPUS.values()} == {1, 2, 3, 4, 5, 6}
+    assert {entry.day for entry in CORPUS.values()} == {1, 2, 3, 4, 5, 6, 7}
     assert sum(entry.deserves == UNREADABLE for entry in CORPUS.values()) < len(CORPUS) / 3
 
 
 def test_a_class_of_the_worst_changes_no_honest_grade_and_leaves_nothing(tmp_path, call, scratch):
     port, heard = call
     honest = Submission("ada", in_answers({})(tmp_path), 1)
+    of_machines = Submission("eve", in_answers({}, 7)(tmp_path), 7)
     written = write_corpus(tmp_path / "class", TOGETHER, port)
-    submissions = [honest, *written.values(), replace(honest, student="zoe")]
+    submissions = [honest, of_machines, *written.values(), replace(honest, student="zoe")]
     graded = grade_class(submissions, SETTINGS, jobs=8).graded
     assert [each.score for each in (graded[0], graded[-1])] == [27, 27]
-    records = {name: record_of(each) for name, each in zip(TOGETHER, graded[1:-1], strict=True)}
+    assert graded[1].score == CORPUS["honest kinds of results"].score
+    records = {name: record_of(each) for name, each in zip(TOGETHER, graded[2:-1], strict=True)}
     assert {name: verdicts(record) for name, record in records.items()} == {
         name: CORPUS[name].deserves for name in TOGETHER
     }

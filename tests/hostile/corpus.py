@@ -15,12 +15,12 @@ from course_utils.grading.grade import Settings, grade_submission
 from course_utils.grading.intake.collect import Submission, collect
 from course_utils.grading.results import Graded
 
-from . import calls, files, lookers, messages, patches, runaways, thieves
+from . import calls, files, lookers, machines, messages, patches, runaways, thieves
 from .entries import DUEL, MARKER, UNREADABLE, Entry
 
 CORPUS: dict[str, Entry] = {
     entry.name: entry
-    for theme in (files, runaways, patches, messages, thieves, calls, lookers)
+    for theme in (files, runaways, patches, messages, thieves, calls, lookers, machines)
     for entry in theme.ENTRIES
 }
 BESIDE = "day1_zoe.ipynb"  # lies beside each submission, and must stay as it is

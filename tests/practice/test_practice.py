@@ -60,6 +60,27 @@ def test_the_same_number_is_the_same_problem_on_every_machine():
     ]
 
 
+def test_problems_of_serving_are_solved_as_by_hand():
+    """Number 1 of each kind, worked on paper from its statement."""
+    batching, paged, drafted = (problem(kind, 1) for kind in ("batching", "paged-slot", "speculation"))
+    assert batching.told.splitlines()[1:4] == ["tokens of A: 3", "tokens of B: 14", "tokens of C: 6"]
+    assert {name: float(each) for name, each in batching.solution().items()} == {
+        "static": 20, "continuous": 14, "use": pytest.approx(23 / 28)
+    }  # fmt: skip
+    assert "block table: 6 11 18" in paged.told and "the token, counted from 0: 16" in paged.told
+    assert {name: float(each) for name, each in paged.solution().items()} == {
+        "blocks": 3, "empty": 13, "block": 11, "slot": 176
+    }  # fmt: skip
+    assert drafted.told.splitlines()[1:4] == [
+        "p of tokens 0, 1, 2: 0.1  0.5  0.4",
+        "q of them: 0.4  0.1  0.5",
+        "drafted: 2",
+    ]
+    right = drafted.solution()
+    assert right["kept"] == pytest.approx(0.8) and right["remainder"].tolist() == [0, 1, 0]
+    assert right["alpha"] == pytest.approx(0.6) and right["tokens"] == pytest.approx(1.96)
+
+
 @kinds
 def test_right_answers_are_right_exact_and_rounded_at_every_step(kind):
     for number in range(200):

@@ -6,10 +6,12 @@ import pytest
 
 from course_utils.authoring.counts import spell_minutes
 from course_utils.authoring.lengths import MOST, minutes, stretches, words_before_play
-from course_utils.course import DAYS, ROOT
+from course_utils.course import DAYS, ROOT, day_of, is_there
 
-LESSONS = sorted((ROOT / "sources/lessons").glob("day*.md"))
-EXERCISES = sorted((ROOT / "sources/exercises").glob("day*.md"))
+LESSONS, EXERCISES = (
+    sorted(path for path in (ROOT / folder).glob("day*.md") if is_there(day_of(path.name)))
+    for folder in ("sources/lessons", "sources/exercises")
+)
 COLUMNS = 79  # of code that fit into JupyterLab at 800 pixels, without the file browser
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n)?(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_utils.serving.prefixes import PrefixCache
-from course_utils.serving.scheduler import Note, Request, Scheduler
+from course_utils.serving.scheduler import Note, Scheduler
+from course_utils.serving.traffic import Request
 
 law = settings(deadline=None, max_examples=150, derandomize=True)
 
@@ -28,7 +29,7 @@ def run(scheduler, requests, each_step=lambda planned: None):
 
 
 def requests_of(*sizes):
-    return [Request(name, *size) for name, size in zip("abcdefgh", sizes, strict=False)]
+    return [Request(name, 0, *size) for name, size in zip("abcdefgh", sizes, strict=False)]
 
 
 # --- by hand --------------------------------------------------------------------------------------------------------
@@ -45,7 +46,7 @@ def test_three_requests_in_two_slots_by_hand():
 
 
 def test_a_prompt_in_chunks_lets_others_go_on():
-    requests = [Request("a", 2, 9), Request("b", 7, 2, arrival=1)]
+    requests = [Request("a", 0, 2, 9), Request("b", 1, 7, 2)]
     plans = run(Scheduler(9, 4, 4), requests)
     assert plans[:3] == [[("a", 2)], [("a", 1), ("b", 3)], [("a", 1), ("b", 3)]]
     assert plans[3:5] == [[("a", 1), ("b", 1)]] * 2
@@ -112,7 +113,7 @@ def test_reasons_to_wait():
         ("c", "b is before it"),
     ]
     static = Scheduler(9, 2, 9, static=True)
-    static.add(Request("x", 1, 2))
+    static.add(Request("x", 0, 1, 2))
     static.advance(static.plan())
     assert waits(static, (2, 1)) == [("a", "the batch is not over")]
 
@@ -141,7 +142,7 @@ def test_a_cached_beginning_is_not_computed():
 def test_of_a_beginning_that_is_cached_the_end_is_evicted_first():
     cache = PrefixCache(4, 1)
     scheduler = Scheduler(4, 1, 9, blocks=cache)
-    scheduler.add(Request("a", 3, 1))
+    scheduler.add(Request("a", 0, 3, 1))
     planned = scheduler.plan()
     cache.keep([1, 2, 3], scheduler.running[0].table)
     scheduler.advance(planned)
@@ -152,7 +153,7 @@ def test_of_a_beginning_that_is_cached_the_end_is_evicted_first():
 
 def test_a_request_may_end_before_it_has_all_its_tokens():
     scheduler = Scheduler(4, 2, 9)
-    scheduler.add(Request("a", 3, 5))
+    scheduler.add(Request("a", 0, 3, 5))
     scheduler.advance(scheduler.plan())
     scheduler.finish("a")
     assert scheduler.unfinished == [] and scheduler.blocks.n_free == 4
@@ -169,9 +170,9 @@ def draw(seed):
     requests, step = [], 0
     for number in range(rng.randint(1, 9)):
         step += rng.choice([0, 0, 1, 3])
-        requests.append(Request(f"r{number}", rng.randint(1, 20), rng.randint(1, 12), step))
+        requests.append(Request(f"r{number}", step, rng.randint(1, 20), rng.randint(1, 12)))
     block_size = rng.randint(1, 6)
-    largest = max(-(-(request.prompt + request.n_new - 1) // block_size) for request in requests)
+    largest = max(-(-(request.prompt + request.new - 1) // block_size) for request in requests)
     options = {
         "n_slots": rng.choice([None, 1, 2, 4]),
         "chunked": rng.random() < 0.7,
@@ -210,7 +211,7 @@ def test_what_holds_in_every_step(seed):
 
     plans = run(scheduler, requests, hold)
     assert scheduler.unfinished == [] and blocks.n_free == blocks.n_blocks
-    asked = sum(request.prompt + request.n_new - 1 for request in requests)
+    asked = sum(request.prompt + request.new - 1 for request in requests)
     assert sum(computed.values()) == asked + scheduler.again, "all is computed once, but for what preemption lost"
     assert len(plans) == scheduler.step
     if scheduler.swap or scheduler.static:
@@ -248,16 +249,16 @@ def test_the_laws_met_preemption_both_ways():
 
 def test_what_does_not_fit_is_refused():
     scheduler = Scheduler(4, 2, 8)
-    scheduler.add(Request("a", 5, 4, arrival=3))
+    scheduler.add(Request("a", 3, 5, 4))
     with pytest.raises(ValueError, match="'a' already"):
-        scheduler.add(Request("a", 1, 1, arrival=3))
+        scheduler.add(Request("a", 3, 1, 1))
     with pytest.raises(ValueError, match=r"'b' has 6 \+ 4 tokens, all but the last to be stored, but the pool has 8"):
-        scheduler.add(Request("b", 6, 4, arrival=3))
+        scheduler.add(Request("b", 3, 6, 4))
     with pytest.raises(ValueError, match="'b' came at 2, before 3"):
-        scheduler.add(Request("b", 1, 1, arrival=2))
+        scheduler.add(Request("b", 2, 1, 1))
     for size in (0, 1.5):
-        with pytest.raises((ValueError, TypeError), match="n_new is"):
-            scheduler.add(Request("b", 1, size, arrival=3))
+        with pytest.raises((ValueError, TypeError), match="new is"):
+            scheduler.add(Request("b", 3, 1, size))
     for name in ("n_blocks", "block_size", "budget", "n_slots"):
         with pytest.raises(ValueError, match=f"{name} is 0"):
             Scheduler(**{"n_blocks": 1, "block_size": 1, "budget": 1} | {name: 0})

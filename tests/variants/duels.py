@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from . import right, wrong
 
-ANY = range(1, 7)
+ANY = range(1, 8)
 SIZES = [1, 2, 3, 4, 5, 7]
 
 
@@ -315,6 +315,74 @@ def tiles_at_random(f):
     return True
 
 
+# Day 7 --------------------------------------------------------------------------------------------------------------
+
+
+def blocks_as_promised(pool, n_blocks, size, calls):
+    """Play calls, and look after each at all that is promised."""
+    tables, counts = {}, {}
+    for call in calls:
+        seq = call[1]
+        if call[0] == "append":
+            holders = collections.Counter(block for table in tables.values() for block in table)
+            table, at = tables.get(seq, ()), counts.get(seq, 0)
+            opened = at % size != 0
+            copies = opened and holders[table[-1]] > 1
+            place = pool.append(seq)
+            if place is None:
+                assert (not opened or copies) and len(holders) == n_blocks
+            else:
+                assert place[1] == at % size
+                assert 0 <= place[0] < n_blocks
+                if opened and not copies:
+                    assert place[0] == table[-1]
+                else:
+                    assert place[0] not in holders
+                    tables[seq] = (*(table[:-1] if copies else table), place[0])
+                counts[seq] = at + 1
+        elif seq in tables and call[0] == "free":
+            pool.free(seq)
+            del tables[seq], counts[seq]
+        elif seq in tables and call[0] == "fork" and call[2] not in tables:
+            pool.fork(seq, call[2])
+            tables[call[2]], counts[call[2]] = tables[seq], counts[seq]
+        for name in list(tables)[-3:]:
+            assert tuple(pool.table(name)) == tables[name]
+    return True
+
+
+def some_calls(rng, count):
+    for _ in range(count):
+        kind = rng.choice(["append"] * 7 + ["fork", "free"])
+        yield (str(kind), int(rng.integers(8)), int(rng.integers(8)))
+
+
+@right(7, "tells_right")
+def pools_by_a_model(f):
+    rng = np.random.default_rng(12)
+    for n_blocks, size in [(1, 2), (3, 1), (5, 3), (10, 4), (16, 5), (30, 2)]:
+        if not blocks_as_promised(f(n_blocks, size), n_blocks, size, list(some_calls(rng, 250))):
+            return False
+    one, two = f(2, 1), f(2, 1)
+    places = [pool.append(0) for pool in (one, two, one, two)]
+    return None not in places and one.append(0) is None and two.append(0) is None
+
+
+@right(7, "tells_right")
+def pools_by_scripts(f):
+    """Short games that somebody thought of, and a long one."""
+    for n_blocks, size in [(2, 2), (4, 3), (9, 2), (10, 5), (6, 1)]:
+        grow = [("append", 0)] * (size + 1)
+        fork = [("fork", 0, 1), ("fork", 1, 2), ("fork", 0, 3)]
+        both = [("append", name) for name in (1, 0, 2, 3, 1, 0, 2, 3)]
+        fill = [("append", name) for name in (4, 5, 6, 7) for _ in range(size * n_blocks // 4 + 2)]
+        again = [("free", 2), ("free", 1), *both, *grow, ("free", 0), *fill[: 2 * size]]
+        calls = grow + fork + both + fill + again + fill + [("free", n) for n in range(8)] + fill
+        assert blocks_as_promised(f(n_blocks, size), n_blocks, size, calls)
+    games = [(f(7, 3), collections.deque(some_calls(np.random.default_rng(5), 300))) for _ in range(2)]
+    return all(blocks_as_promised(pool, 7, 3, calls) for pool, calls in games) and pools_by_a_model(f)
+
+
 # Worth nothing ------------------------------------------------------------------------------------------------------
 
 Q, K, V = np.array([[1.0, 0.5], [0.3, -1.0]]), np.array([[0.7, 0.2], [0.1, 0.9], [1.1, -0.4]]), np.eye(3) - 0.2
@@ -325,6 +393,7 @@ SAMPLES = {
     4: (Q[None], K[None], K[None], np.eye(2), 1, 1),
     5: (3,),
     6: (Q, K, V, 2, 2, False),
+    7: (3, 2),
 }
 
 
@@ -334,6 +403,8 @@ def result_of(f, day):
         for k, v in zip(K, V, strict=True):
             found.append(k, v)
         found = found.view()
+    if day == 7:
+        found = tuple(np.array(found.append(0)) for _ in range(3))
     return found if isinstance(found, tuple) else (found,)
 
 

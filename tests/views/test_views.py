@@ -79,6 +79,17 @@ def head_weights():
     return np.stack([np.tri(4) / np.arange(1, 5)[:, None]] * 6).reshape(2, 3, 4, 4)
 
 
+TRACE = {
+    "name": "BlockAllocator",
+    "made": "allocator = BlockAllocator(2, 1)",
+    "calls": [{"code": f"allocator.append('{name}')", "gave": "(0, 0)"} for name in "ab"],
+    "pictures": [
+        {"n_blocks": 2, "block_size": 1, "tables": tables, "lengths": dict.fromkeys(tables, 1)}
+        for tables in ({}, {"a": [0]})
+    ],
+    "promise": "a block has one owner",
+    "said": "block 0 was handed to b, and a has it already",
+}
 MADE = {
     "AttentionHeatmap": heatmap,
     "AttentionStepper": stepper,
@@ -96,13 +107,19 @@ MADE = {
     "MaskPainter": lambda: views.MaskPainter(TOKENS),
     "MemoryCalculator": views.MemoryCalculator,
     "OnlineSoftmaxStepper": lambda: views.OnlineSoftmaxStepper([1.0, 3.0, 2.0], V),
+    "PageTable": lambda: views.PageTable(calls=[("append", "a"), ("fork", "a", "b"), ("append", "b")]),
     "Practice": views.Practice,
     "ProgressMap": views.ProgressMap,
     "QueryPlane": lambda: views.QueryPlane([1, 0.5], K, V, TOKENS),
     "Quiz": lambda: Quiz(ASKED),
     "SaturationExplorer": views.SaturationExplorer,
+    "ServingTimeline": lambda: views.ServingTimeline(requests=[("A", 0, 2, 3), ("B", 1, 5, 2)]),
+    "SpeculativeStepper": lambda: views.SpeculativeStepper(
+        [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [2, 0], [0.7, 0.5, 0.9], TOKENS
+    ),
     "TemperatureExplorer": lambda: views.TemperatureExplorer([2, 1, 0.5], TOKENS),
     "TileWalker": lambda: views.TileWalker(8, causal=True),
+    "TracePlayer": lambda: views.TracePlayer(TRACE),
 }
 
 

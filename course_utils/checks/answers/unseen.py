@@ -17,6 +17,7 @@ from ..duels.attention import (
     with_inputs,
 )
 from ..duels.day5 import Everything, Ring
+from ..duels.day7 import Pool
 from ..duels.implementation import Implementation, only_if, right, wrong
 
 LATER = "It is one of those that only grading tries."
@@ -100,6 +101,61 @@ def keys_of_another():
     return KeysOfAnother
 
 
+class SetOfBlocks(Pool):
+    def begin(self, blocks):
+        self.idle = set(blocks)
+
+    def give(self, block):
+        self.idle.add(block)
+
+
+class FreedLongestAgo(Pool):
+    def take(self):
+        return self.idle.pop(0) if self.idle else None
+
+
+class BeyondTheFifth(Pool):
+    """The sixth of the sequences that are there at once writes into the blocks of the first."""
+
+    def append(self, seq):
+        if seq not in self.lists and len(self.lists) >= 5:
+            self.fork(next(iter(self.lists)), seq)
+        return super().append(seq)
+
+
+class ThirdFork(Pool):
+    forks = 0
+
+    def fork(self, seq, new):
+        super().fork(seq, new)
+        self.forks += 1
+        if self.forks % 3 == 0:
+            for block in self.lists[new]:
+                self.held[block] -= 1
+
+
+class FreedWhenFull(Pool):
+    def free(self, seq):
+        full = not self.idle
+        last = self.lists[seq][-1]
+        super().free(seq)
+        if full and not self.held[last]:
+            self.idle.remove(last)
+
+
+class BlocksOfThree(Pool):
+    def needs(self, table, slot):
+        return slot == 0 or (self.size == 3 and slot == 2)
+
+
+class AfterFifty(Pool):
+    tokens = 0
+
+    def moves(self, table, slot):
+        self.tokens += 1
+        return self.tokens <= 50 and super().moves(table, slot)
+
+
 UNSEEN: dict[int, tuple[Implementation, ...]] = {
     1: (
         right("in two halves", in_halves),
@@ -179,5 +235,14 @@ UNSEEN: dict[int, tuple[Implementation, ...]] = {
         lost("a maximum that begins at −100", day6.made_of(start=-100.0)),
         lost("blocks of one query", only_if(lambda q, k, v, bq, bk, c: bq == 1 and len(q) > 1,
             day6.reversed_keys_of_last, day6.TILES)),
+    ),
+    7: (
+        right("a set of free blocks", SetOfBlocks),
+        right("the one freed longest ago", FreedLongestAgo),
+        lost("sequences beyond the fifth", BeyondTheFifth),
+        lost("the third fork", ThirdFork),
+        lost("freed in a pool that is full", FreedWhenFull),
+        lost("blocks of three slots", BlocksOfThree),
+        lost("after the fiftieth token", AfterFifty),
     ),
 }  # fmt: skip

@@ -17,7 +17,7 @@ POINTS = 4
 
 def duel(day: int) -> Exercise:
     """The exercise of a day."""
-    return {1: attention, 2: softmax_and_back, 3: masked, 4: heads, 5: rings, 6: tiles}[day]()
+    return {1: attention, 2: softmax_and_back, 3: masked, 4: heads, 5: rings, 6: tiles, 7: pools}[day]()
 
 
 def exercise(truth: Callable, cases: list[tuple], kinds: tuple, *more: Mistake) -> Exercise:
@@ -271,3 +271,92 @@ def tiles() -> Exercise:
         Mistake("output only", test_of(truth, cases, first_part_only),
             "It compares outputs only. Compare the log-sum-exps that come with them too."),
     )  # fmt: skip
+
+
+def pools() -> Exercise:
+    def plays(
+        games: tuple = ((1, 1), (2, 1), (4, 2), (3, 5), (12, 3), (20, 2), (7, 6)),
+        steps: int = 160,
+        forks: bool = True,
+        frees: bool = True,
+        tables: bool = True,
+        two: bool = True,
+        pinned: bool = False,
+    ) -> Callable:
+        """A test that plays these games, (n_blocks, block_size), with random calls, and keeps books of its own."""
+
+        def tells_right(f):
+            for n_blocks, block_size in games:
+                books = [Book(f(n_blocks, block_size), n_blocks, block_size, pinned) for _ in range(1 + two)]
+                rng = np.random.default_rng(n_blocks)
+                for step in range(steps):
+                    seq, new, kind = int(rng.integers(7)), int(rng.integers(7)), rng.random()
+                    for book in books:
+                        if forks and kind < 0.15:
+                            book.fork(seq, new)
+                        elif frees and kind > 0.88:
+                            book.free(seq)
+                        elif not book.append(seq):
+                            return False
+                    if tables and step % 4 == 0 and not all(book.agrees() for book in books):
+                        return False
+            return True
+
+        return tells_right
+
+    return Exercise(POINTS, {"tells_right": plays()}, (
+        ALWAYS_YES,
+        ALWAYS_NO,
+        Mistake("a certain block", plays(pinned=True),
+            "It expects a certain block. Which of the free ones is handed out is not promised: look only whether it is "
+            "free."),
+        Mistake("one example", plays(games=((4, 2),), steps=6, two=False),
+            "It plays one short game. Many slips show in longer ones, with other sizes."),
+        Mistake("never forks", plays(forks=False), "It never forks. Sharing is where most slips are."),
+        Mistake("never frees", plays(frees=False), "It never frees. Look what becomes of blocks that come back."),
+        Mistake("never looks at a table", plays(tables=False),
+            "It never asks for a table. That shows what the places of tokens do not."),
+        Mistake("never full", plays(games=((500, 3),)), "Its pool is so large that nothing is ever refused."),
+        Mistake("never two allocators", plays(two=False), "It never makes two allocators and uses them in turns."),
+    ))  # fmt: skip
+
+
+class Book:
+    """An allocator, and what it promised: which tables there are."""
+
+    def __init__(self, made: Any, n_blocks: int, block_size: int, pinned: bool = False):
+        self.made, self.n_blocks, self.block_size, self.pinned = made, n_blocks, block_size, pinned
+        self.tables: dict[int, list[int]] = {}
+        self.lengths: dict[int, int] = {}
+
+    def append(self, seq: int) -> bool:
+        """Append, and say whether what came back was promised."""
+        table, length = self.tables.get(seq, []), self.lengths.get(seq, 0)
+        held = [block for each in self.tables.values() for block in each]
+        slot = length % self.block_size
+        shared = slot > 0 and held.count(table[-1]) > 1
+        fresh = slot == 0 or shared
+        place = self.made.append(seq)
+        if place is None:
+            return fresh and len(set(held)) == self.n_blocks
+        block, got = place
+        free = sorted(set(range(self.n_blocks)) - set(held))
+        if got != slot or (block not in free[: 1 if self.pinned else None] if fresh else block != table[-1]):
+            return False
+        self.tables[seq] = [*(table[:-1] if shared else table), *([block] if fresh else [])]
+        self.lengths[seq] = length + 1
+        return True
+
+    def fork(self, seq: int, new: int) -> None:
+        if seq in self.tables and new not in self.tables:
+            self.made.fork(seq, new)
+            self.tables[new], self.lengths[new] = list(self.tables[seq]), self.lengths[seq]
+
+    def free(self, seq: int) -> None:
+        if seq in self.tables:
+            self.made.free(seq)
+            del self.tables[seq], self.lengths[seq]
+
+    def agrees(self) -> bool:
+        """Whether the tables are those that were heard of."""
+        return all(list(self.made.table(seq)) == table for seq, table in self.tables.items())

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..evidence import BadResult, Ladder, Rung, boolean
+from ..evidence import Ladder, Rung, boolean
 from ..forbidden import WHOLE_ATTENTION
 from ..measures import changes
+from ..results import BadResult
 from .shared import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask, draw_qkv, named
 from .small import SIGNED, Draft, Small, up_to, whole
 

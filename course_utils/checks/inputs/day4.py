@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..evidence import BadResult, Ladder, Rung
+from ..evidence import Ladder, Rung
 from ..forbidden import WHOLE_ATTENTION
 from ..measures import changes
+from ..results import BadResult
 from .shared import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask
 from .small import KEPT, Draft, Drawn, Small, shares, whole
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..evidence import NOTHING, BadResult, Ladder, Rung, as_numbers
+from ..evidence import NOTHING, Ladder, Rung, as_numbers
 from ..forbidden import WHOLE_ATTENTION
 from ..measures import changes
+from ..results import BadResult
 from .shared import UNTOUCHED, Array, draw
 from .small import BLANK, KEPT, Draft, Drawn, Small, whole
 from .watching import watch

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..evidence import BadResult
+from ..results import BadResult
 from .shared import Array
 
 if TYPE_CHECKING:

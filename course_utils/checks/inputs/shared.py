@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..evidence import BadResult
+from ..results import BadResult
 
 if TYPE_CHECKING:
     import torch

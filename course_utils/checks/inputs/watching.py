@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evidence import BadResult
+from ..results import BadResult
 from .shared import named
 
 

@@ -1,0 +1,145 @@
+"""Problems of serving: three requests in two slots, the slot of a token in pages, one draft and its remainder."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+
+from .count_kinds import Drawn, figures, listed
+from .problem import Slip, Step, Values
+
+
+def batching(rng: random.Random) -> Drawn:
+    """Steps of three requests in two slots: static, continuous, and how full the slots are."""
+    a, b, c = (rng.randint(2, 14) for _ in range(3))
+    given = figures(a=a, b=b, c=c)
+    steps = (
+        Step("static", "steps of static batching", lambda v: max(v["a"], v["b"]) + v["c"], (
+            Slip("one by one", lambda v: v["a"] + v["b"] + v["c"], "A and B run side by side: the longer one counts."),
+            Slip("continuous", _refilled,
+                "This refills a slot at once. A static batch lets nobody in until both are done."),
+        )),
+        Step("continuous", "steps of continuous batching", _refilled, (
+            Slip("after the longer", lambda v: max(v["a"], v["b"]) + v["c"],
+                "C takes the slot of the one that is done first."),
+            Slip("C alone", lambda v: min(v["a"], v["b"]) + v["c"],
+                "This is the step at which C ends. The longer of A and B may end later."),
+            Slip("full slots", lambda v: (v["a"] + v["b"] + v["c"]) / 2,
+                "So few steps would need both slots to be full to the end."),
+        )),
+        Step("use", "the share of slots that had work, continuous", lambda v: _tokens(v) / (2 * v["continuous"]), (
+            Slip("one slot", lambda v: _tokens(v) / v["continuous"], "There are two slots in each step."),
+            Slip("static", lambda v: _tokens(v) / (2 * v["static"]), "These are the steps of the static batch."),
+        )),
+    )  # fmt: skip
+    told = {"tokens of A": str(a), "tokens of B": str(b), "tokens of C": str(c), "slots": "2"}
+    return "Requests A, B and C, all there at the start, their prompts done.\n" + listed(told), given, steps
+
+
+def _refilled(v: Values) -> float | np.ndarray:
+    """Steps when C takes the slot of the shorter of A and B."""
+    return max(v["a"], v["b"], min(v["a"], v["b"]) + v["c"])
+
+
+def _tokens(v: Values) -> np.ndarray:
+    return v["a"] + v["b"] + v["c"]
+
+
+def paged_slot(rng: random.Random) -> Drawn:
+    """Blocks of a text, the places that stay empty, and the slot of one of its tokens."""
+    size = rng.choice((4, 8, 16))
+    held = rng.randint(3, 5)
+    tokens = (held - 1) * size + rng.randint(1, size - 1)
+    table = rng.sample(range(1, 30), held)
+    token = rng.randint(size, tokens - 1)
+    given = figures(size=size, tokens=tokens, token=token) | {"table": np.asarray(table, dtype=float)}
+    steps = (
+        Step("blocks", "blocks that the text needs", lambda v: np.ceil(v["tokens"] / v["size"]), (
+            Slip("rounded down", lambda v: v["tokens"] // v["size"], "The tokens behind the last full block need one."),
+        )),
+        Step("empty", "places of its blocks that stay empty", lambda v: v["blocks"] * v["size"] - v["tokens"], (
+            Slip("filled", lambda v: v["tokens"] % v["size"], "These are the filled places of the last block."),
+        )),
+        Step("block", "the block of the token, from the table",
+            lambda v: v["table"][int(v["token"] // v["size"])], (
+            Slip("its place in the table", lambda v: v["token"] // v["size"],
+                "This is the place in the table: read which block stands there."),
+            Slip("counted from 1", lambda v: v["table"][int(v["token"] // v["size"]) - 1],
+                "The table is counted from 0, as tokens are."),
+        )),
+        Step("slot", "the slot in the store: block · size + place",
+            lambda v: v["block"] * v["size"] + v["token"] % v["size"], (
+            Slip("no table", lambda v: v["token"],
+                "This is the place in the text. The store has it where the table says."),
+            Slip("whole token", lambda v: v["block"] * v["size"] + v["token"],
+                "Within the block count from the block's first token."),
+        )),
+    )  # fmt: skip
+    told = {
+        "block size": str(size), "tokens of the text": str(tokens), "block table": " ".join(map(str, table)),
+        "the token, counted from 0": str(token),
+    }  # fmt: skip
+    return "A text in pages. Tokens, blocks and places are counted from 0.\n" + listed(told), given, steps
+
+
+def speculation(rng: random.Random) -> Drawn:
+    """One draft: whether it is kept, what is drawn from otherwise, and the tokens of a round."""
+    p, q = _law(rng), _law(rng)
+    likely = [i for i in range(3) if q[i] > p[i]]
+    drafted = rng.choice(likely) if likely else 0
+    gamma = rng.choice((2, 3))
+    given = figures(drafted=drafted, gamma=gamma) | {"p": p, "q": q}
+    steps = (
+        Step("kept", "the chance that this draft is kept", lambda v: min(1.0, _at(v, "p") / _at(v, "q")), (
+            Slip("q over p", lambda v: _at(v, "q") / _at(v, "p"), "The target's probability stands above: p over q."),
+            Slip("p", lambda v: _at(v, "p"), "It was drafted with q already, so divide by it."),
+        )),
+        Step("remainder", "what is drawn from after a refusal", _remainder, (
+            Slip("not divided", lambda v: np.maximum(v["p"] - v["q"], 0), "Divide by the sum, so that it is 1."),
+            Slip("from p", lambda v: v["p"], "Kept drafts gave min(p, q) already. Only what is missing may be added."),
+            Slip("q minus p", lambda v: np.maximum(v["q"] - v["p"], 0) / np.maximum(v["q"] - v["p"], 0).sum(),
+                "What the drafter likes too well is not missing: p minus q."),
+        )),
+        Step("alpha", "the chance that any draft is kept", lambda v: np.minimum(v["p"], v["q"]).sum(), (
+            Slip("total variation", lambda v: np.maximum(v["p"] - v["q"], 0).sum(),
+                "This is the chance that a draft is refused."),
+            Slip("the product", lambda v: (v["p"] * v["q"]).sum(),
+                "This is the chance that two independent draws agree."),
+        )),
+        Step("tokens", "tokens of a round on average, all drafts with this chance",
+            lambda v: sum(v["alpha"] ** i for i in range(int(v["gamma"]) + 1)), (
+            Slip("no last token", lambda v: sum(v["alpha"] ** i for i in range(1, int(v["gamma"]) + 1)),
+                "After the drafts comes one more token in every round."),
+            Slip("each alone", lambda v: 1 + v["gamma"] * v["alpha"],
+                "A draft counts only if all before it were kept."),
+        )),
+    )  # fmt: skip
+    told = {
+        "p of tokens 0, 1, 2": "  ".join(f"{each:.1f}" for each in p),
+        "q of them": "  ".join(f"{each:.1f}" for each in q),
+        "drafted": str(drafted), "drafts a round": str(gamma),
+    }  # fmt: skip
+    return "A target with law p and a drafter with law q.\n" + listed(told), given, steps
+
+
+def _law(rng: random.Random) -> np.ndarray:
+    cuts = sorted(rng.sample(range(1, 10), 2))
+    return np.array([cuts[0], cuts[1] - cuts[0], 10 - cuts[1]]) / 10
+
+
+def _at(v: Values, name: str) -> float:
+    return float(v[name][int(v["drafted"])])
+
+
+def _remainder(v: Values) -> np.ndarray:
+    left = np.maximum(v["p"] - v["q"], 0)
+    return left / left.sum() if left.any() else v["p"]
+
+
+KINDS: dict[str, Callable[[random.Random], Drawn]] = {
+    "batching": batching,
+    "paged-slot": paged_slot,
+    "speculation": speculation,
+}

@@ -1,0 +1,254 @@
+"""Blocks of a cache and the tables that find them: append, fork and free, and a copy on the first write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from course_utils.attention.blocks import BlockPool, CacheFull
+from course_utils.attention.shapes import whole
+from course_utils.views import palette
+from course_utils.views.picture import new_figure
+from course_utils.views.shared.base import CourseWidget, script, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAMES = "abcdef"
+MOST_CALLS = 200
+_MOST_BLOCKS, _MOST_SLOTS = 24, 8
+
+
+class PageTable(CourseWidget):
+    """A pool of blocks, who holds each, and a table a sequence; buttons append a token, fork a sequence, and free one.
+
+    n_blocks: 1 to 24 blocks of block_size 1 to 8 slots. calls: what was done so far, ("append", name), ("fork", name,
+    new name) or ("free", name), with names a to f; an append to a name that is not known begins it. A fork shares all
+    blocks. Who writes to a block that others hold, too, takes a copy first. The page computes all of it, and so does
+    Python, with `attention.blocks.BlockPool`.
+    `.calls` can be read and set. `.tables`, `.lengths` (tokens) and `.references` (of each block) are what they lead
+    to, and `.told` is what the last one did.
+    Raises ValueError or TypeError for sizes and calls that are not possible; an append for which no block is free is
+    possible, and changes nothing.
+    Source: Kwon et al. 2023 (PagedAttention), sections 4.2 to 4.4.
+    """
+
+    _esm = script("page_table.js")
+    _css = style("page_table.css")
+
+    calls = traitlets.Any([], help="what was done").tag(sync=True)
+    title = traitlets.Unicode().tag(sync=True)
+    _layout = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        n_blocks: int = 8,
+        block_size: int = 4,
+        calls: Iterable[Sequence[str]] = (("append", "a"),) * 6,
+        title: str = "blocks and tables",
+    ) -> None:
+        sizes = {"n_blocks": (n_blocks, _MOST_BLOCKS), "block_size": (block_size, _MOST_SLOTS)}
+        layout: dict[str, Any] = {name: _size(name, *given) for name, given in sizes.items()}
+        super().__init__(_layout=layout | {"names": NAMES, "most": MOST_CALLS}, title=str(title))
+        self.calls = calls
+
+    @property
+    def tables(self) -> dict[str, list[int]]:
+        """The blocks of each sequence, in order."""
+        return self._done().tables
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The tokens of each sequence."""
+        return self._done().lengths
+
+    @property
+    def references(self) -> list[int]:
+        """How many tables hold each block: 0 for a free one."""
+        done = self._done()
+        return [done.pool.references(block) for block in range(done.pool.n_blocks)]
+
+    @property
+    def told(self) -> str:
+        """What the last call did."""
+        return self._done().told
+
+    @traitlets.validate("calls")
+    def _calls_are_possible(self, proposal):
+        try:
+            calls = [[str(part) for part in call] for call in proposal.value]
+        except TypeError:
+            raise ValueError(f"calls is {proposal.value!r}: give a list of them, as ('append', name)") from None
+        if len(calls) > MOST_CALLS:
+            raise ValueError(f"there are {len(calls)} calls: give {MOST_CALLS} at most")
+        done(calls, self._layout["n_blocks"], self._layout["block_size"])
+        return calls
+
+    def _done(self):
+        return done(self.calls, self._layout["n_blocks"], self._layout["block_size"])
+
+    def as_text(self) -> str:
+        found = self._done()
+        blocks = [
+            f"block {block}: {_owners(found, block)}{_held(found, block)}" for block in range(found.pool.n_blocks)
+        ]
+        tables = [
+            f"table of {name}: {', '.join(map(str, table)) or 'no block'} ({_count(found.lengths[name], 'token')})"
+            for name, table in found.tables.items()
+        ]
+        return "\n".join([f"{self.title}: {self._head(found)}", *blocks, *tables, found.told])
+
+    def alt(self) -> str:
+        found = self._done()
+        used = [block for block in range(found.pool.n_blocks) if found.pool.references(block)]
+        blocks = "; ".join(f"block {block} is held by {_owners(found, block)}" for block in used)
+        tables = "; ".join(f"{name}: {', '.join(map(str, table))}" for name, table in found.tables.items())
+        held = f" {blocks[0].upper()}{blocks[1:]}. Tables: {tables}." if blocks else ""
+        return f"A pool of blocks and tables: {self._head(found)}.{held} {found.told}"
+
+    def figure(self) -> Figure:
+        return _draw(self, self._done())
+
+    def _head(self, found):
+        pool = found.pool
+        used = f"{pool.n_blocks - pool.n_free} of {pool.n_blocks} blocks of {_count(found.block_size, 'slot')} in use"
+        return f"{used}, {sum(map(len, found.tables.values()))} without sharing"
+
+
+def _owners(found: Done, block: int) -> str:
+    return " and ".join(name for name, table in found.tables.items() if block in table) or "free"
+
+
+def _held(found, block):
+    return f", tokens {' '.join(found.slots[block])}" if found.slots[block] else ""
+
+
+def _count(number, name):
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
+def _size(name: str, value: Any, most: int) -> int:
+    size = whole(name, value)
+    if size > most:
+        raise ValueError(f"{name} is {size}: give 1 to {most}")
+    return size
+
+
+# --- the calls ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Done:
+    """What calls lead to: tables and lengths by sequence, in `slots` the tokens of each block, by who wrote them."""
+
+    pool: BlockPool
+    block_size: int
+    tables: dict[str, list[int]] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
+    slots: list[list[str]] = field(default_factory=list)
+    changed: list[int] = field(default_factory=list)  # blocks, by the last call
+    told: str = "Nothing is stored yet."
+
+    def append(self, name: str) -> None:
+        """One more token of a sequence."""
+        table, length = self.tables.get(name, []), self.lengths.get(name, 0)
+        slot, token = length % self.block_size, f"{name}{length}"
+        how = f"slot {slot} of block {table[-1]}" if slot else ""
+        try:
+            if not slot:
+                table = [*table, self.pool.allocate()]
+                self.slots[table[-1]] = []
+                how = f"slot 0 of block {table[-1]}, which was free"
+            elif self.pool.references(table[-1]) > 1:
+                shared, own = table[-1], self.pool.allocate()
+                self.pool.release(shared)
+                table = [*table[:-1], own]
+                self.slots[own] = [*self.slots[shared]]
+                how = f"slot {slot} of block {own}, a copy of block {shared}, which others hold, too: copy on write"
+        except CacheFull:
+            self.changed = []
+            self.told = f"append {name}: no block is free. Nothing changes."
+            return
+        self.slots[table[-1]].append(token)
+        self.tables[name], self.lengths[name], self.changed = table, length + 1, [table[-1]]
+        self.told = f"append {name}: token {length} goes to {how}."
+
+    def fork(self, name: str, new: str) -> None:
+        """A new sequence with the same tokens, in the same blocks."""
+        for block in self.tables[name]:
+            self.pool.share(block)
+        self.tables[new], self.lengths[new] = [*self.tables[name]], self.lengths[name]
+        self.changed = [*self.tables[name]]
+        shared = f"{_count(len(self.changed), 'block')} {'is' if len(self.changed) == 1 else 'are'} shared"
+        self.told = f"fork {name}: {new} has the same table, so {shared}. Nothing is copied."
+
+    def free(self, name: str) -> None:
+        """A sequence ends."""
+        self.changed = self.tables.pop(name)
+        del self.lengths[name]
+        for block in self.changed:
+            self.pool.release(block)
+        gone = [block for block in self.changed if not self.pool.references(block)]
+        for block in gone:
+            self.slots[block] = []
+        kept = len(self.changed) - len(gone)
+        also = f" {_count(kept, 'block')} that others hold {'stays' if kept == 1 else 'stay'}." if kept else ""
+        self.told = f"free {name}: {_count(len(gone), 'block')} {'is' if len(gone) == 1 else 'are'} free again.{also}"
+
+
+def done(calls: Sequence[Sequence[str]], n_blocks: int, block_size: int) -> Done:
+    """What calls lead to, as `PageTable` takes them. Raises ValueError for one that is not possible."""
+    found = Done(BlockPool(n_blocks), block_size, slots=[[] for _ in range(n_blocks)])
+    for call in calls:
+        kind, names = (call[0], call[1:]) if call else ("", [])
+        if (kind, len(names)) not in (("append", 1), ("fork", 2), ("free", 1)):
+            raise ValueError(f"a call is {tuple(call)}: give ('append', name), ('fork', name, new) or ('free', name)")
+        if any(len(name) != 1 or name not in NAMES for name in names):
+            raise ValueError(f"a call is {tuple(call)}: names are a to {NAMES[-1]}")
+        if kind != "append" and names[0] not in found.tables:
+            raise ValueError(f"a call is {tuple(call)}: there is no sequence {names[0]}")
+        if kind == "fork" and names[1] in found.tables:
+            raise ValueError(f"a call is {tuple(call)}: there is a sequence {names[1]} already")
+        getattr(found, kind)(*names)
+    return found
+
+
+# --- the picture ----------------------------------------------------------------------------------------------------
+
+
+def _draw(widget: PageTable, found: Done) -> Figure:
+    from matplotlib.patches import Rectangle
+
+    cell, columns = 26, max(1, min(found.pool.n_blocks, 700 // (26 * found.block_size + 18)))
+    wide, rows = cell * found.block_size + 18, -(-found.pool.n_blocks // columns)
+    height = 44 + 76 * rows + 20 * len(found.tables) + 44
+    fig = new_figure(740, height)
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, 740), ylim=(height, 0))
+    ax.axis("off")
+    text: dict[str, Any] = {"va": "center", "color": palette.INK, "parse_math": False, "fontsize": 9}
+    ax.text(12, 18, f"{widget.title}: {widget._head(found)}", **(text | {"fontsize": 10, "fontweight": "bold"}))
+    for block in range(found.pool.n_blocks):
+        x, y = 12 + block % columns * wide, 44 + block // columns * 76
+        held = found.pool.references(block)
+        ax.text(x, y + 8, f"block {block}", **(text | {"fontsize": 8, "fontweight": "bold"}))
+        owners = ",".join(name for name, table in found.tables.items() if block in table)
+        ax.text(x, y + 56, owners or "free", **(text | {"fontsize": 8}))
+        for slot in range(found.block_size):
+            token = found.slots[block][slot] if slot < len(found.slots[block]) else ""
+            look: dict[str, Any] = {"facecolor": (palette.QUERY, 0.15 * min(held, 3)) if token else "white"}
+            edge: dict[str, Any] = {
+                "edgecolor": palette.QUERY if held else palette.FAINT,
+                "linestyle": "solid" if held else "dashed",
+            }
+            ax.add_patch(Rectangle((x + cell * slot, y + 20), cell - 2, 26, **look, **edge))
+            ax.text(x + cell * slot + 12, y + 33, token, **(text | {"ha": "center", "fontsize": 8}))
+    y = 44 + 76 * rows + 8
+    for place, (name, table) in enumerate(found.tables.items()):
+        line = f"{name} → {', '.join(map(str, table))}   ({_count(found.lengths[name], 'token')})"
+        ax.text(12, y + 20 * place, line, **text)
+    ax.text(12, y + 20 * len(found.tables) + 8, found.told, **text)
+    return fig
