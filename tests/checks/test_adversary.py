@@ -23,11 +23,19 @@ MACHINES = [
 each_machine = pytest.mark.parametrize(("day", "grade_id"), MACHINES)
 SECONDS = 30.0  # more than a learner is given, for a busy machine
 MOST = 6  # calls, of the median sequence
+UNSTEADY = {"AllocatorWithOneTableForAll"}  # keeps its tables in the class: the same calls give something else again
 
 
 def wrong_answers(day, grade_id):
     known = all_exercises(day)[grade_id].mistakes
-    return [*((each.name, each.answer) for each in known), *((each.__name__, each) for each in WRONG[day, grade_id])]
+    written = [each for each in WRONG[day, grade_id] if each.__name__ not in UNSTEADY]
+    return [*((each.name, each.answer) for each in known), *((each.__name__, each) for each in written)]
+
+
+def test_an_answer_that_is_another_each_time_has_a_sequence_too():
+    for answer in WRONG[7, "block_allocator"]:
+        if answer.__name__ in UNSTEADY:
+            assert trace_of(7, "block_allocator", answer) is not None
 
 
 def trace_of(day, grade_id, answer, seconds=SECONDS):

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from . import right, wrong
+from . import RIGHT, right, wrong
 
 # by_hand ------------------------------------------------------------------------------------------------------------
 # block_allocator ----------------------------------------------------------------------------------------------------
@@ -2307,7 +2307,7 @@ def how_many_above_a_half(survival, costs):
 
 # find_the_bug -------------------------------------------------------------------------------------------------------
 
-for prefix_answer in (Prefixes, PrefixesByAChainOfHashes, PrefixesInARadixTree, PrefixesByLooking):
+for prefix_answer in RIGHT[7, "prefix_cache"]:
     right(7, "find_the_bug")(prefix_answer)
 for prefix_answer in (
     PrefixesThatFreeADuplicate,

@@ -130,6 +130,10 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
         rung("both are freed", (2, 2), "a a a>b -a -b c c c c ?c", "Freed twice, a block is free once."),
         rung("the copy is freed", (2, 2), "a a>b b -b c ?c ?a", "Who took a copy no longer has the shared block."),
         rung("a fork onto a name", (3, 2), "a b a>b ?b", "fork makes a new sequence: else ValueError."),
+        rung("a fork of a full block", (6, 2), "a a a>b a a ?a b ?b",
+            "What was taken after the fork belongs to one sequence: it goes on there."),
+        rung("no room, and a slot of its own", (3, 2), "a a a>b a b a b a ?a ?b",
+            "Who has a slot left in a block of its own needs no other block."),
         rung("nine sequences, and large blocks", (10, 6), "a a a a a a a b c d e f g h i ?a ?i b j ?b",
             "Any number of sequences share the pool, and a block has block_size slots."),
         drawn(ALLOCATOR, rng, "sixty calls", (4, 2), 60),
@@ -174,6 +178,8 @@ PREFIX_RUNGS = (
         "What counts is when a block was used last, and not how often."),
     ("refused, and nothing went", (3, 1), "a=0 +a -a b=11 c=22 -b d=00 ?d",
         "Who is refused makes no room: what was known stays known."),
+    ("refused, and no later used", (3, 1), "a=0 +a -a b=1 +b -b c=0000 d=22 ?d",
+        "After MemoryError nothing has changed: what was found for it is no later used than before."),
     ("refused, and nothing is held", (2, 1), "a=0 +a -a b=1 c=011 -b d=22 ?d",
         "Who is refused holds nothing, not even what was found for it."),
     ("behind a miss", (4, 1), "a=0 b=01 +a +b -a -b c=555 -c d=012 ?d",
@@ -198,10 +204,16 @@ PREFIX_RUNGS = (
 )  # fmt: skip
 
 
+LOOK_ALIKE = (
+    ("admit", "a", (1, 11, 5)), ("commit", "a"), ("admit", "b", (11, 1, 5)), ("admit", "c", (1, 11, 7)), ("table", "c"),
+)  # fmt: skip
+
+
 def on_prefixes(rng: np.random.Generator) -> list[Rung]:
     rung = on(PREFIXES, prefix_calls)
     return [
         *(rung(*each) for each in PREFIX_RUNGS),
+        Rung("numbers that look alike", ((6, 2), LOOK_ALIKE), "1, 11 is another text than 11, 1.", PREFIXES.played),
         drawn(PREFIXES, rng, "sixty calls", (4, 2), 60),
         drawn(PREFIXES, rng, "calls on blocks of one token", (4, 1), 100),
         drawn(PREFIXES, rng, "calls on a large pool", (9, 2), 120),
@@ -247,6 +259,9 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
         rung("one request", (4, 2, 8), "a=3+2 2. .",
             "The prompt is computed at once, its last token gives the first new one, and the last new one is not "
             "computed."),
+        rung("names in any order", (4, 2, 3), "f=2+2 b=2+2 d=1+2 8.", "First come, first served, whatever the names."),
+        rung("two prompts fill the pool", (2, 3, 5), "a=5+1 c=4+1 6.",
+            "Where nobody can go on, the last one is preempted."),
         rung("a long prompt", (8, 2, 3), "a=8+2 4. .", "A prompt longer than the budget is computed in chunks."),
         rung("two at once", (8, 2, 8), "a=3+2 b=2+3 4.", "What is left of the budget goes to the next in order."),
         rung("a third one comes", (8, 2, 4), "a=2+4 b=2+2 . c=5+2 5.", "New requests join while others decode."),
@@ -310,6 +325,8 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         q = times * draw(rng, sizes[2])
         return Rung(name, (q, times * keys, values, np.array(table), length), why)
 
+    others = np.arange(3)[:, None, None] == 1  # a block that the table does not name
+    spoiled = [np.where(others, np.nan, each) for each in pool(3, 2, 3, 2)]
     return [
         rung("one token", (2, 2, 3, 2), [1], 1, "One token takes all the weight: the output is its value."),
         rung("two blocks, in order", (2, 2, 4, 3), [0, 1], 4, "Without holes this is plain attention."),
@@ -324,7 +341,7 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         rung("one large block", (1, 8, 5, 2), [0], 6, "Only length tokens are there."),
         rung("shared by two rows of the table", (3, 2, 4, 2), [1, 1, 2], 5, "A table may name a block twice."),
         rung("large scores", (4, 2, 4, 3), [2, 3], 4, "exp overflows: take the largest score off first.", times=40.0),
-        Rung(AS_IT_WAS, (draw(rng, 3), *pool(3, 2, 3, 2), np.array([2, 0]), 3), COPY, changes),
+        Rung(AS_IT_WAS, (draw(rng, 3), *spoiled, np.array([2, 0]), 3), COPY, changes),
     ]  # fmt: skip
 
 
