@@ -5,7 +5,6 @@ from drawn import is_whole
 
 from course_utils.views.figures import day7_speculation as figures
 
-ROWS = [("32", 150.0, 0.013), ("none", 404.0, 0.103)]
 LINES = {"α = 0.3": [1.4, 0.4], "α = 0.9": [4.0, 1.2]}
 GAPS = [("32", [0.013, 0.014]), ("none", [0.017, 0.417])]
 MOVED, LINKS = {"heads split": 8e6, "apart": 1e9}, {"fast": 4e11, "slow": 4e9}
@@ -14,7 +13,6 @@ MOVED, LINKS = {"heads split": 8e6, "apart": 1e9}, {"fast": 4e11, "slow": 4e9}
 @pytest.mark.parametrize(
     "fig",
     [
-        figures.trade(ROWS),
         figures.gains([1, 256], LINES),
         figures.gaps(GAPS, ["p95", "largest"]),
         figures.laws({"p": [0.4, 0.6], "right": [0.5, 0.5], "popular": [0.3, 0.7]}),
@@ -23,12 +21,6 @@ MOVED, LINKS = {"heads split": 8e6, "apart": 1e9}, {"fast": 4e11, "slow": 4e9}
 )
 def test_nothing_is_cut_off(fig):
     assert is_whole(fig)
-
-
-def test_a_point_stands_where_its_numbers_say():
-    fig = figures.trade(ROWS)
-    assert fig.axes[0].lines[0].get_xydata().tolist() == [[13.0, 150.0], [103.0, 404.0]]
-    assert "budget none: 404 tokens a second, 103 ms" in fig.get_label()
 
 
 def test_a_line_a_name_and_one_where_nothing_is_gained():
@@ -58,8 +50,6 @@ def test_what_moves_takes_bytes_over_rate_beside_a_step():
 
 
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ValueError, match="rows is empty"):
-        figures.trade([])
     with pytest.raises(ValueError, match="0 lines"):
         figures.gains([1], {})
     with pytest.raises(ValueError, match="1 budgets and 4 names"):

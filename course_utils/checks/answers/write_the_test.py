@@ -10,6 +10,8 @@ import numpy as np
 from course_utils.attention import arrays
 
 from ..exercise import Exercise, Mistake
+from ..inputs.promises import BrokenPromise
+from ..watches import AllocatorWatch
 from .weak_tests import ALWAYS_NO, ALWAYS_YES, first_part_only, numbers, test_of, weak_tests
 
 POINTS = 4
@@ -322,41 +324,37 @@ def pools() -> Exercise:
 
 
 class Book:
-    """An allocator, and what it promised: which tables there are."""
+    """An allocator, and beside it the watch that knows what it promised."""
 
     def __init__(self, made: Any, n_blocks: int, block_size: int, pinned: bool = False):
-        self.made, self.n_blocks, self.block_size, self.pinned = made, n_blocks, block_size, pinned
-        self.tables: dict[int, list[int]] = {}
-        self.lengths: dict[int, int] = {}
+        self.made, self.watch, self.pinned = made, AllocatorWatch(n_blocks, block_size), pinned
 
     def append(self, seq: int) -> bool:
         """Append, and say whether what came back was promised."""
-        table, length = self.tables.get(seq, []), self.lengths.get(seq, 0)
-        held = [block for each in self.tables.values() for block in each]
-        slot = length % self.block_size
-        shared = slot > 0 and held.count(table[-1]) > 1
-        fresh = slot == 0 or shared
+        held = {block for table in self.watch.tables.values() for block in table}
+        lowest = min(set(range(self.watch.n_blocks)) - held, default=None)
         place = self.made.append(seq)
-        if place is None:
-            return fresh and len(set(held)) == self.n_blocks
-        block, got = place
-        free = sorted(set(range(self.n_blocks)) - set(held))
-        if got != slot or (block not in free[: 1 if self.pinned else None] if fresh else block != table[-1]):
+        if self.pinned and place is not None and place[0] not in {*held, lowest}:
             return False
-        self.tables[seq] = [*(table[:-1] if shared else table), *([block] if fresh else [])]
-        self.lengths[seq] = length + 1
-        return True
+        return self._keeps("append", (seq,), place, None if place is not None else MemoryError)
 
     def fork(self, seq: int, new: int) -> None:
-        if seq in self.tables and new not in self.tables:
+        if seq in self.watch.tables and new not in self.watch.tables:
             self.made.fork(seq, new)
-            self.tables[new], self.lengths[new] = list(self.tables[seq]), self.lengths[seq]
+            self._keeps("fork", (seq, new))
 
     def free(self, seq: int) -> None:
-        if seq in self.tables:
+        if seq in self.watch.tables:
             self.made.free(seq)
-            del self.tables[seq], self.lengths[seq]
+            self._keeps("free", (seq,))
 
     def agrees(self) -> bool:
         """Whether the tables are those that were heard of."""
-        return all(list(self.made.table(seq)) == table for seq, table in self.tables.items())
+        return all(self._keeps("table", (seq,), list(self.made.table(seq))) for seq in self.watch.tables)
+
+    def _keeps(self, method: str, args: tuple, result: Any = (), error: type[Exception] | None = None) -> bool:
+        try:
+            self.watch.hear(method, args, result, error)
+        except BrokenPromise:
+            return False
+        return True

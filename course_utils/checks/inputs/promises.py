@@ -57,7 +57,7 @@ class Machine:
     watch: the class in `checks/watches.py` that knows what it promises, by its name: a grading kernel has no watch, and
     needs none to make the calls. setup: draws the arguments that the object is made from. call: draws a call, given
     those and the calls before it. reads: for each method, what makes a list of numbers of its result, raising BadResult
-    for what is none. errors: what a call may raise. say: a call in code, where `method(args)` is not enough.
+    for what is none. errors: what a call may raise.
     """
 
     watch: str

@@ -18,23 +18,6 @@ _STYLES = [(palette.QUERY, "-", "o"), ("#117733", "--", "^"), (palette.INK, ":",
 _BARS = [palette.WEIGHT, "#C6DBEF", palette.WRONG]
 
 
-def trade(rows: Sequence[tuple[str, float, float]]) -> Figure:
-    """Throughput against the p95 of the gap, a point for each (budget, tokens a second, seconds)."""
-    if not rows:
-        raise ValueError("rows is empty: give at least one budget")
-    fig = new_figure(560, 330)
-    ax = fig.add_subplot()
-    ax.plot([gap * 1e3 for _, _, gap in rows], [rate for _, rate, _ in rows], color=palette.QUERY, marker="o")
-    for budget, rate, gap in rows:
-        ax.annotate(budget, (gap * 1e3, rate), xytext=(5, -12), textcoords="offset points", color=palette.INK)
-    ax.set_xlabel("p95 of the gap, ms")
-    ax.set_ylabel("tokens a second")
-    ax.margins(0.12)
-    fig.tight_layout()
-    told = "; ".join(f"budget {budget}: {rate:.0f} tokens a second, {gap * 1e3:.0f} ms" for budget, rate, gap in rows)
-    return described(fig, f"Tokens a second against the p95 of the gap. {told}.")
-
-
 def gaps(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> Figure:
     """What is told of the gaps, a line for each name, over the budgets: rows of (budget, seconds for each name)."""
     if not rows or not 1 <= len(names) <= len(_STYLES):

@@ -78,6 +78,23 @@ function makePlayer(model, name, unit, first = 0) {
   };
 }
 
+// Says in `place` that a walk of other settings than the chosen ones is still shown, after a moment in which the new one
+// usually arrives. named: of its settings, what they are called.
+function makeLate(model, place, named) {
+  let late = null;
+  return {
+    stop: () => clearTimeout(late),
+    show: (settings) => {
+      const is = () => Object.entries(settings).some(([name, value]) => model.get(name) !== value);
+      clearTimeout(late);
+      if (!is()) place.textContent = "";
+      else late = setTimeout(() => {
+        if (is()) place.textContent = `waiting for Python; still shown: ${named(settings)}`;
+      }, 400);
+    },
+  };
+}
+
 // A line of text that changes with the step. The longest of them all, unseen, keeps its room, so that nothing moves.
 function makeTold(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
   const node = make("div", `course-player-told ${name}`), room = make("div", "course-player-room", { "aria-hidden": "true" });

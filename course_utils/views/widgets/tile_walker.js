@@ -19,7 +19,7 @@ const vector = (tag, attributes = {}) => {
 function render({ model, el }) {
   const { n, m, cell, naive, itemsize, blocks, parts } = model.get("_layout"), uid = newId("course-tiles");
   const root = makeRoot(model, "course-tiles", { role: "group", "aria-labelledby": `${uid}-title` });
-  let walk = model.get("_walk"), frames = walk.frames, last = frames.length - 1, chosen = 0, late = null;
+  let walk = model.get("_walk"), frames = walk.frames, last = frames.length - 1, chosen = 0;
 
   const player = makePlayer(model, "steps", "step"), settings = makeSettings();
   const told = makeTold("course-tiles-told");
@@ -305,19 +305,10 @@ function render({ model, el }) {
     bars.show(frame);
     rows.show(frame, before);
     detail.show(frame, before);
-    showLate();
+    late.show(walk.settings);
   }
 
-  // A walk of other settings than the chosen ones is said to be so, after a moment in which the new one usually arrives.
-  function showLate() {
-    const is = () => Object.entries(walk.settings).some(([name, value]) => model.get(name) !== value);
-    clearTimeout(late);
-    if (!is()) settings.waits.textContent = "";
-    else late = setTimeout(() => {
-      const { causal, block_q, block_k } = walk.settings;
-      if (is()) settings.waits.textContent = `waiting for Python; still shown: ${block_q} × ${block_k}${causal ? ", causal" : ""}`;
-    }, 400);
-  }
+  const late = makeLate(model, settings.waits, ({ causal, block_q, block_k }) => `${block_q} × ${block_k}${causal ? ", causal" : ""}`);
 
   const stopListening = listen(model, { step: show, causal: show, block_q: show, block_k: show, _walk: rebuild });
   const stop = model.alone ? answerWalk(model) : () => {};
@@ -325,7 +316,7 @@ function render({ model, el }) {
   return () => {
     stop();
     player.stop();
-    clearTimeout(late);
+    late.stop();
     stopListening();
   };
 }

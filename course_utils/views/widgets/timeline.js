@@ -32,7 +32,7 @@ function measuresOf({ requests, steps }, step, budget, blocks) {
 function render({ model, el }) {
   const { block_size, rules, sets, budgets, blocks: pools } = model.get("_layout"), uid = newId("course-timeline");
   const root = makeRoot(model, "course-timeline", { role: "group", "aria-labelledby": `${uid}-title` });
-  let walk = model.get("_walk"), last = 0, pointed = null, late = null;
+  let walk = model.get("_walk"), last = 0, pointed = null;
 
   const player = makePlayer(model, "steps", "step"), settings = makeSettings();
   const told = makeTold("course-timeline-told"), grid = makeGrid(), sums = make("div", "course-timeline-sums");
@@ -211,19 +211,13 @@ function render({ model, el }) {
     problem.textContent = at_end ? walk.problem || walk.silent || "" : "";
     problem.classList.toggle("course-timeline-silent", !walk.problem);
     tell();
-    showLate();
+    late.show(walk.settings);
   }
 
-  // Steps of other settings than the chosen ones are said to be so, after a moment in which the new ones usually arrive.
-  function showLate() {
-    const is = () => Object.entries(walk.settings).some(([name, value]) => model.get(name) !== value);
-    clearTimeout(late);
-    if (!is()) settings.waits.textContent = "";
-    else late = setTimeout(() => {
-      const { rule, budget, blocks, arrivals } = walk.settings, name = rules.find(([key]) => key === rule)[1];
-      if (is()) settings.waits.textContent = `waiting for Python; still shown: ${name}, ${arrivals}, budget ${budget}, ${several(blocks, "block")}`;
-    }, 400);
-  }
+  const late = makeLate(model, settings.waits, ({ rule, budget, blocks, arrivals }) => {
+    const name = rules.find(([key]) => key === rule)[1];
+    return `${name}, ${arrivals}, budget ${budget}, ${several(blocks, "block")}`;
+  });
 
   const stopListening = listen(model, { step: show, rule: show, budget: show, blocks: show, arrivals: show, _walk: rebuild });
   const stop = model.alone ? answerTimeline(model) : () => {};
@@ -231,7 +225,7 @@ function render({ model, el }) {
   return () => {
     stop();
     player.stop();
-    clearTimeout(late);
+    late.stop();
     stopListening();
   };
 }
