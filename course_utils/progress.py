@@ -157,8 +157,12 @@ def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
 
 
 def exercises_of(number: int, root: Path = PLACE) -> tuple[Exercise, ...]:
-    """What a day asks, in the order of its notebook; nothing for a day that is planned. No grades are read."""
-    name = notebook_name(root, number)
+    """What a day asks, in the order of its notebook; nothing for a day that is planned. No grades are read.
+
+    A day that is built for the first time has a source alone.
+    """
+    sources = sorted((root / SOURCES[SOLUTIONS]).glob(f"day{number}_*.md"))
+    name = notebook_name(root, number) or next((source.stem for source in sources), "")
     return _exercises(root, name) if name else ()
 
 

@@ -78,6 +78,7 @@ class Engine:
         self._replies: dict[str, list[int]] = {}
         self._swapped: dict[str, list[Tensor]] = {}  # blocks of a request that was sent away, (2, blocks, …) a layer
         self.events: list[Event] = []
+        self.n_computed = 0  # tokens that went through the model, those of a recomputation again
 
     @property
     def n_held(self) -> int:
@@ -115,6 +116,7 @@ class Engine:
         running = {each.request.name: each for each in self.scheduler.running}
         rows = [running[name] for name, _ in planned]
         newest = self._compute(rows, [n for _, n in planned])
+        self.n_computed += sum(n for _, n in planned)
         for each, (name, n), token in zip(rows, planned, newest, strict=True):
             if not each.decodes:
                 self._log(name, "prefill", n)

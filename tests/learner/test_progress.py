@@ -131,6 +131,13 @@ def test_a_course_without_solutions_is_read_from_its_exercises(course):
     assert (found.name, found.points, found.minutes) == (NAMES[1], 5, 30)
 
 
+def test_a_day_that_is_built_for_the_first_time_is_read_from_its_source(course):
+    for folder in ("solutions", "exercises"):
+        shutil.rmtree(course / folder)
+    shutil.copytree(progress.PLACE / "sources" / "exercises", course / "sources" / "exercises")
+    assert progress.exercises_of(1, course) == progress.exercises_of(1)
+
+
 def test_a_day_without_notebooks_is_planned_and_one_without_exercises_says_so(course):
     shutil.copy(exercise(course, 1), course / "notebooks" / "day3_other.ipynb")
     text = printed(course)

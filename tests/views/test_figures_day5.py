@@ -62,6 +62,12 @@ def test_every_task_stands_on_the_roof_at_its_intensity():
     assert "ridge point 200" in [text.get_text() for text in ax.texts]
 
 
+def test_a_task_stands_as_high_as_it_was_measured_and_the_words_say_how_far_below_the_roof():
+    fig = figures.roofline(MACHINE, {"measured": {"slow": (10.0, 25e12), "best": 10.0}})
+    np.testing.assert_allclose(fig.axes[0].collections[0].get_offsets(), [(10, 25), (10, 50)])
+    assert "slow at 10, at 50% of the slope, best at 10, on the slope" in fig.get_label()
+
+
 def test_the_roof_itself_bends_at_the_ridge_point():
     x, y = FIGURES["roofline"]().axes[0].lines[0].get_data()
     np.testing.assert_allclose(y, np.minimum(1000, 5 * np.asarray(x)))

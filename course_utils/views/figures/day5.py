@@ -62,12 +62,14 @@ def token_times(curves: Any) -> Figure:
 def roofline(machine: Any, series: Any) -> Figure:
     """The most FLOP/s that a machine reaches at each intensity, and where tasks stand below or on its roof.
 
-    machine: a costs.roofline.Machine. series: name -> {label: intensity}, FLOPs a byte, at most four names.
+    machine: a costs.roofline.Machine. series: name -> {label: intensity}, FLOPs a byte, at most four names. In place of
+    an intensity alone, which stands on the roof, (intensity, FLOP/s) tells what was reached.
     """
     fig = new_figure(720, 380)
     ax = fig.subplots()
     ridge = machine.ridge_point
-    lows = [x for points in series.values() for x in points.values()]
+    series = {name: {label: _reached(machine, x) for label, x in points.items()} for name, points in series.items()}
+    lows = [x for points in series.values() for x, _ in points.values()]
     span = np.geomspace(min([*lows, 0.5]) / 1.6, max([*lows, ridge]) * 4, 400)
     ax.loglog(span, [attainable(machine, x) / 1e12 for x in span], color=palette.INK, linewidth=1.6, zorder=1)
     ax.axvline(ridge, color=palette.FAINT, linestyle=":", linewidth=1)
@@ -76,10 +78,11 @@ def roofline(machine: Any, series: Any) -> Figure:
         textcoords="offset points", fontsize=9, color=palette.INK,
     )  # fmt: skip
     for place, ((name, points), colour, mark) in enumerate(zip(series.items(), _SERIES, "osD^", strict=False)):
-        heights = [attainable(machine, x) / 1e12 for x in points.values()]
-        ax.scatter(list(points.values()), heights, s=46, color=colour, marker=mark, label=name, zorder=3)
-        above, before = place % 2 == 0, 0.0
-        for (label, x), y in zip(points.items(), heights, strict=True):
+        widths, heights = zip(*((x, y / 1e12) for x, y in points.values()), strict=True)
+        ax.scatter(widths, heights, s=46, color=colour, marker=mark, label=name, zorder=3)
+        on_roof = all(y == attainable(machine, x) for x, y in points.values())  # below it, names would cross its line
+        above, before = on_roof and place % 2 == 0, 0.0
+        for label, x, y in zip(points, widths, heights, strict=True):
             near = x < 1.6 * before  # a label beside its dot, for below stands the one before
             offset, side = ((-7, 5), "right") if above else ((9, -5) if near else (8, -12), "left")
             before = x
@@ -94,7 +97,7 @@ def roofline(machine: Any, series: Any) -> Figure:
     _plain(ax)
     fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.13)
     told = [
-        f"{name}: {', '.join(f'{label} at {x:.3g}, {_side(x, ridge)}' for label, x in points.items())}"
+        f"{name}: {', '.join(f'{label} at {x:.3g}, {_side(machine, x, y)}' for label, (x, y) in points.items())}"
         for name, points in series.items()
     ]
     alt = (
@@ -225,8 +228,15 @@ def _key(fig, entries, left, bottom):
         left += 36 + 6.3 * len(text)
 
 
-def _side(x, ridge):
-    return "on the slope" if x < ridge else "on the roof"
+def _reached(machine, point):
+    """(intensity, FLOP/s), on the roof where the point is an intensity alone."""
+    return point if isinstance(point, tuple) else (point, attainable(machine, point))
+
+
+def _side(machine, x, y):
+    most = attainable(machine, x)
+    side = "the slope" if x < machine.ridge_point else "the roof"
+    return f"on {side}" if y == most else f"at {y / most:.0%} of {side}"
 
 
 def _named(thing, *numbers):
