@@ -17,7 +17,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .evidence import Ladder, Rung, say_error
@@ -43,14 +43,17 @@ class _Over(BaseException):
 @dataclass(frozen=True)
 class Trace:
     """Calls of which the last one breaks a promise. pictures: what the watch saw before, and after each call but the
-    last. gave: what each call returned or raised, as code, "" for nothing. ran_out: whether the time was over before
-    the search was."""
+    last. gave: what each call returned or raised, as code, "" for nothing. raised: the error of the last call, with its
+    line, "" where it raised none. shared: lists, dicts and sets that stand in the class, by name. ran_out: whether the
+    time was over before the search was."""
 
     setup: tuple
     calls: tuple[Call, ...]
     broken: Broken
     pictures: tuple[Mapping[str, Any], ...] = ()
     gave: tuple[str, ...] = ()
+    raised: str = ""
+    shared: tuple[str, ...] = ()
     ran_out: bool = False
 
 
@@ -73,10 +76,10 @@ def find_trace(
     if search.best is None:
         return None
     with redirect_stdout(silence), redirect_stderr(silence), Patience(seconds):
-        gave: list[str] = []
-        pictures = [machine.begin_watch(search.best[0]).picture()]
-        _watch(machine, make, search.best[0], search.best[1], pictures, gave)
-    return Trace(*search.best, tuple(pictures), tuple(gave), search.ran_out or bool(patience.said))
+        played = _Played([machine.begin_watch(search.best[0]).picture()])
+        _watch(machine, make, search.best[0], search.best[1], played)
+    ran_out = search.ran_out or bool(patience.said)
+    return Trace(*search.best, tuple(played.pictures), tuple(played.gave), played.raised, played.shared, ran_out)
 
 
 @tries_answers
@@ -106,6 +109,10 @@ def tell_trace(trace: Trace, name: str) -> str:
     calls = f"{count} call" + ("" if count == 1 else "s")
     head = f"The shortest sequence of calls {found} that goes wrong ({calls}):"
     said = f"The last one breaks a promise, “{trace.broken.name}”: {trace.broken.said}."
+    if trace.raised and trace.raised not in trace.broken.said:
+        said += f"\nIt raised {trace.raised}"
+    for each in trace.shared:
+        said += f"\nAll objects of the class have one {each}: make it in __init__, as self.{each}."
     if not count:
         head, said = "It goes wrong before the first call:", f"There {trace.broken.said}."
     return "\n".join([head, "", *lines, "", said])
@@ -134,6 +141,13 @@ def _code(trace: Trace, name: str) -> list[str]:
     short = re.findall(r"[A-Z][a-z]*", name)[-1].lower()
     made = f"{short} = {name}({', '.join(map(repr, trace.setup))})"
     return [made, *(f"{short}.{say_call(call)}" for call in trace.calls)]
+
+
+def _shared(thing: Any) -> tuple[str, ...]:
+    """Lists, dicts and sets that an object has from its class alone: what one object writes there another one finds."""
+    of_class = vars(type(thing)).items()
+    shared = [name for name, value in of_class if isinstance(value, (list, dict, set)) and not name.startswith("__")]
+    return tuple(name for name in shared if name not in vars(thing))
 
 
 class _Search:
@@ -254,23 +268,36 @@ def _size(setup: tuple, calls: Sequence[Call]) -> tuple[int, str]:
     return len(calls), f"{len(written):6}{written}"
 
 
-class _Recorded:
-    """An object of which every call is written down in `gave`: what it returned, or raised."""
+@dataclass
+class _Played:
+    """What was seen when calls were played again. raised: by the last of them, "" if it raised nothing. shared: what
+    the object has from its class alone."""
 
-    def __init__(self, thing: Any, gave: list[str]):
-        self._thing, self._gave = thing, gave
+    pictures: list[Mapping[str, Any]]
+    gave: list[str] = field(default_factory=list)
+    raised: str = ""
+    shared: tuple[str, ...] = ()
+
+
+class _Recorded:
+    """An object of which every call is written down: what it returned, or raised."""
+
+    def __init__(self, thing: Any, played: _Played):
+        self._thing, self._played = thing, played
 
     def __getattr__(self, method: str) -> Callable:
         def call(*args: Any) -> Any:
-            self._gave.append("")
+            self._played.gave.append("")
+            self._played.raised = ""
             try:
                 result = getattr(self._thing, method)(*args)
             except Exception as error:
-                self._gave[-1] = f"raises {type(error).__name__}"
+                self._played.gave[-1] = f"raises {type(error).__name__}"
+                self._played.raised = say_error(error)
                 raise
             if result is not None:
                 text = repr(result)
-                self._gave[-1] = text if len(text) <= LONGEST_RESULT else f"{text[: LONGEST_RESULT - 1]}…"
+                self._played.gave[-1] = text if len(text) <= LONGEST_RESULT else f"{text[: LONGEST_RESULT - 1]}…"
             return result
 
         return call
@@ -282,15 +309,16 @@ def _watch(
     make: Callable,
     setup: tuple,
     calls: Sequence[Call],
-    pictures: list[Mapping[str, Any]],
-    gave: list[str],
+    played: _Played,
 ) -> None:
     """Play the calls again, and add what the watch sees after each but the last, and what each gave."""
     watch = machine.begin_watch(setup)
     with suppress(Exception):
-        thing = _Recorded(make(*setup), gave)
+        made = make(*setup)
+        played.shared = _shared(made)
+        thing = _Recorded(made, played)
         for place, call in enumerate(calls):
             heard = machine.ask(thing, call)
             if place < len(calls) - 1:
                 machine.heard(watch, place, call, heard)
-                pictures.append(watch.picture())
+                played.pictures.append(watch.picture())

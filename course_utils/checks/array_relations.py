@@ -248,7 +248,8 @@ def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
     if len(factors) < len(pairs) or not (telling(pairs) or len(pairs) > 1):
         return None
-    if made := expression(pairs, factors):
+    made = expression(pairs, factors)
+    if made and (telling(pairs) or len({round(factor, 6) for factor in factors}) == 1):  # sizes fit any two numbers
         return Relation(f"times {made}", f"Every number is {made} times the right one.")
     if not all(telling([pair]) for pair in pairs):
         return None
@@ -269,7 +270,7 @@ def _ratio(pair: Pair) -> float | None:
 def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
     """All numbers too large or too small by one term."""
     terms = [term for pair in pairs if (term := _difference(pair)) is not None]
-    if len(terms) < len(pairs) or len(pairs) < 2:
+    if len(terms) < len(pairs) or len(pairs) < 2 or not telling(pairs):
         return None
     how, sign = ("too large", 1) if terms[0] > 0 else ("too small", -1)
     made = expression(pairs, [sign * term for term in terms])
@@ -292,13 +293,14 @@ def _rows(pairs: Sequence[Pair]) -> Relation | None:
     if not all(pair.alike and pair.right.ndim for pair in pairs):
         return None
     sums_to_one = all(np.allclose(pair.right.sum(-1), 1, atol=1e-6) for pair in pairs)
+    sums_to_one &= any(pair.right.shape[-1] > 1 for pair in pairs)
     if sums_to_one and not any(np.allclose(pair.given.sum(-1), 1, atol=1e-5) for pair in pairs):
         return _rows_that_do_not_sum(pairs)
     if sums_to_one and all((pair.given >= 0).all() for pair in pairs):
         if sharper := _sharper(pairs):
             return sharper
         if all(np.allclose(pair.given, 1 / pair.given.shape[-1], atol=1e-6) for pair in pairs) and telling(pairs):
-            return Relation("uniform rows", "All entries of a row are equal: the scores do not matter.")
+            return Relation("uniform rows", "All entries of a row are equal: what goes in does not matter.")
     for name, message, less in (
         ("a factor for each row", "Every row is a multiple of the right one, each with a factor of its own.", _ratio),
         ("a term for each row", "Every row is the right one plus a number of its own.", _difference),
@@ -325,13 +327,15 @@ def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
 
 def _sharper(pairs: Sequence[Pair]) -> Relation | None:
     """Rows that are the softmax of the right scores times a factor: the logarithms are the right ones, stretched."""
-    factors, masks_differ = [], False
+    factors, masks_differ, telling_rows = [], False, False
     for pair in pairs:
         right, given = pair.right.reshape(-1, pair.right.shape[-1]), pair.given.reshape(-1, pair.right.shape[-1])
         fine = (right > 1e-12) & (given > 1e-12)
         x, y = (np.where(fine, np.log(np.where(fine, each, 1.0)), np.nan) for each in (right, given))
         x, y = (each - _mean_of_numbers(each) for each in (x, y))
         usable = np.isfinite(x) & np.isfinite(y)
+        numbers = [len(np.unique(row[found].round(9))) for row, found in zip(x, usable, strict=True)]
+        telling_rows = telling_rows or max(numbers) > 2  # of two numbers any row is such a one
         masks_differ = masks_differ or bool(((right > 1e-12) != (given > 1e-12)).any())
         if (x[usable] ** 2).sum() < 1e-12:
             continue
@@ -347,6 +351,8 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
     made = expression([pair for pair, _ in factors], [factor for _, factor in factors])
     if made:
         return Relation(f"scores times {made}", f"These are the rows for scores that are {made} times the right ones.")
+    if not telling_rows:
+        return None
     pair, factor = max(factors, key=lambda each: abs(math.log(each[1])))
     said = f"These are the rows for scores times some factor, {factor:.4g} on “{pair.rung.name}”."
     return Relation("scores times a factor", said)

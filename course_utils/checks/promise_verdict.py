@@ -35,7 +35,8 @@ def judge_promises(
         said = f"Wrong on hidden calls (“{rung.name}”): the promises must hold for any calls. {rung.why}"
         return Verdict("failed", 0.0, said.strip(), broken.name, held)
     mistake = recognise(machine, rungs, found, known)
-    why, name = (mistake.message, mistake.name) if mistake else (rung.why, broken.name)
+    told = rung.why if rung.why == ANY_ORDER else f"This step tests: {rung.why}"
+    why, name = (mistake.message, mistake.name) if mistake else (told, broken.name)
     return Verdict("failed", 0.0, f"{_told(rung, broken)} {why}".strip(), name, held)
 
 

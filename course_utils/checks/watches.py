@@ -52,7 +52,7 @@ class AllocatorWatch(Watch):
             if not fresh:
                 breaks("an open block is filled first", f"{seq} was refused, though its last block has a free slot")
             if free:
-                breaks("what is freed can be used again", f"{seq} was refused, though {_blocks(free)} not in any table")
+                breaks("a free block is handed out", f"{seq} was refused, though {_blocks(free)} not in any table")
             return
         block, got = map(int, result)
         if not 0 <= block < self.n_blocks:

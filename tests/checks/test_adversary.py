@@ -239,6 +239,19 @@ def test_an_error_of_its_own_and_an_unreadable_result_are_told():
     assert "append returns (block, slot)" in tell_trace(trace_of(7, "block_allocator", Returns), "BlockAllocator")
 
 
+def test_an_error_that_a_statement_knows_is_told_with_its_line_and_what_all_objects_share_by_name():
+    made = {}
+    exec(
+        "class BlockAllocator:\n    lengths = {}\n    tables = {}\n\n    def __init__(self, n_blocks, block_size):\n"
+        "        self.tables = {}\n\n    def append(self, seq):\n        block, slot = (0,)\n",
+        made,
+    )
+    told = tell_trace(trace_of(7, "block_allocator", made["BlockAllocator"]), "BlockAllocator").splitlines()
+    assert "ValueError, though a is known and nothing is amiss" in told[-3]
+    assert told[-2] == "It raised ValueError: not enough values to unpack (expected 2, got 1)"
+    assert told[-1] == "All objects of the class have one lengths: make it in __init__, as self.lengths."
+
+
 def test_a_call_has_shorter_lists_and_smaller_numbers():
     assert [*adversary._less(("admit", "a", (1, 0)))] == [
         ("admit", "a", (1,)), ("admit", "a", (0,)), ("admit", "a", (0, 0))

@@ -162,7 +162,7 @@ class Told:
         ("a", [(2, 0)], "a block of the pool"),
         ("a", [(-1, 0)], "a block of the pool"),
         ("a b", [(0, 0), (0, 0)], "a block has one owner"),
-        ("a", [MemoryError], "what is freed can be used again"),
+        ("a", [MemoryError], "a free block is handed out"),
         ("a a", [(0, 0), MemoryError], "an open block is filled first"),
         ("a", [KeyError], "what is known is served"),
         ("a ?a", [(0, 0), [1]], "a table keeps its blocks"),

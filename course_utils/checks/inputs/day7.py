@@ -136,6 +136,7 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
             "Who has a slot left in a block of its own needs no other block."),
         rung("nine sequences, and large blocks", (10, 6), "a a a a a a a b c d e f g h i ?a ?i b j ?b",
             "Any number of sequences share the pool, and a block has block_size slots."),
+        rung("a long sequence", (9, 2), " ".join("a" * 17) + " ?a", "A sequence may have any number of blocks."),
         drawn(ALLOCATOR, rng, "sixty calls", (4, 2), 60),
         drawn(ALLOCATOR, rng, "calls on a large pool", (9, 3), 120),
         drawn(ALLOCATOR, rng, "calls on blocks of one token", (5, 1), 80),
@@ -267,7 +268,15 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
         rung("a third one comes", (8, 2, 4), "a=2+4 b=2+2 . c=5+2 5.", "New requests join while others decode."),
         rung("a decode and a long prompt", (8, 2, 3), "a=1+5 . b=7+2 5.",
             "No decode waits while others compute prompts."),
-        rung("many decodes", (9, 2, 2), "a=1+3 b=1+3 c=1+3 8.", "The budget counts all tokens: decodes too, in order."),
+        rung("many decodes", (9, 2, 2), "d=1+3 a=1+3 c=1+3 8.", "The budget counts all tokens: decodes too, in order."),
+        rung("a prompt of many budgets", (3, 2, 1), "a=5+1 7.", "A prompt that fits is taken, however long it takes."),
+        rung("many new tokens", (3, 3, 1), "a=1+8 9.", "A request goes on until it has all its new tokens."),
+        rung("the rest goes to the next", (5, 1, 5), "c=3+1 b=3+1 a=5+1 3.",
+            "Whoever has tokens left may use what is left of the budget."),
+        rung("a slot in its own block", (3, 4, 3), "e=6+1 . d=3+1 c=3+1 2.",
+            "A slot in its own last block is a slot for one token more."),
+        rung("one is preempted, and its budget", (5, 1, 3), "c=1+2 d=3+1 b=1+2 3.",
+            "What is not given to one that is preempted is left for others."),
         rung("a prompt that never fits", (2, 2, 4), "a=5+1 b=1+1 2.",
             "ValueError for a prompt that needs more blocks."),
         rung("it never fits in the end", (2, 2, 4), "a=4+2 b=1+1 2.",
@@ -297,6 +306,8 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
             "Blocks of a prompt that is half computed are given back too: it begins again."),
         rung("computed again, bit by bit", (6, 1, 2), "a=1+6 b=1+4 14.",
             "Who was preempted computes its prompt and what it generated again, and then goes on."),
+        rung("computed again beside a decode", (3, 4, 6), "a=2+5 b=8+2 8.",
+            "Who is not in the plan generates nothing in that step."),
         rung("in order after all", (4, 1, 4), "a=1+3 b=2+2 c=1+1 9.",
             "Who was preempted keeps its place in the order."),
         rung("a long prompt first", (4, 2, 4), "a=6+1 b=1+3 c=4+2 9.", "First come, first served."),
@@ -305,6 +316,9 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
         drawn(SCHEDULER, rng, "few blocks", (5, 1, 6), 60),
         drawn(SCHEDULER, rng, "a small budget", (9, 2, 2), 60),
         drawn(SCHEDULER, rng, "a large budget", (8, 3, 12), 60),
+        drawn(SCHEDULER, rng, "a budget of one", (6, 2, 1), 60),
+        drawn(SCHEDULER, rng, "large blocks", (3, 5, 6), 60),
+        drawn(SCHEDULER, rng, "blocks of one token", (12, 1, 5), 60),
     ]  # fmt: skip
 
 
@@ -478,7 +492,7 @@ def accept(rng: np.random.Generator) -> list[Rung]:
             of_two),
         Rung("a coin that is p/q", (p, q, np.array([1]), np.array([0.5])),
             "A coin keeps a token when it lies below p/q: at p/q it rejects.", of_two),
-        Rung("p above q", (p, q, np.array([0]), np.array([0.96875])), "p/q is 2, more than any coin: kept.", of_two),
+        Rung("p above q", (p, q, np.array([0]), np.array([1 - 2**-10])), "p/q is 2, more than any coin: kept.", of_two),
         rung("the first is rejected", 3, 4, 0, rest),
         rung("the second is rejected", 3, 4, 1, f"{rest} No token behind it is kept."),
         rung("the last is rejected", 3, 5, 2, rest),
@@ -577,7 +591,7 @@ SMALL_PAGED = (Small((Drawn("d", lambda draft: draft.numbers((draft.sizes["d"],)
     "n s d", "n s e", table_of, length_of), measures=(None,)),)  # fmt: skip
 LADDERS = {
     "by_hand": Ladder(
-        ENTRIES, by_hand=True, advice="Go through the table again, one step after the other, and write down who runs."
+        ENTRIES, by_hand=True, advice="Work it out again by pencil, and write every step down: the hints say how."
     ),
     "block_allocator": Ladder(("BlockAllocator",), rungs=block_allocator, machine=ALLOCATOR),
     "paged_attention": Ladder(("paged_attention",), ("output",), paged_attention, small=SMALL_PAGED),

@@ -97,11 +97,13 @@ def _place(name: object) -> float:
 
 
 def scheduler_call(choose: Choose, _: tuple, before: Sequence[Call]) -> Call:
-    """A call on a scheduler: rather a step."""
-    arrived = sum(call[0] == "add" for call in before)
-    if arrived < len(LETTERS) and (not arrived or choose(0, 2) == 2):
-        return ("add", LETTERS[arrived], choose(1, 5), choose(1, 4))
-    return ("step",)
+    """A call on a scheduler: rather a step. Not all come in the order of their names, and some are long."""
+    there = {call[1] for call in before if call[0] == "add"}
+    free = [letter for letter in LETTERS if letter not in there]
+    if not free or (there and choose(0, 2) < 2):
+        return ("step",)
+    name, long = free[-choose(0, 1)], choose(0, 7) == 7
+    return ("add", name, choose(1, 16), choose(1, 8)) if long else ("add", name, choose(1, 5), choose(1, 4))
 
 
 SCHEDULER = Machine(
