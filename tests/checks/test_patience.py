@@ -218,7 +218,7 @@ def test_a_cell_that_was_not_run_since_the_last_check_is_told():
 
 
 def test_in_a_notebook_the_message_stands_alone_and_the_kernel_goes_on():
-    setup = "from course_utils.checks import checks_for, patience\npatience.SECONDS = 0.5\ncheck = checks_for(day=1)"
+    setup = "from course_utils.checks import checks_for, patience\npatience.SECONDS = 2\ncheck = checks_for(day=1)"
     sources = [setup, answer(ENDLESS["a stop that is caught"]), "check('softmax_row')", RIGHT, "check('softmax_row')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     NotebookClient(notebook, allow_errors=True, timeout=300).execute()

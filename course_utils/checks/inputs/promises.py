@@ -17,6 +17,7 @@ from ..results import BadResult
 from .small import Choose
 
 Call = tuple[Any, ...]  # the name of a method and its arguments
+LONGEST_LIST = 10_000  # numbers, far more than any pool has blocks
 ANY_ORDER = "The promises hold in any order of calls."  # why a rung is there whose calls are drawn
 Heard = list[float]  # 0 and the numbers of a result, or the place of an error among those that a machine knows, from 1
 
@@ -124,6 +125,8 @@ def whole_numbers(result: Any) -> list[float]:
     """Of a call that returns a list of whole numbers."""
     if not isinstance(result, (list, tuple)):
         raise BadResult(f"it returned {type(result).__name__}; it should return a list")
+    if len(result) > LONGEST_LIST:
+        raise BadResult(f"it returned a list of {len(result):,} numbers")
     return [whole_number(each) for each in result]
 
 
