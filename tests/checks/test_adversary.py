@@ -68,9 +68,10 @@ def run_as_told(trace, name, answer):
 
 @each_machine
 def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id):
+    """Some are looked for twice, which gives the same, and of some it is tried whether a call can be left out."""
     machine, (name,) = find_ladder(day, grade_id).machine, find_ladder(day, grade_id).names
     lengths = []
-    for called, answer in wrong_answers(day, grade_id):
+    for number, (called, answer) in enumerate(wrong_answers(day, grade_id)):
         trace = trace_of(day, grade_id, answer)
         assert trace is not None, called
         lengths.append(len(trace.calls))
@@ -78,6 +79,11 @@ def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id
         assert again == trace.broken and again.call == len(trace.calls) - 1, called
         assert len(trace.pictures) == len(trace.calls), called
         assert len(run_as_told(trace, name, answer)) == len(trace.calls), called
+        assert number % 7 or trace == trace_of(day, grade_id, answer), called
+        for place in range(len(trace.calls) - 1 if number % 5 == 0 else 0):
+            fewer = trace.calls[:place] + trace.calls[place + 1 :]
+            broken = play(machine, answer, trace.setup, fewer)
+            assert broken is None or broken.name != trace.broken.name, (called, place)
     assert statistics.median(lengths) <= MOST
     assert max(lengths) <= 2 * MOST
 
@@ -85,25 +91,7 @@ def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id
 @each_machine
 def test_no_right_design_is_refuted(day, grade_id):
     for answer in RIGHT[day, grade_id]:
-        assert trace_of(day, grade_id, answer, 0.7) is None, answer
-
-
-@each_machine
-def test_the_same_answer_has_the_same_sequence(day, grade_id):
-    for called, answer in wrong_answers(day, grade_id)[::7]:
-        first, second = (trace_of(day, grade_id, answer) for _ in range(2))
-        assert first == second, called
-
-
-@each_machine
-def test_nothing_can_be_left_out_of_a_sequence(day, grade_id):
-    machine = find_ladder(day, grade_id).machine
-    for called, answer in wrong_answers(day, grade_id)[::5]:
-        trace = trace_of(day, grade_id, answer)
-        for place in range(len(trace.calls) - 1):
-            fewer = trace.calls[:place] + trace.calls[place + 1 :]
-            broken = play(machine, answer, trace.setup, fewer)
-            assert broken is None or broken.name != trace.broken.name, (called, place)
+        assert trace_of(day, grade_id, answer, 0.4) is None, answer
 
 
 def test_of_two_faults_it_shows_the_one_that_the_check_speaks_of():
@@ -152,7 +140,7 @@ def test_one_call_is_a_call():
 @pytest.mark.parametrize("grade_id", ["block_allocator", "prefix_cache", "scheduler"])
 def test_without_references_it_finds_the_same(grade_id, monkeypatch):
     """A class has an edition without answers: nothing here asks for one."""
-    answers = wrong_answers(7, grade_id)[::6]
+    answers = wrong_answers(7, grade_id)[::12]
     before = [where(trace_of(7, grade_id, answer)) for _, answer in answers]
 
     def none(*args, **named):

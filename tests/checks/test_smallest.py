@@ -106,7 +106,7 @@ def test_right_answers_have_none(day, grade_id):
     judge = judge_of(day, grade_id)
     nothing_held = dict.fromkeys((rung.name for rung in judge.rungs()), False)
     for answer in RIGHT[day, grade_id][:2]:
-        example = find_smallest(judge, namespace_with(day, grade_id, answer), nothing_held)
+        example = find_smallest(judge, namespace_with(day, grade_id, answer), nothing_held, seconds=0.4)
         assert example is None or not example.drawn, (answer, example)
 
 
