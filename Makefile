@@ -45,7 +45,7 @@ lab: $(STAMP) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on 
 test: $(TOOLS) ## run the tests that this machine can run, notebooks too; say what was skipped and what was left
 	$(PYTEST) $(TESTS) $(ARGS)
 
-test-all: $(TOOLS) ## run what takes long too: models trained again, a third of the hostile corpus in every mode
+test-all: $(TOOLS) ## run what takes long too: models trained again, a sixth of the hostile corpus in every mode
 	$(PYTEST) --all $(TESTS) $(ARGS)
 
 grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder or a zip; exercises/ if not given)

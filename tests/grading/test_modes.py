@@ -1,6 +1,6 @@
-"""The same grades, byte for byte, however kernels start and are held, for a sample and for a third of the corpus.
+"""The same grades, byte for byte, however kernels start and are held, for a sample and for a sixth of the corpus.
 
-The whole corpus takes half an hour: `PYTHONPATH=tests python -m hostile.modes`.
+The whole corpus takes more than half an hour: `PYTHONPATH=tests python -m hostile.modes`.
 """
 
 import pytest
@@ -11,9 +11,9 @@ from needs import BUBBLEWRAP, LANDLOCK
 SAMPLE = ["moved cells", "half a character", "a kill from within", "the checks patched", "a mask of yes on day 3"]
 NEEDS = {"landlock": LANDLOCK, "limits": ()}  # the other modes start kernels below bubblewrap
 SHORT = ("landlock", "limits")
-PART = list(CORPUS)[::3]
+PART = list(CORPUS)[::6]
 IN_EVERY_MODE = pytest.mark.thorough(
-    "a third of the hostile corpus graded in every mode: confined warm and cold, by Landlock, by limits, on Dask"
+    "a sixth of the hostile corpus graded in every mode: confined warm and cold, by Landlock, by limits, on Dask"
 )
 
 
@@ -49,7 +49,7 @@ def test_a_difference_of_one_byte_is_seen():
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory):
-    """The submissions of a third of the corpus, and their grades."""
+    """The submissions of a sixth of the corpus, and their grades."""
     written = write_corpus(tmp_path_factory.mktemp("warm"), PART)
     return written, grades("warm", list(written.values()))
 
@@ -65,6 +65,6 @@ def test_each_of_them_gets_what_it_deserves(warm):
 @BUBBLEWRAP
 @IN_EVERY_MODE
 @pytest.mark.parametrize("mode", modes(MODES))
-def test_a_third_of_the_corpus_gets_the_same_grades_in_another_mode(mode, warm, tmp_path):
+def test_a_sixth_of_the_corpus_gets_the_same_grades_in_another_mode(mode, warm, tmp_path):
     names = PART[::3] if mode == "cold" else PART  # a cold kernel takes two seconds to start
     assert compared(mode, warm[1], names, tmp_path) == []
