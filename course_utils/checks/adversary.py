@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from string import ascii_lowercase
 from typing import Any
 
 from .evidence import Ladder, Rung, say_error
@@ -226,8 +227,8 @@ class _Search:
         return True
 
     def _simpler(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
-        """Whether calls before the last can be left out, an object be made smaller, a list of a call shorter or a
-        number of it smaller."""
+        """Whether calls before the last can be left out, an object be made smaller, a list of a call shorter, a number
+        of it smaller, or names come in the order of the alphabet."""
         places = list(reversed(range(len(calls) - 1)))
         left_out = [{place} for place in places]
         if len(calls) <= PAIRS:
@@ -241,7 +242,7 @@ class _Search:
             for place, call in enumerate(calls)
             for other in _less(call)
         ]
-        return any(self._improves(*each) for each in (*without, *smaller, *others))
+        return any(self._improves(*each) for each in (*without, *smaller, *others, (setup, _renamed(calls))))
 
     def _improves(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
         before = self.best
@@ -260,6 +261,14 @@ def _less(call: Call) -> Iterator[Call]:
             shorter = [part - 1]
         for other in shorter:
             yield (*call[:place], other, *call[place + 1 :])
+
+
+def _renamed(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """The same calls, with the letters a, b, … for names in the order in which they come."""
+    names = dict.fromkeys(part for call in calls for part in call[1:] if isinstance(part, str))
+    letters = dict(zip(names, ascii_lowercase, strict=False))
+    return tuple((call[0], *(letters.get(part, part) if isinstance(part, str) else part for part in call[1:]))
+                 for call in calls)  # fmt: skip
 
 
 def _size(setup: tuple, calls: Sequence[Call]) -> tuple[int, str]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .inputs.machines import LETTERS
 from .inputs.promises import Watch, breaks
 
 MOST_TOLD = 32  # numbers of a list
 KNOWN = "an unknown sequence is a KeyError"
+NO_ROOM = "no room is a MemoryError"
 
 
 class AllocatorWatch(Watch):
@@ -39,15 +40,25 @@ class AllocatorWatch(Watch):
                 breaks("fork makes a new sequence", said)
             return
         if error and not (method == "append" and error is MemoryError):
-            breaks("what is known is served", f"it raised {error.__name__}, though {seq} is known and nothing is amiss")
+            self._check_error(method, seq, error)
         getattr(self, f"_{method}")(*args, result)
+
+    def _check_error(self, method: str, seq: str, error: type[Exception]) -> NoReturn:
+        """Say what an error is that no statement knows here."""
+        holders = Counter(block for other in self.tables.values() for block in other)
+        if method == "append" and self._fresh(seq, holders) and len(holders) == self.n_blocks:
+            breaks(NO_ROOM, f"{seq} needs a block and all are in tables, and {_not_raised(MemoryError, error)}")
+        breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
+
+    def _fresh(self, seq: str, holders: Mapping[int, int]) -> bool:
+        """Whether the next token of a sequence needs a block: its last one is full, or shared, or there is none."""
+        return self.lengths.get(seq, 0) % self.block_size == 0 or holders[self.tables[seq][-1]] > 1
 
     def _append(self, seq: str, result: Sequence[float] | None) -> None:
         table, length = self.tables.get(seq, []), self.lengths.get(seq, 0)
         holders = Counter(block for other in self.tables.values() for block in other)
-        _, slot = divmod(length, self.block_size)
-        shared = slot > 0 and holders[table[-1]] > 1
-        fresh, free = slot == 0 or shared, self.n_blocks - len(holders)
+        slot, fresh, free = length % self.block_size, self._fresh(seq, holders), self.n_blocks - len(holders)
+        shared = slot > 0 and fresh
         if result is None:
             if not fresh:
                 breaks("an open block is filled first", f"{seq} was refused, though its last block has a free slot")
@@ -146,7 +157,10 @@ class PrefixWatch(Watch):
                 breaks("names are told apart", f"{name} {said}, and {_not_raised(expected, error)}")
             return
         if error and not (method == "admit" and error is MemoryError):
-            breaks("what is known is served", f"it raised {error.__name__}, and nothing is amiss")
+            lacking, free = self._lacking(tuple(args[1])) if method == "admit" else (0, 0)
+            if lacking > free:
+                breaks(NO_ROOM, f"there is no room for {name}, and {_not_raised(MemoryError, error)}")
+            breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
         getattr(self, f"_{method}")(*args, result)
 
     def _admit(self, name: str, tokens: Sequence[int], result: Sequence[float] | None) -> None:
@@ -154,7 +168,10 @@ class PrefixWatch(Watch):
         needed, held = -(-len(text) // size), self._held()
         hits = self._longest(text)
         if result is None:
-            self._may_refuse(name, needed, hits)
+            lacking, free = self._lacking(text)
+            if lacking <= free:
+                said = f"though it needs {lacking} new blocks and {free} are held by nobody"
+                breaks("what nobody holds makes room", f"{name} was refused, {said}")
             return
         cached, table = int(result[0]), [int(block) for block in result[1:]]
         shared = cached // size
@@ -181,14 +198,11 @@ class PrefixWatch(Watch):
             self.sure = {text for text in self.sure if gone is None or text[: len(gone)] != gone}
         self.prompts[name], self.tables[name] = text, table
 
-    def _may_refuse(self, name: str, needed: int, hits: Sequence[int]) -> None:
-        held = self._held()
-        own = [self.prompts[other] for other in self.committed]
-        twice = {block for block, text in self.texts.items() if any(prompt[: len(text)] == text for prompt in own)}
-        free = self.n_blocks - len(held | set(hits) | twice)
-        if needed - len(hits) <= free:
-            said = f"though it needs {needed - len(hits)} new blocks and {free} are held by nobody"
-            breaks("what nobody holds makes room", f"{name} was refused, {said}")
+    def _lacking(self, text: tuple[int, ...]) -> tuple[int, int]:
+        """How many new blocks a prompt needs, and how many nobody holds."""
+        hits, own = self._longest(text), [self.prompts[other] for other in self.committed]
+        twice = {block for block, known in self.texts.items() if any(prompt[: len(known)] == known for prompt in own)}
+        return -(-len(text) // self.block_size) - len(hits), self.n_blocks - len(self._held() | set(hits) | twice)
 
     def _check_evicted(self, new: Sequence[int], kept: set[int]) -> None:
         """New blocks are empty ones first, then those used least recently; of a text the end before the beginning."""

@@ -235,7 +235,7 @@ def test_an_error_that_a_statement_knows_is_told_with_its_line_and_what_all_obje
         made,
     )
     told = tell_trace(trace_of(7, "block_allocator", made["BlockAllocator"]), "BlockAllocator").splitlines()
-    assert "ValueError, though a is known and nothing is amiss" in told[-3]
+    assert "it raised ValueError, and nothing is amiss" in told[-3]
     assert told[-2] == "It raised ValueError: not enough values to unpack (expected 2, got 1)"
     assert told[-1] == "All objects of the class have one lengths: make it in __init__, as self.lengths."
 
