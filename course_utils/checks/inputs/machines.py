@@ -25,8 +25,12 @@ def allocator_call(choose: Choose, _: tuple, __: Sequence[Call]) -> Call:
 def place_of_a_token(result: object) -> list[float]:
     """A block and a slot."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise BadResult("append returns (block, slot)")
+        raise BadResult(f"it returned {_brief(result)}; append returns (block, slot)")
     return [whole_number(each) for each in result]
+
+
+def _brief(result: object) -> str:
+    return "None" if result is None else type(result).__name__
 
 
 ALLOCATOR = Machine(
@@ -44,7 +48,7 @@ ALLOCATOR = Machine(
 def admitted(result: object) -> list[float]:
     """How many tokens are cached, and the table."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise BadResult("admit returns (cached, table)")
+        raise BadResult(f"it returned {_brief(result)}; admit returns (cached, table)")
     return [whole_number(result[0]), *whole_numbers(result[1])]
 
 
@@ -82,7 +86,7 @@ PREFIXES = Machine(
 def planned(result: object) -> list[float]:
     """How many are planned, who and how much, then who was preempted."""
     if not isinstance(result, (tuple, list)) or len(result) != 2 or not isinstance(result[0], Mapping):
-        raise BadResult("step returns (plan, preempted), a dict and a list")
+        raise BadResult(f"it returned {_brief(result)}; step returns (plan, preempted), a dict and a list")
     plan, preempted = result
     numbers = [float(len(plan))]
     for name, count in plan.items():
