@@ -161,8 +161,9 @@ def exercises_of(number: int, root: Path = PLACE) -> tuple[Exercise, ...]:
 
     A day that is built for the first time has a source alone.
     """
-    sources = sorted((root / SOURCES[SOLUTIONS]).glob(f"day{number}_*.md"))
-    name = notebook_name(root, number) or next((source.stem for source in sources), "")
+    name = notebook_name(root, number) or next(
+        (source.stem for source in sorted((root / SOURCES[SOLUTIONS]).glob(f"day{number}_*.md"))), ""
+    )
     return _exercises(root, name) if name else ()
 
 

@@ -334,8 +334,8 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
         x, y = (np.where(fine, np.log(np.where(fine, each, 1.0)), np.nan) for each in (right, given))
         x, y = (each - _mean_of_numbers(each) for each in (x, y))
         usable = np.isfinite(x) & np.isfinite(y)
-        numbers = [len(np.unique(row[found].round(9))) for row, found in zip(x, usable, strict=True)]
-        telling_rows = telling_rows or max(numbers) > 2  # of two numbers any row is such a one
+        rows = (row[found].round(9) for row, found in zip(x, usable, strict=True))
+        telling_rows = telling_rows or any(len(np.unique(row)) > 2 for row in rows)  # of two any row is such a one
         masks_differ = masks_differ or bool(((right > 1e-12) != (given > 1e-12)).any())
         if (x[usable] ** 2).sum() < 1e-12:
             continue

@@ -45,10 +45,14 @@ class AllocatorWatch(Watch):
 
     def _check_error(self, method: str, seq: str, error: type[Exception]) -> NoReturn:
         """Say what an error is that no statement knows here."""
-        holders = Counter(block for other in self.tables.values() for block in other)
+        holders = self._holders()
         if method == "append" and self._fresh(seq, holders) and len(holders) == self.n_blocks:
             breaks(NO_ROOM, f"{seq} needs a block and all are in tables, and {_not_raised(MemoryError, error)}")
-        breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
+        _amiss(error)
+
+    def _holders(self) -> Counter[int]:
+        """How many tables name each block that is in one."""
+        return Counter(block for table in self.tables.values() for block in table)
 
     def _fresh(self, seq: str, holders: Mapping[int, int]) -> bool:
         """Whether the next token of a sequence needs a block: its last one is full, or shared, or there is none."""
@@ -56,8 +60,8 @@ class AllocatorWatch(Watch):
 
     def _append(self, seq: str, result: Sequence[float] | None) -> None:
         table, length = self.tables.get(seq, []), self.lengths.get(seq, 0)
-        holders = Counter(block for other in self.tables.values() for block in other)
-        slot, fresh, free = length % self.block_size, self._fresh(seq, holders), self.n_blocks - len(holders)
+        holders, slot = self._holders(), length % self.block_size
+        fresh, free = self._fresh(seq, holders), self.n_blocks - len(holders)
         shared = slot > 0 and fresh
         if result is None:
             if not fresh:
@@ -109,6 +113,10 @@ def _not_raised(expected: type[Exception], error: type[Exception] | None) -> str
     return f"{error.__name__} was raised, not {expected.__name__}" if error else f"no {expected.__name__} was raised"
 
 
+def _amiss(error: type[Exception]) -> NoReturn:
+    breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
+
+
 def _few(numbers: Sequence[int]) -> str:
     """A list, cut where it is long."""
     return str(list(numbers)) if len(numbers) <= MOST_TOLD else f"{list(numbers[:MOST_TOLD])} and more"
@@ -157,10 +165,11 @@ class PrefixWatch(Watch):
                 breaks("names are told apart", f"{name} {said}, and {_not_raised(expected, error)}")
             return
         if error and not (method == "admit" and error is MemoryError):
-            lacking, free = self._lacking(tuple(args[1])) if method == "admit" else (0, 0)
-            if lacking > free:
-                breaks(NO_ROOM, f"there is no room for {name}, and {_not_raised(MemoryError, error)}")
-            breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
+            if method == "admit":
+                lacking, free = self._lacking(tuple(args[1]))
+                if lacking > free:
+                    breaks(NO_ROOM, f"there is no room for {name}, and {_not_raised(MemoryError, error)}")
+            _amiss(error)
         getattr(self, f"_{method}")(*args, result)
 
     def _admit(self, name: str, tokens: Sequence[int], result: Sequence[float] | None) -> None:
@@ -442,7 +451,7 @@ class WindowWatch(Watch):
                 breaks("what cannot be is refused", f"{why}, and {_not_raised(ValueError, error)}")
             return
         if error:
-            breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
+            _amiss(error)
         if method == "append":
             self.tokens.append(args[0])
         elif method == "draft":

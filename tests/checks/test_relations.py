@@ -220,6 +220,20 @@ def test_weights_in_the_right_ratio_are_not_said_to_be_of_other_scores():
     assert said.name == "other entries are 0"
 
 
+def test_rows_of_two_numbers_are_not_said_to_be_of_other_scores():
+    narrow = [(q[:, :2], k[:2, :2], 2) for q, k, _ in drawn()]
+    said = found(weights_of, lambda q, k, d: np.sin(weights_of(q[:1], k, d)) / np.sin(weights_of(q[:1], k, d)).sum(),
+                 [(q[:1], k, d) for q, k, d in narrow])  # fmt: skip
+    assert "scores" not in getattr(said, "name", "")
+
+
+def test_two_numbers_are_no_ground_for_a_factor_or_a_term_made_of_sizes():
+    inputs = [(np.zeros((1, 8)), np.zeros((2, 3)), 3), (np.zeros((2, 3)), np.zeros((2, 3)), 4)]
+    for wrong in (lambda q, k, d: np.array(2.0), lambda q, k, d: np.array(1.0 * d - len(q))):
+        assert found(lambda q, k, d: np.array(1.0 * d), wrong, inputs) is None
+    assert found(lambda q, k, d: np.array(1.0 * d), lambda q, k, d: np.array(2.0 * d), inputs).name == "times 2"
+
+
 # Numbers of a formula -----------------------------------------------------------------------------------------------
 
 COUNTS = [(64, 16, 2), (100, 8, 4), (37, 24, 2), (500, 3, 1), (8, 128, 4), (75, 75, 8)]

@@ -24,13 +24,15 @@ def allocator_call(choose: Choose, _: tuple, __: Sequence[Call]) -> Call:
 
 def place_of_a_token(result: object) -> list[float]:
     """A block and a slot."""
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise BadResult(f"it returned {_brief(result)}; append returns (block, slot)")
-    return [whole_number(each) for each in result]
+    return [whole_number(each) for each in _pair(result, "append returns (block, slot)")]
 
 
-def _brief(result: object) -> str:
-    return "None" if result is None else type(result).__name__
+def _pair(result: object, said: str, first: type = object) -> Sequence:
+    """A result that is a pair, whose first part is of a kind. said: what the call returns, for one that is none."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2 or not isinstance(result[0], first):
+        came = "None" if result is None else type(result).__name__
+        raise BadResult(f"it returned {came}; {said}")
+    return result
 
 
 ALLOCATOR = Machine(
@@ -47,9 +49,8 @@ ALLOCATOR = Machine(
 
 def admitted(result: object) -> list[float]:
     """How many tokens are cached, and the table."""
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise BadResult(f"it returned {_brief(result)}; admit returns (cached, table)")
-    return [whole_number(result[0]), *whole_numbers(result[1])]
+    cached, table = _pair(result, "admit returns (cached, table)")
+    return [whole_number(cached), *whole_numbers(table)]
 
 
 def prefix_call(choose: Choose, setup: tuple, before: Sequence[Call]) -> Call:
@@ -85,9 +86,7 @@ PREFIXES = Machine(
 
 def planned(result: object) -> list[float]:
     """How many are planned, who and how much, then who was preempted."""
-    if not isinstance(result, (tuple, list)) or len(result) != 2 or not isinstance(result[0], Mapping):
-        raise BadResult(f"it returned {_brief(result)}; step returns (plan, preempted), a dict and a list")
-    plan, preempted = result
+    plan, preempted = _pair(result, "step returns (plan, preempted), a dict and a list", Mapping)
     numbers = [float(len(plan))]
     for name, count in plan.items():
         numbers += [_place(name), whole_number(count)]
