@@ -3,7 +3,8 @@
     README.md                    the table of days, with minutes
     sources/lessons/course_map   the table of days, with what one does in each
     sources/lessons/dayN…        the minutes behind **Time**, as `course.DAYS` has them
-    sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence
+    sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence; what a test of
+                                 implementations may ask of them
     both                         the lines that begin with **Go to**, the links from a day to what lies around it; the
                                  cell tagged setup, which installs the course in Colab
     sources/lessons/references   what the lessons say to read, a section a day
@@ -15,10 +16,12 @@ such line or table is left as it is.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 from course_utils.authoring.cut import SETUP
+from course_utils.checks.duel_verdict import limits_told
 from course_utils.course import (
     DAYS,
     EXERCISES,
@@ -61,6 +64,7 @@ _SETUP = re.compile(
     rf"(^```\{{code-cell\}} ipython3\n:tags: \[{SETUP}\b[^]\n]*\]\n\n).*?(?=^```$)", re.MULTILINE | re.DOTALL
 )
 _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
+_LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
 _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
 
 
@@ -113,7 +117,7 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted((root / SOURCES[SOLUTIONS]).glob("day*.md")):
         if not is_there(day_of(path.name)):
             continue
-        text = _with_setup(_exercises(path.read_text(encoding="utf-8")))
+        text = _LIMITS.sub(_limits(), _with_setup(_exercises(path.read_text(encoding="utf-8"))))
         yield (
             path,
             _GO.sub(_around(path, root, [f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"], f"../{LESSONS}/"), text),
@@ -147,6 +151,11 @@ def _around(path: Path, root: Path, first: list[str], to_lessons: str) -> str:
 def _with_setup(text: str) -> str:
     """A text with the present cell for Colab, if it has one."""
     return _SETUP.sub(lambda found: found[1] + setup_source(), text)
+
+
+def _limits() -> str:
+    """The item of a list that says what a test may ask of an implementation."""
+    return textwrap.fill(f"- {limits_told()}", 120, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _references(text: str, root: Path) -> str:

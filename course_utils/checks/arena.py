@@ -15,9 +15,8 @@ from typing import Any
 
 from .duel_verdict import holds
 from .duels.implementation import implementations
-from .remote import Local, serve
+from .remote import SECONDS, Local, serve
 
-SECONDS = 20.0  # of this process, for all calls of one test
 LARGEST_QUESTION = 200_000  # characters
 # How often gross ones come again, at least and at most. The first outnumber all that are right on an ordinary input.
 # The others may or may not, so that the second place tells nothing either.

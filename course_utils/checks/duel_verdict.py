@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import patience
 from .duels.implementation import Implementation, shown
+from .remote import LARGEST_WHOLE, MOST_CALLS, MOST_NUMBERS, MOST_SCORES, SECONDS
 from .verdict import Outcome, Verdict
 
 WIDTH = 88
@@ -27,6 +29,18 @@ class Standing:
     what: Implementation
     held: bool
     error: str = ""
+
+
+def limits_told() -> str:
+    """What a test may ask of an implementation, and how long it may take, as each statement says it."""
+    return (
+        f"`f` can be called, and nothing else. One implementation takes up to {MOST_CALLS:,} calls, those of what it "
+        f"makes included. A call holds up to {MOST_NUMBERS:,} numbers and up to {MOST_SCORES:,} pairs of a query and a "
+        f"key, and a whole number outside an array, such as a size, is at most {LARGEST_WHOLE:,}. The check here stops "
+        f"after {patience.SECONDS:g} seconds of processor time. In grading, where the test meets more implementations, "
+        f"it may work for {SECONDS:g} seconds, and all implementations together for as long. More than that is an "
+        "error of the test."
+    )
 
 
 def standings(day: int, outcomes: Mapping[str, Outcome]) -> list[Standing]:

@@ -17,12 +17,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+# The limits of a duel. `duel_verdict.limits_told` says them, and `course build` writes that into each statement.
+MOST_CALLS = 5_000  # of one implementation: a test that makes all of them is graded within a minute on two quiet cores
 MOST_NUMBERS = 2_000  # in the arguments of one call
-MOST_TOGETHER = 100_000  # in an array of the largest size that its arrays have along each axis: what they broadcast to
 MOST_SCORES = 40_000  # of the queries with the keys of one text
-LARGEST_RESULT = 200_000
 LARGEST_WHOLE = 1_000  # of what is not in an array or list, such as the size of a block
-MOST_CALLS = 10_000  # of one implementation
+SECONDS = 60.0  # of processor time in grading: for the test, and as many for all implementations together
+MOST_TOGETHER = 100_000  # in an array of the largest size that its arrays have along each axis: what they broadcast to
+LARGEST_RESULT = 200_000
 MOST_OBJECTS = 1_000  # of those that one implementation has made
 DEEPEST = 6  # lists in lists
 
@@ -97,7 +99,7 @@ class Local:
     def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         self.called += 1
         if self.called > MOST_CALLS:
-            raise Refused(f"an implementation may be called {MOST_CALLS} times")
+            raise Refused(f"an implementation may be called {MOST_CALLS:,} times")
         given = self.bound("" if made is None else method or "?", args, kwargs)
         budget = [MOST_NUMBERS]
         plain = {name: _plain(each, budget) for name, each in given.items()}
@@ -226,7 +228,7 @@ def _plain(value: Any, budget: list[int]) -> Any:
     if value is None or isinstance(value, (bool, float, int)):
         _spend(budget, 1)
         if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-            raise Refused(f"whole numbers up to {LARGEST_WHOLE:,}")
+            raise Refused(f"{value} is too large: a whole number outside an array is at most {LARGEST_WHOLE:,}")
         return value
     raise Refused(f"an implementation takes numbers and arrays, not a {type(value).__name__}")
 

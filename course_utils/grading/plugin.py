@@ -31,6 +31,7 @@ from course_utils.checks.cells import used_names
 from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.judged import UNKNOWN_NAME, judge_of
+from course_utils.checks.remote import SECONDS
 from course_utils.checks.verdict import Verdict
 from course_utils.errors import CourseError, KernelLost, one_line
 from course_utils.grading.quotes import kind_of, lent_cell, seeded_cell, without_text
@@ -334,7 +335,7 @@ class ExerciseCell(IPyNbCell):
             raised = book.kernel.run(book.request.answers[self.name])
             if find_ladder(book.request.day, self.name).duel:
                 self.arena = Arena(book.request.day)
-                book.kernel.let_ask(self.arena.answer)
+                book.kernel.let_ask(self.arena.answer, SECONDS)
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
                 held.seeded = held.seeded or bool(hidden and book.request.seeds.get(self.name))

@@ -33,7 +33,6 @@ LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one
 WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
 LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message that never ends is not counted
 LONGEST_END = 3.0  # seconds from the end of a process until its server says so, on a busy machine
-ASKING = 2  # times the work of another cell: what a cell that asks does, it does fifty times
 PAUSE = 0.03  # seconds from one question what a cell has worked to the next: most cells need less
 PROVISIONER = "course-confined"
 SETTINGS = (
@@ -69,6 +68,7 @@ class GradingKernel(RunningKernel):
             self._close_own()
             raise
         self.buffer: deque[dict[str, Any]] = deque()
+        self.processors: set[int] = set()  # of this process, while it shares one with the kernel
         self.talk = Talk(self._scratch())  # before any cell runs
         self.begin_cell(limits.cell_seconds)
         self._connect()
@@ -92,11 +92,20 @@ class GradingKernel(RunningKernel):
             raise RuntimeError("the kernel has no folder")
         return scratch
 
-    def let_ask(self, answer: Callable[[str], str]) -> None:
-        """From now on cells may ask: a line of text, which `answer` answers with another one. They have more time."""
-        self.limits = replace(self.limits, cell_seconds=ASKING * self.limits.cell_seconds)
+    def let_ask(self, answer: Callable[[str], str], seconds: float) -> None:
+        """From now on cells may ask: a line of text, which `answer` answers with another one.
+
+        seconds: of work for such a cell, where another one has the default of `Limits`; else more or less in proportion.
+        Kernel and grader take turns, so they share a processor: to wake up on another one takes longer than an answer.
+        """
+        self.limits = replace(self.limits, cell_seconds=seconds * self.limits.cell_seconds / Limits.cell_seconds)
         self.talk.answer = answer
         self.poller.register(self.talk, zmq.POLLIN)
+        if hasattr(os, "sched_setaffinity"):
+            self.processors = os.sched_getaffinity(0)
+            shared = sorted(self.processors)[os.getpid() % len(self.processors)]
+            os.sched_setaffinity(0, {shared})
+            self.provisioner.pin(shared)
 
     def wait_until_ready(self) -> None:
         """Block until the kernel answers and is heard. Raises RuntimeError when it does not start."""
@@ -161,7 +170,8 @@ class GradingKernel(RunningKernel):
         self.seconds, self.idle, self.heard = seconds, idle or self.limits.idle_seconds, 0
         self.began = self.weighed = time.monotonic()
         self.resident = resident()
-        self.before: tuple[float, float, float] | None = None
+        self.worked_before: float | None = None
+        self.idle_since: tuple[float, float, float] | None = None
         self.provisioner.look()
         self.asked = self.provisioner.asked
 
@@ -193,13 +203,20 @@ class GradingKernel(RunningKernel):
             if stream == "shell" and self.kc.shell_channel.socket in ready:
                 return self._receive(self.kc.shell_channel)
             if self.talk.fileno() in ready:
-                self.talk.go_on()
+                self._answer()
             if resident() > self.resident + LARGEST_GROWTH:
                 raise KernelLost("killed", self._too_much())
             self._verify_scratch()
             if not ready and not self.is_alive():
                 raise KernelLost("killed", self._why_cut())
             self._verify_time()
+
+    def _answer(self) -> None:
+        """Answer what the kernel asks. It waits meanwhile, so the clock stands still, and its idleness begins anew."""
+        asked = time.monotonic()
+        self.talk.go_on()
+        self.began += time.monotonic() - asked
+        self.idle_since = None
 
     def _why_cut(self) -> str:
         """A line ends with its process, or by a message that is too large to be let in."""
@@ -256,11 +273,12 @@ class GradingKernel(RunningKernel):
         spent = provisioner.spent
         if spent is None or provisioner.answered < self.asked:
             return
-        self.before = self.before or (now, *spent)
-        passed, worked, waited = (a - b for a, b in zip((now, *spent), self.before, strict=True))
+        self.worked_before = spent[0] if self.worked_before is None else self.worked_before
+        self.idle_since = self.idle_since or (now, *spent)
+        passed, worked, waited = (a - b for a, b in zip((now, *spent), self.idle_since, strict=True))
         if self.worked > self.granted:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
-        if worked > self.seconds:
+        if spent[0] - self.worked_before > self.seconds:
             raise KernelLost("timeout", f"The cell worked for more than {self.seconds:g} s")
         if passed - worked - waited > self.idle:
             raise KernelLost("timeout", f"The cell waited for more than {self.idle:g} s and did nothing")
@@ -268,6 +286,8 @@ class GradingKernel(RunningKernel):
     def stop(self) -> None:
         """Kill the kernel and all that it started, and delete its scratch folder."""
         self.log.note("stopped", worked=round(self.worked, 3))
+        if self.processors:
+            os.sched_setaffinity(0, self.processors)
         for line in self.lines:
             line.disable_monitor()
         self.talk.close()

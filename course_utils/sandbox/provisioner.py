@@ -112,6 +112,12 @@ class ConfinedProvisioner(LocalProvisioner):
                 connection.sendall(json.dumps({"spent": self.asked + 1}).encode() + b"\n")
                 self.asked += 1
 
+    def pin(self, processor: int) -> None:
+        """Let the kernel's first thread run on this processor only, where the system can."""
+        if self.connection is not None:
+            with contextlib.suppress(OSError):
+                self.connection.sendall(json.dumps({"processor": processor}).encode() + b"\n")
+
     async def wait(self) -> int | None:
         """Until the kernel and all that it started have ended, or the server did not answer for PATIENCE seconds."""
         end = time.monotonic() + PATIENCE

@@ -10,7 +10,7 @@ import torch
 
 from course_utils.checks import NotYet, checks_for
 from course_utils.checks.arena import Arena
-from course_utils.checks.duel_verdict import board_of, tell_duel
+from course_utils.checks.duel_verdict import board_of, limits_told, tell_duel
 from course_utils.checks.duels import attention
 from course_utils.checks.duels.implementation import implementations, shown, unseen
 from course_utils.checks.evidence import find_ladder, gather
@@ -51,12 +51,12 @@ def test_the_reference_is_right_about_all_of_them(day):
 
 
 @EACH_DAY
-def test_the_statement_says_how_many_there_are(day):
+def test_the_statement_says_how_many_there_are_and_what_a_test_may_ask(day):
     (source,) = (ROOT / "sources/exercises").glob(f"day{day}_*.md")
-    text = source.read_text(encoding="utf-8").replace("\n", " ")
+    text = " ".join(source.read_text(encoding="utf-8").split())
     right, wrong = re.search(r"It meets (\d+) right (?:ones|implementations) and (\d+) wrong ones", text).groups()
     assert (int(right), int(wrong)) == tuple(sum(each.right == kind for each in shown(day)) for kind in (True, False))
-    assert f"up to {MOST_CALLS:,} times" in text
+    assert limits_told() in text
 
 
 # The day's own check of the implementations ---------------------------------------------------------------------------
@@ -476,13 +476,19 @@ def test_queries_and_keys_may_not_be_too_many():
 
 
 @BOTH
+def test_a_whole_number_that_is_too_large_is_told_with_the_largest(line):
+    with pytest.raises(Refused, match=r"1024 is too large: .* at most 1,000"):
+        Tried(line(lambda x, y: 1.0))(1024, 16)
+
+
+@BOTH
 def test_calls_and_results_have_an_end(line):
     f = Tried(line(lambda x, y: np.zeros((x, y))))
     with pytest.raises(Refused, match="a result of"):
         f(500, 500)
     for _ in range(MOST_CALLS - 1):
         f(1, 1)
-    with pytest.raises(Refused, match=f"may be called {MOST_CALLS} times"):
+    with pytest.raises(Refused, match=f"may be called {MOST_CALLS:,} times"):
         f(1, 1)
 
 

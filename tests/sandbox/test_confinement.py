@@ -8,6 +8,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from jupyter_client.manager import KernelManager
@@ -443,3 +444,47 @@ def test_a_kernel_that_swallows_interrupts_is_ended_when_its_time_is_up(confined
     swallow = "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
     with started(confined, cell_seconds=1) as kernel, pytest.raises(KernelLost, match="worked for more than 1 s"):
         kernel.run(swallow)
+
+
+# A cell that asks its grader ------------------------------------------------------------------------------------------
+
+ASK = """
+import time
+from pathlib import Path
+folder = Path(get_ipython().kernel.parent.connection_file).parent
+asked, told = open(folder / "asked", "wb", buffering=0), open(folder / "told", "rb")
+def ask(question):
+    asked.write(question + b"\\n")
+    return told.readline()
+"""
+
+
+def test_while_a_question_is_open_no_clock_runs(server, monkeypatch):
+    late = 0.0
+
+    def answer(question):
+        nonlocal late
+        late += 100  # seconds that the judge works, or waits for its turn
+        return question.upper()
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + late, sleep=time.sleep)
+    monkeypatch.setattr("course_utils.sandbox.kernel.time", clock)
+    with started(server) as kernel:
+        kernel.let_ask(answer, 10)
+        assert raised(kernel, ASK + "assert [ask(b'a') for _ in range(10)] == [b'A\\n'] * 10") == ""
+
+
+def test_a_cell_that_has_asked_may_not_sleep_for_longer_than_others(server):
+    with started(server, idle_seconds=0.3) as kernel, pytest.raises(KernelLost, match=r"waited for more than 0.3 s"):
+        kernel.let_ask(str.upper, 10)
+        kernel.run(ASK + "ask(b'a')\ntime.sleep(60)")
+
+
+def test_a_kernel_that_asks_shares_a_processor_with_its_grader_until_it_ends(server):
+    mine = os.sched_getaffinity(0)
+    with started(server) as kernel:
+        kernel.let_ask(str.upper, 60)
+        (shared,) = os.sched_getaffinity(0)
+        soon = f"import os, time\nwhile os.sched_getaffinity(0) != {{{shared}}}:\n    time.sleep(0.01)"
+        assert raised(kernel, soon) == ""  # the server of kernels hears of it at its next turn
+    assert os.sched_getaffinity(0) == mine

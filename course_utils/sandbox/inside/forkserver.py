@@ -5,8 +5,8 @@ usage: python -m inside FOLDER LEVEL [MODULE...]
 It stands alone, since it runs where no answer of the course can be read. It listens at FOLDER/server.sock, one
 connection a kernel: the request comes as a line of JSON, {"started": pid} goes back, {"exit": status} follows in the
 end. A line {"signal": number} is passed on to the kernel. {"spent": number} is answered with that number and the
-seconds that the kernel worked and waited for its turn. A connection that closes ends its kernel, and when standard
-input closes, the server ends with all its kernels.
+seconds that the kernel worked and waited for its turn. {"processor": number} lets it run on that one only. A connection
+that closes ends its kernel, and when standard input closes, the server ends with all its kernels.
 
 LEVEL says how a kernel is confined. bubblewrap: this process already runs in a sandbox of bubblewrap's, and each kernel
 gets namespaces of its own inside it. landlock: the kernel restricts itself to the folders of the request. limits:
@@ -170,6 +170,9 @@ class Server:
                 said = {"spent": self.spent(process), "asked": asked["spent"]}
                 with contextlib.suppress(OSError):  # whoever asked is gone, or does not listen
                     connection.sendall(json.dumps(said).encode() + b"\n")
+            elif "processor" in asked:
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(self.kernel_of(process) or process, {asked["processor"]})
             elif asked["signal"] in (signal.SIGKILL, signal.SIGTERM):
                 self.stop(process)
             else:
@@ -178,14 +181,19 @@ class Server:
     def spent(self, process: int) -> tuple[float, float] | None:
         """Seconds of processor time that a kernel has used, and for how long its first thread was ready to run and the
         machine had no turn for it. None where the system does not say."""
+        kernel = self.kernel_of(process)
+        return None if kernel is None else spent_by(kernel)
+
+    def kernel_of(self, process: int) -> int | None:
+        """The kernel behind a process that was forked here; None while it is on its way."""
         if self.level != "bubblewrap":
-            return spent_by(process)
+            return process
         if process not in self.inside:
             family = descendants(process)
-            if len(family) < 2:  # it is only on its way
+            if len(family) < 2:
                 return None
             self.inside[process] = family[-1]
-        return spent_by(self.inside[process])
+        return self.inside[process]
 
     def stop(self, process: int) -> None:
         """End a kernel: the keeper of one in namespaces ends all that is in them, and then itself."""
