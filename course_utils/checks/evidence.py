@@ -325,8 +325,16 @@ def say_error(error: BaseException) -> str:
         text = ""
     if isinstance(error, BadResult):
         return f"{BAD_RESULT}: {text}"[:300]
+    if isinstance(error, NotImplementedError) and text in ("", UNWRITTEN) and (called := _called_by_the_answer(error)):
+        text = f"{called} is not written yet"
     said = f"{type(error).__name__}: {text}"[:300].rstrip(": ") + _line_of(error)
     return said.encode("utf-8", "replace").decode()
+
+
+def _called_by_the_answer(error: BaseException) -> str:
+    """The function of a notebook's cell in which an error arose, if another one in a cell called it."""
+    names = [each.name for each in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(each.filename)]
+    return names[-1] if names and names[-1] != names[0] else ""
 
 
 def _line_of(error: BaseException) -> str:

@@ -103,7 +103,7 @@ FACTS: tuple[tuple[str, str, Test], ...] = (
     ("another order", "has the right numbers in another order.", _several(lambda a, b: _near(np.sort(a), np.sort(b)))),
     (
         "one number wrong",
-        "has one number that is not right; the others are.",
+        "has one number that is clearly off; the others are right, or nearly so.",
         _several(lambda a, b: (np.abs(a - b) > PENCIL).sum() == 1),
     ),
     ("all zero", "is 0 throughout.", _several(lambda a, b: not a.any())),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import textwrap
+import traceback
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
@@ -13,17 +15,18 @@ from typing import Any, TypeVar
 from .adversary import Trace, as_data, find_trace, tell_trace
 from .cells import LARGEST_CELL, complete, defines, modules_not_graded
 from .duel_verdict import ONE_EXAMPLE, board_of, tell_duel
-from .evidence import BAD_RESULT, MIME, all_ladders, find_ladder, gather
+from .evidence import BAD_RESULT, IN_A_CELL, MIME, all_ladders, find_ladder, gather, say_error
 from .example_text import tell_example
 from .exercise import all_exercises
 from .expected import has_answers
 from .judged import judge_of
-from .patience import Patience
+from .patience import Patience, tries_answers
 from .smallest import find_smallest
 from .verdict import Verdict
 
 Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
+_FAILED: dict[int, tuple[str, int]] = {}  # by the number of a cell that failed: its error, and the line of the cell
 
 
 class NotYet(Exception):
@@ -41,12 +44,19 @@ def checks_for(day: int) -> Callable[..., None]:
     drawn from a seed if one is given. An answer that takes too long is stopped. KeyError for an unknown id.
     """
     last: dict[tuple[str, bool], tuple[int | None, str, Trace | str]] = {}  # the cell checked, advice, example
+    stopped: dict[str, tuple[int, str]] = {}  # of an answer that was stopped: the cells run until then, and the advice
     done: set[str] = set()  # what passed in this session
+    _hear_of_failures()
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
         namespace = sys._getframe(1).f_globals
+        if why := _not_run(day, grade_id, namespace):
+            raise NotYet(report(day, grade_id, Verdict("error", 0.0, why)))
+        cells, (until, advice) = _inputs(namespace), stopped.get(grade_id, (0, ""))
+        if advice and until < len(cells) and all(str(cell).lstrip().startswith("check(") for cell in cells[until:]):
+            raise NotYet(f"{advice}\n\n{SAME_ANSWER}")
         evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
         if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
@@ -56,6 +66,8 @@ def checks_for(day: int) -> Callable[..., None]:
         if not same and not hidden:
             found = _example(day, grade_id, namespace, verdict)
         last[grade_id, hidden] = cell, advice, found
+        if verdict.status == "timeout":
+            stopped[grade_id] = len(cells), advice
         example = _tell(day, grade_id, found)
         if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
             _show_board(day, grade_id, verdict)
@@ -180,11 +192,48 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     fresh = {name: value for name, value in namespace.items() if name not in found.brought | set(ladder.names)}
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            exec(compile(found.source, "<graded>", "exec"), fresh)
+            with Patience() as patience:
+                _run_afresh(found.source, fresh)
+            if patience.said:
+                return f"run afresh, the cells that it uses do not end in time. {patience.said}"
             verdict = _try(day, grade_id, fresh)[1]
     except Exception as error:
         return f"run afresh, its cells raise {type(error).__name__}: {error}"
     return "" if verdict.status == "passed" else f"run afresh with what it uses, it fails. {verdict.message}"
+
+
+@tries_answers
+def _run_afresh(source: str, namespace: dict[str, Any]) -> None:
+    name = "its cells, run afresh"  # noqa: F841  # what `Patience` says was tried
+    exec(compile(source, "<graded>", "exec"), namespace)
+
+
+def _hear_of_failures() -> None:
+    """Be told of each cell that fails from now on, where there is a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell:
+        shell.events.register("post_run_cell", _keep_failure)
+
+
+def _keep_failure(result: Any) -> None:
+    error = result.error_before_exec or result.error_in_exec
+    if error is None or result.execution_count is None:
+        return
+    lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(each.filename)]
+    said = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else say_error(error)
+    _FAILED[result.execution_count] = said, 0 if result.error_before_exec or not lines else lines[0] or 0
+
+
+def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
+    """What to say of an answer whose cell, when it was last run, failed before it defined the answer."""
+    name = re.escape(find_ladder(day, grade_id).names[0])
+    begins = re.compile(rf"^(?:(?:async +)?def|class) +{name}\b|^{name} *[:=]", re.MULTILINE)
+    cells = [(number, found) for number, cell in enumerate(_inputs(namespace)) if (found := begins.search(str(cell)))]
+    number, found = cells[-1] if cells else (0, None)
+    error, line = _FAILED.get(number, ("", 0))
+    if found is None or not error or line > found.string.count("\n", 0, found.start()) + 1:
+        return ""
+    return f"Its cell failed when it was last run, and defined nothing: {error}. Mend the cell and run it."
 
 
 def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -> str:

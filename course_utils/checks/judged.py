@@ -287,12 +287,13 @@ class JudgedExercise:
                 shapes = f"shape {tuple(got['shape'])}, expected {tuple(right['shape'])}"
                 return f"{'' if by_hand else f'On “{rung}” '}{part} has {shapes}. {self._why(wanted)}"
             tolerance = self.tolerance(rung).of(part)
-            for i, (a, b) in enumerate(zip(got["numbers"], right["numbers"], strict=True)):
-                if not tolerance.near(float(a), float(b)):
-                    return self._differ(part, i, a, b, wanted)
+            pairs = [(float(a), float(b)) for a, b in zip(got["numbers"], right["numbers"], strict=True)]
+            if off := [i for i, pair in enumerate(pairs) if not tolerance.near(*pair)]:
+                i = max(off, key=lambda i: abs(pairs[i][0] - pairs[i][1])) if by_hand else off[0]
+                return self._differ(part, i, *pairs[i], wanted)
         return f"On “{rung}” the result differs."
 
-    def _differ(self, part: str, i: int, got: Any, right: Any, wanted: Outcome) -> str:
+    def _differ(self, part: str, i: int, got: float, right: float, wanted: Outcome) -> str:
         if self.ladder.by_hand:
             where = f"[{i}]" if wanted["values"][part]["shape"] else ""
             return f"{part}{where} is not right. {self.ladder.advice}"
@@ -303,12 +304,11 @@ class JudgedExercise:
             i, position = divmod(i, size)
             index.insert(0, str(position))
         place = f"{part}[{', '.join(index)}]" if index else part
-        random = part in self.tolerance(wanted["rung"]).parts
-        said, expected = f"{float(got):.5g}", f"{float(right):.5g}"
+        said, expected = f"{got:.5g}", f"{right:.5g}"
         if said == expected:  # the difference lies further back
-            said, expected = f"{float(got):.8g}", f"{float(right):.8g}"
-        if random:
-            expected = f"about {float(right):.3g}"
+            said, expected = f"{got:.8g}", f"{right:.8g}"
+        if part in self.tolerance(wanted["rung"]).parts:  # it is random
+            expected = f"about {right:.3g}"
         return f"On “{wanted['rung']}” {place} is {said}, expected {expected}. {self._why(wanted)}"
 
     def _why(self, wanted: Outcome) -> str:

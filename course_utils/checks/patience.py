@@ -17,6 +17,7 @@ from . import evidence
 # Of processor time, not of the clock: a busy machine must not fail an honest answer. The slowest check takes 3 of them
 # (days 1 to 6 run by a learner, November 2026), and grading allows 10 for a whole cell.
 SECONDS = 20.0
+WALL = 12  # times as long by the clock: an answer that sleeps does not work
 AGAIN = 0.1  # seconds until an answer that caught the stop is stopped once more
 MOST_PRINTED = 2**20  # characters, as in grading; a page stays usable with that
 Function = TypeVar("Function", bound=Callable)
@@ -29,7 +30,7 @@ class TookTooLong(BaseException):
 
 class Patience(AbstractContextManager):
     """Bears with the answers tried in its block, then stops them: after some seconds of this thread's processor time,
-    or when they print without end.
+    WALL times as long by the clock, or when they print without end.
 
     said: what to tell the learner once an answer was stopped, else empty. What stopped it ends the block and goes no
     further. Only code that `gather` tries on a rung is stopped, or that runs in a function marked `tries_answers`. A
@@ -49,12 +50,16 @@ class Patience(AbstractContextManager):
             self.handler = signal.signal(signal.SIGPROF, self._on_tick)
             # It counts all threads of the process: never late, and early where torch uses many.
             self.timer = signal.setitimer(signal.ITIMER_PROF, self.seconds, AGAIN)
+            self.alarm_handler = signal.signal(signal.SIGALRM, self._on_alarm)
+            self.alarm = signal.setitimer(signal.ITIMER_REAL, WALL * self.seconds, AGAIN)
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> bool:
         if self.timed:
             signal.setitimer(signal.ITIMER_PROF, *self.timer)
             signal.signal(signal.SIGPROF, signal.SIG_DFL if self.handler is None else self.handler)
+            signal.setitimer(signal.ITIMER_REAL, *self.alarm)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL if self.alarm_handler is None else self.alarm_handler)
         if self.said:
             sys.settrace(self.tracing)
         sys.stdout, sys.stderr = self.streams
@@ -75,6 +80,9 @@ class Patience(AbstractContextManager):
     def _on_tick(self, number: int, frame: FrameType | None) -> None:
         if time.thread_time() - self.began >= self.seconds:
             self.stop(frame, f"{self.seconds:g} seconds of work")
+
+    def _on_alarm(self, number: int, frame: FrameType | None) -> None:
+        self.stop(frame, f"{WALL * self.seconds:g} seconds by the clock")
 
 
 def tries_answers(function: Function) -> Function:

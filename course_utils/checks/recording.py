@@ -8,11 +8,12 @@ does is not seen.
 from __future__ import annotations
 
 import _thread
+import math
 import os
 import re
 import sys
-import sysconfig
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from .code_files import is_library, is_of_python
 
 IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
 MOST_FOUND = 5
@@ -85,9 +88,6 @@ THREAD_STARTERS = {  # they raise no event before Python 3.12
     threading: ("_start_new_thread", "_start_joinable_thread"),
 }
 METHODS = ("accumulate", "at", "outer", "reduce", "reduceat")
-STANDARD = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")})
-COURSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
-INSTALLED = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib")})
 
 
 class Recording(AbstractContextManager):
@@ -113,8 +113,7 @@ class Recording(AbstractContextManager):
         _active.append(self)
         if _left.reached:
             self.note(TOOLS)
-        if _left.threads - {getattr(_here, "thread", None)}:
-            self.note(THREAD)
+        self._worked = _left.worked()
         sys.setprofile(self._on_call)
         return self
 
@@ -124,6 +123,9 @@ class Recording(AbstractContextManager):
         _active.remove(self)
         if replaced:
             self.note(TOOLS)
+        worked = _left.worked()
+        if any(worked.get(thread) != before for thread, before in self._worked.items()):
+            self.note(THREAD)
         self._probe()
         with suppress(Exception):  # an answer may have taken the modes off
             self._undo.close()
@@ -152,12 +154,23 @@ class Recording(AbstractContextManager):
 
 @dataclass
 class _Left:
-    """What cells have left behind in this process. threads: one object each that still runs. reached: whether they have
-    an audit hook, or what the garbage collector knows: with that they reach everything here.
+    """What cells have left behind in this process. threads: the number of each that still runs. reached: whether they
+    have an audit hook, or what the garbage collector knows: with that they reach everything here.
     """
 
-    threads: set[object] = field(default_factory=set)
+    threads: dict[object, int] = field(default_factory=dict)
     reached: bool = False
+
+    def worked(self) -> dict[object, float]:
+        """Seconds of processor time of each thread but the one at work; NaN, which is never the same, for unknown."""
+        here = getattr(_here, "thread", None)
+        return {each: _seconds_of(number) for each, number in list(self.threads.items()) if each is not here}
+
+
+def _seconds_of(thread: int) -> float:
+    if not thread or not hasattr(time, "pthread_getcpuclockid"):
+        return math.nan
+    return time.clock_gettime(time.pthread_getcpuclockid(thread))
 
 
 _left = _Left()
@@ -209,13 +222,13 @@ def _start(start: Callable, run: Callable, *args: Any, **kwargs: Any) -> Any:
     thread = object()
 
     def run_to_the_end(*args: Any, **kwargs: Any) -> None:
-        _here.thread = thread
+        _here.thread, _left.threads[thread] = thread, threading.get_ident()
         try:
             run(*args, **kwargs)
         finally:
-            _left.threads.discard(thread)
+            _left.threads.pop(thread, None)
 
-    _left.threads.add(thread)
+    _left.threads[thread] = 0
     return start(run_to_the_end, *args, **kwargs)
 
 
@@ -349,7 +362,7 @@ def _on_call(recording: Recording) -> Callable[[FrameType, str, Any], None]:
 
 def _called(code: CodeType) -> str:
     """The dotted name of a function of a library, without those around it; nothing for other code."""
-    library = _is_library(code.co_filename) and not _is_of_python(code.co_filename)
+    library = is_library(code.co_filename) and not is_of_python(code.co_filename)
     a_function = code.co_flags & CO_OPTIMIZED  # the body of a class is called too, when it is made
     checks = code.co_filename.startswith(os.path.dirname(__file__))
     return code.co_qualname.rpartition("<locals>.")[2] if library and a_function and not checks else ""
@@ -367,28 +380,13 @@ def _of_torch(function: Any) -> bool:
     return f"{getattr(function, '__module__', '')} {kind.__module__}".find("torch") != -1
 
 
-@cache
-def _is_library(filename: str) -> bool:
-    """Whether a file is one of Python, of an installed package or of the course, and no learner's."""
-    return filename.startswith(("<frozen", "<__array_function__")) or os.path.realpath(filename).startswith(
-        (*STANDARD, *INSTALLED, COURSE)
-    )
-
-
-@cache
-def _is_of_python(filename: str) -> bool:
-    return filename.startswith("<frozen") or (
-        os.path.realpath(filename).startswith(STANDARD) and not os.path.realpath(filename).startswith(INSTALLED)
-    )
-
-
 def _is_own(frame: FrameType) -> bool:
-    return not _is_library(frame.f_code.co_filename)
+    return not is_library(frame.f_code.co_filename)
 
 
 def _own_behind(frame: FrameType | None) -> bool:
     """Whether code of the learner's is at work in a frame, or has called Python's own modules or this one that is."""
-    while frame and (_is_of_python(frame.f_code.co_filename) or frame.f_code.co_filename == __file__):
+    while frame and (is_of_python(frame.f_code.co_filename) or frame.f_code.co_filename == __file__):
         frame = frame.f_back
     return frame is not None and _is_own(frame)
 

@@ -31,7 +31,15 @@ LEVELS = ("bubblewrap", "landlock", "limits")
 MODULES = ("numpy.random", "torch", "matplotlib.pyplot", "course_utils.checks.evidence")
 CHECKS = Path(__file__).parents[1] / "checks"
 # All of the checks that a kernel gets, beside inputs.
-CHECK_MODULES = ("evidence.py", "forbidden.py", "measures.py", "recording.py", "remote.py", "results.py")
+CHECK_MODULES = (
+    "code_files.py",
+    "evidence.py",
+    "forbidden.py",
+    "measures.py",
+    "recording.py",
+    "remote.py",
+    "results.py",
+)
 INPUTS = sorted((CHECKS / "inputs").glob("*.py"))
 KERNEL_CHECKS = (
     '"""The checks as a grading kernel sees them: evidence, no answers."""\n\nfrom .evidence import checks_for\n'

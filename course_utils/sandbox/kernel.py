@@ -95,7 +95,7 @@ class GradingKernel(RunningKernel):
     def let_ask(self, answer: Callable[[str], str], seconds: float) -> None:
         """From now on cells may ask: a line of text, which `answer` answers with another one.
 
-        seconds: of work for such a cell, where another one has the default of `Limits`; else more or less in proportion.
+        seconds: of work for such a cell, where others have the default of `Limits`; else more or less in proportion.
         Kernel and grader take turns, so they share a processor: to wake up on another one takes longer than an answer.
         """
         self.limits = replace(self.limits, cell_seconds=seconds * self.limits.cell_seconds / Limits.cell_seconds)

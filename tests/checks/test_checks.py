@@ -285,6 +285,31 @@ def test_a_number_that_is_nearer_to_right_than_to_a_known_mistake_is_not_called_
     assert (verdict.share, verdict.misconception) == (0.5, f"weights_3: {what}")
 
 
+def test_of_one_number_that_is_clearly_off_the_place_is_told_and_no_other():
+    """0.25 for 0.248 is not right either, to three decimals, but nearly."""
+    entries = {"score_33": 2, "weights_3": [0.25, 0.25, 0.4]}
+    verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", entries))
+    assert verdict.misconception == "weights_3: one number wrong"
+    assert "one number that is clearly off; the others are right, or nearly so." in verdict.message
+    assert "weights_3[2] is not right." in verdict.message and "weights_3[0]" not in verdict.message
+
+
+def test_an_answer_that_calls_an_unwritten_one_is_told_its_name():
+    cell = """
+        def scores(Q, K):
+            raise NotImplementedError("your code goes here")
+        def attention_lists(Q, K, V):
+            return scores(Q, K), None
+    """
+    namespace = {}
+    exec(compile(textwrap.dedent(cell), "/tmp/ipykernel_7/7.py", "exec"), namespace)
+    evidence = gather(1, "attention_lists", namespace)
+    verdict = judge_of(1, "attention_lists").judge(evidence)
+    assert verdict.status == "error" and "scores is not written yet" in verdict.message
+    verdict = judge_of(1, "scores").judge(gather(1, "scores", namespace))
+    assert (verdict.status, verdict.message) == ("missing", "Not written yet.")
+
+
 def test_pencil_rounding_of_a_known_mistake_is_still_recognised():
     rounded = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.21, 0.21, 0.58]})
     assert judge_of(1, "by_hand_three").judge(rounded).misconception == "no scaling"

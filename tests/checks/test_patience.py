@@ -227,3 +227,55 @@ def test_in_a_notebook_the_message_stands_alone_and_the_kernel_goes_on():
     assert stopped.ename == "NotYet" and "KeyboardInterrupt" not in said and "Traceback" not in said
     assert "on “one entry takes all the weight”" in said and "at line 4 of its" in said
     assert passed.data["text/plain"].startswith("softmax_row: passed")
+
+
+def cells_run(*sources):
+    """What the cells of a notebook show, in a kernel of their own; patience is short."""
+    setup = "from course_utils.checks import checks_for, patience\npatience.SECONDS = 2\ncheck = checks_for(day=1)"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (setup, *sources)])
+    NotebookClient(notebook, allow_errors=True, timeout=300).execute()
+    return ["\n".join(cell.outputs[0].get("traceback", [""])) if cell.outputs else "" for cell in notebook.cells[1:]]
+
+
+def test_of_an_answer_whose_cell_failed_the_former_one_is_not_tried():
+    endless = answer(ENDLESS["a stop that is caught"])
+    for broken, error in ((RIGHT.replace(":", "", 1), "SyntaxError"), (f"undefined\n{RIGHT}", "NameError")):
+        _, _, said = cells_run(endless, broken, "check('softmax_row')")
+        assert f"Its cell failed when it was last run, and defined nothing: {error}" in " ".join(said.split())
+    *_, said = cells_run(f"{RIGHT}\nundefined", "check('softmax_row')")
+    assert said == ""  # it was defined before the cell failed, and passes
+
+
+def test_an_answer_that_was_stopped_is_not_tried_again_until_another_cell_was_run():
+    endless = answer(ENDLESS["a stop that is caught"])
+    counted = "tried = []\n" + endless.replace(
+        "def softmax_row(row):\n", "def softmax_row(row):\n    tried.append(1)\n"
+    )
+    assert "tried.append" in counted
+    told = "assert len(tried) == 1, len(tried)"
+    _, first, second, none, again = cells_run(
+        counted, "check('softmax_row')", "check('softmax_row')", told, "check('softmax_row')"
+    )
+    assert SAME_ANSWER not in first and SAME_ANSWER in second and none == "" and "Stopped after" in again
+
+
+def test_helper_cells_of_an_answer_that_passed_are_stopped_too():
+    helper = """
+import os
+def make():
+    while "again" in os.environ:
+        pass
+    os.environ["again"] = "1"
+    return sum
+total = make()
+"""
+    *_, said = cells_run(helper, RIGHT.replace("sum(", "total("), "check('softmax_row')")
+    assert "the cells that it uses do not end in time. Stopped after 2 seconds of work" in " ".join(said.split())
+
+
+def test_an_answer_that_sleeps_is_stopped_by_the_clock(monkeypatch):
+    monkeypatch.setattr(patience, "WALL", 1)
+    with Patience(0.2) as patient:
+        tried = patience.tries_answers(lambda: time.sleep(60))
+        tried()
+    assert patient.said.startswith("Stopped after 0.2 seconds by the clock")

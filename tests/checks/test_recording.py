@@ -195,15 +195,26 @@ def test_honest_code_earns_its_points(source):
     assert "called" not in evidence
 
 
-def test_a_thread_that_a_cell_left_running_is_seen_and_one_that_ended_is_not():
-    started = "import threading\nstop = threading.Event()\n(thread := threading.Thread(target=stop.wait)).start()\n"
+def test_a_thread_that_a_cell_left_running_is_seen_where_it_works_and_not_where_it_waits_or_has_ended():
+    started = """
+import threading
+ask, told = threading.Event(), threading.Event()
+def run():
+    ask.wait()
+    told.set()
+(thread := threading.Thread(target=run)).start()
+"""
+    asks = RIGHT_ROW.replace("def softmax_row(row):\n", "def softmax_row(row):\n    ask.set(), told.wait()\n")
+    assert asks != RIGHT_ROW
     install()
     namespace = {"math": math}
     exec(compile(started + RIGHT_ROW, "/tmp/ipykernel_7/7.py", "exec"), namespace)
     try:
+        assert examine(1, "softmax_row", namespace)[1].status == "passed"
+        exec(compile(asks, "/tmp/ipykernel_7/8.py", "exec"), namespace)
         assert examine(1, "softmax_row", namespace)[0]["called"] == [{"name": THREAD, "line": 0}]
     finally:
-        namespace["stop"].set()
+        namespace["ask"].set()
         namespace["thread"].join()
     assert examine(1, "softmax_row", namespace)[1].status == "passed"
 

@@ -1,5 +1,6 @@
 """Day 1: answers in lists, loops, NumPy, einsum and PyTorch, and slips beyond those that the checks can name."""
 
+import logging
 import math
 
 import numpy as np
@@ -489,6 +490,21 @@ def attention_by_einsum(q, k, v):
     w = np.exp(s)
     w /= w.sum(-1)[..., None]
     return np.einsum("...nm,...me->...ne", w, v), w
+
+
+@right(1, "attention_batched")
+def attention_that_is_debugged(q, k, v):
+    """Whoever looks at numbers while writing writes no loop over the matrices."""
+    s = np.einsum("...nd,...md->...nm", q, k, optimize=True) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    w = e / e.sum(axis=-1, keepdims=True)
+    print(w, f"{s}", repr(torch.from_numpy(w)))
+    logging.getLogger("attention").warning("%s", w)
+    assert all(
+        abs(total - 1) < 1e-6
+        for total in w.sum(axis=-1).ravel().tolist()
+    ), "a row does not sum to 1"  # fmt: skip
+    return w @ v, w
 
 
 @right(1, "attention_batched")

@@ -23,8 +23,8 @@ def watch(function: Callable, *args: Any) -> Any:
 
     Returns an object with `result`; `largest`: elements of the largest tensor made; `most_kept`: of all that were there
     at once; `work`: multiply-adds of matrix products, and elements of all other results; `operations`: how many there
-    were; `taken_out`: numbers that left PyTorch. Views of other tensors count as nothing new. What is given does not
-    count. The last two answers are remembered.
+    were; `taken_out`: numbers that left PyTorch, except those of the result. Views of other tensors count as nothing
+    new. What is given does not count. The last two answers are remembered.
     """
     key = (function, *(np.asarray(x).tobytes() for x in args))
     if key not in _watched:
@@ -51,7 +51,7 @@ def _watch(function: Callable, args: tuple) -> Any:
         finally:
             if eye.operations > MOST_OPERATIONS:
                 raise BadResult(TOO_MANY) from None  # what was raised inside an operation comes out as another error
-    eye.taken_out = door.taken_out
+    eye.taken_out = door.taken_out_beside(eye.result)
     return eye
 
 
@@ -74,6 +74,9 @@ def _modes() -> tuple[type, type]:
             return False  # else PyTorch loads its compiler first, which takes seconds
 
         def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            if torch.is_inference_mode_enabled() and operation._can_decompose():
+                with self:  # else a whole matmul comes here as one operation, and not the products that it is made of
+                    return operation.decompose(*args, **(kwargs or {}))
             out = operation(*args, **kwargs) if kwargs else operation(*args)
             self.operations += 1
             if self.operations > MOST_OPERATIONS:
@@ -122,14 +125,19 @@ def _modes() -> tuple[type, type]:
                 self.kept -= size
 
     class Door(TorchFunctionMode):
-        taken_out = 0
+        def __init__(self):
+            super().__init__()
+            self.taken_out = []  # the place of each tensor's numbers, and how many there are
+
+        def taken_out_beside(self, result):
+            places = {x.untyped_storage().data_ptr() for x in tree_leaves(result) if isinstance(x, torch.Tensor)}
+            return sum(numbers for place, numbers in self.taken_out if place not in places)
 
         def __torch_function__(self, function, types, args=(), kwargs=None):
             name = getattr(function, "__name__", "")
-            if name in WAYS_OUT and args and isinstance(args[0], torch.Tensor):
-                self.taken_out += (
-                    args[0].numel() if name != "__format__" or not args[0].dim() else 0
-                )  # print(f"{tile}")
+            taken = name in WAYS_OUT and args and isinstance(args[0], torch.Tensor)
+            if taken and (name != "__format__" or not args[0].dim()):  # print(f"{tile}")
+                self.taken_out.append((args[0].untyped_storage().data_ptr(), args[0].numel()))
             return function(*args, **(kwargs or {}))
 
     return Eye, Door

@@ -1,0 +1,32 @@
+"""Whose code a file holds: Python's, an installed package's, the course's, or a learner's."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from functools import cache
+
+STANDARD = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")})
+COURSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+INSTALLED = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib")})
+
+
+@cache
+def is_library(filename: str) -> bool:
+    """Whether a file is one of Python, of an installed package or of the course, and no learner's."""
+    return filename.startswith(("<frozen", "<__array_function__")) or os.path.realpath(filename).startswith(
+        (*STANDARD, *INSTALLED, COURSE)
+    )
+
+
+def is_installed(filename: str) -> bool:
+    """Whether a file is one of Python or of an installed package other than the course."""
+    return is_library(filename) and not os.path.realpath(filename).startswith(COURSE)
+
+
+@cache
+def is_of_python(filename: str) -> bool:
+    """Whether a file is one of Python's own modules."""
+    return filename.startswith("<frozen") or (
+        os.path.realpath(filename).startswith(STANDARD) and not os.path.realpath(filename).startswith(INSTALLED)
+    )
