@@ -98,8 +98,8 @@ def test_the_shapes_of_a_block_are_those_of_its_model():
     assert "q (16, T, 128)" in shapes and "k (8, T, 128)" in shapes and "v (8, T, 128)" in shapes
     assert shapes.count("(T, 2,048)") == 1  # merged: more than the 1,024 of a token
     assert shapes.count("(T, 1,024)") == 4 and shapes.count("(T, 3,072)") == 3  # of up, of gate, and their product
-    with pytest.raises(ValueError, match="GPT-OSS 120B has experts"):
-        figures.decoder_block(model("GPT-OSS 120B"))
+    with pytest.raises(ValueError, match="gpt-oss-120b has experts"):
+        figures.decoder_block(model("gpt-oss-120b"))
 
 
 def test_gate_stands_beside_up_and_only_queries_and_keys_are_normed_and_turned():

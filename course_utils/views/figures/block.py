@@ -58,7 +58,7 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
         ax.text(154, y - above, f"{name} ({heads}, T, {d_head})", fontsize=8.5, color=palette.INK, ha="center")
     ax.plot([60, 22, 22], [180, 180, 200], color=palette.FAINT, linewidth=1.2)
     if rope:
-        words = "RoPE turns q and k by their positions (day 8)"
+        words = "RoPE turns q and k by their positions"
         ax.text(22, 376, words, fontsize=8.5, color=palette.INK, va="center")
     _part(ax, 270, 271, 94, 160, f"scores $/\\sqrt{{{d_head}}}$\n\nmask\n\nsoftmax\n\ntimes v")
     _way(ax, (317, 271), (396, 271), f"({h}, T,\n{d_head})")
