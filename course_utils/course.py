@@ -68,7 +68,7 @@ DAYS = (
     ),
     Day(
         6,
-        "FlashAttention on GPU",
+        "FlashAttention",
         "Compute attention tile by tile without ever holding the whole matrix, up to the inner loop of a kernel.",
         minutes=140,
     ),

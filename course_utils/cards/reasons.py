@@ -223,8 +223,8 @@ REASONS: dict[int, dict[str, str]] = {
             "reads all weights and starts all operations, for one row as for 512."
         ),
         "A cache takes": (
-            "A key and a value, so 2, in each layer, for each head of keys, $d_{head}$ numbers for each token of each "
-            r"text. LLaMA 7B: $2 \cdot 32 \cdot 32 \cdot 128$ numbers of 2 bytes are 524 288 bytes."
+            r"A key and a value, so 2, in each layer, for each head of keys, $d_\text{head}$ numbers for each token of "
+            r"each text. LLaMA 7B: $2 \cdot 32 \cdot 32 \cdot 128$ numbers of 2 bytes are 524 288 bytes."
         ),
         "Prefill waits for arithmetic": (
             "In the prefill a weight that was read serves all tokens of the prompt, in decoding one token a text. The "

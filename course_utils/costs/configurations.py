@@ -160,9 +160,19 @@ _ALL = [
         source="Gemma team 2024, table 1 (whose 32768 counts both halves of the gated layer); config.json of gemma-2b",
     ),
     Configuration(
+        "Gemma 2 9B", layers=42, d_model=3584, n_heads=16, n_kv_heads=8, d_head=256, d_ff=14336, gated=True,
+        vocabulary=256000, context=8192, window=4096, full_every=2, tied=True,
+        source="Gemma team 2024 (Gemma 2), table 1; sizes: gemma/config.py of the released code",
+    ),
+    Configuration(
         "Qwen3 4B", layers=36, d_model=2560, n_heads=32, n_kv_heads=8, d_head=128, d_ff=9728, gated=True,
         vocabulary=151936, context=32768, tied=True,
         source="Qwen team 2025 (Qwen3), table 1 and section 3.2 (context before YaRN); sizes: config.json of Qwen3-4B",
+    ),
+    Configuration(
+        "Qwen3 8B", layers=36, d_model=4096, n_heads=32, n_kv_heads=8, d_head=128, d_ff=12288, gated=True,
+        vocabulary=151936, context=32768,
+        source="Qwen team 2025 (Qwen3), table 1 and section 3.2 (context before YaRN); sizes: config.json of Qwen3-8B",
     ),
     Configuration(
         "Gemma 3 1B", layers=26, d_model=1152, n_heads=4, n_kv_heads=1, d_head=256, d_ff=6912, gated=True,
@@ -186,7 +196,7 @@ _ALL = [
         source="Qwen team 2025 (Qwen3), table 1 and section 3.2 (context before YaRN); sizes: config.json",
     ),
     Configuration(
-        "GPT-OSS 120B", layers=36, d_model=2880, n_heads=64, n_kv_heads=8, d_head=64, d_ff=None, gated=None,
+        "gpt-oss-120b", layers=36, d_model=2880, n_heads=64, n_kv_heads=8, d_head=64, d_ff=None, gated=None,
         vocabulary=201088, context=131072, window=128, full_every=2,
         source="OpenAI 2025 (gpt-oss model card), section 2; sizes: config.json of gpt-oss-120b",
     ),

@@ -29,7 +29,7 @@ LATER = (
         "config.json of MiniMax-M3, 2026, as Tenstorrent's MiniMaxM3Config quotes it; TensorRT-LLM's documentation",
     ),
     Heads(
-        "DeepSeek V4 Flash", 4096, 64, 1, 512, "43 layers; keys are values too, and are compressed",
+        "DeepSeek-V4 Flash", 4096, 64, 1, 512, "43 layers; keys are values too, and are compressed",
         "config.json of DeepSeek-V4-Flash, 2026; NeMo AutoModel's DeepseekV4Config",
     ),
     Heads(

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from course_utils.errors import CourseError
+
 SCHEMA = 1
 COLUMNS = 96  # of an output in JupyterLab that a window of 1280 pixels shows without breaking it
 RECORDED = Path(__file__).parents[1] / "data" / "benchmarks"
@@ -33,12 +35,15 @@ def write(
     measure.environment()'s, settings say what was run (shapes, dtype, repeats), rows are dicts of numbers and words,
     findings are sentences computed from them. Floats are kept to six digits; NumPy's numbers and tensors of one number
     become Python's. Writes nothing, and names the field, where it raises ValueError for a number that JSON does not
-    have (NaN, infinity) or a row that is no dict, TypeError for what is neither number nor word.
+    have (NaN, infinity) or a row that is no dict, TypeError for what is neither number nor word. Nor does it write a
+    full run whose times contradict each other: CourseError, see `check_times`.
     """
     rows = list(rows)
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             raise ValueError(f"rows[{number}] is a {type(row).__name__}: each row is a dict, {{column: value}}")
+    if not settings.get("quick"):
+        check_times(benchmark, rows)
     result = {"schema": SCHEMA, "benchmark": benchmark, "environment": dict(environment), "settings": dict(settings)}
     text = _as_json(result | {"rows": rows, "findings": list(findings)})
     quick = "-quick" if settings.get("quick") else ""
@@ -49,7 +54,11 @@ def write(
 
 
 def read(path: Path | str) -> dict[str, Any]:
-    """One result, as the dict that was written. Raises ValueError when the file is not such a result."""
+    """One result, as the dict that was written.
+
+    Raises ValueError when the file is not such a result, CourseError when it is a full run whose times contradict each
+    other: see `check_times`.
+    """
     try:
         result = json.loads(Path(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
@@ -57,7 +66,28 @@ def read(path: Path | str) -> dict[str, Any]:
     keys = {"schema", "benchmark", "environment", "settings", "rows", "findings"}
     if not isinstance(result, dict) or keys - set(result) or result["schema"] != SCHEMA:
         raise ValueError(f"{Path(path).name} is not a result of schema {SCHEMA}: run the benchmark again")
+    if not result["settings"].get("quick"):
+        check_times(Path(path).name, result["rows"])
     return result
+
+
+def check_times(source: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raise CourseError where naive attention is faster with the causal mask than without, beyond the noise.
+
+    With the mask it does all that it does without, and builds the mask and fills it in besides. So such times depend on
+    something else, such as where a fresh process gets its memory from. Rows are compared that differ in `causal` alone.
+    Beyond the noise: the upper quartile with the mask lies below the lower one without. source: what to call them.
+    """
+    times = [row for row in rows if row.get("implementation") == "naive" and "seconds_low" in row]
+    full = {tuple(map(row.get, ("direction", "d", "T"))): row for row in times if not row.get("causal")}
+    for row in times:
+        other = full.get(tuple(map(row.get, ("direction", "d", "T"))))
+        if row.get("causal") and other and row["seconds_high"] < other["seconds_low"]:
+            raise CourseError(
+                f"{source}: at T = {row['T']:,} naive attention takes {1e3 * row['seconds']:.3g} ms with the causal "
+                f"mask and {1e3 * other['seconds']:.3g} ms without, though the mask is more work; measure again on a "
+                "quiet machine"
+            )
 
 
 def told(result: Mapping[str, Any]) -> str:
@@ -102,7 +132,8 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str] | None =
 def command_line(main: Callable[[bool, Path], object], description: str, recorded: Path = RECORDED) -> None:
     """Run a benchmark as the command line asks: main(quick, folder), with --quick, and --out DIR or --record.
 
-    The first line of `description`, a module's __doc__, is what --help says. recorded: the folder of --record.
+    The first line of `description`, a module's __doc__, is what --help says. recorded: the folder of --record. Ends
+    with status 2 and one line where the result is refused.
     """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
@@ -112,7 +143,10 @@ def command_line(main: Callable[[bool, Path], object], description: str, recorde
     chosen = parser.parse_args()
     if chosen.quick and chosen.record:
         parser.error("--quick measures nothing worth recording")
-    main(chosen.quick, recorded if chosen.record else chosen.out)
+    try:
+        main(chosen.quick, recorded if chosen.record else chosen.out)
+    except CourseError as refused:
+        parser.exit(refused.exit_code, f"{refused}\n")
 
 
 def _cell(value: Any) -> str:

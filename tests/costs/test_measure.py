@@ -25,6 +25,7 @@ from course_utils.costs.measure import (
     time_call,
     time_together,
 )
+from course_utils.errors import CourseError
 
 MB = 10**6
 
@@ -441,6 +442,61 @@ def test_a_file_that_is_no_result_is_named(tmp_path):
             records.read(tmp_path / "odd.json")
 
 
+def naive_rows(full, causal):
+    """Rows of naive attention at T = 512 as benchmarks/attention.py writes them, from quartiles in milliseconds."""
+    for with_mask, quartiles in ((False, full), (True, causal)):
+        row = {"measured": "time", "causal": with_mask, "T": 512, "implementation": "naive"}
+        yield row | dict(zip(("seconds_low", "seconds", "seconds_high"), (ms / 1e3 for ms in quartiles), strict=True))
+
+
+FULL, TOO_FAST = (11.7188, 13.6826, 13.8307), (9.01093, 9.17036, 9.23259)  # recorded on 2026-11-21, which was refused
+
+
+def test_a_record_in_which_the_mask_makes_naive_attention_faster_is_refused(tmp_path):
+    words = "at T = 512 naive attention takes 9.17 ms with the causal mask and 13.7 ms without, .* measure again"
+    rows = list(naive_rows(FULL, TOO_FAST))
+    with pytest.raises(CourseError, match=f"^attention-cpu: {words}"):
+        records.write("attention-cpu", WHERE, {}, rows, [], folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+    result = {"schema": 1, "benchmark": "attention-cpu", "environment": WHERE, "settings": {}, "findings": []}
+    (tmp_path / "attention-cpu-old.json").write_text(json.dumps(result | {"rows": rows}))
+    with pytest.raises(CourseError, match=rf"^attention-cpu-old\.json: {words}"):
+        records.recorded("attention-cpu", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("full", "causal", "settings"),
+    [
+        (FULL, (14.0, 18.2, 18.9), {}),  # slower, as it should be
+        ((1.67484, 3.14914, 3.50866), (2.12496, 2.16068, 2.21153), {}),  # faster, but within the spread
+        (FULL, TOO_FAST, {"quick": True}),  # which measures nothing
+    ],
+)
+def test_a_record_is_kept_where_the_mask_costs_time_or_the_spread_hides_it(full, causal, settings, tmp_path):
+    path = records.write("attention-cpu", WHERE, settings, naive_rows(full, causal), [], folder=tmp_path)
+    assert [row["causal"] for row in records.read(path)["rows"]] == [False, True]
+
+
+def test_rows_that_differ_in_more_than_the_mask_are_not_compared(tmp_path):
+    full, causal = naive_rows(FULL, TOO_FAST)
+    for name, other in (("T", 1024), ("d", 128), ("direction", "both")):
+        records.check_times("attention-gpu", [full | {name: other}, causal])
+        with pytest.raises(CourseError, match="measure again"):
+            records.check_times("attention-gpu", [full | {name: other}, causal | {name: other}])
+
+
+def test_a_benchmark_whose_result_is_refused_ends_with_one_line(tmp_path, monkeypatch, capsys):
+    def main(quick, folder):
+        records.write("attention-cpu", WHERE, {"quick": quick}, naive_rows(FULL, TOO_FAST), [], folder)
+
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        records.command_line(main, "What it measures.")
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("attention-cpu: at T = 512 ") and said.count("\n") == 1
+
+
 def test_threads_are_read_from_a_list_of_levels_too(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     for said, threads in (("4,2", 4), ("3", 3), ("", os.cpu_count())):
@@ -522,6 +578,21 @@ def test_a_peak_of_nothing_says_nothing_of_growth(monkeypatch):
     (sentence,) = findings([*rows("tiled 64", T64=0, T128=0, T256=4096), *square])
     assert "T^2.00 for naive (197 kB at T = 256)" in sentence and "tiled" not in sentence
     assert findings(rows("naive", T64=0, T128=100)) == findings([]) == []
+
+
+def test_both_masks_are_timed_in_the_same_rounds(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))  # the benchmark sets it
+    measure_times = runpy.run_path(str(ROOT / "benchmarks" / "attention.py"))["measure_times"]
+    together = []
+
+    def timed(functions, **options):
+        together.append({causal for _, causal in functions})
+        return time_together(functions, repeats=1, warmup=0)
+
+    monkeypatch.setitem(measure_times.__globals__, "time_together", timed)
+    rows = measure_times({8: 1, 16: 1})
+    assert together == [{False, True}] * 2
+    assert [(row["causal"], row["T"]) for row in rows[::4]] == [(False, 8), (False, 16), (True, 8), (True, 16)]
 
 
 def as_a_program(path, *arguments):

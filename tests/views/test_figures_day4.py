@@ -31,7 +31,7 @@ DRAWINGS = {
         {"x": {"a row is a token": NUMBERED}, "view alone": {"head 0": WRONG[0], "head 1": WRONG[1]}}
     ),
     "sharing": lambda: figures.sharing(8, {"multi-head": 8, "grouped-query": 2, "multi-query": 1}),
-    "block": lambda: figures.decoder_block(model("Qwen3 0.6B")),
+    "block": lambda: figures.decoder_block(model("Qwen3 0.6B"), qk_norm=True, rope=True),
     "crossover": lambda: figures.crossover_lines(LENGTHS, FLOPS, {"feed-forward": 4096}),
     "measured": lambda: figures.measured_ratio(LENGTHS, [0.25, 0.5, 1, 2], RATIOS, "feed-forward"),
     "path": lambda: figures.induction_path([*"KDQAKDQ"], 4),
@@ -93,19 +93,31 @@ def test_a_line_leads_from_each_query_head_to_the_key_head_that_it_reads(place, 
 
 
 def test_the_shapes_of_a_block_are_those_of_its_model():
-    (ax,) = figures.decoder_block(model("Qwen3 0.6B")).axes
+    (ax,) = drawn("block").axes
     shapes = [text for text in words(ax) if "T," in text]
     assert "q (16, T, 128)" in shapes and "k (8, T, 128)" in shapes and "v (8, T, 128)" in shapes
     assert shapes.count("(T, 2,048)") == 1  # merged: more than the 1,024 of a token
-    assert shapes.count("(T, 1,024)") == 4 and shapes.count("(T, 3,072)") == 2
-    assert "gate, times" in words(ax) and "activation" in words(figures.decoder_block(model("GPT-2 XL")).axes[0])
-    with pytest.raises(ValueError, match="GPT-OSS 120B has experts"):
-        figures.decoder_block(model("GPT-OSS 120B"))
+    assert shapes.count("(T, 1,024)") == 4 and shapes.count("(T, 3,072)") == 3  # of up, of gate, and their product
+    with pytest.raises(ValueError, match="gpt-oss-120b has experts"):
+        figures.decoder_block(model("gpt-oss-120b"))
+
+
+def test_gate_stands_beside_up_and_only_queries_and_keys_are_normed_and_turned():
+    (ax,) = drawn("block").axes
+    at = {text.get_text(): text.get_position() for text in ax.texts}
+    assert at["up"][1] == at["gate"][1] and at["up"][0] < at["×"][0] < at["gate"][0]  # neither behind the other
+    assert at["up"][1] < at["SiLU"][1] < at["×"][1] < at["down"][1]
+    assert words(ax).count("norm") == 4 and words(ax).count("RoPE") == 2
+    plain = figures.decoder_block(model("GPT-2 XL"))
+    assert "activation" in words(plain.axes[0]) and not {"gate", "RoPE"} & set(words(plain.axes[0]))
+    assert words(plain.axes[0]).count("norm") == 2 and "q and k are" not in plain.get_label()
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("block", "q and k are normalised and turned by position; 16 heads"),
+        ("block", "up and gate each widen it to (T, 3,072), gate goes through SiLU"),
         ("numbered", "head 0 has rows of token 0, 0, 1;"),
         ("sharing", "grouped-query: 2 key/value heads, each read by 4;"),
         ("block", "merged to (T, 2,048)"),

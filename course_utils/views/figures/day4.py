@@ -10,12 +10,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from course_utils.views import palette
+from course_utils.views.figures.block import decoder_block as decoder_block
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from course_utils.costs.configurations import Configuration
 
 _TOKENS = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.FAINT]
 _PARTS = [(palette.OUTPUT, "-"), (palette.QUERY, (0, (7, 2))), (palette.FAINT, (0, (4, 2))), (palette.VALUE, "-.")]
@@ -98,96 +97,6 @@ def sharing(n_heads: int, kv_heads: Sequence[int]) -> Figure:
 def _head(ax, x, y, number, colour):
     box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": colour, "linewidth": 1.6}
     ax.text(x, y, str(number), ha="center", va="center", fontsize=9, color=palette.INK, bbox=box, zorder=2)
-
-
-def decoder_block(sizes: Configuration) -> Figure:
-    """A block of a decoder with the shapes on its arrows: the residual stream on top, and what two branches add to it.
-
-    sizes: a model whose layers have heads and a feed-forward network. The branch on the left is the whole layer of
-    attention, from the projections to W_O. Raises ValueError for a model without a feed-forward width.
-    """
-    if sizes.d_ff is None:
-        raise ValueError(f"{sizes.name} has experts in place of one feed-forward network")
-    h, h_kv, d_head = sizes.n_heads, sizes.n_kv_heads, sizes.d_head
-    x, joined, wide = f"(T, {sizes.d_model:,})", f"(T, {h * d_head:,})", f"(T, {sizes.d_ff:,})"
-    width, height = 770, 400
-    fig = new_figure(width, height)
-    ax = fig.add_axes((0, 0, 1, 1))  # in CSS pixels, from the top
-    ax.set(xlim=(0, width), ylim=(height, 0))
-    ax.axis("off")
-    _stream(ax, x)
-    _part(ax, 60, 110, 62, 26, "norm")
-    ax.add_patch(Rectangle((10, 150), 482, 240, facecolor="#F5F6F8", edgecolor=palette.LINE))
-    ax.text(482, 166, f"attention, {h} heads", fontsize=9, color=palette.INK, ha="right", va="center", weight="bold")
-    _way(ax, (60, 44), (60, 97))
-    _way(ax, (60, 123), (60, 190), x)
-    projections = (
-        ("$W_Q$", "q", h, palette.QUERY),
-        ("$W_K$", "k", h_kv, palette.KEY),
-        ("$W_V$", "v", h_kv, palette.VALUE),
-    )
-    for row, (matrix, name, heads, colour) in enumerate(projections):
-        y = 205 + 66 * row
-        _part(ax, 60, y, 54, 28, matrix, colour)
-        if row:
-            _way(ax, (22, 180), (33, y), bend=(22, y))
-        _way(ax, (87, y), (222, y), f"{name} ({heads}, T, {d_head})")
-    ax.plot([60, 22, 22], [180, 180, 200], color=palette.FAINT, linewidth=1.2)
-    _part(ax, 270, 271, 94, 160, f"scores $/\\sqrt{{{d_head}}}$\n\nmask\n\nsoftmax\n\ntimes v")
-    _way(ax, (317, 271), (396, 271), f"({h}, T,\n{d_head})")
-    _part(ax, 426, 271, 60, 28, "merge")
-    _way(ax, (426, 257), (426, 219), joined, beside=True)
-    _part(ax, 426, 205, 54, 28, "$W_O$")
-    _way(ax, (453, 205), (500, 56), x, bend=(500, 205))
-    _part(ax, 600, 110, 62, 26, "norm")
-    _way(ax, (600, 44), (600, 97))
-    _way(ax, (600, 123), (600, 176), x, beside=True)
-    _part(ax, 600, 190, 54, 28, "up")
-    _way(ax, (600, 204), (600, 246), wide, beside=True)
-    _part(ax, 600, 260, 92, 28, "gate, times" if sizes.gated else "activation")
-    _way(ax, (600, 274), (600, 316), wide, beside=True)
-    _part(ax, 600, 330, 54, 28, "down")
-    ax.text(600, 366, "feed-forward network", fontsize=9, color=palette.INK, ha="center", va="center", weight="bold")
-    _way(ax, (627, 330), (700, 56), x, bend=(700, 330))
-    alt = (
-        f"A block of {sizes.name}. The residual stream x, {x}, runs along the top from left to right, through two plus "
-        f"signs. The first branch leaves it, is normalised and goes through attention: W_Q gives q, ({h}, T, "
-        f"{d_head}), W_K and W_V give k and v, ({h_kv}, T, {d_head}) each; {h} heads, {sizes.group} to a key head, "
-        f"give ({h}, T, {d_head}), merged to {joined}; W_O leads back to {x}, which is added to the stream. The second "
-        f"branch is normalised, widened to {wide}, led back to {x} and added."
-    )
-    return described(fig, alt)
-
-
-def _stream(ax, shape):
-    """The residual stream along the top, with the two places where a branch is added."""
-    ax.annotate(
-        "", xy=(762, 44), xytext=(8, 44), arrowprops={"arrowstyle": "-|>", "linewidth": 3, "color": palette.INK}
-    )
-    ax.text(8, 20, f"residual stream x {shape}", fontsize=10, color=palette.INK, va="center", weight="bold")
-    ring = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": palette.INK, "linewidth": 1.6}
-    for place in (500, 700):
-        ax.text(place, 44, "+", fontsize=13, ha="center", va="center", color=palette.INK, zorder=4, bbox=ring)
-        ax.text(place, 14, "x + Δ", fontsize=9.5, color=palette.INK, va="center", ha="center")
-
-
-def _part(ax, x, y, width, height, words, colour=None):
-    box = (x - width / 2, y - height / 2)
-    ax.add_patch(Rectangle(box, width, height, facecolor="white", edgecolor=colour or palette.FAINT, linewidth=1.5))
-    ax.text(x, y, words, fontsize=9.5, color=palette.INK, ha="center", va="center", linespacing=0.9)
-
-
-def _way(ax, start, end, words="", bend=None, beside=False):
-    """An arrow from start to end, round a corner where there is one, with the shape of what goes along it."""
-    if bend:
-        ax.plot([start[0], bend[0]], [start[1], bend[1]], color=palette.FAINT, linewidth=1.2, zorder=1)
-    arrow = {"arrowstyle": "-|>", "linewidth": 1.2, "color": palette.FAINT, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", xy=end, xytext=bend or start, arrowprops=arrow, zorder=1)
-    middle = ((bend or start)[0] + end[0]) / 2, ((bend or start)[1] + end[1]) / 2
-    across = middle[1] != end[1]  # an upright arrow has its words on the right
-    x, y = (middle[0] + 7, middle[1]) if across or beside else (middle[0], middle[1] - 5)
-    align = {"ha": "left", "va": "center"} if across or beside else {"ha": "center", "va": "bottom"}
-    ax.text(x, y, words, fontsize=8.5, color=palette.INK, **align)
 
 
 def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
