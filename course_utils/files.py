@@ -52,20 +52,30 @@ def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
 def keep_copy(path: Path) -> Path:
     """Copy a file into the folder kept/ beside it, under the first free name; the place of the copy.
 
-    Raises CourseError when nothing can be written there.
+    Raises CourseError when nothing can be written there, and leaves no half of a copy.
     """
-    folder = path.parent / "kept"
+    folder = copy = path.parent / "kept"
     try:
         content = path.read_bytes()
         folder.mkdir(exist_ok=True)
         for number in count(1):
             copy = folder / f"{path.stem}-{number}{path.suffix}"
-            with contextlib.suppress(FileExistsError), copy.open("xb") as file:
-                file.write(content)
+            with contextlib.suppress(FileExistsError):
+                _write_new(copy, content)
                 return copy
     except OSError as error:
-        raise CourseError(f"{error.filename}: cannot be written ({error.strerror}); {ROOM}") from None
+        raise CourseError(f"{error.filename or copy}: cannot be written ({error.strerror}); {ROOM}") from None
     raise AssertionError("there is always a free name")
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    file = path.open("xb")
+    try:
+        with file:
+            file.write(content)
+    except BaseException:
+        path.unlink()
+        raise
 
 
 @dataclass(frozen=True)

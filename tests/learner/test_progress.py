@@ -364,6 +364,16 @@ def test_reset_changes_nothing_where_it_cannot_keep_the_old_one(whole):
     assert exercise(whole, 1).read_text() == "my work"
 
 
+def test_a_full_disk_leaves_no_half_of_a_copy_and_is_told_with_the_path(whole):
+    code = (
+        "import resource, pathlib; from course_utils.files import keep_copy; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4)); keep_copy(pathlib.Path({str(exercise(whole, 1))!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"kept/{NAMES[1]}-1.ipynb: cannot be written (File too large)" in done.stderr
+    assert list((whole / "exercises/kept").iterdir()) == []
+
+
 # The command line and the map ----------------------------------------------------------------------------------------
 
 
