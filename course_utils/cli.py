@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from course_utils.errors import CourseError
+from course_utils.errors import CourseError, one_line
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+LONGEST = 4000  # characters of an error
 Root = Annotated[Path, typer.Option(help="The course's folder, which holds sources/.", show_default="this folder")]
 
 
@@ -336,18 +339,25 @@ def _tell_merged(merged: Merged) -> None:
 
 
 def main() -> None:
-    """The console script: expected errors are one line on stderr, and the exit status that they know, 2 for most."""
+    """The console script: expected errors are one line on stderr, and the exit status that they know, 2 for most.
+
+    With COURSE_DEBUG set to anything, the traceback stands above that line.
+    """
     try:
         sys.exit(app(prog_name="course", standalone_mode=False))
-    except CourseError as error:
-        print(f"course: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        print(f"course: {error}", file=sys.stderr)
-    except typer.Abort:
-        print("course: stopped", file=sys.stderr)
     except Exception as error:
-        if not hasattr(error, "format_message"):  # what typer says of a wrong option or argument
+        if isinstance(error, CourseError):
+            said = str(error)
+        elif isinstance(error, OSError):  # of the machine, or a mistake of the course's own
+            path = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            said = f"{path}; with COURSE_DEBUG=1 the command shows where that happened"
+        elif isinstance(error, typer.Abort):
+            said = "stopped"
+        elif hasattr(error, "format_message"):  # what typer says of a wrong option or argument
+            said = error.format_message()
+        else:
             raise
-        print(f"course: {error.format_message()}", file=sys.stderr)
-    sys.exit(2)
+        if os.environ.get("COURSE_DEBUG"):
+            traceback.print_exc()
+        print(f"course: {one_line(said, LONGEST)}", file=sys.stderr)
+        sys.exit(error.exit_code if isinstance(error, CourseError) else 2)

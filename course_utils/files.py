@@ -1,10 +1,13 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and folders that replace only what was written by the same command."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -49,17 +52,64 @@ def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
 def keep_copy(path: Path) -> Path:
     """Copy a file into the folder kept/ beside it, under the first free name; the place of the copy.
 
-    Raises CourseError when nothing can be written there.
+    Raises CourseError when nothing can be written there, and leaves no half of a copy.
     """
-    folder = path.parent / "kept"
+    folder = copy = path.parent / "kept"
     try:
         content = path.read_bytes()
         folder.mkdir(exist_ok=True)
         for number in count(1):
             copy = folder / f"{path.stem}-{number}{path.suffix}"
-            with contextlib.suppress(FileExistsError), copy.open("xb") as file:
-                file.write(content)
+            with contextlib.suppress(FileExistsError):
+                _write_new(copy, content)
                 return copy
     except OSError as error:
-        raise CourseError(f"{error.filename}: cannot be written ({error.strerror}); {ROOM}") from None
+        raise CourseError(f"{error.filename or copy}: cannot be written ({error.strerror}); {ROOM}") from None
     raise AssertionError("there is always a free name")
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    file = path.open("xb")
+    try:
+        with file:
+            file.write(content)
+    except BaseException:
+        path.unlink()
+        raise
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A file in a folder of output with the hash of each file that was written there: so much may be replaced.
+
+    name: of that file. made_by: the noun for what writes the folder. patterns: what it writes there, for Path.glob.
+    """
+
+    name: str
+    made_by: str
+    patterns: tuple[str, ...] = ("**/*",)
+
+    def write(self, folder: Path) -> None:
+        """Write the hashes of what is in a finished folder."""
+        (folder / self.name).write_text(json.dumps(self._hashes(folder), indent=1) + "\n", encoding="utf-8")
+
+    def verify(self, folder: Path) -> None:
+        """Raise CourseError unless `folder` is new, empty, or as it was written: nothing of anybody's would be lost."""
+        if folder.exists() and not folder.is_dir():
+            raise CourseError(f"{folder}: is a file; give a folder")
+        if not folder.exists() or not any(folder.iterdir()):
+            return
+        try:
+            written = dict(json.loads((folder / self.name).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            trouble = f"is not empty, and no {self.made_by} made it"
+            raise CourseError(f"{folder}: {trouble}; give a new or an empty folder") from None
+        for name, found in self._hashes(folder).items():
+            if written.get(name) != found:
+                trouble = f"was changed or added since its {self.made_by}"
+                raise CourseError(f"{folder / name}: {trouble}; move it, or give another folder")
+
+    def _hashes(self, folder: Path) -> dict[str, str]:
+        found = {path for pattern in self.patterns for path in folder.glob(pattern) if not path.is_dir()}
+        files = sorted(found - {folder / self.name})
+        return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -66,6 +66,8 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
             source = load_source(path, root)
             _verify_kind(source)
             built |= _build_source(source, root, force, progress)
+        gone = {target for target, text in built.items() if not text}  # states of widgets that a lesson had
+        built = {target: text for target, text in built.items() if text}
         changed = {target: text for target, text in built.items() if _text(target) != text}
         for target, grade_id in _answers_of_somebody(root, changed):
             if not force:
@@ -75,6 +77,8 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
                 )
             keep_copy(target)
         write_all(changed)
+        for target in gone:
+            target.unlink(missing_ok=True)
         if day := _own_day(root, paths):
             target = patterns_path(day)
             (report.written if _write_patterns(day) else report.unchanged).append(target.relative_to(root).as_posix())
@@ -175,22 +179,20 @@ def _target(source: Source, root: Path) -> Path:
 
 
 def _build_source(source: Source, root: Path, force: bool, progress: Progress) -> dict[Path, str]:
-    """The files that a source makes, as path and text."""
+    """The files that a source makes, as path and text; one that is to go has none."""
     target = _target(source, root)
-    states = ""
+    states: dict[Path, str] = {}
     if force or _disagreements(source, target, root):
         notebook, found = _execute(source, root, progress)
-        states = states_text(found, target)
+        states[states_path(target)] = text = states_text(found, target)
         _keep_ignored_outputs(notebook, target)
         _keep_outputs_alike(notebook, target)
         notebook.metadata.course.outputs = _outputs_sha256(notebook)
-        if states:
-            notebook.metadata.course.widgets = digest(states)
-        else:
-            states_path(target).unlink(missing_ok=True)  # of widgets that it had
+        if text:
+            notebook.metadata.course.widgets = digest(text)
     else:
         notebook = nbformat.read(target, as_version=4)
-    built = {target: dump(notebook)} | ({states_path(target): states} if states else {})
+    built = {target: dump(notebook)} | states
     if target.parent.name == "solutions":
         verify_no_leak(source, notebook)
         built[root / "exercises" / target.name] = dump(release_exercise(notebook))

@@ -32,11 +32,12 @@ from course_utils.checks.evidence import MIME, all_ladders, find_ladder
 from course_utils.checks.exercise import days_with_exercises
 from course_utils.checks.judged import judge_of
 from course_utils.errors import CellFailed, CourseError
+from course_utils.files import Marker
 
 BUNDLE_README = Path(__file__).with_name("bundle_readme.md")
 SHORTEST_SECRET = 16  # bytes
-MARKER = ".course-release.json"
 FOLDERS = ("student", "grader")
+MARKER = Marker(".course-release.json", "release", ("student/**/*", "grader/**/*", "student.zip", "grader.zip"))
 _FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 
 
@@ -63,7 +64,7 @@ def release(
     when something of an answer could be read in the student's edition. In every case `out` is left as it was.
     """
     days = _known(days)
-    _verify_place(out)
+    MARKER.verify(out)
     progress("comparing sources and notebooks")
     stale = [
         line for line in build.check(course.folder, used=True) if not line.startswith(("exercises/", "notebooks/"))
@@ -132,28 +133,6 @@ def _known(days: Iterable[int]) -> list[int]:
         if day not in known:
             raise CourseError(f"no exercises for day {day}; there are those of days {', '.join(map(str, known))}")
     return wanted or known
-
-
-def _verify_place(out: Path) -> None:
-    """`out` is new, empty, or as an earlier release left it: nothing of anybody's would be lost."""
-    if out.exists() and not out.is_dir():
-        raise CourseError(f"{out}: is a file; give a folder")
-    if not out.exists() or not any(out.iterdir()):
-        return
-    try:
-        written = json.loads((out / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise CourseError(f"{out}: is not empty, and no release made it; give a new or an empty folder") from None
-    for name, found in _hashes(out).items():
-        if written.get(name) != found:
-            raise CourseError(f"{out / name}: was changed or added since its release; move it, or give another folder")
-
-
-def _hashes(out: Path) -> dict[str, str]:
-    """The hash of each file that a release writes, but for the marker, and of what was put beside them."""
-    files = [path for folder in FOLDERS for path in (out / folder).rglob("*") if not path.is_dir()]
-    files += [path for folder in FOLDERS if (path := out / f"{folder}.zip").exists()]
-    return {path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
 
 
 def _verify_no_trace(student: Path, course: Official, secret: bytes | None, seeds: Mapping) -> int:
@@ -226,10 +205,10 @@ def _move_into_place(beside: Path, out: Path) -> None:
     """Put a finished release in the place of the one before. The bundle is readable by its owner only."""
     (beside / "grader").chmod(0o700)
     (beside / "grader.zip").chmod(0o600)
-    (beside / MARKER).write_text(json.dumps(_hashes(beside), indent=1) + "\n", encoding="utf-8")
+    MARKER.write(beside)
     for folder in FOLDERS:
         if (out / folder).exists():
             shutil.rmtree(out / folder)
         (beside / folder).replace(out / folder)
         (beside / f"{folder}.zip").replace(out / f"{folder}.zip")
-    (beside / MARKER).replace(out / MARKER)
+    (beside / MARKER.name).replace(out / MARKER.name)

@@ -19,7 +19,7 @@ from .text import as_plain
 
 HEADER = ("id", "day", "kind", "front", "back", "tags")
 MADE_OF = ("notebooks", "course_utils/cards", "course_utils/checks/answers", "course_utils/views/quizzes")
-EDITION = 1_795_478_400  # 2026-11-24, in seconds: the edition of a copy of which git knows nothing
+EDITION = 1_795_478_400  # 2026-11-24, in seconds: the edition of a copy of which git knows too little
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,21 @@ def as_csv(cards: Sequence[Card]) -> str:
 
 
 def last_changed(root: Path = ROOT) -> int:
-    """When what the cards are made of last changed, in seconds since 1970: by git's log, or the edition's date.
+    """Time of the last commit that touched what the cards are made of, in seconds since 1970, or the edition's date.
 
-    Anki takes a new text for a card that it has only if its time is later.
+    Anki takes a new text for a card that it has only if its time is later. In a shallow clone the first commit of the
+    history that is there seems to have made every file, whatever it touched: then the edition's date counts as well.
     """
-    command = ["git", "-C", str(root), "log", "-1", "--format=%ct", "--", *MADE_OF]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
+    time, *parents = _git(root, "log", "-1", "--format=%ct %P", "--", *MADE_OF).split() or ["0"]
+    if not parents and _git(root, "rev-parse", "--is-shallow-repository").strip() != "false":
         return EDITION
-    return max(EDITION, int(done.stdout)) if done.returncode == 0 and done.stdout.strip() else EDITION
+    return max(EDITION, int(time))
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """What git prints about the repository in `root`; nothing where it fails or is not installed."""
+    try:
+        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout if done.returncode == 0 else ""

@@ -74,14 +74,7 @@ HIDING_GUARDS = (  # of torch._C: while one of them is there, modes hear nothing
     "_PreserveDispatchKeyGuard",
     "_SetExcludeDispatchKeyGuard",
 )
-HIDING_FUNCTIONS = (
-    "_disable_current_modes",
-    "_op_dk",
-    "_pop_mode",
-    "_pop_mode_temporarily",
-    "no_dispatch",
-    "redispatch",
-)
+HIDING_CALLS = ("_disable_current_modes", "_op_dk", "_pop_mode", "_pop_mode_temporarily", "no_dispatch", "redispatch")
 UFUNCS = ("logaddexp", "logaddexp2")  # they hide a whole exercise and are heard of by no hook
 THREAD_STARTERS = {  # they raise no event before Python 3.12
     _thread: ("start_new", "start_new_thread", "start_joinable_thread"),
@@ -138,7 +131,7 @@ class Recording(AbstractContextManager):
     def telling(self, name: str) -> str:
         """The part of a dotted name that is forbidden or hides calls, or nothing."""
         for each in reversed(name.split(".")):
-            if each in HIDING_FUNCTIONS or [part for part in self.parts if part in each.lower()]:
+            if each in HIDING_CALLS or [part for part in self.parts if part in each.lower()]:
                 return each
         return ""
 
@@ -259,8 +252,10 @@ def _hear(event: str, args: tuple, frame: FrameType) -> None:
 class RecordedUfunc:
     """A ufunc of NumPy that tells when it is called, or one of its methods such as reduce; otherwise it is the same."""
 
+    __class__: Any = np.ufunc  # to isinstance
+
     def __init__(self, ufunc: np.ufunc):
-        self._ufunc = ufunc
+        self._ufunc, self.__doc__, self.__module__ = ufunc, ufunc.__doc__, "numpy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         sys.audit(CALLED, self._ufunc.__name__)
@@ -270,6 +265,9 @@ class RecordedUfunc:
         if name in METHODS:
             sys.audit(CALLED, self._ufunc.__name__)
         return getattr(self._ufunc, name)
+
+    def __reduce__(self) -> str:
+        return self._ufunc.__name__  # copied and pickled as numpy's object of that name
 
     def __repr__(self) -> str:
         return repr(self._ufunc)
@@ -338,7 +336,7 @@ def _on_call(recording: Recording) -> Callable[[FrameType, str, Any], None]:
             name = of_code.get(frame.f_code)
             if name is None:
                 name = of_code[frame.f_code] = recording.telling(_called(frame.f_code))
-            if name in HIDING_FUNCTIONS:
+            if name in HIDING_CALLS:
                 if _own_behind(frame.f_back):
                     recording.note(HIDDEN, frame)
             elif name:

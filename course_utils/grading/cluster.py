@@ -28,6 +28,7 @@ from course_utils.grading.workers import FATAL, Job, as_unreadable, grade_job
 TRIES = 3  # of a job whose workers die
 SECONDS_TO_CONNECT = 20
 SECONDS_WITHOUT_WORKERS = 60
+MOST_UNPACKED = 8  # official sides in the folders of a worker: one a day of a class, and one of all days
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ _UNPACKED: dict[tuple, tempfile.TemporaryDirectory] = {}
 
 
 def _unpack(parcel: OfficialParcel) -> Official:
-    """The official side in a folder of this process, written once."""
+    """The official side in a folder of this process. It is written once, and goes after MOST_UNPACKED newer ones."""
     if parcel.package != version("course_utils"):
         raise CourseError(_other_course(f"course_utils {version('course_utils')}, not {parcel.package}"))
     known = tuple(parcel.digests.items())
@@ -186,6 +187,8 @@ def _unpack(parcel: OfficialParcel) -> Official:
         if any(official.digest(day) != digest for day, digest in parcel.digests.items()):
             raise CourseError(_other_course("other checks or another grader"))
         _UNPACKED[known] = folder
+        while len(_UNPACKED) > MOST_UNPACKED:
+            _UNPACKED.pop(next(iter(_UNPACKED))).cleanup()
     return Official(Path(_UNPACKED[known].name))
 
 

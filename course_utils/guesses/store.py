@@ -81,17 +81,17 @@ def keep(asked: Asked, guess: Sequence[float], root: Path = PLACE) -> tuple[Kept
             kept[asked.name] = Kept(asked, guess, guess, 1, date.today().isoformat())
         record = {"schema": _SCHEMA, "guesses": [_written(each) for each in kept.values()], "earlier": earlier}
         write_whole(path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    for hearer in list(_HEARERS):
-        if (call := hearer()) is None:
-            _HEARERS.remove(hearer)
-        else:
-            call(asked.day)
+        calls = [(hearer, call) for hearer in _HEARERS if (call := hearer())]
+        _HEARERS[:] = [hearer for hearer, _ in calls]
+    for _, call in calls:  # without the lock, as a hearer may keep a guess too
+        call(asked.day)
     return kept[asked.name], remark
 
 
 def hear(call: Callable[[int], None]) -> None:
     """Have a method called, with the number of the day, after each guess that this process keeps, while it lives."""
-    _HEARERS.append(weakref.WeakMethod(call))
+    with _ONE_AT_A_TIME:
+        _HEARERS.append(weakref.WeakMethod(call))
 
 
 def _read(path: Path, root: Path) -> tuple[dict[str, Kept], list[Any]]:

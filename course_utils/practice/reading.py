@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -32,6 +33,8 @@ def read_entry(text: str) -> list | float | None:
         raise ValueError(f"{len(text)} characters are more than a step needs")
     rows = [[_number(part) for part in re.split(r"[,\s]+", row.strip(" []")) if part] for row in text.split(";")]
     rows = [row for row in rows if row]
+    if not rows:
+        raise ValueError(f"{text!r} is no number")
     if len({len(row) for row in rows}) > 1:
         raise ValueError("the rows have different lengths")
     return rows if len(rows) > 1 else rows[0] if len(rows[0]) > 1 else rows[0][0]
@@ -41,7 +44,9 @@ def _number(text: str) -> float:
     try:
         value = _value(ast.parse(text, mode="eval").body)
     except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError, MemoryError):
-        raise ValueError(f"{text!r} is no number") from None
+        value = math.inf
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is no number")
     return value
 
 

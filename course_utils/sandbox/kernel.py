@@ -64,14 +64,19 @@ class GradingKernel(RunningKernel):
         self.km = KernelManager(kernel_name="course", kernel_spec_manager=CourseKernelspecs(config))
         try:
             self.km.start_kernel(extra_arguments=list(SETTINGS))
-        except BaseException:
+            self.buffer: deque[dict[str, Any]] = deque()
+            self.processors: set[int] = set()  # of this process, while it shares one with the kernel
+            self.talk = Talk(self._scratch())  # before any cell runs
+            self.begin_cell(limits.cell_seconds)
+            self._connect()
+        except BaseException:  # such as too many open files: it may run, and nobody else would stop it
+            if hasattr(self, "talk"):
+                self.talk.close()
+            if self.km.provisioner is not None:
+                run_sync(self._end)()
+                self.km.cleanup_resources()
             self._close_own()
             raise
-        self.buffer: deque[dict[str, Any]] = deque()
-        self.processors: set[int] = set()  # of this process, while it shares one with the kernel
-        self.talk = Talk(self._scratch())  # before any cell runs
-        self.begin_cell(limits.cell_seconds)
-        self._connect()
         self.log.note("started", limits=asdict(limits), seconds=seconds, start=asdict(start))
 
     def _connect(self) -> None:

@@ -18,7 +18,7 @@ from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.cards import make_cards
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, repository, version, where_it_is
 from course_utils.errors import CourseError
-from course_utils.files import write_all
+from course_utils.files import Marker, write_all
 from course_utils.site.front import contents, filled
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
 from course_utils.site.pages import Links, Page, link_text, notebook_page
@@ -27,6 +27,7 @@ from course_utils.site.said import said_here
 from course_utils.site.widgets import page_script, scripts
 
 ASSETS = Path(__file__).parent / "assets"
+MARKER = Marker(".course-site.json", "site build")
 SERVED = (".css", ".svg", ".woff2")
 TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stands beside it
@@ -64,11 +65,11 @@ class Site:
 def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Site:
     """Write the site of the course in `root` into `out`, which it replaces; `progress` hears what is being done.
 
-    Raises CourseError where the course has no notebooks, `out` holds something else, or Sphinx finds something wrong.
+    Raises CourseError where the course has no notebooks, `out` holds what no site build wrote, or Sphinx finds
+    something wrong.
     """
     root, out = Path(root).resolve(), Path(out).resolve()
-    if out.exists() and any(out.iterdir()) and not (out / "index.html").exists():
-        raise CourseError(f"{out}: holds something else than a site; give an empty folder, or a new one")
+    MARKER.verify(out)
     with tempfile.TemporaryDirectory(prefix="course-site-") as folder:
         source, made = Path(folder) / "source", Path(folder) / "html"
         progress("reading the notebooks")
@@ -76,6 +77,7 @@ def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Si
         progress("Sphinx makes the pages")
         _sphinx(source, made, Path(folder) / "doctrees")
         _trim(made)
+        MARKER.write(made)
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(made, out)
     return Site(out, len(list(out.rglob("*.html"))), sum(len(page.states) for page in pages))

@@ -25,7 +25,8 @@ def static_page(widget: CourseWidget, title: str) -> str:
         f'<img src="data:image/png;base64,{data["image/png"]}" width="{picture["width"]}" '
         f'alt="{html.escape(picture["alt"])}">'
     )
-    start = _START.replace("STATE", _script(page_state(widget))).replace("CODE", _script(str(widget._esm)))
+    code, state = _script(str(widget._esm)), _script(page_state(widget))
+    start = f'\nbringToLife(document.getElementById("widget"), await imported({code}), {state});\n'
     return _PAGE.format(title=html.escape(title), css=str(widget._css), fallback=fallback, host=host_script() + start)
 
 
@@ -61,11 +62,6 @@ img {{ max-width: 100%; height: auto; background: #fff; }}
 <script type="module">{host}</script>
 </body>
 </html>
-"""
-
-# Which widget, and how the page draws it.
-_START = """
-bringToLife(document.getElementById("widget"), await imported(CODE), STATE);
 """
 
 

@@ -239,8 +239,11 @@ def test_a_lesson_that_lost_its_last_widget_has_no_states_of_widgets(tmp_path):
     states = tmp_path / "notebooks/widgets/day1_small.json"
     building.build(course(tmp_path, lesson=HEADER + cell))
     assert states.exists() and building.check(tmp_path) == []
-    (tmp_path / "sources/lessons/day1_small.md").write_text(HEADER + "No widget is here.\n")
-    building.build(tmp_path)
+    measures = HEADER + "```{code-cell} ipython3\nimport time\n\nprint(time.time())\n```\n"
+    with pytest.raises(SourceError, match="measured"):
+        building.build(course(tmp_path, lesson=measures))
+    assert states.exists(), "a day is written when all of its notebooks are right, or not at all"
+    building.build(course(tmp_path, lesson=HEADER + "No widget is here.\n"))
     assert not states.exists() and building.check(tmp_path) == []
 
 

@@ -257,7 +257,7 @@ def test_practice_is_judged_as_python_judges(in_page, kind):
 
 def test_entries_are_read_as_python_reads_them(in_page):
     texts = ["1/3", "2e9", "4*512**2", "−2", "1 2; 3 4", "[1, 2], [3, 4]", "12,345", "-2^2", "2^-1", "(1+2)*3/4", "",
-             "1 2; 3", "x", "1/0", "1+", "0.5 .25", "2**3**2", "--1"]  # fmt: skip
+             "1 2; 3", "x", "1/0", "1+", "0.5 .25", "2**3**2", "--1", ",", "[;]", "1e999", "-1e999"]  # fmt: skip
 
     def read(text):
         try:

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -203,6 +205,31 @@ def test_without_git_the_edition_has_a_date_of_its_own(tmp_path, monkeypatch):
     assert last_changed(tmp_path) == EDITION <= last_changed()
     monkeypatch.setenv("PATH", "")
     assert last_changed() == EDITION
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_shallow_clone_does_not_take_its_first_commit_for_a_change_of_the_cards(tmp_path, monkeypatch):
+    whole, shallow = tmp_path / "whole", tmp_path / "shallow"
+    for name, value in (("GIT_CONFIG_GLOBAL", os.devnull), ("GIT_CONFIG_NOSYSTEM", "1")):
+        monkeypatch.setenv(name, value)
+
+    def commit(name, time):
+        (whole / name).parent.mkdir(exist_ok=True)
+        (whole / name).write_text(str(time))
+        who = [setting for key in ("name", "email") for setting in ("-c", f"user.{key}=somebody")]
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time} +0000")
+        for command in (["add", "--all"], [*who, "commit", "--quiet", "--message", name]):
+            subprocess.run(["git", "-C", whole, *command], check=True)
+
+    subprocess.run(["git", "init", "--quiet", whole], check=True)
+    commit("notebooks/day1.ipynb", EDITION + 60)
+    assert last_changed(whole) == EDITION + 60
+    commit("README.md", EDITION + 120)
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", whole.as_uri(), shallow], check=True)
+    assert (last_changed(whole), last_changed(shallow)) == (EDITION + 60, EDITION)
+    commit("notebooks/day2.ipynb", EDITION + 180)
+    subprocess.run(["git", "-C", shallow, "pull", "--quiet"], check=True)
+    assert last_changed(whole) == last_changed(shallow) == EDITION + 180
 
 
 def test_what_is_wrong_is_said_in_a_line(tmp_path, monkeypatch):

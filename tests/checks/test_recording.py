@@ -1,6 +1,9 @@
 """What an answer calls while it is checked is recorded, however it is written; honest code is not refused."""
 
+import copy
 import math
+import pickle
+import subprocess
 import sys
 import threading
 
@@ -253,6 +256,16 @@ def test_a_recorded_ufunc_is_the_same_to_those_who_call_it():
     assert np.logaddexp(0.0, 0.0) == math.log(2)
     assert np.logaddexp.reduce([0.0, 0.0, 0.0]) == pytest.approx(math.log(3))
     assert np.logaddexp.nin == 2 and "logaddexp" in repr(np.logaddexp)
+
+
+def test_a_recorded_ufunc_is_a_ufunc_that_can_be_copied_and_pickled():
+    install()
+    assert isinstance(np.logaddexp, np.ufunc) and "exponentiations" in np.logaddexp.__doc__
+    assert copy.copy(np.logaddexp) is copy.deepcopy([np.logaddexp])[0] is np.logaddexp
+    pickles = [pickle.dumps(np.logaddexp, protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+    assert all(pickle.loads(each) is np.logaddexp for each in pickles)
+    elsewhere = f"import pickle, numpy; assert pickle.loads({pickles[-1]!r}) is numpy.logaddexp"
+    subprocess.run([sys.executable, "-c", elsewhere], check=True)
 
 
 def test_an_earlier_answer_that_broke_its_own_rule_does_not_break_that_of_a_later_one():

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from dataclasses import replace
 
 import cloudpickle
@@ -118,6 +119,16 @@ def test_a_worker_uses_the_official_side_that_is_sent_and_not_its_own(tmp_path):
     parcel = official_parcel(Official(tmp_path), 1)
     graded = grade_parcel(Job(0, "ada", "a.ipynb", 1, notebook()), parcel, COLD)
     assert graded.max_score == 36
+
+
+def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cluster, "_UNPACKED", {})
+    monkeypatch.setattr(cluster, "MOST_UNPACKED", 1, raising=False)
+    empty = Job(0, "ada", "a.ipynb", 1, notebook())
+    for days in (1, None, 1):
+        assert grade_parcel(empty, official_parcel(COURSE, days), COLD).max_score == 31
+        assert len(list(tmp_path.glob("course_official_*"))) == 1
 
 
 def test_an_unreachable_scheduler_is_named_in_one_line(monkeypatch):

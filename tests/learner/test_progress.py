@@ -364,6 +364,16 @@ def test_reset_changes_nothing_where_it_cannot_keep_the_old_one(whole):
     assert exercise(whole, 1).read_text() == "my work"
 
 
+def test_a_full_disk_leaves_no_half_of_a_copy_and_is_told_with_the_path(whole):
+    code = (
+        "import resource, pathlib; from course_utils.files import keep_copy; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4)); keep_copy(pathlib.Path({str(exercise(whole, 1))!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"kept/{NAMES[1]}-1.ipynb: cannot be written (File too large)" in done.stderr
+    assert list((whole / "exercises/kept").iterdir()) == []
+
+
 # The command line and the map ----------------------------------------------------------------------------------------
 
 
@@ -393,6 +403,23 @@ def test_the_command_line_grades_shows_and_resets(whole, command, words):
     (whole / "grades" / progress.RECORD).write_text("{")
     code, said, complaint = command("progress", cwd=whole)
     assert (code, complaint.count("\n"), "never" in said) == (2, 1, True)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No room", "/place/it"), CourseError("/place/it: No\n::room")])
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_an_error_is_one_line_with_the_path_and_a_traceback_only_if_asked_for(
+    error, debug, whole, command, monkeypatch
+):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setenv("COURSE_DEBUG", debug)
+    monkeypatch.setattr("course_utils.learner.reset.reset_exercise", fail)
+    status, _, err = command("reset", "1", cwd=whole)
+    *above, line = err.splitlines()
+    assert status == 2 and line.startswith("course: /place/it: No ")
+    assert ("COURSE_DEBUG=1" in line) == isinstance(error, OSError)
+    assert bool(above) == bool(debug) and ("in fail" in err) == bool(debug)
 
 
 def test_a_learner_is_shown_the_days_in_order_the_total_what_is_next_and_the_feedback(tmp_path, command):

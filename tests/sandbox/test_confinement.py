@@ -20,6 +20,7 @@ from course_utils.sandbox import confinement
 from course_utils.sandbox.confinement import KernelServer, answers, open_kernels, readable
 from course_utils.sandbox.kernel import PROVISIONER, CourseKernelspecs, GradingKernel
 from course_utils.sandbox.limits import Limits, Start
+from course_utils.sandbox.talk import Talk
 
 ROOT = Path(__file__).parents[2]
 STARTS = {
@@ -328,6 +329,23 @@ def test_a_kernel_ends_when_the_one_who_asked_for_it_does(confined):
         time.sleep(0.05)
     kernel.km.provisioner.connection = None
     kernel.stop()
+
+
+@pytest.mark.parametrize("after", [Talk.__init__, GradingKernel._connect])
+def test_a_kernel_that_cannot_be_spoken_to_is_stopped(after, confined, monkeypatch):
+    def too_many_files(*arguments):
+        after(*arguments)
+        raise OSError("Too many open files")
+
+    scratch = confined.folder / "scratch"
+    before = _processes_in(confined), set(scratch.iterdir())
+    monkeypatch.setattr(Talk if after is Talk.__init__ else GradingKernel, after.__name__, too_many_files)
+    with pytest.raises(OSError, match="Too many open files"):
+        GradingKernel(Limits(), 60, Start(server=str(confined.folder)))
+    deadline = time.monotonic() + 30
+    while (_processes_in(confined), set(scratch.iterdir())) != before:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 # What there is, and what there is not -------------------------------------------------------------------------------

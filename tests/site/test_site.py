@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 
 import nbformat
 import pytest
@@ -171,7 +172,8 @@ def test_exercises_are_read_with_hints_and_what_the_check_tries_and_without_answ
         assert not [line for line in lines if line in told and line not in given]
 
 
-def test_the_same_course_gives_the_same_bytes(site, tmp_path):
+def test_the_same_course_gives_the_same_bytes_in_the_place_of_the_first_site(site, tmp_path):
+    shutil.copytree(site, tmp_path / "again", ignore=shutil.ignore_patterns("index.html", "_static"))
     again = build_site(ROOT, tmp_path / "again").out
     one, other = ({p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in (site, again))
     assert [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)] == []
@@ -201,9 +203,15 @@ def _given(edition, day):
     return [cell.source for cell in cells if cell.cell_type == "code"]
 
 
-def test_what_is_no_site_is_not_replaced(tmp_path):
+@pytest.mark.parametrize("there", ["nothing else", "a page", "a site"])
+def test_what_no_site_build_wrote_is_not_replaced(there, site, tmp_path):
+    if there == "a site":
+        shutil.copytree(site, tmp_path, dirs_exist_ok=True)
+    elif there == "a page":
+        (tmp_path / "index.html").write_text("my page")
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(CourseError, match="holds something else than a site"):
+    wrong = "thesis.txt: was changed or added since its site build" if there == "a site" else "no site build made it"
+    with pytest.raises(CourseError, match=wrong):
         build_site(ROOT, tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 

@@ -10,6 +10,7 @@ from as_page import on_page, send
 from course_utils.errors import CourseError
 from course_utils.guesses import Asked, Kept, brief, judge, keep, read, summed_up, tendency
 from course_utils.guesses.nearness import as_places, ticks
+from course_utils.guesses.store import hear
 from course_utils.views import Guess, Guesses, ProgressMap
 
 QUESTION = "How large is the largest of 8 weights?"
@@ -287,6 +288,19 @@ def test_a_day_is_summed_up_live_and_its_text_says_nothing_of_it(tmp_path):
     assert on_page(later).shown["rows"] == []
     send(later, asked=1)
     assert len(on_page(later).shown["rows"]) == 3
+
+
+def test_a_guess_kept_while_another_one_is_told_costs_neither(tmp_path):
+    class Hearer:
+        def hear(self, day):
+            if "other" not in read(day, tmp_path):
+                number(tmp_path, "other").take(0.3)
+
+    there = Hearer()
+    hear(there.hear)
+    hear(Hearer().hear)  # is gone at once: both guesses meet it
+    number(tmp_path).take(0.9)
+    assert list(read(2, tmp_path)) == ["largest", "other"]
 
 
 def test_a_broken_file_is_said_by_the_summary(tmp_path):

@@ -52,6 +52,7 @@ def test_an_empty_field_is_called_empty_and_not_wrong():
     ("entry", "said"),
     [
         ("a", "'a' is no number"),
+        (",", "',' is no number"),
         ("1 2", "scores: 2 numbers here, 2 rows of 2 asked for"),
         ("1 2; 3", "different lengths"),
     ],

@@ -70,6 +70,7 @@ function readEntry(text) {
   if (plain.length > 400) throw new Error(`${plain.length} characters are more than a step needs`);
   const rows = plain.split(";").map((row) => row.trim().replace(/^[ [\]]+|[ [\]]+$/g, "").split(/[,\s]+/).filter(Boolean).map(readNumber));
   const full = rows.filter((row) => row.length);
+  if (!full.length) throw new Error(`'${plain}' is no number`);
   if (new Set(full.map((row) => row.length)).size !== 1) throw new Error("the rows have different lengths");
   return full;
 }
