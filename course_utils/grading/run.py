@@ -143,7 +143,7 @@ def _write(
 
 def _tell_filled(filled: Filled, out: Path) -> None:
     """What became of an exported gradebook."""
-    print(f"{out}/gradebook.csv: {filled.matched} students filled in")
+    print(f"{out}/gradebook.csv: {filled.students} student{'' if filled.students == 1 else 's'} filled in")
     for student in filled.unmatched:
         _say(f"{student} is not in the gradebook")
     for note in filled.notes:
