@@ -576,7 +576,7 @@ def test_every_exercise_has_a_title_and_hints_without_raw_markup(day):
     assert list(found) == [question.grade_id for question in COURSE.questions(day)]
     assert day_title(COURSE, day).startswith(f"Day {day}: ")
     for task in found.values():
-        assert re.match(r"\d+\. \w", task.title) and len(task.hints) >= 2
+        assert re.match(r"\d+\. [^*]+\Z", task.title) and len(task.hints) >= 2
         prose = re.sub(r"<code>.*?</code>", "", " ".join(task.hints), flags=re.DOTALL)
         assert not re.search(r"[$\\{}]|&lt;/?(details|summary)|\*\*", prose)
 
