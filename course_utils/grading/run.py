@@ -131,13 +131,13 @@ def _write(
 ) -> None:
     """The reports, and what is said of them."""
     graded = result.graded
-    write_reports(graded, out, notes=result.notes, official=official, alone=alone)
+    write_reports(graded, out, notes=result.notes, official=official, alone=alone, linked=bool(own))
     print(f"reports are in {out}")
     if request.gradebook:
         _tell_filled(write_gradebook(request.gradebook, graded, out, official=official), out)
     if said := note_progress(graded, own, out):
         _say(said)
-    if alone:
+    if alone and own:
         show_outcome(graded, out, Console(highlight=False))
 
 

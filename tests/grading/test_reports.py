@@ -368,6 +368,8 @@ def test_the_summary_of_a_learner_has_the_days_in_order_each_with_its_page_of_fe
     for each in (class_[2], class_[0]):
         page = write_feedback(each, COURSE, tmp_path)
         assert f"]({page.relative_to(tmp_path).as_posix()})" in text
+    elsewhere = own_summary(class_, linked=False)
+    assert "](" not in elsewhere and elsewhere.count("Feedback, with hints and your code: feedback/") == 2
     untouched_day = text[text.index("## Day 3") :]
     assert "Nothing is answered yet" in untouched_day and "|" not in untouched_day and "feedback" not in untouched_day
 

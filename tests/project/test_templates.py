@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -166,6 +167,20 @@ def test_too_few_points_fail_the_run_and_a_missing_notebook_gets_none(tmp_path):
     assert "0 of 31 points" in (folder / "summary").read_text()
 
 
+def test_several_days_of_one_student_are_summarised_as_theirs(tmp_path):
+    folder = tmp_path / "repository"
+    (folder / "exercises").mkdir(parents=True)
+    for name in (DAY1, "day2_why_sqrt_dk.ipynb"):
+        shutil.copy(ROOT / "exercises" / name, folder / "exercises")
+    assert grade(folder, days="1 2").returncode == 0
+    verify_own_summary((folder / "summary").read_text())
+
+
+def verify_own_summary(text):
+    assert text.startswith("# Your grades") and "in 2 notebooks" in text and "class" not in text
+    assert re.findall(r"(?m)^## Day (\d): ", text) == ["1", "2"] and "](" not in text
+
+
 def test_the_class_is_fetched_into_a_layout_that_the_grader_knows_and_graded_with_the_bundle(tmp_path):
     folder = tmp_path / "teacher"
     (folder / "bundle/solutions").mkdir(parents=True)
@@ -210,6 +225,17 @@ def test_the_autograder_for_classroom_50_writes_its_result_and_its_page(tmp_path
     assert (result["score"], result["max-score"], result["review"]) == (0, 31, "commit_url")
     assert [test["passed"] for test in result["tests"]] == [False]
     assert "0 of 31 points" in (tmp_path / "release-body.md").read_text()
+
+
+def test_the_autograder_for_classroom_50_takes_several_days_as_one_students(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in github.CLASSROOM50:
+        monkeypatch.setenv(name, name.lower())
+    autograder = load_autograder()
+    autograder.DAYS = ["1", "2"]
+    autograder.grade(Path(sys.executable), ROOT)
+    assert len(json.loads((tmp_path / "result.json").read_text())["tests"]) == 2
+    verify_own_summary((tmp_path / "release-body.md").read_text())
 
 
 def grades(*exercises, status="failed"):
