@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -17,6 +18,7 @@ import yaml
 
 from course_utils.authoring.official import COURSE, reference_answers
 from course_utils.cli import app
+from course_utils.course import DAYS
 from course_utils.errors import CourseError
 from course_utils.grading.reports import github
 
@@ -107,6 +109,11 @@ def test_workflows_give_the_action_the_inputs_that_it_has():
         (used,) = [step for step in steps(workflow) if step.get("uses", "").startswith("OWNER/COURSE")]
         assert set(used["with"]) <= set(ACTION["inputs"])
         assert {"days", "submissions"} & set(used["with"])
+
+
+def test_the_workflow_of_a_students_repository_grades_every_day_that_is_there():
+    (used,) = [step["with"] for step in steps(WORKFLOWS["grade"]) if "days" in step.get("with", {})]
+    assert used["days"].split() == [str(day.number) for day in DAYS if day.minutes]
 
 
 def test_the_classroom_workflow_has_the_names_that_the_reporter_looks_for():
@@ -213,6 +220,35 @@ def load_autograder():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("kind", ["tag", "branch", "commit"])
+def test_the_autograder_installs_the_course_from_a_tag_a_branch_or_a_commit(tmp_path, kind):
+    def git(*command):
+        settings = ("user.name=a", "user.email=a@b.c", "commit.gpgsign=false", "tag.gpgsign=false")
+        options = [part for each in settings for part in ("-c", each)]
+        command = ["git", "-C", str(tmp_path / "origin"), *options, *command]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    (tmp_path / "origin").mkdir()
+    git("init", "--quiet")
+    git("config", "uploadpack.allowAnySHA1InWant", "true")  # as GitHub has it
+    refs = {"tag": "v0.2", "branch": "winter"}
+    for step in ("asked for", "newer"):
+        (tmp_path / "origin" / "edition").write_text(step)
+        git("add", "edition")
+        git("commit", "--quiet", "-m", step)
+        if step == "asked for":
+            refs["commit"] = git("rev-parse", "HEAD")
+            git("tag", refs["tag"])
+            git("branch", refs["branch"])
+    autograder, ran = load_autograder(), []
+    autograder.COURSE, autograder.TAG = (tmp_path / "origin").as_uri(), refs[kind]
+    autograder.subprocess = SimpleNamespace(
+        run=lambda command, **options: command[0] == "git" and ran.append(subprocess.run(command, **options))
+    )
+    assert autograder.install(tmp_path / "course") == tmp_path / "course/.venv/bin/python"
+    assert ran and (tmp_path / "course" / "edition").read_text() == "asked for"
 
 
 def test_the_autograder_for_classroom_50_writes_its_result_and_its_page(tmp_path, monkeypatch):
