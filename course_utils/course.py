@@ -86,7 +86,7 @@ _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
 
 
 def version() -> str:
-    """The version of the course, as `0.2.0`; the tag of its commit is this with a v before it.
+    """The version of the course, as `0.2.1`; the tag of its commit is this with a v before it.
 
     A checkout says it in pyproject.toml, an installed course in its metadata.
     """
@@ -102,6 +102,11 @@ def repository() -> str:
         return _settings().get("urls", {}).get("Repository", "").rstrip("/")
     urls = dict(line.split(", ", 1) for line in metadata("course_utils").get_all("Project-URL") or ())
     return urls.get("Repository", "").rstrip("/")
+
+
+def is_published() -> bool:
+    """Whether the address of the course's repository is set: until then its owner is called OWNER."""
+    return bool(repository()) and "/OWNER/" not in repository()
 
 
 def where_it_is() -> str:

@@ -1,6 +1,7 @@
 """What this machine can do with the course, and what to install for the rest: `course doctor`.
 
-Each function looks at one thing, changes nothing, and raises nothing: what is broken is a finding too.
+Each function looks at one thing, changes nothing, and raises nothing: what is broken is a finding too. None is one of
+which there is nothing to tell.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """All findings on this machine, in the order in which they are told. Takes some seconds."""
-    return [look() for look in LOOKS]
+    return [found for look in LOOKS if (found := look())]
 
 
 def ready(findings: list[Finding]) -> bool:
@@ -64,6 +65,14 @@ def the_course() -> Finding:
         f"version {course.version()}, an installed package: lessons and checks run, guesses are kept where you are",
         f"git clone {course.repository()} for its notebooks, and for course grade, reset, progress and build",
     )
+
+
+def address() -> Finding | None:
+    """What to do where the address of the course's repository is not set; a class's edition has none."""
+    if course.is_published() or not course.repository():
+        return None
+    todo = "who publishes the course writes its address into pyproject.toml, as CONTRIBUTING.md says"
+    return Finding("address", OPTIONAL, f"not set, and you need none; {todo}")
 
 
 def python() -> Finding:
@@ -203,8 +212,8 @@ def machine() -> Finding:
     return Finding("machine", GOOD, f"{count} {'core' if count == 1 else 'cores'}, {told}, {platform.system()}")
 
 
-LOOKS: tuple[Callable[[], Finding], ...] = (
-    the_course, python, packages, torch, triton, gpu, jupyterlab, sandbox, browser, machine,
+LOOKS: tuple[Callable[[], Finding | None], ...] = (
+    the_course, address, python, packages, torch, triton, gpu, jupyterlab, sandbox, browser, machine,
 )  # fmt: skip
 
 

@@ -134,6 +134,11 @@ def digest(notebook: Path) -> str:
     return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest() if answers else ""
 
 
+def plain_title(heading: str) -> str:
+    """A heading's words without Markdown's stars, as a page shows it: Let *arrived* find is Let arrived find."""
+    return re.sub(r"(\*+)(.+?)\1", r"\2", heading)
+
+
 def notebook_name(root: Path, number: int) -> str:
     """What the exercises of a day are called, without the ending; empty when the day has none in this folder."""
     return _first(root, number, SOLUTIONS, EXERCISES).stem
@@ -192,7 +197,7 @@ def _asked_in_source(source: Path) -> Iterator[Exercise]:
     heads = list(_HEAD.finditer(text))
     for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=True):
         if check := _ID.search(text, head.end(), end):
-            yield Exercise(check[1], head[1], int(check[2]), int(head[2]))
+            yield Exercise(check[1], plain_title(head[1]), int(check[2]), int(head[2]))
 
 
 def _asked(notebook: Path) -> Iterator[Exercise]:
@@ -202,7 +207,7 @@ def _asked(notebook: Path) -> Iterator[Exercise]:
     title, minutes = "", 0
     for kind, source, grading in cells:
         if kind == "markdown" and (head := _HEAD.search(source)):
-            title, minutes = head[1], int(head[2])
+            title, minutes = plain_title(head[1]), int(head[2])
         elif grading.get("solution"):
             name = grading["grade_id"]
             yield Exercise(name, title or name, points.get(name, 0), minutes)

@@ -61,7 +61,8 @@ _UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minut
 _POINTS = re.compile(r"^  points: (\d+)$", re.MULTILINE)
 _GO = re.compile(r"^\*\*Go to\*\* .*$", re.MULTILINE)
 _SETUP = re.compile(
-    rf"(^```\{{code-cell\}} ipython3\n:tags: \[{SETUP}\b[^]\n]*\]\n\n).*?(?=^```$)", re.MULTILINE | re.DOTALL
+    rf"(?<=^```\{{code-cell\}} ipython3\n)(?::|---\n[^`]*?^)tags: (\[{SETUP}\b[^]\n]*\])\n.*?(?=^```$)",
+    re.MULTILINE | re.DOTALL,
 )
 _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
 _LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
@@ -149,8 +150,9 @@ def _around(path: Path, root: Path, first: list[str], to_lessons: str) -> str:
 
 
 def _with_setup(text: str) -> str:
-    """A text with the present cell for Colab, if it has one."""
-    return _SETUP.sub(lambda found: found[1] + setup_source(), text)
+    """A text with the present cell for Colab, if it has one. JupyterLab shows it folded: there it has nothing to do."""
+    head = "---\njupyter:\n  source_hidden: true\ntags: {}\n---\n"
+    return _SETUP.sub(lambda found: head.format(found[1]) + setup_source(), text)
 
 
 def _limits() -> str:

@@ -65,7 +65,7 @@ def words_before_play(lesson: str) -> int:
 
 
 def _minutes(text: str) -> float:
-    cells = [cell for cell in _CELL.findall(text) if f"\n:tags: [{SETUP}" not in cell]
+    cells = [cell for cell in _CELL.findall(text) if f"tags: [{SETUP}" not in cell]
     prose = _CELL.sub("", text)
     called = [name for cell in cells for name in _CALLED.findall(cell)]
     guesses, quizzes, practice = called.count("Guess"), called.count("Quiz"), called.count("Practice")

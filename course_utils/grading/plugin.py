@@ -30,10 +30,10 @@ from course_utils.checks.arena import SECONDS, Arena
 from course_utils.checks.cells import used_names
 from course_utils.checks.evidence import MIME, find_ladder
 from course_utils.checks.exercise import all_exercises
-from course_utils.checks.judged import UNKNOWN_NAME, judge_of
+from course_utils.checks.judged import judge_of
 from course_utils.checks.verdict import Verdict
 from course_utils.errors import CourseError, KernelLost, one_line
-from course_utils.grading.quotes import kind_of, lent_cell, seeded_cell, without_text
+from course_utils.grading.quotes import kind_of, lent_cell, of_answer_cell, seeded_cell, without_text
 from course_utils.grading.results import GradeRequest, Result
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog
@@ -251,7 +251,7 @@ class ExerciseCell(IPyNbCell):
                 return
             verdict = Verdict("error", 0.0, book.trouble) if book.trouble else self.attempt(grade_id)
         points = float(self.cell.metadata.nbgrader.points)
-        score = round(points * min(max(verdict.share, 0.0), 1.0), 4)
+        score = round(points * min(max(verdict.share, 0.0), 1.0), 2)
         message = one_line(verdict.message)
         failed = bool(book.trouble) and grade_id not in book.request.prejudged
         self.result = Result(grade_id, verdict.status, score, points, message, verdict.misconception, failed)
@@ -354,7 +354,7 @@ class ExerciseCell(IPyNbCell):
         if raised and verdict.status == "error":
             self.quotes = True
             verdict, full = (
-                _of_answer_cell(each, told) for each, told in ((verdict, f"{kind_of(raised)}."), (full, raised))
+                of_answer_cell(each, told) for each, told in ((verdict, f"{kind_of(raised)}."), (full, raised))
             )
         verdict, full = (
             replace(each, message=each.message + LOST_HELPER) if each.unknown_name else each for each in (verdict, full)
@@ -386,12 +386,6 @@ class ExerciseCell(IPyNbCell):
                     self.full = judged.judge(evidence, expected)
                 return False
         return True
-
-
-def _of_answer_cell(verdict: Verdict, raised: str) -> Verdict:
-    """The verdict on an exercise whose answer cell itself raised this error."""
-    said, name = f"The answer cell raised {raised}", f"raises {raised}".rstrip(".")
-    return replace(verdict, message=said, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
 def evidence_in(outputs: Iterable[Any]) -> list[dict[str, Any]]:

@@ -7,19 +7,24 @@ import builtins
 import marshal
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from course_utils.authoring.official import with_seed
 from course_utils.checks.evidence import BAD_RESULT, NOT_FILLED_IN, NOTHING, UNWRITTEN
+from course_utils.checks.judged import UNKNOWN_NAME
 from course_utils.checks.recording import DOORS
+from course_utils.checks.verdict import Verdict
 
 LENT = "<lent>"  # the file name of code that a kernel is lent, which has no source there
 LEFT_OUT = "(its text is not shown)"
 OTHER_KIND = "an error of another kind"
 KINDS = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "CompilationError", "InterpreterError"}
+NO_PYTHON = ("SyntaxError", "IndentationError", "TabError")
 MOST_AXES, LONGEST_AXIS = 8, 10**5
 _WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
+_IN_FILE = re.compile(r" \([^()\s]+, line (\d+)\)\Z")  # a file of IPython's own, whose name says nothing
 _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _UNKNOWN_NAME = re.compile(r"name '(\w+)' is not defined")
 
@@ -41,6 +46,14 @@ def kind_of(error: str) -> str:
     """The kind that an error's text begins with, if it is Python's or a library's own: a class can have any name."""
     kind = re.split(": |, ", error, maxsplit=1)[0]
     return kind if kind in KINDS else OTHER_KIND
+
+
+def of_answer_cell(verdict: Verdict, raised: str) -> Verdict:
+    """The verdict on an exercise whose answer cell itself raised this error. Code that is no Python is no slip with a
+    name."""
+    name = None if raised.startswith(NO_PYTHON) else f"raises {raised}".rstrip(".")
+    said = "The answer cell raised " + _IN_FILE.sub(r" (line \1)", raised)
+    return replace(verdict, message=said, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
 def without_text(evidence: dict, sources: Iterable[str], forbidden: Iterable[str] = ()) -> dict:

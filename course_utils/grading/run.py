@@ -131,19 +131,19 @@ def _write(
 ) -> None:
     """The reports, and what is said of them."""
     graded = result.graded
-    write_reports(graded, out, notes=result.notes, official=official, alone=alone)
+    write_reports(graded, out, notes=result.notes, official=official, alone=alone, linked=bool(own))
     print(f"reports are in {out}")
     if request.gradebook:
         _tell_filled(write_gradebook(request.gradebook, graded, out, official=official), out)
     if said := note_progress(graded, own, out):
         _say(said)
-    if alone:
+    if alone and own:
         show_outcome(graded, out, Console(highlight=False))
 
 
 def _tell_filled(filled: Filled, out: Path) -> None:
     """What became of an exported gradebook."""
-    print(f"{out}/gradebook.csv: {filled.matched} students filled in")
+    print(f"{out}/gradebook.csv: {filled.students} student{'' if filled.students == 1 else 's'} filled in")
     for student in filled.unmatched:
         _say(f"{student} is not in the gradebook")
     for note in filled.notes:

@@ -16,7 +16,7 @@ from typing import Any
 from course_utils.authoring.alive import read_states
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.cards import make_cards
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, repository, version, where_it_is
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, is_published, repository, version, where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import Marker, write_all
 from course_utils.site.front import contents, filled
@@ -93,7 +93,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
         raise CourseError(f"{root}: no notebooks in {LESSONS}/; {where_it_is()}")
     texts = dict(_texts(root))
     own = {f"{WRITTEN}/{name}.md": name for name in texts if (ROOT / WRITTEN / f"{name}.md").exists()}
-    links = Links(frozenset({*files, *texts, PLAYS}), repository(), own)
+    links = Links(frozenset({*files, *texts, PLAYS}), repository() if is_published() else "", own)
     terms = entries(SOURCE.read_text(encoding="utf-8"), lessons_of())
     pages = [_page(name, path, terms, links) for name, path in files.items()]
     written: dict[Path, str | bytes] = {source / f"{page.name}.ipynb": dump(page.notebook) for page in pages}
@@ -185,7 +185,7 @@ def _trim(made: Path) -> None:
 
 def _settings() -> dict[str, Any]:
     """Sphinx's configuration."""
-    address = repository()
+    there = is_published()
     return {
         "project": TITLE,
         "author": "the authors of the course",
@@ -218,13 +218,13 @@ def _settings() -> dict[str, Any]:
         "html_use_index": False,
         "html_context": {"default_mode": "auto"},
         "html_theme_options": {
-            "repository_url": address,
+            "repository_url": repository() if there else "",
             "repository_branch": "main",
-            "use_repository_button": True,
+            "use_repository_button": there,
             "use_download_button": False,
             "launch_buttons": {
-                "colab_url": "https://colab.research.google.com",
-                "binderhub_url": "https://mybinder.org",
+                "colab_url": "https://colab.research.google.com" if there else "",
+                "binderhub_url": "https://mybinder.org" if there else "",
             },
             "show_toc_level": 2,
             "navbar_persistent": [],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from course_utils.course import DAYS, EXERCISES, LESSONS, day_of, repository
+from course_utils.course import DAYS, EXERCISES, LESSONS, day_of, is_published, repository
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page
 
@@ -22,6 +22,8 @@ def filled(text: str, pages: Sequence[Page]) -> str:
         if found[1] == "days":
             return _days(pages)
         if found[1] == "clone":
+            if not is_published():
+                return "In the course's folder,\n\n    make lab"
             return f"    git clone {repository()}\n    cd {repository().rpartition('/')[2]}\n    make lab"
         if found[1] == "play":
             return _play(found[2], pages)

@@ -24,6 +24,7 @@ and to have your answers checked, <a href="{up}start.html">get the course</a>; t
 Binder or in Colab.</p>"""
 _AIDS = re.compile(r"(?:(?:import|from) |Guess\.|Guesses\(|Quiz\(|Practice\()")  # code that a reader need not read
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
+_NOWHERE = re.compile(r"\[([^][]*)\]\(/(?:blob|tree)/main/[^)]*\)")
 _HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
@@ -119,7 +120,7 @@ class Links:
     """What stands behind relative links: a page of the site, or a file of the repository.
 
     pages: the names of all pages. sources: of those that are not called as their file in the repository, by that file.
-    repository: its address.
+    repository: its address; where it is empty, a link to a file of the repository becomes its text.
     """
 
     pages: frozenset[str]
@@ -131,7 +132,8 @@ class Links:
 
         where: what the links are relative to, the text's own file without a suffix.
         """
-        return _LINK.sub(lambda found: f"]({self._target(page, where, found[1], found[2] or '')})", text)
+        led = _LINK.sub(lambda found: f"]({self._target(page, where, found[1], found[2] or '')})", text)
+        return led if self.repository else _NOWHERE.sub(r"\1", led)
 
     def _target(self, page: str, where: str, target: str, anchor: str) -> str:
         file = posixpath.normpath(posixpath.join(posixpath.dirname(where), target))

@@ -1,7 +1,8 @@
 """An autograder for Classroom 50: grades the exercises of the assignment and writes its result.json.
 
 Put it into the classroom's repository as CLASSROOM/autograders/ASSIGNMENT/autograder.py, name the course's repository,
-a tag or commit of it and the days. Its runner calls it in the student's checkout. The points are the course's.
+the days, and a tag, a branch or a commit of the course, a commit by its whole hash. Its runner calls it in the
+student's checkout. The points are the course's.
 """
 
 import os
@@ -19,7 +20,9 @@ def install(folder):
     """The course at TAG, with a Python of its own; the path of that Python. uv finds the torch without CUDA."""
     python = folder / ".venv" / "bin" / "python"
     for command in (
-        ["git", "clone", "--quiet", "--depth", "1", "--branch", TAG, COURSE, folder],
+        ["git", "init", "--quiet", folder],
+        ["git", "-C", folder, "fetch", "--quiet", "--depth", "1", COURSE, TAG],  # a clone takes no commit
+        ["git", "-C", folder, "checkout", "--quiet", "FETCH_HEAD"],
         [sys.executable, "-m", "venv", folder / ".venv"],
         [python, "-m", "pip", "install", "--quiet", "uv"],
         [python, "-m", "uv", "pip", "install", "--quiet", "--torch-backend", "cpu", "-r", folder / "requirements.lock"],

@@ -40,6 +40,11 @@ def test_an_earlier_answer_that_is_wrong_costs_it_its_points(tmp_path):
     assert (result.score, result.misconception) == (0, "nothing passes")
 
 
+def test_its_points_have_two_decimals_as_platforms_show_them(tmp_path):
+    score = graded(tmp_path, {DUEL: BY_EXERCISE_7})[DUEL].score
+    assert f"{score:g}" == f"{score:.2f}".rstrip("0") and not score.is_integer()
+
+
 def test_what_it_prints_and_its_helpers_do_no_harm(tmp_path):
     result = graded(tmp_path, {DUEL: WITH_A_HELPER})[DUEL]
     assert result.status == "failed" and 0 < result.score < 3

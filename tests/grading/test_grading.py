@@ -132,6 +132,19 @@ def test_an_answer_cell_that_raises_is_told_by_what_it_raised_and_not_by_what_it
     assert (result.message, result.misconception) == (f"The answer cell raised {told}", f"raises {told}")
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("def softmax_row(row)\n    return row", "SyntaxError: expected ':' (line 1)"),
+        ("def softmax_row(row):\n    a = 1\n      return a", "IndentationError: unexpected indent (line 3)"),
+    ],
+)
+def test_an_answer_that_is_no_python_is_no_slip_with_a_name(tmp_path, source, told):
+    graded = grade_notebook(submission(tmp_path, {"softmax_row": source}))
+    (result,) = (each for each in graded.exercises if each.id == "softmax_row")
+    assert (result.message, result.misconception) == (f"The answer cell raised {told}", None)
+
+
 def test_an_answer_that_fails_beside_a_lent_one_leaves_nothing_behind(tmp_path):
     breaks = "def attention_lists(q, k, v):\n    math.exp = None\n    return softmax_row(q)"
     answers = {"softmax_row": EVEN, "attention_lists": breaks}

@@ -229,7 +229,7 @@ def test_a_canvas_export_is_filled_in_and_nothing_in_it_is_lost(tmp_path):
     assert [row[-1] for row in after[1:4]] == ["", points(2), ""] and after[4][-1] == points(2)
     after[3][6], after[6][0] = "12", "=Eve"
     assert [row[:-1] for row in after] == before
-    assert (filled.matched, filled.unmatched) == (2, ())
+    assert (filled.students, filled.unmatched) == (2, ())
 
 
 def test_a_column_that_canvas_only_reads_out_takes_no_grades(tmp_path):
@@ -247,6 +247,35 @@ def test_grades_are_scaled_to_the_points_that_the_teacher_gave(tmp_path):
 def test_filling_in_clears_no_grade(tmp_path):
     filled = fill(tmp_path, [unreadable("grace", lms_id="102"), graded("ada", lms_id="101")])
     assert table(filled.text)[3]["Day 1: Attention by hand (2)"] == "33"
+
+
+def test_who_got_no_grade_is_not_counted_as_filled_in(tmp_path):
+    class_ = [unreadable("grace", lms_id="102"), graded("ada", lms_id="101"), graded("ada", 2, lms_id="101")]
+    assert fill(tmp_path, class_).students == 1
+    moodle = [unreadable("grace", lms_id="78"), graded("ada", lms_id="77")]
+    assert fill(tmp_path, moodle, WORKSHEET).students == 1
+
+
+@pytest.mark.parametrize("mark", ["EX", "ex"])
+def test_an_excused_student_stays_excused_and_is_named(tmp_path, mark):
+    filled = fill(tmp_path, [graded("grace", lms_id="102"), graded("ada", lms_id="101")], EXPORT.replace("33", mark))
+    assert [row["Day 1: Attention by hand (2)"] for row in table(filled.text)[2:4]] == ["50", mark]
+    assert "grace is excused from Day 1: Attention by hand (2): left as it is." in filled.notes
+    assert filled.students == 1
+
+
+SPLIT = EXPORT.replace('"Lovelace, Ada"', "Lovelace,Ada").replace('"Hopper, Grace"', "Hopper,Grace").replace(
+    '"Student, Test"', "Student,Test").replace("Student,ID", "LastName,FirstName,ID").replace(
+    ",,,,,,Manual", ",,,,,,,Manual").replace("Possible,", "Possible,,").replace("=Eve", ",=Eve")  # fmt: skip
+
+
+def test_an_export_of_canvas_with_split_names_is_filled_in(tmp_path):
+    assert len({len(row) for row in csv.reader(io.StringIO(SPLIT))}) == 1
+    filled = fill(tmp_path, [graded("x", lms_id="102"), graded("Ada Lovelace"), graded("eve")], SPLIT)
+    rows = table(filled.text)
+    assert [row["Day 1: Attention by hand (2)"] for row in rows] == ["Manual Posting", "50", "50", "50", "N/A", "50", ""]
+    assert [rows[5][name] for name in ("LastName", "FirstName")] == ["", "'=Eve"]
+    assert (filled.students, filled.unmatched) == (3, ())
 
 
 def test_a_formula_in_an_exported_name_is_disarmed_where_canvas_looks_at_the_number(tmp_path):
@@ -268,12 +297,12 @@ UNMATCHED = {
 def test_students_match_by_number_or_else_by_a_name_of_their_own(tmp_path, kind):
     one, matched = UNMATCHED[kind]
     filled = fill(tmp_path, [one])
-    assert (filled.matched, filled.unmatched) == (matched, () if matched else (one.student,))
+    assert (filled.students, filled.unmatched) == (matched, () if matched else (one.student,))
 
 
 def test_a_row_that_two_claim_is_given_to_neither(tmp_path):
     filled = fill(tmp_path, [graded("Ada", lms_id="101"), graded("Ada Lovelace")])
-    assert (filled.matched, sorted(filled.unmatched)) == (0, ["Ada", "Ada Lovelace"])
+    assert (filled.students, sorted(filled.unmatched)) == (0, ["Ada", "Ada Lovelace"])
     assert table(filled.text)[2]["Day 1: Attention by hand (2)"] == "12"
 
 
@@ -339,6 +368,8 @@ def test_the_summary_of_a_learner_has_the_days_in_order_each_with_its_page_of_fe
     for each in (class_[2], class_[0]):
         page = write_feedback(each, COURSE, tmp_path)
         assert f"]({page.relative_to(tmp_path).as_posix()})" in text
+    elsewhere = own_summary(class_, linked=False)
+    assert "](" not in elsewhere and elsewhere.count("Feedback, with hints and your code: feedback/") == 2
     untouched_day = text[text.index("## Day 3") :]
     assert "Nothing is answered yet" in untouched_day and "|" not in untouched_day and "feedback" not in untouched_day
 
@@ -547,7 +578,7 @@ def test_every_exercise_has_a_title_and_hints_without_raw_markup(day):
     assert list(found) == [question.grade_id for question in COURSE.questions(day)]
     assert day_title(COURSE, day).startswith(f"Day {day}: ")
     for task in found.values():
-        assert re.match(r"\d+\. \w", task.title) and len(task.hints) >= 2
+        assert re.match(r"\d+\. [^*]+\Z", task.title) and len(task.hints) >= 2
         prose = re.sub(r"<code>.*?</code>", "", " ".join(task.hints), flags=re.DOTALL)
         assert not re.search(r"[$\\{}]|&lt;/?(details|summary)|\*\*", prose)
 

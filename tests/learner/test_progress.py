@@ -226,6 +226,15 @@ def test_a_learner_alone_grades_the_courses_exercises_one_notebook_a_day(course)
     assert not is_alone(own, course / "elsewhere" / "grades") and not is_alone([], course / "grades")
 
 
+def test_a_student_is_alone_in_the_current_folder_too_with_a_day_that_is_missing(course, monkeypatch):
+    own, elsewhere = [exercise(course, day) for day in NAMES], course / "elsewhere" / "grades"
+    monkeypatch.chdir(course)
+    own[1].unlink()
+    assert is_alone(own, elsewhere) and is_alone([Path("exercises", own[0].name)], elsewhere)
+    assert not is_alone([*own, course / "ada" / "exercises" / own[0].name], elsewhere)
+    assert not is_alone([course / "ada" / "exercises" / own[0].name], elsewhere)
+
+
 def test_the_grades_of_a_class_are_not_a_learners_progress(course):
     (course / "grades" / "grades.json").write_text('{"schema": 1, "submissions": [{}, {}, {}]}')
     assert "holds 3 submissions" in printed(course) and "that is not your progress" in printed(course)

@@ -160,6 +160,16 @@ def test_an_old_python_and_a_course_installed_alone(monkeypatch):
     assert found.state == doctor.OPTIONAL and "git clone https://example.org/course" in found.todo
 
 
+def test_an_address_that_is_not_set_is_one_line_on_who_sets_it(monkeypatch):
+    monkeypatch.setattr(doctor.course, "repository", lambda: "https://github.com/OWNER/course")
+    told = [each for each in doctor.examine() if each.part == "address"]
+    assert len(told) == 1 and told[0].state == doctor.OPTIONAL and "pyproject.toml" in told[0].found
+    assert doctor.ready(told) and not told[0].todo and "OWNER" not in told[0].found
+    for there in ("https://github.com/ada/course", ""):  # a class's edition has none
+        monkeypatch.setattr(doctor.course, "repository", lambda there=there: there)
+        assert doctor.address() is None
+
+
 def test_a_system_that_says_little_of_the_machine(monkeypatch):
     monkeypatch.delattr(os, "sysconf", raising=False)
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)

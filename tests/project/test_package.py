@@ -142,7 +142,7 @@ def test_each_day_begins_with_a_cell_for_colab(path):
     place, cell = setup_of(path)
     assert (place, cell.id, cell.outputs, "nbgrader" in cell.metadata) == (0, "setup", [], False)
     assert ("ungraded" in cell.metadata.tags) == (path.parent.name != LESSONS)
-    assert len(cell.source.splitlines()) <= 4
+    assert len(cell.source.splitlines()) <= 4 and cell.metadata.jupyter.source_hidden
     assert f"git+{repository()}@v{version()}" in cell.source
 
 

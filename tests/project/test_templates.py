@@ -5,9 +5,11 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -16,6 +18,7 @@ import yaml
 
 from course_utils.authoring.official import COURSE, reference_answers
 from course_utils.cli import app
+from course_utils.course import DAYS
 from course_utils.errors import CourseError
 from course_utils.grading.reports import github
 
@@ -108,6 +111,11 @@ def test_workflows_give_the_action_the_inputs_that_it_has():
         assert {"days", "submissions"} & set(used["with"])
 
 
+def test_the_workflow_of_a_students_repository_grades_every_day_that_is_there():
+    (used,) = [step["with"] for step in steps(WORKFLOWS["grade"]) if "days" in step.get("with", {})]
+    assert used["days"].split() == [str(day.number) for day in DAYS if day.minutes]
+
+
 def test_the_classroom_workflow_has_the_names_that_the_reporter_looks_for():
     workflow = WORKFLOWS["classroom"]
     assert workflow["name"] == "Autograding Tests" and list(workflow["jobs"]) == ["run-autograding-tests"]
@@ -166,6 +174,20 @@ def test_too_few_points_fail_the_run_and_a_missing_notebook_gets_none(tmp_path):
     assert "0 of 31 points" in (folder / "summary").read_text()
 
 
+def test_several_days_of_one_student_are_summarised_as_theirs(tmp_path):
+    folder = tmp_path / "repository"
+    (folder / "exercises").mkdir(parents=True)
+    for name in (DAY1, "day2_why_sqrt_dk.ipynb"):
+        shutil.copy(ROOT / "exercises" / name, folder / "exercises")
+    assert grade(folder, days="1 2").returncode == 0
+    verify_own_summary((folder / "summary").read_text())
+
+
+def verify_own_summary(text):
+    assert text.startswith("# Your grades") and "in 2 notebooks" in text and "class" not in text
+    assert re.findall(r"(?m)^## Day (\d): ", text) == ["1", "2"] and "](" not in text
+
+
 def test_the_class_is_fetched_into_a_layout_that_the_grader_knows_and_graded_with_the_bundle(tmp_path):
     folder = tmp_path / "teacher"
     (folder / "bundle/solutions").mkdir(parents=True)
@@ -200,6 +222,35 @@ def load_autograder():
     return module
 
 
+@pytest.mark.parametrize("kind", ["tag", "branch", "commit"])
+def test_the_autograder_installs_the_course_from_a_tag_a_branch_or_a_commit(tmp_path, kind):
+    def git(*command):
+        settings = ("user.name=a", "user.email=a@b.c", "commit.gpgsign=false", "tag.gpgsign=false")
+        options = [part for each in settings for part in ("-c", each)]
+        command = ["git", "-C", str(tmp_path / "origin"), *options, *command]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    (tmp_path / "origin").mkdir()
+    git("init", "--quiet")
+    git("config", "uploadpack.allowAnySHA1InWant", "true")  # as GitHub has it
+    refs = {"tag": "v0.2", "branch": "winter"}
+    for step in ("asked for", "newer"):
+        (tmp_path / "origin" / "edition").write_text(step)
+        git("add", "edition")
+        git("commit", "--quiet", "-m", step)
+        if step == "asked for":
+            refs["commit"] = git("rev-parse", "HEAD")
+            git("tag", refs["tag"])
+            git("branch", refs["branch"])
+    autograder, ran = load_autograder(), []
+    autograder.COURSE, autograder.TAG = (tmp_path / "origin").as_uri(), refs[kind]
+    autograder.subprocess = SimpleNamespace(
+        run=lambda command, **options: command[0] == "git" and ran.append(subprocess.run(command, **options))
+    )
+    assert autograder.install(tmp_path / "course") == tmp_path / "course/.venv/bin/python"
+    assert ran and (tmp_path / "course" / "edition").read_text() == "asked for"
+
+
 def test_the_autograder_for_classroom_50_writes_its_result_and_its_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in github.CLASSROOM50:
@@ -210,6 +261,17 @@ def test_the_autograder_for_classroom_50_writes_its_result_and_its_page(tmp_path
     assert (result["score"], result["max-score"], result["review"]) == (0, 31, "commit_url")
     assert [test["passed"] for test in result["tests"]] == [False]
     assert "0 of 31 points" in (tmp_path / "release-body.md").read_text()
+
+
+def test_the_autograder_for_classroom_50_takes_several_days_as_one_students(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in github.CLASSROOM50:
+        monkeypatch.setenv(name, name.lower())
+    autograder = load_autograder()
+    autograder.DAYS = ["1", "2"]
+    autograder.grade(Path(sys.executable), ROOT)
+    assert len(json.loads((tmp_path / "result.json").read_text())["tests"]) == 2
+    verify_own_summary((tmp_path / "release-body.md").read_text())
 
 
 def grades(*exercises, status="failed"):

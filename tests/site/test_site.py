@@ -16,7 +16,7 @@ from course_utils.authoring.alive import read_states, states_path
 from course_utils.authoring.cut import squeeze
 from course_utils.authoring.edition import find_traces, lines_of_answers, write_student_edition
 from course_utils.authoring.official import COURSE
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, repository, version
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, is_published, repository, version
 from course_utils.errors import CourseError
 from course_utils.site import said
 from course_utils.site.build import build_site
@@ -62,6 +62,11 @@ def test_every_link_leads_somewhere(pages, site):
         for link in page.links:
             dead += [f"{name}: {link}"] if not leads_somewhere(link, page, pages, site) else []
     assert dead == []
+
+
+def test_no_page_tells_an_address_that_is_not_set(pages):
+    told = [name for name, page in pages.items() if "/OWNER/" in page.path.read_text(encoding="utf-8")]
+    assert is_published() or told == []
 
 
 def leads_somewhere(link, page, pages, site):

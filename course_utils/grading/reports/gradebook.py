@@ -1,9 +1,10 @@
 """Grades in the forms that Canvas and Moodle import.
 
 Canvas finds a student by the number in the column ID, then by SIS ids, then by the exact name; it takes a header
-`Student, ID, SIS User ID, SIS Login ID, Section`, and a row `Points Possible`. An assignment in a gradebook that it
-exported has its number in brackets after its name. (Source: lib/gradebook_importer.rb and gradebook_exporter.rb of
-instructure/canvas-lms.)
+`Student, ID, SIS User ID, SIS Login ID, Section`, and a row `Points Possible`. An export with split names begins with
+`LastName, FirstName` in place of `Student`. An assignment in a gradebook that it exported has its number in brackets
+after its name, and a student who is excused has `EX` there. (Source: lib/gradebook_importer.rb and
+gradebook_exporter.rb of instructure/canvas-lms.)
 
 Moodle has two forms. The grading worksheet of one assignment is matched by the number in `Participant 1234`, and needs
 the columns Identifier, Grade and Last modified (grade); an empty grade is passed over. (Source: importgradeslib.php of
@@ -33,6 +34,8 @@ from course_utils.grading.reports.tasks import day_title, tasks
 from course_utils.grading.results import Graded, ungraded
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+EXPORTED = (["Student", "ID"], ["LastName", "FirstName", "ID"])  # how an export of Canvas begins
+EXCUSED = "ex"
 POINTS_POSSIBLE = "Points Possible"
 MOODLE = (
     "Identifier",
@@ -48,7 +51,7 @@ MOODLE = (
 )
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
 LARGEST_GRADEBOOK = 50 * 2**20
-Filling = tuple[int, list[str], list[str]]  # how many were filled in, who was not, what else to know
+Filling = tuple[int, list[str], list[str]]  # how many got a grade, who has no row, what else to know
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,12 @@ class Person:
 
 @dataclass(frozen=True)
 class Filled:
-    """A teacher's file, filled in. text: to be written as it is. unmatched: students who have no row of their own in
-    it, or share one. notes: what else a teacher should know, a sentence each."""
+    """A teacher's file, filled in. text: to be written as it is. students: how many got a grade in it. unmatched:
+    students who have no row of their own in it, or share one. notes: what else a teacher should know, a sentence
+    each."""
 
     text: str
-    matched: int
+    students: int
     unmatched: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -134,19 +138,19 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official 
     except csv.Error as error:
         raise CourseError(f"{exported}: not a CSV file ({error}); export it again") from None
     header = rows[0] if rows else []
-    if header[:2] == ["Student", "ID"] and "Section" in header:
+    if any(header[: len(start)] == start for start in EXPORTED) and "Section" in header:
         fill = _fill_canvas
     elif {"Identifier", "Grade", "Last modified (grade)"} <= set(header):
         fill = _fill_moodle
     else:
         raise CourseError(
-            f"{exported}: neither a Canvas gradebook (its columns begin with Student, ID) nor a Moodle grading"
+            f"{exported}: neither a Canvas gradebook (its columns begin with Student, ID or LastName, FirstName, ID) nor a Moodle grading"
             " worksheet in English (Identifier, Grade, Last modified (grade)); export one of these"
         )
     width = max(map(len, rows))
     rows = [row + [""] * (width - len(row)) for row in rows]
-    matched, unmatched, notes = fill(exported, rows, graded, official)
-    return Filled(mark + write_csv(rows, delimiter), matched, tuple(unmatched), tuple(notes))
+    students, unmatched, notes = fill(exported, rows, graded, official)
+    return Filled(mark + write_csv(rows, delimiter), students, tuple(unmatched), tuple(notes))
 
 
 def people(graded: Iterable[Graded]) -> list[Person]:
@@ -211,9 +215,10 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     if possible is None:
         raise CourseError(f"{exported}: a Canvas gradebook without its row {POINTS_POSSIBLE}; export it again")
     students = [row for row in rows[rows.index(possible) + 1 :] if any(cell.strip() for cell in row)]
-    logins = [place[name] for name in ("SIS User ID", "SIS Login ID") if name in place]
-    found, unmatched = _match(people(graded), students, [place["ID"]], [*logins, place["Student"]])
-    notes = []
+    logins = [(place[name],) for name in ("SIS User ID", "SIS Login ID") if name in place]
+    names = tuple(range(place["ID"]))
+    found, unmatched = _match(people(graded), students, [place["ID"]], [*logins, names])
+    notes, filled = [], set()
     for day in _days(graded):
         column = _column_of(exported, header, possible, place["Section"], day, day_title(official, day))
         full = _full(graded, day)
@@ -225,11 +230,17 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
         if out_of != full:
             notes.append(f"{header[column]} is worth {out_of:g} points there and {full:g} here: grades were scaled.")
         for person, row in found:
-            row[column] = _points(person.days.get(day), out_of) or row[column]
+            grade = _points(person.days.get(day), out_of)
+            if grade and row[column].strip().casefold() == EXCUSED:
+                notes.append(f"{one_line(person.student)} is excused from {header[column]}: left as it is.")
+            elif grade:
+                row[column] = grade
+                filled.add(id(row))
     for row in students:
         if row[place["ID"]].strip():  # Canvas then looks at no name
-            row[place["Student"]] = _canvas_name(_kept_name(row[place["Student"]]))
-    return len(found), unmatched, notes
+            for name in names:
+                row[name] = _canvas_name(_kept_name(row[name]))
+    return len(filled), unmatched, notes
 
 
 def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filling:
@@ -239,33 +250,36 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     header, students = rows[0], rows[1:]
     notes: set[str] = set()
     place = {name.casefold(): number for number, name in enumerate(header)}
-    names = [place[name] for name in ("email address", "id number", "full name") if name in place]
+    names = [(place[name],) for name in ("email address", "id number", "full name") if name in place]
     found, unmatched = _match(people(graded), students, [place["identifier"]], names)
+    filled = set()
     for person, row in found:
         for day, one in person.days.items():
             out_of = _number(row[place["maximum grade"]]) if "maximum grade" in place else None
             out_of = out_of or _full(graded, day)
             if out_of != _full(graded, day):
                 notes.add(f"The assignment is worth {out_of:g} points and {_full(graded, day):g} here: scaled.")
-            row[place["grade"]] = _points(one, out_of) or row[place["grade"]]
+            if grade := _points(one, out_of):
+                row[place["grade"]] = grade
+                filled.add(id(row))
             if "feedback comments" in place:
                 row[place["feedback comments"]] = comment(one, official) or row[place["feedback comments"]]
     for row in students:
         if "full name" in place and row[place["identifier"]].strip():
             row[place["full name"]] = _kept_name(row[place["full name"]])
-    return len(found), unmatched, sorted(notes)
+    return len(filled), unmatched, sorted(notes)
 
 
 def _match(
-    persons: list[Person], rows: list[list[str]], numbers: list[int], names: list[int]
+    persons: list[Person], rows: list[list[str]], numbers: list[int], names: Sequence[tuple[int, ...]]
 ) -> tuple[list[tuple[Person, list[str]]], list[str]]:
     """Pairs of a person and their row, and the names of those who have none.
 
-    A person with a number is matched by it alone. One without is matched by the first of the columns in which exactly
-    one row holds their name. A row that two persons claim is given to neither.
+    A person with a number is matched by it alone. One without is matched by the first of the names, each of one column
+    or of last and first name, that exactly one row has. A row that two persons claim is given to neither.
     """
     by_number = {re.sub(r"\D", "", row[column]): row for column in numbers for row in rows}
-    by_name = [_rows_by_name(rows, column) for column in names]
+    by_name = [_rows_by_name(rows, columns) for columns in names]
     claims: dict[int, list[tuple[Person, list[str]]]] = defaultdict(list)
     unmatched = []
     for person in persons:
@@ -281,12 +295,13 @@ def _match(
     return found, unmatched
 
 
-def _rows_by_name(rows: list[list[str]], column: int) -> dict[str, list[list[str]]]:
-    """Rows by the name in a column; `Lovelace, Ada` is also Ada Lovelace."""
+def _rows_by_name(rows: list[list[str]], columns: tuple[int, ...]) -> dict[str, list[list[str]]]:
+    """Rows by the name in a column, or in those of last and first name; `Lovelace, Ada` is also Ada Lovelace."""
     found = defaultdict(list)
     for row in rows:
-        last, _, first = row[column].partition(",")
-        for name in {_plain_name(row[column]), _plain_name(f"{first} {last}")} - {""}:
+        whole = ", ".join(row[column] for column in columns)
+        last, _, first = whole.partition(",")
+        for name in {_plain_name(whole), _plain_name(f"{first} {last}")} - {"", ","}:
             found[name].append(row)
     return found
 

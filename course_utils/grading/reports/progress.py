@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from course_utils.course import NUMBERS, where_it_is
+from course_utils.course import NUMBERS, PLACE, where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.reports.feedback import feedback_place
@@ -32,23 +32,24 @@ def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
     meanwhile counts as changed.
     """
     paths, root = list(paths), folder.absolute().parent.resolve()
-    given = {f"{name}.ipynb" for number in NUMBERS if (name := notebook_name(root, number))}
+    given = _names(root)
     times = Counter(path.name for path in paths)
     own = [path for path in paths if path.absolute().parent.resolve() == root / "exercises"]
-    return {path.name: digest(path) for path in own if path.name in given and times[path.name] == 1}
+    return {path.name: digest(path) for path in own if path.stem in given and times[path.name] == 1}
 
 
 def is_alone(paths: Iterable[Path], folder: Path) -> bool:
     """Whether notebooks that are graded into a folder are one learner's and no class's.
 
-    They are the learner's own exercises, one notebook a day; JupyterLab's copies of them may lie there too.
+    They are the course's exercises in exercises/ beside that folder, or in exercises/ of the current folder, as on a
+    runner in a student's repository. There is one notebook a day, which may be missing; JupyterLab's copies of them may
+    lie there too.
     """
-    paths = list(paths)
-    own = {Path(name).stem for name in own_exercises(paths, folder)}
-    home = folder.absolute().parent.resolve() / "exercises"
-    return bool(own) and all(
-        path.absolute().parent.resolve() == home and re.sub(r"-Copy\d+$", "", path.stem) in own for path in paths
-    )
+    paths, stems = list(paths), {path.stem for path in paths}
+    homes = {path.absolute().parent.resolve() for path in paths}
+    root = next((root for root in (folder.absolute().parent, Path.cwd()) if homes == {root.resolve() / "exercises"}), None)
+    own = stems & (_names(root) | _names(PLACE)) if root else set()
+    return bool(own) and {re.sub(r"-Copy\d+$", "", stem) for stem in stems} <= own
 
 
 def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path) -> str:
@@ -96,6 +97,11 @@ def show_progress(root: Path, console: Console) -> None:
         console.print(progress.remark, soft_wrap=True)
     else:
         _print_next(progress, console)
+
+
+def _names(root: Path) -> set[str]:
+    """What the notebooks of a course's days are called."""
+    return {name for number in NUMBERS if (name := notebook_name(root, number))}
 
 
 def _print_next(progress: Progress, console: Console) -> None:

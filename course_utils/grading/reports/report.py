@@ -47,16 +47,17 @@ def write_reports(
     notes: Sequence[str] = (),
     official: Official = COURSE,
     alone: bool = False,
+    linked: bool = True,
 ) -> None:
     """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
 
     notes: lines for the summary of a class, such as how it was confined. alone: all of it is one learner's own, who
-    gets a summary of the days and nothing for Canvas and Moodle. Raises as `open_folder`.
+    gets a summary of the days and nothing for Canvas and Moodle. linked: as for `own_summary`. Raises as `open_folder`.
     """
     open_folder(folder)
     reports = {"grades.json": as_json(graded), "grades.csv": as_csv(graded), "junit.xml": as_junit(graded)}
     if alone:
-        reports["summary.md"] = own_summary(graded, official)
+        reports["summary.md"] = own_summary(graded, official, linked)
     else:
         reports["summary.md"] = as_markdown(graded, notes, official)
         reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official)}
@@ -159,8 +160,9 @@ def as_markdown(graded: Sequence[Graded], notes: Sequence[str] = (), official: O
     return "\n".join(lines)
 
 
-def own_summary(graded: Sequence[Graded], official: Official = COURSE) -> str:
-    """A learner's own notebooks, a section a day with a link to its page of feedback."""
+def own_summary(graded: Sequence[Graded], official: Official = COURSE, linked: bool = True) -> str:
+    """A learner's own notebooks, a section a day with its page of feedback. linked: as a link; else by the name of its
+    file, for a page on GitHub where a link would lead nowhere."""
     reached, full = sum(each.score for each in graded), sum(each.max_score for each in graded)
     lines = ["# Your grades", "", f"{reached:g} of {full:g} points in {_count(len(graded), 'notebook')}.", ""]
     for each in sorted(graded, key=lambda each: (each.day is None, each.day)):
@@ -169,8 +171,8 @@ def own_summary(graded: Sequence[Graded], official: Official = COURSE) -> str:
         if untouched(each):
             lines += [f"Nothing is answered yet in {_cell(each.notebook)}.", ""]
             continue
-        page = quote(feedback_place(each).as_posix())
-        lines += [f"[Feedback, with hints and your code]({page})", "", *_exercises(each)]
+        page, what = feedback_place(each).as_posix(), "Feedback, with hints and your code"
+        lines += [f"[{what}]({quote(page)})" if linked else f"{what}: {_cell(page)}", "", *_exercises(each)]
     return "\n".join(lines)
 
 

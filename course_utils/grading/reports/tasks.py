@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from course_utils.authoring.official import Official
+from course_utils.progress import plain_title
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def tasks(official: Official, day: int) -> Mapping[str, Task]:
     for cell in official.notebook(day).cells:
         if cell.cell_type == "markdown":
             heading = re.match(r"## (.+)", cell.source)
-            title, text = (heading[1], cell.source) if heading else (title, text + cell.source)
+            title, text = (plain_title(heading[1]), cell.source) if heading else (title, text + cell.source)
         elif cell.metadata.get("nbgrader", {}).get("solution"):
             grade_id = cell.metadata.nbgrader.grade_id
             found[grade_id] = Task(title or grade_id, tuple(map(markdown_html, _HINT.findall(text))))
