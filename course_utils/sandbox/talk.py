@@ -63,9 +63,11 @@ class Talk:
     def _tell(self, text: bytes) -> None:
         end = time.monotonic() + PATIENCE
         while text:
-            if not select.select([], [self.told], [], max(0.0, end - time.monotonic()))[1]:
-                raise KernelLost("killed", "The cell asked, and did not listen to the answer")
-            text = text[os.write(self.told, text) :]
+            try:
+                text = text[os.write(self.told, text) :]
+            except BlockingIOError:  # it is full
+                if not select.select([], [self.told], [], max(0.0, end - time.monotonic()))[1]:
+                    raise KernelLost("killed", "The cell asked, and did not listen to the answer") from None
 
     def close(self) -> None:
         """Close the grader's ends."""
