@@ -18,9 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 # The limits of a duel. `duel_verdict.limits_told` says them, and `course build` writes that into each statement.
-MOST_CALLS = (
-    10_000  # of one implementation: a test that makes all of them is graded in about a minute on a quiet machine
-)
+MOST_CALLS = 10_000  # of one implementation: to grade a test that makes all takes about a minute on a quiet machine
 MOST_NUMBERS = 2_000  # in the arguments of one call
 MOST_SCORES = 40_000  # of the queries with the keys of one text
 LARGEST_WHOLE = 1_000  # of what is not in an array or list, such as the size of a block
