@@ -590,8 +590,9 @@ def test_both_masks_are_timed_in_the_same_rounds(monkeypatch):
         return time_together(functions, repeats=1, warmup=0)
 
     monkeypatch.setitem(measure_times.__globals__, "time_together", timed)
+    monkeypatch.setitem(measure_times.__globals__, "settle_allocator", lambda: together.append("settled"))
     rows = measure_times({8: 1, 16: 1})
-    assert together == [{False, True}] * 2
+    assert together == ["settled", {False, True}, {False, True}]  # and the allocator before any
     assert [(row["causal"], row["T"]) for row in rows[::4]] == [(False, 8), (False, 16), (True, 8), (True, 16)]
 
 
