@@ -76,7 +76,7 @@ DAYS = (
         7,
         "Serving",
         "Answer many requests at once, each exactly as alone, and see what paging, batching and speculation win.",
-        minutes=140,
+        minutes=150,
     ),
     Day(8, "Positions and variants", "Put order into attention, and meet its relatives."),
     Day(9, "Capstone", "Put your own parts together into one model."),

@@ -208,7 +208,7 @@ def _readme_row(day: Day, root: Path) -> str:
     minutes = f"{day.minutes}"
     if asked := _minutes_of_exercises(day, root):
         minutes += f", exercises {round(asked / 10) * 10}"
-    return f"| {day.number} | [{day.title}]({LESSONS}/{name}.ipynb) | {minutes} | there |\n"
+    return f"| {day.number} | [{day.title}]({LESSONS}/{name}.ipynb) | {minutes} | ready |\n"
 
 
 def _map_row(day: Day, root: Path) -> str:

@@ -317,7 +317,7 @@ REASONS: dict[int, dict[str, str]] = {
         ),
         "A prompt that is cached whole": (
             "A cache keeps keys and values and no logits. The next token comes from the logits of the last one, so "
-            "that one has to run: at most L − 1 tokens are shared."
+            "that one has to run. Blocks are shared whole, so with it the rest of its block runs."
         ),
         "One changed token": (
             "Keys and values of a token depend on all tokens before it, and so the name of each block holds the name "
@@ -351,13 +351,14 @@ REASONS: dict[int, dict[str, str]] = {
             r"All $\gamma$ drafts may be kept, and the pass has given the law after the last too: one more draw. "
             "If the first is refused, the remainder still gives one."
         ),
-        "Speculation loses": (
+        "Speculation can lose": (
             "Few tokens wait for the weights, so more of them cost little. With many requests a token costs time "
-            "of its own, and refused drafts take it from others."
+            "of its own, and refused drafts take it from others. Long caches soften this: a request's cache is read "
+            "once, however many of its drafts are verified."
         ),
         "Split keys merge": (
-            "Each part gives its output and the log of its sum of exponentials. Weighed by $e^L$ the parts add up "
-            "to the sums over all keys."
+            r"Each part gives its output and lse, the log of its sum of exponentials. Weighed by $e^\text{lse}$ the "
+            "parts add up to the sums over all keys."
         ),
         "A handed-over cache": (
             "A cache has keys and values of every token of the prompt. A sum over heads has one row for each "

@@ -180,17 +180,23 @@ class Mean(NamedTuple):
         return cls(mean, math.sqrt(squares / (n - 1) / n) if n > 1 else 0.0)
 
 
-MEASURES = ("throughput", "goodput", "use", "ttft_p50", "ttft_p95", "tpot_p50", "gap_p95", "gap_p99", "largest_gap")
+MEASURES = (
+    "throughput", "goodput", "kept", "use", "ttft_p50", "ttft_p95", "tpot_p50", "gap_p95", "gap_p99", "largest_gap",
+)  # fmt: skip
 
 
 def measures(log: Log, ttft_at_most: float, gap_at_most: float) -> dict[str, float]:
-    """The numbers of MEASURES for one log, as {name: number}: seconds, tokens or requests a second, a share."""
+    """The numbers of MEASURES for one log, as {name: number}: seconds, tokens or requests a second, a share.
+
+    kept is the share of requests that kept the promise, which goodput counts a second.
+    """
     told = summary(log)
     if told.tpot is None or told.gap is None or told.largest_gap is None:
         raise ValueError("no request wrote two tokens: there are no gaps to tell of")
+    good = goodput(log, ttft_at_most, gap_at_most)
     found = (
-        told.throughput, goodput(log, ttft_at_most, gap_at_most), log.use, told.ttft.p50, told.ttft.p95, told.tpot.p50,
-        told.gap.p95, told.gap.p99, told.largest_gap,
+        told.throughput, good, good * told.seconds / told.requests, log.use, told.ttft.p50, told.ttft.p95,
+        told.tpot.p50, told.gap.p95, told.gap.p99, told.largest_gap,
     )  # fmt: skip
     return dict(zip(MEASURES, found, strict=True))
 

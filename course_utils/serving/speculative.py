@@ -222,7 +222,7 @@ def best_length(survival: ArrayLike, waiting: int, cost: Callable[[int], float])
     the tokens that the step computes anyway, one for each request that decodes, each of which brings one token for
     sure: N and T alike. cost(tokens) is the step's seconds. It is an argmax over a cumulative sum of the sorted S.
     Of equals the fewest drafts win. Raises ValueError for a survival outside [0, 1] and for waiting below 1.
-    Source: vLLM, post of 2026-08-14 on adaptive verification.
+    Source: vLLM's manual, v0.32, adaptive verification.
     """
     chances = np.sort(np.asarray(survival, dtype=float).ravel())[::-1]
     waiting = whole("waiting", waiting)

@@ -171,12 +171,12 @@ def test_make_targets_in_the_documents_exist():
             assert re.search(rf"^{''.join(target)}:", makefile, re.MULTILINE), f"{document}: make {target}"
 
 
-def test_the_map_of_days_names_as_there_what_is_there():
+def test_the_map_of_days_calls_ready_what_is_there():
     rows = re.findall(r"^\| (\d) \|.*\| ([\w ]+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert [int(day) for day, _ in rows] == list(range(1, 10))
     for day, state in rows:
         lessons = list((ROOT / "notebooks").glob(f"day{day}_*.ipynb"))
-        assert bool(lessons) == (state == "there"), f"day {day} is {state!r} in README.md"
+        assert bool(lessons) == (state == "ready"), f"day {day} is {state!r} in README.md"
 
 
 # Assembled here, so that this file does not hold what it looks for.

@@ -16,6 +16,7 @@ from course_utils.serving.latency import (
     capacity,
     gaps,
     goodput,
+    keeps,
     little,
     percentile,
     summary,
@@ -120,6 +121,7 @@ def test_a_sweep_is_of_the_logs_that_one_would_simulate():
     told = summary(log)
     assert row["ttft_p95"] == (told.ttft.p95, 0) and row["gap_p99"] == (told.gap.p99, 0)
     assert row["throughput"] == (told.throughput, 0) and row["goodput"] == (goodput(log, 1.0, 0.1), 0)
+    assert row["kept"].mean == pytest.approx(sum(keeps(each, 1.0, 0.1) for each in log.served) / 100)
 
 
 def test_a_server_bears_what_its_steps_allow():

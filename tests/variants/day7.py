@@ -1269,7 +1269,7 @@ class PrefixesInUnitsOfACommonMultiple(Prefixes):
 
 @wrong(7, "prefix_cache")
 class PrefixesWithATurnCounter(Prefixes):
-    """Museum 6, sglang discussion #46590: the beginning is changed at each turn, so it is never found again."""
+    """Museum 6: the beginning is changed at each turn, so it is never found again."""
 
     turn = 0
 

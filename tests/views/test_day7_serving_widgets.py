@@ -2,10 +2,12 @@
 
 import sys
 
+import jupytext
 import pytest
 from as_page import on_page, send
 
 from course_utils.checks.answers.day7 import Scheduler
+from course_utils.course import ROOT, SOLUTIONS, SOURCES
 from course_utils.serving.traffic import THREE, Request
 from course_utils.views import PageTable, ServingTimeline
 from course_utils.views.static_page import page_state
@@ -186,6 +188,15 @@ class TestSomebodysScheduler:
         assert shown.told(1, 2) == "Step 2: C computes 2 tokens, prefill: tokens 1 to 2 of 2. It gets token 1 of 3."
         shown.rule = "static"
         assert shown.last == 8
+
+    def test_the_exercise_hands_it_the_class_that_a_learner_wrote(self):
+        cells = [cell.source for cell in jupytext.read(ROOT / SOURCES[SOLUTIONS] / "day7_serving.md").cells]
+        names: dict[str, object] = {}
+        for begins, called in (("class Scheduler", ""), ("from course_utils.views import ServingTimeline", "shown = ")):
+            (cell,) = [each for each in cells if each.startswith(begins)]
+            exec(cell.replace("\nServingTimeline(", f"\n{called}ServingTimeline("), names)
+        shown = names["shown"]
+        assert shown.as_text().startswith("Scheduler, as given") and not shown.problem and "!" in signs(shown)["b"]
 
     def test_blocks_are_counted_from_what_is_computed_and_who_never_fits_is_refused(self):
         shown = ServingTimeline(Mine)

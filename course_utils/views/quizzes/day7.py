@@ -21,9 +21,9 @@ DAY_7 = [
     ),
     _question(
         "A prompt lies in the cache from its first to its last token. What must still be computed?",
-        ("its last token", True, "One query has to run, so that there are logits: at most L − 1 tokens are shared."),
+        ("at least its last token", True, "One query has to run, for the logits; and only whole blocks are shared."),
         ("nothing, as all keys and values are there", False, "The next token comes from logits, which no cache keeps."),
-        ("all of its tokens, as sharing needs a rest", False, "The L − 1 tokens before the last can be shared."),
+        ("all of its tokens, as sharing needs a rest", False, "Those before the last can be shared, in whole blocks."),
     ),
     _question(
         "A step has a budget of 64 tokens, and 10 requests decode. What can a prompt get?",
