@@ -7,7 +7,8 @@ WORKERS ?= 2
 TESTS ?= tests notebooks solutions
 ARGS ?=
 SUBMISSIONS ?= exercises/*.ipynb
-export SUBMISSIONS # the shell reads it: one name with spaces, or several names
+override SUBMISSIONS := $(value SUBMISSIONS)
+export SUBMISSIONS # only the shell reads it, since make would run a command in a file's name: one name, or several
 
 VENV := .venv
 PY := $(VENV)/bin/python

@@ -17,13 +17,22 @@ In a learner's notebook `checks.interactive` raises NotYet. In a grading kernel,
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+# What GitHub Actions and Azure Pipelines take for a command in what a job prints: ::name …:: where a line begins, which
+# may be a folded one, and ##[name] or ##vso[name] in any place.
+_COMMAND_OF_CI = re.compile(r"([:#])(?=:[A-Za-z][\w-]*(?: .*?)?::|#\w*\[)")
+
 
 def one_line(text: str, longest: int = 600) -> str:
-    """Text from a submission as one line, without control and formatting characters and unpaired surrogates."""
+    """Text from a submission as one line, without control and formatting characters and unpaired surrogates.
+
+    What a workflow would take for a command is parted by a space: a line of it may be printed where one runs.
+    """
     shown = " ".join("".join(c if c.isprintable() else " " for c in text[: 10 * longest]).split())
+    shown = _COMMAND_OF_CI.sub(r"\1 ", shown)
     return shown if len(shown) <= longest else f"{shown[:longest]}…"
 
 

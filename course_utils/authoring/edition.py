@@ -194,7 +194,7 @@ def _makefile(text: str) -> str:
         if target is None or target[1] in TARGETS:
             kept.append(block)
     text = "\n\n".join(kept) + "\n"
-    text = re.sub(r"^(?:export )?(?:SUBMISSIONS|WORKERS|TESTS|TOOLS)\b.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(?:export |override )?(?:SUBMISSIONS|WORKERS|TESTS|TOOLS)\b.*\n", "", text, flags=re.MULTILINE)
     text = text.replace(" $(TOOLS)", "")
     text = text.replace("keeps notebooks, answers and grades", "keeps notebooks and answers")
     text = re.sub(r"^\.PHONY:.*", ".PHONY: " + " ".join((*TARGETS, "grade")), text, flags=re.MULTILINE)

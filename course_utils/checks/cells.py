@@ -95,20 +95,19 @@ def statements(source: str) -> tuple[Statement, ...]:
     return tuple(found)
 
 
-def _binds(node: ast.AST) -> Iterable[str]:
-    """The names that a statement defines at the top of a cell."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
-        return
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        for alias in node.names:
-            yield alias.asname or alias.name.partition(".")[0]
-        return
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    if not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-        for child in ast.iter_child_nodes(node):
-            yield from _binds(child)
+def _binds(statement: ast.AST) -> Iterable[str]:
+    """The names that a statement defines at the top of a cell, however deep it is nested: no function calls itself."""
+    unread = [statement]
+    while unread:
+        node = unread.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            unread += ast.iter_child_nodes(node)
 
 
 def used_names(source: str) -> set[str]:
@@ -172,9 +171,8 @@ def complete(source: str, cells: Sequence[str], known: Collection[str] = ()) -> 
             bound |= statement.binds
             have |= statement.binds
             unread += sorted(used_names(statement.source) - have)
-    stars = [
-        each.source for cell in cells for each in statements(cell) if "*" in each.binds and _graded_module(each.source)
-    ]
+    stars = [each.source for cell in cells for each in statements(cell) if "*" in each.binds]
+    stars = [source for source in stars if not modules_not_graded(source)]
     if missing and stars:
         brought += [((len(cells), i), star) for i, star in enumerate(dict.fromkeys(stars))]
         missing = set()
@@ -200,11 +198,6 @@ def _bound_at(source: str) -> dict[str, list[int]]:
         for name in statement.binds:
             places.setdefault(name, []).append(i)
     return places
-
-
-def _graded_module(source: str) -> bool:
-    module = next(node.module or "" for node in ast.parse(source).body if isinstance(node, ast.ImportFrom))
-    return not modules_not_graded(f"import {module}")
 
 
 def modules_not_graded(source: str) -> list[str]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from course_utils.authoring.official import COURSE, Official
-from course_utils.errors import CourseError, TooFewPoints, Unreadable
+from course_utils.errors import CourseError, TooFewPoints, Unreadable, one_line
 from course_utils.grading.classroom import ClassResult
 from course_utils.grading.grade import Settings
 from course_utils.grading.intake.collect import Found, collect
@@ -121,7 +121,7 @@ def _find(request: Request) -> Found:
     with Console(stderr=True).status("reading the submissions") as status:
 
         def show(student: str) -> None:
-            status.update(f"reading what {escape(student)} handed in")
+            status.update(f"reading what {escape(one_line(student, 60))} handed in")
 
         return collect(list(request.paths), request.day, show)
 
@@ -158,4 +158,4 @@ def _verify_points(request: Request, result: ClassResult) -> None:
 
 
 def _say(text: str) -> None:
-    print(f"course: {text}", file=sys.stderr)
+    print(f"course: {one_line(text, 4000)}", file=sys.stderr)

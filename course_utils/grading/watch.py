@@ -86,7 +86,7 @@ class Watch:
     def on_put_off(self, job: Job) -> None:
         """Say that a submission comes last, since it takes long."""
         self.begun.pop((job.student, job.name), None)
-        late = f"{one_line(job.student, 60)}: exercises run out of time, so the others are graded first"
+        late = f"put off: {one_line(job.student, 60)}: exercises run out of time, so the others are graded first"
         self.console.print(late, markup=False, emoji=False, soft_wrap=True)
 
     def stopped(self, kept: bool) -> None:
@@ -114,7 +114,7 @@ class Watch:
         day = "day ?" if graded.day is None else f"day {graded.day}"
         points = f"{graded.score:g} of {graded.max_score:g}"
         said = f"unreadable: {graded.message}" if graded.status == "unreadable" else f"{points} points"
-        line = f"{one_line(graded.student, 60)}, {day}: {one_line(said, 300)}"
+        line = f"{self.done}/{self.total} {one_line(graded.student, 60)}, {day}: {one_line(said, 300)}"
         self.console.print(line, markup=False, emoji=False, soft_wrap=True)
 
 

@@ -363,7 +363,21 @@ def test_tables_are_shown_in_the_order_of_the_submissions_however_they_finish(ca
     with Watch(3, [("ada", name) for name in names]) as watch:
         for name, shown in (("three.ipynb", []), ("one.ipynb", names[:1]), ("two.ipynb", names[1:])):
             watch.on_graded(replace(DONE, notebook=name))
-            assert re.findall(r"(?m)^\w+\.ipynb", capsys.readouterr().out) == shown
+            assert re.findall(r"(?m)^Graded (\w+\.ipynb)", capsys.readouterr().out) == shown
+
+
+def test_no_line_begins_with_a_students_text_or_is_a_command_to_a_workflow(capsys):
+    evil = f"::add-mask::x ##[error]y {'a' * 70} ::error file=a::b"
+    failed = Result("scores", "failed", 0.0, 1.0, evil, None)
+    graded = replace(DONE, student=evil, notebook=f"{evil}.ipynb", exercises=(failed,))
+    for order in ((), [(evil, graded.notebook)]):
+        with Watch(1, order) as watch:
+            watch.on_put_off(Job(0, evil, graded.notebook, 1))
+            watch.on_graded(graded)
+    lines = capsys.readouterr().out.splitlines()
+    assert not [line for line in lines if re.match(r"\s*::", line) or "##[" in line]
+    before = [line.split(": :add-mask")[0].split() for line in lines if ": :add-mask" in line]
+    assert [words[0] for words in before] == ["put", "1/1", "put", "Graded", "scores"]
 
 
 def _processes_of(folder):

@@ -377,6 +377,7 @@ ERRORS = {
     "softmax_row": "class E(Exception):\n    def __str__(self): raise self\ndef softmax_row(row): raise E",
     "scores": "def scores(Q, K): raise ValueError('\\x1b[31m\\x9b[red]|\\u202e\\ufffe\\ud800\\x00' + 'x' * 10**6)",
     "scale_scores": "def scale_scores(S, d_k): raise GeneratorExit",
+    "soft_lookup": "def soft_lookup(*given):\n    return " + "+".join(["1"] * 1500),
     "by_hand_three": "score_33 = 10**5000\nweights_3 = [float('inf')] * 3",
     "by_hand_two": """
 class A:

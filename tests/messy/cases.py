@@ -155,6 +155,17 @@ def _(cells):
     put(cells, "scale_scores", "def scale_scores(S, d_k):\n    return [[s / sqrt(d_k) for s in row] for row in S]")
 
 
+@case("a star import that may fail")
+def _(cells):
+    cells.insert(1, own("try:\n    from math import *\nexcept ImportError:\n    pass"))
+    put(cells, "scale_scores", "def scale_scores(S, d_k):\n    return [[s / sqrt(d_k) for s in row] for row in S]")
+
+
+@case("a statement that is too deep for Python")
+def _(cells):
+    cells.insert(1, own("deep = " + "+".join(["1"] * 1500)))
+
+
 @case("%%time on top")
 def _(cells):
     put(cells, "softmax_row", f"%%time\n{SOFTMAX}")

@@ -152,6 +152,27 @@ def test_a_missing_interpreter_is_named(tmp_path):
     assert made.returncode != 0 and "no no-such-python on this machine" in made.stderr
 
 
+@pytest.mark.parametrize("name", ["$(shell touch made).ipynb", "`touch made`$(touch made) ${HOME} 'it'.ipynb"])
+def test_the_name_of_a_submission_is_no_command(name, tmp_path):
+    for each in ("Makefile", "pyproject.toml", *LOCKS):
+        (tmp_path / each).write_bytes((ROOT / each).read_bytes())
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / ".venv/.ready").write_text(f"{tmp_path.resolve()}\n")
+    (tmp_path / name).touch()
+    for more, extra in (([f"SUBMISSIONS={name}"], {}), ([], {"SUBMISSIONS": name})):
+        made = subprocess.run(
+            ["make", "--no-print-directory", "grade", *more],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env=os.environ | extra,
+        )
+        assert made.stdout.splitlines()[-2:] == ["--", name] and not (tmp_path / "made").exists(), made.stderr
+
+
 def test_links_and_paths_in_the_documents_exist():
     for document in ("README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md"):
         text = (ROOT / document).read_text()

@@ -82,7 +82,9 @@ def _only_raises(source: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return all(
-        isinstance(node, ast.FunctionDef) and ast.unparse(node.body[-1]).startswith("raise NotImplementedError")
+        isinstance(node, ast.FunctionDef) and isinstance(last := node.body[-1], ast.Raise)
+        and isinstance(kind := last.exc.func if isinstance(last.exc, ast.Call) else last.exc, ast.Name)
+        and kind.id == "NotImplementedError"
         and all(isinstance(each, ast.Expr) for each in node.body[:-1])
         for node in body
     )  # fmt: skip

@@ -200,7 +200,7 @@ def class_summary(graded: Sequence[Graded], notes: Sequence[str] = (), official:
 
 def print_table(submission: Graded, console: Console) -> None:
     """One graded submission in the terminal: a table, or a line where nothing is answered."""
-    title = f"{escape(one_line(submission.notebook))}: {_points(submission)}"
+    title = f"Graded {escape(one_line(submission.notebook))}: {_points(submission)}"
     if untouched(submission):
         console.print(f"{title}, nothing is answered yet", emoji=False, soft_wrap=True)
         return
