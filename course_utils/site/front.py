@@ -10,13 +10,15 @@ from course_utils.errors import CourseError
 from course_utils.site.pages import Page
 
 _MARK = re.compile(r"<!-- (\w+)(?: (\w+))? -->")
+_PUBLISHED = re.compile(r"<!-- published -->\n(.*?)<!-- end -->\n\n", re.DOTALL)
 _CAPTIONS = ("Start", "Days", "Look up", "About")
 _ORDER = ("start", "notebooks/course_map", "glossary", "plays", "notebooks/references", "cards")
 
 
 def filled(text: str, pages: Sequence[Page]) -> str:
     """A text in which marks are replaced: `<!-- days -->` by the table of days, `<!-- clone -->` by what one types, and
-    `<!-- play QueryPlane -->` by the first such widget. Raises CourseError for a mark that says something else."""
+    `<!-- play QueryPlane -->` by the first such widget. What stands between `<!-- published -->` and `<!-- end -->` is
+    left out until the course's address is set. Raises CourseError for a mark that says something else."""
 
     def fill(found: re.Match[str]) -> str:
         if found[1] == "days":
@@ -29,7 +31,7 @@ def filled(text: str, pages: Sequence[Page]) -> str:
             return _play(found[2], pages)
         raise CourseError(f"a page of the site has the mark {found[0]}, which means nothing")
 
-    return _MARK.sub(fill, text)
+    return _MARK.sub(fill, _PUBLISHED.sub(r"\1\n" if is_published() else "", text))
 
 
 def contents(names: Iterable[str]) -> str:

@@ -272,16 +272,8 @@ SPLIT = EXPORT.replace('"Lovelace, Ada"', "Lovelace,Ada").replace('"Hopper, Grac
 def test_an_export_of_canvas_with_split_names_is_filled_in(tmp_path):
     assert len({len(row) for row in csv.reader(io.StringIO(SPLIT))}) == 1
     filled = fill(tmp_path, [graded("x", lms_id="102"), graded("Ada Lovelace"), graded("eve")], SPLIT)
-    rows = table(filled.text)
-    assert [row["Day 1: Attention by hand (2)"] for row in rows] == [
-        "Manual Posting",
-        "50",
-        "50",
-        "50",
-        "N/A",
-        "50",
-        "",
-    ]
+    rows, title = table(filled.text), "Day 1: Attention by hand (2)"
+    assert [row[title] for row in rows] == ["Manual Posting", "50", "50", "50", "N/A", "50", ""]
     assert [rows[5][name] for name in ("LastName", "FirstName")] == ["", "'=Eve"]
     assert (filled.students, filled.unmatched) == (3, ())
 

@@ -4,8 +4,10 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -13,6 +15,7 @@ from types import ModuleType
 
 import nbformat
 import pytest
+from elsewhere import body
 from packaging.specifiers import SpecifierSet
 
 from course_utils.course import EXERCISES, LESSONS, SOLUTIONS, repository, version
@@ -28,13 +31,17 @@ NOT_DATA = (".gitignore",)  # what a checkout alone needs
 
 
 def tree() -> set[str]:
-    """The files of the package that git tracks or would track, by their path in it."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "course_utils"]
+    """The files of the package, by their path in it."""
+    return {name.removeprefix("course_utils/") for name in tracked("course_utils") if Path(name).name not in NOT_DATA}
+
+
+def tracked(*places: str) -> list[str]:
+    """The files that git tracks or would track in these places."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *places]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if found.returncode:
         pytest.skip("this is no clone: git knows of no files")
-    names = [name for name in found.stdout.splitlines() if (ROOT / name).is_file()]
-    return {name.removeprefix("course_utils/") for name in names if Path(name).name not in NOT_DATA}
+    return [name for name in found.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 def test_every_file_of_the_package_is_code_or_named_as_its_data():
@@ -51,19 +58,85 @@ def test_every_folder_with_code_is_a_package():
             assert (ROOT / "course_utils" / name).with_name("__init__.py").exists(), name
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from the sdist of this tree as a clone has it: the list of files that an earlier build left here
+    would bring back a module that is left out."""
+    folder, clone = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("clone")
+    for name in tracked("course_utils", "labconfig", "LICENSE*", "README.md", "pyproject.toml", "setup.py"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, clone / name)
+    run_python("-m", "build", "--no-isolation", "--outdir", folder, clone)
+    assert len(list(folder.glob("*.tar.gz"))) == 1
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def run_python(*arguments, python=sys.executable, cwd=None):
+    """What a Python prints that sees nothing of this one's settings."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    command = [str(part) for part in (python, *arguments)]
+    ended = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
 @pytest.mark.thorough("the wheel is built from the sdist")
-def test_the_wheel_holds_the_tree(tmp_path):
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
-    built = subprocess.run(command, capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    assert len(list(tmp_path.glob("*.tar.gz"))) == 1
+def test_the_wheel_holds_the_tree(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"course_utils/{name}" for name in tree()} <= names
     data = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
     asked = SETTINGS["tool"]["setuptools"]["data-files"]
     assert data == {f"{folder}/{Path(name).name}" for folder, files in asked.items() for name in files}
     assert {name.partition("/")[0] for name in names if ".d" not in name.partition("/")[0]} == {"course_utils"}
+
+
+IMPORT = """
+import json, sys
+import course_utils
+
+failed = {}
+for statement in json.loads(sys.argv[1]):
+    try:
+        exec(statement, {})
+    except Exception as error:
+        failed[statement] = f"{type(error).__name__}: {error}"
+print(json.dumps({"package": course_utils.__file__, "failed": failed}))
+"""
+
+
+@pytest.mark.thorough("the wheel is built from the sdist")
+def test_all_that_lessons_and_exercises_import_is_in_the_wheel(wheel, tmp_path):
+    python, here = tmp_path / "environment" / "bin" / "python", tmp_path / "here"
+    here.mkdir()
+    run_python("-m", "venv", "--without-pip", tmp_path / "environment")
+    run_python("-m", "pip", "--python", python, "install", "--no-index", "--no-deps", "--quiet", wheel)
+    packages = Path(run_python("-c", "import sysconfig; print(sysconfig.get_path('purelib'))", python=python).strip())
+    # What the course depends on is found in this environment, after the wheel; an editable course is not: its own .pth
+    # counts only where it lies.
+    (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
+    wanted = sorted(set().union(*map(imports, (path for path in NOTEBOOKS if path.parent.name != SOLUTIONS))))
+    assert any("course_utils.serving" in statement for statement in wanted)
+    first = imported_in(here, python, wanted)
+    assert Path(first["package"]).is_relative_to(packages) and first["failed"] == {}
+    shutil.rmtree(packages / "course_utils" / "serving")  # 0.2.0 had none
+    failed = imported_in(here, python, wanted)["failed"]
+    assert failed.keys() >= {each for each in wanted if "course_utils.serving" in each}
+    assert all("No module named 'course_utils.serving" in said for said in failed.values()), failed
+
+
+def imported_in(folder, python, statements):
+    """Where a Python finds the course, and which imports fail there and why."""
+    said = run_python("-I", "-c", IMPORT, json.dumps(statements), python=python, cwd=folder)
+    return json.loads(said.splitlines()[-1])
+
+
+def imports(path):
+    """The imports of a notebook as statements, wherever they stand; not those of a package that a cell only tries."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        parsed = body(cell.source) if cell.cell_type == "code" else []
+        found = [node for part in parsed for node in ast.walk(part) if isinstance(node, ast.Import | ast.ImportFrom)]
+        yield from (ast.unparse(node) for node in found if node in parsed or "course_utils" in ast.unparse(node))
 
 
 def test_the_devcontainer_calls_what_there_is():

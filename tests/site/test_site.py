@@ -18,7 +18,7 @@ from course_utils.authoring.edition import find_traces, lines_of_answers, write_
 from course_utils.authoring.official import COURSE
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, is_published, repository, version
 from course_utils.errors import CourseError
-from course_utils.site import said
+from course_utils.site import front, said
 from course_utils.site.build import build_site
 from course_utils.site.pages import Play
 from course_utils.site.plays import WIDGETS, plays_page
@@ -67,6 +67,16 @@ def test_every_link_leads_somewhere(pages, site):
 def test_no_page_tells_an_address_that_is_not_set(pages):
     told = [name for name, page in pages.items() if "/OWNER/" in page.path.read_text(encoding="utf-8")]
     assert is_published() or told == []
+    assert ("The rocket" in pages["start.html"].text) == is_published()
+
+
+def test_a_page_tells_how_to_clone_what_is_published_and_to_start_it_elsewhere(monkeypatch):
+    text = (ROOT / "sources" / "site" / "start.md").read_text(encoding="utf-8")
+    for there, told in ((True, f"git clone {repository()}\n"), (False, "In the course's folder,\n")):
+        monkeypatch.setattr(front, "is_published", lambda there=there: there)
+        filled = front.filled(text, [])
+        assert told in filled and ("The rocket" in filled) == there and "<!--" not in filled
+        assert re.search(r"\n\n    .*make lab\n\n", filled, re.DOTALL) and "\n\n## What you get" in filled
 
 
 def leads_somewhere(link, page, pages, site):

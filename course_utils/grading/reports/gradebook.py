@@ -144,8 +144,8 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official 
         fill = _fill_moodle
     else:
         raise CourseError(
-            f"{exported}: neither a Canvas gradebook (its columns begin with Student, ID or LastName, FirstName, ID) nor a Moodle grading"
-            " worksheet in English (Identifier, Grade, Last modified (grade)); export one of these"
+            f"{exported}: neither a Canvas gradebook (its columns begin with Student, ID or LastName, FirstName, ID)"
+            " nor a Moodle grading worksheet in English (Identifier, Grade, Last modified (grade)); export one of these"
         )
     width = max(map(len, rows))
     rows = [row + [""] * (width - len(row)) for row in rows]

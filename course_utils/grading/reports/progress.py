@@ -47,9 +47,8 @@ def is_alone(paths: Iterable[Path], folder: Path) -> bool:
     """
     paths, stems = list(paths), {path.stem for path in paths}
     homes = {path.absolute().parent.resolve() for path in paths}
-    root = next(
-        (root for root in (folder.absolute().parent, Path.cwd()) if homes == {root.resolve() / "exercises"}), None
-    )
+    roots = folder.absolute().parent.resolve(), Path.cwd().resolve()
+    root = next((root for root in roots if homes == {root / "exercises"}), None)
     own = stems & (_names(root) | _names(PLACE)) if root else set()
     return bool(own) and {re.sub(r"-Copy\d+$", "", stem) for stem in stems} <= own
 
