@@ -90,14 +90,19 @@ def wrong_counts(root: Path) -> list[str]:
 
 
 def spell_minutes(minutes: int) -> str:
-    """Minutes to the nearest ten, whole and half hours in words."""
-    rounded = round(minutes / 10) * 10
+    """Minutes to the nearest ten, 5 upwards, whole and half hours in words."""
+    rounded = tens(minutes)
     hours, rest = divmod(rounded, 60)
     if hours >= 1 and not rest:
         return "an hour" if hours == 1 else f"{WORDS[hours]} hours"
     if hours >= 2 and rest == 30:
         return f"{WORDS[hours]} and a half hours"
     return f"{rounded} minutes"
+
+
+def tens(minutes: int) -> int:
+    """To the nearest ten, 5 upwards: `round` would make 165 of it 160, and 175 of it 180."""
+    return (minutes + 5) // 10 * 10
 
 
 def setup_source() -> str:
@@ -207,7 +212,7 @@ def _readme_row(day: Day, root: Path) -> str:
         return f"| {day.number} | {day.title} | | planned |\n"
     minutes = f"{day.minutes}"
     if asked := _minutes_of_exercises(day, root):
-        minutes += f", exercises {round(asked / 10) * 10}"
+        minutes += f", exercises {tens(asked)}"
     return f"| {day.number} | [{day.title}]({LESSONS}/{name}.ipynb) | {minutes} | ready |\n"
 
 

@@ -94,8 +94,8 @@ REASONS: dict[int, dict[str, str]] = {
     3: {
         "A leak makes the loss better": (
             "With the answer in its input a model learns to copy it. That lowers the loss and cannot be done in use, "
-            "where the next token is not there yet. If tokens are drawn by lot from 8, every honest guess has at best "
-            r"1/8 for the right one, and the loss is $\log 8$."
+            "where the next token is not there yet. If tokens are drawn by lot from 8, no honest guess does better on "
+            r"new texts than 1/8 for each token, which costs $\log 8$."
         ),
         "A causal mask ends": (
             "Exchange two tokens, and a token between them now has another one before it. Within one layer the tokens "
@@ -144,9 +144,10 @@ REASONS: dict[int, dict[str, str]] = {
             "sees all keys. The upper left takes query 0 for the first token of the text, which sees one key."
         ),
         "A model that does not learn": (
-            r"Each of these can be trusted only when those before it are in order. A loss far from $\log V$ at the "
-            "start says that the first guesses are loud, or that the answer is in the input. Scores in the hundreds "
-            "make any row one-hot, a wrong mask makes any row wrong, and all of these act on the gradients."
+            "Each of these can be trusted only when those before it are in order. A loss far from that of blind "
+            "guessing at the start says that the first guesses are loud, or that places count which ask nothing. "
+            "Scores in the tens make most rows nearly one-hot, a wrong mask makes any row wrong, and all of these act "
+            "on the gradients."
         ),
     },
     4: {

@@ -84,9 +84,10 @@ def test_a_text_without_counts_is_left_alone(tmp_path):
 
 
 def test_minutes_are_spelt_as_people_say_them():
-    said = {spell_minutes(minutes) for minutes in (57, 60, 90, 97, 113, 119, 128, 149, 160, 180)}
+    said = {spell_minutes(minutes) for minutes in (57, 60, 90, 97, 113, 119, 128, 149, 160, 165, 180)}
     assert said == {"an hour", "90 minutes", "100 minutes", "110 minutes", "two hours", "130 minutes"} | {
         "two and a half hours",
         "160 minutes",
+        "170 minutes",
         "three hours",
     }

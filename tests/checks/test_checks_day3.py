@@ -35,10 +35,11 @@ LEAKS = {  # written down here by hand, from the names of the rungs
     "one feature in, one out": (0, 3),
     "a leak that lowers the output": (1, 2),
     "a leak whose effects add up to 0": (1, 3),
-    "a leak that moves its output by 0.12": (0, 2),
-    "a leak that moves one number of four by 0.12": (1, 3),
+    "a weak leak": (0, 2),
+    "a weak leak into one number of four": (1, 3),
     "a layer that takes zeros for padding": (1, 3),
     "a layer that multiplies later tokens by 0": None,
+    "a layer that norms each token first": (1, 3),
 }
 
 
@@ -175,19 +176,22 @@ def test_each_dependence_shows_in_a_step_and_in_the_gradient_and_no_other_does(h
 
 def dependences(fn, n, d, dtype):
     """(n, n), True where output i depends on token j, with both ways asserted to agree."""
-    x = torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    x, (change,) = (
+        torch.randn(rows, d, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+        for seed, rows in ((0, n), (1, 1))
+    )
     before, depends = fn(x), np.zeros((n, n), dtype=bool)
     kept = x.clone()
     for j in range(n):
         moved = []
         for step in (1.0, -1e6):
             changed = x.clone()
-            changed[j] += step
+            changed[j] += step * change
             moved.append((fn(changed) - before).abs().amax(dim=1))
         slopes = torch.autograd.functional.jacobian(lambda x: fn(x).sum(dim=1), x)[:, j].abs().amax(dim=1)
         for i in range(n):
             depends[i, j] = moved[0][i] > 0
-            assert moved[0][i] > 0.1 if depends[i, j] else moved[0][i] == moved[1][i] == slopes[i] == 0
+            assert moved[0][i] > 1e-4 if depends[i, j] else moved[0][i] == moved[1][i] == slopes[i] == 0
             assert (slopes[i] > 0.1) == depends[i, j]
     assert torch.equal(x, kept)
     assert torch.equal(fn(x), before)

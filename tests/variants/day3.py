@@ -1237,12 +1237,12 @@ def leak_by_vectorised_jacobian(fn, n, d):
 
 @right(3, "first_leak")
 def leak_over_tokens_first_then_the_smallest(fn, n, d):
-    x = torch.ones(n, d)
+    x, change = torch.ones(n, d), tokens(1, d)[0]
     base, leaks = fn(x).detach().clone(), []
     for j in range(n):
-        x[j] += 1
+        x[j] += change
         moved = (fn(x) - base).abs().sum(dim=1) > 1e-3
-        x[j] -= 1
+        x[j] = 1
         leaks += [(i, j) for i in range(j) if moved[i]]
     return sorted(leaks)[0] if leaks else None
 
@@ -1253,7 +1253,7 @@ def leak_as_numpy_integers(fn, n, d):
     moved = np.zeros((n, n), dtype=bool)
     for j in range(n):
         changed = x.clone()
-        changed[j, :] += 10.0
+        changed[j, :] += 10.0 * tokens(1, d, dtype=torch.float64)[0]
         moved[:, j] = np.abs(fn(changed).numpy() - fn(x).numpy()).max(axis=1) > 1e-5
     pairs = np.argwhere(np.triu(moved, 1))
     return tuple(pairs[0]) if len(pairs) else None
@@ -1265,7 +1265,7 @@ def leak_by_finite_differences(fn, n, d):
     for i in range(n):
         for j in range(i + 1, n):
             step = torch.zeros_like(x)
-            step[j] = 1e-4
+            step[j] = 1e-4 * tokens(1, d, seed=1)[0]
             if ((fn(x + step) - fn(x - step))[i].abs() / 2e-4 > 1e-3).any():
                 return [i, j]
 
@@ -1444,12 +1444,12 @@ def leak_that_prints(fn, n, d):
     print(leak_by_perturbation(fn, n, d))
 
 
-def leak_of(fn, n, d, differs=lambda new, old: not torch.equal(new, old), start=tokens):
-    x = start(n, d)
+def leak_of(fn, n, d, differs=lambda new, old: not torch.equal(new, old), start=tokens, change=tokens):
+    x, by = start(n, d), change(1, d)[0]
     for i in range(n):
         for j in range(i + 1, n):
             changed = x.clone()
-            changed[j] += 1
+            changed[j] += by
             if differs(fn(changed)[i], fn(x)[i]):
                 return i, j
     return None
@@ -1470,8 +1470,13 @@ def leak_by_the_gradient_of_each_output_summed(fn, n, d):
 
 
 @right(3, "first_leak")
-def leak_with_a_threshold_of_a_tenth(fn, n, d):
-    return leak_of(fn, n, d, lambda new, old: (new - old).abs().max() > 0.1)
+def leak_with_a_threshold_of_a_ten_thousandth(fn, n, d):
+    return leak_of(fn, n, d, lambda new, old: (new - old).abs().max() > 1e-4)
+
+
+@wrong(3, "first_leak")
+def leak_by_the_same_added_to_all_numbers(fn, n, d):
+    return leak_of(fn, n, d, lambda new, old: (new - old).abs().max() > 1e-4, change=torch.ones)
 
 
 @wrong(3, "first_leak")
@@ -1481,7 +1486,7 @@ def leak_with_a_threshold_of_three_tenths(fn, n, d):
 
 @wrong(3, "first_leak")
 def leak_with_the_changes_added_up(fn, n, d):
-    return leak_of(fn, n, d, lambda new, old: abs(new.sum() - old.sum()) > 1e-6)
+    return leak_of(fn, n, d, lambda new, old: abs(new.sum() - old.sum()) > 1e-6, change=torch.ones)
 
 
 @wrong(3, "first_leak")

@@ -834,17 +834,28 @@ def in_size(change):
     return change.abs().amax(dim=1)
 
 
-def dependences(fn, n, d, features=slice(None), outputs=slice(None), start=None, moves=in_size, step=1.0):
+def at_random(d):
+    """A change of a token, (d,), the same each time: this seed makes none of the numbers small."""
+    return torch.randn(d, dtype=torch.float64, generator=torch.Generator().manual_seed(329))
+
+
+def alike(d):
+    return torch.ones(d, dtype=torch.float64)
+
+
+def dependences(
+    fn, n, d, features=slice(None), outputs=slice(None), start=None, moves=in_size, step=1.0, change=at_random
+):
     """How much output i moves when token j does: (n, n).
 
-    features: those that are changed, by `step`; outputs: those compared; start: the tokens before; moves(change): of
-    the outputs (n, d_out), how much each has moved (n,).
+    features: those that are changed, by `step` times change(d); outputs: those compared; start: the tokens before;
+    moves(difference): of the outputs (n, d_out), how much each has moved (n,).
     """
     x = torch.linspace(-1.0, 1.0, n * d, dtype=torch.float64).reshape(n, d) if start is None else start(n, d)
     before, moved = fn(x), torch.zeros(n, n)
     for j in range(n):
         changed = x.clone()
-        changed[j, features] += step
+        changed[j, features] += step * change(d)[features]
         moved[:, j] = moves((fn(changed) - before)[:, outputs])
     return moved
 
@@ -909,7 +920,7 @@ def piled_up(fn, n, d):
     x = torch.linspace(-1.0, 1.0, n * d, dtype=torch.float64).reshape(n, d)
     before = fn(x)
     for i, j in later(n):
-        x[j] += 1.0
+        x[j] += at_random(d)
         if not torch.equal(fn(x)[i], before[i]):
             return i, j
     return None
@@ -982,18 +993,21 @@ LEAK_MISTAKES = (
     Mistake("NaN as the change", found(later, step=INFINITY - INFINITY, moves=lambda change: change.isnan().any(dim=1)),
         "0 times NaN is NaN: a layer that counts later tokens 0 times, as attention under a mask does, passes NaN on "
         "without a leak. Change a token to other numbers."),
-    Mistake("rises counted only", found(later, moves=lambda change: change.amax(dim=1)),
+    Mistake("the same added to all numbers", found(later, change=alike),
+        "You add the same to all numbers of a token. A layer that norms its tokens first takes that away, as the "
+        "lesson's norm_first does. Add random numbers, torch.randn(d)."),
+    Mistake("rises counted only", found(later, change=alike, moves=lambda change: change.amax(dim=1)),
         "Only outputs that rise are seen. A leak may lower them: compare sizes "
         "(abs), or ask whether anything differs."),
-    Mistake("changes added up", found(later, moves=lambda change: change.sum(dim=1).abs()),
+    Mistake("changes added up", found(later, change=alike, moves=lambda change: change.sum(dim=1).abs()),
         "You add up before you compare. Where one number rises as much as another falls the sum does not move: take "
         "the size of each number first (abs), then the largest or the sum. The same holds for a gradient."),
-    Mistake("changes averaged", found(later, least=0.1, moves=lambda change: change.abs().mean(dim=1)),
+    Mistake("changes averaged", found(later, least=0.1, change=alike, moves=lambda change: change.abs().mean(dim=1)),
         "You take the mean over the numbers of an output, so a leak into one of them is thinned out and falls below "
         "the threshold. Compare the largest change, or ask whether anything differs."),
     Mistake("weak leaks not seen", found(later, least=0.2),
-        "Weak leaks are not seen. Whatever moves an output by more than 0.1 "
-        "counts, so a threshold must lie below that."),
+        "Weak leaks are not seen. Whatever moves an output by more than 10⁻⁴ counts, so a threshold must lie below "
+        "that, or there is none."),
 )  # fmt: skip
 
 

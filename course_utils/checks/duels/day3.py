@@ -157,7 +157,8 @@ IMPLEMENTATIONS = (
     right("keys in blocks of two", in_blocks(2)),
     right("keys in blocks of five", in_blocks(5)),
     right("in float32", in_single_precision,
-        "This one calculates in float32. It is right: leave room for rounding, 1e-3 say, and never ask for ==."),
+        "This one calculates in float32. It is right: leave room for rounding, 1e-3 say, or 1e-2 where scores lie "
+        "beyond 1,000, and never ask for ==."),
     right("keys from the last to the first", keys_backwards),
     right("with powers of two", made_of(weigh=by_powers_of_two)),
     right("by log-sum-exp", made_of(weigh=by_log_sum_exp)),
@@ -184,7 +185,7 @@ IMPLEMENTATIONS = (
         "Its softmax runs down the columns.", "What does a row of weights add up to?"),
     wrong("the output sees all", output_of_all, "Its weights are masked, its output is not.", "Look at both results."),
     wrong("a whiff of what is blocked", a_whiff_of_the_future, "A fiftieth of the output is the mean of all values.",
-        "Change a value that nobody may see. Be strict: 1e-3."),
+        "Change a value that nobody may see. Be strict where scores are small: 1e-3."),
     # what is blocked, and how
     wrong("−10 for −∞", filled_with(-10.0), "A blocked score becomes −10, and e^−10 still weighs.",
         "Try large scores, of both signs."),

@@ -2,7 +2,7 @@
 
 Inputs are drawn so that every known mistake shows: n and m differ wherever they can, lengths go from 0 to all, and
 blocked scores lie far above and far below the allowed ones. The functions of `first_leak` are small mixing layers
-that keep what the exercise promises: each dependence moves its output by more than 0.1.
+that keep what the exercise promises: each dependence shows in a random change of its token, and in the gradient.
 """
 
 from __future__ import annotations
@@ -372,9 +372,10 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
     times_zero = triangle(4) | {(i, j): 0.0 for i in range(4) for j in range(i + 1, 4)}
     lowering = {(1, 2): -large(rng)}
     cancelling = np.array([[1.0, 0.0], [-0.5, -0.5]])  # +1 on both features moves the outputs by 0.5 and −0.5
-    weak = layer(rng, triangle(3), 1, 1, {(0, 2): 0.12}, leak_into=np.ones((1, 1)), curved=False)
+    weak = layer(rng, triangle(3), 3, 3, {(0, 2): 0.12}, leak_into=np.eye(3), curved=False)
     one_number = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
     weak_in_one = layer(rng, triangle(4), 2, 4, {(1, 3): 0.12}, leak_into=one_number, curved=False)
+    normed = causal(4, 6, 3, leaks=[(1, 3)], leak_into=np.eye(6, 3), normed=True)
     return [
         rung("a layer that keeps later tokens out", causal(n, 3, 2), n, 3,
             "No output depends on a later token here: return None. A token may depend on itself and on earlier ones."),
@@ -414,11 +415,11 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
             2,
             "Token 3 lifts one number of output 1 and lowers the other as much. Compare number by number (abs, then "
             "max or any), before anything is added up. The same holds for a gradient."),
-        rung("a leak that moves its output by 0.12", weak, 3, 1,
-            "Output 0 depends on token 2, if only weakly: return (0, 2). Everything above 0.1 "
-            "counts, so a threshold must lie below."),
-        rung("a leak that moves one number of four by 0.12", weak_in_one, 4, 2,
-            "Token 3 moves one number of output 1 by 0.12, and the others not at all: return (1, 3). A mean over "
+        rung("a weak leak", weak, 3, 3,
+            "Output 0 depends on token 2, if only weakly: return (0, 2). Any change above 10⁻⁴ counts, and so does "
+            "any number above 0.1 in the gradient: a threshold must lie below."),
+        rung("a weak leak into one number of four", weak_in_one, 4, 2,
+            "Token 3 moves one number of output 1 a little, and the others not at all: return (1, 3). A mean over "
             "them, or over the numbers of a token, hides it: take the largest, or ask whether anything differs."),
         rung("a layer that takes zeros for padding", causal(4, 3, 2, leaks=[(1, 3)], padded=True), 4, 3,
             "This layer ignores tokens that are all 0, as padding is ignored. Start "
@@ -426,6 +427,9 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
         rung("a layer that multiplies later tokens by 0", layer(rng, times_zero, 2, 2), 4, 2,
             "Later tokens count 0 times, so nothing leaks: return None. If you change a token to NaN or infinity, "
             "0 times that is NaN: use other numbers."),
+        rung("a layer that norms each token first", normed, 4, 6,
+            "Output 1 depends on token 3: return (1, 3). A norm takes away what is added to all numbers of a token "
+            "alike, as in the lesson's norm_first. Add random numbers, torch.randn(d)."),
     ]  # fmt: skip
 
 
@@ -440,11 +444,13 @@ def layer(
     leak_into: np.ndarray | None = None,
     curved: bool = True,
     padded: bool = False,
+    normed: bool = False,
 ) -> Callable:
     """A layer in which output i mixes the tokens j of `coefficients[i, j]` and of `leaks`, and no others.
 
     reads: the features of a token that it looks at. writes: the features of an output that the leaks reach.
     leak_into: the matrix (d, d_out) of the leaks. curved: not linear. padded: tokens of zeros get outputs of zeros.
+    normed: what is mixed are the tokens after a layer norm.
     """
     into = rng.integers(5, 15, (d, d_out)) / 10.0  # (d, d_out), all positive
     if reads is not None:
@@ -462,10 +468,11 @@ def layer(
             raise TypeError(f"fn takes a floating tensor, and this one is {x.dtype}: torch.randn(n, d) is one")
         W, W_leak = (torch.tensor(matrix.tolist(), dtype=x.dtype) for matrix in (into, leak_into))
         rows = [x.new_zeros(d_out) for _ in range(len(x))]
+        seen = torch.nn.functional.layer_norm(x, x.shape[-1:]) if normed else x
         for mixed, matrix in ((coefficients, W), (leaks, W_leak)):
             for (i, j), c in mixed.items():
                 if i < len(x) and j < len(x):
-                    rows[i] = rows[i] + c * (x[j] @ matrix)  # (d_out,)
+                    rows[i] = rows[i] + c * (seen[j] @ matrix)  # (d_out,)
         z = torch.stack(rows)  # (n, d_out)
         z = z + 0.5 * torch.tanh(z) if curved else z
         return z * (x != 0).any(dim=-1, keepdim=True) if padded else z

@@ -147,7 +147,7 @@ DAY_1 = [
         ],
     },
     {
-        "question": "A text becomes 3 times as long. How do the weights of one head grow, in memory?",
+        "question": "A text becomes 3 times as long. How do the weights of one head grow, in memory? (Part 11.)",
         "choices": [
             {
                 "text": "3 times",

@@ -54,7 +54,7 @@ DAY_2 = [
     },
     {
         "question": "You measured a mean from 1,000 samples. Its standard error is to become 10 times smaller. "
-        "How many samples do you need?",
+        "How many samples do you need? (Part 4.)",
         "choices": [
             {"text": "about 3,200", "right": False, "why": "That divides the error by √3.2, about 1.8."},
             {"text": "10,000", "right": False, "why": "Ten times the samples divide the error by √10, about 3.2."},

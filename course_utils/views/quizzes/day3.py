@@ -2,7 +2,8 @@
 
 DAY_3 = [
     {
-        "question": "Random tokens of 8 kinds, targets one place on, a loss far below `log 8`. What does it prove?",
+        "question": "Random tokens of 8 kinds, targets one place on, a loss far below `log 8` on new texts. What does "
+        "it prove?",
         "choices": [
             {
                 "text": "that the model is large enough for these texts",
@@ -12,7 +13,7 @@ DAY_3 = [
             {
                 "text": "that it was trained long enough to know the texts",
                 "right": False,
-                "why": "Each step brings new random texts, so there is nothing to learn by heart.",
+                "why": "On new random texts nothing helps that was learnt by heart.",
             },
             {
                 "text": "that an output sees a later token",
@@ -42,7 +43,8 @@ DAY_3 = [
         ],
     },
     {
-        "question": "A query may attend to nothing, and −1e4 was added to all its scores, in float32. What does it do?",
+        "question": "A query may attend to nothing, and −1e4 was added to all its scores, of a few units each, in "
+        "float32. What does it do?",
         "choices": [
             {
                 "text": "its weights are NaN",
