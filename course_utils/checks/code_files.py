@@ -19,9 +19,11 @@ def is_library(filename: str) -> bool:
     )
 
 
+@cache
 def is_installed(filename: str) -> bool:
-    """Whether a file is one of Python or of an installed package other than the course."""
-    return is_library(filename) and not os.path.realpath(filename).startswith(COURSE)
+    """Whether a file is one of an installed package other than the course."""
+    path = os.path.realpath(filename)
+    return path.startswith(INSTALLED) and not path.startswith(COURSE)
 
 
 @cache

@@ -26,7 +26,7 @@ from .verdict import Verdict
 
 Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
-_FAILED: dict[int, tuple[str, int]] = {}  # by the number of a cell that failed: its error, and the line of the cell
+_FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # by number and text of a cell: its error, and where it arose
 
 
 class NotYet(Exception):
@@ -221,7 +221,8 @@ def _keep_failure(result: Any) -> None:
         return
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(each.filename)]
     said = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else say_error(error)
-    _FAILED[result.execution_count] = said, 0 if result.error_before_exec or not lines else lines[0] or 0
+    line = 0 if result.error_before_exec or not lines else lines[0] or 0
+    _FAILED[result.execution_count, result.info.raw_cell.rstrip()] = said, line
 
 
 def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
@@ -230,7 +231,7 @@ def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     begins = re.compile(rf"^(?:(?:async +)?def|class) +{name}\b|^{name} *[:=]", re.MULTILINE)
     cells = [(number, found) for number, cell in enumerate(_inputs(namespace)) if (found := begins.search(str(cell)))]
     number, found = cells[-1] if cells else (0, None)
-    error, line = _FAILED.get(number, ("", 0))
+    error, line = _FAILED.get((number, found.string.rstrip()), ("", 0)) if found else ("", 0)
     if found is None or not error or line > found.string.count("\n", 0, found.start()) + 1:
         return ""
     return f"Its cell failed when it was last run, and defined nothing: {error}. Mend the cell and run it."

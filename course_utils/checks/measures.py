@@ -27,8 +27,8 @@ def changes(function: Callable, *args: Any) -> float:
 def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
     """1.0 if `function` runs clearly more Python instructions on `many` than on `few`, as a loop does; else 0.0.
 
-    What Python's own modules and installed packages run does not count: printing an array takes more steps for a larger
-    one. Nor does an assert statement.
+    What installed packages run does not count: NumPy takes more steps to print a larger array. Nor does an assert
+    statement.
     """
     counts = []
     for args in (few, many):

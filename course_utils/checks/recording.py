@@ -117,7 +117,7 @@ class Recording(AbstractContextManager):
         if replaced:
             self.note(TOOLS)
         worked = _left.worked()
-        if any(worked.get(thread) != before for thread, before in self._worked.items()):
+        if [thread for thread, before in self._worked.items() if worked.get(thread) != before]:
             self.note(THREAD)
         self._probe()
         with suppress(Exception):  # an answer may have taken the modes off

@@ -311,6 +311,7 @@ def test_the_kernel_gets_no_answers(tmp_path):
     assert files == [
         "course_utils/__init__.py",
         "course_utils/checks/__init__.py",
+        "course_utils/checks/code_files.py",
         "course_utils/checks/evidence.py",
         "course_utils/checks/forbidden.py",
         *(f"course_utils/checks/inputs/{path.name}" for path in confinement.INPUTS),
