@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
+import math
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import cache
 from types import FrameType
@@ -53,6 +55,13 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
             threading.settrace(None)
         counts.append(count)
     return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # whatever else it runs besides
+
+
+def seconds_of(thread: int) -> float:
+    """Processor time of a thread that runs, by its number; NaN where it has none yet, or the system does not say."""
+    if not thread or not hasattr(time, "pthread_getcpuclockid"):
+        return math.nan
+    return time.clock_gettime(time.pthread_getcpuclockid(thread))
 
 
 @cache

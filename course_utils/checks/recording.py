@@ -8,12 +8,10 @@ does is not seen.
 from __future__ import annotations
 
 import _thread
-import math
 import os
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
@@ -24,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from .code_files import is_library, is_of_python
+from .code_files import has_own, is_library, is_of_python, is_own
+from .measures import seconds_of
 
 IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
 MOST_FOUND = 5
@@ -106,6 +105,8 @@ class Recording(AbstractContextManager):
         _active.append(self)
         if _left.reached:
             self.note(TOOLS)
+        if _left.runs_own_code():
+            self.note(THREAD)
         self._worked = _left.worked()
         sys.setprofile(self._on_call)
         return self
@@ -154,16 +155,19 @@ class _Left:
     threads: dict[object, int] = field(default_factory=dict)
     reached: bool = False
 
-    def worked(self) -> dict[object, float]:
-        """Seconds of processor time of each thread but the one at work; NaN, which is never the same, for unknown."""
+    def others(self) -> dict[object, int]:
+        """The threads but the one at work."""
         here = getattr(_here, "thread", None)
-        return {each: _seconds_of(number) for each, number in list(self.threads.items()) if each is not here}
+        return {each: number for each, number in list(self.threads.items()) if each is not here}
 
+    def runs_own_code(self) -> bool:
+        """Whether another thread has code of the learner's on its stack; one of a pool that waits for work has none."""
+        stacks = sys._current_frames()
+        return bool([each for each in self.others().values() if each not in stacks or has_own(stacks[each])])
 
-def _seconds_of(thread: int) -> float:
-    if not thread or not hasattr(time, "pthread_getcpuclockid"):
-        return math.nan
-    return time.clock_gettime(time.pthread_getcpuclockid(thread))
+    def worked(self) -> dict[object, float]:
+        """Seconds of processor time of each other thread; NaN, which is never the same, for unknown."""
+        return {each: seconds_of(number) for each, number in self.others().items()}
 
 
 _left = _Left()
@@ -240,10 +244,10 @@ def _hear(event: str, args: tuple, frame: FrameType) -> None:
     elif EVENTS[event] == THREAD:
         recording.note(THREAD, frame)
     elif event == "object.__getattr__":
-        if args[1] in OWNERS_OF_FRAMES and _is_own(frame):
+        if args[1] in OWNERS_OF_FRAMES and is_own(frame):
             recording.note(FRAMES, frame)
     elif event == "sys._getframe":
-        if _is_own(frame) or (own and os.path.basename(frame.f_code.co_filename) == "inspect.py"):
+        if is_own(frame) or (own and os.path.basename(frame.f_code.co_filename) == "inspect.py"):
             recording.note(FRAMES, frame)
     elif own:
         recording.note(EVENTS[event], frame)
@@ -346,7 +350,7 @@ def _on_call(recording: Recording) -> Callable[[FrameType, str, Any], None]:
             telling = of_name.get(name)
             if telling is None:
                 telling = of_name[name] = recording.telling(name) or (HIDDEN if _is_private(name) else "")
-            if telling and _of_torch(called) and (telling != HIDDEN or _is_own(frame)):
+            if telling and _of_torch(called) and (telling != HIDDEN or is_own(frame)):
                 recording.note(telling, frame)
         else:
             return
@@ -378,15 +382,11 @@ def _of_torch(function: Any) -> bool:
     return f"{getattr(function, '__module__', '')} {kind.__module__}".find("torch") != -1
 
 
-def _is_own(frame: FrameType) -> bool:
-    return not is_library(frame.f_code.co_filename)
-
-
 def _own_behind(frame: FrameType | None) -> bool:
     """Whether code of the learner's is at work in a frame, or has called Python's own modules or this one that is."""
     while frame and (is_of_python(frame.f_code.co_filename) or frame.f_code.co_filename == __file__):
         frame = frame.f_back
-    return frame is not None and _is_own(frame)
+    return frame is not None and is_own(frame)
 
 
 def _line(frame: FrameType | None) -> int:

@@ -198,28 +198,34 @@ def test_honest_code_earns_its_points(source):
     assert "called" not in evidence
 
 
-def test_a_thread_that_a_cell_left_running_is_seen_where_it_works_and_not_where_it_waits_or_has_ended():
-    started = """
-import threading
-ask, told = threading.Event(), threading.Event()
-def run():
-    ask.wait()
-    told.set()
-(thread := threading.Thread(target=run)).start()
-"""
-    asks = RIGHT_ROW.replace("def softmax_row(row):\n", "def softmax_row(row):\n    ask.set(), told.wait()\n")
-    assert asks != RIGHT_ROW
+def test_a_thread_that_a_cell_left_running_is_seen_and_one_that_ended_is_not():
+    started = "import threading\nstop = threading.Event()\ndef run():\n    stop.wait()\n"
+    started += "(thread := threading.Thread(target=run)).start()\n"
+    install()
+    namespace = {"math": math}
+    exec(compile(started + RIGHT_ROW, "/tmp/ipykernel_7/7.py", "exec"), namespace)
+    try:
+        assert examine(1, "softmax_row", namespace)[0]["called"] == [{"name": THREAD, "line": 0}]
+    finally:
+        namespace["stop"].set()
+        namespace["thread"].join()
+    assert examine(1, "softmax_row", namespace)[1].status == "passed"
+
+
+def test_a_thread_of_a_pool_is_seen_where_the_answer_uses_it_and_not_where_it_waits():
+    started = "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\n"
+    started += "pool.submit(lambda: 1).result()\n"
+    uses = RIGHT_ROW.replace("def softmax_row(row):\n", "def softmax_row(row):\n    pool.submit(int).result()\n")
+    assert uses != RIGHT_ROW
     install()
     namespace = {"math": math}
     exec(compile(started + RIGHT_ROW, "/tmp/ipykernel_7/7.py", "exec"), namespace)
     try:
         assert examine(1, "softmax_row", namespace)[1].status == "passed"
-        exec(compile(asks, "/tmp/ipykernel_7/8.py", "exec"), namespace)
+        exec(compile(uses, "/tmp/ipykernel_7/8.py", "exec"), namespace)
         assert examine(1, "softmax_row", namespace)[0]["called"] == [{"name": THREAD, "line": 0}]
     finally:
-        namespace["ask"].set()
-        namespace["thread"].join()
-    assert examine(1, "softmax_row", namespace)[1].status == "passed"
+        namespace["pool"].shutdown()
 
 
 def test_what_other_threads_do_is_not_recorded():
