@@ -6,12 +6,19 @@ and runs with `--all`. What a test needs and a machine may lack stands in `tests
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile
 
+ROOT = Path(__file__).parent
 MAY_SKIP_IN_CI = ("no GPU",)  # starts of reasons; CI machines have no accelerator
+FOLDERS = {
+    "tests/browser": "widgets, notebooks and pages are used in Chromium",
+    "notebooks": "lessons are executed, and their outputs compared",
+    "solutions": "solutions are executed, and their outputs compared",
+}  # left to `make test-all` unless a path is named
 FIRST = (
     "tests/browser/",
     "notebooks/",
@@ -20,9 +27,12 @@ FIRST = (
     "tests/grading/test_hostile.py",
 )  # the longest, in parts of a run
 BY_DAY = re.compile(r"(tests/(?:checks/test_checks|grading/test_graded_days)\.py)::.*\[(day\d+)[-\]]")
+MOST_WORKERS = 8  # each takes a gigabyte of memory
+BUDGET = int(os.environ.get("BUDGET", 0))  # processor seconds that a run may take, as CI sets it; 0 is no limit
 _skipped: Counter[str] = Counter()
-_left: Counter[str] = Counter()
+_left: Counter[tuple[str, str]] = Counter()  # of (what is done, the folder or file)
 _not_run: list[str] = []
+_spent: list[float] = []  # processor seconds of each worker
 
 
 @pytest.fixture
@@ -40,21 +50,45 @@ def one_thread():
 
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="run the tests that take long, too: make test-all")
+    parser.addoption("--all", action="store_true", help="run everything, too: make test-all")
+    parser.addoption("--left", action="store_true", help="run only what make test leaves to make test-all")
+
+
+def pytest_ignore_collect(collection_path, config):
+    return True if _chosen_by_us(config) and collection_path in [ROOT / folder for folder in FOLDERS] else None
 
 
 def pytest_collection_modifyitems(config, items):
     items.sort(key=_place)
-    if not config.option.all:
-        long = [item for item in items if item.get_closest_marker("thorough")]
-        _left.update(item.get_closest_marker("thorough").args[0] for item in long)
-        items[:] = [item for item in items if item not in set(long)]
-        config.hook.pytest_deselected(items=long)
+    if config.option.left:
+        unwanted = {item for item in items if not (_long(item) or item.nodeid.startswith(tuple(FOLDERS)))}
+    else:
+        unwanted = {item for item in items if _long(item) and not config.option.all}
+        _left.update((_long(item).args[0], item.nodeid.split("::", 1)[0]) for item in unwanted)
+    if _chosen_by_us(config):
+        _left.update((what, folder) for folder, what in FOLDERS.items())
+    config.hook.pytest_deselected(items=list(unwanted))
+    items[:] = [item for item in items if item not in unwanted]
+
+
+def _chosen_by_us(config) -> bool:
+    """Whether nobody said what to run."""
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    return not (named or config.option.all or config.option.left)
+
+
+def _long(item):
+    return item.get_closest_marker("thorough")
 
 
 def _place(item) -> int:
     """Long parts of a run start first, so that no worker is left with one at the end."""
     return next((place for place, start in enumerate(FIRST) if item.nodeid.startswith(start)), len(FIRST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    return min(MOST_WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 try:
@@ -64,11 +98,9 @@ except ImportError:  # a learner may run pytest too, without what contributors i
 else:
 
     class ByFile(LoadScopeScheduling):
-        """A file is run by one worker, the checks day by day; all browser tests by one, since they share a page."""
+        """A file is run by one worker, and the checks are shared out day by day."""
 
         def _split_scope(self, nodeid):
-            if nodeid.startswith("tests/browser/"):
-                return "tests/browser"
             by_day = BY_DAY.match(nodeid)
             return "::".join(by_day.groups()) if by_day else nodeid.split("::", 1)[0]
 
@@ -126,31 +158,62 @@ def pytest_collectreport(report):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session):
+    _spent.append(sum(os.times()[:4]))
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left"] = dict(_left)
-    if session.exitstatus == 0 and (_not_run or _forbidden()):
+        session.config.workeroutput |= {"left": list(_left.items()), "spent": _spent}
+    if session.exitstatus == 0 and (_not_run or _forbidden() or _over_budget()):
         session.exitstatus = 1
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
     """A worker of xdist has ended. Each collects everything, so one tells what all left out."""
+    told = getattr(node, "workeroutput", {})
+    _spent.extend(told.get("spent", []))
     if not _left:
-        _left.update(getattr(node, "workeroutput", {}).get("left", {}))
+        _left.update({tuple(of): count for of, count in told.get("left", [])})
 
 
 def pytest_terminal_summary(terminalreporter):
-    if _not_run:
-        terminalreporter.section("cells not run after a time-out: the run fails")
-        for name in _not_run:
-            terminalreporter.line(name)
-    for title, counted in (("not run on this machine, and why", _skipped), ("left to make test-all", _left)):
-        if counted:
+    def section(title, lines):
+        if lines:
             terminalreporter.section(title)
-            for reason, count in sorted(counted.items()):
-                terminalreporter.line(f"{count} test{'s' if count > 1 else ''}: {reason}")
+            for line in lines:
+                terminalreporter.line(line)
+
+    section("cells not run after a time-out: the run fails", _not_run)
+    section("not run on this machine, and why", [f"{_tests(n)}: {reason}" for reason, n in sorted(_skipped.items())])
     if _forbidden():
         terminalreporter.line("CI skips nothing else, so the run fails: install what is missing, or make the tests run")
+    section("left out; make test-all runs everything", _left_out())
+    section("processor seconds, with those of child processes", [f"{sum(_spent):.0f}" + _of_budget()])
+
+
+def _left_out() -> list[str]:
+    """What was left out, a line each, with the command that runs it."""
+    places = defaultdict(list)
+    for (what, place), count in sorted(_left.items()):
+        places[what].append((place, count))
+    told = []
+    for what, found in places.items():
+        where = " ".join(place for place, _ in found)
+        many = where if where in FOLDERS else _tests(sum(count for _, count in found))
+        told.append(f"{many}: {what}\n    make test-all TESTS=" + (f'"{where}"' if " " in where else where))
+    return told
+
+
+def _tests(count: int) -> str:
+    return f"{count} test{'s' if count > 1 else ''}"
+
+
+def _of_budget() -> str:
+    if not BUDGET:
+        return ""
+    return f" of {BUDGET}" + (": over the budget by more than a tenth, so the run fails" if _over_budget() else "")
+
+
+def _over_budget() -> bool:
+    return bool(BUDGET) and sum(_spent) > 1.1 * BUDGET
 
 
 def _reason(report) -> str:

@@ -7,3 +7,8 @@ exercise must satisfy), `authoring` (sources made into notebooks and editions), 
 can do). `course` says what the days are, `errors` and `files` serve all.
 Importing this package loads none.
 """
+
+import sys
+
+# nbformat's jsonschema does without it where it is not there, and its import takes a second of each process.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -13,11 +13,9 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 
 import nbformat
@@ -36,6 +34,7 @@ FLAGS = [
     "--disable-sync",
 ]
 THEMES = ("JupyterLab Light", "JupyterLab Dark")
+PORT = 23_000  # the first that a server tries
 PATIENCE = 10_000  # milliseconds that an expected change on the page may take
 
 # Console errors that are not ours. Chromium reports a kernel's websocket that closes when its notebook is shut down.
@@ -84,13 +83,10 @@ class Lab:
         self.folder = folder / "notebooks"
         self.folder.mkdir()
         self.log = folder / "server.log"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-        self.server = self._serve(folder)
+        self.server, self.told = self._serve(folder), folder / "runtime"
         self.console, self.outside, self.made = [], [], 0
         try:
-            self._wait_for_server()
+            self.url = self._wait_for_server()
             self.kernel = self._asked("kernels", name="python3", path="")["id"]  # it starts while the page loads
             self.context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
             self.context.route("**/*", self._route)
@@ -167,8 +163,8 @@ class Lab:
             "jupyterlab",
             "--no-browser",
             "--allow-root",
-            f"--port={self.url.rpartition(':')[2]}",
-            "--ServerApp.port_retries=0",
+            f"--port={PORT}",
+            "--ServerApp.port_retries=999",  # it takes the next free one, and says which
             "--ServerApp.ip=127.0.0.1",
             "--IdentityProvider.token=",
             "--ServerApp.password=",
@@ -184,14 +180,14 @@ class Lab:
             return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
     def _wait_for_server(self):
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+        """The address that the server wrote down and answers at."""
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and self.server.poll() is None:
             try:
-                urllib.request.urlopen(f"{self.url}/api/status", timeout=2).close()
-                return
-            except (OSError, urllib.error.URLError):
-                if self.server.poll() is not None:
-                    break
+                url = json.loads((self.told / f"jpserver-{self.server.pid}.json").read_text())["url"].rstrip("/")
+                urllib.request.urlopen(f"{url}/api/status", timeout=10).close()
+                return url
+            except (OSError, ValueError):  # not yet there, half written, or not yet answering
                 time.sleep(0.1)
         raise RuntimeError(f"JupyterLab did not start:\n{self.log.read_text(errors='replace')[-3000:]}")
 
@@ -284,7 +280,10 @@ class Notebook:
 
     @contextlib.contextmanager
     def hand_clock(self):
-        """Clocks that start meanwhile (setInterval) stand still: `tick()` lets each go off once, `tick(n)` n times."""
+        """Clocks that start meanwhile stand still: `tick()` lets each go off once, `tick(n)` n times.
+
+        They are those of setInterval, and of setTimeout where it is to wait for as long as a widget waits for Python.
+        """
         self.page.evaluate(_STOP_CLOCKS)
         try:
             yield lambda times=1: self.page.evaluate("(n) => { while (n--) window.courseTick(); }", times)
@@ -408,11 +407,14 @@ _SETTLE = """async () => {
 }"""
 
 _STOP_CLOCKS = """() => {
-  const { setInterval, clearInterval } = window, acts = new Map();
-  window.setInterval = (act) => { const id = {}; acts.set(id, act); return id; };
+  const { setInterval, clearInterval, setTimeout, clearTimeout } = window, acts = new Map();
+  const keep = (act) => { const id = {}; acts.set(id, act); return id; };
+  window.setInterval = keep;
+  window.setTimeout = (act, after, ...rest) => after === 400 ? keep(act) : setTimeout.call(window, act, after, ...rest);
   window.clearInterval = (id) => acts.delete(id) || clearInterval.call(window, id);
+  window.clearTimeout = (id) => acts.delete(id) || clearTimeout.call(window, id);
   window.courseTick = () => [...acts.values()].forEach((act) => act());
-  window.courseStart = () => Object.assign(window, { setInterval, clearInterval });
+  window.courseStart = () => Object.assign(window, { setInterval, clearInterval, setTimeout, clearTimeout });
 }"""
 
 _ERRORS = """() => window.courseNotebook.content.widgets.flatMap(({ model }, place) => {

@@ -343,21 +343,23 @@ def test_the_buttons_switch_all_and_try_each_alone(notebook):
                                         ".replace('−0.00', '0.00') for r in ablation.rises.ravel()]"))  # fmt: skip
     assert switches(notebook) == "11111111"
     ablation.get_by_role("switch", name=f"layer 0, head 3, loss {said[3]} when it alone is off").wait_for()
-    ablation.get_by_role("button", name="each alone").click()  # the same rises again are an answer too
-    notebook.expect("ablation._asked, ablation._answered", "(2, 2)")
-    notebook.page.wait_for_timeout(500)
-    assert ablation.locator(".course-ablation-waits").inner_text() == ""
+    with notebook.hand_clock() as tick:
+        ablation.get_by_role("button", name="each alone").click()  # the same rises again are an answer too
+        notebook.expect("ablation._asked, ablation._answered", "(2, 2)")
+        tick()
+        notebook.wait(lambda: ablation.locator(".course-ablation-waits").inner_text() == "", "nothing is waited for")
 
 
 def test_after_many_quick_switches_the_last_state_wins(notebook):
-    for place in (0, 1, 2, 3, 4, 5, 6, 7, 1, 5):
-        notebook.find(ABLATION).get_by_role("switch").nth(place).click()
-    assert switches(notebook) == "01000100"
-    notebook.expect("ablation.off", "[(0, 0), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3)]")
-    notebook.wait(lambda: told(notebook).startswith("6 heads off."), "the last losses show")
-    assert means(notebook)[0] == pytest.approx(float(notebook.python("float(ablation.loss)")), abs=0.0051)
-    notebook.page.evaluate("() => new Promise((done) => setTimeout(done, 400))")  # as long as the page waits to tell
-    assert notebook.find(".course-ablation-late").count() == 0
+    with notebook.hand_clock() as tick:
+        for place in (0, 1, 2, 3, 4, 5, 6, 7, 1, 5):
+            notebook.find(ABLATION).get_by_role("switch").nth(place).click()
+        assert switches(notebook) == "01000100"
+        notebook.expect("ablation.off", "[(0, 0), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3)]")
+        notebook.wait(lambda: told(notebook).startswith("6 heads off."), "the last losses show")
+        assert means(notebook)[0] == pytest.approx(float(notebook.python("float(ablation.loss)")), abs=0.0051)
+        tick()  # as after the time that the page waits to tell
+        assert notebook.find(".course-ablation-late").count() == 0
 
 
 def test_a_bar_is_read_by_hover_and_by_keyboard(notebook):

@@ -202,7 +202,7 @@ def test_a_curve_on_a_narrow_page_without_a_kernel(alone, tmp_path):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     plot = page.locator(PLOT)
     page.wait_for_function("document.querySelector('svg.course-guess-plot').getBoundingClientRect().width < 390")
-    page.wait_for_timeout(50)
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     stroke(page, plot.bounding_box(), (0.2, 0.7, 0.8))
     page.get_by_role("button", name="Guess", exact=True).click()
     drawn = [float(point.get_attribute("aria-valuenow")) for point in page.get_by_role("slider").all()]
