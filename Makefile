@@ -10,12 +10,6 @@ SUBMISSIONS ?= exercises/*.ipynb
 override SUBMISSIONS := $(value SUBMISSIONS)
 export SUBMISSIONS # only the shell reads it, since make would run a command in a file's name: one name, or several
 
-# TESTS=day3 stands for what belongs to a day: its checks with all answers to them, its lesson and its solutions.
-DAY := $(filter day%,$(TESTS))
-ifneq ($(DAY),)
-override TESTS := tests/checks $(wildcard notebooks/$(DAY)_*.ipynb solutions/$(DAY)_*.ipynb) -k $(DAY)
-endif
-
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
@@ -36,10 +30,6 @@ ifeq ($(shell id -u),0)
 LAB_FLAGS += --allow-root
 endif
 
-PYTEST = $(PY) -m pytest -n $(WORKERS) --nbval --nbval-cell-timeout 120 --nbval-current-env
-test test-all: export OMP_NUM_THREADS = 1
-test test-all: export OPENBLAS_NUM_THREADS = 1
-
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-all grade progress practice worksheet cards reset update doctor release build check site lint bench bench-gpu lock clean again
 
@@ -50,11 +40,16 @@ help: ## show this list
 lab: $(STAMP) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on a server)
 	JUPYTER_CONFIG_PATH="$(CURDIR)" $(PY) -m jupyterlab $(LAB_FLAGS) $(ARGS)
 
+# TESTS=day3 stands for what belongs to a day: its checks with all answers to them, its lesson and its solutions.
+CHOSEN = $(if $(filter day%,$(TESTS)),tests/checks $(wildcard $(TESTS:%=notebooks/%_*.ipynb) \
+	$(TESTS:%=solutions/%_*.ipynb)) -k $(TESTS),$(TESTS))
+PYTEST = $(PY) -m pytest -n $(WORKERS) --nbval --nbval-cell-timeout 120 --nbval-current-env
+test test-all: export OMP_NUM_THREADS = 1
+test test-all: export OPENBLAS_NUM_THREADS = 1
 test: $(TOOLS) ## run the tests, in six minutes on two cores (TESTS=day3, or a folder); say what was left out
-	$(PYTEST) $(TESTS) $(ARGS)
-
+	$(PYTEST) $(CHOSEN) $(ARGS)
 test-all: $(TOOLS) ## run everything, folder by folder: lessons, browser, the hostile corpus, models trained again
-	$(if $(TESTS),$(PYTEST) --all $(TESTS) $(ARGS),@$(PY) scripts/by_folder.py $(PYTEST) --all $(ARGS))
+	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/by_folder.py $(PYTEST) --all $(ARGS))
 
 grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder or a zip; exercises/ if not given)
 	@if [ -e "$$SUBMISSIONS" ]; then set -- "$$SUBMISSIONS"; else set -- $$SUBMISSIONS; fi; \
