@@ -470,14 +470,8 @@ WHOLE = pytest.mark.thorough("a GPU benchmark is run whole, at tiny sizes")
 
 
 # The first starts fresh processes to measure memory, and so it has to be a program of its own.
-@pytest.mark.parametrize(
-    ("name", "run"),
-    [
-        ("tricks", script),
-        pytest.param("attention", as_a_command, marks=WHOLE),
-        pytest.param("decoding", script, marks=WHOLE),
-    ],
-)
+@WHOLE
+@pytest.mark.parametrize(("name", "run"), [("attention", as_a_command), ("tricks", script), ("decoding", script)])
 def test_the_gpu_benchmarks_run_whole_without_a_gpu_when_asked_for_tiny_sizes(name, run, tmp_path):
     said = run(GPU_BENCHMARKS / f"{name}.py", "--quick", "--out", tmp_path)
     (path,) = tmp_path.iterdir()
