@@ -43,7 +43,8 @@ def trained(attention, steps=300):
     return leak_experiment.train(attention, seed=0, steps=steps)
 
 
-@pytest.mark.parametrize("attention", [correct, pytest.param(after_softmax_renormalised, marks=TRAINED)])
+@TRAINED
+@pytest.mark.parametrize("attention", [correct, after_softmax_renormalised])
 def test_no_honest_model_gets_below_the_floor(attention):
     assert FLOOR - 0.001 < trained(attention).loss < FLOOR + 0.02
     assert pytest.approx(FLOOR, abs=1e-12) == leak_experiment.FLOOR
@@ -121,11 +122,13 @@ def test_the_three_scales():
     assert scale_experiment.D_K == 256
 
 
+@TRAINED
 def test_one_over_root_d_k_learns_first_of_the_three():
     last = {name: np.mean(learnt(name).losses[-20:]) for name in SCALES}
     assert last["1/√d_k"] < 0.2 and min(last["1"], last["1/d_k"]) > 3 * last["1/√d_k"]
 
 
+@TRAINED
 def test_without_a_scale_attention_starts_saturated_and_with_1_over_d_k_flat():
     before = {name: learnt(name).entropy_before for name in SCALES}
     assert before["1"] < 0.5 and 2 < before["1/√d_k"] < 2.6 and before["1/d_k"] > 0.99 * math.log(16)

@@ -129,7 +129,7 @@ def test_sets_of_requests_get_token_for_token_what_each_gets_alone(sets):
 
 def test_swapping_and_static_batches_change_no_token_either():
     swapped, static = check_sets(range(200, 208), swap=True), check_sets(range(220, 224), static=True)
-    assert swapped["preemptions"] > 2 and static["preemptions"] == 0 and static["hits"] > 2
+    assert swapped["preemptions"] > 1 and static["preemptions"] == 0 and static["hits"] > 1
 
 
 # --- by hand --------------------------------------------------------------------------------------------------------
