@@ -28,12 +28,8 @@ from course_utils.checks.exercise import all_exercises
 from course_utils.course import DAYS, ROOT, SOLUTIONS, is_there, notebook_paths
 from course_utils.errors import CourseError
 
+cards = functools.cache(all_cards)
 THERE = [day.number for day in DAYS if day.minutes]
-
-
-@functools.cache
-def cards():
-    return all_cards()
 
 
 @pytest.fixture(scope="module")

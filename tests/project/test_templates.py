@@ -316,13 +316,3 @@ def test_a_file_that_holds_no_grades_is_named_in_one_line(tmp_path):
         github.main(["annotations", str(tmp_path / "grades.json")])
     with pytest.raises(CourseError, match="usage"):
         github.main(["points", "x"])
-
-
-def test_the_page_for_teachers_names_files_and_commands_that_exist():
-    text = (ROOT / "docs/github.md").read_text()
-    for path in re.findall(r"\]\(\.\./(templates/[^)]+)\)", text):
-        assert (ROOT / path).exists(), path
-    named = {path for path in re.findall(r"`(templates/[\w./-]+)`|\]\(\.\./(templates/[^)]+)\)", text) if any(path)}
-    assert len(named) >= 4
-    for line in re.findall(r"^    course (.+)$", text, re.MULTILINE):
-        verify_options(*line.split())
