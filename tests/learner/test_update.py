@@ -326,7 +326,7 @@ def without_a_remote(authors, learner, monkeypatch):
 
 
 def without_a_network(authors, learner, monkeypatch):
-    git(learner, "remote", "set-url", "origin", "http://127.0.0.1:9/course.git")
+    git(learner, "remote", "set-url", "origin", "http://127.0.0.1:0/course.git")
 
 
 def without_git(authors, learner, monkeypatch):
