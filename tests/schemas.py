@@ -1,12 +1,14 @@
 """Files in the forms that others read, held to the schemas that check-jsonschema ships."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+from click.testing import CliRunner
 
 
 def faults(schema: str, *paths: Path) -> str:
     """What is wrong with files under a schema, such as github-workflows; empty text where nothing is."""
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
-    done = subprocess.run([*command, "--default-filetype", "yaml", *paths], capture_output=True, text=True)
-    return done.stdout + done.stderr if done.returncode else ""
+    from check_jsonschema import main
+
+    options = ["--builtin-schema", f"vendor.{schema}", "--default-filetype", "yaml"]
+    done = CliRunner().invoke(main, [*options, *map(str, paths)])
+    return (done.output or repr(done.exception)) if done.exit_code else ""

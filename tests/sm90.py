@@ -1,8 +1,8 @@
 """Compile the Triton kernels for a Hopper GPU (sm_90) on a machine without one, and print what came out as JSON.
 
-Run as a script, in a process of its own: compiling needs Triton without its interpreter. With --few, one configuration
-of each kernel is compiled; without, every one that is tried on a GPU, which takes minutes. With --tuning, nothing is:
-the autotuner is run on kernels that do nothing.
+Run as a script, in a process of its own: compiling needs Triton without its interpreter. It compiles every
+configuration that is tried on a GPU, which takes minutes. With --tuning it runs the autotuner instead, on kernels that
+do nothing.
 """
 
 import itertools
@@ -93,17 +93,6 @@ def merging(d, ones=()):
     return compiled(flash_decode.merge_kernel, config, d, "bf16", False, ones, D=d, BLOCK=16)
 
 
-def few():
-    """A row for each kernel: its first configuration for the narrowest heads."""
-    found = []
-    for name, (kernel, table) in TABLES.items():
-        ones = ("group",) if name == "forward" else ()
-        found.append({"kernel": name} | inspected(compiled(kernel, table[64][0], 64, "bf16", causal=True, ones=ones)))
-    found.append({"kernel": "decode"} | inspected(decoding(128, flash_decode.PARTS[128][0])))
-    found.append({"kernel": "merge"} | inspected(merging(128)))
-    return found
-
-
 def all_of_them():
     rows = []
     for name, (kernel, table) in TABLES.items():
@@ -172,5 +161,4 @@ def tuning():
 
 
 if __name__ == "__main__":
-    made = {"--few": few, "--tuning": tuning}.get(sys.argv[-1], all_of_them)
-    json.dump(made(), sys.stdout)
+    json.dump(tuning() if "--tuning" in sys.argv else all_of_them(), sys.stdout)

@@ -196,9 +196,10 @@ def blocks_taken_one_row_after_the_other(cache, added):
     return taken
 
 
+@pytest.mark.parametrize("runs", [8, pytest.param(40, marks=pytest.mark.thorough("a cache takes many more steps"))])
 @ALL_FOUR
-def test_whatever_is_appended_forked_freed_and_reset_it_holds_what_lists_would(kind):
-    steps = settings(deadline=None, max_examples=40, stateful_step_count=20, derandomize=True)
+def test_whatever_is_appended_forked_freed_and_reset_it_holds_what_lists_would(kind, runs):
+    steps = settings(deadline=None, max_examples=runs, stateful_step_count=20, derandomize=True)
     run_state_machine_as_test(lambda: CacheMachine(kind), settings=steps)
 
 

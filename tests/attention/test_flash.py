@@ -1,5 +1,6 @@
 """FlashAttention in Triton against float64: in the interpreter on a CPU, on the GPU where there is one."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -24,8 +25,15 @@ GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "cpu"
 HALF = [torch.float16, torch.bfloat16] if GPU else [torch.float16]
 law = settings(max_examples=25, deadline=None, derandomize=True)
+MORE = pytest.mark.thorough("a Triton kernel is run in the interpreter in more configurations")
+FRESH = pytest.mark.thorough("Triton is imported in a fresh process in another way")
 ALL_COMPILED = pytest.mark.thorough("every configuration of the Triton kernels is compiled for a Hopper GPU")
 interpreter_only = pytest.mark.skipif(GPU, reason="the interpreter's own: this machine has a GPU")
+
+
+def some(*chosen, of):
+    """Values of a parameter: those chosen in every run, the others in that of everything."""
+    return [pytest.param(each, marks=() if each in chosen else MORE) for each in of]
 
 
 def problem(h, h_kv, n, m, d, dtype=torch.float32, seed=0, largest=1.0):
@@ -74,6 +82,7 @@ def compare(q, k, v, do, causal, scale=None):
 # --- the right numbers ----------------------------------------------------------------------------------------------
 
 
+@MORE
 @law
 @given(
     heads=st.sampled_from([(1, 1), (2, 1), (4, 2), (3, 3)]),
@@ -88,14 +97,14 @@ def test_forward_and_backward_equal_float64_for_any_lengths_heads_and_widths(hea
     assert max(compare(q, k, v, do, causal)) <= 1e-6
 
 
-@pytest.mark.parametrize("d", [16, 32, 48, 64, 80, 96, 112, 128, 256])
+@pytest.mark.parametrize("d", some(16, 80, 256, of=[16, 32, 48, 64, 80, 96, 112, 128, 256]))
 def test_every_width_of_head_is_taken(d):
     q, k, v, do = problem(2, 1, 70, 70, d)
     assert max(compare(q, k, v, do, causal=True)) <= 1e-6
 
 
 @pytest.mark.parametrize("dtype", HALF)
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("causal", some(True, of=[False, True]))
 def test_half_precision_is_as_close_as_the_library(dtype, causal):
     q, k, v, do = problem(4, 4, 96, 96, 64, dtype)
     exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
@@ -134,7 +143,7 @@ def test_scores_of_minus_ten_thousand_leave_no_trace_past_the_last_key():
     assert found[1].max() < -1000 and all(x.isfinite().all() for x in found)
 
 
-@pytest.mark.parametrize("more", [-33, -32, -31, -1, 0, 1, 31, 32, 33])
+@pytest.mark.parametrize("more", some(-33, 0, 31, of=[-33, -32, -31, -1, 0, 1, 31, 32, 33]))
 def test_the_causal_edge_may_fall_anywhere_in_a_block(more):
     q, k, v, do = problem(1, 1, 129, 129 + more, 16)
     assert max(compare(q, k, v, do, causal=True)) <= 1e-6
@@ -173,7 +182,7 @@ def test_empty_sequences_are_taken(B, n, m):
 
 
 @interpreter_only
-@pytest.mark.parametrize("blocks", [(16, 16), (16, 64), (32, 16), (128, 32)])
+@pytest.mark.parametrize("blocks", some((32, 16), of=[(16, 16), (16, 64), (32, 16), (128, 32)]))
 def test_block_size_does_not_change_the_answer(blocks, monkeypatch):
     monkeypatch.setattr(triton_setup, "INTERPRETER_CONFIG", triton_setup.config(*blocks, 4, 1))
     more_q, more_k = blocks[0] + 1, blocks[1] + 1  # one past a block: two blocks of each, and both are ragged
@@ -223,14 +232,6 @@ def test_two_halves_of_the_keys_merge_through_their_log_sum_exp():
         assert error(a, b) <= 1e-6
 
 
-def test_a_group_of_query_heads_reads_one_key_head():
-    q, k, v, do = problem(6, 2, 50, 50, 16)
-    grouped = torch.autograd.grad(flash_attention(q, k, v, causal=True), (q, k, v), do)
-    repeated = flash_attention(q, k.repeat_interleave(3, 1), v.repeat_interleave(3, 1), causal=True)
-    for a, b in zip(grouped, torch.autograd.grad(repeated, (q, k, v), do), strict=True):
-        assert error(a, b) <= 1e-6
-
-
 def test_threads_take_turns_in_the_interpreter():
     q, k, v, do = problem(1, 1, 40, 40, 16)
 
@@ -240,7 +241,7 @@ def test_threads_take_turns_in_the_interpreter():
 
     expected = once(0)
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(once, range(16)):
+        for found in pool.map(once, range(8)):
             assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
@@ -265,17 +266,11 @@ def strided(x, kind):
     raise AssertionError(kind)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "tokens before heads",
-        "a slice of a fused projection",
-        "rows with odd gaps",
-        "an odd start",
-        "width not last",
-        "every second token",
-    ],
-)
+LAYOUTS = ["tokens before heads", "a slice of a fused projection", "rows with odd gaps"]
+LAYOUTS += ["an odd start", "width not last", "every second token"]
+
+
+@pytest.mark.parametrize("kind", some(LAYOUTS[1], "an odd start", "width not last", of=LAYOUTS))
 def test_any_strides_give_the_same_bits(kind):
     q, k, v, do = problem(2, 2, 50, 50, 24)
     expected = gradients(lambda *x: flash_attention(*x, True, None, True), q, k, v, do)
@@ -416,28 +411,34 @@ def run(code, **environment):
 
 
 @interpreter_only
-@pytest.mark.parametrize("before", ["", OPTIMIZER], ids=["alone", "after Triton was imported"])
+@pytest.mark.parametrize(
+    "before", ["", pytest.param(OPTIMIZER, marks=FRESH)], ids=["alone", "after Triton was imported"]
+)
 def test_without_a_gpu_the_interpreter_is_chosen_and_one_line_says_so(before):
     ran = run(before + IMPORT + USE)
     assert ran.stdout == "64.0\n", ran.stderr
     assert ran.stderr == "No GPU here: Triton's kernels run in its interpreter, right but slow. Keep T small.\n"
 
 
+@FRESH
 @interpreter_only
 def test_who_chooses_the_interpreter_is_not_told_of_it():
     ran = run(IMPORT + USE, TRITON_INTERPRET="1")
     assert (ran.stdout, ran.stderr) == ("64.0\n", "")
 
 
+@FRESH
 @interpreter_only
 def test_compiled_kernels_refuse_tensors_of_the_cpu():
     ran = run(IMPORT + USE, TRITON_INTERPRET="0")
     assert ran.returncode == 1 and "move it to the GPU, or start Python with TRITON_INTERPRET=1" in ran.stderr
 
 
-def test_without_triton_the_import_says_what_is_missing():
-    ran = run("import sys; sys.modules['triton'] = None; " + IMPORT, TRITON_INTERPRET="1")
-    assert "these kernels need Triton, which has wheels for Linux only" in ran.stderr
+def test_without_triton_the_import_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.delitem(sys.modules, triton_setup.__name__)
+    with pytest.raises(ImportError, match="these kernels need Triton, which has wheels for Linux only"):
+        importlib.import_module(triton_setup.__name__)
 
 
 def as_a_command(path, *words):
@@ -446,13 +447,12 @@ def as_a_command(path, *words):
     return ran.stdout
 
 
-WHOLE = pytest.mark.thorough("the GPU benchmark of attention is run whole, at tiny sizes")
+WHOLE = pytest.mark.thorough("a GPU benchmark is run whole, at tiny sizes")
 
 
 # The first starts fresh processes to measure memory, and so it has to be a program of its own.
-@pytest.mark.parametrize(
-    ("name", "run"), [pytest.param("attention", as_a_command, marks=WHOLE), ("tricks", script), ("decoding", script)]
-)
+@WHOLE
+@pytest.mark.parametrize(("name", "run"), [("attention", as_a_command), ("tricks", script), ("decoding", script)])
 def test_the_gpu_benchmarks_run_whole_without_a_gpu_when_asked_for_tiny_sizes(name, run, tmp_path):
     said = run(GPU_BENCHMARKS / f"{name}.py", "--quick", "--out", tmp_path)
     (path,) = tmp_path.iterdir()
@@ -488,14 +488,6 @@ def hopper(folder, *options):
     return json.loads(ran.stdout)
 
 
-def test_each_kernel_compiles_for_tensor_cores_and_the_copy_engine_and_spills_nothing(tmp_path):
-    rows = {row["kernel"]: row for row in hopper(tmp_path, "--few")}
-    assert set(rows) == {"forward", "d_queries", "d_keys_values", "decode", "merge"}
-    for name, row in rows.items():
-        assert name == "merge" or (row["UTMALDG"] and row["HMMA" if name == "decode" else "HGMMA"]), row
-        assert row["STL"] == row["LDL"] == row["stack"] == 0, row
-
-
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
     return hopper(tmp_path_factory.mktemp("triton"))
@@ -524,6 +516,7 @@ def test_each_backward_kernel_has_a_configuration_on_tensor_cores_that_spills_li
     """How much depends on Triton's version; the pinned one spills nothing."""
     rows = [row for row in everything if row["kernel"] == kernel and row["d"] == d and row["dtype"] == "bf16"]
     assert any(row["HGMMA"] and row["UTMALDG"] and row["STL"] <= 48 for row in rows), rows
+    assert d > 64 or rows[0]["STL"] == rows[0]["LDL"] == rows[0]["stack"] == 0, rows
 
 
 @ALL_COMPILED
@@ -577,6 +570,7 @@ def test_a_cache_that_grows_by_a_token_is_not_tuned_again():
     assert len({triton_setup.situation(*shapes(1, 32, 1, m), True) for m in range(513, 2049)}) == 1
 
 
+@pytest.mark.thorough("the autotuner is run in a process of its own")
 def test_a_list_is_measured_once_a_situation_and_kept_on_disk(tmp_path):
     counts = hopper(tmp_path, "--tuning")
     tried = len(flash.FORWARD[64])

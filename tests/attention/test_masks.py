@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 from course_utils.attention import tensors
 from course_utils.attention.masks import (
@@ -56,6 +55,8 @@ def test_upper_left_lets_the_first_query_see_the_first_key():
 @law
 @given(n=st.integers(1, 7), m=st.integers(1, 7))
 def test_both_alignments_are_those_of_the_library(n, m):
+    from torch.nn.attention.bias import causal_lower_right, causal_upper_left  # takes two seconds
+
     q, k, v = (torch.randn(size, 4, generator=torch.Generator().manual_seed(0)) for size in (n, m, m))
     for align, theirs in (("lower-right", causal_lower_right), ("upper-left", causal_upper_left)):
         if align == "lower-right" and n > m:

@@ -1,6 +1,7 @@
 """Cards: what they are made of, how they are set, and the two files."""
 
 import csv
+import functools
 import io
 import json
 import os
@@ -27,7 +28,7 @@ from course_utils.checks.exercise import all_exercises
 from course_utils.course import DAYS, ROOT, SOLUTIONS, is_there, notebook_paths
 from course_utils.errors import CourseError
 
-CARDS = all_cards()
+cards = functools.cache(all_cards)
 THERE = [day.number for day in DAYS if day.minutes]
 
 
@@ -45,14 +46,14 @@ def collection(apkg: bytes, folder) -> sqlite3.Connection:
 
 @pytest.mark.parametrize("day", THERE)
 def test_every_day_has_cards_of_every_kind(day):
-    counts = Counter(card.kind for card in CARDS if card.day == day)
+    counts = Counter(card.kind for card in cards() if card.day == day)
     assert all(counts[kind] >= 4 for kind in KINDS), counts
 
 
 def test_ids_are_unique_and_say_day_and_kind():
-    ids = [card.id for card in CARDS]
+    ids = [card.id for card in cards()]
     assert len(set(ids)) == len(ids)
-    for card in CARDS:
+    for card in cards():
         assert re.fullmatch(rf"day{card.day}-{card.kind}(-[A-Za-z0-9]+)+", card.id), card.id
 
 
@@ -84,7 +85,7 @@ def test_formulas_are_in_the_marks_of_mathjax_and_nothing_else_is_taken_for_one(
 
 @pytest.mark.parametrize("day", THERE)
 def test_each_side_of_a_card_is_whole(day):
-    for side in (side for card in CARDS if card.day == day for side in (card.front, card.back)):
+    for side in (side for card in cards() if card.day == day for side in (card.front, card.back)):
         page, plain = as_html(side), as_plain(side)
         prose = re.sub("`[^`]*`", "", plain)
         assert prose.strip() and "$" not in page + plain and "**" not in prose and "\\\\" not in prose, plain
@@ -95,7 +96,7 @@ def test_each_side_of_a_card_is_whole(day):
 
 
 def test_no_card_gives_a_line_of_an_answer_away():
-    told = squeeze("\n".join(as_plain(f"{card.front}\n\n{card.back}") for card in CARDS))
+    told = squeeze("\n".join(as_plain(f"{card.front}\n\n{card.back}") for card in cards()))
     lines = 0
     for _, path in notebook_paths(ROOT / SOLUTIONS):
         for *_, line in telling_lines(nbformat.read(path, as_version=4)):
@@ -126,7 +127,7 @@ def test_every_reason_belongs_to_a_claim():
     for day, reasons in collect.REASONS.items():
         if not is_there(day):
             continue  # reasons for a draft
-        fronts = [card.front for card in CARDS if card.day == day and card.kind == "defend"]
+        fronts = [card.front for card in cards() if card.day == day and card.kind == "defend"]
         assert all(any(front.startswith(begins) for front in fronts) for begins in reasons)
         assert len(reasons) == len(fronts)
 
@@ -149,7 +150,7 @@ def test_the_deck_opens_and_holds_every_card_in_the_deck_of_its_day(made, tmp_pa
     opened = collection(made.deck.read_bytes(), tmp_path)
     assert opened.execute("pragma integrity_check").fetchone() == ("ok",)
     notes = opened.execute("select id, guid, flds, tags from notes").fetchall()
-    assert len(notes) == len({guid for _, guid, *_ in notes}) == len(CARDS) == made.cards
+    assert len(notes) == len({guid for _, guid, *_ in notes}) == len(cards()) == made.cards
     decks, models = (json.loads(text) for text in opened.execute("select decks, models from col").fetchone())
     names = {deck["name"] for deck in decks.values()} - {"Default"}
     assert {name.count("::") for name in names} == {0, 1} and len(names) == 1 + len(THERE)
@@ -178,11 +179,12 @@ def test_ids_in_anki_stay(made, tmp_path):
 
 def test_the_table_has_a_row_a_card_without_html(made):
     rows = list(csv.DictReader(io.StringIO(made.table.read_text(encoding="utf-8"), newline="")))
-    assert tuple(rows[0]) == HEADER and [row["id"] for row in rows] == [card.id for card in CARDS]
+    assert tuple(rows[0]) == HEADER and [row["id"] for row in rows] == [card.id for card in cards()]
     assert all(row["tags"] == f"day{row['day']} {row['kind']}" for row in rows)
     assert not any(re.search(r"</?(p|li|ol|ul|code|em|strong)>|&\w+;", row["front"] + row["back"]) for row in rows)
 
 
+@pytest.mark.thorough("the cards are written again in another process")
 def test_the_command_writes_in_another_process_the_same_bytes(made, tmp_path):
     command = [sys.executable, "-m", "course_utils", "cards", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -195,7 +197,7 @@ def test_a_later_change_is_newer_to_anki_and_keeps_every_id(tmp_path):
     found = []
     for number, changed in enumerate((EDITION, EDITION + 60)):
         (tmp_path / str(number)).mkdir()
-        opened = collection(as_apkg(CARDS[:3], changed), tmp_path / str(number))
+        opened = collection(as_apkg(cards()[:3], changed), tmp_path / str(number))
         found.append(opened.execute("select guid, mod from notes order by guid").fetchall())
     assert [guid for guid, _ in found[0]] == [guid for guid, _ in found[1]]
     assert {mod for _, mod in found[0]} == {EDITION} and {mod for _, mod in found[1]} == {EDITION + 60}

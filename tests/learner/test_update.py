@@ -27,16 +27,18 @@ MINE = {"softmax_row": ANSWERS["softmax_row"] + "\n# mine", "scores": "def score
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-@pytest.fixture(autouse=True)
-def plain_git(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def plain_git():
     """Git without the settings of whoever runs the tests."""
-    for name in updating.FOREIGN:
-        monkeypatch.delenv(name, raising=False)
-    for name, value in (("GIT_CONFIG_GLOBAL", os.devnull), ("GIT_CONFIG_NOSYSTEM", "1")):
-        monkeypatch.setenv(name, value)
-    for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", role)
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", f"{role}@example.org")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in updating.FOREIGN:
+            patch.delenv(name, raising=False)
+        for name, value in (("GIT_CONFIG_GLOBAL", os.devnull), ("GIT_CONFIG_NOSYSTEM", "1")):
+            patch.setenv(name, value)
+        for role in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{role}_NAME", role)
+            patch.setenv(f"GIT_{role}_EMAIL", f"{role}@example.org")
+        yield
 
 
 def git(folder, *arguments):
@@ -50,11 +52,10 @@ def lesson(*sources):
     return dump(notebook)
 
 
-@pytest.fixture
-def editions(tmp_path):
-    """The course's authors at work, and a learner's clone of what they published."""
-    authors, published, learner = (tmp_path / name for name in ("authors", "published.git", "learner"))
-    solution = copy.deepcopy(COURSE.notebook(1))
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The course's authors at work, what they published, and a learner's clone of it, in a folder."""
+    folder, solution = tmp_path_factory.mktemp("editions"), copy.deepcopy(COURSE.notebook(1))
     files = {
         SOLUTION: dump(solution),
         EXERCISE: dump(release_exercise(solution)),
@@ -64,11 +65,21 @@ def editions(tmp_path):
         "library.py": "first = 1\n",
         ".gitignore": "grades/\nkept/\n",
     }
-    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", str(published))
-    git(tmp_path, "clone", "--quiet", str(published), str(authors))
-    publish(authors, files)
-    git(tmp_path, "clone", "--quiet", str(published), str(learner))
-    return authors, learner
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "published.git")
+    git(folder, "clone", "--quiet", str(folder / "published.git"), "authors")
+    publish(folder / "authors", files)
+    git(folder, "clone", "--quiet", str(folder / "published.git"), "learner")
+    return folder
+
+
+@pytest.fixture
+def editions(published, tmp_path):
+    """A copy of the authors' clone and of the learner's, which have a copy of what was published as their remote."""
+    shutil.copytree(published, tmp_path, dirs_exist_ok=True)
+    for name in ("authors", "learner"):
+        config = tmp_path / name / ".git" / "config"
+        config.write_text(config.read_text().replace(str(published), str(tmp_path)))
+    return tmp_path / "authors", tmp_path / "learner"
 
 
 def publish(authors, files):
@@ -315,7 +326,7 @@ def without_a_remote(authors, learner, monkeypatch):
 
 
 def without_a_network(authors, learner, monkeypatch):
-    git(learner, "remote", "set-url", "origin", "http://127.0.0.1:9/course.git")
+    git(learner, "remote", "set-url", "origin", "http://127.0.0.1:0/course.git")
 
 
 def without_git(authors, learner, monkeypatch):

@@ -13,6 +13,7 @@ from course_utils.costs import records
 from course_utils.models import characters, leak_experiment, scale_experiment
 
 FLOOR = math.log(8)
+TRAINED = pytest.mark.thorough("more of the small models are trained, and tried")
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -42,18 +43,20 @@ def trained(attention, steps=300):
     return leak_experiment.train(attention, seed=0, steps=steps)
 
 
+@TRAINED
 @pytest.mark.parametrize("attention", [correct, after_softmax_renormalised])
 def test_no_honest_model_gets_below_the_floor(attention):
     assert FLOOR - 0.001 < trained(attention).loss < FLOOR + 0.02
     assert pytest.approx(FLOOR, abs=1e-12) == leak_experiment.FLOOR
 
 
-@pytest.mark.parametrize("attention", [unmasked, after_softmax])
+@pytest.mark.parametrize("attention", [unmasked, pytest.param(after_softmax, marks=TRAINED)])
 def test_a_leaking_model_goes_far_below_the_floor(attention):
     assert trained(attention).loss < 0.5
     assert trained(attention).losses[0] > 2  # it did not know at the start
 
 
+@TRAINED
 def test_both_ways_of_renormalising_train_alike():
     difference = np.subtract(trained(correct).losses, trained(after_softmax_renormalised).losses)
     assert np.abs(difference).max() < 1e-3
@@ -119,11 +122,13 @@ def test_the_three_scales():
     assert scale_experiment.D_K == 256
 
 
+@TRAINED
 def test_one_over_root_d_k_learns_first_of_the_three():
     last = {name: np.mean(learnt(name).losses[-20:]) for name in SCALES}
     assert last["1/√d_k"] < 0.2 and min(last["1"], last["1/d_k"]) > 3 * last["1/√d_k"]
 
 
+@TRAINED
 def test_without_a_scale_attention_starts_saturated_and_with_1_over_d_k_flat():
     before = {name: learnt(name).entropy_before for name in SCALES}
     assert before["1"] < 0.5 and 2 < before["1/√d_k"] < 2.6 and before["1/d_k"] > 0.99 * math.log(16)
@@ -165,6 +170,7 @@ def test_a_dictionary_has_each_key_once_and_is_asked_for_one_of_them():
     assert keys.max() < 32 and values.max() < 16 and len(place.unique()) == 16
 
 
+@TRAINED
 def test_scores_spread_as_the_proof_says_before_training_and_find_the_wanted_key_after():
     for seed in (0, 1):
         q, wanted, others = scale_experiment.scores_after(0, seed)
@@ -211,6 +217,7 @@ def test_the_leaking_model_wins_on_loss_and_loses_without_the_future():
     assert RECORDED["leaking"]["loss_without_future"] > 4 > 2 > RECORDED["causal"]["loss_without_future"]
 
 
+@TRAINED
 def test_the_causal_model_writes_words_and_the_leaking_one_does_not():
     known = set(characters.training_text().split())
 

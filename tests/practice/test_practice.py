@@ -11,6 +11,7 @@ from course_utils.practice import KINDS, problem, read_entry
 from course_utils.practice.kinds import UnknownKind
 from course_utils.practice.session import kinds_told, practise, written
 
+MANY = pytest.mark.thorough("a thousand problems of a kind are posed")
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -23,15 +24,16 @@ def rounded(posed, decimals=2):
     return values
 
 
+@pytest.mark.parametrize("problems", [50, pytest.param(1000, marks=MANY)])
 @kinds
-def test_a_thousand_problems_of_a_kind_are_none_of_them_degenerate(kind):
+def test_problems_of_a_kind_are_none_of_them_degenerate(kind, problems):
     told = set()
-    for number in range(1000):
+    for number in range(problems):
         posed = problem(kind, number)
         assert not posed.is_degenerate() and len(posed.known_slips()) >= 5
         assert all(np.isfinite(right).all() for right in posed.solution().values())
         told.add(posed.told)
-    assert len(told) > 100
+    assert len(told) > problems / 10
 
 
 @kinds
@@ -83,7 +85,7 @@ def test_problems_of_serving_are_solved_as_by_hand():
 
 @kinds
 def test_right_answers_are_right_exact_and_rounded_at_every_step(kind):
-    for number in range(200):
+    for number in range(50):
         posed = problem(kind, number)
         for entered in (posed.solution(), rounded(posed), rounded(posed, 4)):
             assert {mark.status for mark in posed.judge(entered)} == {"right"}
@@ -92,7 +94,7 @@ def test_right_answers_are_right_exact_and_rounded_at_every_step(kind):
 @kinds
 def test_every_slip_is_located_at_its_step_and_what_follows_counts(kind):
     planted = named = 0
-    for number in range(30):
+    for number in range(15):
         posed = problem(kind, number)
         names = [step.name for step in posed.steps]
         for step, slip in posed.known_slips():

@@ -87,6 +87,7 @@ def double_by_adding(number):
 def double_and_one(number):
     return 2 * number + 1
 """
+ADDED = pytest.mark.thorough("an exercise is added to a copy of the course, which is built and graded")
 BY_HAND = {
     "sources/exercises/day1_attention_by_hand.md": SECTION,
     "course_utils/checks/inputs/day1.py": LADDER,
@@ -149,6 +150,7 @@ def test_contributing_lists_these_files_and_no_others():
     ]
 
 
+@ADDED
 def test_the_copy_agrees_with_itself_and_counts_the_exercise(course):
     assert "agree" in run(course, "-m", "course_utils", "check")
     source = (course / "sources/exercises/day1_attention_by_hand.md").read_text(encoding="utf-8")
@@ -156,10 +158,12 @@ def test_the_copy_agrees_with_itself_and_counts_the_exercise(course):
     assert "[thirteen]" in (course / "sources/lessons/course_map.md").read_text(encoding="utf-8")
 
 
+@ADDED
 def test_its_judge_accepts_the_right_ones_refuses_the_wrong_and_names_the_mistakes(course):
     run(course, "-c", JUDGED)
 
 
+@ADDED
 def test_the_student_sees_no_answer_and_the_grader_gives_its_points(course):
     exercise = (course / "exercises/day1_attention_by_hand.ipynb").read_text(encoding="utf-8")
     assert "Twice a number" in exercise and "twice_of_it" not in exercise

@@ -19,10 +19,11 @@ NEEDS_TRITON = {
     f"course_utils.attention.{name}" for name in ("flash", "flash_backward", "flash_decode", "triton_setup")
 }
 LEARNT = [day.number for day in DAYS if day.minutes]
+MACOS = pytest.mark.thorough("macOS is imitated, which lacks less than Windows")
 LEARNERS = ("attention", "costs", "models", "serving", "views", "checks", "progress", "cli")
 
 
-@pytest.fixture(scope="module", params=["windows", "macos"])
+@pytest.fixture(scope="module", params=["windows", pytest.param("macos", marks=MACOS)])
 def told(request):
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     command = [sys.executable, str(ROOT / "tests" / "elsewhere.py"), request.param]

@@ -1,6 +1,7 @@
 """The course where it is not a checkout of mine: as a wheel, in a devcontainer, in Binder and in Colab."""
 
 import ast
+import functools
 import json
 import os
 import re
@@ -203,6 +204,7 @@ def test_a_check_that_passes_says_so_without_the_notebooks(alone):
     assert alone["passed"] == "✓ Passed. In this session 1 exercise."
 
 
+@functools.cache
 def setup_of(path):
     """The cell for Colab of a notebook, and its place among the code cells."""
     code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
@@ -210,13 +212,13 @@ def setup_of(path):
     return place, cell
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_each_day_begins_with_a_cell_for_colab(path):
-    place, cell = setup_of(path)
-    assert (place, cell.id, cell.outputs, "nbgrader" in cell.metadata) == (0, "setup", [], False)
-    assert ("ungraded" in cell.metadata.tags) == (path.parent.name != LESSONS)
-    assert len(cell.source.splitlines()) <= 4 and cell.metadata.jupyter.source_hidden
-    assert f"git+{repository()}@v{version()}" in cell.source
+def test_each_day_begins_with_a_cell_for_colab():
+    for path in NOTEBOOKS:
+        place, cell = setup_of(path)
+        assert (place, cell.id, cell.outputs, "nbgrader" in cell.metadata) == (0, "setup", [], False), path
+        assert ("ungraded" in cell.metadata.tags) == (path.parent.name != LESSONS), path
+        assert len(cell.source.splitlines()) <= 4 and cell.metadata.jupyter.source_hidden, path
+        assert f"git+{repository()}@v{version()}" in cell.source, path
 
 
 @pytest.mark.parametrize("there", [True, False])

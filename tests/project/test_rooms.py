@@ -1,11 +1,10 @@
 """The house as its imports draw it: arrows run one way, no module needs itself, no room reaches into another's own."""
 
 import ast
+import functools
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
 
 from course_utils import views
 from course_utils.course import ROOT
@@ -65,12 +64,19 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+@functools.cache
+def imports() -> list[Import]:
+    """What all modules import of the course, absolutely or relatively."""
+    return [each for module in MODULES for each in imports_of(module)]
+
+
 def imports_of(module: str) -> list[Import]:
-    """What a module imports of the course, absolutely or relatively."""
     path, found = MODULES[module], []
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = {each for node in ast.walk(tree) if isinstance(node, FUNCTIONS) for each in ast.walk(node)}
-    for node in ast.walk(tree):
+    statements = [(ast.parse(path.read_text(encoding="utf-8")), True)]
+    while statements:
+        node, at_top = statements.pop()
+        inner = at_top and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        statements += [(each, inner) for each in ast.iter_child_nodes(node) if isinstance(each, HOLD_IMPORTS)]
         if isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -83,12 +89,11 @@ def imports_of(module: str) -> list[Import]:
             if source.partition(".")[0] == "course_utils":
                 whole = f"{source}.{name}" in MODULES
                 target, name = (f"{source}.{name}", "") if whole else (source, name)
-                found.append(Import(module, target, name, node not in inside))
+                found.append(Import(module, target, name, at_top))
     return found
 
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-IMPORTS = [each for module in MODULES for each in imports_of(module)]
+HOLD_IMPORTS = ast.stmt | ast.excepthandler | ast.match_case
 
 
 def room_of(module: str, depth: int = 1) -> str:
@@ -99,7 +104,7 @@ def room_of(module: str, depth: int = 1) -> str:
 
 def test_every_room_is_known_and_imports_run_one_way():
     assert {room_of(module) for module in MODULES} == ROOMS.keys()
-    for each in IMPORTS:
+    for each in imports():
         room, imported = room_of(each.module), room_of(each.imported)
         allowed = ROOMS[room] | FREE | {room, "__init__"}
         assert imported in allowed, f"{each.module} imports {each.imported}, and {room} knows nothing of {imported}"
@@ -107,11 +112,11 @@ def test_every_room_is_known_and_imports_run_one_way():
 
 def test_rooms_that_all_may_use_use_none():
     allowed = FREE | {"__init__"}
-    assert not [each for each in IMPORTS if room_of(each.module) in FREE and room_of(each.imported) not in allowed]
+    assert not [each for each in imports() if room_of(each.module) in FREE and room_of(each.imported) not in allowed]
 
 
 def test_in_grading_too_imports_run_one_way():
-    for each in IMPORTS:
+    for each in imports():
         room = room_of(each.module, 2) if room_of(each.module) == "grading" else ""
         if room in IN_GRADING and room_of(each.imported) == "grading":
             imported = room_of(each.imported, 2)
@@ -119,7 +124,7 @@ def test_in_grading_too_imports_run_one_way():
 
 
 def test_what_runs_beside_student_code_needs_nothing_of_the_course():
-    for each in IMPORTS:
+    for each in imports():
         if each.module.startswith("course_utils.sandbox.inside"):
             assert each.imported.startswith("course_utils.sandbox.inside"), each
 
@@ -129,7 +134,7 @@ def test_what_a_grading_kernel_gets_of_the_checks_needs_no_answers():
 
     given = {f"course_utils.checks.{name.removesuffix('.py')}" for name in CHECK_MODULES}
     given |= {module_name(path) for path in INPUTS}
-    for each in IMPORTS:
+    for each in imports():
         if each.module in given and each.at_top:
             assert each.imported in given | {"course_utils.checks.inputs"}, each
 
@@ -137,7 +142,7 @@ def test_what_a_grading_kernel_gets_of_the_checks_needs_no_answers():
 def test_no_modules_need_each_other():
     """Also none through an import inside a function: that only hides a circle."""
     needs: dict[str, set[str]] = {module: set() for module in MODULES}
-    for each in IMPORTS:
+    for each in imports():
         if each.imported != each.module:
             needs[each.module].add(each.imported)
     while leaves := [module for module in needs if not needs[module] & needs.keys()]:
@@ -146,11 +151,10 @@ def test_no_modules_need_each_other():
     assert not needs, f"these need each other: {', '.join(sorted(needs))}"
 
 
-@pytest.mark.parametrize("room", sorted(ROOMS.keys() - {"__init__", "__main__"}))
-def test_no_room_reaches_into_anothers_private_names(room):
-    for each in IMPORTS:
+def test_no_room_reaches_into_anothers_private_names():
+    for each in imports():
         private = each.name.startswith("_") and not each.name.startswith("__")
-        if private and room_of(each.imported) == room:
+        if private and room_of(each.imported) not in ("__init__", "__main__"):
             assert each.module == each.imported, f"{each.module} imports {each.name} of {each.imported}"
 
 

@@ -29,6 +29,7 @@ WORKFLOWS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(TEMP
 DAY1 = "day1_attention_by_hand.ipynb"
 # Wrapped by the grader's table, it stands at the start of lines, where a runner looks for commands.
 FORGED = "::notice::forged"
+DAYS_TOGETHER = pytest.mark.thorough("the templates grade several days of one student")
 LIAR = f"def scores(Q, K):\n    raise ValueError({' '.join([FORGED] * 12)!r})"
 
 
@@ -175,6 +176,7 @@ def test_too_few_points_fail_the_run_and_a_missing_notebook_gets_none(tmp_path):
     assert "0 of 31 points" in (folder / "summary").read_text()
 
 
+@DAYS_TOGETHER
 def test_several_days_of_one_student_are_summarised_as_theirs(tmp_path):
     folder = tmp_path / "repository"
     (folder / "exercises").mkdir(parents=True)
@@ -264,6 +266,7 @@ def test_the_autograder_for_classroom_50_writes_its_result_and_its_page(tmp_path
     assert "0 of 31 points" in (tmp_path / "release-body.md").read_text()
 
 
+@DAYS_TOGETHER
 def test_the_autograder_for_classroom_50_takes_several_days_as_one_students(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in github.CLASSROOM50:
@@ -313,13 +316,3 @@ def test_a_file_that_holds_no_grades_is_named_in_one_line(tmp_path):
         github.main(["annotations", str(tmp_path / "grades.json")])
     with pytest.raises(CourseError, match="usage"):
         github.main(["points", "x"])
-
-
-def test_the_page_for_teachers_names_files_and_commands_that_exist():
-    text = (ROOT / "docs/github.md").read_text()
-    for path in re.findall(r"\]\(\.\./(templates/[^)]+)\)", text):
-        assert (ROOT / path).exists(), path
-    named = {path for path in re.findall(r"`(templates/[\w./-]+)`|\]\(\.\./(templates/[^)]+)\)", text) if any(path)}
-    assert len(named) >= 4
-    for line in re.findall(r"^    course (.+)$", text, re.MULTILINE):
-        verify_options(*line.split())

@@ -3,8 +3,6 @@
 import ast
 from collections.abc import Iterator
 
-import pytest
-
 from course_utils.course import ROOT
 
 PACKAGE = ROOT / "course_utils"
@@ -12,7 +10,6 @@ PACKAGE = ROOT / "course_utils"
 TABLES = ("checks/answers/day", "checks/answers/unseen", "checks/duels/day", "checks/duels/attention")
 # A language of its own.
 TRITON = tuple(f"attention/{name}.py" for name in ("flash", "flash_backward", "flash_decode", "triton_setup"))
-MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def public_functions(tree: ast.AST, name: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -34,12 +31,14 @@ def untyped(function: ast.FunctionDef, method: bool) -> list[str]:
     return missing + (["return"] if function.returns is None else [])
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in TRITON and not name.startswith(TABLES)])
-def test_every_public_function_says_its_types(name):
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+def test_every_public_function_says_its_types():
     found = {}
-    for called, function in public_functions(tree):
-        static = any(getattr(each, "id", "") == "staticmethod" for each in function.decorator_list)
-        if missing := untyped(function, "." in called and not static):
-            found[called] = missing
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name in TRITON or name.startswith(TABLES):
+            continue
+        for called, function in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            static = any(getattr(each, "id", "") == "staticmethod" for each in function.decorator_list)
+            if missing := untyped(function, "." in called and not static):
+                found[f"{name}: {called}"] = missing
     assert found == {}

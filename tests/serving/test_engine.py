@@ -12,7 +12,7 @@ from course_utils.serving.engine import Engine
 from course_utils.serving.events import Event, Times, token_times
 
 WORDS = 29
-ALL = pytest.mark.thorough("200 sets of requests go through the engine, in place of 60")
+ALL = pytest.mark.thorough("200 sets of requests go through the engine, in place of 12")
 KINDS = ("preemptions", "hits", "full_hits", "chunks", "together")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -121,16 +121,15 @@ def check_sets(seeds, **options):
     return total
 
 
-@pytest.mark.parametrize("sets", [60, pytest.param(200, marks=ALL)])
+@pytest.mark.parametrize("sets", [12, pytest.param(200, marks=ALL)])
 def test_sets_of_requests_get_token_for_token_what_each_gets_alone(sets):
     total = check_sets(range(sets))
     assert min(total[kind] for kind in KINDS) >= sets // 4, total
 
 
 def test_swapping_and_static_batches_change_no_token_either():
-    swapped = check_sets(range(200, 220), swap=True)
-    static = check_sets(range(220, 230), static=True)
-    assert swapped["preemptions"] > 5 and static["preemptions"] == 0 and static["hits"] > 5
+    swapped, static = check_sets(range(200, 208), swap=True), check_sets(range(220, 224), static=True)
+    assert swapped["preemptions"] > 1 and static["preemptions"] == 0 and static["hits"] > 1
 
 
 # --- by hand --------------------------------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ def test_a_drafter_that_is_the_model_is_always_kept(small):
     assert (found["rounds"], found["tokens"], found["tokens_a_pass"]) == (4, 16, 4)
 
 
+@pytest.mark.thorough("the stored model writes text and drafts it")
 def test_with_bigrams_of_its_own_text_the_trained_model_writes_more_than_a_token_a_pass():
     model = characters.load("causal")
     text = characters.encode(characters.training_text()).tolist()

@@ -1,5 +1,6 @@
 """The glossary: every entry has a place in a lesson, and its links leave a lesson's text as it was."""
 
+import functools
 import re
 from collections import Counter
 
@@ -12,8 +13,8 @@ from course_utils.site import glossary
 from course_utils.site.glossary import Cell, Lesson, hinted, linked, page, symbols_of, written
 
 TEXT = glossary.SOURCE.read_text(encoding="utf-8")
-LESSONS = glossary.lessons_of()
-ENTRIES = glossary.entries(TEXT, LESSONS)
+taught = functools.cache(glossary.lessons_of)
+terms = functools.cache(lambda: glossary.entries(TEXT, taught()))
 TARGET = "glossary:"
 LINK = re.compile(rf'<a href="{TARGET}#([^"]+)">(.*?)</a>', re.DOTALL)
 SMALL = """
@@ -69,8 +70,8 @@ def link(text, day=1):
 
 
 def test_every_entry_of_the_course_has_a_first_use_where_its_lesson_says_the_word():
-    cells = {(each.notebook, cell.place): cell.text for each in LESSONS for cell in each.cells}
-    for entry in ENTRIES:
+    cells = {(each.notebook, cell.place): cell.text for each in taught() for cell in each.cells}
+    for entry in terms():
         at = entry.first
         text = cells[at.notebook, at.cell]
         bare = [spelling.strip("$`")[:2] for spelling in entry.spellings]
@@ -80,40 +81,41 @@ def test_every_entry_of_the_course_has_a_first_use_where_its_lesson_says_the_wor
 
 
 def test_terms_come_first_each_part_is_in_order_and_no_definition_is_long():
-    symbols = [entry.symbol for entry in ENTRIES]
+    symbols = [entry.symbol for entry in terms()]
     assert symbols == sorted(symbols)
     for kind in (False, True):
         order = [
-            entry.anchor.removeprefix("term-").replace("-", " ").casefold() for entry in ENTRIES if entry.symbol is kind
+            entry.anchor.removeprefix("term-").replace("-", " ").casefold() for entry in terms() if entry.symbol is kind
         ]
         plain = [name for name in order if name != "p"]  # μP stands under m
         assert [name for name in plain if kind or name[0].isalpha()] == plain
-    for entry in ENTRIES:
+    for entry in terms():
         assert entry.definition.endswith((".", ".)", "$.")), entry.term
         assert 1 <= len(re.findall(r"[.)]+(?:\s|$)", re.sub(r"\$.*?\$", "", entry.definition))) <= 3, entry.term
         assert len(entry.definition.split()) <= 55, entry.term
 
 
 def test_on_no_day_does_one_spelling_mean_two_things():
-    for day in (each.day for each in LESSONS):
-        said = Counter(spelling for entry in ENTRIES if entry.means_this_on(day) for spelling in set(entry.spellings))
+    for day in (each.day for each in taught()):
+        said = Counter(spelling for entry in terms() if entry.means_this_on(day) for spelling in set(entry.spellings))
         assert [spelling for spelling, times in said.items() if times > 1] == []
-    anchors = [entry.anchor for entry in ENTRIES]
+    anchors = [entry.anchor for entry in terms()]
     assert len(set(anchors)) == len(anchors)
 
 
-@pytest.mark.parametrize("each", LESSONS, ids=lambda each: each.notebook)
-def test_links_change_nothing_in_a_lesson_but_the_words_that_they_are_on(each):
-    texts = [cell.text for cell in each.cells]
-    pages = linked(texts, ENTRIES, TARGET, each.day)
-    found = [anchor for text in pages for anchor, _ in LINK.findall(RENDER.render(text))]
-    assert len(found) == len(set(found)) == "".join(pages).count(f"]({TARGET}#")
-    assert len(found) > 20
-    for before, after in zip(texts, pages, strict=True):
-        assert LINK.sub(r"\2", RENDER.render(after)) == RENDER.render(before)
-    on_page = {entry.anchor for entry in ENTRIES if entry.first.day == each.day and not entry.symbol}
-    missing = on_page - set(found)
-    assert len(missing) <= 2, missing  # where it stands in headings and code alone
+def test_links_change_nothing_in_a_lesson_but_the_words_that_they_are_on():
+    for each in taught():
+        texts = [cell.text for cell in each.cells]
+        pages = linked(texts, terms(), TARGET, each.day)
+        rendered = [RENDER.render(text) for text in pages]
+        found = [anchor for text in rendered for anchor, _ in LINK.findall(text)]
+        assert len(found) == len(set(found)) == "".join(pages).count(f"]({TARGET}#"), each.notebook
+        assert len(found) > 20, each.notebook
+        for before, after in zip(texts, rendered, strict=True):
+            assert LINK.sub(r"\2", after) == RENDER.render(before), each.notebook
+        on_page = {entry.anchor for entry in terms() if entry.first.day == each.day and not entry.symbol}
+        missing = on_page - set(found)
+        assert len(missing) <= 2, (each.notebook, missing)  # where it stands in headings and code alone
 
 
 def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path):
@@ -122,17 +124,17 @@ def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path
 
     (tmp_path / "conf.py").write_text(CONFIGURATION)
     toctree = "\n```{toctree}\nlesson\n```\n"
-    (tmp_path / "index.md").write_text(page(TEXT, ENTRIES, lambda place: f"Day {place.day}, {place.part}") + toctree)
-    (tmp_path / "lesson.md").write_text(linked(["# A lesson\n\nA head."], ENTRIES, "glossary:", 1)[0])
+    (tmp_path / "index.md").write_text(page(TEXT, terms(), lambda place: f"Day {place.day}, {place.part}") + toctree)
+    (tmp_path / "lesson.md").write_text(linked(["# A lesson\n\nA head."], terms(), "glossary:", 1)[0])
     warnings = tmp_path / "warnings"
     with warnings.open("w") as stream:
         app = Sphinx(tmp_path, tmp_path, tmp_path / "out", tmp_path / "trees", "html", status=None, warning=stream)
         app.build()
     assert warnings.read_text() == ""
     html = (tmp_path / "out" / "index.html").read_text()
-    for entry in ENTRIES:
+    for entry in terms():
         assert f'<dt id="{entry.anchor}">' in html, entry.term
-    assert html.count("<p>Day ") == len(ENTRIES)
+    assert html.count("<p>Day ") == len(terms())
     assert "also:" not in html and "not:" not in html
     lesson_html = (tmp_path / "out" / "lesson.html").read_text()
     assert re.search(r'<a class="[^"]*" href="index.html#term-head">head</a>', lesson_html)
@@ -147,7 +149,7 @@ def test_a_link_tells_the_meaning_in_plain_text():
     assert quoted[0].meaning == 'It says "√d_k" and a\\b, twice.'
     rendered = RENDER.render(hinted("[said](G#term-said)", quoted, "G"))
     assert 'title="It says &quot;√d_k&quot; and a\\b, twice."' in rendered
-    for entry in ENTRIES:
+    for entry in terms():
         assert not re.search(r"[$*`]|\\[a-z]", entry.meaning), entry.term
 
 

@@ -24,6 +24,7 @@ from course_utils.site.pages import Play
 from course_utils.site.plays import WIDGETS, plays_page
 
 THERE = [day.number for day in DAYS if day.notebook(LESSONS)]
+AGAIN = pytest.mark.thorough("another site is built: a second time, or that of a class")
 MOST = 3_000_000  # bytes of a page with all that it loads
 
 
@@ -187,6 +188,7 @@ def test_exercises_are_read_with_hints_and_what_the_check_tries_and_without_answ
         assert not [line for line in lines if line in told and line not in given]
 
 
+@AGAIN
 def test_the_same_course_gives_the_same_bytes_in_the_place_of_the_first_site(site, tmp_path):
     shutil.copytree(site, tmp_path / "again", ignore=shutil.ignore_patterns("index.html", "_static"))
     again = build_site(ROOT, tmp_path / "again").out
@@ -194,6 +196,7 @@ def test_the_same_course_gives_the_same_bytes_in_the_place_of_the_first_site(sit
     assert [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)] == []
 
 
+@AGAIN
 def test_the_site_of_a_class_tells_no_answer(tmp_path):
     edition, told = tmp_path / "edition", tmp_path / "told"
     edition.mkdir()

@@ -189,6 +189,7 @@ def test_no_legend_or_note_lies_over_data(name):
         assert not any(box.overlaps(panel) for box in boxes)
 
 
+@pytest.mark.thorough("every figure is drawn twice, to the same bytes")
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_a_figure_is_the_same_bytes_every_time(name):
     assert png(DRAWINGS[name]()) == png(DRAWINGS[name]())

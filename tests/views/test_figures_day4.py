@@ -224,6 +224,7 @@ def test_no_label_lies_on_another(name):
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
+@pytest.mark.thorough("every figure is drawn twice, to the same bytes")
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_a_figure_is_the_same_bytes_every_time(name):
     assert png(drawn(name)) == png(drawn(name))

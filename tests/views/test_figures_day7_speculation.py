@@ -11,16 +11,16 @@ MOVED, LINKS = {"heads split": 8e6, "apart": 1e9}, {"fast": 4e11, "slow": 4e9}
 
 
 @pytest.mark.parametrize(
-    "fig",
+    "draw",
     [
-        figures.gains([1, 256], LINES),
-        figures.gaps(GAPS, ["p95", "largest"]),
-        figures.laws({"p": [0.4, 0.6], "right": [0.5, 0.5], "popular": [0.3, 0.7]}),
-        figures.moving(MOVED, LINKS, 0.014),
+        lambda: figures.gains([1, 256], LINES),
+        lambda: figures.gaps(GAPS, ["p95", "largest"]),
+        lambda: figures.laws({"p": [0.4, 0.6], "right": [0.5, 0.5], "popular": [0.3, 0.7]}),
+        lambda: figures.moving(MOVED, LINKS, 0.014),
     ],
 )
-def test_nothing_is_cut_off(fig):
-    assert is_whole(fig)
+def test_nothing_is_cut_off(draw):
+    assert is_whole(draw())
 
 
 def test_a_line_a_name_and_one_where_nothing_is_gained():

@@ -1,6 +1,7 @@
 """Every lesson asks before it tells: how often, of which kinds, with what was computed, and with nothing given away."""
 
 import ast
+import functools
 import json
 import re
 import subprocess
@@ -18,6 +19,7 @@ TODO = "Run this cell to guess; what was computed is shown after your guess."
 ASKS = re.compile(r"\bGuess\.(number|choice|curve)\(")
 
 
+@functools.cache
 def lesson(number):
     (day,) = (day for day in DAYS if day.number == number)
     return nbformat.read(day.notebook(LESSONS), as_version=4)

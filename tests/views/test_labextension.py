@@ -19,6 +19,7 @@ def test_it_is_installed_as_it_is_written(name):
     assert (INSTALLED / name).read_text() == (SOURCE / name).read_text()
 
 
+@pytest.mark.thorough("JupyterLab is asked for its extensions")
 def test_this_jupyterlab_lists_it_as_enabled_and_ok():
     listed = subprocess.run([sys.executable, "-m", "jupyter", "labextension", "list"], capture_output=True, text=True)
     (line,) = [line for line in (listed.stdout + listed.stderr).splitlines() if "course_utils" in line]

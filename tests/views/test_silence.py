@@ -29,18 +29,18 @@ class Other:
         self.inside, self.leave = threading.Event(), threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
-        assert self.inside.wait(10)
+        assert self.inside.wait(100)
 
     def run(self):
         with silenced():
             print("other")
             self.inside.set()
-            self.leave.wait(10)
+            self.leave.wait(100)
             print("other", file=sys.stderr)
 
     def end(self):
         self.leave.set()
-        self.thread.join(10)
+        self.thread.join(100)
 
 
 def test_nothing_that_is_printed_or_warned_of_shows():

@@ -127,10 +127,13 @@ def test_every_widget_of_the_course_is_tried_here():
     assert sorted(MADE) == views.__all__
 
 
-@functools.cache
-def shown_twice(name):
-    """The mimebundle and the page of two widgets that were made alike."""
-    return [(widget._repr_mimebundle_(), static_page(widget, "T & <T>")) for widget in (MADE[name](), MADE[name]())]
+def made(name):
+    """The mimebundle and the page of a widget."""
+    widget = MADE[name]()
+    return widget._repr_mimebundle_(), static_page(widget, "T & <T>")
+
+
+shown = functools.cache(made)
 
 
 def test_a_page_holds_its_state_whatever_words_are_in_it():
@@ -140,28 +143,32 @@ def test_a_page_holds_its_state_whatever_words_are_in_it():
 
 @pytest.mark.parametrize("name", MADE)
 class TestEveryWidget:
-    def test_text_and_picture_are_the_same_on_every_run(self, name):
-        ((first, seen), _), ((second, _), _) = shown_twice(name)
+    @pytest.mark.thorough("every widget is made twice, with the same text, picture and page")
+    def test_text_picture_and_page_are_the_same_on_every_run(self, name):
+        ((first, _), page), ((second, _), again) = shown(name), made(name)
+        assert page == again
         for mime in ("text/plain", "image/png"):
             assert first[mime] == second[mime]
-        assert "0x" not in first["text/plain"] and not re.search(r"[-−]0\.0+\b", first["text/plain"])
-        assert set(first) == {"text/plain", "image/png", "application/vnd.jupyter.widget-view+json"}
+
+    def test_text_and_picture_tell_what_it_shows(self, name):
+        (bundle, seen), _ = shown(name)
+        assert "0x" not in bundle["text/plain"] and not re.search(r"[-−]0\.0+\b", bundle["text/plain"])
+        assert set(bundle) == {"text/plain", "image/png", "application/vnd.jupyter.widget-view+json"}
         assert seen["image/png"]["alt"] and 100 < seen["image/png"]["width"] <= 960
 
     def test_the_picture_is_a_png_without_software_or_time(self, name):
-        ((bundle, _), _), _ = shown_twice(name)
+        (bundle, _), _ = shown(name)
         data = base64.b64decode(bundle["image/png"])
         assert data.startswith(b"\x89PNG")
         assert b"tEXt" not in data and b"tIME" not in data
 
     def test_its_page_needs_nothing_from_elsewhere(self, name):
-        (_, page), (_, again) = shown_twice(name)
-        assert page == again
+        _, page = shown(name)
         assert "<title>T &amp; &lt;T&gt;</title>" in page
         assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # the name of a namespace, never fetched
 
     def test_it_never_calls_remove_child(self, name):
-        (_, page), _ = shown_twice(name)
+        _, page = shown(name)
         assert "removeChild" not in page  # browser/lab.py lets JupyterLab's own error of it pass
 
 
