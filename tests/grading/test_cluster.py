@@ -2,14 +2,13 @@
 
 import os
 import signal
+import socket
 import sys
 import tempfile
 from dataclasses import replace
 
-import cloudpickle
 import nbformat
 import pytest
-from distributed import LocalCluster
 
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.official import COURSE, Official
@@ -22,7 +21,6 @@ from course_utils.grading.intake.collect import Submission
 from course_utils.grading.workers import Job
 from course_utils.sandbox.limits import Start
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # a worker has the course, but not its tests
 CLUSTER = pytest.mark.thorough("a class is graded on a Dask cluster")
 SETTINGS = Settings()
 COLD = Settings(start=Start(warm=False))
@@ -46,6 +44,10 @@ def notebook(answer=""):
 @pytest.fixture(scope="module")
 def address():
     """The scheduler of two worker processes."""
+    import cloudpickle
+    from distributed import LocalCluster
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # a worker has the course, but not its tests
     with LocalCluster(
         n_workers=2, threads_per_worker=2, processes=True, host="127.0.0.1", dashboard_address=":0"
     ) as two:
@@ -131,16 +133,28 @@ def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
         assert len(list(tmp_path.glob("course_official_*"))) == 1
 
 
+def unreachable(nowhere):
+    with pytest.raises(CourseError, match=f"^{nowhere}: no Dask scheduler answers there") as said:
+        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, nowhere))
+    assert "\n" not in str(said.value)
+
+
+@pytest.mark.parametrize("nowhere", ["carrier pigeon", "ftp://here"])
+def test_what_is_no_address_of_a_scheduler_is_named_in_one_line(nowhere):
+    unreachable(nowhere)
+
+
+@CLUSTER
 def test_an_unreachable_scheduler_is_named_in_one_line(monkeypatch):
-    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 1)
-    job = Job(0, "ada", "a.ipynb", 1, notebook())
-    for nowhere in ("tcp://127.0.0.1:1", "carrier pigeon", "ftp://here"):
-        with pytest.raises(CourseError, match=f"^{nowhere}: no Dask scheduler answers there") as said:
-            list(grade_there(iter([job]), COLD, nowhere))
-        assert "\n" not in str(said.value)
+    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 5)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # nobody listens
+        unreachable(f"tcp://127.0.0.1:{silent.getsockname()[1]}")
 
 
 def test_a_cluster_without_workers_is_an_error(monkeypatch):
+    from distributed import LocalCluster
+
     monkeypatch.setattr(cluster, "SECONDS_WITHOUT_WORKERS", 0)
     with (
         LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty,

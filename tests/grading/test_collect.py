@@ -7,6 +7,7 @@ import stat
 import struct
 import warnings
 import zipfile
+from functools import cache
 
 import nbformat
 import pytest
@@ -21,8 +22,17 @@ from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.names import safe_name
 
 TITLES = {day: COURSE.path(day).name for day in (1, 2, 3)}
-NOTEBOOKS = {day: nbformat.writes(release_exercise(COURSE.notebook(day))).encode() for day in TITLES}
-DAY1 = NOTEBOOKS[1]
+
+
+class _Notebooks(dict):
+    """The bytes of a fresh notebook by day, made when they are asked for."""
+
+    def __missing__(self, day):
+        self[day] = nbformat.writes(release_exercise(COURSE.notebook(day))).encode()
+        return self[day]
+
+
+NOTEBOOKS = _Notebooks()
 
 
 def zipped(members, method=zipfile.ZIP_DEFLATED):
@@ -69,51 +79,51 @@ def reason(submission):
 
 
 def test_a_notebook_named_by_the_teacher_is_a_submission_by_its_file_name(tmp_path):
-    place(tmp_path, {"day1_ada.ipynb": DAY1, "bob.ipynb": DAY1})
+    place(tmp_path, {"day1_ada.ipynb": NOTEBOOKS[1], "bob.ipynb": NOTEBOOKS[1]})
     found = collect.collect([tmp_path / "day1_ada.ipynb", tmp_path / "bob.ipynb"])
     assert told(found) == [("bob", "", None), ("day1_ada", "", 1)]
-    assert found[0].read() == DAY1
+    assert found[0].read() == NOTEBOOKS[1]
 
 
 def test_notebooks_of_one_name_named_one_by_one_are_told_apart_by_their_folders(tmp_path):
-    place(tmp_path, {f"{who}/day1/work.ipynb": DAY1 for who in ("ada", "bob")})
+    place(tmp_path, {f"{who}/day1/work.ipynb": NOTEBOOKS[1] for who in ("ada", "bob")})
     assert told(collect.collect(sorted(tmp_path.glob("*/*/*.ipynb")))) == [("ada", "", 1), ("bob", "", 1)]
 
 
 @pytest.mark.parametrize("above", ["", "submitted/"])
 def test_nbgraders_layout(tmp_path, above):
     files = {
-        "ada/day1/day1_attention_by_hand.ipynb": DAY1,
+        "ada/day1/day1_attention_by_hand.ipynb": NOTEBOOKS[1],
         "ada/day1/timestamp.txt": b"2026-11-20 10:00:00.000000 UTC",
         "ada/day2/answers.ipynb": NOTEBOOKS[2],
-        "bob/ps1/day1_attention_by_hand.ipynb": DAY1,
+        "bob/ps1/day1_attention_by_hand.ipynb": NOTEBOOKS[1],
     }
-    others = {f"{room}/ada/day1/x.ipynb": DAY1 for room in ("source", "release", "autograded", "feedback")}
+    others = {f"{room}/ada/day1/x.ipynb": NOTEBOOKS[1] for room in ("source", "release", "autograded", "feedback")}
     place(tmp_path, {above + name: content for name, content in files.items()} | (others if above else {}))
     found = collect.collect([tmp_path])
     assert told(found) == [("ada", "", 1), ("ada", "", 2), ("bob", "", 1)]
-    assert [each.read() for each in found] == [DAY1, NOTEBOOKS[2], DAY1]
+    assert [each.read() for each in found] == [NOTEBOOKS[1], NOTEBOOKS[2], NOTEBOOKS[1]]
 
 
 def test_the_newest_by_nbgraders_timestamp_counts(tmp_path):
     place(
         tmp_path,
         {
-            "ada/day1/x.ipynb": DAY1,
+            "ada/day1/x.ipynb": NOTEBOOKS[1],
             "ada/day1/timestamp.txt": b"2026-11-20 10:00:00.000000 UTC",
-            "ada/day1_again/x.ipynb": DAY1 + b" ",
+            "ada/day1_again/x.ipynb": NOTEBOOKS[1] + b" ",
             "ada/day1_again/timestamp.txt": b"2026-11-21 10:00:00.000000 UTC",
         },
     )
     at(tmp_path / "ada/day1_again/x.ipynb", 1)
     found = collect.collect([tmp_path])
-    assert only(found).read() == DAY1 + b" "
+    assert only(found).read() == NOTEBOOKS[1] + b" "
     assert found.notes == ["ada: day1/x.ipynb is left out: what counts is day1_again/x.ipynb (day 1)"]
 
 
 def test_a_flat_folder_names_students_by_files(tmp_path):
     names = ["ada.ipynb", "bob_day1_attention_by_hand.ipynb", "day1_cleo.ipynb", "day1_attention_by_hand_dan.ipynb"]
-    place(tmp_path, dict.fromkeys(names, DAY1) | {"Zoë Ñandú.ipynb": DAY1, "list.csv": b""})
+    place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]) | {"Zoë Ñandú.ipynb": NOTEBOOKS[1], "list.csv": b""})
     found = collect.collect([tmp_path], day=1)
     assert told(found) == [(name, "", 1) for name in ("ada", "bob", "cleo", "dan", "Zoë Ñandú")]
     assert "list.csv" in only(found.notes)
@@ -129,7 +139,7 @@ def test_a_folder_for_each_day(tmp_path):
     place(
         tmp_path,
         {
-            "Day 1/ada.ipynb": DAY1,
+            "Day 1/ada.ipynb": NOTEBOOKS[1],
             "Day 2/Ada Lovelace_77_assignsubmission_file_/work.ipynb": NOTEBOOKS[2],
             "day3.zip": zipped({"lovelaceada_12_99_work.ipynb": NOTEBOOKS[3]}),
         },
@@ -149,7 +159,7 @@ MOODLE = {
 @pytest.mark.parametrize("form", MOODLE)
 def test_moodles_download_keeps_names_and_numbers(tmp_path, form, packed):
     people = [("Ada Lovelace", "1234567"), ("Zoë Ñandú", "1234568"), ("山田 太郎", "1234569")]
-    files = {MOODLE[form].format(*who): DAY1 for who in people}
+    files = {MOODLE[form].format(*who): NOTEBOOKS[1] for who in people}
     files["Ada Lovelace_1234567_assignsubmission_onlinetext_/onlinetext.html"] = b"<p>"
     if packed:
         (tmp_path / "CS-Day 1-42.zip").write_bytes(zipped(files))
@@ -157,16 +167,16 @@ def test_moodles_download_keeps_names_and_numbers(tmp_path, form, packed):
         place(tmp_path, files)
     found = collect.collect([tmp_path / "CS-Day 1-42.zip" if packed else tmp_path])
     assert told(found) == [(*who, 1) for who in people]
-    assert {each.read() for each in found} == {DAY1}
+    assert {each.read() for each in found} == {NOTEBOOKS[1]}
 
 
 def test_moodles_groups_and_hidden_names(tmp_path):
     place(
         tmp_path,
         {
-            "Default group_assignsubmission_file/day1.ipynb": DAY1,
-            "Participant_8_assignsubmission_file_/day1.ipynb": DAY1,
-            "Participant_9_assignsubmission_file_/day1.ipynb": DAY1,
+            "Default group_assignsubmission_file/day1.ipynb": NOTEBOOKS[1],
+            "Participant_8_assignsubmission_file_/day1.ipynb": NOTEBOOKS[1],
+            "Participant_9_assignsubmission_file_/day1.ipynb": NOTEBOOKS[1],
         },
     )
     assert told(collect.collect([tmp_path])) == [
@@ -188,9 +198,9 @@ def test_canvass_download_keeps_names_and_numbers(tmp_path):
     (tmp_path / "submissions.zip").write_bytes(
         zipped(
             {
-                "lovelaceada_12345_67890_day1_attention_by_hand-1.ipynb": DAY1,
+                "lovelaceada_12345_67890_day1_attention_by_hand-1.ipynb": NOTEBOOKS[1],
                 "ñandúzoë_LATE_12346_67891_day2_why_sqrt_dk.ipynb": NOTEBOOKS[2],
-                "anon_A1b2C_67892_day1_attention_by_hand.ipynb": DAY1,
+                "anon_A1b2C_67892_day1_attention_by_hand.ipynb": NOTEBOOKS[1],
                 "boolegeorge_12347_67893_essay.pdf": b"%PDF",
             }
         )
@@ -220,27 +230,29 @@ def test_a_students_zip_with_several_days_is_opened(tmp_path, outer):
         place(tmp_path / "moodle.zip", {name: inner})
     found = collect.collect([tmp_path / "moodle.zip"])
     assert told(found) == [("Ada Lovelace", "7", day) for day in TITLES]
-    assert [each.read() for each in found] == list(NOTEBOOKS.values())
+    assert [each.read() for each in found] == [NOTEBOOKS[day] for day in TITLES]
     assert found[0].name == TITLES[1]
     assert "lessons" in only(found.notes)
 
 
 def test_the_zip_of_a_folder_is_as_the_folder(tmp_path):
-    (tmp_path / "mine.zip").write_bytes(zipped({"mine/ada/day1/x.ipynb": DAY1, "mine/bob/day1/x.ipynb": DAY1}))
+    (tmp_path / "mine.zip").write_bytes(
+        zipped({"mine/ada/day1/x.ipynb": NOTEBOOKS[1], "mine/bob/day1/x.ipynb": NOTEBOOKS[1]})
+    )
     assert told(collect.collect([tmp_path / "mine.zip"])) == [("ada", "", 1), ("bob", "", 1)]
 
 
 @pytest.mark.parametrize("how", ["utf-8 flag", "cp437", "utf-8 without its flag"])
 def test_names_survive_however_the_zip_was_made(tmp_path, how):
     name = "Zoë Müller_7_assignsubmission_file_/day1.ipynb"
-    data = zipped({name: DAY1})
+    data = zipped({name: NOTEBOOKS[1]})
     if how == "cp437":
-        data = zipped({"Zoe Muller" + name[10:]: DAY1}).replace(b"Zoe Muller", "Zoë Müller".encode("cp437"))
+        data = zipped({"Zoe Muller" + name[10:]: NOTEBOOKS[1]}).replace(b"Zoe Muller", "Zoë Müller".encode("cp437"))
     elif how == "utf-8 without its flag":
-        data = zipped({"Zo-- M--ller" + name[10:]: DAY1}).replace(b"Zo-- M--ller", "Zoë Müller".encode())
+        data = zipped({"Zo-- M--ller" + name[10:]: NOTEBOOKS[1]}).replace(b"Zo-- M--ller", "Zoë Müller".encode())
     (tmp_path / "a.zip").write_bytes(data)
     found = only(collect.collect([tmp_path / "a.zip"]))
-    assert (found.student, found.read()) == ("Zoë Müller", DAY1)
+    assert (found.student, found.read()) == ("Zoë Müller", NOTEBOOKS[1])
 
 
 def test_what_systems_and_graders_leave_is_passed_over(tmp_path):
@@ -252,7 +264,7 @@ def test_what_systems_and_graders_leave_is_passed_over(tmp_path):
         "feedback/ada/x",
         "ada/feedback/x",
     ]
-    place(tmp_path, {f"{name}.ipynb": b"" for name in rubbish} | {"ada/day1.ipynb": DAY1})
+    place(tmp_path, {f"{name}.ipynb": b"" for name in rubbish} | {"ada/day1.ipynb": NOTEBOOKS[1]})
     assert told(collect.collect([tmp_path])) == [("ada", "", 1)]
 
 
@@ -277,15 +289,15 @@ def test_the_day_in_a_name(name, day):
 
 
 def test_of_resubmissions_the_newest_counts_and_a_note_says_so(tmp_path):
-    files = {"ada_1_20_day1.ipynb": DAY1 + b" ", "ada_1_3_day1-1.ipynb": DAY1}
+    files = {"ada_1_20_day1.ipynb": NOTEBOOKS[1] + b" ", "ada_1_3_day1-1.ipynb": NOTEBOOKS[1]}
     found = collect.collect([place(tmp_path, files)])
-    assert only(found).read() == DAY1 + b" "
+    assert only(found).read() == NOTEBOOKS[1] + b" "
     assert "ada_1_3_day1-1.ipynb is left out" in only(found.notes)
 
 
 @pytest.mark.parametrize("newest", ["a", "b"])
 def test_without_numbers_the_time_of_the_file_decides(tmp_path, newest):
-    place(tmp_path, {f"ada/day1_{name}.ipynb": DAY1 for name in "ab"})
+    place(tmp_path, {f"ada/day1_{name}.ipynb": NOTEBOOKS[1] for name in "ab"})
     for name in "ab":
         at(tmp_path / f"ada/day1_{name}.ipynb", 2e9 if name == newest else 1e9)
     assert only(collect.collect([tmp_path])).name == f"day1_{newest}.ipynb"
@@ -293,31 +305,32 @@ def test_without_numbers_the_time_of_the_file_decides(tmp_path, newest):
 
 def test_in_a_zip_the_date_of_the_member_decides(tmp_path):
     dated = {
-        zipfile.ZipInfo(f"Ada_1_assignsubmission_file_/day1_{y}.ipynb", (y, 1, 1, 0, 0, 0)): DAY1 for y in (2025, 2024)
+        zipfile.ZipInfo(f"Ada_1_assignsubmission_file_/day1_{y}.ipynb", (y, 1, 1, 0, 0, 0)): NOTEBOOKS[1]
+        for y in (2025, 2024)
     }
     (tmp_path / "a.zip").write_bytes(zipped(dated))
     assert only(collect.collect([tmp_path / "a.zip"])).name == "day1_2025.ipynb"
 
 
 def test_a_newer_notebook_without_the_days_exercises_does_not_count(tmp_path):
-    place(tmp_path, {"ada/day1.ipynb": DAY1, "ada/lesson_day1.ipynb": b'{"nbformat": 4, "cells": []}'})
+    place(tmp_path, {"ada/day1.ipynb": NOTEBOOKS[1], "ada/lesson_day1.ipynb": b'{"nbformat": 4, "cells": []}'})
     at(tmp_path / "ada/day1.ipynb", 1)
     assert only(collect.collect([tmp_path])).name == "day1.ipynb"
 
 
 def test_days_that_no_name_tells_are_read_from_the_cells(tmp_path):
-    place(tmp_path, {"ada/one.ipynb": NOTEBOOKS[2], "ada/two.ipynb": DAY1, "ada/shopping.ipynb": b"{}"})
+    place(tmp_path, {"ada/one.ipynb": NOTEBOOKS[2], "ada/two.ipynb": NOTEBOOKS[1], "ada/shopping.ipynb": b"{}"})
     found = collect.collect([tmp_path])
     assert [(each.day, each.name) for each in found] == [(1, "two.ipynb"), (2, "one.ipynb")]
 
 
 def test_where_folder_and_name_disagree_the_cells_decide(tmp_path):
-    place(tmp_path, {"ada/day1/day2.ipynb": DAY1, "bob/day1/day2.ipynb": NOTEBOOKS[2]})
+    place(tmp_path, {"ada/day1/day2.ipynb": NOTEBOOKS[1], "bob/day1/day2.ipynb": NOTEBOOKS[2]})
     assert told(collect.collect([tmp_path])) == [("ada", "", 1), ("bob", "", 2)]
 
 
 def test_with_a_day_given_the_notebooks_of_other_days_are_left_out(tmp_path):
-    place(tmp_path, {"ada/day1.ipynb": DAY1, "ada/day2.ipynb": NOTEBOOKS[2], "bob/day2.ipynb": DAY1})
+    place(tmp_path, {"ada/day1.ipynb": NOTEBOOKS[1], "ada/day2.ipynb": NOTEBOOKS[2], "bob/day2.ipynb": NOTEBOOKS[1]})
     found = collect.collect([tmp_path], day=1)
     assert [(each.student, each.day, each.name) for each in found] == [
         ("ada", 1, "day1.ipynb"),
@@ -337,9 +350,9 @@ def test_what_cannot_be_read_counts_only_where_nothing_else_does(tmp_path):
     place(
         tmp_path,
         {
-            "ada/day1.ipynb": DAY1,
+            "ada/day1.ipynb": NOTEBOOKS[1],
             "ada/day1.zip": b"PK",
-            "source/x/day1.ipynb": DAY1,
+            "source/x/day1.ipynb": NOTEBOOKS[1],
             "bob/backup.zip": b"PK",
             "cleo/day1.txt": b"",
         },
@@ -352,13 +365,13 @@ def test_what_cannot_be_read_counts_only_where_nothing_else_does(tmp_path):
 
 def test_students_of_one_name_stay_two(tmp_path):
     names = [f"Ada Lovelace_{number}_assignsubmission_file_/day1.ipynb" for number in (1, 2)]
-    found = collect.collect([place(tmp_path, dict.fromkeys(names, DAY1))])
+    found = collect.collect([place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]))])
     assert [each.student for each in found] == ["Ada Lovelace (1)", "Ada Lovelace (2)"]
 
 
 def test_students_whose_folders_would_be_one_on_some_system_stay_two(tmp_path):
     (tmp_path / "a.zip").write_bytes(
-        zipped({f"{name}/day1.ipynb": DAY1 for name in ("AdA", "ADA", "bob\u200b", "bob")})
+        zipped({f"{name}/day1.ipynb": NOTEBOOKS[1] for name in ("AdA", "ADA", "bob\u200b", "bob")})
     )
     found = collect.collect([tmp_path / "a.zip"])
     assert [each.student for each in found] == ["ADA", "AdA #2", "bob", "bob #2"]
@@ -371,7 +384,7 @@ def test_students_whose_folders_would_be_one_on_some_system_stay_two(tmp_path):
     ids=["a name that ends in a number", "two names with one number"],
 )
 def test_nobody_hands_in_under_anothers_number(tmp_path, names):
-    found = collect.collect([place(tmp_path, dict.fromkeys(names, DAY1))])
+    found = collect.collect([place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]))])
     assert {each.lms_id for each in found} == {""}
     assert len(found) == len(names)
 
@@ -406,43 +419,51 @@ def patched(data, offset, value):
 
 def understated():
     """A zip whose list says that a notebook is smaller than it is."""
-    data = bytearray(zipped({"day1.ipynb": DAY1}))
+    data = bytearray(zipped({"day1.ipynb": NOTEBOOKS[1]}))
     struct.pack_into("<L", data, 22, 10)
     struct.pack_into("<L", data, data.index(b"PK\1\2") + 24, 10)
     return bytes(data)
 
 
 HOSTILE = {
-    "slip": (zipped({"../../day1.ipynb": DAY1}), "out of the zip"),
-    "slip beside a notebook": (zipped({"day1.ipynb": DAY1, "../../../bin/sh": b""}), "out of the zip"),
-    "absolute": (zipped({"/tmp/day1.ipynb": DAY1}), "out of the zip"),
-    "drive": (zipped({"C:/day1.ipynb": DAY1}), "out of the zip"),
-    "backslash": (zipped({"a\\day1.ipynb": DAY1}), "backslash"),
-    "control": (zipped({"day1\n\x1b[2J.ipynb": DAY1}), "control character"),
-    "nul": (zipped({"day1_.ipynb": DAY1}).replace(b"day1_", b"day1\0"), "control character"),
-    "twice": (zipped([("day1.ipynb", DAY1), ("day1.ipynb", b"{}")]), "2 times"),
-    "encrypted": (patched(zipped({"day1.ipynb": DAY1}), (6, 8), 1), "encrypted"),
-    "unusual": (zipped({"day1.ipynb": DAY1}, zipfile.ZIP_LZMA), "ordinary zip"),
-    "link": (zipped(link("day1.ipynb")), "symbolic link"),
-    "large": (zipped({"day1.ipynb": bytes(51 * 2**20)}), "more than the 50 allowed"),
-    "bomb": (zipped({"day1.ipynb": bytes(20 * 2**20)}), "bomb"),
-    "understated": (understated(), "broken"),
-    "many": (zipped({f"{number}.ipynb": b"" for number in range(61)}), "more than 60"),
-    "many files": (zipped({f"{number}.txt": b"" for number in range(2001)} | {"day1.ipynb": DAY1}), "2000 files"),
-    "deep": (zipped({"a/" * 5000 + "day1.ipynb": DAY1}), "folders deep"),
-    "zips in zips": (zipped({"day1.zip": zipped({"day1.ipynb": DAY1})}), "only day1.zip"),
-    "cut off": (zipped({"day1.ipynb": DAY1})[:-30], "broken"),
-    "no zip": (b"hello", "broken"),
-    "empty": (b"", "broken"),
+    "slip": (lambda: zipped({"../../day1.ipynb": NOTEBOOKS[1]}), "out of the zip"),
+    "slip beside a notebook": (lambda: zipped({"day1.ipynb": NOTEBOOKS[1], "../../../bin/sh": b""}), "out of the zip"),
+    "absolute": (lambda: zipped({"/tmp/day1.ipynb": NOTEBOOKS[1]}), "out of the zip"),
+    "drive": (lambda: zipped({"C:/day1.ipynb": NOTEBOOKS[1]}), "out of the zip"),
+    "backslash": (lambda: zipped({"a\\day1.ipynb": NOTEBOOKS[1]}), "backslash"),
+    "control": (lambda: zipped({"day1\n\x1b[2J.ipynb": NOTEBOOKS[1]}), "control character"),
+    "nul": (lambda: zipped({"day1_.ipynb": NOTEBOOKS[1]}).replace(b"day1_", b"day1\0"), "control character"),
+    "twice": (lambda: zipped([("day1.ipynb", NOTEBOOKS[1]), ("day1.ipynb", b"{}")]), "2 times"),
+    "encrypted": (lambda: patched(zipped({"day1.ipynb": NOTEBOOKS[1]}), (6, 8), 1), "encrypted"),
+    "unusual": (lambda: zipped({"day1.ipynb": NOTEBOOKS[1]}, zipfile.ZIP_LZMA), "ordinary zip"),
+    "link": (lambda: zipped(link("day1.ipynb")), "symbolic link"),
+    "large": (lambda: zipped({"day1.ipynb": bytes(51 * 2**20)}), "more than the 50 allowed"),
+    "bomb": (lambda: zipped({"day1.ipynb": bytes(20 * 2**20)}), "bomb"),
+    "understated": (understated, "broken"),
+    "many": (lambda: zipped({f"{number}.ipynb": b"" for number in range(61)}), "more than 60"),
+    "many files": (
+        lambda: zipped({f"{number}.txt": b"" for number in range(2001)} | {"day1.ipynb": NOTEBOOKS[1]}),
+        "2000 files",
+    ),
+    "deep": (lambda: zipped({"a/" * 5000 + "day1.ipynb": NOTEBOOKS[1]}), "folders deep"),
+    "zips in zips": (lambda: zipped({"day1.zip": zipped({"day1.ipynb": NOTEBOOKS[1]})}), "only day1.zip"),
+    "cut off": (lambda: zipped({"day1.ipynb": NOTEBOOKS[1]})[:-30], "broken"),
+    "no zip": (lambda: b"hello", "broken"),
+    "empty": (lambda: b"", "broken"),
 }
+
+
+@cache
+def hostile(kind):
+    return HOSTILE[kind][0]()
 
 
 @pytest.mark.parametrize("form", ["in a folder", "in a zip", "named"])
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_zip_is_one_unreadable_submission_and_touches_no_other(tmp_path, monkeypatch, kind, form):
-    data, said = HOSTILE[kind]
+    data, said = hostile(kind), HOSTILE[kind][1]
     room = tmp_path / "room"
-    files = {"Eve_6_assignsubmission_file_/work.zip": data, "Ada_7_assignsubmission_file_/day1.ipynb": DAY1}
+    files = {"Eve_6_assignsubmission_file_/work.zip": data, "Ada_7_assignsubmission_file_/day1.ipynb": NOTEBOOKS[1]}
     if form == "in a folder":
         paths = [place(room, files)]
     elif form == "in a zip":
@@ -452,14 +473,14 @@ def test_a_hostile_zip_is_one_unreadable_submission_and_touches_no_other(tmp_pat
         paths = [room]
     before = sorted(tmp_path.rglob("*"))
     ada, eve = collect.collect(paths)
-    assert (ada.student, ada.read(), eve.student, eve.lms_id) == ("Ada", DAY1, "Eve", "6")
+    assert (ada.student, ada.read(), eve.student, eve.lms_id) == ("Ada", NOTEBOOKS[1], "Eve", "6")
     assert said in reason(eve)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("kind", ["slip", "absolute", "backslash", "twice", "encrypted", "link", "large", "bomb"])
 def test_a_hostile_member_of_a_class_is_one_students(tmp_path, kind):
-    bad, said = HOSTILE[kind]
+    bad, said = hostile(kind), HOSTILE[kind][1]
     with zipfile.ZipFile(io.BytesIO(bad)) as made:
         inner = made.infolist()[0]
     folder = "Eve_6_assignsubmission_file_"
@@ -471,17 +492,17 @@ def test_a_hostile_member_of_a_class_is_one_students(tmp_path, kind):
     name = names.get(kind, f"{folder}/day1.ipynb")
     info = zipfile.ZipInfo(name)
     info.external_attr, info.compress_type = inner.external_attr, zipfile.ZIP_DEFLATED
-    content = bytes(inner.file_size) if kind in ("large", "bomb") else DAY1
+    content = bytes(inner.file_size) if kind in ("large", "bomb") else NOTEBOOKS[1]
     pairs = [(info, content)] * (2 if kind == "twice" else 1)
     data = zipped(pairs if kind == "twice" else dict(pairs))
     if kind == "encrypted":
         data = patched(data, (6, 8), 1)
     data = io.BytesIO(data)
     with zipfile.ZipFile(data, "a") as made:
-        made.writestr("Ada_7_assignsubmission_file_/day1.ipynb", DAY1)
+        made.writestr("Ada_7_assignsubmission_file_/day1.ipynb", NOTEBOOKS[1])
     (tmp_path / "moodle.zip").write_bytes(data.getvalue())
     ada, eve = collect.collect([tmp_path / "moodle.zip"])
-    assert (ada.student, ada.read(), eve.student) == ("Ada", DAY1, "Eve")
+    assert (ada.student, ada.read(), eve.student) == ("Ada", NOTEBOOKS[1], "Eve")
     assert said in reason(eve)
 
 
@@ -494,14 +515,14 @@ def test_a_list_of_too_many_members_is_not_read(tmp_path):
 
 def test_a_whole_class_among_the_students_is_not_taken_for_one(tmp_path):
     names = [f"{who}_{number}_assignsubmission_file_/day1.ipynb" for who, number in (("Ada", 1), ("Bob", 2))]
-    place(tmp_path, {"CS-Day 1-42.zip": zipped(dict.fromkeys(names, DAY1)), "cleo/day1.ipynb": DAY1})
+    place(tmp_path, {"CS-Day 1-42.zip": zipped(dict.fromkeys(names, NOTEBOOKS[1])), "cleo/day1.ipynb": NOTEBOOKS[1]})
     found = collect.collect([tmp_path])
     assert [(each.student, bool(each.problem)) for each in found] == [("cleo", False), ("CS", True)]
     assert "several students" in reason(found[1])
 
 
 def test_endless_folders_are_one_unreadable_submission(tmp_path):
-    place(tmp_path, {"ada/day1.ipynb": DAY1, "bob/" + "a/" * 25 + "day1.ipynb": DAY1})
+    place(tmp_path, {"ada/day1.ipynb": NOTEBOOKS[1], "bob/" + "a/" * 25 + "day1.ipynb": NOTEBOOKS[1]})
     for number in range(2001):
         (tmp_path / "cleo" / str(number % 50) / str(number)).mkdir(parents=True)
     found = collect.collect([tmp_path])
@@ -510,7 +531,7 @@ def test_endless_folders_are_one_unreadable_submission(tmp_path):
 
 
 def test_no_damage_to_a_zip_raises_anything_but_unreadable():
-    whole = zipped({"a/day1.ipynb": DAY1[:300], "b.txt": b"x" * 50})
+    whole = zipped({"a/day1.ipynb": NOTEBOOKS[1][:300], "b.txt": b"x" * 50})
     dice = random.Random(6)
     for _ in range(1500):
         data = bytearray(whole)
@@ -524,8 +545,8 @@ def test_no_damage_to_a_zip_raises_anything_but_unreadable():
 
 
 def test_links_in_a_class_are_not_followed_and_links_of_the_teacher_are(tmp_path):
-    secret = place(tmp_path / "other", {"day1.ipynb": DAY1})
-    room = place(tmp_path / "room", {"ada/day1.ipynb": DAY1, "ada/more/x.txt": b""})
+    secret = place(tmp_path / "other", {"day1.ipynb": NOTEBOOKS[1]})
+    room = place(tmp_path / "room", {"ada/day1.ipynb": NOTEBOOKS[1], "ada/more/x.txt": b""})
     (room / "ada" / "data").symlink_to(secret)
     (room / "bob").symlink_to(secret)
     (room / "cleo").mkdir()
@@ -542,7 +563,7 @@ def test_links_in_a_class_are_not_followed_and_links_of_the_teacher_are(tmp_path
         ("one", False),
     ]
     assert all("symbolic link" in reason(each) for each in found[1:4])
-    assert found[4].read() == DAY1
+    assert found[4].read() == NOTEBOOKS[1]
 
 
 def test_pipes_and_folders_called_notebooks_and_folders_that_cannot_be_listed(tmp_path):
@@ -563,10 +584,10 @@ def test_a_file_that_is_not_there_is_unreadable(tmp_path):
 
 def test_names_that_no_terminal_should_see_become_names_that_can_be_shown(tmp_path):
     for name in (b"\xff\xfe", b"\x1b[31m\n", b"<b>=cmd()"):
-        place(tmp_path, {os.fsdecode(name) + "/day1.ipynb": DAY1})
+        place(tmp_path, {os.fsdecode(name) + "/day1.ipynb": NOTEBOOKS[1]})
     found = collect.collect([tmp_path])
     assert [each.student for each in found] == ["<b>=cmd()", "[31m", "unnamed"]
-    assert all(each.student.isprintable() and each.read() == DAY1 for each in found)
+    assert all(each.student.isprintable() and each.read() == NOTEBOOKS[1] for each in found)
 
 
 HARD_NAMES = [

@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from hostile.entries import DUEL, in_answers, official, save
+from hostile.entries import DUEL, grade_id, in_answers, official, save
 
-from course_utils.authoring.official import COURSE, checks_of
-from course_utils.grading.grade import grade_notebook
+from course_utils.authoring.official import COURSE, reference_answers
+from course_utils.grading.grade import Settings, grade_notebook
+from course_utils.sandbox.limits import Limits
 
 BY_EXERCISE_7 = """
 def tells_right(f):
@@ -21,17 +22,20 @@ def tells_right(f):
     print("tried", f)
     return np.allclose(f(*trial())[1].sum(-1), 1)
 """
+QUICK = Settings(limits=Limits(cell_seconds=0.5))
+ALONE = "tests of implementations graded that print, are not written or are all that is written"
 
 
-def graded(tmp_path, sources, day=1):
-    found = grade_notebook(in_answers(sources, day)(tmp_path))
+def graded(folder, sources, day=1, settings=None):
+    found = grade_notebook(in_answers(sources, day)(folder), settings=settings)
     return {each.id: each for each in found.exercises}
 
 
-def test_it_may_use_an_earlier_answer(tmp_path):
+def test_it_may_use_an_earlier_answer_and_its_points_have_two_decimals_as_platforms_show_them(tmp_path):
     result = graded(tmp_path, {DUEL: BY_EXERCISE_7})[DUEL]
     assert result.status == "failed" and 0.8 < result.score < 4
     assert result.message.startswith("The test catches ") and "keeps all 14 right ones" in result.message
+    assert f"{result.score:g}" == f"{result.score:.2f}".rstrip("0") and not result.score.is_integer()
 
 
 def test_an_earlier_answer_that_is_wrong_costs_it_its_points(tmp_path):
@@ -40,11 +44,7 @@ def test_an_earlier_answer_that_is_wrong_costs_it_its_points(tmp_path):
     assert (result.score, result.misconception) == (0, "nothing passes")
 
 
-def test_its_points_have_two_decimals_as_platforms_show_them(tmp_path):
-    score = graded(tmp_path, {DUEL: BY_EXERCISE_7})[DUEL].score
-    assert f"{score:g}" == f"{score:.2f}".rstrip("0") and not score.is_integer()
-
-
+@pytest.mark.thorough(ALONE)
 def test_what_it_prints_and_its_helpers_do_no_harm(tmp_path):
     result = graded(tmp_path, {DUEL: WITH_A_HELPER})[DUEL]
     assert result.status == "failed" and 0 < result.score < 3
@@ -58,6 +58,7 @@ def test_it_meets_nothing_that_other_answers_left(tmp_path):
     assert results[DUEL].misconception == "everything passes"
 
 
+@pytest.mark.thorough(ALONE)
 def test_unwritten_it_is_missing_and_nothing_but_itself_suffers(tmp_path):
     results = graded(tmp_path, {"scores": "def scores(Q, K):\n    return 7"})
     assert results[DUEL].status == "missing"
@@ -65,22 +66,16 @@ def test_unwritten_it_is_missing_and_nothing_but_itself_suffers(tmp_path):
 
 
 def test_an_endless_test_runs_out_of_time_alone(tmp_path):
-    results = graded(tmp_path, {DUEL: "def tells_right(f):\n    while True:\n        pass"})
+    results = graded(tmp_path, {DUEL: "def tells_right(f):\n    while True:\n        pass"}, settings=QUICK)
     assert results[DUEL].status == "timeout"
     assert {name for name, each in results.items() if each.status != "passed"} == {DUEL}
 
 
-@pytest.mark.parametrize("day", range(1, 7))
-def test_the_courses_own_test_gets_all_points(day, tmp_path):
-    source = next(cell.source for cell in COURSE.notebook(day).cells if own(cell))
-    notebook = official(day, {DUEL: source})
-    for cell in notebook["cells"]:  # the others are not written
-        if cell["metadata"].get("nbgrader", {}).get("solution") and not own(cell):
+@pytest.mark.thorough(ALONE)
+def test_the_courses_own_test_gets_all_points_where_nothing_else_is_written(tmp_path):
+    notebook = official(1, {DUEL: reference_answers(COURSE.notebook(1))[DUEL]})
+    for cell in notebook["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("solution") and grade_id(cell) != DUEL:
             cell["source"] = "raise NotImplementedError"
-    found = grade_notebook(save(notebook, tmp_path / f"day{day}_ada.ipynb"))
-    points = float(checks_of(COURSE.notebook(day))[DUEL].metadata.nbgrader.points)
-    assert json.loads(json.dumps(found.as_record()))["score"] == points == 4
-
-
-def own(cell):
-    return cell["metadata"].get("nbgrader", {}).get("grade_id") == DUEL
+    found = grade_notebook(save(notebook, tmp_path / "day1_ada.ipynb"))
+    assert json.loads(json.dumps(found.as_record()))["score"] == 4

@@ -1,42 +1,47 @@
 """What no submission can do: earn a point that it should not, touch another's grade, or leave anything behind."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hostile.corpus import (
     CORPUS,
+    THEMES,
     harmed,
     left_lying,
     left_running,
     listener,
+    owners,
     record_of,
     verdicts,
     write_corpus,
-    write_entry,
 )
 from hostile.entries import UNREADABLE, in_answers
 from needs import EITHER
 
 from course_utils.grading.classroom import grade_class
-from course_utils.grading.grade import Settings, grade_submission
+from course_utils.grading.grade import Settings
 from course_utils.grading.intake.collect import Submission
 from course_utils.sandbox.limits import Limits
 
 SETTINGS = Settings(limits=Limits(cell_seconds=3, idle_seconds=4, memory_bytes=2**31))
-WORST = (
-    "later exercises sabotaged",
-    "a kill from within",
+SAMPLE = (
+    "edited checks",
+    "a zip that slips",
+    "a background process",
     "a shot at the parent",
-    "50 MB in one print",
-    "50 MB past Python",
-    "other submissions changed",
     "folders that cannot be deleted",
-    "evidence of 12 MB",
-    "a zip bomb",
-)
-WAITING = [name for name, entry in CORPUS.items() if "timeout" in getattr(entry.deserves, "values", list)()]
-TOGETHER = (*WAITING, *WORST)  # graded as one class: most wait out a limit
+    "the checks patched",
+    "evidence shown in the check",
+    "the answer fetched",
+    "a library of its own",
+    "the modes switched off",
+    "labels in the frames",
+    "numbers that turn",
+)  # of each theme one at least
+BY_FILES = tuple(name for name, entry in CORPUS.items() if entry.needs == "files")
+REST = [name for name in CORPUS if name not in {*SAMPLE, *BY_FILES}]
+CLASS = 45  # entries graded as one class: to start costs once
+WHOLE = pytest.mark.thorough("the whole hostile corpus graded in classes")
 
 
 @pytest.fixture(scope="module")
@@ -55,48 +60,37 @@ def scratch(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "name",
+    "names",
     [
-        pytest.param(name, marks=EITHER if entry.needs == "files" else ())
-        for name, entry in CORPUS.items()
-        if name not in TOGETHER
+        pytest.param(SAMPLE, id="a sample"),
+        pytest.param(BY_FILES, id="by files", marks=[WHOLE, EITHER]),
+        *(pytest.param(REST[at : at + CLASS], id=f"from {at}", marks=WHOLE) for at in range(0, len(REST), CLASS)),
     ],
 )
-def test_it_gets_what_it_deserves_and_leaves_nothing(name, tmp_path, call, scratch):
-    entry, (port, heard) = CORPUS[name], call
-    record = record_of(grade_submission(write_entry(entry, tmp_path, port), SETTINGS))
-    assert verdicts(record) == entry.deserves
-    assert record["score"] == entry.score
-    assert [text for text in entry.untold if text in json.dumps(record)] == []
-    assert left_running() == []
-    assert left_lying(scratch, *tmp_path.iterdir()) == []
-    assert harmed(tmp_path) == []
-    assert heard == []
+def test_in_a_class_each_gets_what_it_deserves_changes_no_honest_grade_and_leaves_nothing(
+    names, tmp_path, call, scratch
+):
+    port, heard = call
+    ada, zoe = in_answers({})(tmp_path), tmp_path / "day1_zoe.ipynb"
+    zoe.write_bytes(ada.read_bytes() + b"\n")  # the same file would not be graded again
+    written = write_corpus(tmp_path / "class", names, port)
+    submissions = [Submission("ada", ada, 1), *written.values(), Submission("zoe", zoe, 1)]
+    graded = grade_class(submissions, SETTINGS, jobs=2).graded
+    records = {name: record_of(each) for name, each in zip(names, graded[1:-1], strict=True)}
+    assert {name: (verdicts(record), record["score"]) for name, record in records.items()} == {
+        name: (CORPUS[name].deserves, CORPUS[name].score) for name in names
+    }
+    told = {name: [text for text in CORPUS[name].untold if text in json.dumps(records[name])] for name in names}
+    assert {name: texts for name, texts in told.items() if texts} == {}
+    assert [graded[0].score, graded[-1].score] == [27, 27]
+    assert owners(left_running()) == []
+    assert owners(left_lying(scratch, tmp_path / "class", *(tmp_path / "class").iterdir())) == []
+    assert owners(harmed(tmp_path / "class")) == []
+    assert owners(heard) == []
 
 
 def test_the_corpus_is_as_large_as_it_should_be():
     assert len(CORPUS) >= 60
     assert {entry.day for entry in CORPUS.values()} == {1, 2, 3, 4, 5, 6, 7}
     assert sum(entry.deserves == UNREADABLE for entry in CORPUS.values()) < len(CORPUS) / 3
-
-
-def test_a_class_of_the_worst_changes_no_honest_grade_and_leaves_nothing(tmp_path, call, scratch):
-    port, heard = call
-    honest = Submission("ada", in_answers({})(tmp_path), 1)
-    of_machines = Submission("eve", in_answers({}, 7)(tmp_path), 7)
-    written = write_corpus(tmp_path / "class", TOGETHER, port)
-    submissions = [honest, of_machines, *written.values(), replace(honest, student="zoe")]
-    graded = grade_class(submissions, SETTINGS, jobs=8).graded
-    assert [each.score for each in (graded[0], graded[-1])] == [27, 27]
-    assert graded[1].score == CORPUS["honest kinds of results"].score
-    records = {name: record_of(each) for name, each in zip(TOGETHER, graded[2:-1], strict=True)}
-    assert {name: verdicts(record) for name, record in records.items()} == {
-        name: CORPUS[name].deserves for name in TOGETHER
-    }
-    assert {name: record["score"] for name, record in records.items()} == {
-        name: CORPUS[name].score for name in TOGETHER
-    }
-    assert left_running() == []
-    assert left_lying(scratch, tmp_path / "class", *(tmp_path / "class").iterdir()) == []
-    assert harmed(tmp_path / "class") == []
-    assert heard == []
+    assert all(any(entry.name in SAMPLE for entry in entries) for entries in THEMES.values())

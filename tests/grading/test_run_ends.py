@@ -6,6 +6,7 @@ import nbformat
 import pytest
 
 pytest_plugins = ["pytester"]  # runs pytest in this process
+WORKER = pytest.mark.thorough("pytest run with a worker of xdist, and outside CI")
 CONFTEST = Path(__file__).parents[2] / "conftest.py"
 
 
@@ -33,6 +34,7 @@ def skipping(pytester):
     return skipping
 
 
+@WORKER
 def test_a_skip_is_named_with_its_reason(run, skipping):
     skipping("Chromium is not installed")
     ended = run()
@@ -40,7 +42,13 @@ def test_a_skip_is_named_with_its_reason(run, skipping):
     assert "1 passed, 1 skipped" in ended.outlines[-1]
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "with a worker of xdist"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="alone"),
+        pytest.param(("-n", "1"), marks=WORKER, id="with a worker of xdist"),
+    ],
+)
 def test_in_ci_a_skip_is_named_and_fails_the_run(options, run, skipping):
     skipping("Chromium is not installed")
     ended = run(*options, ci="true")
@@ -51,12 +59,13 @@ def test_in_ci_a_skip_is_named_and_fails_the_run(options, run, skipping):
 
 def test_ci_may_skip_what_needs_a_gpu(run, skipping):
     skipping("no GPU on this machine")
-    assert run(ci="true").ret == 0
+    ended = run(ci="true")
+    assert ended.ret == 0 and "1 test: no GPU on this machine" in ended.outlines
 
 
 def test_cells_that_nbval_gave_up_after_a_time_out_fail_the_run(run, pytester):
-    slow = nbformat.v4.new_code_cell("import time\n\ntime.sleep(30)", metadata={"tags": ["raises-exception"]})
-    slow.metadata.tags.append("nbval-ignore-output")
+    slow = nbformat.v4.new_code_cell("import threading\n\nthreading.Event().wait()")
+    slow.metadata.tags = ["raises-exception", "nbval-ignore-output"]
     notebook = nbformat.v4.new_notebook(cells=[slow, nbformat.v4.new_code_cell("1")])
     nbformat.write(notebook, pytester.path / "slow.ipynb")
     ended = run("--nbval", "--nbval-cell-timeout", "1", "--nbval-current-env")

@@ -1,8 +1,9 @@
-"""The whole corpus, and how it is graded: an entry at a time, with a look at what each left behind."""
+"""The whole corpus, how its entries are handed in, and what each of them left behind."""
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -11,26 +12,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from course_utils.grading.grade import Settings, grade_submission
 from course_utils.grading.intake.collect import Submission, collect
 from course_utils.grading.results import Graded
 
 from . import calls, files, lookers, machines, messages, patches, runaways, thieves
-from .entries import DUEL, MARKER, UNREADABLE, Entry
+from .entries import DUEL, MARKER, PLACES, UNREADABLE, Entry
 
-CORPUS: dict[str, Entry] = {
-    entry.name: entry
+THEMES = {
+    theme.__name__.rpartition(".")[2]: theme.ENTRIES
     for theme in (files, runaways, patches, messages, thieves, calls, lookers, machines)
-    for entry in theme.ENTRIES
 }
+CORPUS: dict[str, Entry] = {entry.name: entry for entries in THEMES.values() for entry in entries}
 BESIDE = "day1_zoe.ipynb"  # lies beside each submission, and must stay as it is
-PATIENCE = 5.0  # seconds in which a killed process must be gone
-
-
-def grade_corpus(settings: Settings, folder: Path, names: Iterable[str] | None = None) -> dict[str, dict]:
-    """The records of the named entries, or of all, without their seconds. folder: an empty one to write them in."""
-    submissions = write_corpus(folder, names)
-    return {name: record_of(grade_submission(each, settings)) for name, each in submissions.items()}
+STUDENT = "mallory"  # and the number of the entry
+PATIENCE = 60.0  # seconds in which a killed process must be gone, on a busy machine
 
 
 def write_corpus(folder: Path, names: Iterable[str] | None = None, port: int = 9) -> dict[str, Submission]:
@@ -40,10 +35,11 @@ def write_corpus(folder: Path, names: Iterable[str] | None = None, port: int = 9
 
 def write_entry(entry: Entry, folder: Path, port: int = 9) -> Submission:
     """An entry as a submission in a folder of its own, in which another student's notebook lies beside it."""
-    student = f"mallory{list(CORPUS).index(entry.name)}"
+    number = list(CORPUS).index(entry.name)
+    student = f"{STUDENT}{number}"
     place = folder / student
     place.mkdir(parents=True)
-    (place / ".port").write_text(str(port))
+    (place / PLACES).write_text(json.dumps({"@PORT@": str(port), "@MARKER@": f"{MARKER}_{number}"}))
     (place / BESIDE).write_text(BESIDE)
     (submission,) = collect([entry.write(place)])
     return replace(submission, student=student)
@@ -64,14 +60,20 @@ def verdicts(record: dict) -> dict[str, str] | str:
     return {grade_id: status for grade_id, status in told.items() if (grade_id, status) != (DUEL, "missing")}
 
 
+def owners(traces: Iterable[object]) -> list[str]:
+    """Each trace with the name of the entry that left it, where its marker tells."""
+    found = {str(trace): re.search(rf"(?:{MARKER}_|{STUDENT})(\d+)", str(trace)) for trace in traces}
+    return [f"{list(CORPUS)[int(mark[1])] if mark else '?'}: {trace}" for trace, mark in found.items()]
+
+
 def harmed(folder: Path) -> list[Path]:
     """The files beside the entries graded in this folder that are not as they were."""
     beside = [place / BESIDE for place in folder.iterdir() if place.is_dir()]
     return [path for path in beside if not path.is_file() or path.read_text() != BESIDE]
 
 
-def left_running() -> list[int]:
-    """The processes that bear the marker in their name, command line or environment, after some patience."""
+def left_running() -> list[str]:
+    """What bears the marker of the processes that do, after some patience: name, command line and environment."""
     end = time.monotonic() + PATIENCE
     while (found := list(_marked_processes())) and time.monotonic() < end:
         time.sleep(0.05)
@@ -120,13 +122,14 @@ def _hear(line: socket.socket, heard: list[bytes]) -> None:
             heard.append(data)
 
 
-def _marked_processes() -> Iterator[int]:
+def _marked_processes() -> Iterator[str]:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z":
                 continue
-            if any(MARKER.encode() in (process / name).read_bytes() for name in ("comm", "cmdline", "environ")):
-                yield int(process.name)
+            told = b" ".join((process / name).read_bytes() for name in ("comm", "cmdline", "environ"))
+            if found := re.search(rf"\S*{MARKER}\S*".encode(), told):
+                yield f"process {process.name}, {found[0].decode(errors='replace')}"
 
 
 def _entries(folder: Path) -> Iterator[Path]:

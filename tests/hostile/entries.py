@@ -11,7 +11,8 @@ from pathlib import Path
 from course_utils.authoring.official import COURSE
 from course_utils.checks.exercise import all_exercises
 
-MARKER = f"hx{uuid.uuid4().hex[:10]}"  # in the name of every process and file that an attack tries to leave
+MARKER = f"hx{uuid.uuid4().hex[:8]}"  # in the name of every process and file that an attack tries to leave
+PLACES = ".places"  # lies beside a submission: what to write for @MARKER@, with the entry's number, and for @PORT@
 UNREADABLE = "unreadable"
 DUEL = "tells_right"  # left out by who does not attack it: it takes as long as all others together
 
@@ -100,8 +101,9 @@ def grade_id(cell: Mapping) -> str | None:
 
 def fill(sources: Mapping[str, str], folder: Path) -> dict[str, str]:
     """The sources with the marker, the submission's folder and the listener's port in their places."""
-    port = (folder / ".port").read_text() if (folder / ".port").exists() else "9"
-    places = {"@MARKER@": MARKER, "@FOLDER@": str(folder), "@PORT@": port}
+    places = {"@MARKER@": MARKER, "@FOLDER@": str(folder), "@PORT@": "9"}
+    if (folder / PLACES).exists():
+        places |= json.loads((folder / PLACES).read_text())
     filled = dict(sources)
     for name, source in filled.items():
         for place, value in places.items():

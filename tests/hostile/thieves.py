@@ -196,7 +196,7 @@ def fetch(family, address):
         with socket.socket(family, socket.SOCK_STREAM) as line:
             line.settimeout(1)
             line.connect(address)
-            line.sendall(b"GET /softmax_row HTTP/1.0\\r\\n\\r\\n")
+            line.sendall(b"GET /softmax_row?@MARKER@ HTTP/1.0\\r\\n\\r\\n")
             return line.recv(2**16).decode()
     except OSError:
         return ""
@@ -328,7 +328,7 @@ import socket
 def softmax_row(row):
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
-            line.sendto(repr(row).encode(), ("127.0.0.1", @PORT@))
+            line.sendto(repr(('@MARKER@', row)).encode(), ("127.0.0.1", @PORT@))
     except OSError:
         pass
     e = [math.exp(x - max(row)) for x in row]

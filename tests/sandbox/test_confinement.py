@@ -7,13 +7,17 @@ import subprocess
 import sys
 import time
 import uuid
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 from jupyter_client.manager import KernelManager
 from needs import BUBBLEWRAP, LANDLOCK, LINUX
 
+from course_utils.authoring.cut import release_exercise
+from course_utils.authoring.official import COURSE, reference_answers
 from course_utils.errors import CourseError, KernelLost, NotConfined
 from course_utils.grading.grade import Settings, grade_notebook
 from course_utils.sandbox import confinement
@@ -23,28 +27,37 @@ from course_utils.sandbox.limits import Limits, Start
 from course_utils.sandbox.talk import Talk
 
 ROOT = Path(__file__).parents[2]
-STARTS = {
-    "bubblewrap": pytest.param("bubblewrap", True, marks=BUBBLEWRAP),
-    "bubblewrap, cold": pytest.param("bubblewrap", False, marks=BUBBLEWRAP),
-    "landlock": pytest.param("landlock", True, marks=LANDLOCK),
-    "limits": pytest.param("limits", True),
-}
-SHUT = [pytest.param("bubblewrap", marks=BUBBLEWRAP), pytest.param("landlock", marks=LANDLOCK)]
+BEST = "bubblewrap" if not BUBBLEWRAP.args[0] else "landlock" if not LANDLOCK.args[0] else "limits"  # of this machine
+OTHER = pytest.mark.thorough("a kernel confined in another way than this machine's best, or started cold")
 pytestmark = LINUX
 
 
-@pytest.fixture(scope="module", params=[pytest.param(e.values, marks=e.marks, id=name) for name, e in STARTS.items()])
-def server(request):
-    """A server of kernels: three levels, and the first of them without imports before the fork."""
-    with KernelServer(*request.param) as server:
-        yield server
+def ways(*names):
+    """Ways to start kernels: a level, and without imports before the fork if cold."""
+    needs = {"bubblewrap": [BUBBLEWRAP], "landlock": [LANDLOCK], "limits": []}
+    return [pytest.param(name, marks=needs[name.split(",")[0]] + [OTHER] * (name != BEST)) for name in names]
+
+
+SHUT = ways("bubblewrap", "landlock")
 
 
 @pytest.fixture(scope="module")
-def confined():
+def serve():
+    """The server of kernels for a way to start them, each started once. The grader has a secret in its environment."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as servers:
+        patch.setenv("COURSE_SECRET_TOKEN", "s3cret")
+        yield cache(lambda way: servers.enter_context(KernelServer(way.split(",")[0], warm=", cold" not in way)))
+
+
+@pytest.fixture(scope="module", params=ways("bubblewrap", "bubblewrap, cold", "landlock", "limits"))
+def server(request, serve):
+    return serve(request.param)
+
+
+@pytest.fixture(scope="module")
+def confined(serve):
     """A server of kernels as far confined as this machine allows."""
-    with open_kernels("best") as server:
-        yield server
+    return serve(BEST)
 
 
 @contextlib.contextmanager
@@ -55,6 +68,14 @@ def started(server, **limits):
         yield kernel
     finally:
         kernel.stop()
+
+
+def until(condition):
+    """Wait for what must come, however busy the machine is."""
+    deadline = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def raised(kernel, code):
@@ -149,10 +170,11 @@ def test_every_refusal_at_once_leaves_a_kernel_that_works(confined):
         assert raised(kernel, "assert 1 + 1 == 2") == ""
 
 
-@pytest.mark.parametrize("level", SHUT)
-def test_a_confined_kernel_sees_none_of_the_graders_files(level, tmp_path):
+@pytest.mark.parametrize("way", SHUT)
+def test_a_confined_kernel_sees_none_of_the_graders_files(way, serve, tmp_path):
     (tmp_path / "other.ipynb").write_text("{}")
-    with KernelServer(level) as server, started(server) as kernel, started(server) as neighbour:
+    server = serve(way)
+    with started(server) as kernel, started(server) as neighbour:
         box = Path(neighbour.km.connection_file).parent
         files = [ROOT / "solutions" / "day1_attention_by_hand.ipynb", ROOT / "course_utils" / "__init__.py"]
         files += [tmp_path / "other.ipynb", box / "c", server.folder / "log", server.folder / "settings.json"]
@@ -188,12 +210,12 @@ for number in {*range(1, 3000), *PIDS} - {int(os.path.basename(os.path.realpath(
 """
 
 
-@pytest.mark.parametrize("level", SHUT)
-def test_no_process_but_the_kernels_own_is_in_proc_and_no_name_or_answer(level, tmp_path):
-    secret = "zoe-" + uuid.uuid4().hex
+@pytest.mark.parametrize("way", SHUT)
+def test_no_process_but_the_kernels_own_is_in_proc_and_no_name_or_answer(way, serve):
+    server, secret = serve(way), "zoe-" + uuid.uuid4().hex
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", secret])
     try:
-        with KernelServer(level) as server, started(server) as kernel, started(server):
+        with started(server) as kernel, started(server):
             pids = [os.getpid(), other.pid, server.process.pid, *range(other.pid, other.pid + 50)]
             assert raised(kernel, IN_PROC.replace("PIDS", str(pids))) == ""
             assert raised(kernel, "assert others == [], others") == ""
@@ -228,21 +250,20 @@ def test_a_confined_kernel_writes_in_its_scratch_only(confined):
         assert "No space" in raised(kernel, "for i in range(40):\n    open(f'{i}', 'wb').write(bytes(2**23))")
 
 
-@pytest.mark.parametrize("level", [SHUT[1], "limits"])
-def test_scratch_has_a_limit_where_it_is_on_the_disk(level):
-    fill = "import time\nfor i in range(8):\n    open(f'{i}', 'wb').write(bytes(2**23))\ntime.sleep(30)"
+@pytest.mark.parametrize("way", [*ways("landlock"), "limits, cold"])
+def test_scratch_has_a_limit_where_it_is_on_the_disk(way, serve):
+    fill = "import time\nfor i in range(8):\n    open(f'{i}', 'wb').write(bytes(2**23))\ntime.sleep(99)"
     with (
-        KernelServer(level) as server,
-        started(server, scratch_bytes=2**25) as kernel,
+        started(serve(way), scratch_bytes=2**25) as kernel,
         pytest.raises(KernelLost, match="wrote more than 32 MiB"),
     ):
         kernel.run(fill)
 
 
-@pytest.mark.parametrize("level", SHUT)
-def test_the_environment_holds_nothing_of_the_graders(level, monkeypatch):
-    monkeypatch.setenv("COURSE_SECRET_TOKEN", "s3cret")
-    with KernelServer(level) as server, started(server) as kernel:
+@pytest.mark.parametrize("way", SHUT)
+def test_the_environment_holds_nothing_of_the_graders(way, serve):
+    assert os.environ["COURSE_SECRET_TOKEN"] == "s3cret"
+    with started(serve(way)) as kernel:
         assert raised(kernel, "import os\nassert 's3cret' not in str(os.environ)") == ""
 
 
@@ -257,7 +278,7 @@ def test_no_capabilities_and_no_new_privileges_are_left(server):
 
 
 MEMORY = {
-    "arrays": "import numpy\nkept = [numpy.ones(2**24) for _ in range(40)]",
+    "arrays": "import numpy\nkept = [numpy.empty(2**24) for _ in range(40)]",
     "shared": "import mmap\nkept = [mmap.mmap(-1, 2**30) for _ in range(40)]",
     "threads": "import threading\nwait = threading.Event()\n"
     "for _ in range(10_000):\n    threading.Thread(target=wait.wait, daemon=True).start()",
@@ -274,7 +295,7 @@ def test_memory_has_a_limit(confined, what):
 
 
 def test_processor_time_has_a_limit(confined):
-    with started(confined, cpu_seconds=2) as kernel, pytest.raises(KernelLost, match="ended"):
+    with started(confined, cpu_seconds=1) as kernel, pytest.raises(KernelLost, match="ended"):
         kernel.run("while True:\n    pass")
 
 
@@ -289,32 +310,29 @@ def test_a_stopped_kernel_leaves_no_file_and_no_process(server):
         box = Path(kernel.km.connection_file).parent
         assert _processes_in(server) > before
     assert not box.exists()
-    assert _processes_in(server) == before
+    assert _processes_in(server) <= before
 
 
 def test_a_server_that_ends_takes_its_kernels_and_its_folder_along():
-    server = open_kernels("best")
+    server = open_kernels("best", warm=False)
     with started(server):
         inside = _processes_in(server)
         server.close()
         assert not server.folder.exists() and not server.alive
-        assert not any(Path(f"/proc/{process}").exists() for process in inside)
+        until(lambda: not any(map(_runs, inside)))
 
 
 def test_a_grader_that_is_killed_leaves_no_server():
     code = (
         "import time\nfrom course_utils.sandbox.confinement import open_kernels\n"
-        "server = open_kernels()\nprint(server.process.pid, server.folder, flush=True)\ntime.sleep(99)"
+        "server = open_kernels(warm=False)\nprint(server.process.pid, server.folder, flush=True)\ntime.sleep(99)"
     )
     grader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     process, folder = grader.stdout.readline().split()
     grader.kill()
     grader.wait()
     grader.stdout.close()
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{process}").exists() and "zombie" not in Path(f"/proc/{process}/status").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: not _runs(process))
     assert not Path(folder).exists() or not list(Path(folder).iterdir())
 
 
@@ -323,10 +341,7 @@ def test_a_kernel_ends_when_the_one_who_asked_for_it_does(confined):
     kernel = GradingKernel(Limits(), 60, Start(server=str(confined.folder)))
     kernel.wait_until_ready()
     kernel.km.provisioner.connection.close()
-    deadline = time.monotonic() + 30
-    while _processes_in(confined) != before:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: _processes_in(confined) <= before)
     kernel.km.provisioner.connection = None
     kernel.stop()
 
@@ -338,14 +353,11 @@ def test_a_kernel_that_cannot_be_spoken_to_is_stopped(after, confined, monkeypat
         raise OSError("Too many open files")
 
     scratch = confined.folder / "scratch"
-    before = _processes_in(confined), set(scratch.iterdir())
+    processes, folders = _processes_in(confined), set(scratch.iterdir())
     monkeypatch.setattr(Talk if after is Talk.__init__ else GradingKernel, after.__name__, too_many_files)
     with pytest.raises(OSError, match="Too many open files"):
         GradingKernel(Limits(), 60, Start(server=str(confined.folder)))
-    deadline = time.monotonic() + 30
-    while (_processes_in(confined), set(scratch.iterdir())) != before:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: _processes_in(confined) <= processes and set(scratch.iterdir()) <= folders)
 
 
 # What there is, and what there is not -------------------------------------------------------------------------------
@@ -405,8 +417,10 @@ def test_a_package_installed_beside_the_others_is_hidden(monkeypatch, tmp_path):
     assert words.index(str(site / "course_utils")) > words.index(str(tmp_path / "env"))
 
 
-def test_the_provisioner_serves_jupyter_without_more_ado():
-    manager = KernelManager(kernel_name="course", kernel_spec_manager=CourseKernelspecs({"confinement": "best"}))
+def test_the_provisioner_serves_jupyter_without_more_ado(confined):
+    manager = KernelManager(
+        kernel_name="course", kernel_spec_manager=CourseKernelspecs({"server": str(confined.folder)})
+    )
     manager.start_kernel()
     client = manager.client()
     client.start_channels()
@@ -426,13 +440,23 @@ def test_the_provisioner_is_one_of_jupyters_entry_points():
 
 
 def test_where_the_warm_process_is_gone_a_cold_kernel_grades(tmp_path):
-    server = open_kernels("best")
+    server = open_kernels("best", warm=False)
     server.process.kill()
     server.process.wait()
-    path = ROOT / "solutions" / "day1_attention_by_hand.ipynb"
-    graded = grade_notebook(path, settings=Settings(start=Start(server=str(server.folder))))
+    notebook = release_exercise(COURSE.notebook(1))
+    (cell,) = (each for each in notebook.cells if each.metadata.get("nbgrader", {}).get("grade_id") == "scale_scores")
+    cell.source = reference_answers(COURSE.notebook(1))["scale_scores"]
+    nbformat.write(notebook, tmp_path / "day1_ada.ipynb")
+    graded = grade_notebook(tmp_path / "day1_ada.ipynb", settings=Settings(start=Start(server=str(server.folder))))
     server.close()
-    assert graded.score == graded.max_score == 31
+    assert graded.score == 1
+
+
+def _runs(process):
+    """Whether a process is there and no zombie."""
+    with contextlib.suppress(OSError):
+        return "zombie" not in Path(f"/proc/{process}/status").read_text()
+    return False
 
 
 def _processes_in(server):
@@ -492,10 +516,11 @@ def test_while_a_question_is_open_no_clock_runs(server, monkeypatch):
         assert raised(kernel, ASK + "assert [ask(b'a') for _ in range(10)] == [b'A\\n'] * 10") == ""
 
 
-def test_a_cell_that_has_asked_may_not_sleep_for_longer_than_others(server):
+@pytest.mark.parametrize("asks", ["", ASK + "ask(b'a')"], ids=["", "after a question"])
+def test_a_cell_may_not_sleep_for_long(asks, server):
     with started(server, idle_seconds=0.3) as kernel, pytest.raises(KernelLost, match=r"waited for more than 0.3 s"):
         kernel.let_ask(str.upper, 10)
-        kernel.run(ASK + "ask(b'a')\ntime.sleep(60)")
+        kernel.run(f"{asks}\nimport time\ntime.sleep(600)")
 
 
 def test_a_kernel_that_asks_shares_a_processor_with_its_grader_until_it_ends(server):

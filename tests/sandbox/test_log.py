@@ -7,6 +7,7 @@ from hostile.entries import in_answers
 from in_process import course
 
 from course_utils.errors import CourseError
+from course_utils.grading.grade import grade_notebook
 from course_utils.sandbox.log import LONGEST, KernelLog, begin_log
 
 
@@ -14,12 +15,26 @@ def events(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_it_tells_of_each_kernel_what_it_was_asked_and_how_it_ended(tmp_path):
-    slips = {"softmax_row": "import os\nos._exit(3)", "scores": "def scores(Q, K):\n    return 1 / 0"}
-    notebook, log = in_answers(slips)(tmp_path), tmp_path / "log.jsonl"
-    assert course("grade", notebook, "--log", log)[0] == 0
-    told = events(log)
-    assert {each["student"] for each in told} == {notebook.stem} and all(each["kernel"] for each in told)
+SLIPS = {"softmax_row": "import os\nos._exit(3)", "scores": "def scores(Q, K):\n    return 1 / 0"}
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    """A class of two who handed in the same: its folder, its grades without seconds, and what its log tells."""
+    folder = tmp_path_factory.mktemp("logged")
+    for student in ("ada", "grace"):
+        (folder / "class" / student).mkdir(parents=True)
+        in_answers(SLIPS)(folder / "class" / student).rename(folder / "class" / student / "day1.ipynb")
+    log, out = folder / "log.jsonl", folder / "grades"
+    assert course("grade", folder / "class", "--out", out, "--jobs", 1, "--log", log)[0] == 0
+    records = json.loads((out / "grades.json").read_text(encoding="utf-8"))["submissions"]
+    return folder / "class", [each | {"seconds": 0} for each in records], events(log)
+
+
+def test_it_tells_of_each_kernel_what_it_was_asked_and_how_it_ended(logged):
+    told = logged[2]
+    assert {each["student"] for each in told} == {"ada"}  # the other's notebook is the same, and not run again
+    assert all(each["kernel"] for each in told)
     lost = [each for each in told if each["event"] == "lost"]  # by all answers together, and by this one alone
     assert len(lost) == 2 and {each["status"] for each in lost} == {"killed"}
     assert all("ended the Python process" in each["why"] for each in lost)
@@ -27,25 +42,17 @@ def test_it_tells_of_each_kernel_what_it_was_asked_and_how_it_ended(tmp_path):
         mine = [each["event"] for each in told if each["kernel"] == kernel]
         assert mine[0] == "started" and mine[-1] == "stopped" and mine.count("cell") >= mine.count("answered") > 0
     first = [each for each in told if each["kernel"] == lost[0]["kernel"]]
-    assert [each["source"] for each in first if each["event"] == "cell"][-1] == slips["softmax_row"]
+    assert [each["source"] for each in first if each["event"] == "cell"][-1] == SLIPS["softmax_row"]
     answered = [each for each in told if each["event"] == "answered"]
     assert all(each["seconds"] >= 0 and each["heard"] > 0 and each["status"] in ("ok", "error") for each in answered)
 
 
-def test_a_class_writes_one_log_and_grades_are_as_without_it(tmp_path):
-    places = {student: tmp_path / "class" / student for student in ("ada", "grace")}
-    for place in places.values():
-        place.mkdir(parents=True)
-        in_answers({"scale_scores": "def scale_scores(S, d_k):\n    return S"})(place)
-        (place / "day1_ada.ipynb").rename(place / "day1.ipynb")
-    log, graded = tmp_path / "log.jsonl", []
-    for extra in (("--log", log), ()):
-        out = tmp_path / f"grades{len(graded)}"
-        assert course("grade", tmp_path / "class", "--out", out, "--again", "--jobs", 2, *extra)[0] == 0
-        record = json.loads((out / "grades.json").read_text(encoding="utf-8"))["submissions"]
-        graded.append([each | {"seconds": 0} for each in record])
-    assert graded[0] == graded[1]
-    assert {each["student"] for each in events(log)} == {"ada"}  # the other's notebook is the same, and not run again
+def test_grades_are_as_without_it(logged):
+    folder, records, _ = logged
+    graded = grade_notebook(folder / "ada" / "day1.ipynb")
+    for student, record in zip(("ada", "grace"), records, strict=True):
+        plain = {**graded.as_record(), "student": student, "seconds": 0}
+        assert record == json.loads(json.dumps(plain))
 
 
 def test_it_begins_empty_and_cuts_what_is_long(tmp_path):
