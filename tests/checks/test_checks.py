@@ -32,19 +32,25 @@ from course_utils.checks.measures import changes
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers
-THOROUGH = pytest.mark.thorough("answers that take long to judge are judged on hidden inputs too")
+MORE = pytest.mark.thorough("more answers to the exercises are judged, on visible and on hidden inputs")
 EXERCISES = [
     pytest.param(day, grade_id, id=f"day{day}-{grade_id}")
     for day in days_with_exercises()
     for grade_id in all_exercises(day)
 ]
-VISIBLE = [pytest.param(*exercise.values, False, id=exercise.id) for exercise in EXERCISES]
-HIDDEN = [
-    pytest.param(day, name, True, id=f"day{day}-{name}-hidden", marks=THOROUGH if name in SLOW else ())
-    for day, name in (exercise.values for exercise in EXERCISES)
-]
-DRAWN = [exercise for exercise in HIDDEN if not find_ladder(*exercise.values[:2]).by_hand]  # not worked by hand
-VISIBLE_AND_HIDDEN = pytest.mark.parametrize(("day", "grade_id", "hidden"), VISIBLE + HIDDEN)
+
+
+def parts_of(exercises, hidden_marks):
+    """(day, grade_id, hidden, which answers) of each exercise; of those that take long, two answers come first."""
+    for day, name in (exercise.values for exercise in exercises):
+        called, slow = f"day{day}-{name}", name in SLOW
+        yield pytest.param(day, name, False, slice(2 if slow else None), id=called)
+        if slow:
+            yield pytest.param(day, name, False, slice(2, None), id=f"{called}-more", marks=MORE)
+        yield pytest.param(day, name, True, slice(None), id=f"{called}-hidden", marks=hidden_marks(day, name))
+
+
+TAKEN = ("day", "grade_id", "hidden", "which")
 ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
 
 
@@ -55,9 +61,9 @@ def answered(day, grade_id, answer):
     return {name: answer}
 
 
-def verdicts(registry, day, grade_id, hidden):
-    """(an answer's name, the verdict) for each answer in a registry."""
-    for answer in registry.get((day, grade_id), []):
+def verdicts(registry, day, grade_id, hidden, which):
+    """(an answer's name, the verdict) for answers in a registry."""
+    for answer in registry.get((day, grade_id), [])[which]:
         evidence = gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden)
         yield called(answer), judge_of(day, grade_id).judge(evidence)
 
@@ -71,16 +77,16 @@ def test_the_reference_passes(day, grade_id):
     assert judge_of(day, grade_id).judge(judge_of(day, grade_id).reference()).status == "passed"
 
 
-@VISIBLE_AND_HIDDEN
-def test_right_answers_get_all_points(day, grade_id, hidden):
-    found = list(verdicts(RIGHT, day, grade_id, hidden))
+@pytest.mark.parametrize(TAKEN, parts_of(EXERCISES, lambda day, name: MORE if name in SLOW else ()))
+def test_right_answers_get_all_points(day, grade_id, hidden, which):
+    found = list(verdicts(RIGHT, day, grade_id, hidden, which))
     assert [each for each in found if (each[-1].status, each[-1].share) != ("passed", 1.0)] == []
 
 
 @pytest.mark.filterwarnings("ignore")
-@VISIBLE_AND_HIDDEN
-def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden):
-    found = list(verdicts(WRONG, day, grade_id, hidden))
+@pytest.mark.parametrize(TAKEN, parts_of(EXERCISES, lambda day, name: MORE if day > 1 else ()))
+def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden, which):
+    found = list(verdicts(WRONG, day, grade_id, hidden, which))
     assert [
         each
         for each in found
@@ -97,10 +103,17 @@ def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
         assert verdict.share < 1 if ladder.by_hand or ladder.duel else verdict.share == 0, verdict
 
 
-@pytest.mark.parametrize(("day", "grade_id", "hidden"), DRAWN)
-def test_known_mistakes_show_on_hidden_inputs_too(day, grade_id, hidden):
-    right = judge_of(day, grade_id).reference(hidden)
-    for mistake, evidence in judge_of(day, grade_id).mistakes(hidden):
+@pytest.mark.parametrize(
+    ("day", "grade_id"),
+    [
+        pytest.param(*each.values, id=each.id, marks=MORE if each.values[1] in SLOW else ())
+        for each in EXERCISES
+        if not find_ladder(*each.values).by_hand
+    ],
+)
+def test_known_mistakes_show_on_hidden_inputs_too(day, grade_id):
+    right = judge_of(day, grade_id).reference(hidden=True)
+    for mistake, evidence in judge_of(day, grade_id).mistakes(hidden=True):
         assert not judge_of(day, grade_id).passes(evidence, right), mistake.name
 
 
