@@ -1,11 +1,12 @@
 """Wrong answers made from right ones: the source of a right answer, with one slip in it."""
 
 import ast
-import copy
 import inspect
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Div}
@@ -14,21 +15,33 @@ OTHER |= {ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or:
 OF_ANOTHER_NAME = {"min": "max", "max": "min", "sum": "mean", "mean": "sum", "maximum": "minimum", "ones": "zeros"}
 OF_ANOTHER_NAME |= {"tril": "triu", "triu": "tril", "amax": "amin", "argmax": "argmin", "float64": "float16"}
 OF_ANOTHER_NAME |= {"float32": "float16", "std": "var", "log": "log2", "exp": "exp2"}
-TRANSPOSED = {"T", "mT"}
+MODULES = {"np", "math", "torch", "F", "lists", "arrays", "tl"}
 KEPT = {"__init__", "super", "range", "len", "zip", "enumerate", "print"}  # a call of these is no wrapper
 Slip = tuple[str, Callable[[], None]]
 
 
-def mutants(answer: Any) -> Iterator[tuple[str, Any]]:
-    """(what the slip is, the answer with it) for each slip in the functions and classes of an answer, in order."""
+def mutants(answer: Any) -> list[tuple[str, Callable[[], Any]]]:
+    """(what the slip is, a function that makes the answer with it), for each slip that can be made in an answer."""
     if isinstance(answer, Mapping):
-        for name, part in answer.items():
-            yield from ((f"{name}: {what}", answer | {name: made}) for what, made in mutants(part))
-    elif tree := parsed(answer):
-        for number, (what, _) in enumerate(slips(tree)):
-            changed = copy.deepcopy(tree)
-            slips(changed)[number][1]()
-            yield f"{answer.__name__}, {what}", compiled(changed, answer)
+        return [
+            (what, lambda name=name, make=make: answer | {name: make()})
+            for name, part in answer.items()
+            for what, make in mutants(part)
+        ]
+    if (tree := parsed(answer)) is None:
+        return []
+    found = [what for what, _ in slips(tree)]
+    return [(f"{answer.__name__}, {what}", partial(mutant, answer, number)) for number, what in enumerate(found)]
+
+
+def mutant(answer: Any, number: int) -> Any:
+    """The answer with one of its slips. Raises SyntaxError where the slip makes no program."""
+    tree = parsed(answer)
+    slips(tree)[number][1]()
+    names = dict(vars(sys.modules[answer.__module__]))
+    with warnings.catch_warnings(action="ignore"):
+        exec(compile(ast.fix_missing_locations(tree), f"<a mutant of {answer.__name__}>", "exec"), names)
+    return names[tree.body[0].name]
 
 
 def parsed(answer: Any) -> ast.Module | None:
@@ -37,17 +50,14 @@ def parsed(answer: Any) -> ast.Module | None:
     functions = [each for each in functions if inspect.isfunction(each)]
     if not functions or any(set(each.__code__.co_freevars) - {"__class__"} for each in functions):
         return None
-    tree = ast.parse(textwrap.dedent(inspect.getsource(answer)))
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(answer)))
+    except (OSError, SyntaxError):  # a lambda inside an expression
+        return None
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef | ast.ClassDef):
         return None
     tree.body[0].decorator_list = []
     return tree
-
-
-def compiled(tree: ast.Module, answer: Any) -> Any:
-    names = dict(vars(sys.modules[answer.__module__]))
-    exec(compile(ast.fix_missing_locations(tree), f"<a mutant of {answer.__name__}>", "exec"), names)
-    return names[tree.body[0].name]
 
 
 def slips(tree: ast.AST) -> list[Slip]:
@@ -97,23 +107,23 @@ def slips_at(node: ast.AST, put: Callable, names: tuple[str, ...]) -> Iterator[S
             yield set_to("another operation", "op", OTHER[type(op)]())
         case ast.Compare(_, [op], _) if type(op) in OTHER:
             yield "another comparison", lambda: node.ops.__setitem__(0, OTHER[type(op)]())
-        case ast.UnaryOp(ast.USub(), ast.Constant(int() as value)):
-            yield put_in("one less", ast.Constant(-value - 1))
-            yield put_in("the sign dropped", node.operand)
         case ast.UnaryOp(ast.USub() | ast.Not() | ast.Invert(), operand):
-            yield put_in("dropped", operand)
+            yield put_in("without its sign", operand)
         case ast.Constant(bool() as value):
             yield set_to("the other of the two", "value", not value)
         case ast.Constant(int() | float() as value):
             yield set_to("one more", "value", value + 1)
         case ast.Call(function, args, keywords) if not any(isinstance(each, ast.Starred) for each in args):
-            name = getattr(function, "attr", getattr(function, "id", ""))
+            name, is_method = (
+                getattr(function, "attr", getattr(function, "id", "")),
+                isinstance(function, ast.Attribute),
+            )
             if name in OF_ANOTHER_NAME:
-                yield set_to("another function", *renamed(function, OF_ANOTHER_NAME[name]), function)
+                yield set_to("another function", "attr" if is_method else "id", OF_ANOTHER_NAME[name], function)
             if name == "range":
                 yield "one step less", lambda: args.__setitem__(-1, ast.BinOp(args[-1], ast.Sub(), ast.Constant(1)))
                 yield "from 1", lambda: args.__setitem__(slice(0, -1), [ast.Constant(1)])
-            if name not in KEPT and isinstance(function, ast.Attribute) and not is_module(function.value):
+            if name not in KEPT and is_method and getattr(function.value, "id", "") not in MODULES:
                 yield put_in("the call dropped", function.value)
             elif name not in KEPT and args:
                 yield put_in("the call dropped", args[0])
@@ -122,7 +132,7 @@ def slips_at(node: ast.AST, put: Callable, names: tuple[str, ...]) -> Iterator[S
             for number in range(len(keywords)):
                 yield f"without {keywords[number].arg}", lambda number=number: keywords.pop(number)
         case ast.Attribute(value, name, ast.Load()):
-            if name in TRANSPOSED:
+            if name in ("T", "mT"):
                 yield put_in("not transposed", value)
             elif name in ("float64", "float32"):
                 yield set_to("another type", "attr", OF_ANOTHER_NAME[name])
@@ -140,11 +150,11 @@ def slips_at(node: ast.AST, put: Callable, names: tuple[str, ...]) -> Iterator[S
             yield put_in("dropped", ast.Pass())
             if type(op) in OTHER:
                 yield set_to("another operation", "op", OTHER[type(op)]())
-        case ast.Assign([ast.Subscript()], _) | ast.Expr(ast.Call()):
+        case ast.Assign([ast.Subscript()]) | ast.Expr(ast.Call()):
             yield put_in("dropped", ast.Pass())
-        case ast.Assign([ast.Name(name)], value) if name in names:
+        case ast.Assign([ast.Name(name)]) if name in names:
             yield put_in("dropped", ast.Pass())
-        case ast.IfExp(test, body, other):
+        case ast.IfExp(_, body, other):
             yield put_in("always", body)
             yield put_in("never", other)
         case ast.If():
@@ -154,11 +164,3 @@ def slips_at(node: ast.AST, put: Callable, names: tuple[str, ...]) -> Iterator[S
             yield set_to("all of them", "ifs", [])
         case ast.Return(ast.Tuple([first, second, *_])):
             yield "parts swapped", lambda: node.value.elts.__setitem__(slice(0, 2), [second, first])
-
-
-def renamed(function: ast.AST, name: str) -> tuple[str, str]:
-    return ("attr" if isinstance(function, ast.Attribute) else "id"), name
-
-
-def is_module(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id in ("np", "math", "torch", "F", "lists", "arrays", "tl")
