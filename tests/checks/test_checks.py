@@ -1,5 +1,6 @@
 """The checks: every right answer passes, every wrong one fails, and known mistakes are named."""
 
+import itertools
 import linecache
 import math
 import sys
@@ -41,17 +42,22 @@ EXERCISES = [
 ]
 
 
-def parts_of(exercises, hidden_marks):
-    """(day, grade_id, hidden, which answers) of each exercise; of those that take long, two answers come first."""
-    for day, name in (exercise.values for exercise in exercises):
+def parts_of(all_hidden):
+    """(day, grade_id, hidden, which answers) of each exercise; of those that take long, two answers come first.
+
+    all_hidden(day, name): whether all answers are judged on hidden inputs by default, too.
+    """
+    parts = []
+    for day, name in (exercise.values for exercise in EXERCISES):
         called, slow = f"day{day}-{name}", name in LONG
-        yield pytest.param(day, name, False, slice(2 if slow else None), id=called)
+        parts.append(pytest.param(day, name, False, slice(2 if slow else None), id=called))
         if slow:
-            yield pytest.param(day, name, False, slice(2, None), id=f"{called}-more", marks=MORE)
-        yield pytest.param(day, name, True, slice(None), id=f"{called}-hidden", marks=hidden_marks(day, name))
+            parts.append(pytest.param(day, name, False, slice(2, None), id=f"{called}-more", marks=MORE))
+        marks = () if all_hidden(day, name) else MORE
+        parts.append(pytest.param(day, name, True, slice(None), id=f"{called}-hidden", marks=marks))
+    return pytest.mark.parametrize(("day", "grade_id", "hidden", "which"), parts)
 
 
-TAKEN = ("day", "grade_id", "hidden", "which")
 ATTENTION = {"attention_lists", "attention_batched", "self_attention", "find_the_bug"}
 
 
@@ -78,14 +84,14 @@ def test_the_reference_passes(day, grade_id):
     assert judge_of(day, grade_id).judge(judge_of(day, grade_id).reference()).status == "passed"
 
 
-@pytest.mark.parametrize(TAKEN, parts_of(EXERCISES, lambda day, name: MORE if name in LONG else ()))
+@parts_of(lambda day, name: name not in LONG)
 def test_right_answers_get_all_points(day, grade_id, hidden, which):
     found = list(verdicts(RIGHT, day, grade_id, hidden, which))
     assert [each for each in found if (each[-1].status, each[-1].share) != ("passed", 1.0)] == []
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(TAKEN, parts_of(EXERCISES, lambda day, name: MORE if day > 1 else ()))
+@parts_of(lambda day, name: day == 1)
 def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden, which):
     found = list(verdicts(WRONG, day, grade_id, hidden, which))
     assert [
@@ -95,10 +101,19 @@ def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden, which):
     ] == []
 
 
-@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
-def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
+@pytest.mark.parametrize(
+    ("day", "grade_id", "which"),
+    [
+        pytest.param(*each.values, which, id=f"{each.id}{more}", marks=marks)
+        for each in EXERCISES
+        for which, more, marks in (
+            [(slice(2), "", ()), (slice(2, None), "-more", MORE)] if each.values[1] in LONG else [(slice(None), "", ())]
+        )
+    ],
+)
+def test_known_mistakes_are_named_and_lose_their_points(day, grade_id, which):
     ladder = find_ladder(day, grade_id)
-    for mistake, evidence in judge_of(day, grade_id).mistakes():
+    for mistake, evidence in judge_of(day, grade_id).mistakes()[which]:
         verdict = judge_of(day, grade_id).judge(evidence)
         assert verdict.misconception == mistake.name, verdict
         assert verdict.share < 1 if ladder.by_hand or ladder.duel else verdict.share == 0, verdict
@@ -370,22 +385,22 @@ def test_an_error_on_some_hidden_inputs_is_told_by_its_kind():
 # Ladders of other kinds ---------------------------------------------------------------------------------------------
 
 
+INVENTED = itertools.count(1000)  # numbers of days; what is found out of each is remembered
+
+
 @pytest.fixture
 def invented(monkeypatch):
     """Makes a day, numbered as no other, with one exercise whose answer is called `answer`; returns the number."""
-    made = []
 
     def make(ladder, exercise):
-        day = 1000 + len(made)
-        made.append(day)
+        day = next(INVENTED)
         for room, name, value in (("inputs", "LADDERS", ladder), ("answers", "EXERCISES", exercise)):
             module = ModuleType(f"course_utils.checks.{room}.day{day}")
             setattr(module, name, {"invented": value})
             monkeypatch.setitem(sys.modules, module.__name__, module)
         return day
 
-    yield make
-    judge_of.cache_clear()
+    return make
 
 
 def judged(day, answer):

@@ -516,21 +516,6 @@ def merge_two_results_only(a, b):
 
 
 @wrong(6, "merge_partials")
-def merge_that_takes_o_for_l(a, b):
-    m = torch.maximum(a[0], b[0])
-    f_a, f_b = (torch.exp(x[0] - m).nan_to_num(nan=0.0)[..., None] for x in (a, b))
-    o = a[2] * f_a + b[2] * f_b
-    return m, o.sum(-1), o
-
-
-@wrong(6, "merge_partials")
-def merge_in_powers_of_two(a, b):
-    m = torch.maximum(a[0], b[0])
-    f_a, f_b = (torch.exp2(x[0] - m).nan_to_num(nan=0.0) for x in (a, b))
-    return m, a[1] * f_a + b[1] * f_b, a[2] * f_a[..., None] + b[2] * f_b[..., None]
-
-
-@wrong(6, "merge_partials")
 def merge_that_hands_an_argument_back(a, b):
     if bool((a[0] == -math.inf).all()):
         return b
@@ -1330,28 +1315,11 @@ def gradients_of_a_new_softmax(q, k, v, o, lse, do):
 
 
 @wrong(6, "flash_backward")
-def gradients_by_autograd(q, k, v, o, lse, do):
-    q, k, v = (x.clone().requires_grad_() for x in (q, k, v))
-    out = torch.softmax(q @ k.T * q.shape[1] ** -0.5, dim=-1) @ v
-    return torch.autograd.grad(out, (q, k, v), do)
-
-
-@wrong(6, "flash_backward")
 def gradients_by_a_transform(q, k, v, o, lse, do):
     def forward(q, k, v):
         return ((torch.softmax(q @ k.T * q.shape[1] ** -0.5, dim=-1) @ v) * do).sum()
 
     return torch.func.grad(forward, argnums=(0, 1, 2))(q, k, v)
-
-
-@wrong(6, "flash_backward")
-def gradients_by_a_transform_with_o_and_lse_kept_fixed(q, k, v, o, lse, do):
-    def forward(q, k, v):
-        p = torch.exp(q @ k.T * q.shape[1] ** -0.5 - lse[:, None])
-        return ((p @ v) * do).sum() - (p.sum(-1) * (do * o).sum(-1)).sum()
-
-    dq, dk, _ = torch.func.grad(forward, argnums=(0, 1, 2))(q, k, v)
-    return dq, dk, torch.exp(q @ k.T * q.shape[1] ** -0.5 - lse[:, None]).T @ do
 
 
 @right(6, "flash_backward")
@@ -1363,13 +1331,6 @@ def gradients_query_by_query_with_vmap(q, k, v, o, lse, do):
 
     dq, dk, dv = torch.func.vmap(of_a_query)(q, o, lse, do)
     return dq, dk.sum(0), dv.sum(0)
-
-
-@wrong(6, "flash_backward")
-def gradients_by_autograd_with_lse_kept_fixed(q, k, v, o, lse, do):
-    q, k, v = (x.clone().requires_grad_() for x in (q, k, v))
-    out = torch.exp(q @ k.T * q.shape[1] ** -0.5 - lse[:, None]) @ v
-    return torch.autograd.grad(out, (q, k, v), do)
 
 
 @wrong(6, "flash_backward")
@@ -1421,22 +1382,6 @@ def gradients_written_over_the_output(q, k, v, o, lse, do):
     scale = q.shape[1] ** -0.5
     p = torch.exp(q @ k.T * scale - lse[:, None])
     ds = p * (do @ v.T - o.mul_(do).sum(1, keepdim=True)) * scale
-    return ds @ k, ds.T @ q, p.T @ do
-
-
-@wrong(6, "flash_backward")
-def gradients_of_scores_with_the_value_width(q, k, v, o, lse, do):
-    scale = v.shape[1] ** -0.5
-    p = torch.exp(q @ k.T * scale - lse[:, None])
-    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True)) * scale
-    return ds @ k, ds.T @ q, p.T @ do
-
-
-@wrong(6, "flash_backward")
-def gradients_in_powers_of_two(q, k, v, o, lse, do):
-    scale = q.shape[1] ** -0.5
-    p = torch.exp2(q @ k.T * scale - lse[:, None])
-    ds = p * (do @ v.T - (do * o).sum(1, keepdim=True)) * scale
     return ds @ k, ds.T @ q, p.T @ do
 
 
