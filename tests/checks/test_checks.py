@@ -101,19 +101,10 @@ def test_wrong_answers_get_none_and_a_message(day, grade_id, hidden, which):
     ] == []
 
 
-@pytest.mark.parametrize(
-    ("day", "grade_id", "which"),
-    [
-        pytest.param(*each.values, which, id=f"{each.id}{more}", marks=marks)
-        for each in EXERCISES
-        for which, more, marks in (
-            [(slice(2), "", ()), (slice(2, None), "-more", MORE)] if each.values[1] in LONG else [(slice(None), "", ())]
-        )
-    ],
-)
-def test_known_mistakes_are_named_and_lose_their_points(day, grade_id, which):
+@pytest.mark.parametrize(("day", "grade_id"), EXERCISES)
+def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
     ladder = find_ladder(day, grade_id)
-    for mistake, evidence in judge_of(day, grade_id).mistakes()[which]:
+    for mistake, evidence in judge_of(day, grade_id).mistakes():
         verdict = judge_of(day, grade_id).judge(evidence)
         assert verdict.misconception == mistake.name, verdict
         assert verdict.share < 1 if ladder.by_hand or ladder.duel else verdict.share == 0, verdict
