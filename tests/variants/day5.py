@@ -1765,11 +1765,7 @@ WRONG_PLACES = {
     "all new tokens at one place": (lambda held, t: torch.full((t,), held), lambda held, t: held),
     "counted backwards": (lambda held, t: torch.arange(held, held - t, -1), lambda held, t: held),
     "off by one after the first call": (lambda held, t: torch.arange(t) + held - int(held > 0), lambda held, t: held),
-    "off by one in the mask": (lambda held, t: torch.arange(t) + held, lambda held, t: held + 1),
     "itself not seen": (lambda held, t: torch.arange(t) + held, lambda held, t: held - int(held > 0)),
-    "right for single tokens": (lambda held, t: torch.arange(t) + held, lambda held, t: held + t),
-    "twice as far": (lambda held, t: torch.arange(t) + 2 * held, lambda held, t: held),
-    "the same step for each call": (lambda held, t: torch.arange(t) + (held > 0) * t, lambda held, t: held),
     "not beyond 16": (lambda held, t: (torch.arange(t) + held).clamp(max=15), lambda held, t: held),
     "not beyond 64": (lambda held, t: (torch.arange(t) + held).clamp(max=63), lambda held, t: held),
 }
