@@ -20,7 +20,16 @@ for number in days_with_exercises():
 MACHINES = [
     (day, grade_id) for day in days_with_exercises() for grade_id, ladder in all_ladders(day).items() if ladder.machine
 ]
-each_machine = pytest.mark.parametrize(("day", "grade_id"), MACHINES)
+FEW = 8  # one of so many answers is tried by default
+OTHERS = pytest.mark.thorough("the adversary is set against all answers with state")
+each_machine = pytest.mark.parametrize(
+    ("day", "grade_id", "few"),
+    [
+        pytest.param(day, name, few, id=f"day{day}-{name}{'' if few else '-others'}", marks=() if few else OTHERS)
+        for day, name in MACHINES
+        for few in (True, False)
+    ],
+)
 SECONDS = 30.0  # more than a learner is given, for a busy machine
 MOST = 6  # calls, of the median sequence
 UNSTEADY = {"AllocatorWithOneTableForAll"}  # keeps its tables in the class: the same calls give something else again
@@ -30,6 +39,11 @@ def wrong_answers(day, grade_id):
     known = all_exercises(day)[grade_id].mistakes
     written = [each for each in WRONG[day, grade_id] if each.__name__ not in UNSTEADY]
     return [*((each.name, each.answer) for each in known), *((each.__name__, each) for each in written)]
+
+
+def some(answers, few):
+    """Of (number, answer), every eighth, or all the others."""
+    return [(number, answer) for number, answer in enumerate(answers) if (number % FEW == 0) == few]
 
 
 def test_an_answer_that_is_another_each_time_has_a_sequence_too():
@@ -67,11 +81,11 @@ def run_as_told(trace, name, answer):
 
 
 @each_machine
-def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id):
+def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id, few):
     """Some are looked for twice, which gives the same, and of some it is tried whether a call can be left out."""
     machine, (name,) = find_ladder(day, grade_id).machine, find_ladder(day, grade_id).names
     lengths = []
-    for number, (called, answer) in enumerate(wrong_answers(day, grade_id)):
+    for number, (called, answer) in some(wrong_answers(day, grade_id), few):
         trace = trace_of(day, grade_id, answer)
         assert trace is not None, called
         lengths.append(len(trace.calls))
@@ -89,8 +103,8 @@ def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id
 
 
 @each_machine
-def test_no_right_design_is_refuted(day, grade_id):
-    for answer in RIGHT[day, grade_id]:
+def test_no_right_design_is_refuted(day, grade_id, few):
+    for _, answer in some(RIGHT[day, grade_id], few):
         assert trace_of(day, grade_id, answer, 0.4) is None, answer
 
 
@@ -137,7 +151,10 @@ def test_one_call_is_a_call():
     assert lines_of(tell_trace(trace, "PrefixCache"))[0].startswith("cache = PrefixCache(")
 
 
-@pytest.mark.parametrize("grade_id", ["block_allocator", "prefix_cache", "scheduler"])
+@pytest.mark.parametrize(
+    "grade_id",
+    ["block_allocator", pytest.param("prefix_cache", marks=OTHERS), pytest.param("scheduler", marks=OTHERS)],
+)
 def test_without_references_it_finds_the_same(grade_id, monkeypatch):
     """A class has an edition without answers: nothing here asks for one."""
     answers = wrong_answers(7, grade_id)[::12]

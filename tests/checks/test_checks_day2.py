@@ -141,12 +141,12 @@ def test_the_largest_weight_is_that_of_the_library(d_k, scaled):
 
 # Chance -------------------------------------------------------------------------------------------------------------
 
-NUMBERS = pytest.mark.parametrize(  # that are drawn before an answer draws
-    "numbers", [1, pytest.param(2, marks=pytest.mark.thorough("answers that draw are judged on further draws"))]
-)
+FURTHER = pytest.mark.thorough("answers that draw are judged on further draws")
+NUMBERS = pytest.mark.parametrize("numbers", [1, pytest.param(2, marks=FURTHER)])  # drawn before an answer draws
 
 
-@NUMBERS
+@FURTHER
+@pytest.mark.parametrize("numbers", [1, 2])
 @pytest.mark.parametrize("grade_id", ["dot_product_stats", "saturation"])
 def test_a_right_answer_passes_whatever_it_draws(grade_id, numbers):
     for function in RIGHT[2, grade_id]:
@@ -170,7 +170,8 @@ def test_samples_that_are_not_independent_fail_whatever_is_drawn(name, numbers):
     assert verdict_on("dot_product_stats", that_draws_first(mistake.answer, numbers)).status == "failed"
 
 
-@NUMBERS
+@FURTHER
+@pytest.mark.parametrize("numbers", [1, 2])
 @pytest.mark.parametrize(
     ("grade_id", "names"),
     [

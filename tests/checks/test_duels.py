@@ -20,7 +20,15 @@ from course_utils.course import ROOT
 
 DAYS = range(1, 8)
 NAME = "tells_right"
-EACH_DAY = pytest.mark.parametrize("day", DAYS)
+EACH_DAY = pytest.mark.parametrize("day", DAYS, ids="day{}".format)
+OTHER_DAYS = pytest.mark.thorough("implementations and weak tests of the other days are judged too")
+
+
+def quickly(*quick):
+    """Days whose tests run by default; the others are left to --all."""
+    return pytest.mark.parametrize(
+        "day", [pytest.param(day, id=f"day{day}", marks=() if day in quick else OTHER_DAYS) for day in DAYS]
+    )
 
 
 def judged(day, test, hidden=False):
@@ -42,7 +50,7 @@ def test_there_are_enough_right_and_wrong_ones_with_names_of_their_own(day):
         assert each.said.endswith(".") and (each.right or each.hint.endswith((".", "?"))), each
 
 
-@EACH_DAY
+@quickly(1, 2, 3, 4, 5, 6)
 def test_the_reference_is_right_about_all_of_them(day):
     for hidden in (False, True):
         outcomes = judge_of(day, NAME).reference(hidden)["outcomes"]
@@ -241,7 +249,7 @@ def fails_in_its_day(day):
         yield each, found
 
 
-@EACH_DAY
+@quickly(1, 2)
 @pytest.mark.filterwarnings("ignore")
 def test_the_days_own_checks_pass_right_ones_and_fail_wrong_ones(day):
     right, wrong = {}, []
@@ -270,7 +278,7 @@ WEAK = {  # the share of the points that each known weak test earns when it is g
 }  # fmt: skip
 
 
-@EACH_DAY
+@quickly(1, 2, 3, 4)
 def test_a_weak_test_earns_what_it_should(day):
     found = {
         mistake.name: round(100 * judge_of(day, NAME).judge({**known, "outcomes": list(known["outcomes"])}).share)

@@ -132,11 +132,6 @@ def softmax_to_three_decimals(row):
 
 
 @wrong(1, "softmax_row")
-def softmax_of_the_known_row_only(row):
-    return [0.2447, 0.6652, 0.0900]
-
-
-@wrong(1, "softmax_row")
 def softmax_with_a_large_epsilon(row):
     e = [math.exp(x - max(row)) for x in row]
     return [x / (sum(e) + 1e-3) for x in e]
@@ -169,13 +164,6 @@ def softmax_as_a_column(row):
 @wrong(1, "softmax_row")
 def softmax_printed(row):
     print(softmax_with_a_loop(row))
-
-
-@wrong(1, "softmax_row")
-def softmax_of_a_generator_gone_through_twice(row):
-    exps = (math.exp(x - max(row)) for x in row)
-    total = sum(exps)
-    return [e / total for e in exps]
 
 
 @wrong(1, "softmax_row")
@@ -255,17 +243,6 @@ def scores_with_one_row_aliased(Q, K):
 
 
 @wrong(1, "scores")
-def scores_of_a_square_matrix(Q, K):
-    n = len(Q)
-    return [[sum(Q[i][c] * K[j][c] for c in range(len(Q[0]))) for j in range(n)] for i in range(n)]
-
-
-@wrong(1, "scores")
-def scores_summed_over_tokens(Q, K):
-    return (np.array(Q).T @ np.array(K)[: len(Q)]).tolist() if len(Q) <= len(K) else [[0.0]]
-
-
-@wrong(1, "scores")
 def scores_without_sign(Q, K):
     return np.abs(np.array(Q) @ np.array(K).T)
 
@@ -273,16 +250,6 @@ def scores_without_sign(Q, K):
 @wrong(1, "scores")
 def scores_of_absolute_products(Q, K):
     return [[math.fsum(abs(a * b) for a, b in zip(q, k, strict=True)) for k in K] for q in Q]
-
-
-@wrong(1, "scores")
-def scores_with_each_product_written_over_the_last(Q, K):
-    S = [[0.0] * len(K) for _ in Q]
-    for i in range(len(Q)):
-        for j in range(len(K)):
-            for c in range(len(Q[0])):
-                S[i][j] = Q[i][c] * K[j][c]
-    return S
 
 
 @wrong(1, "scores")
@@ -344,11 +311,6 @@ def scale_with_integer_root(S, d_k):
 @wrong(1, "scale_scores")
 def scale_the_first_row_only(S, d_k):
     return [[s / math.sqrt(d_k) for s in S[0]]]
-
-
-@wrong(1, "scale_scores")
-def scale_by_logarithm(S, d_k):
-    return [[s / (math.log2(d_k) or 1.0) for s in row] for row in S]
 
 
 @wrong(1, "scale_scores")
@@ -426,9 +388,6 @@ def attention_shifted_by_the_largest_of_all(Q, K, V):
     return attention_shifted(np.max)(Q, K, V)
 
 
-wrong(1, "attention_lists")(attention_unscaled)
-
-
 @wrong(1, "attention_lists")
 def attention_output_only(Q, K, V):
     return attention_with_loops(Q, K, V)[0]
@@ -444,12 +403,6 @@ def attention_that_skips_itself(Q, K, V):
     weights = np.array(attention_with_loops(Q, K, V)[1])
     np.fill_diagonal(weights, 0.0)
     return weights @ np.array(V), weights
-
-
-@wrong(1, "attention_lists")
-def attention_as_a_dict(Q, K, V):
-    output, weights = attention_with_loops(Q, K, V)
-    return {"output": output, "weights": weights}
 
 
 @right(1, "attention_lists")
@@ -564,20 +517,6 @@ def attention_with_the_batch_mixed(q, k, v):
     return w @ v, w
 
 
-@wrong(1, "attention_batched")
-def attention_flattened_over_the_batch(q, k, v):
-    flat = [a.reshape(-1, a.shape[-1]) for a in (q, k, v)]
-    output, w = attention_in_numpy(*flat)
-    return output.reshape(*q.shape[:-1], -1), w.reshape(*q.shape[:-1], -1)
-
-
-@wrong(1, "attention_batched")
-def attention_vectorised_by_a_hidden_loop(q, k, v):
-    f = np.vectorize(attention_in_numpy, signature="(n,d),(m,d),(m,e)->(n,e),(n,m)")
-    return f(q, k, v)
-
-
-@wrong(1, "attention_batched")
 def attention_over_indices(q, k, v):
     lead = q.shape[:-2]
     output, w = np.zeros((*q.shape[:-1], v.shape[-1])), np.zeros((*q.shape[:-1], k.shape[-2]))
@@ -629,26 +568,12 @@ def attention_with_a_softmax_of_the_whole_array(q, k, v):
 
 
 @wrong(1, "attention_batched")
-def attention_with_log_weights(q, k, v):
-    w = torch.log_softmax(torch.from_numpy(q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])), dim=-1).numpy()
-    return w @ v, w
-
-
-@wrong(1, "attention_batched")
 @wrong(1, "find_the_bug")
 def attention_without_keepdims(q, k, v):
     s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
     e = np.exp(s - s.max(axis=-1))
     w = e / e.sum(axis=-1)
     return w @ v, w
-
-
-@wrong(1, "attention_batched")
-def attention_with_a_loop_over_heads(q, k, v):
-    if q.ndim != 4:
-        return attention_in_numpy(q, k, v)
-    heads = [attention_in_numpy(q[:, h], k[:, h], v[:, h]) for h in range(q.shape[1])]
-    return np.stack([output for output, _ in heads], axis=1), np.stack([w for _, w in heads], axis=1)
 
 
 @right(1, "attention_batched")
@@ -658,23 +583,6 @@ def attention_by_vmap(q, k, v):
     weights = torch.vmap(lambda q, k: torch.softmax(q @ k.T / q.shape[-1] ** 0.5, -1))(*flat[:2])
     output = weights @ flat[2]
     return output.reshape(*q.shape[:-1], -1), weights.reshape(*q.shape[:-1], -1)
-
-
-@wrong(1, "find_the_bug")
-def still_broken(q, k, v):
-    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
-    e = np.exp(s - s.max(axis=-1, keepdims=True))
-    w = e / e.sum(axis=-2, keepdims=True)
-    return w @ v, w
-
-
-@wrong(1, "find_the_bug")
-def renormalised_but_not_mended(q, k, v):
-    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
-    e = np.exp(s - s.max(axis=-2, keepdims=True))
-    w = e / e.sum(axis=-2, keepdims=True)
-    w = w / w.sum(axis=-1, keepdims=True)
-    return w @ v, w
 
 
 # soft_lookup --------------------------------------------------------------------------------------------------------

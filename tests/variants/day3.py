@@ -33,7 +33,6 @@ def causal_in_numpy(n):
     return np.tri(n, dtype=bool)
 
 
-@wrong(3, "causal_mask")
 def causal_in_lists(n):
     return [[j <= i for j in range(n)] for i in range(n)]
 
@@ -51,37 +50,12 @@ def causal_by_cumsum(n):
     return torch.eye(n).cumsum(dim=1).T > 0
 
 
-@wrong(3, "causal_mask")
-def causal_as_rows_of_tensors(n):
-    return [torch.arange(n) <= i for i in range(n)]
-
-
 @right(3, "causal_mask")
 def causal_by_indices(n):
     rows, columns = torch.tril_indices(n, n)
     mask = torch.full((n, n), False)
     mask[rows, columns] = True
     return mask
-
-
-@wrong(3, "causal_mask")
-def causal_in_lists_of_numpy_bools(n):
-    return [[np.bool_(j <= i) for j in range(n)] for i in range(n)]
-
-
-@wrong(3, "causal_mask")
-def causal_in_floats(n):
-    return torch.tril(torch.ones(n, n))
-
-
-@wrong(3, "causal_mask")
-def causal_in_ints(n):
-    return [[int(j <= i) for j in range(n)] for i in range(n)]
-
-
-@wrong(3, "causal_mask")
-def causal_additive(n):
-    return torch.triu(torch.full((n, n), -INFINITY), diagonal=1)
 
 
 @wrong(3, "causal_mask")
@@ -264,11 +238,6 @@ def softmax_written_into(scores, mask):
 
 
 @wrong(3, "masked_softmax")
-def softmax_over_axis_one(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=1) * mask
-
-
-@wrong(3, "masked_softmax")
 def softmax_with_a_fill_of_minus_100(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -100.0), dim=-1) * mask
 
@@ -320,13 +289,6 @@ def softmax_where_only_a_whole_empty_mask_is_seen(scores, mask):
 
 
 @wrong(3, "masked_softmax")
-def softmax_where_an_empty_row_sees_itself(scores, mask):
-    mask = mask.expand_as(scores).clone()
-    mask[..., 0] |= ~mask.any(-1)
-    return softmax_with_safe_fill(scores, mask)
-
-
-@wrong(3, "masked_softmax")
 def softmax_for_two_axes_only(scores, mask):
     n, m = scores.shape
     return softmax_with_safe_fill(scores, mask[:n, :m])
@@ -354,11 +316,6 @@ def softmax_clipped(scores, mask):
 def softmax_with_a_large_epsilon(scores, mask):
     weights = softmax_with_safe_fill(scores, mask)
     return weights / (weights.sum(-1, keepdim=True) + 1e-4)
-
-
-@wrong(3, "masked_softmax")
-def log_softmax_under_a_mask(scores, mask):
-    return torch.log_softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1) * mask
 
 
 @right(3, "masked_softmax")
@@ -498,11 +455,6 @@ def softmax_with_nan_set_to_zero_in_place(scores, mask):
 
 
 @wrong(3, "masked_softmax")
-def softmax_of_zeros_that_are_thrown_away(scores, mask):
-    return torch.softmax(scores * mask, dim=-1).masked_fill(~mask, 0.0)
-
-
-@wrong(3, "masked_softmax")
 def softmax_with_where_and_minus_1e9(scores, mask):
     return torch.softmax(torch.where(mask, scores, -1e9), dim=-1)
 
@@ -510,11 +462,6 @@ def softmax_with_where_and_minus_1e9(scores, mask):
 @wrong(3, "masked_softmax")
 def softmax_with_where_and_minus_1e9_and_zeros(scores, mask):
     return torch.softmax(torch.where(mask, scores, -1e9), dim=-1).masked_fill(~mask, 0.0)
-
-
-@wrong(3, "masked_softmax")
-def softmax_down_the_columns(scores, mask):
-    return torch.softmax(torch.where(mask, scores, -INFINITY), dim=-2)
 
 
 @wrong(3, "masked_softmax")
@@ -662,25 +609,9 @@ def attention_scaled_after_masking_with_minus_ten(x, W_q, W_k, W_v):
 
 
 @wrong(3, "causal_attention")
-def attention_in_bfloat16(x, W_q, W_k, W_v):
-    return attention_under()(*(a.bfloat16() for a in (x, W_q, W_k, W_v)))
-
-
-@wrong(3, "causal_attention")
-def attention_that_returns_the_output_alone(x, W_q, W_k, W_v):
-    return attention_under()(x, W_q, W_k, W_v)[0]
-
-
-@wrong(3, "causal_attention")
 def attention_with_a_batch_axis(x, W_q, W_k, W_v):
     output, weights = attention_under()(x, W_q, W_k, W_v)
     return output[None], weights[None]
-
-
-@wrong(3, "causal_attention")
-def attention_with_the_residual(x, W_q, W_k, W_v):
-    output, weights = attention_under()(x, W_q, W_k, W_v)
-    return output + x @ W_v, weights
 
 
 @wrong(3, "causal_attention")
@@ -688,13 +619,6 @@ def attention_that_averages_the_past(x, W_q, W_k, W_v):
     weights = torch.ones(len(x), len(x), dtype=x.dtype).tril()
     weights /= weights.sum(-1, keepdim=True)
     return weights @ (x @ W_v), weights
-
-
-@wrong(3, "causal_attention")
-def attention_without_max_shift(x, W_q, W_k, W_v):
-    return attention_under(softmax=lambda s, m: torch.exp(s) * m / (torch.exp(s) * m).sum(-1, keepdim=True))(
-        x, W_q, W_k, W_v
-    )
 
 
 @right(3, "causal_attention")
@@ -747,11 +671,6 @@ def attention_through_numpy_returned_as_tensors(x, W_q, W_k, W_v):
 
 
 @wrong(3, "causal_attention")
-def attention_detached_into_numpy(x, W_q, W_k, W_v):
-    return tuple(part.detach().numpy() for part in attention_filled_with_infinity(x, W_q, W_k, W_v))
-
-
-@wrong(3, "causal_attention")
 def attention_in_single_precision_inside(x, W_q, W_k, W_v):
     return tuple(part.to(x.dtype) for part in attention_filled_with_infinity(*(a.float() for a in (x, W_q, W_k, W_v))))
 
@@ -796,7 +715,6 @@ def padding_in_lists(lengths, m):
     return [[[[j < int(length) for j in range(m)]]] for length in lengths]
 
 
-@wrong(3, "padding_mask")
 def padding_in_numpy(lengths, m):
     return (np.arange(m) < lengths.numpy()[:, None])[:, None, None, :]
 
@@ -814,11 +732,6 @@ def padding_by_stacking(lengths, m):
 
 
 @wrong(3, "padding_mask")
-def padding_in_floats(lengths, m):
-    return padding_by_comparison(lengths, m).float()
-
-
-@wrong(3, "padding_mask")
 def padding_for_the_first_sequence(lengths, m):
     return padding_by_comparison(lengths[:1], m)
 
@@ -831,11 +744,6 @@ def padding_for_every_query(lengths, m):
 @wrong(3, "padding_mask")
 def padding_that_spares_one_key(lengths, m):
     return padding_by_comparison(lengths.clamp(min=1), m)
-
-
-@wrong(3, "padding_mask")
-def padding_by_wrong_broadcast(lengths, m):
-    return (torch.arange(m) < lengths)[:, None, None, None]
 
 
 @wrong(3, "padding_mask")
@@ -934,26 +842,6 @@ def both_in_ints(lengths, n):
 
 
 @wrong(3, "causal_and_padding")
-def both_for_a_head_too_many(lengths, n):
-    return both_with_and(lengths, n).expand(-1, 2, -1, -1)
-
-
-@wrong(3, "causal_and_padding")
-def both_where_the_diagonal_always_stays(lengths, n):
-    return both_with_and(lengths, n) | torch.eye(n, dtype=torch.bool)
-
-
-@wrong(3, "causal_and_padding")
-def both_of_the_shortest(lengths, n):
-    return both_with_and(lengths.min().expand(len(lengths)), n)
-
-
-@wrong(3, "causal_and_padding")
-def both_as_a_difference(lengths, n):
-    return causal_by_tril(n) ^ ~padding_by_comparison(lengths, n)
-
-
-@wrong(3, "causal_and_padding")
 def both_while_writing_into_the_lengths(lengths, n):
     return both_with_and(lengths.clone(), n) & (lengths.clamp_(min=1) > -1)[:, None, None, None]
 
@@ -1020,16 +908,6 @@ def packed_by_starts(text_of):
 
 
 @wrong(3, "packed_texts")
-def packed_in_lists(text_of):
-    return packed_with_loops(text_of).tolist()
-
-
-@wrong(3, "packed_texts")
-def packed_in_numpy(text_of):
-    return packed_in_numpy_and_back(text_of).numpy()
-
-
-@wrong(3, "packed_texts")
 def packed_in_ints(text_of):
     return packed_by_comparison(text_of).int()
 
@@ -1042,11 +920,6 @@ def packed_without_a_causal_part(text_of):
 @wrong(3, "packed_texts")
 def packed_with_at_most(text_of):
     return (text_of[..., None, :] <= text_of[..., :, None]) & causal_by_tril(text_of.shape[-1])
-
-
-@wrong(3, "packed_texts")
-def packed_with_padding_as_a_text(text_of):
-    return (text_of[..., :, None] == text_of[..., None, :]) & causal_by_tril(text_of.shape[-1])
 
 
 @wrong(3, "packed_texts")
@@ -1082,11 +955,6 @@ def packed_for_a_head(text_of):
 @wrong(3, "packed_texts")
 def packed_by_rows(text_of):
     return (text_of[:, None] == text_of) & (text_of >= 0) & causal_by_tril(text_of.shape[-1])
-
-
-@wrong(3, "packed_texts")
-def packed_transposed(text_of):
-    return packed_by_comparison(text_of).mT
 
 
 @wrong(3, "packed_texts")
@@ -1127,39 +995,14 @@ def lower_right_in_lists(n, m):
     return [[j <= m - n + i for j in range(m)] for i in range(n)]
 
 
-@wrong(3, "lower_right")
-def lower_right_in_numpy(n, m):
-    return np.tri(n, m, m - n, dtype=bool)
-
-
 @right(3, "lower_right")
 def lower_right_turned_from_the_upper_left(n, m):
     return ~torch.ones(n, m, dtype=torch.bool).tril(-1).flip(0, 1)
 
 
 @wrong(3, "lower_right")
-def lower_right_with_a_slice_from_the_front(n, m):
-    return causal_by_tril(m)[:n]
-
-
-@wrong(3, "lower_right")
-def lower_right_that_is_right_for_one_query_only(n, m):
-    return torch.arange(m).expand(n, m) >= 0
-
-
-@wrong(3, "lower_right")
-def lower_right_in_floats(n, m):
-    return torch.ones(n, m).tril(m - n)
-
-
-@wrong(3, "lower_right")
 def lower_right_as_one_row(n, m):
     return causal_by_tril(m)[-1:]
-
-
-@wrong(3, "lower_right")
-def lower_right_with_a_diagonal_of_n(n, m):
-    return torch.ones(n, m, dtype=torch.bool).tril(n)
 
 
 @wrong(3, "lower_right")
@@ -1324,18 +1167,6 @@ def leak_with_whole_numbers_as_tokens(fn, n, d):
 
 
 @wrong(3, "first_leak")
-def leak_with_a_copy_that_is_none(fn, n, d):
-    x = tokens(n, d)
-    for i in range(n):
-        for j in range(i + 1, n):
-            changed = x
-            changed[j] += 1
-            if not torch.equal(fn(changed)[i], fn(x)[i]):
-                return i, j
-    return None
-
-
-@wrong(3, "first_leak")
 def leak_with_changes_that_pile_up(fn, n, d):
     x = tokens(n, d)
     before = fn(x)
@@ -1343,30 +1174,6 @@ def leak_with_changes_that_pile_up(fn, n, d):
         for j in range(i + 1, n):
             x[j] += 1
             if not torch.equal(fn(x)[i], before[i]):
-                return i, j
-    return None
-
-
-@wrong(3, "first_leak")
-def leak_with_a_step_too_small_for_single_precision(fn, n, d):
-    x = torch.ones(n, d)
-    for i in range(n):
-        for j in range(i + 1, n):
-            changed = x.clone()
-            changed[j] += 1e-9
-            if not torch.equal(fn(changed)[i], fn(x)[i]):
-                return i, j
-    return None
-
-
-@wrong(3, "first_leak")
-def leak_with_a_product_of_zeros(fn, n, d):
-    x = torch.zeros(n, d)
-    for i in range(n):
-        for j in range(i + 1, n):
-            changed = x.clone()
-            changed[j] *= 2
-            if not torch.equal(fn(changed)[i], fn(x)[i]):
                 return i, j
     return None
 
@@ -1380,17 +1187,6 @@ def leak_by_the_gradient_of_the_whole_output(fn, n, d):
             if x.grad[j].abs().sum() > 0:
                 return i, j
     return None
-
-
-@wrong(3, "first_leak")
-def leak_as_true_or_false(fn, n, d):
-    return leak_by_perturbation(fn, n, d) is not None
-
-
-@wrong(3, "first_leak")
-def leak_as_all_pairs(fn, n, d):
-    pair = leak_by_perturbation(fn, n, d)
-    return [pair] if pair else []
 
 
 @wrong(3, "first_leak")
@@ -1439,11 +1235,6 @@ def leak_in_the_transposed_jacobian(fn, n, d):
     return tuple(depends[0].tolist()) if len(depends) else None
 
 
-@wrong(3, "first_leak")
-def leak_that_prints(fn, n, d):
-    print(leak_by_perturbation(fn, n, d))
-
-
 def leak_of(fn, n, d, differs=lambda new, old: not torch.equal(new, old), start=tokens, change=tokens):
     x, by = start(n, d), change(1, d)[0]
     for i in range(n):
@@ -1480,23 +1271,8 @@ def leak_by_the_same_added_to_all_numbers(fn, n, d):
 
 
 @wrong(3, "first_leak")
-def leak_with_a_threshold_of_three_tenths(fn, n, d):
-    return leak_of(fn, n, d, lambda new, old: (new - old).abs().max() > 0.3)
-
-
-@wrong(3, "first_leak")
 def leak_with_the_changes_added_up(fn, n, d):
     return leak_of(fn, n, d, lambda new, old: abs(new.sum() - old.sum()) > 1e-6, change=torch.ones)
-
-
-@wrong(3, "first_leak")
-def leak_that_only_rises(fn, n, d):
-    return leak_of(fn, n, d, lambda new, old: (new > old).any())
-
-
-@wrong(3, "first_leak")
-def leak_from_tokens_of_zeros(fn, n, d):
-    return leak_of(fn, n, d, start=torch.zeros)
 
 
 @wrong(3, "first_leak")
@@ -1562,11 +1338,6 @@ def leak_with_whole_numbers_made_floats(fn, n, d):
 
 
 @wrong(3, "first_leak")
-def leak_with_a_threshold_of_a_half(fn, n, d):
-    return leak_of(fn, n, d, lambda new, old: (new - old).abs().max() > 0.5)
-
-
-@wrong(3, "first_leak")
 def leak_by_the_mean_change(fn, n, d):
     return leak_of(fn, n, d, lambda new, old: (new - old).abs().mean() > 0.1)
 
@@ -1592,13 +1363,6 @@ def opposite_by_comparison(mask):
 @wrong(3, "convert_mask")
 def opposite_in_numpy(mask):
     return ~mask.numpy()
-
-
-@wrong(3, "convert_mask")
-def opposite_in_lists(mask):
-    if mask.ndim == 0:
-        return not mask
-    return [opposite_in_lists(row) for row in mask]
 
 
 @right(3, "convert_mask")
@@ -1639,11 +1403,6 @@ def opposite_of_an_upside_down_mask(mask):
 @right(3, "convert_mask")
 def opposite_of_a_copy(mask):
     return mask.clone().logical_not_()
-
-
-@wrong(3, "convert_mask")
-def opposite_in_place(mask):
-    return mask.logical_not_()
 
 
 @wrong(3, "convert_mask")
@@ -1759,28 +1518,10 @@ def cross_under(softmax=softmax_with_safe_fill, mask=lambda given, n: given):
 
 
 @wrong(3, "cross_attention")
-def cross_with_minus_one_for_padding(x, memory, W_q, W_k, W_v, memory_mask=None):
-    q, k, v = x @ W_q, memory @ W_k, memory @ W_v
-    scores = q @ k.T / math.sqrt(q.shape[-1])
-    if memory_mask is not None:
-        scores = scores.masked_fill(~memory_mask, -1.0)
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ v, weights
-
-
-@wrong(3, "cross_attention")
 def cross_with_the_memory_multiplied_by_the_mask(x, memory, W_q, W_k, W_v, memory_mask=None):
     if memory_mask is not None:
         memory = memory * memory_mask[:, None]
     return cross_under()(x, memory, W_q, W_k, W_v)
-
-
-@wrong(3, "cross_attention")
-def cross_with_the_values_masked(x, memory, W_q, W_k, W_v, memory_mask=None):
-    output, weights = cross_under()(x, memory, W_q, W_k, W_v)
-    if memory_mask is not None:
-        output = weights @ (memory @ W_v * memory_mask[:, None])
-    return output, weights
 
 
 @wrong(3, "cross_attention")
@@ -1821,18 +1562,6 @@ def cross_and_self(x, memory, W_q, W_k, W_v, memory_mask=None):
     if x.shape[1] != memory.shape[1]:
         return cross_under()(x, memory, W_q, W_k, W_v, memory_mask)
     return cross_under()(x, torch.cat([memory, x]), W_q, W_k, W_v)
-
-
-@wrong(3, "cross_attention")
-def cross_scaled_by_the_width_of_memory(x, memory, W_q, W_k, W_v, memory_mask=None):
-    scale = math.sqrt(W_q.shape[1] / memory.shape[1])
-    return cross_under()(x * scale, memory, W_q, W_k, W_v, memory_mask)
-
-
-@wrong(3, "cross_attention")
-def cross_that_needs_a_mask(x, memory, W_q, W_k, W_v, memory_mask=None):
-    weights = softmax_with_safe_fill((x @ W_q) @ (memory @ W_k).T / math.sqrt(W_q.shape[1]), memory_mask)
-    return weights @ (memory @ W_v), weights
 
 
 @wrong(3, "cross_attention")
@@ -1879,15 +1608,6 @@ def cross_by_exponentials(x, memory, W_q, W_k, W_v, memory_mask=None):
 def cross_in_single_precision_inside(x, memory, W_q, W_k, W_v, memory_mask=None):
     arrays = (a.float() for a in (x, memory, W_q, W_k, W_v))
     return tuple(part.to(x.dtype) for part in cross_filled_with_infinity(*arrays, memory_mask))
-
-
-@wrong(3, "cross_attention")
-def cross_down_the_columns(x, memory, W_q, W_k, W_v, memory_mask=None):
-    scores = (x @ W_q) @ (memory @ W_k).T / math.sqrt(W_q.shape[1])
-    if memory_mask is not None:
-        scores = scores.masked_fill(~memory_mask, -INFINITY)
-    weights = torch.softmax(scores, dim=0)
-    return weights @ (memory @ W_v), weights
 
 
 @wrong(3, "cross_attention")
@@ -1983,12 +1703,6 @@ def mended_by_exponentials(q, k, v, mask):
 def mended_by_dividing_the_output_only(q, k, v, mask):
     weights = torch.softmax(q @ k.mT / math.sqrt(k.shape[-1]), dim=-1) * mask
     return weights @ v / weights.sum(-1, keepdim=True), weights
-
-
-@wrong(3, "find_the_bug")
-def mended_without_the_mask(q, k, v, mask):
-    weights = torch.softmax(q @ k.mT / math.sqrt(k.shape[-1]), dim=-1)
-    return weights @ v, weights
 
 
 @wrong(3, "find_the_bug")

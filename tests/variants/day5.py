@@ -147,13 +147,6 @@ def step_joined_along_the_heads(q_t, k_t, v_t, cache):
 
 
 @wrong(5, "cached_step")
-def step_scaled_by_the_values(q_t, k_t, v_t, cache):
-    if cache is not None:
-        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
-    return torch.softmax(q_t @ k_t.mT / math.sqrt(v_t.shape[-1]), -1) @ v_t, (k_t, v_t)
-
-
-@wrong(5, "cached_step")
 def step_with_scaled_queries_kept(q_t, k_t, v_t, cache):
     q_t /= math.sqrt(q_t.shape[-1])
     if cache is not None:
@@ -197,19 +190,6 @@ def step_within_the_last_16(q_t, k_t, v_t, cache):
     if cache is not None:
         k_t, v_t = torch.cat([cache[0], k_t], 2)[:, :, -16:], torch.cat([cache[1], v_t], 2)[:, :, -16:]
     return torch.softmax(q_t @ k_t.mT / math.sqrt(q_t.shape[-1]), -1) @ v_t, (k_t, v_t)
-
-
-@wrong(5, "cached_step")
-def step_with_the_new_key_twice(q_t, k_t, v_t, cache):
-    old = (k_t, v_t) if cache is None else cache
-    k, v = torch.cat([old[0], k_t], 2), torch.cat([old[1], v_t], 2)
-    return torch.softmax(q_t @ k.mT / math.sqrt(q_t.shape[-1]), -1) @ v, (k, v)
-
-
-@wrong(5, "cached_step")
-def step_that_returns_three(q_t, k_t, v_t, cache):
-    output, (k, v) = step_by_einsum(q_t, k_t, v_t, cache)
-    return output, k, v
 
 
 @wrong(5, "cached_step")
@@ -335,17 +315,6 @@ def generate_with_positions_from_0(model, prompt, steps):
 
 
 @wrong(5, "generate_cached")
-def generate_with_positions_counted_behind_the_token(model, prompt, steps):
-    new, cache, start = prompt, None, 0
-    for _ in range(steps):
-        logits, cache = model(new, torch.arange(start, start + new.shape[1]), cache)
-        new = logits[:, -1:].argmax(-1)
-        prompt = torch.cat([prompt, new], 1)
-        start = prompt.shape[1]
-    return prompt
-
-
-@wrong(5, "generate_cached")
 def generate_with_positions_from_1(model, prompt, steps):
     new, cache = prompt, None
     for _ in range(steps):
@@ -385,17 +354,6 @@ def generate_and_feed_the_prompts_end_again(model, prompt, steps):
 
 
 @wrong(5, "generate_cached")
-def generate_the_least_of_a_batch(model, prompt, steps):
-    new, cache = prompt, None
-    for _ in range(steps):
-        end = prompt.shape[1]
-        logits, cache = model(new, torch.arange(end - new.shape[1], end), cache)
-        new = logits[:, -1].argmax(dim=0)[: len(prompt), None]
-        prompt = torch.cat([prompt, new], 1)
-    return prompt
-
-
-@wrong(5, "generate_cached")
 def generate_one_row_only(model, prompt, steps):
     return generate_prefill_then_decode(model, prompt[:1], steps)
 
@@ -403,11 +361,6 @@ def generate_one_row_only(model, prompt, steps):
 @wrong(5, "generate_cached")
 def generate_one_token_at_least(model, prompt, steps):
     return generate_prefill_then_decode(model, prompt, max(steps, 1))
-
-
-@wrong(5, "generate_cached")
-def generate_up_to_steps(model, prompt, steps):
-    return generate_prefill_then_decode(model, prompt, max(steps - prompt.shape[1], 0))
 
 
 @wrong(5, "generate_cached")
@@ -635,16 +588,6 @@ def longest_by_math_floor(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, b
 
 
 @wrong(5, "longest_context")
-def longest_as_a_float(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    return budget_bytes / (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)
-
-
-@wrong(5, "longest_context")
-def longest_as_a_rounded_float(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    return budget_bytes // float(2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)
-
-
-@wrong(5, "longest_context")
 def longest_by_numpy(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
     return int(np.floor_divide(float(budget_bytes), 2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
 
@@ -662,11 +605,6 @@ def longest_by_floor_division_of_floats(budget_bytes, n_layers, n_kv_heads, d_he
 @wrong(5, "cache_bytes")
 def bytes_of_one_token_more(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
     return 2 * n_layers * n_kv_heads * d_head * (n_tokens + 1) * batch * bytes_per_value
-
-
-@wrong(5, "longest_context")
-def longest_as_a_tensor(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    return torch.tensor(float(budget_bytes // (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)))
 
 
 # decode_intensity ---------------------------------------------------------------------------------------------------
@@ -695,11 +633,6 @@ def intensity_by_the_group(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_valu
 @wrong(5, "decode_intensity")
 def intensity_of_multi_head(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
     return 2 / bytes_per_value
-
-
-@wrong(5, "decode_intensity")
-def intensity_with_multiply_add_as_one(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    return n_heads / n_kv_heads / bytes_per_value
 
 
 @wrong(5, "decode_intensity")
@@ -747,11 +680,6 @@ def intensity_of_32_at_most(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_val
 @wrong(5, "decode_intensity")
 def intensity_of_the_keys_bytes(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
     return 4 * n_heads / n_kv_heads / bytes_per_value
-
-
-@wrong(5, "decode_intensity")
-def intensity_without_bytes(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    return 4 * n_heads * n_tokens * d_head
 
 
 # absorbed_step ------------------------------------------------------------------------------------------------------
@@ -836,11 +764,6 @@ def absorbed_outside_pytorch(q, c, W_UK, W_UV):
     scores = np.einsum("hd,htd->ht", q, k) / np.asarray(q.shape[-1], dtype=q.dtype) ** 0.5
     e = np.exp(scores - scores.max(-1, keepdims=True))
     return torch.from_numpy(np.einsum("ht,htv->hv", e / e.sum(-1, keepdims=True), v))
-
-
-@wrong(5, "absorbed_step")
-def absorbed_with_the_mean_of_the_latents(q, c, W_UK, W_UV):
-    return (c.mean(0)[None, None] @ W_UV)[:, 0]
 
 
 @wrong(5, "absorbed_step")
@@ -1016,81 +939,11 @@ class RingNeverRolled:
 
 
 @wrong(5, "ring_cache")
-class RingRolledTheOtherWay(RingNeverRolled):
-    def view(self):
-        start = self.n % self.window if self.n > self.window else 0
-        m = min(self.n, self.window)
-        return torch.roll(self.k[:m], start, 0), torch.roll(self.v[:m], start, 0)
-
-
-@wrong(5, "ring_cache")
-class RingOfEverything:
-    def __init__(self, window):
-        self.window = window
-        self.k = []
-        self.v = []
-
-    def append(self, k, v):
-        self.k.append(k)
-        self.v.append(v)
-
-    def view(self):
-        return torch.stack(self.k[-self.window :]), torch.stack(self.v[-self.window :])
-
-
-@wrong(5, "ring_cache")
-class RingWithRoomForALongText:
-    """Nothing grows, but the room is that of a thousand tokens, and then it ends."""
-
-    def __init__(self, window):
-        self.window, self.n = window, 0
-
-    def append(self, k, v):
-        if self.n == 0:
-            self.k, self.v = torch.zeros(1000, len(k)), torch.zeros(1000, len(v))
-        self.k[self.n], self.v[self.n] = k, v
-        self.n += 1
-
-    def view(self):
-        seen = slice(max(0, self.n - self.window), self.n)
-        return self.k[seen].clone(), self.v[seen].clone()
-
-
-@wrong(5, "ring_cache")
-class RingOfSlicesOfEverything:
-    """Only the last rows are kept, but as a slice of a storage that grows."""
-
-    def __init__(self, window):
-        self.window, self.all, self.k = window, None, None
-
-    def append(self, k, v):
-        row = torch.cat([k, v])[None]
-        self.all = row if self.all is None else torch.cat([self.all, row])
-        self.d_k = len(k)
-
-    def view(self):
-        last = self.all[-self.window :]
-        return last[:, : self.d_k].clone(), last[:, self.d_k :].clone()
-
-
-@wrong(5, "ring_cache")
 class RingInDouble(RingRolled):
     def append(self, k, v):
         if self.k is None:
             self.k, self.v = (torch.zeros(self.window, len(x), dtype=torch.float64) for x in (k, v))
         super().append(k, v)
-
-
-@wrong(5, "ring_cache")
-class RingShownAsLists(RingOfLists):
-    def view(self):
-        return list(self.k), list(self.v)
-
-
-@wrong(5, "ring_cache")
-class RingShownAsNumbers(RingOfLists):
-    def view(self):
-        return [k.tolist() for k in self.k], [v.tolist() for v in self.v]
 
 
 @wrong(5, "ring_cache")
@@ -1163,25 +1016,6 @@ class RingWithValuesOutOfStep:
 
 
 @wrong(5, "ring_cache")
-class RingThatGivesItsStorage:
-    def __init__(self, window):
-        self.window, self.n = window, 0
-
-    def append(self, k, v):
-        if self.n == 0:
-            self.k, self.v = torch.zeros(self.window, len(k)), torch.zeros(self.window, len(v))
-        if self.n >= self.window:
-            self.k.copy_(self.k.roll(-1, 0)), self.v.copy_(self.v.roll(-1, 0))
-        slot = min(self.n, self.window - 1)
-        self.k[slot], self.v[slot] = k, v
-        self.n += 1
-
-    def view(self):
-        m = min(self.n, self.window)
-        return self.k[:m], self.v[:m]
-
-
-@wrong(5, "ring_cache")
 class RingThatWrapsOnce:
     def __init__(self, window):
         self.window, self.n = window, 0
@@ -1239,87 +1073,6 @@ class RingCutWhenLookedAt(PlainRing):
     def view(self):
         del self.tokens[: -self.window]
         return super().view()
-
-
-@wrong(5, "ring_cache")
-class RingCutTooSeldom(PlainRing):
-    def append(self, k, v):
-        self.tokens.append((k, v))
-        if len(self.tokens) >= 10 * self.window:
-            del self.tokens[: -self.window]
-
-    def view(self):
-        keys, values = zip(*self.tokens[-self.window :], strict=True)
-        return torch.stack(keys), torch.stack(values)
-
-
-@wrong(5, "ring_cache")
-class RingOfEverythingInAModule(torch.nn.Module):
-    def __init__(self, window):
-        super().__init__()
-        self.window = window
-
-    def append(self, k, v):
-        for name, new in (("k", k), ("v", v)):
-            old = [getattr(self, name)] if hasattr(self, name) else []
-            self.register_buffer(name, torch.cat([*old, new[None]]))
-
-    def view(self):
-        return self.k[-self.window :].clone(), self.v[-self.window :].clone()
-
-
-@wrong(5, "ring_cache")
-class RingOfEverythingThatIterates(RingOfEverything):
-    def __len__(self):
-        return self.window
-
-    def __iter__(self):
-        return iter(self.k[-self.window :])
-
-    def __call__(self):
-        return self.view()
-
-
-@wrong(5, "ring_cache")
-class RingOfEverythingInSlots:
-    __slots__ = ("__k", "__v", "window")
-
-    def __init__(self, window):
-        self.window, self.__k, self.__v = window, [], []
-
-    def append(self, k, v):
-        self.__k.append(k)
-        self.__v.append(v)
-
-    def view(self):
-        return torch.stack(self.__k[-self.window :]), torch.stack(self.__v[-self.window :])
-
-
-@wrong(5, "ring_cache")
-class RingOfEverythingInAClosure:
-    def __init__(self, window):
-        keys, values = [], []
-
-        def append(k, v):
-            keys.append(k.clone())
-            values.append(v.clone())
-
-        self.append = append
-        self.view = lambda: (torch.stack(keys[-window:]), torch.stack(values[-window:]))
-
-
-@wrong(5, "ring_cache")
-class RingOfEverythingInBytes:
-    def __init__(self, window):
-        self.window, self.text = window, b""
-
-    def append(self, k, v):
-        self.sizes = len(k), len(v)
-        self.text += torch.cat([k, v]).numpy().tobytes()
-
-    def view(self):
-        rows = torch.tensor(np.frombuffer(self.text, np.float32)).view(-1, sum(self.sizes))[-self.window :]
-        return rows[:, : self.sizes[0]].clone(), rows[:, self.sizes[0] :].clone()
 
 
 @wrong(5, "ring_cache")
@@ -1710,32 +1463,6 @@ class PagesThatWriteIntoWhatTheyAreGiven(PlainPages):
 
 
 @wrong(5, "paged_cache")
-class PagesReservedTwice(PlainPages):
-    def __init__(self, n_blocks, block_size, d):
-        super().__init__(n_blocks, block_size, d)
-        self.spare = torch.zeros(2, n_blocks, block_size, d)
-
-
-@wrong(5, "paged_cache")
-class PagesThatKeepTheLastTokenToo(PlainPages):
-    def append(self, seq, k, v):
-        super().append(seq, k, v)
-        self.last = k, v
-
-
-@wrong(5, "paged_cache")
-class PagesGrowingInAClosure(PlainPages):
-    def __init__(self, n_blocks, block_size, d):
-        super().__init__(n_blocks, block_size, d)
-        everything = []
-        self.remember = lambda *token: everything.append(token)
-
-    def append(self, seq, k, v):
-        super().append(seq, k, v)
-        self.remember(k.clone(), v.clone())
-
-
-@wrong(5, "paged_cache")
 class PagesOfThreeNumbers(PlainPages):
     def __init__(self, n_blocks, block_size, d):
         super().__init__(n_blocks, block_size, 3)
@@ -1818,12 +1545,6 @@ class PagesGrowing(PlainPages):
 
 
 @wrong(5, "paged_cache")
-class PagesLeaking(PlainPages):
-    def free(self, seq):
-        del self.tables[seq], self.n[seq]
-
-
-@wrong(5, "paged_cache")
 class PagesLeakingFullBlocks(PlainPages):
     def free(self, seq):
         self.pool.append(self.tables.pop(seq)[-1])
@@ -1856,12 +1577,6 @@ class PagesWithNothingForTheUnknown(PlainPages):
 class PagesWithTheLengthLeftOver(PlainPages):
     def free(self, seq):
         self.pool += self.tables.pop(seq)
-
-
-@wrong(5, "paged_cache")
-class PagesExchanged(PlainPages):
-    def append(self, seq, k, v):
-        super().append(seq, v, k)
 
 
 @wrong(5, "paged_cache")
@@ -1929,46 +1644,10 @@ class PagesInDouble(PlainPages):
 
 
 @wrong(5, "paged_cache")
-class PagesReadAsLists(PlainPages):
-    def gather(self, seq):
-        return tuple(rows.tolist() for rows in super().gather(seq))
-
-
-@wrong(5, "paged_cache")
 class PagesWithOneBlockKeptBack(PlainPages):
     def append(self, seq, k, v):
         if len(self.pool) == 1 and self.n.get(seq, 0) % self.size == 0 and self.tables:
             raise MemoryError
-        super().append(seq, k, v)
-
-
-@wrong(5, "paged_cache")
-class PagesThatKeepAList(PlainPages):
-    """The storage is only for show."""
-
-    def append(self, seq, k, v):
-        super().append(seq, k, v)
-        self.all = getattr(self, "all", {})
-        self.all.setdefault(seq, []).append((k, v))
-
-    def gather(self, seq):
-        keys, values = zip(*self.all[seq], strict=True)
-        return torch.stack(keys), torch.stack(values)
-
-    def free(self, seq):
-        super().free(seq)
-        del self.all[seq]
-
-
-@wrong(5, "paged_cache")
-class PagesMadeWhenNeeded(PlainPages):
-    def __init__(self, n_blocks, block_size, d):
-        super().__init__(n_blocks, block_size, d)
-        self.n_blocks, self.k, self.v = n_blocks, None, None
-
-    def append(self, seq, k, v):
-        if self.k is None:
-            self.k, self.v = (torch.zeros(self.n_blocks, self.size, len(k)) for _ in "kv")
         super().append(seq, k, v)
 
 
@@ -2086,11 +1765,7 @@ WRONG_PLACES = {
     "all new tokens at one place": (lambda held, t: torch.full((t,), held), lambda held, t: held),
     "counted backwards": (lambda held, t: torch.arange(held, held - t, -1), lambda held, t: held),
     "off by one after the first call": (lambda held, t: torch.arange(t) + held - int(held > 0), lambda held, t: held),
-    "off by one in the mask": (lambda held, t: torch.arange(t) + held, lambda held, t: held + 1),
     "itself not seen": (lambda held, t: torch.arange(t) + held, lambda held, t: held - int(held > 0)),
-    "right for single tokens": (lambda held, t: torch.arange(t) + held, lambda held, t: held + t),
-    "twice as far": (lambda held, t: torch.arange(t) + 2 * held, lambda held, t: held),
-    "the same step for each call": (lambda held, t: torch.arange(t) + (held > 0) * t, lambda held, t: held),
     "not beyond 16": (lambda held, t: (torch.arange(t) + held).clamp(max=15), lambda held, t: held),
     "not beyond 64": (lambda held, t: (torch.arange(t) + held).clamp(max=63), lambda held, t: held),
 }
@@ -2098,13 +1773,6 @@ for name, (place, diagonal) in WRONG_PLACES.items():
     attempt = cached_attention_at(place, diagonal)
     attempt.__name__ = f"cached_attention, {name}"
     wrong(5, "find_the_bug")(attempt)
-
-
-@wrong(5, "find_the_bug")
-def mended_by_forgetting(q, k, v, cache=None):
-    t = q.shape[2]
-    q, k = rotate(q, torch.arange(t)), rotate(k, torch.arange(t))
-    return attention(q, k, v, torch.ones(t, t).tril().bool())[0], (k, v)
 
 
 def mended_with_a_count():

@@ -681,17 +681,6 @@ def paged_scaled_by_values(q, keys, values, table, length):
     return paged_by_index(q * math.sqrt(len(q) / values.shape[2]), keys, values, table, length)
 
 
-@wrong(7, "paged_attention")
-def paged_summed_over_blocks(q, keys, values, table, length):
-    size = keys.shape[1]
-    parts = [
-        paged_by_index(q, keys, values, [block], min(size, length - i * size))
-        for i, block in enumerate(table)
-        if length > i * size
-    ]
-    return np.sum(parts, axis=0)
-
-
 # prefix_cache -------------------------------------------------------------------------------------------------------
 
 
@@ -1491,11 +1480,6 @@ for latencies_answer in (
 
 
 @wrong(7, "latencies")
-def latencies_that_count_from_the_arrival(arrival, times):
-    return latencies_in_a_loop(np.zeros(len(times)), [[a, *t] for a, t in zip(arrival, times, strict=True)])
-
-
-@wrong(7, "latencies")
 def latencies_that_shift_the_log(arrival, times):
     for a, clock in zip(arrival, times, strict=True):
         clock[:] = [t - a for t in clock]
@@ -1571,14 +1555,6 @@ def chunks_round_robin(todo, budget):
 @wrong(7, "chunks")
 def chunks_sorted(todo, budget):
     return sorted(chunks_in_two_passes(todo, budget))
-
-
-@wrong(7, "chunks")
-def chunks_that_count_down_todo(todo, budget):
-    got = chunks_in_two_passes(todo, budget)
-    for i, tokens in enumerate(got):
-        todo[i] -= tokens
-    return got
 
 
 @wrong(7, "chunks")
@@ -2281,23 +2257,6 @@ def how_many_at_the_largest_gain(survival, costs):
     n = len(survival)
     gained = n + np.concatenate(([0], np.cumsum(np.sort(survival, axis=None)[::-1])))
     return int(np.argmax(gained - costs[n : n + len(gained)]))
-
-
-@wrong(7, "how_many")
-def how_many_with_less_or_equal(survival, costs):
-    n, gained, best, rate = len(survival), float(len(survival)), 0, 0.0
-    for b, chance in enumerate([0.0, *sorted(np.ravel(survival), reverse=True)]):
-        gained += chance
-        if gained / costs[n + b] >= rate:
-            best, rate = b, gained / costs[n + b]
-    return best
-
-
-@wrong(7, "how_many")
-def how_many_shifted(survival, costs):
-    n = len(survival)
-    gained = n + np.cumsum(np.sort(survival, axis=None)[::-1])
-    return int(np.argmax(gained / costs[n : n + len(gained)]))
 
 
 @wrong(7, "how_many")
