@@ -27,7 +27,7 @@ FIRST = (
     "tests/checks/test_mutants.py",
     "tests/grading/test_hostile.py",
 )  # the longest, in parts of a run
-BY_DAY = re.compile(r"(tests/(?:checks/test_(?:checks|mutants|smallest)|grading/test_graded_days)\.py)::.*\[(day\d+)[-\]]")
+BY_DAY = re.compile(r"(tests/(?:checks/test_(?:checks|mutants|smallest)|grading/test_graded_days)\.py):.*\[(day\d+)\b")
 MOST_WORKERS = 8  # each takes a gigabyte of memory
 BUDGET = int(os.environ.get("BUDGET", 0))  # processor seconds that a run may take, as CI sets it; 0 is no limit
 _skipped: Counter[str] = Counter()
