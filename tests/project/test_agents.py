@@ -50,7 +50,7 @@ def test_the_narrow_tests_that_are_named_exist():
     narrow = [shlex.split(run["TESTS"]) for run in runs if run]
     assert len(narrow) >= 3
     for path, *chosen in narrow:
-        assert (ROOT / path).exists(), path
+        assert (ROOT / path).exists() or path in [f"day{day}" for day in days_with_exercises()], path
         assert not chosen or (
             chosen[0] == "-k" and any(chosen[1] in all_ladders(day) for day in days_with_exercises())
         ), chosen
