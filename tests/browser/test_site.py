@@ -344,6 +344,7 @@ def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
         page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else lost.append(r.url))
         page.goto(f"{address}/{site.name}/index.html")
         page.get_by_role("link", name="Day 1", exact=True).first.click()
+        page.wait_for_url("**/day1_*.html*", wait_until="load")
         widgets = page.locator(".course-alive")
         assert widgets.count() > 5
         for place in widgets.all():
