@@ -48,8 +48,8 @@ test test-all: export OMP_NUM_THREADS = 1
 test test-all: export OPENBLAS_NUM_THREADS = 1
 test: $(TOOLS) ## run the tests, in six minutes on two cores (TESTS=day3, or a folder); say what was left out
 	$(PYTEST) $(CHOSEN) $(ARGS)
-test-all: $(TOOLS) ## run everything, folder by folder: lessons, browser, the hostile corpus, models trained again
-	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/by_folder.py $(PYTEST) --all $(ARGS))
+test-all: $(TOOLS) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
+	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/shards.py $(PYTEST) --all $(ARGS))
 
 grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder or a zip; exercises/ if not given)
 	@if [ -e "$$SUBMISSIONS" ]; then set -- "$$SUBMISSIONS"; else set -- $$SUBMISSIONS; fi; \

@@ -384,8 +384,13 @@ _CLOSE = """async (shared) => {
   widget.dispose();
 }"""
 
+# A widget holds a change back until Python has answered its last one, so first everything that was sent is answered.
 _EXECUTE = """async (code) => {
-  const future = window.courseNotebook.sessionContext.session.kernel.requestExecute({ code });
+  const { kernel } = window.courseNotebook.sessionContext.session;
+  const seen = new Set(), unseen = () => [...kernel._futures.values()].filter((future) => !seen.has(future));
+  for (let sent; (sent = unseen()).length; sent.forEach((future) => seen.add(future)))
+    await Promise.allSettled(sent.map(({ done }) => done));
+  const future = kernel.requestExecute({ code });
   let printed = "", error = "";
   future.onIOPub = ({ header, content }) => {
     if (header.msg_type === "stream" && content.name === "stdout") printed += content.text;

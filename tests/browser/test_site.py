@@ -20,12 +20,11 @@ KEYED = "input, select, button:not([disabled]), [tabindex='0']"
 SEEN = """(place) => place.innerHTML
   + [...place.querySelectorAll("input, select, textarea")].map((node) => node.value + node.checked).join()"""
 SHOWN = ("ProgressMap", "Guesses")
-READ = ("index", "notebooks/day1_attention_by_hand", "exercises/day1_attention_by_hand", "glossary", "plays")
 MODES = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
 PARTS = [0, *(day.number for day in DAYS if day.notebook(LESSONS))]
 AXE = {"preload": False, "resultTypes": ["violations"]}  # else it takes twice as long, to tell what is right
+BY_COLOUR = ["color-contrast", "link-in-text-block"]  # what a dark page may change
 BY_WIDTH = ["target-size", "scrollable-region-focusable", "meta-viewport"]  # what a narrow window may change
-ALL = pytest.mark.thorough("every widget and every page of the site, in both themes and on a phone")
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +94,13 @@ def of_part(site, part):
 KEYS = tuple(map(by_key, ("ArrowRight", "ArrowDown", "Enter", " ", "ArrowLeft")))
 
 
-def try_widgets(opened, pages, wanted):
-    """Wake the widgets that are wanted, by class and key, and move each by mouse and by keyboard."""
-    for name, read in pages.items():
-        chosen = [(kind, key) for kind, key in read.widgets if wanted(kind, key)]
-        page = opened(name.removesuffix(".html")) if chosen else None
-        for kind, key in chosen:
+@pytest.mark.parametrize("part", PARTS)
+def test_every_widget_wakes_and_is_moved_by_mouse_and_by_keyboard(opened, site, part):
+    pages = {name: read.widgets for name, read in of_part(site, part).items() if read.widgets}
+    assert pages
+    for name, widgets in pages.items():
+        page = opened(name.removesuffix(".html"))
+        for kind, key in widgets:
             place = woken(page, key)
             assert place.locator("img.course-picture").count() == 0, f"{name}: {kind} is still a picture"
             if kind in SHOWN:  # they tell of what was done elsewhere
@@ -110,22 +110,8 @@ def try_widgets(opened, pages, wanted):
             assert moved(place, KEYED, KEYS), f"{name}: {kind} {key} by keyboard"
 
 
-def test_a_widget_of_each_class_is_moved_by_mouse_and_by_keyboard(opened, site):
-    seen = set()
-    try_widgets(opened, pages_of(site), lambda kind, _: kind not in seen and not seen.add(kind))
-    assert len(seen) >= 17
-
-
-@ALL
-@pytest.mark.parametrize("part", PARTS)
-def test_every_widget_is_moved_by_mouse_and_by_keyboard(opened, site, part):
-    try_widgets(opened, of_part(site, part), lambda *_: True)
-
-
-def faults(page, mode, rules=()):
-    """What axe finds by all of its rules, or by some."""
-    if mode == "dark":
-        assert page.locator("html").get_attribute("data-theme") == "dark"
+def faults(page, rules=()):
+    """What axe finds by all of its rules, or by some, with the first widgets of the page alive."""
     for place in page.locator(".course-alive").all()[:4]:
         woken(page, place.get_attribute("id"))
     found = Axe().run(page, options=AXE | ({"runOnly": list(rules)} if rules else {})).response["violations"]
@@ -134,22 +120,18 @@ def faults(page, mode, rules=()):
     return [f"{rule}: {code[:200]}" for rule, code in wrong if not (rule == "empty-table-header" and "<math" in code)]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", READ)
-def test_axe_finds_nothing(opened, name, mode):
-    page = opened(name, mode)
-    assert faults(page, mode) == []
-    wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert wide[0] <= wide[1], "the page is wider than the window"
-
-
-@ALL
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("part", PARTS)
-def test_axe_finds_nothing_on_any_page(opened, site, part, mode):
-    rules = BY_WIDTH if mode == "phone" else ()
+def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(opened, site, part):
     for name in of_part(site, part):
-        assert faults(opened(name.removesuffix(".html"), mode), mode, rules) == [], f"{name}, {mode}"
+        page = opened(name.removesuffix(".html"))
+        assert faults(page) == [], name
+        page.emulate_media(color_scheme="dark")
+        page.locator("html[data-theme=dark]").wait_for()
+        assert faults(page, BY_COLOUR) == [], f"{name}, dark"
+        page = opened(name.removesuffix(".html"), "phone")
+        assert faults(page, BY_WIDTH) == [], f"{name}, on a phone"
+        wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide[0] <= wide[1], f"{name} is wider than the window"
 
 
 def found_for(opened, query):

@@ -686,7 +686,7 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
     one, two, harmful, lonely = rng.permutation(4).tolist()
     sure, rare, common = where(2, 4, 3)
     square, flat = (0, 2), (2, 1)
-    loud, quiet = where(2, 3, 2)
+    loud, counter, quiet = where(2, 3, 3)
     ends, often = where(2, 3, 2)
     left, right, third = where(3, 2, 3)
     best, wrong, echo, older = where(2, 4, 4)
@@ -721,9 +721,11 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
                 reads=(source, (one, two, harmful))),
             "One head of layer 0 gives no vote of its own, but three heads of layer 1 give nothing without it. Run "
             "the whole model with that head off. And begin each time from masks of ones."),
-        rung("a head that lifts all scores alike", table(2, 3, {loud: (0, whole), quiet: (2, [0, 1])}, lift={loud: 50}),
-            "One head moves the logits far, but all of them by the same amount, which softmax does not see. Measure "
-            "the loss, not the change of the logits."),
+        rung("two heads that lift all scores alike",
+            table(2, 3, {loud: (0, whole), counter: (0, whole), quiet: (2, [0, 1])}, lift={loud: 50, counter: -50}),
+            "Two heads move the logits far after some words, but those of one position all by the same amount, which "
+            "softmax over the words does not see. Measure the loss, not the change of the logits, and take the softmax "
+            "along the last axis."),
         rung("seldom, but badly", table(2, 4, {rare: (14, [0]), common: (2.2, [1, 2, 3]), sure: (-12, [0])}),
             "One head matters for a single word, but there the loss is large without it. Take the mean of the "
             "cross-entropy, not of probabilities or of hits."),
@@ -786,9 +788,9 @@ def table(
 
     votes: {(layer, head): (strength, words)}: after each of these words the head votes for the successor. rest: the
     strength with which all other heads do. backup: two heads of which only the larger vote counts. reads: a head of
-    layer 0 and the heads of layer 1 that give nothing without it. lift: {head: how much it adds to all logits}. echo:
-    {head: the strengths with which it votes for the present token and for the one before}. starts: the first words of
-    the sequences, `length` words each; loops: the words come again in these loops.
+    layer 0 and the heads of layer 1 that give nothing without it. lift: {head: how much it adds to all logits after
+    every other word}. echo: {head: the strengths with which it votes for the present token and for the one before}.
+    starts: the first words of the sequences, `length` words each; loops: the words come again in these loops.
     """
     loops = loops or (tuple(range(WORDS)),)
     after = {word: loop[(i + 1) % len(loop)] for loop in loops for i, word in enumerate(loop)}
@@ -798,7 +800,7 @@ def table(
         for word in words:
             weights[layer, head, word, after[word]] += strength
     for place, size in (lift or {}).items():
-        weights[place] += size
+        weights[place][::2] += size
     for place, (present, before) in (echo or {}).items():
         for word in range(WORDS):
             weights[(*place, word, word)] += present
