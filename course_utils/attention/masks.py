@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -309,7 +310,7 @@ def _sizes(n: int, m: int | None) -> tuple[int, int]:
 def _check_broadcast(what: str, *tensors: Tensor) -> None:
     shapes = [tuple(x.shape) for x in tensors]
     try:
-        torch.broadcast_shapes(*shapes)
-    except RuntimeError:
+        np.broadcast_shapes(*shapes)  # PyTorch's imports SymPy, which takes a second
+    except ValueError:
         listed = " and ".join(map(str, shapes))
         raise ValueError(f"{what} are {listed}: counted from the last, axes must be equal, or 1, or absent") from None

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -344,8 +345,8 @@ def _check_values(scores: Tensor, v: Tensor) -> None:
     if scores.ndim < 1 or v.ndim < 2 or scores.shape[-1] != v.shape[-2]:
         raise ValueError(f"{given}: one value for each key, so (…, m) and (…, m, d_v)")
     try:
-        torch.broadcast_shapes(scores.shape[:-2], v.shape[:-2])
-    except RuntimeError:
+        np.broadcast_shapes(scores.shape[:-2], v.shape[:-2])
+    except ValueError:
         raise ValueError(f"{given}: their leading axes must be equal, or 1, or absent") from None
 
 
