@@ -1,5 +1,6 @@
 """A class graded on a Dask cluster of separate worker processes: the same grades, also when workers die."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -41,9 +42,9 @@ def notebook(answer=""):
     return nbformat.writes(book).encode()
 
 
-@pytest.fixture(scope="module")
-def address():
-    """The scheduler of two worker processes."""
+@contextlib.contextmanager
+def two_workers():
+    """The address of the scheduler of two worker processes."""
     import cloudpickle
     from distributed import LocalCluster
 
@@ -52,6 +53,13 @@ def address():
         n_workers=2, threads_per_worker=2, processes=True, host="127.0.0.1", dashboard_address=":0"
     ) as two:
         yield two.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The scheduler of two worker processes that nothing kills."""
+    with two_workers() as scheduler:
+        yield scheduler
 
 
 class Deadly(Job):
@@ -79,8 +87,9 @@ def test_a_cluster_gives_the_grades_that_this_process_gives(address, tmp_path):
 
 
 @CLUSTER
-def test_a_worker_killed_in_mid_run_costs_no_result(address, tmp_path):
+def test_a_worker_killed_in_mid_run_costs_no_result(tmp_path, monkeypatch):
     """The first job kills the worker that grades it, once; the second kills every one."""
+    monkeypatch.setattr(cluster, "SECONDS_WITHOUT_WORKERS", 120)  # on a busy machine others take long to start
     for name in "ab":
         (tmp_path / name).mkdir()
     common = {"day": 1, "data": notebook()}
@@ -89,7 +98,8 @@ def test_a_worker_killed_in_mid_run_costs_no_result(address, tmp_path):
         Deadly(9, "always", "always.ipynb", key=str(tmp_path / "b"), **common),
         *(Job(n, f"s{n}", f"s{n}.ipynb", **common) for n in range(3, 7)),
     ]
-    found = {job.student: graded for job, graded in grade_there(iter(queue), COLD, address)}
+    with two_workers() as scheduler:
+        found = {job.student: graded for job, graded in grade_there(iter(queue), COLD, scheduler)}
     assert {each.student for each in queue} == set(found)
     assert {name for name, graded in found.items() if graded.status != "failed"} == {"always"}
     assert found["always"].message == "always.ipynb: it ends the process that grades it, each time that it is tried"
