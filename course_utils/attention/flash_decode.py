@@ -137,7 +137,7 @@ def attend_to_parts(
     ROWS = max(16, padded(rows))  # tensor cores multiply 16 rows at a time
     options = {"CAUSAL": causal, "D": d, "D_HEAD": padded(d), "ROWS": ROWS, "enable_fp_fusion": True}
     run = tuned(part_kernel, PARTS, q, INTERPRETER_CONFIG)
-    with torch.cuda.device_of(q), turn():
+    with turn(q):
         run[(n_splits, h_kv, B)](
             tiles(q, ROWS), tiles(k), tiles(v), m, l, o, lengths, n, n_keys, rows, scale * LOG2_E.value,
             situation=situation(q, k, causal), **options,
@@ -156,7 +156,7 @@ def merge_parts(parts: Partial, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     output = o.new_empty(*shape, d, dtype=dtype)
     lse = o.new_empty(shape)
     if lse.numel():
-        with torch.cuda.device_of(o), turn():
+        with turn(o):
             merge_kernel[(lse.numel(),)](m, l, o, output, lse, n_splits, D=d, D_HEAD=padded(d), BLOCK=16, num_warps=4)
     return output, lse
 

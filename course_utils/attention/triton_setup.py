@@ -9,6 +9,7 @@ import math
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -54,9 +55,13 @@ def interpreted() -> bool:
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def turn() -> contextlib.AbstractContextManager:
-    """To launch within. The interpreter runs one kernel at a time: meanwhile it replaces functions of Triton itself."""
-    return _ONE_AT_A_TIME if interpreted() else contextlib.nullcontext()
+@contextlib.contextmanager
+def turn(x: Tensor) -> Iterator[None]:
+    """To launch within, on the device of x. Neither Triton's interpreter nor its autotuner can serve two threads."""
+    with _ONE_AT_A_TIME, torch.cuda.device_of(x):
+        if x.is_cuda:
+            torch.cuda.set_device(x.device)  # descriptors need a context, which a new thread does not have
+        yield
 
 
 def config(block_q: int | None, block_k: int, warps: int, stages: int, registers: int | None = None) -> triton.Config:

@@ -232,7 +232,7 @@ def test_two_halves_of_the_keys_merge_through_their_log_sum_exp():
         assert error(a, b) <= 1e-6
 
 
-def test_threads_take_turns_in_the_interpreter():
+def test_threads_can_launch_side_by_side():
     q, k, v, do = problem(1, 1, 40, 40, 16)
 
     def once(_):
