@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache
+from time import sleep
 from types import FrameType
 from typing import Any
 
@@ -62,6 +63,17 @@ def seconds_of(thread: int) -> float:
     if not thread or not hasattr(time, "pthread_getcpuclockid"):
         return math.nan
     return time.clock_gettime(time.pthread_getcpuclockid(thread))
+
+
+def at_rest(worked: Callable[[], dict[Any, float]]) -> dict[Any, float]:
+    """What worked() says once it stands still: a pool's thread still works for a moment when its result is there."""
+    now = worked()
+    for _ in range(10 if now else 0):
+        sleep(0.02)
+        before, now = now, worked()
+        if now == before:
+            break
+    return now
 
 
 @cache

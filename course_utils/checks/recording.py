@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .code_files import has_own, is_library, is_of_python, is_own
-from .measures import seconds_of
+from .measures import at_rest, seconds_of
 
 IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
 MOST_FOUND = 5
@@ -105,9 +105,9 @@ class Recording(AbstractContextManager):
         _active.append(self)
         if _left.reached:
             self.note(TOOLS)
+        self._worked = at_rest(_left.worked)
         if _left.runs_own_code():
             self.note(THREAD)
-        self._worked = _left.worked()
         sys.setprofile(self._on_call)
         return self
 
