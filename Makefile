@@ -14,6 +14,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
+MODEL := $(VENV)/.model
 
 # A venv names its own folder: set it up again when the course was moved or copied.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
@@ -31,14 +32,18 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all grade progress practice worksheet cards reset update doctor release build check site lint bench bench-gpu lock clean again
+.PHONY: help lab model test test-all grade progress practice worksheet cards reset update doctor release build check site lint bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
 
-lab: $(STAMP) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on a server)
+lab: $(STAMP) $(MODEL) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on a server)
 	JUPYTER_CONFIG_PATH="$(CURDIR)" $(PY) -m jupyterlab $(LAB_FLAGS) $(ARGS)
+
+model: $(STAMP) ## bring the real model to this machine: 93 MB to download, 538 MB to keep
+	@$(PY) -m course_utils.models.fetch
+	@touch $(MODEL)
 
 # TESTS=day3 stands for what belongs to a day: its checks with all answers to them, its lesson and its solutions.
 CHOSEN = $(if $(filter day%,$(TESTS)),tests/checks $(wildcard $(TESTS:%=notebooks/%_*.ipynb) \
@@ -46,9 +51,9 @@ CHOSEN = $(if $(filter day%,$(TESTS)),tests/checks $(wildcard $(TESTS:%=notebook
 PYTEST = $(PY) -m pytest -n $(WORKERS) --nbval --nbval-cell-timeout 120 --nbval-current-env
 test test-all: export OMP_NUM_THREADS = 1
 test test-all: export OPENBLAS_NUM_THREADS = 1
-test: $(TOOLS) ## run the tests, in six minutes on two cores (TESTS=day3, or a folder); say what was left out
+test: $(TOOLS) $(MODEL) ## run the tests, in six minutes on two cores (TESTS=day3, or a folder); say what was left out
 	$(PYTEST) $(CHOSEN) $(ARGS)
-test-all: $(TOOLS) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
+test-all: $(TOOLS) $(MODEL) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
 	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/shards.py $(PYTEST) --all $(ARGS))
 
 grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder or a zip; exercises/ if not given)
@@ -127,6 +132,11 @@ $(STAMP): requirements.lock pyproject.toml $(AGAIN)
 	$(PY) -m pip install --disable-pip-version-check --quiet -r requirements.lock
 	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@printf '%s\n' "$(CURDIR)" > $(STAMP)
+
+# The real model is tried for once. Without it everything else works; make model tries again.
+$(MODEL): | $(STAMP)
+	@$(PY) -m course_utils.models.fetch || true
+	@touch $(MODEL)
 
 # What only contributors need, to test and to measure, is added when it is first asked for.
 $(TOOLS): $(STAMP) requirements-dev.lock

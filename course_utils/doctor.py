@@ -143,6 +143,19 @@ def gpu() -> Finding:
     return Finding("GPU", OPTIONAL, "torch finds none; no lesson and no exercise needs one")
 
 
+def real_model() -> Finding:
+    """Whether the pretrained model is here."""
+    try:
+        from course_utils.models import real
+        from course_utils.models.pretrained import store
+
+        if not (missing := real.missing()):
+            return Finding("real model", GOOD, str(store.chosen() or store.place()))
+    except Exception as error:  # no torch, or a file that COURSE_MODEL names and that is not there
+        missing = _said(error)
+    return Finding("real model", OPTIONAL, "not here; lessons show what it gave", missing)
+
+
 def jupyterlab() -> Finding:
     """JupyterLab, and the extensions of it that show widgets and the alt texts of pictures."""
     pinned = _requirement("jupyterlab")
@@ -213,7 +226,7 @@ def machine() -> Finding:
 
 
 LOOKS: tuple[Callable[[], Finding | None], ...] = (
-    the_course, address, python, packages, torch, triton, gpu, jupyterlab, sandbox, browser, machine,
+    the_course, address, python, packages, torch, triton, gpu, real_model, jupyterlab, sandbox, browser, machine,
 )  # fmt: skip
 
 

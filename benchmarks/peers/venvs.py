@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements.lock"
-PINS = {"nbgrader": "nbgrader==0.9.6", "otter": "otter-grader==7.0.0"}
+PINS = {"nbgrader": "nbgrader==0.9.6", "otter": "otter-grader==7.0.0", "transformers": "transformers==5.23.0"}
 
 
 def ensure(folder: Path, name: str) -> Path:

@@ -72,9 +72,9 @@ class ContiguousCache(Cache):
         start, t = int(self._lengths[0]), k.shape[2]
         if (self._lengths == start).all() and (added == t).all():  # an even batch: one slice for all rows
             self._write((slice(None), slice(None), slice(start, start + t)), k, v)
-        else:
-            rows, columns, positions = real_tokens(self, added)  # (N,) each, N real tokens in all
-            self._write((rows, slice(None), positions), k[rows, :, columns], v[rows, :, columns])  # (N, h_kv, d_head)
+            return *self._read(start + t), torch.arange(start + t, device=self.device).expand(self.batch, -1)
+        rows, columns, positions = real_tokens(self, added)  # (N,) each, N real tokens in all
+        self._write((rows, slice(None), positions), k[rows, :, columns], v[rows, :, columns])  # (N, h_kv, d_head)
         lengths = self._lengths + added
         return *self._read(int(lengths.max())), positions_up_to(lengths, self.device)
 

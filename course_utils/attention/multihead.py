@@ -85,11 +85,12 @@ class MultiHeadAttention(nn.Module):
         v = split_heads(self.v_proj(source), self.n_kv_heads)  # (B, h_kv, m, d_head)
         positions = torch.arange(x.shape[1], device=x.device) if cache is None else cache.positions(x.shape[1])
         if self.rope is not None:
-            q, k = self.rope(q, positions), self.rope(k, positions)
+            q, k = self.rope(torch.cat([q, k], dim=1), positions).split([self.n_heads, self.n_kv_heads], dim=1)
         if cache is not None:
             k, v, key_positions = cache.update(k, v, lengths)  # (B, h_kv, m, d_head) twice, (B, m)
-            causal = attendable(positions, key_positions, cache.window)[:, None]  # (B, 1, n, m)
-            mask = combine(mask, causal)  # (B, 1 or h, n, m)
+            if x.shape[:2] != (1, 1) or cache.window is not None:  # else: one new token, which sees all keys
+                causal = attendable(positions, key_positions, cache.window)[:, None]  # (B, 1, n, m)
+                mask = combine(mask, causal)  # (B, 1 or h, n, m)
         heads, weights = grouped_attention(q, k, v, mask, self.dropout if self.training else 0.0, self.scale)
         if head_mask is not None:
             heads = heads * head_mask[:, None, None]  # (B, h, n, d_head)

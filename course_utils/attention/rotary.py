@@ -7,6 +7,7 @@ depend on how far apart two tokens are, never on where they stand. Nothing is le
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -86,8 +87,11 @@ def _angles(x: Tensor, positions: Sequence[float] | Tensor, base: float) -> Tens
     if not (len(shape) == 1 or per_row) or shape[-1] != x.shape[-2]:
         raise ValueError(f"positions is {shape} but x is {tuple(x.shape)}: give (T,), or (B, T) for (B, h, T, d_head)")
     positions = positions.double().unsqueeze(-1)  # (T, 1) or (B, T, 1)
-    angles = positions * frequencies(x.shape[-1], base).to(x.device)  # (T, d_head/2) or (B, T, d_head/2)
+    angles = positions * _kept(x.shape[-1], base).to(x.device)  # (T, d_head/2) or (B, T, d_head/2)
     return angles.unsqueeze(-3) if per_row else angles  # (B, 1, T, d_head/2), the same turn for every head, or (T, …)
+
+
+_kept = lru_cache(16)(frequencies)  # every layer asks for the same, for every token
 
 
 def _axis_of(pairs: str) -> int:

@@ -42,8 +42,8 @@ def softmax(x: Tensor, dim: int = -1) -> Tensor:
     """
     (x,) = _floating(x)
     exps = torch.exp(x - _peak(x, dim))
-    total = exps.sum(dim=dim, keepdim=True)
-    return exps / total.masked_fill(total == 0, 1)
+    total = exps.sum(dim=dim, keepdim=True)  # at least 1, the largest entry's; 0 where there is none
+    return exps / total.clamp(min=1)
 
 
 def logsumexp(x: Tensor, dim: int = -1) -> Tensor:
@@ -82,11 +82,10 @@ def check_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def _peak(x: Tensor, dim: int) -> Tensor:
-    """The largest entry, or 0 where every entry is -inf: the shift that keeps exp from overflowing."""
+    """The largest entry, or a finite one where every entry is -inf: the shift that keeps exp from overflowing."""
     if x.shape[dim] == 0:
         return x.new_zeros(())
-    largest = x.detach().amax(dim=dim, keepdim=True)
-    return largest.masked_fill(largest == -torch.inf, 0)
+    return x.detach().amax(dim=dim, keepdim=True).clamp(min=torch.finfo(x.dtype).min)
 
 
 def _floating(*tensors: Tensor) -> list[Tensor]:

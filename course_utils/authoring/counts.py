@@ -113,7 +113,7 @@ def setup_source() -> str:
     return (
         "import sys\n"
         'if "google.colab" in sys.modules:  # elsewhere this cell does nothing\n'
-        '    get_ipython().system("pip install -q anywidget hypothesis")\n'
+        '    get_ipython().system("pip install -q anywidget gguf hypothesis")\n'
         f'    get_ipython().system("pip install -q --no-deps git+{repository()}@v{version()}")\n'
     )
 

@@ -54,7 +54,7 @@ LEFT_OUT = (  # of course_utils
 LIBRARY = (  # may share lines with answers
     "course_utils/attention/", "course_utils/costs/", "course_utils/serving/", "notebooks/",
 )  # fmt: skip
-TARGETS = ("help", "lab", "clean", "again")
+TARGETS = ("help", "lab", "model", "clean", "again")
 EXTRAS_LEFT_OUT = ("dev", "cards", "cluster", "site", "worksheets")
 TABLES_LEFT_OUT = ("project.urls", "project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
 NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")

@@ -28,7 +28,7 @@ from course_utils.models.decoder import Decoder, generate
 
 NAMES = ("causal", "leaking")
 CONTEXT = 96  # characters in a window
-SIZES = {"d_model": 96, "n_layers": 2, "n_heads": 4}
+SIZES: dict[str, Any] = {"d_model": 96, "n_layers": 2, "n_heads": 4}
 BATCH, STEPS, RATE, SEED = 32, 1800, 3e-3, 0
 BENCHMARK = "characters"
 STORED = Path(__file__).parents[1] / "data" / "models"
@@ -56,10 +56,11 @@ class LookingAhead(Decoder):
         mask: Tensor | None = None,
         head_masks: Sequence[Sequence[float]] | Tensor | None = None,
         return_weights: bool = False,
+        at: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, list[Tensor]]:
         if mask is None:
             mask = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool, device=tokens.device)
-        return super().forward(tokens, caches, lengths, mask, head_masks, return_weights)
+        return super().forward(tokens, caches, lengths, mask, head_masks, return_weights, at)
 
 
 def loss(model: Decoder, text: str) -> float:

@@ -19,8 +19,9 @@ class Decoder(nn.Module):
 
     n_kv_heads is n_heads when left out. d_ff is the width of the feed-forward networks, 4 · d_model when left out; 0
     leaves them out, for a model of attention only. Positions enter by RoPE only. With a window, each layer sees the
-    last `window` tokens, the token itself included. scale multiplies the scores, 1/√d_head when left out. Raises
-    ValueError or TypeError for sizes that do not fit.
+    last `window` tokens, the token itself included. scale multiplies the scores, 1/√d_head when left out. gated builds
+    it as Llama is built: `RMSNorm` with that eps and `GatedFeedForward`. tied scores with the embedding's own weights.
+    Raises ValueError or TypeError for sizes that do not fit. Source: Touvron et al. 2023 (Llama), section 2.2.
     """
 
     def __init__(
@@ -34,6 +35,9 @@ class Decoder(nn.Module):
         rope_base: float = 1e4,
         window: int | None = None,
         scale: float | None = None,
+        gated: bool = False,
+        eps: float = 1e-5,
+        tied: bool = False,
     ) -> None:
         super().__init__()
         for name, size in (("vocabulary", vocabulary), ("d_model", d_model), ("n_heads", n_heads)):
@@ -41,10 +45,12 @@ class Decoder(nn.Module):
         self.n_heads, self.window = n_heads, window
         self.embedding = nn.Embedding(vocabulary, d_model)
         d_ff = 4 * d_model if d_ff is None else whole("d_ff", d_ff, least=0)
-        sizes = (d_model, n_heads, n_kv_heads, d_ff, rope_base, scale)
+        sizes = (d_model, n_heads, n_kv_heads, d_ff, rope_base, scale, gated, eps)
         self.blocks = nn.ModuleList(Block(*sizes) for _ in range(whole("n_layers", n_layers, least=0)))
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = RMSNorm(d_model, eps) if gated else nn.LayerNorm(d_model, eps)
         self.unembedding = nn.Linear(d_model, vocabulary, bias=False)
+        if tied:
+            self.unembedding.weight = self.embedding.weight
 
     def forward(
         self,
@@ -54,6 +60,7 @@ class Decoder(nn.Module):
         mask: Tensor | None = None,
         head_masks: Sequence[Sequence[float]] | Tensor | None = None,
         return_weights: bool = False,
+        at: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, list[Tensor]]:
         """Logits (B, T, vocabulary) for the token after each of tokens (B, T), which holds integers.
 
@@ -64,7 +71,8 @@ class Decoder(nn.Module):
         mask is boolean, True where a token may attend, and broadcasts to (B, h, T, T). It REPLACES the causal mask and
         the window, so that a lesson can train a model that looks ahead: whatever it allows is seen, padding too. With
         caches it is an error. head_masks (n_layers, h) multiplies what each head found: 0 switches the head off.
-        return_weights gives (logits, weights), the weights a list with (B, h, T, m) for each layer.
+        return_weights gives (logits, weights), the weights a list with (B, h, T, m) for each layer. at (B,) picks one
+        token of each row: the logits after that one only, (B, 1, vocabulary).
         Raises ValueError or TypeError for what does not fit, CacheFull where a cache has no room.
         """
         _check_tokens(self, tokens)
@@ -81,7 +89,8 @@ class Decoder(nn.Module):
             x, used = block(x, mask, cache, lengths, head_mask, return_weights=True)
             if return_weights:
                 weights.append(used)  # (B, h, T, m)
-        logits = self.unembedding(self.norm(x))  # (B, T, vocabulary)
+        x = x if at is None else x[torch.arange(len(x), device=x.device), at][:, None]  # (B, T or 1, d_model)
+        logits = self.unembedding(self.norm(x))  # (B, T or 1, vocabulary)
         return (logits, weights) if return_weights else logits
 
     def _mask(self, T: int, device: torch.device) -> Tensor:
@@ -103,16 +112,26 @@ class Block(nn.Module):
     """
 
     def __init__(
-        self, d_model: int, n_heads: int, n_kv_heads: int | None, d_ff: int, rope_base: float, scale: float | None
+        self,
+        d_model: int,
+        n_heads: int,
+        n_kv_heads: int | None,
+        d_ff: int,
+        rope_base: float,
+        scale: float | None,
+        gated: bool,
+        eps: float,
     ) -> None:
         super().__init__()
-        self.attention_norm = nn.LayerNorm(d_model)
+        norm = RMSNorm if gated else nn.LayerNorm
+        self.attention_norm = norm(d_model, eps)
         self.attention = MultiHeadAttention(d_model, n_heads, n_kv_heads, scale=scale)
         self.attention.rope = Rotary(self.attention.d_head, rope_base)
         self.feed_forward = None
         if d_ff:
-            self.feed_forward_norm = nn.LayerNorm(d_model)
-            self.feed_forward = nn.Sequential(nn.Linear(d_model, d_ff), nn.GELU(), nn.Linear(d_ff, d_model))
+            self.feed_forward_norm = norm(d_model, eps)
+            plain = (nn.Linear(d_model, d_ff), nn.GELU(), nn.Linear(d_ff, d_model))
+            self.feed_forward = GatedFeedForward(d_model, d_ff) if gated else nn.Sequential(*plain)
 
     def forward(
         self,
@@ -129,6 +148,37 @@ class Block(nn.Module):
         if self.feed_forward is not None:
             x = x + self.feed_forward(self.feed_forward_norm(x))  # (B, T, d_model)
         return (x, weights) if return_weights else x
+
+
+class RMSNorm(nn.Module):
+    """Divide each token by the root of its mean square, then multiply each number by a learned weight.
+
+    x is (…, d_model); eps is added to the mean square. Source: Zhang and Sennrich 2019, section 3, equation 4.
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))  # squares in bfloat16 lose too much
+        mean_square = wide.pow(2).mean(-1, keepdim=True)  # (…, 1)
+        return (wide * (mean_square + self.eps).rsqrt()).to(x.dtype) * self.weight
+
+
+class GatedFeedForward(nn.Module):
+    """A feed-forward network in which one map says what to add and another, through SiLU, how much of it.
+
+    x is (…, d_model), d_ff the width between. Source: Shazeer 2020, section 2, equation 6 (SwiGLU).
+    """
+
+    def __init__(self, d_model: int, d_ff: int) -> None:
+        super().__init__()
+        self.gate, self.up = nn.Linear(d_model, d_ff, bias=False), nn.Linear(d_model, d_ff, bias=False)
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
 def new_caches(model: Decoder, kind: Callable[..., Cache], batch: int, **sizes: Any) -> list[Cache]:
@@ -163,8 +213,8 @@ def generate(
     rows = torch.arange(len(tokens), device=tokens.device)
     chosen = tokens.new_empty(len(tokens), 0, dtype=torch.int64)
     for _ in range(whole("n_new", n_new, least=0)):
-        logits = model(tokens, caches, lengths)  # (B, T, vocabulary)
-        newest = _choose(logits[rows, lengths - 1], temperature, generator)  # (B,)
+        logits = model(tokens, caches, lengths, at=lengths - 1)  # (B, 1, vocabulary)
+        newest = _choose(logits[:, 0], temperature, generator)  # (B,)
         chosen = torch.cat([chosen, newest[:, None]], dim=1)
         if caches is None:
             tokens = F.pad(tokens, (0, 1))  # (B, T + 1)

@@ -27,7 +27,7 @@ from course_utils.costs.measure import environment
 from course_utils.models.decoder import Decoder
 
 VOCABULARY = 32
-SIZES = {"d_model": 64, "n_heads": 4, "d_ff": 0}
+SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 0}
 LENGTH = 64  # tokens in a window
 SHORTEST, LONGEST = 2, 24  # tokens in the piece that comes again
 BATCH, STEPS, RATE, EVERY = 64, 800, 3e-3, 20

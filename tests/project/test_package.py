@@ -27,7 +27,8 @@ CONTAINER = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(
 NOTEBOOKS = [path for folder in (LESSONS, EXERCISES, SOLUTIONS) for path in sorted((ROOT / folder).glob("day*.ipynb"))]
 ROOMS = ("attention", "costs", "models", "views", "guesses", "practice", "checks")  # which a notebook imports from
 # What a notebook in Colab finds there, as of 2026; the cell tagged setup adds what else those rooms import.
-IN_COLAB = {"IPython", "PIL", "ipywidgets", "matplotlib", "matplotlib_inline", "numpy", "torch", "traitlets", "triton"}
+IN_COLAB = {"IPython", "PIL", "ipywidgets", "jinja2", "matplotlib", "matplotlib_inline", "numpy", "platformdirs"}
+IN_COLAB |= {"regex", "rich", "torch", "traitlets", "triton"}
 NOT_DATA = (".gitignore",)  # what a checkout alone needs
 
 

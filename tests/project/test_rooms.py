@@ -31,7 +31,7 @@ ROOMS = {
     "guesses": set(),
     "cards": {"checks", "views"},
     "learner": {"authoring", "grading", "progress"},
-    "doctor": {"sandbox"},
+    "doctor": {"models", "sandbox"},
     "site": {"authoring", "cards", "views"},
     "cli": {"authoring", "cards", "doctor", "sandbox", "grading", "learner", "practice", "site"},
     "__main__": {"cli"},

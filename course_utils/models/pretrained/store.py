@@ -1,0 +1,130 @@
+"""Where a pretrained model lies on this machine, converted once so that loading maps it into memory and copies nothing.
+
+COURSE_MODEL is a GGUF file to use in place of the course's own, or `none` for no model at all. Files are written beside
+their place and moved there, so that a reader sees a whole one or none, and of two writers the last one wins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pickle
+import shutil
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import platformdirs
+import torch
+
+from course_utils.errors import CourseError
+from course_utils.models.pretrained.gguf_file import Contents, contents, opened, weights
+
+NAME = "smollm2-135m-instruct"
+GET = "python -m course_utils.models.fetch"
+HOW = f"the real model is not on this machine: {GET} brings it (93 MB, once)"
+FORMAT = 1  # of converted files
+DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+HOUR, PART = 3600, ".part"
+
+
+class NoModel(CourseError):
+    """There is no model on this machine. The message says in one line how to get it."""
+
+
+def folder() -> Path:
+    """The user's folder for what can be had again."""
+    return platformdirs.user_cache_path("attention-from-pencil-to-kernel", appauthor=False)
+
+
+def chosen() -> Path | None:
+    """The file that COURSE_MODEL names, None where the course's own model is wanted. Raises NoModel for `none`."""
+    name = os.environ.get("COURSE_MODEL", "")
+    if name.lower() == "none":
+        raise NoModel("COURSE_MODEL is none: unset it, or name a GGUF file, to run the real model")
+    return Path(name).expanduser() if name else None
+
+
+def place(dtype: torch.dtype = torch.float32) -> Path:
+    """The converted file with weights of this dtype, whether it is there or not. Raises as `chosen` does."""
+    if dtype not in DTYPES:
+        raise TypeError(f"dtype is {dtype}: the model is kept in {' and '.join(DTYPES.values())}")
+    path = chosen()
+    if path is None:
+        return folder() / f"{NAME}-{DTYPES[dtype]}.pt"
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise CourseError(f"COURSE_MODEL is {path}: cannot be read ({error.strerror})") from None
+    key = sha256(f"{path.resolve()} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
+    return folder() / f"{path.stem}-{key}-{DTYPES[dtype]}.pt"
+
+
+def convert(path: Path, target: Path, done: Callable[[int, int], None] = lambda n, of: None) -> None:
+    """Write a GGUF file as float32 to target. done(n, of) is called after each tensor. Raises CourseError."""
+    file = opened(path)
+    found = contents(file)
+    write(target, found, weights(file, found.sizes["n_layers"], done))
+
+
+def write(target: Path, found: Contents, tensors: dict[str, torch.Tensor]) -> None:
+    """Write a converted file, whole or not at all. Raises CourseError where there is no room or no access."""
+    content = {"format": FORMAT, "contents": dataclasses.asdict(found), "weights": tensors}
+    beside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target.parent)
+        torch.save(content, beside)
+        os.replace(beside, target)
+    except (OSError, RuntimeError) as error:  # PyTorch tells of a full disk by RuntimeError
+        size = sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors.values()}.values()) // 10**6
+        why = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise CourseError(f"{target}: cannot be written ({why}); the model takes {size} MB there") from None
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+
+
+def read(dtype: torch.dtype = torch.float32) -> tuple[Contents, dict[str, torch.Tensor]]:
+    """What is kept of the model, its weights mapped into memory. Converts what is not yet there in this dtype.
+
+    Raises NoModel where the model is not on this machine, CourseError for a damaged file or where none can be written.
+    """
+    path = place(dtype)
+    if not path.exists():
+        if dtype != torch.float32:
+            found, tensors = read()
+            narrow = {name: tensor.to(dtype) for name, tensor in tensors.items()}
+            if found.sizes["tied"]:
+                narrow["unembedding.weight"] = narrow["embedding.weight"]
+            write(path, found, narrow)
+        elif (source := chosen()) is not None:
+            convert(source, path)
+        else:
+            raise NoModel(HOW)
+    return _loaded(path)
+
+
+def _loaded(path: Path) -> tuple[Contents, dict[str, torch.Tensor]]:
+    again = f"delete it, and {GET} makes it again"
+    try:
+        content: dict[str, Any] = torch.load(path, mmap=True, weights_only=True)
+        if content["format"] != FORMAT:
+            raise CourseError(f"{path}: written by another version of the course; {again}")
+        return Contents(**content["contents"]), content["weights"]
+    except OSError as error:
+        raise CourseError(f"{path}: cannot be read ({error.strerror}); {again}") from None
+    except (RuntimeError, BadZipFile, pickle.UnpicklingError, KeyError, TypeError, EOFError, ValueError):
+        raise CourseError(f"{path}: the file is damaged; {again}") from None
+
+
+def sweep(where: Path) -> None:
+    """Delete what was left there by one that was ended, an hour ago or earlier."""
+    for part in where.glob(f".*{PART}"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > HOUR:
+                shutil.rmtree(part) if part.is_dir() else part.unlink()
