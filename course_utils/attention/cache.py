@@ -69,8 +69,9 @@ class ContiguousCache(Cache):
                 )
 
     def _append(self, k: Tensor, v: Tensor, added: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        start, t = int(self._lengths[0]), k.shape[2]
-        if (self._lengths == start).all() and (added == t).all():  # an even batch: one slice for all rows
+        held, t = self._lengths.tolist(), k.shape[2]
+        if len({*held}) == 1 and {*added.tolist()} == {t}:  # an even batch: one slice for all rows
+            start = held[0]
             self._write((slice(None), slice(None), slice(start, start + t)), k, v)
             return *self._read(start + t), torch.arange(start + t, device=self.device).expand(self.batch, -1)
         rows, columns, positions = real_tokens(self, added)  # (N,) each, N real tokens in all

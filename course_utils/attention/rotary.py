@@ -28,10 +28,10 @@ def rotate(x: Tensor, positions: Sequence[float] | Tensor, base: float = 10000.0
     Source: Su et al. 2021 (RoFormer), section 3.4.2, equation 34.
     """
     axis = _axis_of(pairs)
-    angles = _angles(x, positions, base)  # (T, d_head/2) or (B, 1, T, d_head/2)
     if not x.dtype.is_floating_point:
         raise TypeError(f"x is {x.dtype}: queries and keys to turn are floating-point numbers")
     working = torch.promote_types(x.dtype, torch.float32)  # bfloat16 is turned in float32, then rounded once
+    angles = _angles(x, positions, base)  # (T, d_head/2) or (B, 1, T, d_head/2)
     cos, sin = angles.cos().to(working), angles.sin().to(working)  # shaped like angles
     sizes = (-1, 2) if axis == -1 else (2, -1)  # (d_head/2, 2) for neighbours, (2, d_head/2) for halves
     split = x.to(working).unflatten(-1, sizes)  # (…, T, d_head/2, 2) or (…, T, 2, d_head/2)
