@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from course_utils.attention.cache import Cache, ContiguousCache
 from course_utils.attention.shapes import whole
@@ -77,6 +79,15 @@ class Real:
         return torch.tensor([numbers])
 
 
+class _Unfilled(TorchFunctionMode):
+    """Layers that are made within keep the memory as it is. The meta device would do, but takes seconds to load."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__module__", "") == nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
+
+
 @lru_cache(2)
 def load(dtype: torch.dtype = torch.float32) -> Real:
     """The model on this machine, in float32 or bfloat16; its weights are mapped into memory and shared by all calls.
@@ -84,7 +95,7 @@ def load(dtype: torch.dtype = torch.float32) -> Real:
     Raises `store.NoModel` where it is not there, CourseError for a damaged file or one that cannot be run.
     """
     found, weights = store.read(dtype)
-    with torch.device("meta"):
+    with _Unfilled():
         model = Decoder(**found.sizes)
     model.load_state_dict(weights, assign=True)
     model.eval().requires_grad_(False)
