@@ -31,8 +31,9 @@ def rotate(x: Tensor, positions: Sequence[float] | Tensor, base: float = 10000.0
     if not x.dtype.is_floating_point:
         raise TypeError(f"x is {x.dtype}: queries and keys to turn are floating-point numbers")
     working = torch.promote_types(x.dtype, torch.float32)  # bfloat16 is turned in float32, then rounded once
-    angles = _angles(x, positions, base)  # (T, d_head/2) or (B, 1, T, d_head/2)
-    cos, sin = angles.cos().to(working), angles.sin().to(working)  # shaped like angles
+    places = _check_positions(x, positions)  # (T,), or (B, 1, T): the same turn for every head
+    flat, shape = tuple(places.flatten().tolist()), tuple(places.shape)
+    cos, sin = _turns(flat, shape, x.shape[-1], base, working, x.device)  # (T, d_head/2) or (B, 1, T, d_head/2)
     sizes = (-1, 2) if axis == -1 else (2, -1)  # (d_head/2, 2) for neighbours, (2, d_head/2) for halves
     split = x.to(working).unflatten(-1, sizes)  # (…, T, d_head/2, 2) or (…, T, 2, d_head/2)
     first, second = split.unbind(axis)  # (…, T, d_head/2) each
@@ -75,9 +76,9 @@ class Rotary:
         return rotate(x, positions, self.base, self.pairs)
 
 
-def _angles(x: Tensor, positions: Sequence[float] | Tensor, base: float) -> Tensor:
-    """position · θ in float64, shaped to broadcast against x (…, T, d_head/2)."""
-    positions = torch.as_tensor(positions, device=x.device)
+def _check_positions(x: Tensor, positions: Sequence[float] | Tensor) -> Tensor:
+    """The positions as a tensor (T,) or (B, 1, T); raise unless they fit x (…, T, d_head)."""
+    positions = torch.as_tensor(positions)
     if positions.dtype == torch.bool:
         raise TypeError("positions is torch.bool: give numbers, the places of the tokens")
     shape = tuple(positions.shape)
@@ -86,12 +87,23 @@ def _angles(x: Tensor, positions: Sequence[float] | Tensor, base: float) -> Tens
     per_row = len(shape) == 2 and x.ndim == 4 and shape[0] in (1, x.shape[0])
     if not (len(shape) == 1 or per_row) or shape[-1] != x.shape[-2]:
         raise ValueError(f"positions is {shape} but x is {tuple(x.shape)}: give (T,), or (B, T) for (B, h, T, d_head)")
-    positions = positions.double().unsqueeze(-1)  # (T, 1) or (B, T, 1)
-    angles = positions * _kept(x.shape[-1], base).to(x.device)  # (T, d_head/2) or (B, T, d_head/2)
-    return angles.unsqueeze(-3) if per_row else angles  # (B, 1, T, d_head/2), the same turn for every head, or (T, …)
+    return positions[:, None] if per_row else positions
 
 
-_kept = lru_cache(16)(frequencies)  # every layer asks for the same, for every token
+@lru_cache(8)  # every layer asks for the same, for every token
+def _turns(
+    places: tuple[float, ...],
+    shape: tuple[int, ...],
+    d_head: int,
+    base: float,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of position · θ, computed in float64: (*shape, d_head/2) each, shape being that of the places."""
+    with torch.inference_mode(False):  # what is kept must serve in training too
+        positions = torch.tensor(places, dtype=torch.float64).reshape(*shape, 1)
+        angles = positions * frequencies(d_head, base)  # (*shape, d_head/2)
+        return angles.cos().to(device, dtype), angles.sin().to(device, dtype)
 
 
 def _axis_of(pairs: str) -> int:
