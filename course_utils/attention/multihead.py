@@ -6,7 +6,7 @@ the heads found. With fewer key and value heads than query heads, neighbouring q
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +28,8 @@ class MultiHeadAttention(nn.Module):
     0 in training. rope, a `rotary.Rotary`, turns queries and keys by their positions. scale multiplies the scores,
     1/√d_head when left out. Raises ValueError for sizes that do not divide or a scale that is not finite, TypeError for
     sizes that are no whole numbers.
+    own holds functions that stand in the place of this module's, by name: split_heads, merge_heads, grouped_attention,
+    and mask(n, m), which gives (n, m) booleans for the last n of m tokens in the place of any other mask.
     Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023, section 2.2.
     """
 
@@ -48,6 +50,7 @@ class MultiHeadAttention(nn.Module):
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head, self.dropout, self.rope = d_head, dropout, rope
         self.scale = check_scale(scale, d_head)
+        self.own: dict[str, Callable] = {}
         self.q_proj = nn.Linear(d_model, n_heads * d_head, bias)
         self.k_proj = nn.Linear(d_model, n_kv_heads * d_head, bias)
         self.v_proj = nn.Linear(d_model, n_kv_heads * d_head, bias)
@@ -80,9 +83,10 @@ class MultiHeadAttention(nn.Module):
         head_mask = None if head_mask is None else torch.as_tensor(head_mask).to(x)  # (h,), in the dtype of x
         self._check_inputs(x, source, mask, cache, lengths, head_mask)
         source = x if source is None else source
-        q = split_heads(self.q_proj(x), self.n_heads)  # (B, h, n, d_head)
-        k = split_heads(self.k_proj(source), self.n_kv_heads)  # (B, h_kv, m, d_head)
-        v = split_heads(self.v_proj(source), self.n_kv_heads)  # (B, h_kv, m, d_head)
+        split, merge = self.own.get("split_heads", split_heads), self.own.get("merge_heads", merge_heads)
+        q = split(self.q_proj(x), self.n_heads)  # (B, h, n, d_head)
+        k = split(self.k_proj(source), self.n_kv_heads)  # (B, h_kv, m, d_head)
+        v = split(self.v_proj(source), self.n_kv_heads)  # (B, h_kv, m, d_head)
         positions = torch.arange(x.shape[1], device=x.device) if cache is None else cache.positions(x.shape[1])
         if self.rope is not None:
             q, k = self.rope(torch.cat([q, k], dim=1), positions).split([self.n_heads, self.n_kv_heads], dim=1)
@@ -91,10 +95,13 @@ class MultiHeadAttention(nn.Module):
             if x.shape[:2] != (1, 1) or cache.window is not None:  # else: one new token, which sees all keys
                 causal = attendable(positions, key_positions, cache.window)[:, None]  # (B, 1, n, m)
                 mask = combine(mask, causal)  # (B, 1 or h, n, m)
-        heads, weights = grouped_attention(q, k, v, mask, self.dropout if self.training else 0.0, self.scale)
+        if "mask" in self.own:
+            mask = self.own["mask"](q.shape[2], k.shape[2])  # (n, m)
+        attend = self.own.get("grouped_attention", grouped_attention)
+        heads, weights = attend(q, k, v, mask, self.dropout if self.training else 0.0, self.scale)
         if head_mask is not None:
             heads = heads * head_mask[:, None, None]  # (B, h, n, d_head)
-        output = self.out_proj(merge_heads(heads))  # (B, n, d_model)
+        output = self.out_proj(merge(heads))  # (B, n, d_model)
         return (output, weights) if return_weights else output
 
     @classmethod

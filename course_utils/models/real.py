@@ -7,10 +7,11 @@ how to get it. Source: Allal et al. 2025 (SmolLM2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -18,21 +19,48 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from course_utils.attention.cache import Cache, ContiguousCache
+from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.attention.shapes import whole
 from course_utils.models.decoder import Decoder, generate, new_caches
 from course_utils.models.pretrained import store
 from course_utils.models.pretrained.tokenizer import Tokenizer
 
+OWN = ("split_heads", "merge_heads", "grouped_attention", "mask", "writes")  # what of it can be somebody's own
+
 
 @dataclass(frozen=True)
 class Real:
-    """A pretrained model with its tokenizer. end is the token that ends a turn, context the most tokens it can take."""
+    """A pretrained model with its tokenizer. end is the token that ends a turn, context the most tokens it can take.
+
+    writes(model, tokens, most) gives the list of tokens that follow, where somebody's own function chooses them.
+    """
 
     name: str
     model: Decoder
     tokenizer: Tokenizer
     end: int
     context: int
+    writes: Callable[[Decoder, Sequence[int], int], list[int]] | None = None
+
+    def with_parts(self, parts: Mapping[str, Callable], layers: Sequence[int] | None = None) -> Real:
+        """The same model with somebody's own functions in these layers, or in all; both share their weights.
+
+        parts by name: those of `MultiHeadAttention.own`, and `writes`. Raises ValueError for a name or a layer that is
+        not there, and for `writes` in some layers only: it works with the whole model.
+        """
+        numbers = range(len(self.model.blocks))
+        chosen = numbers if layers is None else layers
+        if unknown := sorted({*parts} - {*OWN}):
+            raise ValueError(f"the model has no part {unknown[0]}; its parts are {', '.join(OWN)}")
+        if strange := [layer for layer in chosen if layer not in numbers]:
+            raise ValueError(f"the model has no layer {strange[0]}; its layers are 0 to {numbers[-1]}")
+        if "writes" in parts and layers is not None:
+            raise ValueError("writes works with the whole model: leave the layers out")
+        model = copy.deepcopy(self.model, {id(weights): weights for weights in self.model.parameters()})
+        for layer in chosen:
+            attention = cast(MultiHeadAttention, model.blocks[layer].attention)
+            attention.own.update((name, part) for name, part in parts.items() if name != "writes")
+        return replace(self, model=model, writes=parts.get("writes", self.writes))
 
     def answer(self, said: str, most: int = 64) -> str:
         """What the model answers to one turn, the likeliest token each time: its text, of at most `most` tokens."""
@@ -46,6 +74,12 @@ class Real:
         """
         if not 0 < len(tokens) <= self.context - whole("most", most):
             raise ValueError(f"{len(tokens)} tokens and {most} more: the model takes from 1 to {self.context} in all")
+        if self.writes:
+            for token in self.writes(self.model, tokens, most):
+                if token == self.end:
+                    return
+                yield token
+            return
         if caches is None:
             caches = new_caches(self.model, ContiguousCache, 1, capacity=len(tokens) + most)
         newest = torch.tensor([list(tokens)])  # (1, T)

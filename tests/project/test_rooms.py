@@ -30,6 +30,7 @@ ROOMS = {
     "practice": set(),
     "guesses": set(),
     "cards": {"checks", "views"},
+    "parts": {"attention", "checks", "models"},
     "learner": {"authoring", "grading", "progress"},
     "doctor": {"models", "sandbox"},
     "site": {"authoring", "cards", "views"},

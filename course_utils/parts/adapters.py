@@ -1,0 +1,356 @@
+"""An answer to an exercise, made to fit where the real model calls it.
+
+Each of these takes the answer and returns what `MultiHeadAttention.own` or `Real.writes` holds. Attention is called for
+one text as attend(q, k, v, mask, dropout, scale): q (1, h, n, d), k and v (1, h_kv, m, d), the queries being the last n
+of m tokens. It returns (output, weights), (1, h, n, d) and None. An answer that returns another shape than its exercise
+asks for raises ValueError here, so that no broadcasting hides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from course_utils.attention.cache import Cache, ContiguousCache
+from course_utils.attention.masks import causal, sliding_window
+from course_utils.attention.multihead import grouped_attention
+from course_utils.models.decoder import Decoder, new_caches
+
+BLOCK = 4  # tokens of a block, and keys of a tile; a text that is no multiple of it ends within one
+QUERIES = 6  # of a tile: on the diagonal tiles differ
+MOST_STEPS = 1000  # of a scheduler; three texts of 30 tokens take some 20
+WINDOW = 8  # tokens that a ring holds
+Attend = Callable[..., tuple[Tensor, None]]
+
+
+def softmax_of_rows(answer: Callable) -> Attend:
+    """From softmax_row(row), lists of floats: the scores of one query and head at a time, its later keys left out."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        scores, v = _scores(q, k), _each_its_own(v, q)
+        weights = torch.zeros_like(scores)
+        for head, query, seen in _queries(q, k):
+            row = answer(scores[0, head, query, :seen].tolist())
+            weights[0, head, query, :seen] = _fitting(row, (seen,), q)
+        return weights @ v, None
+
+    return attend
+
+
+def softmax_of_arrays(answer: Callable) -> Attend:
+    """From softmax(x, axis), NumPy, without axis: the scores (1, h, n, m) of all heads, −∞ where a key comes later."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        scores = _scores(q, k).masked_fill(~causal(q.shape[2], k.shape[2]), -torch.inf)
+        weights = answer(scores.numpy())
+        return _fitting(weights, scores.shape, q) @ _each_its_own(v, q), None
+
+    return attend
+
+
+def softmax_under_mask(answer: Callable) -> Attend:
+    """From masked_softmax(scores, mask), tensors: the scores (1, h, n, m) of all heads and a mask (n, m)."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        scores = _scores(q, k)
+        weights = answer(scores, causal(q.shape[2], k.shape[2]))
+        return _fitting(weights, scores.shape, q) @ _each_its_own(v, q), None
+
+    return attend
+
+
+def attention_of_lists(answer: Callable) -> Attend:
+    """From attention_lists(q, k, v), lists of lists: one query and head at a time, its later keys left out."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        keys, values = (_each_its_own(x, q)[0].tolist() for x in (k, v))
+        output = torch.empty_like(q)
+        for head, query, seen in _queries(q, k):
+            found, _weights = answer([q[0, head, query].tolist()], keys[head][:seen], values[head][:seen])
+            output[0, head, query] = _fitting(found, (1, v.shape[-1]), q)[0]
+        return output, None
+
+    return attend
+
+
+def attention_of_arrays(answer: Callable) -> Attend:
+    """From attention_batched(q, k, v), NumPy: one query of all heads at a time, its later keys left out."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        rows, keys, values = (x.numpy() for x in (q, _each_its_own(k, q), _each_its_own(v, q)))
+        output = torch.empty_like(q)
+        for query, seen in _seen(q, k):
+            found, _weights = answer(rows[:, :, query : query + 1], keys[:, :, :seen], values[:, :, :seen])
+            output[:, :, query : query + 1] = _fitting(found, (*q.shape[:2], 1, v.shape[-1]), q)
+        return output, None
+
+    return attend
+
+
+def attention_of_groups(answer: Callable) -> Attend:
+    """From grouped_query_attention(q, k, v, mask), tensors as the model has them; the mask is (n, m)."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        return _fitting(answer(q, k, v, causal(q.shape[2], k.shape[2])), q.shape, q), None
+
+    return attend
+
+
+def attention_in_steps(answer: Callable) -> Attend:
+    """From cached_step(q_t, k_t, v_t, cache), tensors: all tokens of the text, one after the other."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        k, v = _each_its_own(k, q), _each_its_own(v, q)
+        n, m = q.shape[2], k.shape[2]
+        queries = torch.cat([torch.zeros_like(k[:, :, : m - n]), q], dim=2)  # nobody asks what earlier ones found
+        cache, found = None, []
+        for t in range(m):
+            here = slice(t, t + 1)
+            output, cache = answer(queries[:, :, here], k[:, :, here], v[:, :, here], cache)
+            found.append(_fitting(output, q[:, :, :1].shape, q))
+        return torch.cat(found[m - n :], dim=2), None
+
+    return attend
+
+
+def attention_over_a_ring(answer: Callable) -> Attend:
+    """From RingCache(window): each key head has a ring of WINDOW tokens, and each query sees what its ring holds."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        rings = [answer(WINDOW) for _ in range(k.shape[1])]
+        return _over_caches(q, k, v, [(ring.append, ring.view) for ring in rings], WINDOW), None
+
+    return attend
+
+
+def attention_over_a_window(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, Tensor]:
+    """Attention to the last WINDOW tokens: what a ring is compared with."""
+    return grouped_attention(q, k, v, sliding_window(q.shape[2], WINDOW, k.shape[2]))
+
+
+def attention_over_pages(answer: Callable) -> Attend:
+    """From PagedCache(n_blocks, block_size, d): the key heads of a layer share one pool, which has just enough room.
+
+    Before, a text of the same length is stored in it and freed.
+    """
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        _, heads, m, d = k.shape
+        pool = answer(heads * _blocks(m), BLOCK, d)
+        for t in range(m):
+            pool.append("before", v[0, 0, t], k[0, 0, t])
+        pool.free("before")
+        ways = [
+            (lambda k, v, head=head: pool.append(head, k, v), lambda head=head: pool.gather(head))
+            for head in range(heads)
+        ]
+        return _over_caches(q, k, v, ways, m), None
+
+    return attend
+
+
+def attention_through_a_table(answer: Callable) -> Attend:
+    """From paged_attention(q, keys, values, table, length), NumPy: one query and head at a time.
+
+    The blocks lie in the pool from the last to the first, and what no token fills is NaN.
+    """
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        _, heads, m, d = k.shape
+        blocks = _blocks(m) + 1  # and one that belongs to another text
+        pools = np.full((2, heads, blocks * BLOCK, d), np.nan, np.float32)
+        pools[:, :, :m] = torch.stack([k[0], v[0]]).numpy()
+        pools = pools.reshape(2, heads, blocks, BLOCK, d)[:, :, ::-1]
+        table = [blocks - 1 - place for place in range(blocks - 1)]
+        output, group = torch.empty_like(q), q.shape[1] // heads
+        for head, query, seen in _queries(q, k):
+            keys, values = pools[:, head // group]
+            found = answer(q[0, head, query].numpy(), keys, values, np.array(table), seen)
+            output[0, head, query] = _fitting(found, (d,), q)
+        return output, None
+
+    return attend
+
+
+def attention_in_tiles(answer: Callable) -> Attend:
+    """From tiled_attention(q, k, v, block_q, block_k, causal), tensors: a head at a time, QUERIES × BLOCK to a tile."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+        keys, values = _each_its_own(k, q), _each_its_own(v, q)
+        output = torch.empty_like(q)
+        for head in range(q.shape[1]):
+            found, _lse = answer(q[0, head], keys[0, head], values[0, head], QUERIES, BLOCK, causal=True)
+            output[0, head] = _fitting(found, q.shape[2:], q)
+        return output, None
+
+    return attend
+
+
+def mask(answer: Callable) -> Callable[[int, int], Tensor]:
+    """From causal_mask(n), booleans: of a mask for all m tokens the rows of the last n."""
+    return lambda n, m: _fitting(answer(m), (m, m), torch.empty((), dtype=torch.bool))[m - n :]
+
+
+def split(answer: Callable) -> Callable[[Tensor, int], Tensor]:
+    """From split_heads(x, n_heads), tensors: (1, T, h · d) -> (1, h, T, d)."""
+
+    def split_heads(x: Tensor, n_heads: int) -> Tensor:
+        return _fitting(answer(x, n_heads), (len(x), n_heads, x.shape[1], x.shape[2] // n_heads), x)
+
+    return split_heads
+
+
+def merge(answer: Callable) -> Callable[[Tensor], Tensor]:
+    """From merge_heads(x), tensors: (1, h, T, d) -> (1, T, h · d)."""
+    return lambda x: _fitting(answer(x), (len(x), x.shape[2], x.shape[1] * x.shape[3]), x)
+
+
+def writes(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
+    """From generate_cached(model, prompt, steps), tensors: it chooses the tokens and keeps the cache."""
+
+    def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
+        text = torch.tensor([list(tokens)])
+        written = answer(_AsDayFive(model), text, most)
+        return _fitting(written, (1, len(tokens) + most), text)[0, len(tokens) :].tolist()
+
+    return write
+
+
+def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
+    """From Scheduler(n_blocks, block_size, budget): it says when the tokens of three requests are computed.
+
+    The requests are the text, the text without its first token and the text without its last. The pool has room for one
+    and a half of them, so that some are preempted, and a step for BLOCK tokens more than half a text. What is written
+    behind the text itself comes back. Raises ValueError for a plan that computes no tokens, more than the budget or
+    than a request has, for one that holds more blocks than there are, and for MOST_STEPS without an end.
+    """
+
+    def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
+        given = {"whole": list(tokens), "headless": list(tokens[1:]), "short": list(tokens[:-1])}
+        texts = {name: text for name, text in given.items() if text}
+        longest, budget = len(tokens) + most, len(tokens) // 2 + BLOCK
+        n_blocks = _blocks(longest) + _blocks(longest) // 2
+        scheduler = answer(n_blocks, BLOCK, budget)
+        for name, text in texts.items():
+            scheduler.add(name, len(text), most)
+        ends = {name: len(text) + most for name, text in texts.items()}
+        held: dict[str, list[Cache]] = {}
+        steps = 0
+        while any(len(text) < ends[name] for name, text in texts.items()):
+            if (steps := steps + 1) > MOST_STEPS:
+                raise ValueError(f"requests are left after {MOST_STEPS} steps")
+            plan, preempted = scheduler.step()
+            for name in preempted:
+                held.pop(name, None)
+            if not 0 < sum(plan.values()) <= budget:
+                raise ValueError(f"{sum(plan.values())} tokens are planned, of 1 to {budget} in a step")
+            for name, count in plan.items():
+                caches = held.setdefault(name, new_caches(model, ContiguousCache, 1, capacity=longest))
+                done, text = int(caches[0].lengths[0]), texts[name]
+                left = len(text) - done if len(text) < ends[name] else 0
+                if not 0 < count <= left:
+                    raise ValueError(f"{name} has {left} tokens to compute, and {count} are planned")
+                logits = model(torch.tensor([text[done : done + count]]), caches)
+                if done + count == len(text):
+                    text.append(int(logits[0, -1].argmax()))
+            taken = sum(_blocks(int(caches[0].lengths[0])) for caches in held.values())
+            if taken > n_blocks:
+                raise ValueError(f"{taken} blocks are held, and there are {n_blocks}")
+            held = {name: caches for name, caches in held.items() if len(texts[name]) < ends[name]}
+        return texts["whole"][len(tokens) :]
+
+    return write
+
+
+def _blocks(tokens: int) -> int:
+    """How many blocks so many tokens take."""
+    return -(-tokens // BLOCK)
+
+
+class _AsDayFive:
+    """A decoder that is called as day 5 calls its own: logits, cache = model(tokens, positions, cache)."""
+
+    def __init__(self, model: Decoder) -> None:
+        self.model, self.passed = model, 0
+
+    @torch.no_grad()
+    def __call__(self, tokens: Tensor, positions: Tensor, cache: Any = None) -> tuple[Tensor, Any]:
+        self.passed += tokens.shape[1]
+        layers = new_caches(self.model, _Grown, len(tokens))
+        for layer, held in zip(layers, cache or [None] * len(layers), strict=True):
+            layer.follow(held, torch.as_tensor(positions))
+        logits = self.model(tokens, layers)
+        return logits, tuple(layer.held for layer in layers)
+
+
+class _Grown(Cache):
+    """A cache that grows by a copy, so that a text can go on in two ways; who calls it says the positions."""
+
+    held: tuple[Tensor, Tensor, Tensor] | None  # keys and values (B, h_kv, m, d), their positions (m,)
+
+    def follow(self, held: tuple[Tensor, Tensor, Tensor] | None, positions: Tensor) -> None:
+        self.held, self._next = held, positions
+        self._lengths[:] = 0 if held is None else held[0].shape[2]
+
+    def positions(self, t: int) -> Tensor:
+        return self._next.expand(self.batch, -1)
+
+    def _append(self, k: Tensor, v: Tensor, added: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        new = (k, v, self._next)
+        if self.held is not None:
+            new = tuple(
+                torch.cat(pair, dim=-1 if pair[0].ndim == 1 else 2) for pair in zip(self.held, new, strict=True)
+            )
+        self.held = new
+        return *new[:2], new[2].expand(self.batch, -1)
+
+
+def _over_caches(q: Tensor, k: Tensor, v: Tensor, caches: Sequence[tuple[Callable, Callable]], most: int) -> Tensor:
+    """What queries find in one cache a key head: (append, view) each, of at most `most` tokens."""
+    n, m, group = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
+    output = torch.empty_like(q)
+    for t in range(m):
+        for head, (append, view) in enumerate(caches):
+            append(k[0, head, t].clone(), v[0, head, t].clone())
+            if t < m - n:
+                continue
+            keys, values = (_fitting(x, (min(t + 1, most), q.shape[-1]), q) for x in view())
+            queries = q[0, head * group : (head + 1) * group, t - m + n]  # (group, d)
+            weights = torch.softmax(queries @ keys.T / q.shape[-1] ** 0.5, dim=-1)
+            output[0, head * group : (head + 1) * group, t - m + n] = weights @ values
+    return output
+
+
+def _each_its_own(x: Tensor, q: Tensor) -> Tensor:
+    """Keys or values with a head for each query head, (1, h, m, d)."""
+    return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)
+
+
+def _scores(q: Tensor, k: Tensor) -> Tensor:
+    """The scaled scores of all heads, (1, h, n, m), later keys included."""
+    return q @ _each_its_own(k, q).mT / q.shape[-1] ** 0.5
+
+
+def _seen(q: Tensor, k: Tensor) -> Iterator[tuple[int, int]]:
+    """Each query by its number, with the number of keys up to its own."""
+    n, m = q.shape[2], k.shape[2]
+    return ((query, m - n + query + 1) for query in range(n))
+
+
+def _queries(q: Tensor, k: Tensor) -> Iterator[tuple[int, int, int]]:
+    """Each head and query, with the number of keys up to the query's own."""
+    return ((head, query, seen) for head in range(q.shape[1]) for query, seen in _seen(q, k))
+
+
+def _fitting(found: Any, shape: Sequence[int], like: Tensor) -> Tensor:
+    """A result as a tensor of the dtype of `like`. Raises ValueError for another shape, TypeError for no numbers."""
+    tensor = found.detach() if isinstance(found, Tensor) else torch.as_tensor(np.asarray(found))
+    if tuple(tensor.shape) != tuple(shape):
+        raise ValueError(f"it returned {tuple(tensor.shape)}, and {tuple(shape)} is asked for")
+    if (tensor.dtype == torch.bool) != (like.dtype == torch.bool):
+        raise TypeError(f"it returned {tensor.dtype}, and {like.dtype} is asked for")
+    return tensor.to(like.dtype)

@@ -1,0 +1,110 @@
+"""What a part of somebody's own changes in the real model: where the numbers part first, and what it writes then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from course_utils.models.real import Real
+from course_utils.parts.notebook import PASSED, Parts
+
+TEXT = "The parcel that we sent to the doctor arrived late, because the post office was closed. The capital of Italy is"
+LARGEST = 1e-4  # of a token's vector, in float32: two right ways to compute attention differ by up to some 1e-5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A text with the model's own parts and with somebody's.
+
+    tokens: of the text, as texts. layer, token: where the numbers part first, None where they do not. size: by how much
+    there, as a share of the token's vector. error: what was raised in place of numbers. before, now: what the model
+    writes behind the text with its own parts, and with somebody's; now is empty where an error came first. failing: the
+    names of parts whose checks do not pass, each with why that does not show in this model, where it is known.
+    """
+
+    tokens: tuple[str, ...]
+    layer: int | None
+    token: int | None
+    size: float
+    error: str
+    before: str
+    now: str
+    failing: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def shows(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.error) or self.layer is not None or self.before != self.now
+
+    def __str__(self) -> str:
+        if not self.shows:
+            agree = f"The numbers of all layers agree, and it writes the same: {self.before!r}."
+            unseen = "{} does not pass its check, and that does not show here: {}."
+            nothing_known = "this text asks for nothing that it does wrong"
+            return "\n".join([agree, *(unseen.format(name, why or nothing_known) for name, why in self.failing)])
+        lines = []
+        if self.layer is not None:
+            where = f"layer {self.layer}, token {self.token} ({self.tokens[self.token or 0]!r})"
+            lines.append(f"The numbers part first in {where}, by {self.size:.2g} of the vector's length.")
+        if self.error:
+            lines.append(f"It raised {self.error}.")
+        elif self.before == self.now:
+            lines.append(f"It writes the same: {self.before!r}.")
+        else:
+            lines.append(f"It writes {self.now!r}, and with the model's own parts {self.before!r}.")
+        return "\n".join(lines)
+
+
+@torch.no_grad()
+def compare(
+    real: Real,
+    parts: Mapping[str, Callable],
+    layers: Sequence[int] | None = None,
+    text: str = TEXT,
+    most: int = 6,
+) -> Comparison:
+    """Run the model on a text with these parts and without them, and let it write up to `most` tokens more.
+
+    parts and layers are those of `Real.with_parts`; of what `mine` gives, the model's usual ways are those its slots
+    are compared with. Raises as `with_parts` does; what a part raises is told.
+    """
+    rows = [row for row in parts.rows if row.own] if isinstance(parts, Parts) else []
+    plain = real.with_parts({part: f for row in rows for part, f in row.slot.compared.items()}, layers)
+    own = plain.with_parts(parts, layers)
+    numbers = plain.encode(text)
+    expected, before = _layers(plain, numbers), _written(plain, numbers, most)
+    layer = token = None
+    error, now, size = "", "", 0.0
+    try:
+        for at, (x, y) in enumerate(zip(_layers(own, numbers), expected, strict=True)):
+            apart = (x - y).norm(dim=-1)[0] / y.norm(dim=-1)[0]  # (T,)
+            wrong = ~(apart <= LARGEST)  # NaN is wrong too
+            if wrong.any():
+                layer, token = at, int(wrong.nonzero()[0])
+                size = float(apart[token])
+                break
+        now = _written(own, numbers, most)
+    except Exception as problem:
+        error = f"{type(problem).__name__}: {problem}".rstrip(": ")
+    tokens = real.tokenizer.texts(numbers[0].tolist())
+    failing = [(row.slot.name, row.hidden) for row in rows if row.said != PASSED]
+    return Comparison(tuple(tokens), layer, token, size, error, before, now, tuple(failing))
+
+
+def _layers(real: Real, numbers: Tensor) -> list[Tensor]:
+    """What comes out of each layer, (1, T, d_model) each."""
+    found: list[Tensor] = []
+    handles = [b.register_forward_hook(lambda _block, _given, out: found.append(out[0])) for b in real.model.blocks]
+    try:
+        real.model(numbers)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _written(real: Real, numbers: Tensor, most: int) -> str:
+    return real.tokenizer.decode(list(real.stream(numbers[0].tolist(), most))) if most else ""

@@ -1,0 +1,83 @@
+"""Which exercise fills which part of the real model.
+
+A slot is filled by an answer that an exercise asks for; an adapter makes it fit. Two answers to the same part exclude
+each other: a layer has one attention. Rotation is no exercise yet.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from course_utils.parts import adapters
+
+HIDDEN = Path(__file__).with_name("hidden.toml")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An exercise whose answer can be a part of the real model.
+
+    grade_id: the exercise. part: where its answer goes, one of `real.OWN`. answer: its signature. takes: what it is
+    given, and in which dtype. fits: the adapter. compared: what the model does in that part where it is not its usual.
+    """
+
+    day: int
+    grade_id: str
+    part: str
+    answer: str
+    takes: str
+    fits: Callable[[Callable], Callable]
+    compared: Mapping[str, Callable] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What the exercise's answer is called."""
+        return self.answer.partition("(")[0]
+
+    @property
+    def hidden(self) -> dict[str, str]:
+        """The known mistakes that cannot show in this model, by name, each with the reason."""
+        reasons = tomllib.loads(HIDDEN.read_text(encoding="utf-8")).get(self.grade_id, {})
+        return {name: reason for reason, names in reasons.items() for name in names}
+
+
+LISTS, ARRAYS, TENSORS, TOKENS = "lists of floats", "NumPy float32", "float32 tensors", "int64 tensors"
+ATTENTION = "grouped_attention"
+IN_A_WINDOW = {ATTENTION: adapters.attention_over_a_window}
+SLOTS = (
+    Slot(1, "softmax_row", ATTENTION, "softmax_row(row)", LISTS, adapters.softmax_of_rows),
+    Slot(1, "attention_lists", ATTENTION, "attention_lists(q, k, v)", LISTS, adapters.attention_of_lists),
+    Slot(1, "attention_batched", ATTENTION, "attention_batched(q, k, v)", ARRAYS, adapters.attention_of_arrays),
+    Slot(2, "stable_softmax", ATTENTION, "softmax(x, axis)", ARRAYS, adapters.softmax_of_arrays),
+    Slot(3, "causal_mask", "mask", "causal_mask(n)", "a whole number", adapters.mask),
+    Slot(3, "masked_softmax", ATTENTION, "masked_softmax(scores, mask)", TENSORS, adapters.softmax_under_mask),
+    Slot(4, "split_heads", "split_heads", "split_heads(x, n_heads)", TENSORS, adapters.split),
+    Slot(4, "merge_heads", "merge_heads", "merge_heads(x)", TENSORS, adapters.merge),
+    Slot(
+        4, "grouped_query", ATTENTION, "grouped_query_attention(q, k, v, mask)", TENSORS, adapters.attention_of_groups
+    ),
+    Slot(5, "cached_step", ATTENTION, "cached_step(q_t, k_t, v_t, cache)", TENSORS, adapters.attention_in_steps),
+    Slot(5, "generate_cached", "writes", "generate_cached(model, prompt, steps)", TOKENS, adapters.writes),
+    Slot(5, "ring_cache", ATTENTION, "RingCache(window)", TENSORS, adapters.attention_over_a_ring, IN_A_WINDOW),
+    Slot(5, "paged_cache", ATTENTION, "PagedCache(n_blocks, block_size, d)", TENSORS, adapters.attention_over_pages),
+    Slot(
+        6, "tiled_attention", ATTENTION, "tiled_attention(q, k, v, block_q, block_k, causal)", TENSORS,
+        adapters.attention_in_tiles,
+    ),
+    Slot(
+        7, "paged_attention", ATTENTION, "paged_attention(q, keys, values, table, length)", ARRAYS,
+        adapters.attention_through_a_table,
+    ),
+    Slot(7, "scheduler", "writes", "Scheduler(n_blocks, block_size, budget)", "names and counts", adapters.serves),
+)  # fmt: skip
+
+
+def slot_of(name: str) -> Slot:
+    """The slot of an exercise, by its grade_id or what its answer is called. Raises KeyError, which names all."""
+    for slot in SLOTS:
+        if name in (slot.grade_id, slot.name):
+            return slot
+    raise KeyError(f"no part of the real model is called {name!r}; there are {', '.join(slot.name for slot in SLOTS)}")
