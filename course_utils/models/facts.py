@@ -181,7 +181,8 @@ def margins(real: Real, off: Iterable[Head] = ()) -> Tensor:
 
     What it does not show: that a head does not matter because nothing changes without it. Others may stand in for it
     (McGrath et al. 2023), and an output of zeros is one that the later layers have never seen. The verb is told from
-    the token before it, while `where` reads from the verb itself, once it stands there. And the sentences are twelve.
+    the token before it, where a head may look elsewhere (`subject_weights`) than from the verb itself, from which
+    `where` reads. And the sentences are twelve.
     Source: Linzen et al. 2016 for the test; Michel et al. 2019, section 3, for single heads.
     """
     were, was, are, are_not = (_number(real, word) for word in (" were", " was", " are", " is"))
@@ -194,6 +195,14 @@ def margins(real: Real, off: Iterable[Head] = ()) -> Tensor:
         logits = real.model(tokens, head_masks=_on(real, off), at=lengths - 1)[:, 0].float()  # (12, vocabulary)
     plural = (logits[:, were] + logits[:, are] - logits[:, was] - logits[:, are_not]) / 2  # (12,)
     return plural * torch.tensor([1.0] * len(PLURAL) + [-1.0] * len(SINGULAR))
+
+
+def subject_weights(real: Real) -> Tensor:
+    """The weights from the end of each sentence of PLURAL and SINGULAR to its subject: (layers, heads, 12).
+
+    The end is the token from which the verb is told, and the subject the second token.
+    """
+    return torch.stack([real.look(sentence)[1][:, :, -1, 1] for sentence in (*PLURAL, *SINGULAR)], dim=-1)
 
 
 def margins_without_each(real: Real, layers: Sequence[int] = SWEPT) -> Tensor:

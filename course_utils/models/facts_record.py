@@ -51,7 +51,7 @@ def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
 
     return [
         *_scores(real, opening(512)),
-        _induction(real, draws=1 if quick else 5),
+        _induction(real, opening(512), draws=1 if quick else 5),
         _agreement(real, facts.SWEPT[: 1 if quick else None]),
         _where(real, facts.READ[: 1 if quick else None]),
         _left_out(real, opening(256)),
@@ -68,23 +68,32 @@ def _scores(real: Real, text: Tensor) -> list[dict[str, Any]]:
     return [row, {"fact": "previous token", "tokens": text.shape[1], "scores": _plain(previous)}]
 
 
-def _induction(real: Real, draws: int) -> dict[str, Any]:
-    """The loss is over all tokens but the first: those of the first copy, which nobody can tell, are part of it."""
+def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
+    """Scores, and the losses on the copies and on a text without the best heads and without others.
+
+    The losses are over all tokens but the first: those of the first copy, which nobody can tell, are part of it.
+    """
     tokens = facts.copies(between=facts.BETWEEN)
     scores = facts.induction_scores(real, tokens)
     off = facts.best(scores, facts.COPYING)
     others = [facts.random_heads(real, len(off), seed, without=off) for seed in range(draws)]
     row = {"fact": "induction", "period": facts.PERIOD, "copies": facts.COPIES, "best": off}
     row |= {"loss": facts.loss(real, tokens), "without_best": facts.loss(real, tokens, off)}
-    row |= {"without_random": [{"heads": heads, "loss": facts.loss(real, tokens, heads)} for heads in others]}
+    row |= {"text_loss": facts.loss(real, text), "text_without_best": facts.loss(real, text, off)}
+    row["without_random"] = [
+        {"heads": heads, "loss": facts.loss(real, tokens, heads), "text_loss": facts.loss(real, text, heads)}
+        for heads in others
+    ]
     return row | {"scores": _plain(scores)}
 
 
 def _agreement(real: Real, layers: Sequence[int]) -> dict[str, Any]:
     """The margins of the sentences, and their mean and how many are right without each head of some layers."""
     each = facts.margins_without_each(real, layers)  # (layers, heads, 12)
+    seen = facts.subject_weights(real)  # (all layers, heads, 12)
     row = {"fact": "agreement", "sentences": [*facts.PLURAL, *facts.SINGULAR], "margins": _plain(facts.margins(real))}
     row |= {"head": facts.SUBJECT_HEAD, "without_head": _plain(facts.margins(real, [facts.SUBJECT_HEAD]))}
+    row |= {"subject_weights": _plain(seen.mean(-1)), "subject_weights_of_head": _plain(seen[facts.SUBJECT_HEAD])}
     row |= {"layers": [*layers], "margin_without_each": _plain(each.mean(-1))}
     return row | {"right_without_each": (each > 0).sum(-1).tolist()}
 

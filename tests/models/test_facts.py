@@ -140,6 +140,8 @@ def test_a_margin_is_that_of_the_right_number_right_after_the_sentence(tiny):
             for word in ("were", "are", "was", "is")
         )
         close(margin, (was + is_ - were - are) / 2 * (1 if sentence in facts.PLURAL else -1))
+    weights, _ = by_the_definition(tiny, tiny.encode(facts.SINGULAR[0]))
+    close(facts.subject_weights(tiny)[..., 6], weights[:, :, -1, 1])
     each = facts.margins_without_each(tiny, [1])
     assert each.shape == (1, HEADS, 12) and torch.equal(each[0, 2], found)
     assert not torch.equal(facts.margins(tiny), found)
@@ -267,6 +269,10 @@ def test_eight_induction_heads_are_what_copies_and_eight_others_are_not():
     random = [one["loss"] for one in fact["without_random"]]
     assert len(random) == 5 and all(len(one["heads"]) == 8 for one in fact["without_random"])
     assert round(fact["loss"], 2) == 5.92 and round(fact["without_best"], 2) == 12.58 and max(random) < 8
+    text = [one["text_loss"] - fact["text_loss"] for one in fact["without_random"]]
+    assert fact["text_without_best"] - fact["text_loss"] < min(
+        1, 3 * max(text)
+    )  # they are for copies, not for any text
 
 
 def test_one_head_looks_at_the_subject_and_agreement_does_not_need_it():
@@ -283,6 +289,9 @@ def test_one_head_looks_at_the_subject_and_agreement_does_not_need_it():
     each, layers = np.array(agreement["margin_without_each"]), agreement["layers"]
     assert layers == list(range(8, 22)) and each.shape == (14, 9)
     assert each[layers.index(layer), head] == pytest.approx(without.mean(), abs=1e-3)
+    before, seen = np.array(agreement["subject_weights"]), np.array(agreement["subject_weights_of_head"])
+    assert before[layer, head] == pytest.approx(seen.mean(), abs=1e-4)
+    assert seen.max() < 0.5 and seen.mean() < 0.2  # where the verb is told, the head looks elsewhere
     worst = facts.best(-torch.from_numpy(each), 4)
     found = {(layers[row], number): round(float(each[row, number]), 2) for row, number in worst}
     assert found == {(11, 1): 1.62, (19, 6): 1.66, (12, 3): 1.75, (11, 7): 1.78}
