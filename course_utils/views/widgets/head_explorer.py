@@ -54,7 +54,7 @@ class HeadExplorer(CourseWidget):
     key = traitlets.Int(help="the token that it looks at").tag(sync=True)
     measure = traitlets.Enum([*_MEASURES], "pair", help="what heads are sorted by").tag(sync=True)
     title = traitlets.Unicode("where the heads of a real model look").tag(sync=True)
-    _shown = traitlets.Dict(allow_none=True).tag(sync=True)
+    _shown = traitlets.Dict().tag(sync=True)
     _offered = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the recorded sentences
     _field = traitlets.Dict({"missing": "", "most": _MOST, "longest": _LONGEST}).tag(sync=True)
     _measures = traitlets.Dict(_MEASURES).tag(sync=True)
@@ -185,17 +185,12 @@ class HeadExplorer(CourseWidget):
             if size <= room:
                 room -= size
                 others.append(each)
-        known = [each.text for each in others]
-        if self._reading.text in known:
-            others[known.index(self._reading.text)] = self._reading
-        else:
-            others.insert(0, self._reading)
         texts = [each.text for each in others]
-        return {
-            "_shown": None,
-            "_offered": texts,
-            "_alone": {"sentences": [_sent(each) for each in others], "at": texts.index(self._reading.text)},
-        }
+        if self._reading.text not in texts:
+            texts, others = [self._reading.text, *texts], [self._reading, *others]
+        at = texts.index(self._reading.text)
+        sent = [None if i == at else _sent(each) for i, each in enumerate(others)]  # what is shown is sent anyway
+        return {"_offered": texts, "_alone": {"sentences": sent, "at": at}}
 
     # ---- in words and as a picture
 

@@ -2,7 +2,7 @@
 
 function answerExplorer(model) {
   const { sentences, at } = model.get("_alone");
-  model.set("_shown", sentences[at]);
+  sentences[at] = model.get("_shown");
   return listen(model, { _typed: () => {
     const found = sentences.find(({ text }) => text === model.get("_typed").text), reading = readingOf(found);
     const query = found.tokens.length - 1, [layer, head] = model.get("head");
