@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from of_letters import of_letters
 
 from course_utils.models import real, real_sentences
@@ -31,11 +32,14 @@ def test_what_is_written_is_read_again_and_names_the_model_and_the_versions(tmp_
 
 def test_levels_are_the_models_weights_and_chances_those_of_its_logits():
     model = of_letters()
+    with torch.no_grad():
+        model.model.unembedding.weight *= 10  # one letter is likely
     found, (tokens, weights, logits) = read(model, "to be"), model.look("to be")
     assert found.tokens == tokens == ["t", "o", " ", "b", "e"] and found.source == "computed here by tiny"
     np.testing.assert_allclose(found.levels / 255, weights.numpy(), atol=0.5 / 255 + 1e-6)
     likeliest = logits.softmax(-1).max(-1)
     assert [some[0][0] for some in found.following] == model.tokenizer.texts(likeliest.indices.tolist())
+    assert likeliest.values.max() > 0.5
     assert [some[0][1] for some in found.following] == [round(1000 * chance) for chance in likeliest.values.tolist()]
 
 
