@@ -19,6 +19,7 @@ PLAYS = (
     "AttentionStepper",
     "DecodeStepper",
     "HeadAblation",
+    "HeadExplorer",
     "HeadGallery",
     "MaskPainter",
     "MemoryCalculator",

@@ -38,6 +38,10 @@ WIDGETS = {  # by class, in the order of the page: what one does there, and a se
         "Paint a mask",
         "Open and close cells, and see the weights and whether an output sees a later token.",
     ),
+    "HeadExplorer": (
+        "See where a real model looks",
+        "Choose a sentence and any of the 270 heads of a language model, and see which words look at which.",
+    ),
     "HeadGallery": ("Look at all heads", "See where each head of a trained model looks, for one token after another."),
     "HeadAblation": (
         "Switch heads off",

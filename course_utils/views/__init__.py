@@ -14,6 +14,7 @@ _HOMES = {
     "Guess": "guess",
     "Guesses": "guesses",
     "HeadAblation": "ablation",
+    "HeadExplorer": "head_explorer",
     "HeadGallery": "gallery",
     "MaskPainter": "painter",
     "MemoryCalculator": "calculator",

@@ -14,6 +14,7 @@ from course_utils.views import (
     Guess,
     Guesses,
     HeadAblation,
+    HeadExplorer,
     HeadGallery,
     MaskPainter,
     MemoryCalculator,
@@ -79,6 +80,7 @@ MAKERS = {
     "curve": lambda: Guess.curve(2, "k", "How does it grow?", **CURVE),
     "decoding": lambda: DecodeStepper(["the", "cat"], ["sat", "down"]),
     "duel board": lambda: DuelBoard(TILES),
+    "explorer": HeadExplorer,
     "gallery": lambda: HeadGallery(torch.full((1, 2, 2, 2), 0.5), ["a", "b"], read=Reader(), readable="letters"),
     "guess": lambda: Guess.number(2, "n", "How large?", truth=0.8, low=0, high=1),
     "guesses": lambda: Guesses(2),
@@ -182,6 +184,26 @@ def mouse_decoding(page):
 def mouse_duel_board(page):
     changes(page, lambda: button(page, "wrong implementation 1").click(), ".course-duel-detail")
     changes(page, lambda: button(page, "A hint").click(), ".course-duel-detail")
+
+
+def mouse_explorer(page):
+    said, first = ".course-explorer-told", ".course-explorer-line"
+    changes(
+        page,
+        lambda: button(page, "layer 16, head 0").click(),
+        said,
+        ".course-explorer-weights .course-explorer-heading",
+    )
+    changes(page, lambda: page.get_by_role("radio", name="3 we").click(), said, first, ".course-explorer-next")
+    changes(page, lambda: page.locator(".course-explorer-weights td >> nth=24").click(), said, first)
+    changes(page, lambda: select(page, "heads by", "before"), first)
+    changes(page, lambda: page.locator(first).nth(1).click(), said, ".course-explorer-rank")
+    changes(page, lambda: page.get_by_label("layer", exact=True).fill("13"), said)
+    button(page, "The small red fox saw the small red").click()
+    changes(page, lambda: select(page, "heads by", "again"), first)
+    assert text(page, first).startswith("layer 18, head 6") and page.get_by_role("radio").count() == 8
+    assert page.get_by_role("textbox").is_disabled()
+    assert page.get_by_text("A sentence of your own needs Python and the model").is_visible()
 
 
 def mouse_gallery(page):
@@ -361,6 +383,16 @@ KEYS = {
     ],
     "duel board": [
         (".course-duel-tile", "Enter", ".course-duel-detail"),
+    ],
+    "explorer": [
+        (".course-explorer-offered button >> nth=1", "Enter", ".course-explorer-words"),
+        (".course-explorer-word[tabindex='0']", "ArrowLeft", ".course-explorer-told"),
+        ("td[tabindex='0']", "ArrowUp", ".course-explorer-line"),
+        (".course-explorer-line[tabindex='0']", "ArrowDown", ".course-explorer-told"),
+        (".course-explorer-head[tabindex='0']", "ArrowRight", None),
+        (".course-explorer-head[tabindex='0']", "Enter", ".course-explorer-told"),
+        ("select", "ArrowDown", ".course-explorer-line"),
+        ("input[type=number]", "ArrowUp", ".course-explorer-told"),
     ],
     "gallery": [
         (".course-gallery-strip button", "ArrowRight", ".course-gallery-reading"),

@@ -103,6 +103,7 @@ MADE = {
     "Guess": lambda: views.Guess.curve(1, "tried", "How?", ["a", "b"], truth=[0.2, 0.4], low=0, high=1),
     "Guesses": lambda: views.Guesses(1),
     "HeadAblation": lambda: views.HeadAblation(induction.load(), induction.repeated(1, 4)),
+    "HeadExplorer": views.HeadExplorer,
     "HeadGallery": lambda: views.HeadGallery(head_weights(), [*TOKENS, "d"]),
     "MaskPainter": lambda: views.MaskPainter(TOKENS),
     "MemoryCalculator": views.MemoryCalculator,

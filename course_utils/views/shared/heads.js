@@ -3,15 +3,16 @@
 const headName = (layer, head) => `layer ${layer}, head ${head}`;
 
 // The table is one stop of the Tab key; arrow keys move in it. labels(layer) gives what stands under the layer's name,
-// makeButton(layer, head) the button, press(layer, head) hears a click, Enter or Space.
-function headTable({ layers, heads, name, labels, makeButton, press }) {
+// makeButton(layer, head) the button, press(layer, head) hears a click, Enter or Space. bare: numbers alone name layers
+// and heads.
+function headTable({ layers, heads, name, labels, makeButton, press, bare = false }) {
   const table = make("table", "course-heads", { role: "grid", "aria-label": name });
   const top = table.createTHead().insertRow(), body = table.createTBody(), buttons = [];
   let at = 0;
-  top.append(make("td"), ...Array.from({ length: heads }, (_, h) => make("th", "", { scope: "col" }, `head ${h}`)));
+  top.append(make("td"), ...Array.from({ length: heads }, (_, h) => make("th", "", { scope: "col" }, bare ? h : `head ${h}`)));
   for (let l = 0; l < layers; l++) {
     const row = body.insertRow(), side = make("th", "course-heads-side", { scope: "row" });
-    side.append(make("div", "course-heads-layer", {}, `layer ${l}`), ...labels(l));
+    side.append(make("div", "course-heads-layer", {}, bare ? l : `layer ${l}`), ...labels(l));
     row.append(side);
     for (let h = 0; h < heads; h++) {
       const cell = make("td", "", { role: "gridcell" }), button = makeButton(l, h), place = buttons.length;

@@ -7,6 +7,11 @@ from collections.abc import Iterable
 from course_utils.views.shared.numbers import short
 
 
+def head_name(layer: int, head: int) -> str:
+    """What a head is called, as `headName` of heads.js calls it."""
+    return f"layer {layer}, head {head}"
+
+
 def table_of_heads(values: Iterable[Iterable[float | str]]) -> list[str]:
     """Lines of a table, a layer a line, a head a column, with numbers or words."""
     texts = [[value if isinstance(value, str) else short(value) for value in row] for row in values]

@@ -12,7 +12,7 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_head, as_labels, as_numbers
-from course_utils.views.shared.heads import table_of_heads
+from course_utils.views.shared.heads import head_name, table_of_heads
 from course_utils.views.shared.numbers import short
 from course_utils.views.silence import silenced
 
@@ -147,11 +147,11 @@ class HeadGallery(CourseWidget):
         for name, values in self._told_scores().items():
             lines += ["", name, *table_of_heads(values)]
         if self.head is not None:
-            lines += ["", f"enlarged: {_called(*self.head)}"]
+            lines += ["", f"enlarged: {head_name(*self.head)}"]
         if self.row is not None:
             lines += ["", f"row {self.row}, the query “{self._tokens[self.row]}”, attends most to"]
             heads = [self.head] if self.head is not None else list(np.ndindex(n_layers, h))
-            lines += [f"{_called(*head)}: {self._most(*head)}" for head in heads[:16]]
+            lines += [f"{head_name(*head)}: {self._most(*head)}" for head in heads[:16]]
             lines += ["…"] * (len(heads) > 16)
         return "\n".join(lines)
 
@@ -160,11 +160,11 @@ class HeadGallery(CourseWidget):
         told = [f"A map of the attention weights of each of {n_layers} × {h} heads over {n} tokens: {self.title}."]
         for name, values in self._told_scores().items():
             place = np.unravel_index(values.argmax(), values.shape)
-            told.append(f"{name[0].upper()}{name[1:]} is largest in {_called(*place)}, {short(values[place])}.")
+            told.append(f"{name[0].upper()}{name[1:]} is largest in {head_name(*place)}, {short(values[place])}.")
         if self.head is not None:
-            told.append(f"Enlarged: {_called(*self.head)}.")
+            told.append(f"Enlarged: {head_name(*self.head)}.")
         if self.row is not None:
-            where = f" in {_called(*self.head)} most to {self._most(*self.head)}" if self.head is not None else ""
+            where = f" in {head_name(*self.head)} most to {self._most(*self.head)}" if self.head is not None else ""
             told.append(f"Row {self.row} is marked: “{self._tokens[self.row]}” attends{where or ' as each map shows'}.")
         return " ".join(told)
 
@@ -204,7 +204,7 @@ class HeadGallery(CourseWidget):
                 ax.text(x + side / 2, at, text, fontsize=8.5, fontweight=weight, ha="center", va="center")
         if large:
             x = left + h * column + 36
-            ax.text(x, top - 12, _called(*self.head), fontsize=9, fontweight="bold", color=palette.INK)
+            ax.text(x, top - 12, head_name(*self.head), fontsize=9, fontweight="bold", color=palette.INK)
             self._draw(ax, x, top, large, *self.head)
         return fig
 
@@ -303,10 +303,6 @@ def _sent(scores):
         {"name": name, "values": [short(value) for value in values.ravel()], "most": int(values.argmax())}
         for name, values in scores.items()
     ]
-
-
-def _called(layer, head):
-    return f"layer {layer}, head {head}"
 
 
 def _some(name, count):

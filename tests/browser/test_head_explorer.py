@@ -1,0 +1,120 @@
+"""The head explorer in JupyterLab and on pages of its own, by mouse and keyboard."""
+
+import pytest
+from of_letters import of_letters
+
+from course_utils.views import HeadExplorer
+from course_utils.views.shared.heads import head_name
+from course_utils.views.shared.numbers import short
+
+CELLS = [
+    """
+import torch
+from course_utils.models.decoder import Decoder
+from course_utils.models.pretrained.tokenizer import Tokenizer, byte_letters
+from course_utils.models.real import Real
+from course_utils.views import HeadExplorer
+torch.manual_seed(0)
+letters = [*byte_letters().values()]
+tiny = Real("tiny", Decoder(len(letters), 24, 2, 3, d_ff=0).eval(), Tokenizer(letters, []), 0, 64)
+w = HeadExplorer("abcab", head=(0, 1), model=tiny)
+w
+"""
+]
+LINE = ".course-explorer-line"
+UNDER_TIPS = """([from, to]) => { // the words that the tips of arrows point to
+  const box = (node) => node.getBoundingClientRect();
+  const words = [...document.querySelectorAll(".course-explorer-word")].map(box);
+  const tips = [...document.querySelectorAll(".course-explorer-arcs path:not([stroke])")].map(box);
+  return tips.map((tip) => words.findIndex((word) => tip[from] < word[to] && tip[to] > word[from]));
+}"""
+
+
+@pytest.fixture
+def notebook(opened):
+    opened.run("w.look('abcab'); w.head, w.query, w.key, w.measure = (0, 1), 4, 1, 'pair'")
+    opened.wait(lambda: opened.find(".course-explorer-word").count() == 5, "five letters are shown")
+    return opened
+
+
+def test_enter_lets_python_read_a_sentence_and_what_is_wrong_with_it_is_said(notebook):
+    field, said = notebook.find(".course-explorer-form input"), notebook.find(".course-explorer-said")
+    field.fill("to be or not")
+    notebook.page.keyboard.press("Enter")
+    notebook.wait(lambda: notebook.find(".course-explorer-word").count() == 12, "twelve letters are shown")
+    assert notebook.python("(w.query, w.tokens[-1])") == "(11, 't')" and said.inner_text() == ""
+    field.fill("a" * 30)
+    notebook.find(".course-explorer-form button").click()
+    notebook.wait(lambda: "30 tokens long: at most 24 fit" in said.inner_text(), "it is said to be too long")
+    assert notebook.find(".course-explorer-word").count() == 12
+
+
+def test_what_is_chosen_by_mouse_or_keyboard_reaches_python(notebook):
+    page = notebook.page
+    active = page.evaluate("window.courseNotebook.content.activeCellIndex")
+    notebook.find(".course-explorer-word").nth(2).click()
+    notebook.expect("w.query", "2")
+    notebook.expect("bool(w.key == w.weights[0, 1, 2].argmax())", "True")
+    page.keyboard.press("ArrowRight")
+    notebook.expect("w.query", "3")
+    notebook.find("td[role=gridcell]:not(:has(button))").nth(4 * 5 + 2).click()
+    notebook.expect("(w.query, w.key)", "(4, 2)")
+    for key in ("ArrowUp", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    notebook.expect("(w.query, w.key)", "(3, 3)")
+    notebook.find(LINE).first.click()
+    notebook.expect("w.head == w.ranked()[0][0]", "True")
+    page.keyboard.press("End")
+    notebook.expect("w.head == w.ranked()[-1][0]", "True")
+    notebook.find("button.course-explorer-head").nth(5).click()
+    notebook.expect("w.head", "(1, 2)")
+    notebook.find(".course-explorer-which input").last.fill("0")
+    notebook.expect("w.head", "(1, 0)")
+    notebook.find(".course-explorer select").select_option("again")
+    notebook.expect("w.measure", "'again'")
+    assert page.evaluate("window.courseNotebook.content.activeCellIndex") == active
+
+
+def test_no_axe_violations_in_either_theme(notebook):
+    notebook.check_accessible(".course-explorer")
+
+
+def test_nothing_went_wrong_on_the_way(notebook):
+    notebook.check_clean()
+
+
+@pytest.mark.parametrize("measure", ["pair", "before", "first", "itself", "again"])
+def test_a_page_sorts_heads_as_python_does(alone, measure):
+    shown = HeadExplorer("abcab abc", model=of_letters())
+    shown.query, shown.key, shown.measure = 6, 3, measure
+    page = alone(shown)
+    assert page.locator(LINE).all_inner_texts() == [
+        f"{head_name(*head)}\n{short(share)}" for head, share in shown.ranked()
+    ]
+    assert page.locator("select").input_value() == measure
+
+
+def test_arrows_go_from_the_query_to_its_keys_as_thick_as_the_weights(alone):
+    shown = HeadExplorer(HeadExplorer.recorded()[1])
+    page = alone(shown)
+    for width in (1000, 300):  # in a line, and in a column
+        page.set_viewport_size({"width": width, "height": 900})
+        page.get_by_role("radio", name="9 were").click()
+        upright = page.locator(".course-explorer-upright").count()
+        assert upright == (width == 300)
+        paths = page.locator(".course-explorer-arcs path[stroke-width]")
+        row = shown.weights[(*shown.head, 9)]
+        assert [float(path.get_attribute("stroke-width")) for path in paths.all()] == pytest.approx(
+            [1 + 8 * weight for weight in row if weight >= 5 / 255]
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        tips = page.evaluate(UNDER_TIPS, ["top", "bottom"] if upright else ["left", "right"])
+        assert tips == [key for key, weight in enumerate(row) if weight >= 5 / 255]
+
+
+def test_the_field_says_that_it_waits_where_the_kernel_is_gone(alone):
+    page = alone(HeadExplorer("abc", model=of_letters()), waits=True)
+    page.evaluate("0")
+    page.get_by_role("button", name="look").click()
+    page.clock.run_for(400)
+    assert "Waiting for Python" in page.locator(".course-explorer-said").inner_text()
