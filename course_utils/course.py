@@ -40,7 +40,7 @@ DAYS = (
         "Attention by hand",
         "Compute attention on three tokens with a pencil, then in plain Python, NumPy and PyTorch, and get the same "
         "numbers each time.",
-        minutes=140,
+        minutes=150,
     ),
     Day(
         2,
