@@ -49,7 +49,7 @@ class Cache:
 
     def positions(self, t: int) -> Tensor:
         """(B, t) int64: the positions that the next t tokens of each row get. They start at 0."""
-        return self.lengths[:, None] + torch.arange(t, device=self.device)
+        return self._lengths.to(self.device)[:, None] + torch.arange(t, device=self.device)
 
     def columns(self, t: int, lengths: Sequence[int] | Tensor | None = None) -> int:
         """How many keys per row, m, an update of t tokens will return: the columns that its mask needs.

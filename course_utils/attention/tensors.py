@@ -28,7 +28,7 @@ def attention(
     scale = check_scale(scale, k.shape[-1])
     scores = q @ k.transpose(-2, -1) * scale
     if mask is not None:
-        scores.masked_fill_(~mask, -torch.inf)
+        scores = scores.masked_fill(~mask, -torch.inf)
     weights = softmax(scores)
     output = weights @ v
     return output, weights
@@ -41,7 +41,7 @@ def softmax(x: Tensor, dim: int = -1) -> Tensor:
     attend to (torch.softmax gives NaN there). +inf and NaN give NaN. Same shape as x; default dtype for integers.
     """
     (x,) = _floating(x)
-    exps = (x - _peak(x, dim)).exp_()  # in place: long rows need not be stored twice
+    exps = torch.exp(x - _peak(x, dim))
     total = exps.sum(dim=dim, keepdim=True)  # at least 1, the largest entry's; 0 where there is none
     return exps / total.clamp(min=1)
 
