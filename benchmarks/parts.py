@@ -27,7 +27,7 @@ def main() -> None:
         counts, slowest = Counter(), 0.0
         for mistake in all_exercises(slot.day)[slot.grade_id].mistakes:
             began = time.process_time()
-            found = compare(model, Parts((Row(slot, mistake.answer, "tried"),)), most=6 if slot.part == "writes" else 2)
+            found = compare(model, Parts((Row(slot, mistake.answer, "tried"),)), most=6 if slot.part == "writes" else 4)
             slowest = max(slowest, time.process_time() - began)
             where = "layer 0" if found.layer == 0 else "later" if found.layer else "error" if found.error else "text"
             counts[where if found.shows else "hidden"] += 1
