@@ -20,6 +20,7 @@ PAIRS = {"neighbours": -1, "halves": -2}  # where the axis of size 2 goes when d
 def rotate(x: Tensor, positions: Sequence[float] | Tensor, base: float = 10000.0, pairs: str = "neighbours") -> Tensor:
     """Turn pair i of x (…, T, d_head) by the angle position · θ_i, θ_i being `frequencies(d_head, base)[i]` radians.
 
+    A pair (a, b) is the complex number a + ib, and turning it is multiplying it by cos + i sin of the angle.
     positions are numbers, (T,) for every row alike or (B, T) for x (B, h, T, d_head). pairs says which two numbers turn
     together: "neighbours" are 2i and 2i + 1, as in the paper; "halves" are i and i + d_head/2, as in GPT-NeoX. The two
     differ by a fixed permutation of the d_head axis, so a new model may use either, but weights trained with one give
@@ -33,12 +34,12 @@ def rotate(x: Tensor, positions: Sequence[float] | Tensor, base: float = 10000.0
     working = torch.promote_types(x.dtype, torch.float32)  # bfloat16 is turned in float32, then rounded once
     places = _check_positions(x, positions)  # (T,), or (B, 1, T): the same turn for every head
     flat, shape = tuple(places.flatten().tolist()), tuple(places.shape)
-    cos, sin = _turns(flat, shape, x.shape[-1], base, working, x.device)  # (T, d_head/2) or (B, 1, T, d_head/2)
+    turns = _turns(flat, shape, x.shape[-1], base, working, x.device)  # (T, d_head/2) or (B, 1, T, d_head/2)
     sizes = (-1, 2) if axis == -1 else (2, -1)  # (d_head/2, 2) for neighbours, (2, d_head/2) for halves
-    split = x.to(working).unflatten(-1, sizes)  # (…, T, d_head/2, 2) or (…, T, 2, d_head/2)
-    first, second = split.unbind(axis)  # (…, T, d_head/2) each
-    turned = torch.stack([first * cos - second * sin, first * sin + second * cos], axis)  # shaped like split
-    return turned.flatten(-2).to(x.dtype)  # (…, T, d_head)
+    split = x.to(working).unflatten(-1, sizes).movedim(axis, -1)  # (…, T, d_head/2, 2)
+    as_complex = torch.view_as_complex(split.clone(memory_format=torch.contiguous_format))  # (…, T, d_head/2)
+    turned = torch.view_as_real(as_complex * turns)  # (…, T, d_head/2, 2)
+    return turned.movedim(-1, axis).flatten(-2).to(x.dtype)  # (…, T, d_head)
 
 
 def frequencies(d_head: int, base: float = 10000.0) -> Tensor:
@@ -98,12 +99,15 @@ def _turns(
     base: float,
     dtype: torch.dtype,
     device: torch.device,
-) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of position · θ, computed in float64: (*shape, d_head/2) each, shape being that of the places."""
+) -> Tensor:
+    """The turn by position · θ as a complex number, cos + i sin, computed in float64: (*shape, d_head/2).
+
+    dtype is that of its parts, shape that of the places.
+    """
     with torch.inference_mode(False):  # what is kept must serve in training too
         positions = torch.tensor(places, dtype=torch.float64).reshape(*shape, 1)
         angles = positions * frequencies(d_head, base)  # (*shape, d_head/2)
-        return angles.cos().to(device, dtype), angles.sin().to(device, dtype)
+        return torch.complex(angles.cos().to(device, dtype), angles.sin().to(device, dtype))
 
 
 def _axis_of(pairs: str) -> int:
