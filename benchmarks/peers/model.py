@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -26,6 +27,7 @@ from course_utils.models import real
 from peers.venvs import ROOT, ensure
 
 MOST_OFF, APART = 1e-3, 2e-3  # of logits: the bar, and where two implementations may choose differently
+THEIRS = {"transformers": "sdpa", "transformers, attention written out": "eager"}
 QUESTIONS = (
     "What is the capital of Italy? Answer briefly.",
     "Write a short story about a cat and a lighthouse.",
@@ -123,24 +125,34 @@ def same_words(ours, theirs, most) -> str:
 
 @torch.no_grad()
 def speed(ours, theirs, written, read, rounds) -> None:
-    """Print tokens a second and their ratio, and the share of the limit."""
+    """Print tokens a second and their ratio, and the share of the limit.
+
+    transformers runs with PyTorch's fused attention, its default, and with attention written out, as ours is.
+    """
+
+    def with_attention(kind, call):
+        theirs.set_attn_implementation(kind)
+        return call()
+
     prompt = ours.tokenizer.chat(QUESTIONS[1])
     given = torch.tensor([prompt])
     options = {"max_new_tokens": written, "min_new_tokens": written, "do_sample": False, "pad_token_id": 0}
-    writing = {
-        "ours": lambda: list(itertools.islice(ours.stream(prompt, written), written)),
-        "transformers": lambda: theirs.generate(given, attention_mask=torch.ones_like(given), **options),
-    }
+    write = partial(theirs.generate, given, attention_mask=torch.ones_like(given), **options)
+    writing = {"ours": lambda: list(itertools.islice(ours.stream(prompt, written), written))}
+    writing |= {name: partial(with_attention, kind, write) for name, kind in THEIRS.items()}
     long = torch.tensor([ours.tokenizer.encode(texts()[0])[:read]])
     last = torch.tensor([long.shape[1] - 1])
-    reading = {"ours": lambda: ours.model(long, at=last), "transformers": lambda: theirs(long, logits_to_keep=1)}
+    reading = {"ours": lambda: ours.model(long, at=last)}
+    reading |= {
+        name: partial(with_attention, kind, partial(theirs, long, logits_to_keep=1)) for name, kind in THEIRS.items()
+    }
     for what, functions, n in (("written", writing, written), ("read", reading, long.shape[1])):
         times = time_together(functions, rounds, warmup=1)
-        faster = ratio(times["transformers"], times["ours"])
-        rates = ", ".join(f"{name} {n / timing.median:.1f}" for name, timing in times.items())
-        print(
-            f"tokens {what} a second: {rates}; ours {faster.median:.2f} times ({faster.low:.2f} to {faster.high:.2f})"
-        )
+        print(f"tokens {what} a second: ours {n / times['ours'].median:.1f}")
+        for name in THEIRS:
+            faster = ratio(times[name], times["ours"])
+            print(f"  {name} {n / times[name].median:.1f}: ours {faster.median:.2f} times", end="")
+            print(f" ({faster.low:.2f} to {faster.high:.2f})")
         if what == "written":
             share = n / times["ours"].median * seconds_to_read(ours.model)
             print(f"reading the weights once a token allows {1 / seconds_to_read(ours.model):.1f}: ours {share:.0%}")
