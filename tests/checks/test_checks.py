@@ -30,6 +30,7 @@ from course_utils.checks.exercise import Exercise, Mistake, all_exercises, days_
 from course_utils.checks.interactive import examine, report
 from course_utils.checks.judged import judge_of
 from course_utils.checks.measures import changes
+from course_utils.checks.verdict import Tolerance, close
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers
@@ -633,6 +634,26 @@ def test_the_check_cell_shows_the_ladder_or_raises_with_advice(capsys):
 def test_a_name_that_is_not_defined_says_what_to_do():
     _, verdict = examine(1, "softmax_row", {})
     assert "softmax_row is not defined" in verdict.message
+
+
+def test_a_name_that_no_cell_defines_is_known_as_that_on_visible_inputs_only():
+    def scores(Q, K):
+        return Qs if len(Q) > 1 else [[sum(a * b for a, b in zip(Q[0], row, strict=True)) for row in K]]  # noqa: F821
+
+    rungs = judge_of(1, "scores").rungs()
+    assert {len(rung.args[0]) > 1 for rung in rungs} == {False, True}, "some rungs hold, others fail"
+    for hidden in (False, True):
+        verdict = judge_of(1, "scores").judge(gather(1, "scores", {"scores": scores}, hidden=hidden))
+        assert verdict.status != "passed" and verdict.unknown_name == (not hidden), hidden
+
+
+def test_what_is_no_array_never_holds():
+    wanted, tolerance = {"shape": [2], "numbers": [1.0, 2.0]}, Tolerance(1e-6, 1e-6)
+    assert close(wanted, wanted, tolerance)
+    shapeless, short = {"shape": None, "numbers": [1, 2]}, {"shape": [2], "numbers": [1]}
+    strange = [{"shape": [2], "numbers": [each, 2]} for each in ("x", None, [1])]
+    for given in (None, 3, {}, {"shape": [2]}, shapeless, short, *strange):
+        assert not close(given, wanted, tolerance), given
 
 
 def test_an_unknown_exercise_says_which_there_are():
