@@ -319,6 +319,7 @@ def test_drafts_help_where_a_text_repeats_itself():
 
 
 def test_the_command_measures_all_facts_and_says_how_to_get_the_model(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("COURSE_MODEL", raising=False)
     monkeypatch.setattr(facts_record, "load", lambda: tiny)
     for name, value in {"COPYING": 3, "SUBJECT_HEAD": (1, 2), "SWEPT": range(1, 2), "BETWEEN": (5, 200)}.items():
         monkeypatch.setattr(facts, name, value)
