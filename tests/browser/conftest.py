@@ -66,6 +66,8 @@ def alone(offline, tmp_path):
         file, text = tmp_path / "page.html", static_page(widget, title)
         assert text.count("alone: true") == 1
         file.write_text(text.replace("alone: true", "alone: false") if waits else text, encoding="utf-8")
+        page.set_viewport_size({"width": 1280, "height": 720})  # a test before may have made it narrow
+        page.emulate_media(reduced_motion="no-preference")
         page.goto(file.as_uri())
         page.locator("#widget > :not(img)").first.wait_for()
         return page

@@ -210,15 +210,11 @@ def test_no_axe_violations_in_either_theme(notebook):
 )
 def test_nothing_is_cut_off_on_a_page_of_its_own(alone, make):
     page = alone(make())
-    before = page.viewport_size
-    try:
-        for width in (1280, 800, 390):
-            page.set_viewport_size({"width": width, "height": 900})
-            page.reload()
-            page.get_by_role("status").wait_for()
-            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{width} pixels"
-    finally:
-        page.set_viewport_size(before)
+    for width in (1280, 800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.reload()
+        page.get_by_role("status").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{width} pixels"
 
 
 def test_a_page_without_kernel_steps(alone):

@@ -270,7 +270,6 @@ def test_a_narrow_page_holds_it_and_the_present_step_stays_in_view(alone):
         )
         name = page.locator("th[scope=row]").first.bounding_box()
         assert name["x"] + name["width"] <= box["x"] and box["x"] + box["width"] <= around["x"] + around["width"]
-    page.set_viewport_size({"width": 1280, "height": 720})
 
 
 def blocks(page):
@@ -326,4 +325,3 @@ def test_pages_fit_a_narrow_page(alone):
     page = alone(PageTable(24, 8, [*(("append", "a"),) * 160, *(("fork", "a", name) for name in "bcdef")]))
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.set_viewport_size({"width": 1280, "height": 720})

@@ -234,11 +234,10 @@ def test_nothing_moves_between_steps_and_motion_may_be_reduced(alone):
             page.locator(".course-player input").fill(str(step))
             heights.add(page.locator(root).bounding_box()["height"])
         assert len(heights) == 1
-        page.emulate_media(reduced_motion="no-preference")
+    page.emulate_media(reduced_motion="no-preference")
     assert page.locator(".course-spec-p").first.evaluate("node => getComputedStyle(node).transitionDuration") != "0s"
     page.emulate_media(reduced_motion="reduce")
     assert page.locator(".course-spec-p").first.evaluate("node => getComputedStyle(node).transitionDuration") == "0s"
-    page.emulate_media(reduced_motion="no-preference")
 
 
 @pytest.mark.parametrize("widget", [lambda: TracePlayer(SCHEDULER), lambda: SpeculativeStepper(
@@ -249,4 +248,3 @@ def test_a_narrow_page_holds_it(alone, widget):
     for step in (0, 1, widget().last):
         page.locator(".course-player input").fill(str(step))
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.set_viewport_size({"width": 1280, "height": 720})
