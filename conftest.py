@@ -133,12 +133,12 @@ class _CourseCell(IPyNbCell):
 
     def compare_outputs(self, test, ref, skip_compare=None):
         from course_utils.authoring.alike import evidence_alike
-        from course_utils.checks.evidence import MIME
+        from course_utils.checks.evidence import MIME, evidence_of
 
         for given, wanted in zip(test, ref, strict=False):
-            given, wanted = (output.get("data", {}) for output in (given, wanted))
-            if MIME in given and MIME in wanted and evidence_alike(self.parent.path.name, given[MIME], wanted[MIME]):
-                given[MIME] = wanted[MIME]
+            one, other = evidence_of(given), evidence_of(wanted)
+            if one and other and evidence_alike(self.parent.path.name, one, other):
+                given["data"][MIME] = wanted["data"][MIME]
         return super().compare_outputs(test, ref, skip_compare)
 
 

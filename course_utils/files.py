@@ -1,19 +1,25 @@
-"""Files that are written whole or not at all, and folders that replace only what was written by the same command."""
+"""Files that are written whole or not at all, folders that replace only what the same command wrote, and code alone."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
 from course_utils.errors import CourseError
 
 ROOM = "make room or give access"
+_STRING = r"(\"{3}|'{3}|[\"'])(?:\\.|(?!\1).)*\1"
+_COMMENT = re.compile(rf"(?s){_STRING}|[ \t]*#[^\n]*")  # or a string, which may look like one
+_EMPTY_LINES = re.compile(rf"(?s){_STRING}|\n(?:[ \t]*\n)+")
 
 
 def write_whole(path: Path, text: str, todo: str = ROOM) -> None:
@@ -47,6 +53,22 @@ def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
         for beside, _ in waiting:
             with contextlib.suppress(OSError):
                 beside.unlink()
+
+
+@lru_cache(256)
+def code_in(source: str) -> str:
+    """Python's code without docstrings, comments and empty lines: what a hash is of that tells whether code changed.
+
+    It cuts text, where `ast.dump` would write each version of Python's own tree. Raises SyntaxError as `ast.parse`.
+    """
+    lines = source.split("\n")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
+                lines[first.lineno - 1 : first.end_lineno] = [""] * ((first.end_lineno or 0) - first.lineno + 1)
+    code = _COMMENT.sub(lambda found: found[0] if found[1] else "", "\n".join(lines))
+    return _EMPTY_LINES.sub(lambda found: found[0] if found[1] else "\n", code).strip()
 
 
 def keep_copy(path: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.evidence import MIME
+from course_utils.checks.evidence import MIME, evidence_of
 from course_utils.checks.judged import judge_of
 from course_utils.course import day_of
 
@@ -65,7 +65,8 @@ def _same(name: str, kind: str, given: Any, wanted: Any) -> bool:
     if given == wanted:
         return True
     if kind == MIME:
-        return evidence_alike(name, given, wanted)
+        one, other = (evidence_of({"data": {MIME: each}}) for each in (given, wanted))
+        return type(given) is type(wanted) and evidence_alike(name, one, other)
     return kind == PNG and _pictures_alike(given, wanted)
 
 

@@ -14,13 +14,14 @@ import nbformat
 import course_utils
 from course_utils.authoring.cut import HIDDEN, find_regions, stub_source
 from course_utils.checks.cells import statements
-from course_utils.checks.evidence import MIME, find_ladder
+from course_utils.checks.evidence import evidence_of, find_ladder
 from course_utils.checks.exercise import days_with_exercises
 from course_utils.course import PLACE, SOLUTIONS, find_notebook, where_it_is
 from course_utils.errors import CourseError
 
 KEYS = "keys.json"
-DECISIVE = ("checks", "authoring", "sandbox", "grading")  # rooms whose code decides over grades
+# Rooms whose code decides over grades, with those on which references stand.
+DECISIVE = ("attention", "authoring", "checks", "costs", "grading", "models", "sandbox", "serving")
 UNGRADED = "ungraded"  # the tag of a given cell that grading leaves out
 
 
@@ -102,7 +103,7 @@ def check_parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
         del lines[region.begin : region.end + 1]
     parts = [lines, [line for part in inside for line in part]]
     for hidden, part in enumerate(parts[: 1 + bool(regions)]):
-        outputs = [each for each in cell.outputs if bool(each.get("data", {}).get(MIME, {}).get("hidden")) == hidden]
+        outputs = [each for each in cell.outputs if evidence_of(each).get("hidden", False) == hidden]
         yield nbformat.NotebookNode({**cell, "source": "\n".join(part), "outputs": outputs})
 
 
@@ -150,7 +151,7 @@ def _digest(official: Official, day: int) -> str:
     found = hashlib.sha256(official.path(day).read_bytes())
     found.update(json.dumps(official.seeds(day), sort_keys=True).encode())
     package = Path(course_utils.__file__).parent
-    paths = [*package.glob("*.py"), *(path for room in DECISIVE for path in (package / room).rglob("*.py"))]
-    for path in sorted(paths):
+    paths = [*package.glob("*.py"), *(path for room in DECISIVE for path in (package / room).rglob("*.*"))]
+    for path in sorted(path for path in paths if path.suffix in (".py", ".json")):
         found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()

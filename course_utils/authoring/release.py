@@ -28,7 +28,7 @@ from course_utils.authoring import build
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.execute import execute
 from course_utils.authoring.official import COURSE, KEYS, Official, checks_of, with_seed
-from course_utils.checks.evidence import MIME, all_ladders, find_ladder
+from course_utils.checks.evidence import MIME, all_ladders, evidence_of, find_ladder
 from course_utils.checks.exercise import days_with_exercises
 from course_utils.checks.judged import judge_of
 from course_utils.errors import CellFailed, CourseError
@@ -189,7 +189,7 @@ def rebuild_hidden_outputs(
 
 def hidden_outputs(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     """The outputs of a cell that hold evidence on hidden inputs."""
-    return [out for out in cell.get("outputs", []) if out.get("data", {}).get(MIME, {}).get("hidden")]
+    return [out for out in cell.get("outputs", []) if evidence_of(out).get("hidden")]
 
 
 def _zip(folder: Path) -> None:

@@ -29,6 +29,7 @@ from course_utils.authoring.cut import (
 )
 from course_utils.course import day_of
 from course_utils.errors import CourseError, RegionError, SourceError
+from course_utils.files import code_in
 
 CHECKS = Path(__file__).parents[1] / "checks"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -57,14 +58,14 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Of the text and, for exercises, of what makes the inputs of their checks: the built notebook holds results
-        on them."""
+        """Of the text and, for exercises, of the code that makes the inputs of their checks: the built notebook holds
+        results on them."""
         day = day_of(self.path.name)
         inputs = CHECKS / "inputs" / f"day{day}.py" if day and self.path.parent.name == "exercises" else None
         parts = [self.text]
         if inputs and inputs.exists():
             beside = sorted(path for path in inputs.parent.glob("*.py") if not day_of(path.name))
-            parts += [part.read_text(encoding="utf-8") for part in (CHECKS / "evidence.py", *beside, inputs)]
+            parts += [code_in(part.read_text(encoding="utf-8")) for part in (CHECKS / "evidence.py", *beside, inputs)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -7,11 +7,13 @@ sends evidence, and whoever holds the answers compares.
 from __future__ import annotations
 
 import copy
+import json
 import sys
 import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
@@ -164,13 +166,30 @@ def checks_for(day: int) -> Callable[..., None]:
                 evidence = gather(day, grade_id, namespace, hidden=hidden, seed=seed)
         finally:
             seed = ""  # a traceback keeps what is here
-        display({MIME: evidence, "text/plain": f"evidence of {grade_id}"}, raw=True)
+        display({MIME: as_line(evidence), "text/plain": f"evidence of {grade_id}"}, raw=True)
 
     del check.__wrapped__
     _KEPT[day] = import_module(f"course_utils.checks.inputs.day{day}")
     for name in [name for name in sys.modules if name.partition(".")[0] == "course_utils"]:
         del sys.modules[name]
     return check
+
+
+def as_line(evidence: Mapping[str, Any]) -> str:
+    """Evidence as one line of JSON, for an output of a notebook: an object would take a line for each number."""
+    return json.dumps(evidence, separators=(",", ":"), ensure_ascii=False)
+
+
+def evidence_of(output: Mapping[str, Any]) -> dict[str, Any]:
+    """The evidence in an output of a notebook; empty where there is none that can be read.
+
+    Editions up to 0.2.1 stored an object in place of the line.
+    """
+    found = output.get("data", {}).get(MIME)
+    if isinstance(found, str):
+        with suppress(ValueError, RecursionError):
+            found = json.loads(found)
+    return found if isinstance(found, dict) else {}
 
 
 def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from .adversary import Trace, as_data, find_trace, tell_trace
 from .cells import LARGEST_CELL, complete, defines, modules_not_graded
 from .duel_verdict import ONE_EXAMPLE, board_of, tell_duel
-from .evidence import BAD_RESULT, IN_A_CELL, MIME, all_ladders, find_ladder, gather, say_error
+from .evidence import BAD_RESULT, IN_A_CELL, MIME, all_ladders, as_line, find_ladder, gather, say_error
 from .example_text import tell_example
 from .exercise import all_exercises
 from .expected import has_answers
@@ -79,7 +79,7 @@ def checks_for(day: int) -> Callable[..., None]:
             raise NotYet(text)
         from IPython.display import display
 
-        display({MIME: evidence, "text/plain": text}, raw=True, metadata={"course": {"hidden": hidden}})
+        display({MIME: as_line(evidence), "text/plain": text}, raw=True, metadata={"course": {"hidden": hidden}})
         if not hidden:
             from course_utils.views.passed import passed
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from course_utils.files import write_whole
+from course_utils.files import code_in, write_whole
 
 Patterns = Mapping[str, Mapping[str, str]]  # by grade_id and the mistake's name, as `as_pattern` writes them
 
@@ -47,17 +47,17 @@ def patterns_are_old(day: int) -> bool:
 
 
 def _stamp(day: int) -> str:
-    """A hash of what decides over a day's patterns: its inputs and answers, and the modules that these import beside
-    them, other days' among them."""
+    """A hash of the code that decides over a day's patterns: its inputs and answers, and the modules that these import
+    beside them, other days' among them."""
     unread, read = [f"day{day}"], {}
     while unread:
         module = unread.pop()
         for room in ("inputs", "answers"):
             path = Path(__file__).with_name(room) / f"{module}.py"
-            read[module, room] = path.read_bytes() if path.exists() else b""
-        named = {each.decode() for room in ("inputs", "answers") for each in _BESIDE.findall(read[module, room])}
+            read[module, room] = code_in(path.read_text(encoding="utf-8")) if path.exists() else ""
+        named = {each for room in ("inputs", "answers") for each in _BESIDE.findall(read[module, room])}
         unread += [other for other in named if (other, "inputs") not in read]
-    return hashlib.sha256(b"".join(read[key] for key in sorted(read))).hexdigest()
+    return hashlib.sha256("".join(read[key] for key in sorted(read)).encode()).hexdigest()
 
 
-_BESIDE = re.compile(rb"^from \.+(?:inputs\.)?([a-z_]+\d*) import", re.MULTILINE)
+_BESIDE = re.compile(r"^from \.+(?:inputs\.)?([a-z_]+\d*) import", re.MULTILINE)

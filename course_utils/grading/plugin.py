@@ -28,7 +28,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 from course_utils.authoring.official import check_parts, checks_of, given_cells, reference_answers
 from course_utils.checks.arena import SECONDS, Arena
 from course_utils.checks.cells import used_names
-from course_utils.checks.evidence import MIME, find_ladder
+from course_utils.checks.evidence import evidence_of, find_ladder
 from course_utils.checks.exercise import all_exercises
 from course_utils.checks.judged import judge_of
 from course_utils.checks.verdict import Verdict
@@ -390,5 +390,6 @@ class ExerciseCell(IPyNbCell):
 
 def evidence_in(outputs: Iterable[Any]) -> list[dict[str, Any]]:
     """The evidence among a cell's outputs."""
-    found = [output.get("data", {}).get(MIME) for output in outputs if output.get("output_type") == "display_data"]
-    return [evidence for evidence in found if isinstance(evidence, dict)]
+    return [
+        evidence for each in outputs if each.get("output_type") == "display_data" and (evidence := evidence_of(each))
+    ]

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.image import imsave
 
 from course_utils.authoring.alike import evidence_alike, outputs_alike
-from course_utils.checks.evidence import MIME
+from course_utils.checks.evidence import MIME, as_line
 from course_utils.checks.judged import judge_of
 
 DAY4 = "day4_multi_head.ipynb"
@@ -59,5 +59,9 @@ def test_words_outputs_and_kinds_are_the_same_or_not():
 def test_evidence_counts_among_the_other_kinds_of_an_output():
     one, other = ([{"data": {MIME: evidence(shift), "text/plain": "passed"}}] for shift in (0.0, 3e-8))
     assert one != other and outputs_alike(DAY4, one, other)
+    other[0]["data"][MIME] = as_line(evidence(3e-8))  # of another form: to be written anew
+    assert not outputs_alike(DAY4, one, other)
+    one[0]["data"][MIME] = as_line(evidence())
+    assert outputs_alike(DAY4, one, other)
     other[0]["data"]["text/plain"] = "not yet"
     assert not outputs_alike(DAY4, one, other)

@@ -17,6 +17,7 @@ from course_utils.authoring import build as building
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.sources import canonical, load_source
 from course_utils.errors import CourseError, SourceError
+from course_utils.files import code_in
 
 HEADER = """---
 jupytext:
@@ -91,6 +92,47 @@ tags: [raises-exception]
 {body}
 ```
 """
+
+
+CODE = '''"""A module."""
+
+import re  # for texts
+
+
+class Rung:
+    """One step.
+
+    # no comment
+    """
+
+    texts = ("# none", """
+# none either
+
+'quoted'""", r'\\\\')  # one
+
+
+def hint():
+    # Said once.
+
+    return f"{'#'}" "it's"  # "what
+'''
+BARE = '''import re
+class Rung:
+    texts = ("# none", """
+# none either
+
+'quoted'""", r'\\\\')
+def hint():
+    return f"{'#'}" "it's"'''
+
+
+def test_code_alone_has_no_docstrings_comments_and_empty_lines():
+    assert code_in(CODE) == BARE
+    assert code_in(CODE.replace("Said once", "Said twice").replace("One step", "A step")) == BARE
+    for before, after in (("# none", "# one"), ("either\n\n'", "either\n'"), ('"it', '"It')):
+        assert before in CODE and code_in(CODE.replace(before, after)) != BARE
+    assert code_in('"""Words alone."""') == ""
+    assert code_in("rungs = [\n    '# scores'\n    'are said',\n]") == "rungs = [\n    '# scores'\n    'are said',\n]"
 
 
 HIDDEN = """from IPython.display import display

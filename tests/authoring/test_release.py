@@ -26,7 +26,7 @@ from course_utils.authoring import release as class_release
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.official import COURSE, Official
 from course_utils.authoring.release import class_seeds, hidden_outputs, read_secret, release
-from course_utils.checks.evidence import MIME, draw_rungs, find_ladder, gather
+from course_utils.checks.evidence import MIME, draw_rungs, evidence_of, find_ladder, gather
 from course_utils.checks.exercise import all_exercises, days_with_exercises
 from course_utils.checks.interactive import examine, report
 from course_utils.checks.judged import judge_of
@@ -413,7 +413,8 @@ def test_only_what_comes_of_hidden_inputs_differs_in_the_bundle(out):
     for cell, other in zip(public.cells, seeded.cells, strict=True):
         for output, again in zip(hidden_outputs(cell), hidden_outputs(other), strict=True):
             changed += output.data[MIME] != again.data[MIME]
-            assert output.data.pop(MIME)["exercise"] == again.data.pop(MIME)["exercise"]
+            assert evidence_of(output)["exercise"] == evidence_of(again)["exercise"]
+            del output.data[MIME], again.data[MIME]
     assert changed == len([grade_id for grade_id in all_exercises(1) if is_drawn(grade_id)])
     assert public == seeded
 
@@ -421,7 +422,7 @@ def test_only_what_comes_of_hidden_inputs_differs_in_the_bundle(out):
 def test_what_the_bundle_holds_is_right_on_the_hidden_inputs_of_the_class(out):
     for cell in nbformat.read(out / "grader" / "solutions" / LESSON, as_version=4).cells:
         for output in hidden_outputs(cell):
-            evidence = output.data[MIME]
+            evidence = evidence_of(output)
             grade_id = evidence["exercise"]
             if is_drawn(grade_id):
                 assert judge_of(1, grade_id).judge(evidence).share == 0

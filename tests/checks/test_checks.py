@@ -17,12 +17,15 @@ from variants import RIGHT, SLOW, WRONG, day1
 
 from course_utils.checks import NotYet, checks_for
 from course_utils.checks.evidence import (
+    MIME,
     Ladder,
     Rung,
     all_ladders,
+    as_line,
     as_numbers,
     boolean,
     draw_rungs,
+    evidence_of,
     find_ladder,
     gather,
 )
@@ -546,6 +549,16 @@ def test_a_result_that_is_no_array_is_an_error_with_a_reason(returned):
 )
 def test_forged_or_broken_evidence_fails_closed(evidence):
     assert judge_of(1, "softmax_row").judge(evidence).share == 0
+
+
+def test_evidence_is_stored_as_a_line_and_the_objects_of_older_editions_are_read():
+    evidence = gather(1, "softmax_row", all_exercises(1)["softmax_row"].reference)
+    line = as_line(evidence)
+    assert "\n" not in line
+    assert evidence_of({"data": {MIME: line}}) == evidence_of({"data": {MIME: evidence}}) == evidence
+    for other in ("no JSON", "[1]", "[" * 100_000, 3, None, ["a", "list"]):
+        assert evidence_of({"data": {MIME: other}}) == {}
+    assert evidence_of({"output_type": "stream", "text": line}) == {}
 
 
 def test_evidence_of_another_exercise_earns_nothing():
