@@ -133,7 +133,7 @@ class _CourseCell(IPyNbCell):
 
     def compare_outputs(self, test, ref, skip_compare=None):
         from course_utils.authoring.alike import evidence_alike
-        from course_utils.checks.evidence import MIME, evidence_of
+        from course_utils.checks.kernel.evidence import MIME, evidence_of
 
         for given, wanted in zip(test, ref, strict=False):
             one, other = evidence_of(given), evidence_of(wanted)

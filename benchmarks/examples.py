@@ -21,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from variants import RIGHT, WRONG
 
-from course_utils.checks.evidence import gather
-from course_utils.checks.example_text import tell_example
-from course_utils.checks.exercise import all_exercises, days_with_exercises
-from course_utils.checks.judged import JudgedExercise, judge_of
-from course_utils.checks.smallest import find_smallest, size_of
+from course_utils.checks.examples.example_text import tell_example
+from course_utils.checks.examples.smallest import find_smallest, size_of
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.judge import JudgedExercise, judge_of
+from course_utils.checks.kernel.evidence import gather
 
 HEAD = "day  answers  found   seconds: median, longest   numbers: median   smaller   as small   right ones with one"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import nbformat
 
 from course_utils.authoring.official import COURSE, reference_answers
-from course_utils.checks.evidence import find_ladder
+from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.grading.grade import grade_notebook
 
 NOTEBOOK = Path(__file__).parents[1] / "solutions" / "day1_attention_by_hand.ipynb"

@@ -12,7 +12,7 @@
     └── PutOff              to a class: a submission that is to wait until others are graded
 
 In a learner's notebook `checks.interactive` raises NotYet. In a grading kernel, which holds none of this, there is
-`checks.evidence.BadResult`, and `checks.patience` stops an answer with TookTooLong.
+`checks.kernel.numbers.BadResult`, and `checks.judge.time_limit` stops an answer with TookTooLong.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from types import ModuleType
 import nbformat
 
 from course_utils.authoring.official import COURSE
-from course_utils.checks.evidence import find_ladder
+from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.grading.grade import grade_notebook
 
 AT_HAND = {"math", "np", "torch", "nn", "F", "triton", "tl"}

@@ -12,15 +12,15 @@ from pathlib import Path
 
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.official import COURSE, checks_of
-from course_utils.checks.evidence import find_ladder
-from course_utils.checks.exercise import all_exercises
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import find_ladder
 
 OTTER_START = "import otter\n\ngrader = otter.Notebook()"
 OTTER_HEAD = '''\
 import numpy as np
-from course_utils.checks.evidence import gather
-from course_utils.checks.exercise import all_exercises
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.rungs import evidence_for
 from otter.test_files import test_case
 
 OK_FORMAT = False
@@ -48,7 +48,7 @@ def holds(env, expected, hidden, only=None):
 
 def compare(env, expected, hidden, only):
     """The expected numbers, rung by rung."""
-    outcomes = gather({day}, {grade_id!r}, env, hidden=hidden)["outcomes"]
+    outcomes = evidence_for({day}, {grade_id!r}, env, hidden=hidden)["outcomes"]
     for outcome, rung in zip(outcomes, expected, strict=True):
         if only is None or rung["rung"] == only:
             assert "values" in outcome, f"{{rung['rung']}}: {{outcome['error']}}"

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.evidence import MIME, evidence_of
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import MIME, evidence_of
 from course_utils.course import day_of
 
 PNG = "image/png"

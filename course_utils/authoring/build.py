@@ -25,13 +25,13 @@ from course_utils.authoring.execute import clean, execute
 from course_utils.authoring.measured import IGNORED, verify_measured
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.sources import Source, canonical, load_source, read_source, verify_no_leak
-from course_utils.checks.exercise import all_exercises, days_with_exercises
-from course_utils.checks.expected import has_answers
-from course_utils.checks.judged import judge_of
-from course_utils.checks.patterns import patterns_are_old, patterns_path, write_patterns
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.rung_patterns import patterns_are_old, patterns_path, write_patterns
 from course_utils.course import ROOT, SOURCES, day_of, is_there, where_it_is
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import keep_copy, write_all
+from course_utils.loader import has_answers
 
 __all__ = ["Report", "build", "check", "fix", "read_source", "release_exercise", "stub_source"]
 

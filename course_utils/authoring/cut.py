@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
-from course_utils.checks.evidence import UNWRITTEN
+from course_utils.checks.kernel.evidence import UNWRITTEN
 from course_utils.errors import RegionError
 
 SOLUTION, HIDDEN = "SOLUTION", "HIDDEN TESTS"

@@ -3,9 +3,9 @@
 Where the line runs. What the lessons teach with stays: `course_utils/attention`, `course_utils/costs`,
 `course_utils/serving` and the lesson notebooks. Lessons build attention in lists, arrays and tensors before their
 eyes, so some lines of answers can be read there; an answer that imports them fails where it is graded, and its check
-says so. Everything else that tells an answer goes: sources, solutions, tests, the references and mistakes in
-`checks/answers`, the grader. The checks compare with stored results instead, on visible inputs only; the numbers of
-exercises worked by hand are among them (see `checks/expected.py`). The messages of known mistakes are stored as text:
+says so. Everything else that tells an answer goes: sources, solutions, tests, `course_utils/answers`, the grader. The
+checks compare with stored results instead, on visible inputs only; the numbers of exercises worked by hand are among
+them (see `checks/judge/stored_results.py`). The messages of known mistakes are stored as text:
 they are what a check says anyway.
 
 `find_traces` reads an edition that was written and names whatever should not be in it.
@@ -27,10 +27,10 @@ from course_utils.authoring import build
 from course_utils.authoring.alive import states_path
 from course_utils.authoring.cut import is_given, is_setup, release_exercise, squeeze, telling_lines
 from course_utils.authoring.official import COURSE, Official
-from course_utils.checks.evidence import MIME
-from course_utils.checks.exercise import all_exercises, parameters
-from course_utils.checks.expected import FOLDER, store
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.exercises import all_exercises, parameters
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.stored_results import FOLDER, store
+from course_utils.checks.kernel.evidence import MIME
 from course_utils.course import LESSONS, SOLUTIONS, find_notebook, notebook_paths
 from course_utils.errors import CourseError
 
@@ -46,11 +46,12 @@ AS_THEY_ARE = (
     "scripts/preflight.py",
     "labconfig",
 )
-LEFT_OUT = (  # of course_utils
-    "checks/answers", "authoring", "cards", "sandbox", "grading", "learner", "site",
-    "cli.py", "doctor.py", "__main__.py",
-    "practice/worksheet.py", "practice/worksheet.typ",
+GIVEN = (  # of course_utils; of days only those that are released, beside what they share
+    "__init__.py", "course.py", "errors.py", "files.py", "loader.py", "progress.py",
+    "attention", "checks", "costs", "data", "guesses", "models", "parts", "practice", "serving", "views",
+    "days/__init__.py", "days/shared",
 )  # fmt: skip
+OF_A_TEACHER = "worksheet.*"  # in practice: sheets for a class, with a key
 LIBRARY = (  # may share lines with answers
     "course_utils/attention/", "course_utils/costs/", "course_utils/serving/", "notebooks/",
 )  # fmt: skip
@@ -72,7 +73,7 @@ def write_student_edition(folder: Path, days: list[int], course: Official = COUR
         settings = _project((root / "pyproject.toml").read_text(encoding="utf-8"))
         (folder / "pyproject.toml").write_text(settings, encoding="utf-8")
         _copy(AGENTS, folder / "AGENTS.md")
-        _copy_library(root / "course_utils", folder / "course_utils", max(days))
+        _copy_library(root / "course_utils", folder / "course_utils", days)
         lessons = {day: _lesson(root, day) for day in days}
     except OSError as error:
         raise CourseError(f"{error.filename}: cannot be read ({error.strerror}); release from a whole course") from None
@@ -167,23 +168,16 @@ def _text_to_search(path: Path) -> str:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".*", OF_A_TEACHER))
     else:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
 
 
-def _copy_library(source: Path, target: Path, last: int) -> None:
-    """`course_utils` without answers and grader, and without the inputs and implementations of days that come later."""
-    left_out = {(source / name).resolve() for name in LEFT_OUT}
-    of_days = [path for room in ("inputs", "duels") for path in (source / "checks" / room).glob("day*.py")]
-    later = [path for path in of_days if int(path.stem.removeprefix("day")) > last]
-    left_out |= {path.resolve() for path in later}
-
-    def ignore(folder: str, names: list[str]) -> list[str]:
-        return [n for n in names if n == "__pycache__" or n[0] == "." or Path(folder, n).resolve() in left_out]
-
-    shutil.copytree(source, target, ignore=ignore)
+def _copy_library(source: Path, target: Path, days: list[int]) -> None:
+    """What a class may have of `course_utils`."""
+    for name in (*GIVEN, *(f"days/day{day}" for day in days)):
+        _copy(source / name, target / name)
 
 
 def _makefile(text: str) -> str:

@@ -13,15 +13,15 @@ import nbformat
 
 import course_utils
 from course_utils.authoring.cut import HIDDEN, find_regions, stub_source
-from course_utils.checks.cells import statements
-from course_utils.checks.evidence import evidence_of, find_ladder
-from course_utils.checks.exercise import days_with_exercises
+from course_utils.checks.judge.cells import statements
+from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.kernel.evidence import evidence_of, find_ladder
 from course_utils.course import PLACE, SOLUTIONS, find_notebook, where_it_is
 from course_utils.errors import CourseError
 
 KEYS = "keys.json"
 # Rooms whose code decides over grades, with those on which references stand.
-DECISIVE = ("attention", "authoring", "checks", "costs", "grading", "models", "sandbox", "serving")
+DECISIVE = ("answers", "attention", "authoring", "checks", "costs", "days", "grading", "models", "sandbox", "serving")
 UNGRADED = "ungraded"  # the tag of a given cell that grading leaves out
 
 

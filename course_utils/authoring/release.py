@@ -28,9 +28,9 @@ from course_utils.authoring import build
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.execute import execute
 from course_utils.authoring.official import COURSE, KEYS, Official, checks_of, with_seed
-from course_utils.checks.evidence import MIME, all_ladders, evidence_of, find_ladder
-from course_utils.checks.exercise import days_with_exercises
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import MIME, all_ladders, evidence_of, find_ladder
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import Marker
 

@@ -30,8 +30,8 @@ from course_utils.authoring.cut import (
 from course_utils.course import day_of
 from course_utils.errors import CourseError, RegionError, SourceError
 from course_utils.files import code_in
+from course_utils.loader import PACKAGE
 
-CHECKS = Path(__file__).parents[1] / "checks"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
 # The header of a source says to leave out Jupytext's version, which every upgrade would change, and the kernel, which
@@ -60,12 +60,12 @@ class Source:
     def sha256(self) -> str:
         """Of the text and, for exercises, of the code that makes the inputs of their checks: the built notebook holds
         results on them."""
-        day = day_of(self.path.name)
-        inputs = CHECKS / "inputs" / f"day{day}.py" if day and self.path.parent.name == "exercises" else None
-        parts = [self.text]
-        if inputs and inputs.exists():
-            beside = sorted(path for path in inputs.parent.glob("*.py") if not day_of(path.name))
-            parts += [code_in(part.read_text(encoding="utf-8")) for part in (CHECKS / "evidence.py", *beside, inputs)]
+        day, parts = day_of(self.path.name), [self.text]
+        if day and self.path.parent.name == "exercises":
+            places = [f"checks/kernel/{name}.py" for name in ("evidence", "numbers", "promises", "small")]
+            places += ["days/shared/given/*.py", f"days/day{day}/given/*.py"]
+            made_by = [path for place in places for path in sorted(PACKAGE.glob(place))]
+            parts += [code_in(path.read_text(encoding="utf-8")) for path in made_by]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

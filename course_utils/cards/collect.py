@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from course_utils.checks.exercise import all_exercises
+from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import DAYS, LESSONS, ROOT
 from course_utils.views import quizzes
 

@@ -12,17 +12,27 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .adversary import Trace, as_data, find_trace, tell_trace
-from .cells import LARGEST_CELL, complete, defines, modules_not_graded
-from .duel_verdict import ONE_EXAMPLE, board_of, tell_duel
-from .evidence import BAD_RESULT, IN_A_CELL, MIME, all_ladders, as_line, find_ladder, gather, say_error
-from .example_text import tell_example
-from .exercise import all_exercises
-from .expected import has_answers
-from .judged import judge_of
-from .patience import Patience, tries_answers
-from .smallest import find_smallest
-from .verdict import Verdict
+from course_utils.checks.examples.adversary import Trace, as_data, find_trace, tell_trace
+from course_utils.checks.examples.example_text import tell_example
+from course_utils.checks.examples.smallest import find_smallest
+from course_utils.checks.judge.cells import LARGEST_CELL, complete, defines, modules_not_graded
+from course_utils.checks.judge.duel_verdict import board_of, tell_duel
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.implementation import ONE_EXAMPLE
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.rungs import evidence_for
+from course_utils.checks.judge.time_limit import Patience, tries_answers
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.kernel.evidence import (
+    BAD_RESULT,
+    IN_A_CELL,
+    MIME,
+    all_ladders,
+    as_line,
+    find_ladder,
+    say_error,
+)
+from course_utils.loader import has_answers
 
 Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
@@ -258,7 +268,7 @@ def _try(
 ) -> tuple[dict[str, Any], Verdict]:
     """The evidence and the verdict for an answer, without a second try."""
     with Patience() as patience:
-        evidence = gather(day, grade_id, namespace, hidden=hidden, seed=seed)
+        evidence = evidence_for(day, grade_id, namespace, hidden=hidden, seed=seed)
     if patience.said:
         return {}, Verdict("timeout", 0.0, patience.said)
     return evidence, judge_of(day, grade_id, seed).judge(evidence)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from course_utils.checks.exercise import days_with_exercises
+from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.course import day_of
 from course_utils.errors import CourseError, Unreadable
 from course_utils.grading.grade import Settings

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from course_utils.authoring.official import COURSE, Official, Question, checks_of
-from course_utils.checks.exercise import days_with_exercises
-from course_utils.checks.verdict import Verdict
+from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.verdict import Verdict
 from course_utils.course import day_of
 from course_utils.errors import PutOff, Unreadable
 from course_utils.grading.intake.answers import day_in_cells, read_answers

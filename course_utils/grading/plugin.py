@@ -26,12 +26,12 @@ import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from course_utils.authoring.official import check_parts, checks_of, given_cells, reference_answers
-from course_utils.checks.arena import SECONDS, Arena
-from course_utils.checks.cells import used_names
-from course_utils.checks.evidence import evidence_of, find_ladder
-from course_utils.checks.exercise import all_exercises
-from course_utils.checks.judged import judge_of
-from course_utils.checks.verdict import Verdict
+from course_utils.checks.judge.cells import used_names
+from course_utils.checks.judge.duel_server import SECONDS, Arena
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.kernel.evidence import evidence_of, find_ladder
 from course_utils.errors import CourseError, KernelLost, one_line
 from course_utils.grading.quotes import kind_of, lent_cell, of_answer_cell, seeded_cell, without_text
 from course_utils.grading.results import GradeRequest, Result

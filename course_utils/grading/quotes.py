@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from course_utils.authoring.official import with_seed
-from course_utils.checks.evidence import BAD_RESULT, NOT_FILLED_IN, NOTHING, UNWRITTEN
-from course_utils.checks.judged import UNKNOWN_NAME
-from course_utils.checks.recording import DOORS
-from course_utils.checks.verdict import Verdict
+from course_utils.checks.judge.judge import UNKNOWN_NAME
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN
+from course_utils.checks.kernel.numbers import NOTHING
+from course_utils.checks.kernel.recording import DOORS
 
 LENT = "<lent>"  # the file name of code that a kernel is lent, which has no source there
 LEFT_OUT = "(its text is not shown)"

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import nbformat
 
-from course_utils.checks.verdict import Verdict
+from course_utils.checks.judge.verdict import Verdict
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
 
 

@@ -11,9 +11,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from course_utils.checks.cells import complete, defines
 from course_utils.checks.interactive import examine
-from course_utils.checks.patience import Patience, tries_answers
+from course_utils.checks.judge.cells import complete, defines
+from course_utils.checks.judge.time_limit import Patience, tries_answers
 from course_utils.course import EXERCISES, PLACE, find_notebook
 from course_utils.errors import CourseError
 from course_utils.parts.slots import Slot, slot_of

@@ -28,21 +28,19 @@ from course_utils.sandbox.inside.landlock import landlock_version
 from course_utils.sandbox.inside.namespaces import ASIDE, SCRATCH
 
 LEVELS = ("bubblewrap", "landlock", "limits")
-MODULES = ("numpy.random", "torch", "matplotlib.pyplot", "course_utils.checks.evidence")
-CHECKS = Path(__file__).parents[1] / "checks"
-# All of the checks that a kernel gets, beside inputs.
-CHECK_MODULES = (
-    "code_files.py",
-    "evidence.py",
-    "forbidden.py",
-    "measures.py",
-    "recording.py",
-    "remote.py",
-    "results.py",
+MODULES = ("numpy.random", "torch", "matplotlib.pyplot", "course_utils.checks.kernel.evidence")
+PACKAGE = Path(__file__).parents[1]
+# All of the course that a kernel gets: the engine's part of the checks, and what the checks of each day try.
+GIVEN = (
+    "loader.py",
+    "checks/kernel/*.py",
+    "checks/inputs/*.py",
+    "days/__init__.py",
+    "days/*/__init__.py",
+    "days/*/given/*.py",
 )
-INPUTS = sorted((CHECKS / "inputs").glob("*.py"))
 KERNEL_CHECKS = (
-    '"""The checks as a grading kernel sees them: evidence, no answers."""\n\nfrom .evidence import checks_for\n'
+    '"""The checks as a grading kernel sees them: evidence, no answers."""\n\nfrom .kernel.evidence import checks_for\n'
 )
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
@@ -285,14 +283,18 @@ def kernel_environment(library: str, home: str) -> dict[str, str]:
 def write_kernel_library(folder: Path) -> None:
     """Write a `course_utils` that holds the inputs of the checks and no answers, and the server beside it."""
     package = folder / "course_utils"
-    checks = package / "checks"
-    checks.mkdir(parents=True)
+    (package / "checks").mkdir(parents=True)
     (package / "__init__.py").write_text('"""The part of the course that a grading kernel needs."""\n')
-    (checks / "__init__.py").write_text(KERNEL_CHECKS)
-    for name in (*CHECK_MODULES, *(f"inputs/{path.name}" for path in INPUTS)):
-        _copy_compiled(CHECKS / name, checks / name)
+    (package / "checks" / "__init__.py").write_text(KERNEL_CHECKS)
+    for path in given():
+        _copy_compiled(path, package / path.relative_to(PACKAGE))
     for path in sorted(INSIDE.glob("*.py")):
         _copy_compiled(path, folder / INSIDE.name / path.name)
+
+
+def given() -> list[Path]:
+    """The modules of the course that a kernel gets."""
+    return sorted(path for pattern in GIVEN for path in PACKAGE.glob(pattern))
 
 
 def _copy_compiled(source: Path, target: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.image import imsave
 
 from course_utils.authoring.alike import evidence_alike, outputs_alike
-from course_utils.checks.evidence import MIME, as_line
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import MIME, as_line
 
 DAY4 = "day4_multi_head.ipynb"
 

@@ -18,6 +18,7 @@ from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.sources import canonical, load_source
 from course_utils.errors import CourseError, SourceError
 from course_utils.files import code_in
+from course_utils.loader import PACKAGE
 
 HEADER = """---
 jupytext:
@@ -391,11 +392,14 @@ def test_answers_somebody_wrote_are_not_overwritten(copy):
 
 
 def test_other_inputs_of_the_checks_make_an_exercise_stale(copy, tmp_path, monkeypatch):
-    (tmp_path / "inputs").mkdir()
-    (tmp_path / "inputs" / "day1.py").write_text("# other inputs")
-    (tmp_path / "evidence.py").write_text("# the same")
+    shutil.copytree(PACKAGE / "checks" / "kernel", tmp_path / "checks" / "kernel")
+    shutil.copytree(PACKAGE / "days", tmp_path / "days")
+    monkeypatch.setattr("course_utils.authoring.sources.PACKAGE", tmp_path)
+    ladders = tmp_path / "days/day1/given/ladders.py"
+    before = ladders.read_text(encoding="utf-8")
+    ladders.write_text(f"# Another comment.\n{before}", encoding="utf-8")
     assert building.check(copy) == []
-    monkeypatch.setattr("course_utils.authoring.sources.CHECKS", tmp_path)
+    ladders.write_text(f"{before}\nOTHER = 1\n", encoding="utf-8")
     assert any("day1_small" in line and "another version" in line for line in building.check(copy))
 
 

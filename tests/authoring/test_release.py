@@ -26,10 +26,11 @@ from course_utils.authoring import release as class_release
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.official import COURSE, Official
 from course_utils.authoring.release import class_seeds, hidden_outputs, read_secret, release
-from course_utils.checks.evidence import MIME, draw_rungs, evidence_of, find_ladder, gather
-from course_utils.checks.exercise import all_exercises, days_with_exercises
 from course_utils.checks.interactive import examine, report
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.rungs import evidence_for
+from course_utils.checks.kernel.evidence import MIME, draw_rungs, evidence_of, find_ladder, gather
 from course_utils.cli import app
 from course_utils.errors import CourseError
 from course_utils.grading import grade
@@ -184,8 +185,8 @@ def test_the_student_gets_one_day_and_nothing_of_answers_or_grader(out):
     assert {path for path in files if path.endswith(".ipynb")} == {f"notebooks/{LESSON}", f"exercises/{LESSON}"}
     for folder in ("answers", "grading", "solutions", "sources", "tests", "__pycache__"):
         assert not [path for path in files if folder in path.split("/")]
-    assert not files & {"course_utils/cli.py", "course_utils/checks/inputs/day2.py", "CONTRIBUTING.md"}
-    assert "course_utils/checks/duels/day1.py" in files and "course_utils/checks/duels/day2.py" not in files
+    assert not files & {"course_utils/cli.py", "course_utils/days/day2/given/ladders.py", "CONTRIBUTING.md"}
+    assert "course_utils/days/day1/duel.py" in files and "course_utils/days/day2/duel.py" not in files
     assert {"Makefile", "README.md", "AGENTS.md", "labconfig/default_setting_overrides.json"} <= files
     assert {"course_utils/views/widgets/heatmap.js", "course_utils/data/saturation.json"} <= files
 
@@ -227,7 +228,7 @@ def test_the_search_finds_what_was_planted(out, tmp_path):
     exercise = nbformat.read(out / "student" / "exercises" / LESSON, as_version=4)
     next(cell for cell in exercise.cells if cell.get("outputs")).outputs[0].data[MIME] = {"hidden": True}
     planted = {
-        "course_utils/checks/inputs/day1.py": f"  {line}   # as a hint\n".encode(),
+        "course_utils/days/day1/given/ladders.py": f"  {line}   # as a hint\n".encode(),
         f"exercises/{LESSON}": nbformat.writes(exercise).encode(),
         "exercises/solved.ipynb": COURSE.path(1).read_bytes(),
         "notes.txt": f"key {SEEDS[1]}".encode(),
@@ -243,7 +244,7 @@ def test_the_search_finds_what_was_planted(out, tmp_path):
 
 
 def test_nothing_is_released_when_an_answer_could_be_read(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr(student_edition, "LEFT_OUT", ())
+    monkeypatch.setattr(student_edition, "GIVEN", (*student_edition.GIVEN, "answers"))
     with pytest.raises(CourseError, match="answers could be read"):
         release(tmp_path / "out", [1])
     assert list((tmp_path / "out").iterdir()) == []
@@ -259,7 +260,7 @@ for name in modules:
     importlib.import_module(name)
 """
 JUDGE = """
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.judge import judge_of
 cases = json.load(open(sys.argv[1]))
 judged = [asdict(judge_of(1, grade_id).judge(evidence)) for grade_id, evidence in cases]
 """
@@ -319,7 +320,7 @@ def cases_of_day_1():
     import_module("variants.day1")  # registers its answers
     for (day, grade_id), answers in [*RIGHT.items(), *WRONG.items()]:
         if day == 1:
-            yield from ((grade_id, gather(1, grade_id, answered(1, grade_id, answer))) for answer in answers)
+            yield from ((grade_id, evidence_for(1, grade_id, answered(1, grade_id, answer))) for answer in answers)
     for grade_id in all_exercises(1):
         yield grade_id, judge_of(1, grade_id).reference()
         for _, evidence in judge_of(1, grade_id).mistakes():

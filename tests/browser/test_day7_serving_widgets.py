@@ -2,11 +2,12 @@
 
 import pytest
 
-from course_utils.checks.answers.day7 import Scheduler
+from course_utils.answers.day7.exercises import Scheduler
 from course_utils.views import PageTable, ServingTimeline
 
 CELLS = [
-    "from course_utils.checks.answers.day7 import Scheduler\nfrom course_utils.views import PageTable, ServingTimeline",
+    "from course_utils.answers.day7.exercises import Scheduler\n"
+    "from course_utils.views import PageTable, ServingTimeline",
     "timeline = ServingTimeline()\ntimeline",
     "class Broken(Scheduler):\n"
     "    def step(self):\n"

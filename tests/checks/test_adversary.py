@@ -8,12 +8,13 @@ from importlib import import_module
 import pytest
 from variants import RIGHT, WRONG
 
-from course_utils.checks import adversary, checks_for, interactive
-from course_utils.checks.adversary import find_trace, play, tell_trace
-from course_utils.checks.evidence import all_ladders, draw_rungs, find_ladder, gather
-from course_utils.checks.exercise import all_exercises, days_with_exercises
+from course_utils.checks import checks_for, interactive
+from course_utils.checks.examples import adversary
+from course_utils.checks.examples.adversary import find_trace, play, tell_trace
 from course_utils.checks.interactive import NotYet
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 
 for number in days_with_exercises():
     import_module(f"variants.day{number}")  # registers its answers
@@ -166,7 +167,7 @@ def test_without_references_it_finds_the_same(grade_id, monkeypatch):
     judge = judge_of(7, grade_id)
     for name in ("reference", "mistakes"):
         monkeypatch.setattr(type(judge), name, none)
-    for module in (interactive, import_module("course_utils.checks.judged")):
+    for module in (interactive, import_module("course_utils.checks.judge.judge")):
         monkeypatch.setattr(module, "has_answers", lambda: False)
     assert [where(trace_of(7, grade_id, answer)) for _, answer in answers] == before
 
@@ -185,7 +186,7 @@ def test_nothing_comes_from_hidden_calls(monkeypatch):
         assert not hidden
         return drawn(day, grade_id, hidden=hidden, seed=seed)
 
-    monkeypatch.setattr("course_utils.checks.judged.draw_rungs", visible)
+    monkeypatch.setattr("course_utils.checks.judge.rungs.draw_rungs", visible)
     assert trace_of(7, "scheduler", WRONG[7, "scheduler"][0])
 
 

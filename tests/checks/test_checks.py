@@ -16,24 +16,16 @@ import torch.nn.functional as F
 from variants import RIGHT, SLOW, WRONG, day1
 
 from course_utils.checks import NotYet, checks_for
-from course_utils.checks.evidence import (
-    MIME,
-    Ladder,
-    Rung,
-    all_ladders,
-    as_line,
-    as_numbers,
-    boolean,
-    draw_rungs,
-    evidence_of,
-    find_ladder,
-    gather,
-)
-from course_utils.checks.exercise import Exercise, Mistake, all_exercises, days_with_exercises
 from course_utils.checks.interactive import examine, report
-from course_utils.checks.judged import judge_of
-from course_utils.checks.measures import changes
-from course_utils.checks.verdict import Tolerance, close
+from course_utils.checks.judge.exercise import Exercise, Mistake
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.rungs import evidence_for, rungs_of
+from course_utils.checks.judge.verdict import Tolerance, close
+from course_utils.checks.kernel.evidence import MIME, all_ladders, as_line, draw_rungs, evidence_of, find_ladder, gather
+from course_utils.checks.kernel.ladder import Ladder, Rung
+from course_utils.checks.kernel.measures import changes
+from course_utils.checks.kernel.numbers import as_numbers, boolean
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers
@@ -75,7 +67,7 @@ def answered(day, grade_id, answer):
 def verdicts(registry, day, grade_id, hidden, which):
     """(an answer's name, the verdict) for answers in a registry."""
     for answer in registry.get((day, grade_id), [])[which]:
-        evidence = gather(day, grade_id, answered(day, grade_id, answer), hidden=hidden)
+        evidence = evidence_for(day, grade_id, answered(day, grade_id, answer), hidden=hidden)
         yield called(answer), judge_of(day, grade_id).judge(evidence)
 
 
@@ -152,7 +144,7 @@ def test_ladders_and_answers_speak_of_the_same_exercises(day):
 def test_rungs_have_names_of_their_own_and_say_why(day, grade_id):
     if find_ladder(day, grade_id).by_hand:
         return
-    rungs = draw_rungs(day, grade_id)
+    rungs = rungs_of(day, grade_id)
     assert len({rung.name for rung in rungs}) == len(rungs)
     assert all(rung.why.endswith(".") or rung.why.endswith("once.") for rung in rungs)
 
@@ -389,9 +381,12 @@ def invented(monkeypatch):
 
     def make(ladder, exercise):
         day = next(INVENTED)
-        for room, name, value in (("inputs", "LADDERS", ladder), ("answers", "EXERCISES", exercise)):
-            module = ModuleType(f"course_utils.checks.{room}.day{day}")
+        for part, name, value in (("given.ladders", "LADDERS", ladder), ("exercises", "EXERCISES", exercise)):
+            room = "days" if name == "LADDERS" else "answers"
+            module = ModuleType(f"course_utils.{room}.day{day}.{part}")
             setattr(module, name, {"invented": value})
+            for package in (f"course_utils.{room}.day{day}", f"course_utils.{room}.day{day}.given"):
+                monkeypatch.setitem(sys.modules, package, ModuleType(package))
             monkeypatch.setitem(sys.modules, module.__name__, module)
         return day
 

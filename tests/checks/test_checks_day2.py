@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from variants import RIGHT, WRONG, day2
 
+from course_utils.answers.day2.exercises import BUG, SLIPS, in_type
 from course_utils.attention import scaling
-from course_utils.checks.answers.day2 import BUG, SLIPS, in_type
-from course_utils.checks.evidence import draw_rungs, find_ladder, gather
-from course_utils.checks.exercise import all_exercises
-from course_utils.checks.inputs.day2 import Loud
 from course_utils.checks.interactive import examine
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
+from course_utils.days.day2.given.ladders import Loud
 
 REFERENCE = {name: answer for exercise in all_exercises(2).values() for name, answer in exercise.reference.items()}
 

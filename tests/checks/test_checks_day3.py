@@ -7,13 +7,13 @@ import torch.nn.functional as F
 from torch.nn.attention.bias import causal_lower_right
 from variants import day3
 
+from course_utils.answers.day3.exercises import by_hand, sat
 from course_utils.attention import masks
-from course_utils.checks.answers.day3 import by_hand, sat
-from course_utils.checks.evidence import draw_rungs, find_ladder, gather
-from course_utils.checks.exercise import all_exercises
-from course_utils.checks.inputs.day3 import no_leak_or_pair
 from course_utils.checks.interactive import examine
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
+from course_utils.days.day3.given.ladders import no_leak_or_pair
 
 HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
 MASKS = ["causal_mask", "padding_mask", "causal_and_padding", "lower_right", "convert_mask"]

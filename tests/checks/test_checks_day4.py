@@ -11,11 +11,14 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 from variants import RIGHT, day4
 
+from course_utils.answers.day4.exercises import layer, worst
 from course_utils.attention import multihead
-from course_utils.checks.answers.day4 import layer, worst
-from course_utils.checks.evidence import draw_rungs, find_ladder, gather
-from course_utils.checks.exercise import all_exercises
-from course_utils.checks.inputs.day4 import (
+from course_utils.checks.interactive import examine
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
+from course_utils.costs import counts
+from course_utils.days.day4.given.ladders import (
     attended,
     attended_by_name,
     attended_each,
@@ -27,9 +30,6 @@ from course_utils.checks.inputs.day4 import (
     shared_gradients,
     table_model,
 )
-from course_utils.checks.interactive import examine
-from course_utils.checks.judged import judge_of
-from course_utils.costs import counts
 from course_utils.models import induction
 from course_utils.models.decoder import Decoder
 

@@ -11,14 +11,18 @@ import torch
 import torch.nn.functional as F
 from variants import day5 as answers
 
+from course_utils.answers.day5.exercises import BY_HAND, decoded, intense, longest, over_latents, stepped, with_keys
+from course_utils.answers.day5.exercises import PagedCache as Pages
+from course_utils.answers.day5.exercises import RingCache as Ring
 from course_utils.attention.cache import CacheFull, ContiguousCache, PagedCache, SlidingWindowCache
 from course_utils.attention.rotary import rotate
-from course_utils.checks.answers.day5 import BY_HAND, decoded, intense, longest, over_latents, stepped, with_keys
-from course_utils.checks.answers.day5 import PagedCache as Pages
-from course_utils.checks.answers.day5 import RingCache as Ring
-from course_utils.checks.evidence import draw_rungs, find_ladder, gather
-from course_utils.checks.exercise import all_exercises
-from course_utils.checks.inputs.day5 import (
+from course_utils.checks.interactive import examine
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
+from course_utils.checks.kernel.numbers import BadResult
+from course_utils.costs import memory, roofline
+from course_utils.days.day5.given.ladders import (
     TinyModel,
     decode,
     in_chunks,
@@ -31,12 +35,8 @@ from course_utils.checks.inputs.day5 import (
     step_of,
     whole_tokens,
 )
-from course_utils.checks.inputs.day5 import over_latents as latents_measured
-from course_utils.checks.inputs.watching import watch
-from course_utils.checks.interactive import examine
-from course_utils.checks.judged import judge_of
-from course_utils.checks.results import BadResult
-from course_utils.costs import memory, roofline
+from course_utils.days.day5.given.ladders import over_latents as latents_measured
+from course_utils.days.shared.given.call_spy import watch
 
 HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
 SOURCE = Path(__file__).parents[2] / "sources" / "exercises" / "day5_kv_cache.md"

@@ -21,12 +21,13 @@ from torch.nn.attention.bias import causal_lower_right
 from variants import WRONG, day6
 
 from course_utils.attention import tiled, traffic
-from course_utils.checks.evidence import draw_rungs, find_ladder, gather
-from course_utils.checks.exercise import all_exercises
-from course_utils.checks.inputs import day6 as inputs
-from course_utils.checks.inputs import launching, watching
-from course_utils.checks.judged import judge_of
-from course_utils.checks.results import BadResult
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
+from course_utils.checks.kernel.numbers import BadResult
+from course_utils.days.day6.given import ladders as inputs
+from course_utils.days.day6.given import triton_emulation as launching
+from course_utils.days.shared.given import call_spy as watching
 
 NUMBERS = np.linspace(0, 1, 400).tolist()
 OTHER_LOOPS = pytest.mark.thorough("other loops of Triton are compiled for a GPU and go through the grader")
@@ -280,7 +281,7 @@ def test_what_is_given_does_not_count_and_is_not_changed():
 
 def test_the_watch_does_not_load_the_compiler():
     code = (
-        "import sys, numpy as np; from course_utils.checks.inputs.watching import watch; "
+        "import sys, numpy as np; from course_utils.days.shared.given.call_spy import watch; "
         "watch(lambda q: q @ q.T, np.ones((3, 2))); assert 'torch._dynamo' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
@@ -433,8 +434,8 @@ import json, linecache, sys
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 import triton
-from course_utils.checks.evidence import gather
-from course_utils.checks.inputs import launching
+from course_utils.checks.kernel.evidence import gather
+from course_utils.days.day6.given import triton_emulation as launching
 
 triton, tl = launching.load_triton()
 kernel, sizes = launching.attention_kernel(), []
@@ -496,8 +497,8 @@ class NoTriton:
 
 sys.meta_path.insert(0, NoTriton())  # as on macOS
 from course_utils.checks import checks_for
-from course_utils.checks.inputs.day6 import launch, load_triton
-from course_utils.checks.exercise import all_exercises
+from course_utils.days.day6 import launch, load_triton
+from course_utils.checks.judge.exercises import all_exercises
 
 triton, tl = load_triton()
 exec(sys.stdin.read())
@@ -526,7 +527,7 @@ def test_without_triton_the_cells_run_the_others_pass_and_one_line_says_what_is_
 
 RUN = """
 import linecache, sys, torch
-from course_utils.checks.inputs.day6 import launch, load_triton
+from course_utils.days.day6 import launch, load_triton
 
 triton, tl = load_triton()
 source = sys.stdin.read()

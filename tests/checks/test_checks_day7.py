@@ -13,16 +13,16 @@ import pytest
 from variants import RIGHT, WRONG
 from variants import day7 as answers
 
-from course_utils.checks.answers.day7 import BY_HAND, BlockAllocator, Request, Scheduler, accepting, verifying
-from course_utils.checks.answers.day7 import PrefixCache as Prefixes
-from course_utils.checks.evidence import all_ladders, draw_rungs, find_ladder, gather
-from course_utils.checks.exercise import all_exercises
-from course_utils.checks.inputs.day7 import allocator_calls, prefix_calls, scheduler_calls
-from course_utils.checks.inputs.machines import ALLOCATOR, PREFIXES, SCHEDULER, admitted, place_of_a_token, planned
-from course_utils.checks.inputs.promises import ANY_ORDER, drawn_calls
-from course_utils.checks.judged import judge_of
-from course_utils.checks.promise_verdict import FORGED, LARGEST
-from course_utils.checks.results import BadResult
+from course_utils.answers.day7.exercises import BY_HAND, BlockAllocator, Request, Scheduler, accepting, verifying
+from course_utils.answers.day7.exercises import PrefixCache as Prefixes
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.promise_verdict import FORGED, LARGEST, first_broken
+from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
+from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.promises import ANY_ORDER, drawn_calls
+from course_utils.days.day7.given.ladders import allocator_calls, prefix_calls, scheduler_calls
+from course_utils.days.day7.given.machines import ALLOCATOR, PREFIXES, SCHEDULER, admitted, place_of_a_token, planned
 
 MACHINES = [grade_id for grade_id, ladder in all_ladders(7).items() if ladder.machine]
 SOURCE = Path(__file__).parents[2] / "sources" / "exercises" / "day7_serving.md"
@@ -37,7 +37,7 @@ def judged(grade_id, answer, hidden=False):
 def heard(machine, make, setup, calls):
     """The promise that is broken, and at which call; None where all are kept."""
     thing = make(*setup)
-    broken = machine.broken(setup, calls, [machine.ask(thing, call) for call in calls])
+    broken = first_broken(machine, setup, calls, [machine.ask(thing, call) for call in calls])
     return broken and (broken.name, broken.call)
 
 
@@ -398,7 +398,7 @@ def test_a_watch_that_hears_anything_raises_nothing_but_what_the_judge_takes(mac
                 for _ in calls]  # fmt: skip
         said = [[0.0, *numbers[1:]] if len(numbers) > 1 else numbers for numbers in said]
         with contextlib.suppress(ArithmeticError, LookupError, TypeError, ValueError):
-            machine.broken(setup, calls, said)
+            first_broken(machine, setup, calls, said)
 
 
 # The other exercises ------------------------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from course_utils.checks import NotYet, checks_for
-from course_utils.checks.arena import Arena
-from course_utils.checks.duel_verdict import board_of, limits_told, tell_duel
-from course_utils.checks.duels import attention
-from course_utils.checks.duels.implementation import implementations, shown, unseen
-from course_utils.checks.evidence import find_ladder, gather
-from course_utils.checks.judged import judge_of
-from course_utils.checks.remote import MOST_CALLS, FailedInside, Local, Made, Refused, Remote, Tried, serve
+from course_utils.checks.judge.duel_server import Arena
+from course_utils.checks.judge.duel_verdict import board_of, limits_told, tell_duel
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.rungs import calls_of, evidence_for, implementations, shown, unseen
+from course_utils.checks.kernel.evidence import find_ladder, gather
+from course_utils.checks.kernel.remote import MOST_CALLS, FailedInside, Local, Made, Refused, Remote, Tried, serve
 from course_utils.course import ROOT
+from course_utils.days.shared import attention_duel as attention
 
 DAYS = range(1, 8)
 NAME = "tells_right"
@@ -32,7 +32,7 @@ def quickly(*quick):
 
 
 def judged(day, test, hidden=False):
-    return judge_of(day, NAME).judge(gather(day, NAME, {NAME: test}, hidden=hidden))
+    return judge_of(day, NAME).judge(evidence_for(day, NAME, {NAME: test}, hidden=hidden))
 
 
 # What there is ------------------------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def test_the_check_counts_names_what_was_caught_and_hints_at_what_got_away(capsy
 
 def test_the_board_tells_of_what_got_away_by_hints_alone():
     judge = judge_of(1, NAME)
-    evidence = gather(1, NAME, {NAME: lambda f: True})
+    evidence = evidence_for(1, NAME, {NAME: lambda f: True})
     one = next(known for mistake, known in judge.mistakes() if mistake.name == "one example")
     tiles = board_of(1, judge.judge(evidence).rungs, one["outcomes"])
     assert [tile["held"] for tile in tiles] == [tile["right"] for tile in tiles]
@@ -476,11 +476,11 @@ def test_what_no_implementation_takes_is_refused(line, x):
 
 
 def test_queries_and_keys_may_not_be_too_many():
-    f = Tried(implementations(6)[0].line(6))
+    f = Tried(implementations(6)[0].line(calls_of(6)))
     with pytest.raises(Refused, match="90,000 scores"):
         f(np.ones((300, 1)), np.ones((300, 1)), np.ones((300, 1)), 1, 1, False)
     x = np.ones((300, 3))
-    assert Tried(implementations(2)[0].line(2))(x, x)[0].shape == (300, 3)
+    assert Tried(implementations(2)[0].line(calls_of(2)))(x, x)[0].shape == (300, 3)
 
 
 @BOTH
@@ -593,7 +593,7 @@ def test_what_several_caches_share_is_gone_with_its_line():
     found = {each.name: each for each in implementations(5, hidden=True)}
     for name in ("two caches in one", "keys of another cache"):
         for _ in range(2):
-            cache = Tried(found[name].line(5))(2)
+            cache = Tried(found[name].line(calls_of(5)))(2)
             cache.append([1.0], [2.0])
             assert cache.view()[0].tolist() == [[1.0]], name
             cache.append([3.0], [4.0])

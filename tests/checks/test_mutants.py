@@ -10,10 +10,10 @@ import pytest
 from variants import RIGHT, SLOW
 from variants.mutants import mutants
 
-from course_utils.checks.evidence import find_ladder, gather
-from course_utils.checks.exercise import all_exercises, days_with_exercises
-from course_utils.checks.judged import judge_of
-from course_utils.checks.patience import Patience
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.time_limit import Patience
+from course_utils.checks.kernel.evidence import find_ladder, gather
 
 for number in days_with_exercises():
     import_module(f"variants.day{number}")  # registers its answers

@@ -12,12 +12,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_utils.checks import recording as recording_module
-from course_utils.checks.evidence import all_ladders, find_ladder
-from course_utils.checks.exercise import days_with_exercises
 from course_utils.checks.interactive import examine
-from course_utils.checks.judged import judge_of
-from course_utils.checks.recording import DOORS, FRAMES, HIDDEN, THREAD, TOOLS, Recording, install
+from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel import recording as recording_module
+from course_utils.checks.kernel.evidence import all_ladders, find_ladder
+from course_utils.checks.kernel.recording import DOORS, FRAMES, HIDDEN, THREAD, TOOLS, Recording, install
 
 ROW = "    e = [math.exp(x - max(row)) for x in row]\n    return [x / sum(e) for x in e]\n"
 RIGHT_ROW = f"def softmax_row(row):\n{ROW}"

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from course_utils.checks.evidence import BAD_RESULT, NOTHING, Ladder, Rung, as_numbers
-from course_utils.checks.hand_relations import relate_by_hand
-from course_utils.checks.relations import relate
+from course_utils.checks.diagnosis.hand_relations import relate_by_hand
+from course_utils.checks.diagnosis.relations import relate
+from course_utils.checks.kernel.evidence import BAD_RESULT
+from course_utils.checks.kernel.ladder import Ladder, Rung
+from course_utils.checks.kernel.numbers import NOTHING, as_numbers
 
 LADDER = Ladder(("f",), ("weights",))
 SIZES = [(2, 3, 5), (4, 3, 2), (3, 3, 3), (2, 5, 7)]  # queries, keys, width

@@ -17,22 +17,16 @@ import torch
 from variants import RIGHT, SLOW, WRONG
 
 from course_utils.attention import lists
-from course_utils.checks import checks_for, evidence, interactive, smallest
-from course_utils.checks.evidence import find_ladder, gather
-from course_utils.checks.example_text import (
-    BLEND,
-    MASK,
-    SCORES,
-    SOFTMAX,
-    UNSTEADY,
-    literal,
-    tell_example,
-)
-from course_utils.checks.exercise import all_exercises, days_with_exercises
-from course_utils.checks.inputs.small import Small, draw_args
+from course_utils.checks import checks_for, interactive
+from course_utils.checks.examples import smallest
+from course_utils.checks.examples.example_text import BLEND, MASK, SCORES, SOFTMAX, UNSTEADY, literal, tell_example
+from course_utils.checks.examples.smallest import count_numbers, find_smallest
 from course_utils.checks.interactive import NotYet
-from course_utils.checks.judged import judge_of
-from course_utils.checks.smallest import count_numbers, find_smallest
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel import evidence
+from course_utils.checks.kernel.evidence import find_ladder, gather
+from course_utils.checks.kernel.small import Small, draw_args
 
 FUNCTIONS = [
     (day, grade_id)
@@ -50,7 +44,7 @@ QUICK = [
 for number in days_with_exercises():
     import_module(f"variants.day{number}")  # registers its answers
 LENT = "import math\nimport numpy as np\nimport torch\n"
-LENT += "from course_utils.checks.inputs.day6 import launch, launch_rows\n"
+LENT += "from course_utils.days.day6 import launch, launch_rows\n"
 
 
 def namespace_with(day, grade_id, answer):
@@ -219,7 +213,7 @@ def test_nothing_comes_from_hidden_inputs(monkeypatch):
         return drawn(day, grade_id, hidden=hidden, seed=seed)
 
     monkeypatch.setattr(evidence, "draw_rungs", visible)
-    monkeypatch.setattr("course_utils.checks.judged.draw_rungs", visible)
+    monkeypatch.setattr("course_utils.checks.judge.rungs.draw_rungs", visible)
     assert example_of(1, "scores", lambda Q, K: [[0.0 for _ in K] for _ in Q])[2]
 
 

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from course_utils.checks import interactive
-from course_utils.checks.adversary import as_data, find_trace, tell_trace
-from course_utils.checks.evidence import Ladder
-from course_utils.checks.inputs.machines import ALLOCATOR, PREFIXES, SCHEDULER
-from course_utils.checks.verdict import Verdict
+from course_utils.checks.examples.adversary import as_data, find_trace, tell_trace
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.kernel.ladder import Ladder
+from course_utils.days.day7.given.machines import ALLOCATOR, PREFIXES, SCHEDULER
 from course_utils.views import TracePlayer
 
 

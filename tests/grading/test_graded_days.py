@@ -8,8 +8,8 @@ from variants import RIGHT, WRONG
 
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.official import COURSE
-from course_utils.checks.evidence import find_ladder
-from course_utils.checks.exercise import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.grading.grade import grade_notebook
 
 DAYS = days_with_exercises()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.official import COURSE, Question, given_cells, reference_answers
+from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.cli import app
 from course_utils.course import day_of
 from course_utils.errors import Unreadable
@@ -243,9 +245,9 @@ assert not hasattr(check, "__globals__") and not hasattr(check, "__wrapped__")
 def scale_scores(S, d_k):
     assert "COURSE_TEST_TOKEN" not in os.environ
     assert not os.path.exists("solutions")
-    for name in ("verdict", "answers", "interactive"):
+    for name in ("checks.judge", "checks.interactive", "answers", "days.day1.duel"):
         try:
-            find("course_utils.checks." + name)
+            find("course_utils." + name)
         except ImportError:
             continue
         raise AssertionError(name)
@@ -256,22 +258,15 @@ def scale_scores(S, d_k):
     assert os.environ["PYTEST_ADDOPTS"] == "--collect-only"
 
 
-def test_the_kernel_gets_no_answers(tmp_path):
+def test_the_kernel_gets_what_is_given_and_nothing_else(tmp_path):
     write_kernel_library(tmp_path)
-    files = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py"))
-    assert files == [
-        "course_utils/__init__.py",
-        "course_utils/checks/__init__.py",
-        "course_utils/checks/code_files.py",
-        "course_utils/checks/evidence.py",
-        "course_utils/checks/forbidden.py",
-        *(f"course_utils/checks/inputs/{path.name}" for path in confinement.INPUTS),
-        "course_utils/checks/measures.py",
-        "course_utils/checks/recording.py",
-        "course_utils/checks/remote.py",
-        "course_utils/checks/results.py",
-        *(f"inside/{path.name}" for path in sorted(confinement.INSIDE.glob("*.py"))),
-    ]
+    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
+    may = re.compile(
+        r"inside/\w+\.py|course_utils/(__init__|loader|checks/__init__|checks/kernel/\w+|checks/inputs/\w+"
+        r"|days/__init__|days/\w+/__init__|days/\w+/given/\w+)\.py"
+    )
+    assert [name for name in files if not may.fullmatch(name)] == []
+    assert {f"course_utils/days/day{day}/given/ladders.py" for day in days_with_exercises()} < files
 
 
 # Cells that run for ever, exit, flood or crash ----------------------------------------------------------------------

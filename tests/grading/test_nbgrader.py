@@ -12,8 +12,8 @@ import nbformat
 import pytest
 
 from course_utils.authoring.official import COURSE, checks_of, reference_answers
-from course_utils.checks.evidence import draw_rungs
-from course_utils.checks.exercise import days_with_exercises
+from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.kernel.evidence import draw_rungs
 from course_utils.grading.grade import grade_notebook
 
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,10 @@ from hostile.entries import CHECKS
 from test_grading import UNSHIFTED, outcome, submission
 
 from course_utils.authoring.official import COURSE, check_parts, checks_of, reference_answers
-from course_utils.checks.evidence import NOT_FILLED_IN, NOTHING, UNWRITTEN
-from course_utils.checks.exercise import days_with_exercises
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
+from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.plugin import evidence_in
 from course_utils.grading.quotes import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, seeded_cell, without_text

@@ -13,7 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from course_utils.authoring.official import COURSE
-from course_utils.checks.exercise import all_exercises
+from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.reports.feedback import LONGEST_CODE, feedback_page, write_feedback

@@ -159,7 +159,7 @@ ENTRIES = [
     _softmax(
         "the recorder searched for",
         "looks for the check's modules to change what they record",
-        "import course_utils.checks.evidence as e\ne.Recording.note = lambda *a: None\n"
+        "import course_utils.checks.kernel.evidence as e\ne.Recording.note = lambda *a: None\n"
         "def softmax_row(row):\n    return torch.softmax(torch.tensor(row, dtype=torch.float64), 0).tolist()",
     ),
     _tiled(
@@ -193,7 +193,7 @@ ENTRIES = [
     _looping(
         "the counter replaced",
         "replaces the function that counts steps",
-        "import course_utils.checks.inputs.day1 as inputs\ninputs.without_a_loop = lambda *a: 0.0\n"
+        "import course_utils.days.day1.given.ladders as inputs\ninputs.without_a_loop = lambda *a: 0.0\n"
         + LOOPED.format(stop=""),
     ),
     Entry(

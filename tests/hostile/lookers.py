@@ -1,6 +1,6 @@
 """Tests of implementations that look at anything but what an implementation gives."""
 
-from course_utils.checks.duels.implementation import implementations
+from course_utils.checks.judge.rungs import implementations
 
 from .entries import CHECKS, DUEL, Entry, in_answers
 
@@ -71,7 +71,7 @@ BY_THE_COURSE = """
 import sys
 def tells_right(f):
     try:
-        from course_utils.checks.duels.implementation import implementations
+        from course_utils.checks.judge.implementation import implementations
     except ImportError:
         return False
     return implementations(1, True)[0].right

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from course_utils.checks.evidence import draw_rungs
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import draw_rungs
 
 from .entries import CHECKS, Entry, in_answers
 
@@ -112,7 +112,7 @@ evidence["gather"] = forged
 # Asks the watch that the kernel itself holds: of all that a call could give, the first that breaks no promise.
 ORACLE = """
 import copy, itertools
-from course_utils.checks.inputs.watches import AllocatorWatch
+from course_utils.days.day7.promise_monitors import AllocatorWatch
 class BlockAllocator:
     def __init__(self, n_blocks, block_size):
         self.sizes, self.watch = (n_blocks, block_size), AllocatorWatch(n_blocks, block_size)
@@ -137,13 +137,11 @@ class BlockAllocator:
 """
 # Makes the judge's promises in the kernel hold, and its machine read what it likes.
 PROMISES = """
-import course_utils.checks.inputs.promises as mine
+import course_utils.checks.kernel.promises as mine
 for frame in above():
     for world in (frame.f_globals, vars(mine)):
         machine = world.get("Machine")
         if machine is not None and "BrokenPromise" in world:
-            machine.broken = lambda *a: None
-            machine.heard = lambda *a: None
             machine.ask = lambda *a: [0.0, 0.0, 0.0]
             world["Watch"].hear = lambda *a: None
             world["breaks"] = world["nothing"] = lambda *a: []
@@ -312,7 +310,7 @@ except OSError:
     _calling("the course's check replaced", "puts a package whose check passes in the course's place", """
 package = types.ModuleType("course_utils.checks")
 package.check = package.checks_for = package.gather = lambda *a, **k: None
-sys.modules["course_utils.checks"] = sys.modules["course_utils.checks.evidence"] = package
+sys.modules["course_utils.checks"] = sys.modules["course_utils.checks.kernel.evidence"] = package
 sys.modules["course_utils"] = types.SimpleNamespace(checks=package)
 """, before="import sys, types\n"),
     _answer("a plan that changes when it is read", "plans a dict whose items and length differ between two looks", """

@@ -187,8 +187,8 @@ threading.Thread(target=time.sleep, args=(987,)).start()
         "a lease on a shared file",
         "bars a file that other kernels open; where that works, its own answer fails",
         """
-import course_utils.checks.inputs.day1, fcntl, os
-line = os.open(course_utils.checks.inputs.day1.__file__, os.O_RDONLY)
+import course_utils.days.day1.given.ladders, fcntl, os
+line = os.open(course_utils.days.day1.given.ladders.__file__, os.O_RDONLY)
 try:
     fcntl.fcntl(line, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 except OSError:

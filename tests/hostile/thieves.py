@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from course_utils.checks.evidence import draw_rungs, find_ladder
-from course_utils.checks.judged import judge_of
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.evidence import draw_rungs, find_ladder
 
 from .entries import CHECKS, FAILED, KERNEL, RIGHT_SCALE, UNSHIFTED, Entry, cheat, in_answers
 

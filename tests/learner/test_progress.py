@@ -18,7 +18,7 @@ from course_utils import progress
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.official import COURSE
-from course_utils.checks.exercise import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.cli import main
 from course_utils.course import DAYS
 from course_utils.errors import CourseError

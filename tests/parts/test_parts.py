@@ -7,7 +7,7 @@ import pytest
 import torch
 from of_letters import of_letters
 
-from course_utils.checks.exercise import all_exercises
+from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import EXERCISES, ROOT, SOLUTIONS, find_notebook
 from course_utils.errors import CourseError
 from course_utils.models import real

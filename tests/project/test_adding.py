@@ -90,8 +90,8 @@ def double_and_one(number):
 ADDED = pytest.mark.thorough("an exercise is added to a copy of the course, which is built and graded")
 BY_HAND = {
     "sources/exercises/day1_attention_by_hand.md": SECTION,
-    "course_utils/checks/inputs/day1.py": LADDER,
-    "course_utils/checks/answers/day1.py": ANSWERS,
+    "course_utils/days/day1/given/ladders.py": LADDER,
+    "course_utils/answers/day1/exercises.py": ANSWERS,
     "tests/variants/day1.py": VARIANTS,
 }
 JUDGED = """
@@ -99,8 +99,8 @@ import sys
 sys.path.insert(0, "tests")
 import variants.day1
 from variants import RIGHT, WRONG
-from course_utils.checks.evidence import gather
-from course_utils.checks.judged import judge_of
+from course_utils.checks.kernel.evidence import gather
+from course_utils.checks.judge.judge import judge_of
 
 judged = judge_of(1, "double")
 assert judged.written_patterns() == judged.patterns() != {}

@@ -6,8 +6,8 @@ import shlex
 from in_process import course as run_course
 from test_docs import commands_in
 
-from course_utils.checks.evidence import all_ladders
-from course_utils.checks.exercise import days_with_exercises
+from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.kernel.evidence import all_ladders
 from course_utils.course import EXERCISES, ROOT, SOLUTIONS, SOURCES
 
 PAGE = ROOT / "AGENTS.md"
@@ -29,7 +29,7 @@ def test_it_is_short_and_the_only_one():
 
 
 def test_every_file_that_holds_answers_is_closed_to_an_assistant_of_a_learner():
-    assert {SOLUTIONS, SOURCES[SOLUTIONS], "course_utils/checks/answers", "tests/variants"} <= set(CLOSED)
+    assert {SOLUTIONS, SOURCES[SOLUTIONS], "course_utils/answers", "tests/variants"} <= set(CLOSED)
     places = [path for room in ("course_utils", "sources", "tests/variants") for path in (ROOT / room).rglob("*")]
     holding = [path for path in places if path.suffix in (".py", ".md") and ANSWERS.search(path.read_text("utf-8"))]
     assert len(holding) > 12

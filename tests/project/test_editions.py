@@ -2,6 +2,8 @@
 
 import importlib.metadata
 import re
+import subprocess
+import sys
 from datetime import date
 
 import yaml
@@ -12,12 +14,44 @@ from test_project import PROJECT, files
 
 from course_utils import course
 from course_utils.course import ROOT
+from course_utils.sandbox.confinement import write_kernel_library
 
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 EDITIONS = re.findall(r"^## \[(.+)\] - (\d{4}-\d\d-\d\d)$", CHANGELOG, re.MULTILINE)
 KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 SAY_THE_ADDRESS = ("CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml", "README.md")  # and can compute nothing
+# What notebooks of edition 0.2.1 import: they are in the hands of learners, and keep working.
+IN_0_2_1 = {
+    "attention": "arrays flash flash_decode lists masks multihead scaling tensors tiled traffic triton_setup",
+    "attention.cache": "ContiguousCache PagedCache QuantisedCache SlidingWindowCache dequantise quantise",
+    "checks": "checks_for",
+    "checks.inputs.day5": "TinyModel",
+    "checks.inputs.day6": "launch launch_rows load_triton",
+    "costs": "counts fragmentation generation measure memory records roofline zoo",
+    "costs.baselines": "library naive",
+    "costs.configurations": "MODELS model",
+    "costs.counts": "attention_flops",
+    "costs.measure": "time_together",
+    "costs.memory": "score_bytes",
+    "costs.mixed": "LATER",
+    "models": "characters encoder induction scale_experiment",
+    "models.decoder": "Decoder generate new_caches",
+    "models.leak_experiment": "Guesser next_token_loss random_tokens train",
+    "serving": "costs latency machines paged prefix_traffic prefixes speculative",
+    "serving.costs": "RECORDED",
+    "serving.engine": "Engine",
+    "serving.latency": "summary",
+    "serving.measured": "measure_acceptance measure_steps one_pass own_text",
+    "serving.simulate": "simulate timeline",
+    "serving.traffic": "DOCUMENTS THREE poisson",
+    "views": "AttentionHeatmap AttentionStepper DecodeStepper Guess Guesses HeadAblation HeadGallery MaskPainter "
+    "MemoryCalculator OnlineSoftmaxStepper PageTable Practice ProgressMap QueryPlane Quiz SaturationExplorer "
+    "ServingTimeline SpeculativeStepper TemperatureExplorer TileWalker TracePlayer",
+    "views.figures": "day1 day2 day3 day4 day5 day6 day7 day7_speculation",
+    "views.picture": "picture",
+    "views.quizzes": "DAY_1 DAY_2 DAY_3 DAY_4 DAY_5 DAY_6 DAY_7",
+}
 TEXTS = ("*.cff", "*.html", "*.ipynb", "*.js", "*.json", "*.md", "*.py", "*.toml", "*.yml")
 
 
@@ -64,3 +98,19 @@ def test_files_repeat_the_address_of_the_repository_as_it_is_set():
     owners = {path: said.findall(path.read_text(encoding="utf-8")) for path in files(*TEXTS)}
     assert all(owners[ROOT / name] for name in SAY_THE_ADDRESS)
     assert not {path: found for path, found in owners.items() if set(found) - {owner}}
+
+
+def lines(modules):
+    return "\n".join(
+        f"from course_utils.{module} import {', '.join(names.split())}" for module, names in modules.items()
+    )
+
+
+def test_what_notebooks_of_the_last_edition_import_is_there():
+    exec(lines(IN_0_2_1), {})
+
+
+def test_what_its_exercises_import_is_there_where_they_are_graded(tmp_path):
+    write_kernel_library(tmp_path)
+    code = lines({module: names for module, names in IN_0_2_1.items() if module.startswith("checks")})
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(tmp_path)}, cwd=tmp_path, check=True)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from schemas import faults
 
-from course_utils.checks.evidence import all_ladders
+from course_utils.checks.kernel.evidence import all_ladders
 from course_utils.course import LESSONS, ROOT, find_notebook, version
 
 FOLDER = ROOT / ".github/ISSUE_TEMPLATE"

@@ -10,7 +10,7 @@ import pytest
 
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.official import COURSE, reference_answers
-from course_utils.checks.exercise import all_exercises
+from course_utils.checks.judge.exercises import all_exercises
 from course_utils.grading.intake.answers import read_answers
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))

@@ -3,6 +3,7 @@
 import ast
 import functools
 import itertools
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,19 +12,22 @@ from course_utils.course import ROOT
 from course_utils.views.shared.base import CourseWidget
 
 PACKAGE = ROOT / "course_utils"
-FREE = {"course", "errors", "files"}  # every room may use them
+FREE = {"course", "errors", "files", "loader"}  # every room may use them
 # Each room may import from itself and from the rooms named here: the walls that CONTRIBUTING.md speaks of.
 ROOMS = {
     "course": set(),
     "errors": set(),
     "files": set(),
+    "loader": set(),
     "progress": set(),
     "attention": set(),
     "costs": {"attention"},
     "models": {"attention", "costs"},
     "serving": {"attention", "costs", "models"},
     "views": {"attention", "costs", "guesses", "models", "practice", "progress", "serving"},
-    "checks": {"attention", "costs", "serving", "views"},
+    "checks": {"views"},
+    "days": {"attention", "checks", "costs", "models", "serving", "views"},
+    "answers": {"attention", "checks", "costs", "days", "serving"},
     "authoring": {"attention", "costs", "checks", "views"},
     "sandbox": set(),
     "grading": {"checks", "authoring", "sandbox", "progress"},
@@ -42,8 +46,24 @@ IN_GRADING = {  # within it the same: what comes in knows nothing of what goes o
     "intake": {"results"},
     "reports": {"intake", "results"},
 }
-LONGEST = 400  # lines of a file that is no table of checks
-TABLES = ("checks/answers/", "checks/duels/", "checks/inputs/", "checks/watches.py")
+IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what decides knows nothing of the notebook
+    "kernel": set(),
+    "inputs": set(),
+    "diagnosis": {"kernel"},
+    "judge": {"kernel", "diagnosis"},
+    "examples": {"kernel", "judge"},
+    "interactive": {"kernel", "judge", "examples"},
+    "__init__": {"interactive"},
+}
+# What imports by a name that it is given: the loader, a package of widgets, and a process beside student code.
+BY_NAME = {
+    "course_utils.loader",
+    "course_utils.views",
+    "course_utils.views.quizzes",
+    "course_utils.sandbox.inside.forkserver",
+}
+LONGEST = 50  # lines of a function's body, outside the tables of a day
+OF_A_DAY = ("course_utils.days.", "course_utils.answers.")
 
 
 @dataclass(frozen=True)
@@ -124,25 +144,70 @@ def test_in_grading_too_imports_run_one_way():
             assert imported in IN_GRADING[room] | {room}, f"{each.module} imports {each.imported}"
 
 
+def test_in_the_checks_too_imports_run_one_way():
+    for each in imports():
+        if room_of(each.module) == room_of(each.imported) == "checks":
+            room, imported = room_of(each.module, 2), room_of(each.imported, 2)
+            assert imported in IN_CHECKS[room] | {room}, f"{each.module} imports {each.imported}"
+
+
 def test_what_runs_beside_student_code_needs_nothing_of_the_course():
     for each in imports():
         if each.module.startswith("course_utils.sandbox.inside"):
             assert each.imported.startswith("course_utils.sandbox.inside"), each
 
 
-def test_what_a_grading_kernel_gets_of_the_checks_needs_no_answers():
-    from course_utils.sandbox.confinement import CHECK_MODULES, INPUTS
+def test_what_a_grading_kernel_gets_needs_nothing_else():
+    from course_utils.sandbox.confinement import given
 
-    given = {f"course_utils.checks.{name.removesuffix('.py')}" for name in CHECK_MODULES}
-    given |= {module_name(path) for path in INPUTS}
+    names = {module_name(path) for path in given()}
     for each in imports():
-        if each.module in given and each.at_top:
-            assert each.imported in given | {"course_utils.checks.inputs"}, each
+        if each.module in names and each.at_top:
+            assert each.imported in names, each
+
+
+def test_only_the_loader_imports_by_name():
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = isinstance(node, ast.Call) and (getattr(node.func, "id", "") or getattr(node.func, "attr", ""))
+            if called in ("import_module", "__import__") and module not in BY_NAME:
+                assert isinstance(node.args[0], ast.Constant), f"{module} imports by name"
+                assert not str(node.args[0].value).startswith("course_utils"), f"{module} imports by name"
+
+
+def named() -> dict[str, set[str]]:
+    """What each function of the loader may import, of all days."""
+    found: dict[str, set[str]] = {}
+    for node in ast.parse(MODULES["course_utils.loader"].read_text(encoding="utf-8")).body:
+        texts = [
+            each for each in ast.walk(node) if isinstance(each, ast.JoinedStr) and isinstance(node, ast.FunctionDef)
+        ]
+        for text in texts:
+            parts = [part.value if isinstance(part, ast.Constant) else r"[\w.]+" for part in text.values]
+            fits = re.compile("".join(part if "[" in part else re.escape(part) for part in parts))
+            found.setdefault(node.name, set()).update(name for name in MODULES if fits.fullmatch(name))
+    return found
+
+
+@functools.cache
+def imports_by_name() -> dict[str, set[str]]:
+    """What a module may import through the loader."""
+    may, found = named(), {}
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "loader":
+                found.setdefault(module, set()).update(may.get(node.attr, ()))
+    return found
+
+
+def test_what_is_imported_by_name_is_seen():
+    assert imports_by_name()["course_utils.checks.kernel.evidence"] >= {"course_utils.days.day1.given.ladders"}
+    assert "course_utils.days.day7.promise_monitors" in imports_by_name()["course_utils.checks.judge.promise_verdict"]
 
 
 def test_no_modules_need_each_other():
-    """Also none through an import inside a function: that only hides a circle."""
-    needs: dict[str, set[str]] = {module: set() for module in MODULES}
+    """Also none through an import inside a function, or by name: that only hides a circle."""
+    needs: dict[str, set[str]] = {module: set(imports_by_name().get(module, ())) for module in MODULES}
     for each in imports():
         if each.imported != each.module:
             needs[each.module].add(each.imported)
@@ -159,14 +224,15 @@ def test_no_room_reaches_into_anothers_private_names():
             assert each.module == each.imported, f"{each.module} imports {each.name} of {each.imported}"
 
 
-def test_no_file_is_too_long_to_read_in_one_go():
-    sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values()}
-    long = {
-        path.relative_to(PACKAGE).as_posix(): size
-        for path, size in sizes.items()
-        if size > LONGEST and not path.relative_to(PACKAGE).as_posix().startswith(TABLES)
-    }
-    assert long == {}
+def test_no_function_is_too_long_to_read_in_one_go():
+    long = []
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not module.startswith(OF_A_DAY):
+                body = node.body[ast.get_docstring(node) is not None :]
+                if body and node.end_lineno - body[0].lineno >= LONGEST:
+                    long.append(f"{module}.{node.name}")
+    assert long == []
 
 
 def test_grading_proper_is_a_short_shelf():

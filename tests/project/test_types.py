@@ -7,7 +7,7 @@ from course_utils.course import ROOT
 
 PACKAGE = ROOT / "course_utils"
 # Mistakes and implementations, called by their tables alone.
-TABLES = ("checks/answers/day", "checks/answers/unseen", "checks/duels/day", "checks/duels/attention")
+TABLES = ("answers/day", "days/day", "days/shared/attention_duel")
 # A language of its own.
 TRITON = tuple(f"attention/{name}.py" for name in ("flash", "flash_backward", "flash_decode", "triton_setup"))
 

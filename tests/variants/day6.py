@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import torch
 
-from course_utils.checks.inputs.day6 import load_triton
+from course_utils.days.day6 import load_triton
 
 from . import right, wrong
 

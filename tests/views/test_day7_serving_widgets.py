@@ -6,7 +6,7 @@ import jupytext
 import pytest
 from as_page import on_page, send
 
-from course_utils.checks.answers.day7 import Scheduler
+from course_utils.answers.day7.exercises import Scheduler
 from course_utils.course import ROOT, SOLUTIONS, SOURCES
 from course_utils.serving.traffic import THREE, Request
 from course_utils.views import PageTable, ServingTimeline

@@ -126,7 +126,7 @@ class TestTracePlayer:
     @pytest.mark.parametrize(
         ("trace", "said"),
         [
-            ("PrefixCache", "trace is str: give the dict that checks.adversary.as_data makes"),
+            ("PrefixCache", "trace is str: give the dict that checks.examples.adversary.as_data makes"),
             ({**BLOCKS, "said": None}, r'trace\["said"\] has to be text'),
             ({**BLOCKS, "calls": []}, "a list of at least one call"),
             ({**BLOCKS, "calls": ["append"]}, r'trace\["calls"\]\[0\] has to be'),

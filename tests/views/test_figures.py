@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from course_utils.days.day1 import figures as figures
 from course_utils.views import palette
-from course_utils.views.figures import day1 as figures
 from course_utils.views.picture import png
 
 VALUES = [[1, 0], [0, 1], [0, 0]]

@@ -8,8 +8,8 @@ import pytest
 from drawn import is_whole
 from matplotlib.colors import to_hex
 
+from course_utils.days.day2 import figures as figures
 from course_utils.views import palette
-from course_utils.views.figures import day2 as figures
 from course_utils.views.picture import png
 
 

@@ -7,8 +7,8 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from course_utils.attention import masks
+from course_utils.days.day3 import figures as figures
 from course_utils.views import palette
-from course_utils.views.figures import day3 as figures
 from course_utils.views.picture import png
 
 CAUSAL = np.tril(np.ones((4, 4), dtype=bool))

@@ -8,8 +8,8 @@ from matplotlib.text import Annotation
 
 from course_utils.costs.configurations import model
 from course_utils.costs.measure import Timing
+from course_utils.days.day4 import figures as figures
 from course_utils.views import palette
-from course_utils.views.figures import day4 as figures
 from course_utils.views.picture import png
 
 NUMBERED = 10 * np.arange(3)[:, None] + np.arange(4)

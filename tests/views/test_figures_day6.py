@@ -11,8 +11,8 @@ from matplotlib.patches import Rectangle
 
 from course_utils.attention import tiled
 from course_utils.costs import records, roofline
+from course_utils.days.day6 import figures as figures
 from course_utils.views import palette
-from course_utils.views.figures import day6 as figures
 from course_utils.views.picture import png
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from course_utils.days.day7 import figures as day7
 from course_utils.serving.latency import Mean
-from course_utils.views.figures import day7
 from course_utils.views.picture import picture
 
 

@@ -29,8 +29,8 @@ ALIKE = {"QUERY", "WEIGHT"}  # two blues, 4 apart in normal sight: never told ap
 APART = 15
 # Where one function draws both blues, and what tells them apart there.
 BOTH_BLUES = {
-    "figures/day2.py gradient_paths": "arrows between boxes with names",
-    "figures/day2.py look_up_model": "boxes with words in them",
+    "day2/figures.py gradient_paths": "arrows between boxes with names",
+    "day2/figures.py look_up_model": "boxes with words in them",
 }
 
 
@@ -59,8 +59,8 @@ def contrast(one, other):
 
 
 def functions_with_both_blues():
-    """Functions of views whose own lines name QUERY and WEIGHT, as `file function`."""
-    for path in sorted((ROOT / "course_utils" / "views").rglob("*.py")):
+    """Functions of views and days whose own lines name QUERY and WEIGHT, as `file function`."""
+    for path in sorted(path for room in ("views", "days") for path in (ROOT / "course_utils" / room).rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             named = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
             if isinstance(node, ast.FunctionDef) and named >= ALIKE:

@@ -1,1 +1,1 @@
-"""The inputs on which exercises are checked, one module a day. No answers."""
+"""Where notebooks of editions up to 0.2.1 import what has moved to `course_utils.days`."""

@@ -1,4 +1,13 @@
-"""The drawings of the lessons, one module a day.
+"""Where lessons of editions up to 0.2.1 import their drawings, which have moved to `course_utils.days`."""
 
-Each function takes numbers and returns a matplotlib Figure; `picture` shows it.
-"""
+import re
+from types import ModuleType
+
+from course_utils import loader
+
+
+def __getattr__(name: str) -> ModuleType:
+    found = re.fullmatch(r"day(\d+)(_\w+)?", name)
+    if not found:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return loader.figures(int(found[1]), found[2] or "")

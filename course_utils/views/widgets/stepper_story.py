@@ -76,6 +76,13 @@ def tell_story(
     why = _blending(shown_weights, v, shown_output, weights @ v)
     add("output", shown_output, tokens, features(v), why, "output", wanted=weights @ v)
 
+    whose = "" if theirs is None else ", from your function"
+    return Story(_stages(matrices, given, d_k, before, whose), matrices, problem, theirs)
+
+
+def _stages(matrices: dict[str, dict], given: Any, d_k: int, before: str, whose: str) -> list[dict[str, Any]]:
+    """The stages one after the other: each with its formula, what it makes, and the lines in which it is written."""
+
     def line(*items):
         return [{"matrix": item} if item in matrices else {"sign": item} for item in items]
 
@@ -97,15 +104,14 @@ def tell_story(
     stages.append(
         stage("scaled", f"scaled = scores / √d_k, with d_k = {d_k}", ["scaled"], line("scores", root, "scaled"))
     )
-    if mask is not None:
+    if "mask" in matrices:
         formula = "masked = scaled where the mask is True, −∞ where it is False"
         stages.append(stage("masked", formula, ["masked"], line("scaled", "where", "mask", "=", "masked")))
-    whose = "" if theirs is None else ", from your function"
     formula = f"weights = softmax of {before}, along each row{whose}"
     stages.append(stage("weights", formula, ["weights"], line(before, "softmax →", "weights")))
     formula = f"output = weights · V{whose}"
     stages.append(stage("output", formula, ["output"], line("weights", "·", "V", "=", "output")))
-    return Story(stages, matrices, problem, theirs)
+    return stages
 
 
 def _matrix(name, values, rows, columns, why, role, text, shade, wanted):

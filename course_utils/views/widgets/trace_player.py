@@ -26,10 +26,10 @@ class TracePlayer(CourseWidget):
 
     trace: {"name": of the class, "made": the line that makes the object, "calls": [{"code": str, "gave": str}, …],
     "pictures": [one before each call], "promise": its name, "said": what went wrong, as the end of a sentence}, as
-    `checks.adversary.as_data` makes it. A picture of blocks has "n_blocks", "block_size" and "tables" (blocks by
-    sequence), and perhaps "texts" (tokens up to the end of a block, by block), "prompts" and "lengths" (by sequence).
-    One of a scheduler has "n_blocks", "block_size", "budget" and "requests", each with "prompt", "new", "computed" and
-    "generated". Of any other nothing is drawn.
+    `checks.examples.adversary.as_data` makes it. A picture of blocks has "n_blocks", "block_size" and "tables" (blocks
+    by sequence), and perhaps "texts" (tokens up to the end of a block, by block), "prompts" and "lengths" (by
+    sequence). One of a scheduler has "n_blocks", "block_size", "budget" and "requests", each with "prompt", "new",
+    "computed" and "generated". Of any other nothing is drawn.
     `.step` counts the calls made, from 0, and can be read and set; `.last` is the step of the broken promise.
     Raises ValueError where one of these is missing or is something else.
     """
@@ -150,7 +150,7 @@ def _count(number, name):
 
 def _checked(trace: Any) -> dict[str, Any]:
     if not isinstance(trace, Mapping):
-        raise ValueError(f"trace is {type(trace).__name__}: give the dict that checks.adversary.as_data makes")
+        raise ValueError(f"trace is {type(trace).__name__}: give the dict that checks.examples.adversary.as_data makes")
     for key in ("name", "made", "promise", "said"):
         if not isinstance(trace.get(key), str):
             raise ValueError(f'trace["{key}"] has to be text')

@@ -1,0 +1,1 @@
+"""What the answers of several days share."""

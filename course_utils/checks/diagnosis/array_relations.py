@@ -1,0 +1,392 @@
+"""How wrong arrays relate to the right ones: a factor, a transpose, rows that do not sum to 1, one wrong corner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from course_utils.checks.diagnosis.expressions import expression
+from course_utils.checks.diagnosis.relation import Pair, Relation, argument, same, telling
+from course_utils.checks.diagnosis.wrong_places import same_everywhere, shaped, where_wrong
+
+FLOAT32, FLOAT16, BFLOAT16 = 2.0**-24, 2.0**-11, 2.0**-8  # halves of a unit in the last place
+
+
+# Whole arrays: what was done to the right one -----------------------------------------------------------------------
+
+
+def _all_same(pairs: Sequence[Pair], made: Callable[[Pair], np.ndarray | None]) -> bool:
+    found = [made(pair) for pair in pairs]
+    return all(array is not None and same(pair.given, array) for pair, array in zip(pairs, found, strict=True))
+
+
+def rounding(pairs: Sequence[Pair]) -> Relation | None:
+    """Right to the precision of a narrower type, or to some decimals."""
+    if not all(pair.alike and np.isfinite(pair.given).all() for pair in pairs):
+        return None
+    off = max(_distance(pair) for pair in pairs)
+    if off <= 40 * FLOAT32:
+        message = "Right to the rounding of float32, and no further: somewhere on the way a number is kept in float32."
+        return Relation("computed in float32", message)
+    for decimals in range(7):
+        for name, cut in (("rounded", np.round), ("cut off", lambda x, n: np.trunc(x * 10**n) / 10**n)):
+            cuts = [cut(pair.right, decimals) for pair in pairs]
+            fit = all(same(pair.given, array, 1e-7) for pair, array in zip(pairs, cuts, strict=True))
+            if fit and telling(pairs) and any(array.any() for array in cuts):
+                to = f"to {decimals} decimals" if decimals else "to whole numbers"
+                return Relation(f"{name} {to}", f"Right, but {name} {to}. Return the numbers as they are.")
+    whole = all((pair.given == np.round(pair.given)).all() for pair in pairs)
+    for name, narrow, unit in (("bfloat16", _as_bfloat16, BFLOAT16), ("float16", _as_float16, FLOAT16)):
+        if not whole and off <= 10 * unit and all(same(narrow(pair.given), pair.given, 1e-7) for pair in pairs):
+            return Relation(f"rounded to {name}", f"Every number was rounded to {name}.")
+    if off <= 2e-3 and telling(pairs):
+        return Relation("nearly right", "Nearly right everywhere: no number is off by more than 0.2 % of the largest.")
+    return None
+
+
+def _distance(pair: Pair) -> float:
+    scale = max(float(np.abs(pair.right).max(initial=0.0)), 1e-30)
+    return float(np.abs(pair.given - pair.right).max(initial=0.0)) / scale
+
+
+def _as_float16(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float16).astype(float)
+
+
+def _as_bfloat16(x: np.ndarray) -> np.ndarray:
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + 0x8000) & 0xFFFF0000).astype(np.uint32).view(np.float32).astype(float)
+
+
+def _copied(pairs: Sequence[Pair]) -> Relation | None:
+    """An argument, or another part of the result, in its place."""
+    for i in range(max((len(pair.rung.args) for pair in pairs), default=0)):
+        if _all_same(pairs, partial(_argument, i=i)) and telling(pairs):
+            called = pairs[0].rung.called[i]
+            return Relation(f"{called} as it came", f"This is {called}, as it was passed in.")
+    for name in pairs[0].others:
+        if _all_same(pairs, partial(_other, name=name)) and telling(pairs):
+            return Relation(f"{name} in its place", f"What stands here is {name}. Mind the order of what you return.")
+    return None
+
+
+def _argument(pair: Pair, i: int) -> np.ndarray | None:
+    return argument(pair.rung, i)
+
+
+def _other(pair: Pair, name: str) -> np.ndarray | None:
+    return pair.others.get(name)
+
+
+def _through(pair: Pair, function: Callable[[np.ndarray], np.ndarray | None]) -> np.ndarray | None:
+    return function(pair.right)
+
+
+def _monotone(pairs: Sequence[Pair]) -> Relation | None:
+    """The right numbers, sent through a function."""
+    for name, function, message in FUNCTIONS:
+        if _all_same(pairs, partial(_through, function=function)) and telling(pairs):
+            return Relation(name, message)
+    return None
+
+
+def _one_hot(x: np.ndarray) -> np.ndarray | None:
+    if x.ndim == 0 or x.shape[-1] < 2:
+        return None
+    best = np.zeros_like(x)
+    np.put_along_axis(best, x.argmax(-1)[..., None], 1.0, -1)
+    return best
+
+
+FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
+    ("opposite sign", lambda x: -x, "Every number has the opposite sign."),
+    ("the other way round", lambda x: 1 - x, "Every number x is 1 − x here: what is to be 1 is 0."),
+    ("squared", np.square, "Every number is the square of the right one."),
+    ("square root taken", np.sqrt, "Every number is the square root of the right one."),
+    (
+        "not squared, or a root too much",
+        lambda x: np.sign(x) * np.sqrt(np.abs(x)),
+        "Every number is the root of the right one.",
+    ),
+    ("reciprocal", lambda x: 1 / x, "Every number is 1 over the right one."),
+    ("logarithm taken", np.log, "Every number is the natural logarithm of the right one."),
+    ("logarithm to base 2", np.log2, "Every number is the logarithm to base 2 of the right one."),
+    ("exponential taken", np.exp, "Every number is e to the power of the right one."),
+    ("absolute value taken", np.abs, "Every number is right but for its sign: all are positive."),
+    ("negatives set to 0", lambda x: np.maximum(x, 0), "Negative numbers have become 0; the others are right."),
+    ("all weight on the best", _one_hot, "The largest entry of each row has become 1 and all others 0."),
+)
+
+
+def _arranged(pairs: Sequence[Pair]) -> Relation | None:
+    """The right numbers at other places, or in another shape."""
+    for name, made, message in ARRANGEMENTS:
+        if _all_same(pairs, partial(_tried, made)) and telling(pairs):
+            return Relation(name, message)
+    return None
+
+
+def _tried(made: Callable[[Pair], np.ndarray], pair: Pair) -> np.ndarray | None:
+    try:
+        return made(pair)
+    except (ValueError, IndexError):
+        return None
+
+
+ARRANGEMENTS: tuple[tuple[str, Callable, str], ...] = (
+    (
+        "transposed",
+        lambda p: np.swapaxes(p.right, -1, -2),
+        "This is the right result transposed: rows and columns have changed places.",
+    ),
+    (
+        "all axes reversed",
+        lambda p: np.transpose(p.right),
+        "This is the right result with all axes reversed, as .T does.",
+    ),
+    ("first two axes swapped", lambda p: np.swapaxes(p.right, 0, 1), "The first two axes have changed places."),
+    (
+        "second and third axis swapped",
+        lambda p: np.swapaxes(p.right, 1, 2),
+        "The second and the third axis have changed places.",
+    ),
+    (
+        "an axis of length 1 too many",
+        lambda p: p.right.reshape(p.given.shape) if p.given.ndim > p.right.ndim else None,
+        "The numbers are right, but there is an axis too many.",
+    ),
+    (
+        "an axis too few",
+        lambda p: p.right.reshape(p.given.shape) if p.given.ndim < p.right.ndim else None,
+        "The numbers are right, but an axis is missing.",
+    ),
+    (
+        "another shape",
+        lambda p: p.right.reshape(p.given.shape) if not p.alike else None,
+        "The numbers are right and in order, but in another shape.",
+    ),
+    ("rows backwards", lambda p: np.flip(p.right, -1), "Every row stands backwards."),
+    ("rows in reverse order", lambda p: np.flip(p.right, -2), "The rows are right, but in reverse order."),
+    ("first axis backwards", lambda p: np.flip(p.right, 0), "Along the first axis everything stands backwards."),
+    (
+        "shifted by one to the right",
+        lambda p: np.roll(p.right, 1, -1),
+        "Every row is shifted by one place, its end put in front.",
+    ),
+    (
+        "shifted by one to the left",
+        lambda p: np.roll(p.right, -1, -1),
+        "Every row is shifted by one place, its beginning put at the end.",
+    ),
+    ("rows shifted by one", lambda p: np.roll(p.right, 1, -2), "All rows stand one place too low."),
+    ("rows shifted back by one", lambda p: np.roll(p.right, -1, -2), "All rows stand one place too high."),
+    (
+        "first one for all",
+        lambda p: np.broadcast_to(p.right[:1], p.right.shape),
+        "What is right for the first entry of the first axis stands for all of them.",
+    ),
+    (
+        "last one for all",
+        lambda p: np.broadcast_to(p.right[-1:], p.right.shape),
+        "What is right for the last entry of the first axis stands for all of them.",
+    ),
+    (
+        "first row for all",
+        lambda p: np.broadcast_to(p.right[..., :1, :], p.right.shape),
+        "The first row stands for all rows.",
+    ),
+    (
+        "last row for all",
+        lambda p: np.broadcast_to(p.right[..., -1:, :], p.right.shape),
+        "The last row stands for all rows.",
+    ),
+    ("only the first", lambda p: p.right[0], "Only the first entry of the first axis is there."),
+    ("only the last", lambda p: p.right[-1], "Only the last entry of the first axis is there."),
+    ("the last row only", lambda p: p.right[..., -1:, :], "Only the last row is there."),
+    ("the first row only", lambda p: p.right[..., :1, :], "Only the first row is there."),
+    ("the last entry missing", lambda p: p.right[..., :-1], "The last entry of each row is missing."),
+    ("the first entry missing", lambda p: p.right[..., 1:], "The first entry of each row is missing."),
+    ("the last row missing", lambda p: p.right[..., :-1, :], "The last row is missing."),
+    ("the first row missing", lambda p: p.right[..., 1:, :], "The first row is missing."),
+    ("the last of all missing", lambda p: p.right[:-1], "The last entry is missing."),
+    ("the first of all missing", lambda p: p.right[1:], "The first entry is missing."),
+    ("summed over the first axis", lambda p: p.right.sum(0), "This is the right result added up over its first axis."),
+    (
+        "averaged over the first axis",
+        lambda p: p.right.mean(0),
+        "This is the mean of the right result over its first axis.",
+    ),
+    ("summed over the last axis", lambda p: p.right.sum(-1), "This is the right result added up over its last axis."),
+    (
+        "averaged over the last axis",
+        lambda p: p.right.mean(-1),
+        "This is the mean of the right result over its last axis.",
+    ),
+    ("summed over all", lambda p: np.asarray(p.right.sum()), "This is the sum of the right result."),
+    ("averaged over all", lambda p: np.asarray(p.right.mean()), "This is the mean of the right result."),
+    ("a running sum", lambda p: np.cumsum(p.right, -1), "Every entry is the sum of the right ones up to it."),
+    ("a running sum of rows", lambda p: np.cumsum(p.right, -2), "Every row is the sum of the right ones up to it."),
+    ("another order", lambda p: _sorted_as(p), "These are the right numbers in another order."),
+)
+
+
+def _sorted_as(pair: Pair) -> np.ndarray | None:
+    """What was given, if it holds the right numbers in another order."""
+    if pair.given.size != pair.right.size or pair.given.size < 2:
+        return None
+    return pair.given if same(np.sort(pair.given, axis=None), np.sort(pair.right, axis=None)) else None
+
+
+# Numbers: a factor, a term ------------------------------------------------------------------------------------------
+
+
+def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
+    """All numbers too large by one factor: a constant, or made of sizes and whole arguments."""
+    factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
+    if len(factors) < len(pairs) or not (telling(pairs) or len(pairs) > 1):
+        return None
+    made = expression(pairs, factors)
+    if made and (telling(pairs) or len({round(factor, 6) for factor in factors}) == 1):  # sizes fit any two numbers
+        return Relation(f"times {made}", f"Every number is {made} times the right one.")
+    if not all(telling([pair]) for pair in pairs):
+        return None
+    worst = max(factors, key=lambda factor: abs(math.log(abs(factor))))
+    said = f"On “{pairs[factors.index(worst)].rung.name}” every number is {worst:.4g} times the right one"
+    return Relation("a factor", f"{said}; on the other steps it is one factor too, another one.")
+
+
+def _ratio(pair: Pair) -> float | None:
+    if not pair.alike or not pair.right.size:
+        return None
+    place = np.unravel_index(np.abs(pair.right).argmax(), pair.right.shape) if pair.right.ndim else ()
+    factor = float(pair.given[place] / pair.right[place])
+    fine = math.isfinite(factor) and factor != 0 and same(pair.given, factor * pair.right)
+    return factor if fine else None
+
+
+def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
+    """All numbers too large or too small by one term."""
+    terms = [term for pair in pairs if (term := _difference(pair)) is not None]
+    if len(terms) < len(pairs) or len(pairs) < 2 or not telling(pairs):
+        return None
+    how, sign = ("too large", 1) if terms[0] > 0 else ("too small", -1)
+    made = expression(pairs, [sign * term for term in terms])
+    return Relation(f"{how} by {made}", f"Every number is {how} by {made}.") if made else None
+
+
+def _difference(pair: Pair) -> float | None:
+    if not pair.alike or not pair.right.size:
+        return None
+    term = float((pair.given - pair.right).reshape(-1)[0])
+    fine = math.isfinite(term) and term != 0 and same(pair.given, pair.right + term)
+    return term if fine else None
+
+
+# Rows ---------------------------------------------------------------------------------------------------------------
+
+
+def _rows(pairs: Sequence[Pair]) -> Relation | None:
+    """What holds of rows that are to sum to 1, or row by row."""
+    if not all(pair.alike and pair.right.ndim for pair in pairs):
+        return None
+    sums_to_one = all(np.allclose(pair.right.sum(-1), 1, atol=1e-6) for pair in pairs)
+    sums_to_one &= any(pair.right.shape[-1] > 1 for pair in pairs)
+    if sums_to_one and not any(np.allclose(pair.given.sum(-1), 1, atol=1e-5) for pair in pairs):
+        return _rows_that_do_not_sum(pairs)
+    if sums_to_one and all((pair.given >= 0).all() for pair in pairs):
+        if sharper := _sharper(pairs):
+            return sharper
+        if all(np.allclose(pair.given, 1 / pair.given.shape[-1], atol=1e-6) for pair in pairs) and telling(pairs):
+            return Relation("uniform rows", "All entries of a row are equal: what goes in does not matter.")
+    for name, message, less in (
+        ("a factor for each row", "Every row is a multiple of the right one, each with a factor of its own.", _ratio),
+        ("a term for each row", "Every row is the right one plus a number of its own.", _difference),
+    ):
+        if _row_by_row(pairs, less):
+            return Relation(name, message)
+    return None
+
+
+def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
+    square_or_more = [pair for pair in pairs if pair.given.ndim >= 2]
+    if square_or_more and all(np.allclose(pair.given.sum(-2), 1, atol=1e-5) for pair in square_or_more):
+        message = "Rows are to sum to 1, and here the columns do: the normalising runs along the wrong axis."
+        return Relation("columns sum to 1, not rows", message)
+    if all(np.allclose(pair.given.sum(), 1, atol=1e-5) for pair in pairs if pair.given.ndim >= 2) and square_or_more:
+        message = "Each row is to sum to 1, and here all rows together do: the sum runs over the whole array."
+        return Relation("everything sums to 1, not each row", message)
+    worst = max(pairs, key=lambda pair: np.nan_to_num(np.abs(pair.given.sum(-1) - 1)).max())
+    total = worst.given.sum(-1).reshape(-1)
+    total = total[np.nan_to_num(np.abs(total - 1)).argmax()]
+    said = f"Each row is to sum to 1; on “{worst.rung.name}” one sums to {total:.4g}."
+    return Relation("rows do not sum to 1", said)
+
+
+def _sharper(pairs: Sequence[Pair]) -> Relation | None:
+    """Rows that are the softmax of the right scores times a factor: the logarithms are the right ones, stretched."""
+    factors, masks_differ, telling_rows = [], False, False
+    for pair in pairs:
+        right, given = pair.right.reshape(-1, pair.right.shape[-1]), pair.given.reshape(-1, pair.right.shape[-1])
+        fine = (right > 1e-12) & (given > 1e-12)
+        x, y = (np.where(fine, np.log(np.where(fine, each, 1.0)), np.nan) for each in (right, given))
+        x, y = (each - _mean_of_numbers(each) for each in (x, y))
+        usable = np.isfinite(x) & np.isfinite(y)
+        rows = (row[found].round(9) for row, found in zip(x, usable, strict=True))
+        telling_rows = telling_rows or any(len(np.unique(row)) > 2 for row in rows)  # of two any row is such a one
+        masks_differ = masks_differ or bool(((right > 1e-12) != (given > 1e-12)).any())
+        if (x[usable] ** 2).sum() < 1e-12:
+            continue
+        factor = float((x[usable] * y[usable]).sum() / (x[usable] ** 2).sum())
+        if not np.allclose(y[usable], factor * x[usable], atol=1e-4 * max(1.0, float(np.abs(y[usable]).max()))):
+            return None
+        factors.append((pair, factor))
+    if not factors or sum(pair.right.size for pair, _ in factors) < 4 or any(factor <= 0 for _, factor in factors):
+        return None
+    if all(abs(factor - 1) < 1e-4 for _, factor in factors):
+        said = "Where neither is 0 the weights of a row are in the right ratio, but other entries are 0 than should be."
+        return Relation("other entries are 0", said) if masks_differ else None
+    made = expression([pair for pair, _ in factors], [factor for _, factor in factors])
+    if made:
+        return Relation(f"scores times {made}", f"These are the rows for scores that are {made} times the right ones.")
+    if not telling_rows:
+        return None
+    pair, factor = max(factors, key=lambda each: abs(math.log(each[1])))
+    said = f"These are the rows for scores times some factor, {factor:.4g} on “{pair.rung.name}”."
+    return Relation("scores times a factor", said)
+
+
+def _mean_of_numbers(x: np.ndarray) -> np.ndarray:
+    """The mean of each row over what is a number; 0 where nothing is."""
+    return np.nansum(x, axis=-1, keepdims=True) / np.isfinite(x).sum(axis=-1, keepdims=True).clip(1)
+
+
+def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> bool:
+    rows = [
+        Pair(pair.rung, mine, wanted)
+        for pair in pairs
+        if pair.right.ndim >= 2 and pair.right.shape[-1] > 1
+        for mine, wanted in zip(
+            pair.given.reshape(-1, pair.given.shape[-1]), pair.right.reshape(-1, pair.right.shape[-1]), strict=True
+        )
+    ]
+    return len(rows) > 2 and telling(rows) and all(same(r.given, r.right) or less(r) is not None for r in rows)
+
+
+# Which entries are wrong --------------------------------------------------------------------------------------------
+
+
+LOOKS: tuple[Callable[[Sequence[Pair]], Relation | None], ...] = (
+    rounding,
+    same_everywhere,
+    _copied,
+    _monotone,
+    _by_a_factor,
+    _arranged,
+    _by_a_term,
+    where_wrong,
+    _rows,
+    shaped,
+)

@@ -1,0 +1,394 @@
+"""How wrong numbers relate to the right ones, in general: twice as large, transposed, right for squares only.
+
+A relation is a fact about all that went wrong, true of every such answer. So it may be said where no known mistake is
+recognised, and it never names a mistake that was not made.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding
+from course_utils.checks.diagnosis.expressions import expression
+from course_utils.checks.diagnosis.number_relations import along_a_diagonal, of_a_share, of_terms
+from course_utils.checks.diagnosis.relation import Pair, Relation, Step, argument, as_array
+from course_utils.checks.kernel.evidence import BAD_RESULT
+from course_utils.checks.kernel.ladder import Ladder, Rung
+from course_utils.checks.kernel.numbers import NOTHING
+
+MOST_NAMED = 3  # rungs that are listed by name
+MOST_PARTS = 4  # of a result that are looked at by themselves
+SLIPS_OF_THE_PEN = ("NameError", "AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
+NEEDS_FLOAT64 = "float32 cannot tell apart"  # in the names of rungs
+LONGEST_ERROR = 90  # characters of an error in the name of a relation
+LARGE = 80.0  # exp of it is near the end of float32
+
+
+def relate(
+    ladder: Ladder,
+    rungs: Sequence[Rung],
+    given: Sequence[Mapping],
+    right: Sequence[Mapping],
+    wrong: Sequence[Collection[str]],
+    parameters: Sequence[str] = (),
+    scaled: Callable[[float], Callable] | None = None,
+    *,
+    hidden: bool = False,
+) -> Relation | None:
+    """What can be said of all rungs that do not hold, the most telling first; None where there is nothing.
+
+    given, right: an outcome each rung, as `gather` returns them. wrong: the parts of each rung that do not hold.
+    parameters: what the arguments are called. scaled: see Exercise. hidden: nothing may be told of the inputs, nor of
+    the text of an error.
+    """
+    held = [not parts for parts in wrong]
+    failing = [i for i, ok in enumerate(held) if not ok]
+    steps = [_named(ladder, rung, wanted, parameters) for rung, wanted in zip(rungs, right, strict=True)]
+    raised = _raised(steps, given, failing, hidden)
+    if found := _unreadable(given, failing):
+        return found
+    if any(str(given[i].get("error", "")).startswith(SLIPS_OF_THE_PEN) for i in failing):
+        return raised
+    parts = _wrong_pairs(ladder, steps, given, right, wrong)
+    alone = len(failing) == 1 and _only_some_rungs(steps, held)
+    with np.errstate(all="ignore"):
+        if found := _in_float32(steps, parts, failing):
+            return found
+        for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
+            pairs = parts[part]
+            for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal):
+                if found := look(pairs):
+                    return _of_part(_said_where(found, held), part, ladder)
+        if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
+            return _said_where(found, held)
+    return (
+        _of_errors(parts)
+        or _both(_only_some_parts(ladder, steps, given, wrong, failing), _by_condition(ladder, steps, held))
+        or raised
+        or _only_some_rungs(steps, held)
+        or _from_a_rung_on(steps, held)
+        or _not_finite(given, failing)
+        or _right_only_on(steps, held)
+    )
+
+
+def _both(one: Relation | None, other: Relation | None) -> Relation | None:
+    if one and other:
+        return Relation(f"{one.name}, {other.name}", f"{one.message} {other.message}")
+    return one or other
+
+
+def _wrong_pairs(
+    ladder: Ladder,
+    rungs: Sequence[Step],
+    given: Sequence[Mapping],
+    right: Sequence[Mapping],
+    wrong: Sequence[Collection[str]],
+) -> dict[str, list[Pair]]:
+    """The pairs of arrays that differ, by part, and by function where the answer has several.
+
+    Measured rungs and what has no finite numbers are left out.
+    """
+    found: dict[str, list[Pair]] = {}
+    for i in range(len(rungs)):
+        if (
+            "values" not in right[i]
+            or not isinstance(given[i].get("values"), Mapping)
+            or "measure" in right[i]["values"]
+        ):
+            continue
+        mine = {name: as_array(value) for name, value in given[i]["values"].items()}
+        wanted = {name: as_array(value) for name, value in right[i]["values"].items()}
+        for part, array in wanted.items():
+            own = mine.get(part)
+            other = len(ladder.returns) > 1 and part not in ladder.returns  # measured, not returned
+            if part not in wrong[i] or own is None or array is None or other:
+                continue
+            if np.isfinite(array).all() and np.isfinite(own).any():
+                returned = {name for name in wanted if name != part and {name, part} <= {*ladder.returns}}
+                others = {name: each for name, each in wanted.items() if name in returned and each is not None}
+                kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
+                found.setdefault(kind, []).append(Pair(rungs[i], own, array, others, "mask" in part))
+    return found
+
+
+def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing: Sequence[int]) -> Relation | None:
+    """Right to float32's digits, where large inputs take some of them away and one rung needs more than it has."""
+    pairs = [pair for each in parts.values() for pair in each]
+    if len(failing) * 2 > len(rungs) or not any(NEEDS_FLOAT64 in pair.rung.name for pair in pairs):
+        return None
+    for pair in pairs:
+        near = 40 * FLOAT32 * min(max(1.0, _largest(pair.rung)), 1e9) ** 2
+        if not pair.alike or not np.isfinite(pair.given).all():
+            return None
+        if np.abs(pair.given - pair.right).max(initial=0.0) > near * max(1.0, float(np.abs(pair.right).max(initial=0))):
+            return None
+    said = "Right to the rounding of float32, and no further: somewhere on the way a number is kept in float32."
+    return Relation("computed in float32", said)
+
+
+def _kind_of(part: str) -> str:
+    """A part without the numbers in its name: what it is of every step."""
+    return re.sub(r"\[?\b\d+\b\]?", "…", part)
+
+
+def _place(ladder: Ladder, part: str) -> int:
+    return ladder.returns.index(part) if part in ladder.returns else len(ladder.returns)
+
+
+def _said_where(found: Relation, held: Sequence[bool]) -> Relation:
+    """A relation of what is wrong, where other rungs are right."""
+    message = found.message
+    return Relation(found.name, f"Where it is wrong, {message[0].lower()}{message[1:]}" if any(held) else message)
+
+
+def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
+    """A relation of one part of several, or of one function of several, says which."""
+    if len(ladder.returns) < 2 and len(ladder.names) < 2:
+        return found
+    return Relation(f"{part}: {found.name}", f"{part}: {found.message[0].lower()}{found.message[1:]}")
+
+
+def _named(ladder: Ladder, rung: Rung, wanted: Mapping, parameters: Sequence[str]) -> Step:
+    parameters = ladder.called or parameters
+    called = [parameters[i] if i < len(parameters) else f"argument {i + 1}" for i in range(len(rung.args))]
+    measured = "measure" in wanted.get("values", {})
+    quantities = ladder.quantities(rung) if ladder.quantities else None
+    return Step(rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities, rung.measure)
+
+
+# Which rungs are wrong ----------------------------------------------------------------------------------------------
+
+
+def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+    """A property of the inputs that tells the rungs that hold from those that do not."""
+    valued = {i for i, rung in enumerate(rungs) if not rung.measured}
+    failing = {i for i in valued if not held[i]}
+    if len(failing) < 2 or failing == valued:
+        return None
+    cases = [(where, else_, {i for i in valued if _holds(test, rungs[i])}) for where, else_, test in ladder.cases]
+    kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
+    for where, elsewhere, found in kinds:
+        if found == failing:
+            return Relation(f"wrong {where}", f"Wrong {where}, and right {elsewhere}.")
+        if found and failing == valued - found:
+            return Relation(f"right only {where}", f"Right only {where}.")
+    for (one, _, first), (other, _, second) in combinations(cases, 2):
+        if first & second == failing:
+            return Relation(f"wrong {one} and {other}", f"Wrong only {one} and at the same time {other}.")
+        if first | second == failing:
+            return Relation(f"wrong {one}, and {other}", f"Wrong {one}, and wrong {other}; right elsewhere.")
+    for where, elsewhere, found in sorted(kinds, key=lambda kind: len(kind[2])):
+        few = len(found) <= len(valued) / 2 or (len(valued - found) > 1 and (where, elsewhere, found) in cases)
+        if failing < found and few and len(failing) * 2 >= len(found):
+            return Relation(f"wrong only {where}", f"Wrong only {where}, in {len(failing)} of {len(found)} such steps.")
+    for where, _, found in sorted(cases, key=lambda kind: -len(kind[2])):
+        if found < failing and len(found) * 2 >= len(failing):
+            return Relation(f"wrong {where}, and elsewhere", f"Wrong on every step {where}, and on others too.")
+    return None
+
+
+def _holds(test: Callable[..., bool], rung: Step) -> bool:
+    """Whether a rung is of a kind; one that has fewer arguments than the kind asks about is not."""
+    try:
+        return bool(test(*rung.args))
+    except (TypeError, AttributeError, IndexError, ValueError):
+        return False
+
+
+def _unreadable(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
+    """A result of another kind than asked for, wherever it is wrong."""
+    said = [str(given[i].get("error", "")) for i in failing]
+    strange = [each for each in said if each.startswith(BAD_RESULT)]
+    if not strange or strange[0] != said[0] or len(strange) * 2 < len(said):
+        return None
+    text = min(strange).removeprefix(f"{BAD_RESULT}: ")
+    if text == NOTHING:
+        return Relation("nothing returned", "")
+    own = re.match(r"(a|the) (mask|weights|tensor|scores)[^:;,]*", text)
+    return Relation(own[0][:80] if own else "another kind of result", "")
+
+
+def _arrays(rung: Step) -> Iterator[np.ndarray]:
+    for i in range(len(rung.args)):
+        array = argument(rung, i)
+        if array is not None:
+            yield array
+
+
+def _axes(rung: Step) -> int:
+    return max((array.ndim for array in _arrays(rung)), default=0)
+
+
+def _largest(rung: Step) -> float:
+    return max((float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in _arrays(rung)), default=0.0)
+
+
+def _square(rung: Step) -> bool:
+    shapes = [array.shape for array in _arrays(rung) if array.ndim >= 2]
+    return all(a[-2] == b[-2] for a, b in pairwise(shapes)) and len(shapes) > 1
+
+
+def _equal_sizes(rung: Step) -> bool:
+    sizes = {size for array in _arrays(rung) if array.ndim >= 2 for size in array.shape[-2:]}
+    return len(sizes) == 1
+
+
+def _type_of(rung: Step) -> str:
+    kinds = {str(getattr(arg, "dtype", "")).removeprefix("torch.") for arg in rung.args} - {"", "bool"}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
+    ("with a batch or heads", "without a batch", lambda r: _axes(r) > 2),
+    ("with two leading axes or more", "with one leading axis or none", lambda r: _axes(r) > 3),
+    ("with axes of more than one kind", "with one axis", lambda r: _axes(r) > 1),
+    ("where there are as many queries as keys", "where their numbers differ", _square),
+    ("where all sizes are equal", "where sizes differ", _equal_sizes),
+    ("for large numbers", "for small ones", lambda r: _largest(r) > LARGE),
+    ("for numbers above 20", "for smaller ones", lambda r: _largest(r) > 20),
+    ("for negative numbers", "where none is negative", lambda r: any((a < 0).any() for a in _arrays(r))),
+    ("where something is None", "where nothing is", lambda r: any(arg is None for arg in r.args)),
+    ("where an axis has length 1", "elsewhere", lambda r: any(1 in array.shape for array in _arrays(r))),
+    ("where there is nothing", "where there is something", lambda r: any(0 in array.shape for array in _arrays(r))),
+    ("in float32", "in other types", lambda r: _type_of(r) == "float32"),
+    ("in half precision", "in other types", lambda r: _type_of(r) in ("float16", "bfloat16")),
+    ("for whole numbers", "for others", lambda r: _type_of(r).startswith(("int", "uint"))),
+)
+
+
+def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> Relation | None:
+    """What attention gives for scores times a factor."""
+    pairs = [pair for pair in pairs if pair.rung.measure is None]
+    if len(pairs) < 2 or not all(p.alike and np.isfinite(p.given).all() for p in pairs):
+        return None
+    factors = []
+    for pair in pairs[:MOST_FITTED]:
+        factor = _fitted(pair, scaled)
+        if factor is None:
+            return None
+        factors.append(factor)
+    if made := expression(pairs[:MOST_FITTED], factors):
+        return Relation(f"scores times {made}", f"This is what comes for scores that are {made} times the right ones.")
+    first, name = factors[0], pairs[0].rung.name
+    said = f"This is what comes for scores times some factor, on “{name}” {first:.4g} times the right ones."
+    return Relation("scores times a factor", said)
+
+
+MOST_FITTED = 5  # rungs on which a factor is looked for
+
+
+def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
+    """The factor of the scores that gives what was given; None where none does."""
+
+    def off(power: float) -> float:
+        made = np.asarray(scaled(2.0**power)(*pair.rung.args), dtype=float)
+        return float(np.abs(made - pair.given).max()) if made.shape == pair.given.shape else math.inf
+
+    step, best = 1.0, min(np.arange(-6.0, 7.0), key=off)
+    while step > 1e-7:
+        step /= 2
+        best = min((best - step, best, best + step), key=off)
+    near = 1e-5 * max(float(np.abs(pair.right).max(initial=0)), 1e-9)
+    return 2.0**best if abs(best) > 1e-3 and off(best) <= near else None
+
+
+def _only_some_parts(
+    ladder: Ladder,
+    rungs: Sequence[Step],
+    given: Sequence[Mapping],
+    wrong: Sequence[Iterable[str]],
+    failing: Sequence[int],
+) -> Relation | None:
+    """Of several parts some are right on every rung."""
+    if len(ladder.returns) < 2 or any("error" in given[i] for i in failing):
+        return None
+    usual = next(rung.measure for rung in rungs)  # others merge twice, or take the result further
+    single = [i for i in failing if rungs[i].measure == usual]
+    seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in single]
+    parts = {part for each in seen for part in each}
+    slipped, fine = ([name for name in ladder.returns if (name in parts) is told] for told in (True, False))
+    if not slipped or not fine:
+        return None
+    names, others = " and ".join(slipped), " and ".join(fine)
+    return Relation(f"{names} wrong, {others} right", f"Right: {others}. The slip is in {names}.")
+
+
+def _raised(rungs: Sequence[Step], given: Sequence[Mapping], failing: Sequence[int], hidden: bool) -> Relation | None:
+    """One kind of error, on half of what fails or more."""
+    errors = {i: str(given[i]["error"]) for i in failing if "error" in given[i]}
+    kinds = [error.partition(":")[0] for error in errors.values() if not error.startswith(BAD_RESULT)]
+    usual = max(kinds, key=kinds.count, default="")
+    errors = {i: error for i, error in errors.items() if error.partition(":")[0] == usual}
+    if not errors or len(errors) * 2 < len(failing):
+        return None
+    first = min(errors)
+    kind, _, text = errors[first].partition(": ")
+    text = "" if hidden else _without_numbers(text)
+    said = "" if first == failing[0] or hidden else f"On “{rungs[first].name}” it raised {errors[first]}."
+    return Relation(f"raises {kind}: {text}" if text else f"raises {kind}", said)
+
+
+def _without_numbers(text: str) -> str:
+    """The text of an error, the same for all inputs and wherever it arose."""
+    text = re.sub(r",? at (the )?line .*", "", text)
+    return re.sub(r"-?\b\d+(x\d+)?(\.\d+)?\b", "…", text)[:LONGEST_ERROR].strip(" :.")
+
+
+def _not_finite(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
+    """NaN or an infinity wherever something is wrong."""
+    kinds = set()
+    for i in failing:
+        if "error" in given[i] or not isinstance(given[i].get("values"), Mapping):
+            return None
+        arrays = [array for array in map(as_array, given[i]["values"].values()) if array is not None]
+        if not any(np.isnan(array).any() or np.isinf(array).any() for array in arrays):
+            return None
+        kinds |= {"NaN" if np.isnan(array).any() else "∞" for array in arrays if not np.isfinite(array).all()}
+    name = "NaN" if "NaN" in kinds else "an infinity"
+    return Relation(f"{name} comes out", f"Wherever it is wrong {name} comes out.") if kinds else None
+
+
+def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+    """A few rungs fail, of one kind, and the others say that all else is right."""
+    failing = [rung.name for rung, ok in zip(rungs, held, strict=True) if not ok]
+    if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
+        return None
+    names = " and ".join(f"“{name}”" for name in failing)
+    return Relation(f"wrong only on {names}", "All other steps hold.")
+
+
+def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+    """All is right up to a rung, and nothing after it."""
+    first = list(held).index(False)
+    if first < 2 or any(held[first:]):
+        return None
+    name = rungs[first].name
+    return Relation(f"wrong from “{name}” on", f"Right up to “{rungs[first - 1].name}”; wrong from “{name}” on.")
+
+
+def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+    """A few rungs hold, and no other."""
+    valued = [(rung, ok) for rung, ok in zip(rungs, held, strict=True) if not rung.measured]
+    fine = [rung.name for rung, ok in valued if ok]
+    if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued) or len(valued) < 4:
+        return None
+    names = " and ".join(f"“{name}”" for name in fine)
+    return Relation(f"right only on {names}", f"Right only on {names}.")
+
+
+def _of_errors(parts: Mapping[str, list[Pair]]) -> Relation | None:
+    """Errors that are to be raised, counted as 1 or 0: one is missing, or raised where it should not be."""
+    for part, pairs in parts.items():
+        if kind := re.match(r"\w+Error", part):
+            missing = [pair for pair in pairs if pair.right.sum() > pair.given.sum()]
+            if len(missing) == len(pairs):
+                return Relation(f"no {kind[0]} where one is due", f"{kind[0]} is to be raised, and is not.")
+            if not missing:
+                return Relation(f"{kind[0]} where none is due", f"{kind[0]} is raised where it should not be.")
+    return None

@@ -1,0 +1,335 @@
+"""The shortest sequence of calls on which an answer with state breaks a promise.
+
+It begins with the calls of the rungs. Of an answer that breaks several promises it keeps to the one that is broken on
+the first of these, since that is what the check speaks of. It leaves out what can be. Then Hypothesis draws shorter
+ones as the exercise's machine says, makes them on the learner's object, asks the watch after each, and shrinks what
+breaks that promise. Nothing is compared with a reference, so this works where no answer is at hand. The same answer
+gets the same sequence, unless its time runs out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import itertools
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
+from string import ascii_lowercase
+from typing import Any
+
+from course_utils.checks.judge.promise_verdict import begin_watch, hear
+from course_utils.checks.judge.time_limit import Patience, tries_answers
+from course_utils.checks.kernel.evidence import say_error
+from course_utils.checks.kernel.ladder import Ladder, Rung
+from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.promises import Broken, Call, Machine, say_call
+
+SECONDS = 2.0
+LEVELS = ((6, 100), (12, 200), (24, 400))  # calls in a sequence, sequences tried
+AGAIN = 200  # sequences tried that are shorter than what was found
+AFTER = 0.5  # seconds more, to leave out what can be
+PAIRS = 14  # calls of which two at once are left out, where there are no more
+PATIENCE = 1.5  # times the seconds, for an answer that does not come back
+LONGEST_RESULT = 60  # letters of what a call gave, for a player
+RAISED = "no other errors"  # the promises that are broken by an error, or by a result, that the statement does not know
+RESULT = "results as the statement says"
+
+
+class _Over(BaseException):
+    """The time is over; no Exception, so that Hypothesis lets it through."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Calls of which the last one breaks a promise. pictures: what the watch saw before, and after each call but the
+    last. gave: what each call returned or raised, as code, "" for nothing. raised: the error of the last call, with its
+    line, "" where it raised none. shared: lists, dicts and sets that stand in the class, by name. ran_out: whether the
+    time was over before the search was."""
+
+    setup: tuple
+    calls: tuple[Call, ...]
+    broken: Broken
+    pictures: tuple[Mapping[str, Any], ...] = ()
+    gave: tuple[str, ...] = ()
+    raised: str = ""
+    shared: tuple[str, ...] = ()
+    ran_out: bool = False
+
+
+def find_trace(
+    ladder: Ladder, namespace: Mapping[str, Any], seconds: float = SECONDS, rungs: Iterable[Rung] = ()
+) -> Trace | None:
+    """The shortest sequence of calls found that breaks a promise of the answer in `namespace`; None where none was.
+
+    seconds: of processor time, at most. rungs: those of the ladder, whose calls are tried first. An answer that prints
+    is not heard.
+    """
+    machine, make = ladder.machine, namespace.get(ladder.names[0])
+    if machine is None or make is None:
+        return None
+    importlib.import_module("hypothesis")  # which takes a while, once
+    search = _Search(machine, make, time.process_time() + seconds, [rung.args for rung in rungs])
+    silence = io.StringIO()
+    with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
+        search.run()
+    if search.best is None:
+        return None
+    with redirect_stdout(silence), redirect_stderr(silence), Patience(seconds):
+        played = _Played([begin_watch(machine, search.best[0]).picture()])
+        _watch(machine, make, search.best[0], search.best[1], played)
+    ran_out = search.ran_out or bool(patience.said)
+    return Trace(*search.best, tuple(played.pictures), tuple(played.gave), played.raised, played.shared, ran_out)
+
+
+@tries_answers
+def play(machine: Machine, make: Callable, setup: tuple, calls: Sequence[Call]) -> Broken | None:
+    """Make calls on a new object until a promise breaks; an error that is no promise breaks one too, at call −1 where
+    the object cannot be made."""
+    try:
+        thing, watch = make(*setup), begin_watch(machine, setup)
+    except Exception as error:
+        return Broken(-1, RAISED, f"making the object raised {say_error(error)}")
+    for place, call in enumerate(calls):
+        try:
+            heard = machine.ask(thing, call)
+        except BadResult as error:
+            return Broken(place, RESULT, str(error))
+        except Exception as error:
+            return Broken(place, RAISED, f"it raised {say_error(error)}")
+        if broken := hear(machine, watch, place, call, heard):
+            return broken
+    return None
+
+
+def tell_trace(trace: Trace, name: str) -> str:
+    """The sequence as text: code to paste, and what is wrong after its last call."""
+    lines, count = [f"    {line}" for line in _code(trace, name)], len(trace.calls)
+    found = "found before the time was over" if trace.ran_out else "found"
+    calls = f"{count} call" + ("" if count == 1 else "s")
+    head = f"The shortest sequence of calls {found} that goes wrong ({calls}):"
+    said = f"The last one breaks a promise, “{trace.broken.name}”: {trace.broken.said}."
+    if trace.raised and trace.raised not in trace.broken.said:
+        said += f"\nIt raised {trace.raised}"
+    for each in trace.shared:
+        said += f"\nAll objects of the class have one {each}: make it in __init__, as self.{each}."
+    if not count:
+        head, said = "It goes wrong before the first call:", f"There {trace.broken.said}."
+    return "\n".join([head, "", *lines, "", said])
+
+
+def as_data(trace: Trace, name: str) -> dict[str, Any]:
+    """The sequence as `views.TracePlayer` takes it: lists, text and numbers. name: of the answer's class.
+
+    There is a picture before each call; where an answer went another way when it was played again, the last one stays.
+    """
+    made, *code = _code(trace, name)
+    gave = (*trace.gave, *[""] * len(code))
+    seen = [*trace.pictures] or [{}]
+    return {
+        "name": name,
+        "made": made,
+        "calls": [{"code": line, "gave": each} for line, each in zip(code, gave, strict=False)],
+        "pictures": [dict(seen[min(place, len(seen) - 1)]) for place in range(len(code))],
+        "promise": trace.broken.name,
+        "said": trace.broken.said,
+    }
+
+
+def _code(trace: Trace, name: str) -> list[str]:
+    """The line that makes the object, and one for each call."""
+    short = re.findall(r"[A-Z][a-z]*", name)[-1].lower()
+    made = f"{short} = {name}({', '.join(map(repr, trace.setup))})"
+    return [made, *(f"{short}.{say_call(call)}" for call in trace.calls)]
+
+
+def _shared(thing: Any) -> tuple[str, ...]:
+    """Lists, dicts and sets that an object has from its class alone: what one object writes there another one finds."""
+    of_class = vars(type(thing)).items()
+    shared = [name for name, value in of_class if isinstance(value, (list, dict, set)) and not name.startswith("__")]
+    return tuple(name for name in shared if name not in vars(thing))
+
+
+class _Search:
+    """A search for the shortest sequence of calls that breaks a promise. best: setup, calls, and what was broken."""
+
+    def __init__(self, machine: Machine, make: Callable, ends: float, starts: Sequence[tuple] = ()):
+        self.machine, self.make, self.ends, self.starts = machine, make, ends, starts
+        self.best: tuple[tuple, tuple[Call, ...], Broken] | None = None
+        self.promise = ""  # that is broken on the first rung; "" while any will do
+        self.ran_out = False
+
+    def run(self) -> None:
+        """Begin with what is known to break, or look among short sequences, then longer ones; then look for shorter
+        ones, and leave out what can be."""
+        with suppress(_Over):
+            for setup, calls in self.starts:
+                self._breaks(setup, calls)
+            self._simplify()
+            for longest, tries in LEVELS:
+                if self.best is None:
+                    self._look(longest, tries)
+            while self.best is not None and len(self.best[1]) > 1 and self._look(len(self.best[1]) - 1, AGAIN):
+                pass
+        self.ends = max(self.ends, time.process_time()) + AFTER
+        with suppress(_Over):
+            self._simplify()
+
+    def _simplify(self) -> None:
+        while self.best is not None and self._simpler(*self.best[:2]):
+            pass
+
+    def _look(self, longest: int, tries: int) -> bool:
+        """Whether there is something better among so many sequences of so many calls."""
+        from hypothesis import HealthCheck, Phase, find, settings
+        from hypothesis.errors import HypothesisException
+        from hypothesis.strategies import booleans, composite
+
+        bit = booleans()  # integers would depend on the constants in the learner's modules, and write those down
+
+        @composite
+        def traces(draw: Callable) -> tuple[tuple, tuple[Call, ...]]:
+            def choose(least: int, most: int) -> int:
+                number, span = 0, most - least + 1
+                for _ in range((span - 1).bit_length()):
+                    number = 2 * number + draw(bit)
+                return least + number % span
+
+            setup = self.machine.setup(choose)
+            calls: list[Call] = []
+            while len(calls) < longest:
+                calls.append(self.machine.call(choose, setup, calls))
+            return setup, tuple(calls)
+
+        before = self.best
+        limits = settings(
+            max_examples=tries,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=(Phase.generate, Phase.shrink),
+        )
+        with suppress(HypothesisException):  # there is none, or the answer is wrong only now and then
+            find(traces(), lambda trace: self._breaks(*trace), settings=limits, random=random.Random(0))
+        return self.best is not before
+
+    def _breaks(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
+        if time.process_time() > self.ends:
+            self.ran_out = True
+            raise _Over
+        broken = play(self.machine, self.make, setup, calls)
+        if broken is None or broken.name != (self.promise or broken.name):
+            return False
+        calls, self.promise = calls[: broken.call + 1], broken.name
+        if self.best is None or _size(setup, calls) < _size(*self.best[:2]):
+            self.best = setup, calls, broken
+        return True
+
+    def _simpler(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
+        """Whether calls before the last can be left out, an object be made smaller, a list of a call shorter, a number
+        of it smaller, or names come in the order of the alphabet."""
+        places = list(reversed(range(len(calls) - 1)))
+        left_out = [{place} for place in places]
+        if len(calls) <= PAIRS:
+            left_out += [set(pair) for pair in itertools.combinations(places, 2)]
+        without = [(setup, tuple(call for i, call in enumerate(calls) if i not in out)) for out in left_out]
+        smaller = [
+            ((*setup[:place], size - 1, *setup[place + 1 :]), calls) for place, size in enumerate(setup) if size > 1
+        ]
+        others = [
+            (setup, (*calls[:place], other, *calls[place + 1 :]))
+            for place, call in enumerate(calls)
+            for other in _less(call)
+        ]
+        return any(self._improves(*each) for each in (*without, *smaller, *others, (setup, _renamed(calls))))
+
+    def _improves(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
+        before = self.best
+        return self._breaks(setup, calls) and self.best is not before
+
+
+def _less(call: Call) -> Iterator[Call]:
+    """A call with one of its lists shorter, or one of its numbers smaller."""
+    for place, part in enumerate(call):
+        shorter: list[Any] = []
+        if isinstance(part, tuple) and len(part) > 1:
+            shorter = [part[:-1], part[1:]]
+        if isinstance(part, tuple):
+            shorter += [(*part[:i], number - 1, *part[i + 1 :]) for i, number in enumerate(part) if number > 0]
+        elif isinstance(part, int) and part > 1:
+            shorter = [part - 1]
+        for other in shorter:
+            yield (*call[:place], other, *call[place + 1 :])
+
+
+def _renamed(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """The same calls, with the letters a, b, … for names in the order in which they come."""
+    names = dict.fromkeys(part for call in calls for part in call[1:] if isinstance(part, str))
+    letters = dict(zip(names, ascii_lowercase, strict=False))
+    return tuple((call[0], *(letters.get(part, part) if isinstance(part, str) else part for part in call[1:]))
+                 for call in calls)  # fmt: skip
+
+
+def _size(setup: tuple, calls: Sequence[Call]) -> tuple[int, str]:
+    """How long a sequence is; of two as long, the one that is written down in fewer and earlier letters."""
+    written = repr((setup, calls))
+    return len(calls), f"{len(written):6}{written}"
+
+
+@dataclass
+class _Played:
+    """What was seen when calls were played again. raised: by the last of them, "" if it raised nothing. shared: what
+    the object has from its class alone."""
+
+    pictures: list[Mapping[str, Any]]
+    gave: list[str] = field(default_factory=list)
+    raised: str = ""
+    shared: tuple[str, ...] = ()
+
+
+class _Recorded:
+    """An object of which every call is written down: what it returned, or raised."""
+
+    def __init__(self, thing: Any, played: _Played):
+        self._thing, self._played = thing, played
+
+    def __getattr__(self, method: str) -> Callable:
+        def call(*args: Any) -> Any:
+            self._played.gave.append("")
+            self._played.raised = ""
+            try:
+                result = getattr(self._thing, method)(*args)
+            except Exception as error:
+                self._played.gave[-1] = f"raises {type(error).__name__}"
+                self._played.raised = say_error(error)
+                raise
+            if result is not None:
+                text = repr(result)
+                self._played.gave[-1] = text if len(text) <= LONGEST_RESULT else f"{text[: LONGEST_RESULT - 1]}…"
+            return result
+
+        return call
+
+
+@tries_answers
+def _watch(
+    machine: Machine,
+    make: Callable,
+    setup: tuple,
+    calls: Sequence[Call],
+    played: _Played,
+) -> None:
+    """Play the calls again, and add what the watch sees after each but the last, and what each gave."""
+    watch = begin_watch(machine, setup)
+    with suppress(Exception):
+        made = make(*setup)
+        played.shared = _shared(made)
+        thing = _Recorded(made, played)
+        for place, call in enumerate(calls):
+            heard = machine.ask(thing, call)
+            if place < len(calls) - 1:
+                hear(machine, watch, place, call, heard)
+                played.pictures.append(watch.picture())

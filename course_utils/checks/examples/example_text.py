@@ -1,0 +1,205 @@
+"""The smallest input on which an answer is wrong, as a learner reads it: code to paste, what came, what is right."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.examples.smallest import Example, is_blank
+from course_utils.checks.judge.exercises import parameters
+from course_utils.checks.judge.judge import JudgedExercise
+from course_utils.checks.judge.verdict import wrong_parts
+from course_utils.checks.kernel.evidence import BAD_RESULT
+
+MOST_SHOWN = 64  # numbers of an input that can be pasted
+INDENT = "    "
+ROUGH = 1e-2
+SOFTMAX = "They part at the softmax: each row of weights should sum to 1 over the keys."
+MASK = "They part at the mask: a blocked key gets weight."
+SCALE = "They part at the scale: your weights are those of the right scores times {factor:.3g}."
+SCORES = "They part at the scores, or earlier: your weights are those of other scores."
+BLEND = "They part at the blend: the weights are right, and the output is not these weights times v."
+UNSTEADY = "It does not give the same twice: with this input it gave one result and then another."
+PROJECTED = ("x", "W_q", "W_k", "W_v")  # what the stepper takes
+
+
+def tell_example(example: Example, judge: JudgedExercise, answer: Any = None) -> str:
+    """The example as text; empty where its input cannot be written down in a few lines.
+
+    answer: the learner's function, whose own names for its arguments are used.
+    """
+    code = as_code(example, judge, answer)
+    if not code:
+        return ""
+    count = f"{example.numbers} number" + ("" if example.numbers == 1 else "s")
+    found = "found before the time was over" if example.ran_out else "found"
+    parts = [f"The smallest input {found} on which it is wrong ({count}):", ""]
+    parts += [INDENT + line for line in code.splitlines()]
+    parts += ["", *_results(example, judge)]
+    step = UNSTEADY if example.unsteady else _first_step(example)
+    return "\n".join([*parts, *filter(None, [step, _stepper(example, judge)])])
+
+
+def as_code(example: Example, judge: JudgedExercise, answer: Any = None) -> str:
+    """Assignments of the arguments and the call, to be pasted below the answer; empty where that would be too long."""
+    rung, ladder, small = example.rung, judge.ladder, example.small
+    if example.numbers > MOST_SHOWN:
+        return ""
+    name = rung.of or ladder.names[0]
+    if small is not None and callable(small.code):
+        return small.code(name, *rung.args)
+    named = (small.names if small else ()) or _names(answer, len(rung.args)) or parameters(judge.day, judge.grade_id)
+    names = [*named[: len(rung.args)], *(f"more_{i}" for i in range(len(named), len(rung.args)))]
+    lines = []
+    for each, value in zip(names, rung.args, strict=True):
+        written = literal(value, tensors=ladder.tensors or bool(small and small.tensors))
+        if written is None:
+            return ""
+        lines.append(f"{each} = {written}")
+    call = small.code if small and isinstance(small.code, str) and small.code else "{f}({args})"
+    masks = "".join(f", {each}" for each in names if each.startswith("mask"))
+    for mark, text in (("{f}", name), ("{args}", ", ".join(names)), ("{mask}", masks)):
+        call = call.replace(mark, text)
+    return "\n".join([*lines, call])
+
+
+def literal(value: Any, *, tensors: bool = False) -> str | None:
+    """A value as Python code, arrays as tensors if so wished; None for what cannot be written so."""
+    if isinstance(value, np.ndarray):
+        usual = value.dtype.kind in "bi" or (value.dtype.itemsize == 8 and not tensors)
+        module, function = ("torch", "tensor") if tensors else ("np", "array")
+        entries = repr(value.tolist()).replace("-inf", "-math.inf").replace("nan", "math.nan")
+        if value.size == 0 or is_blank(value):
+            function, entries = "zeros", str(value.shape)
+        return f"{module}.{function}({entries}{'' if usual else f', dtype={module}.{value.dtype}'})"
+    if is_blank(value):
+        return f"[0.0] * {len(value)}"
+    if isinstance(value, tuple):
+        written = [literal(part, tensors=tensors) for part in value]
+        inside = ", ".join(map(str, written)) + ("," if len(written) == 1 else "")
+        return None if None in written else f"({inside})"
+    if value is None or isinstance(value, (bool, int, float, str, list)):
+        return repr(value).replace("-inf", "-math.inf")
+    as_code: Callable[[], str] | None = getattr(value, "as_code", None)
+    return as_code() if as_code else None
+
+
+def numbers(array: Mapping[str, Any]) -> str:
+    """An array as `evidence.as_numbers` writes it, in brackets, to four figures."""
+    return _nested([_short(float(x)) for x in array["numbers"]], list(array["shape"]))
+
+
+def _names(answer: Any, count: int) -> tuple[str, ...]:
+    """What a function calls its first arguments; empty where that cannot be told."""
+    try:
+        names = tuple(inspect.signature(answer).parameters)
+    except (TypeError, ValueError):
+        return ()
+    return names if len(names) >= count and all(name.isidentifier() for name in names) else ()
+
+
+def _first_step(example: Example) -> str:
+    """Where attention went wrong first, told from its weights and output; empty where it returns no weights."""
+    values, wanted = example.gave.get("values"), example.right["values"]
+    if not isinstance(values, Mapping) or not {"weights", "output"} <= wanted.keys() & values.keys():
+        return ""
+    mine, theirs = (_array(each["weights"]) for each in (values, wanted))
+    if mine.shape != theirs.shape or list(values["output"]["shape"]) != list(wanted["output"]["shape"]):
+        return ""
+    if _close(mine, theirs):
+        return "" if _close(*(_array(each["output"]) for each in (values, wanted))) else BLEND
+    sees = theirs.sum(axis=-1) > 0.5  # a row without keys has no weights
+    if not np.isfinite(mine[sees]).all() or not _close(mine[sees].sum(axis=-1), np.ones(int(sees.sum()))):
+        return SOFTMAX
+    masked = any(isinstance(x, np.ndarray) and x.dtype == bool for x in example.rung.args) or _is_causal(theirs)
+    if masked and (mine[theirs == 0] > 0).any():
+        return MASK
+    factor = _factor(mine, theirs)
+    return SCORES if factor is None else SCALE.format(factor=factor)
+
+
+def _is_causal(weights: np.ndarray) -> bool:
+    """Whether all above the diagonal is 0 and nothing else, of two tokens or more."""
+    n, m = weights.shape[-2:]
+    return n == m > 1 and bool(((weights == 0) == np.triu(np.ones((n, m), dtype=bool), k=1)).all())
+
+
+def _factor(mine: np.ndarray, theirs: np.ndarray) -> float | None:
+    """By what the right scores must be multiplied to give these weights; None where nothing does."""
+    if (mine <= 0).any() or (theirs <= 0).any():
+        return None
+    own, right = (np.log(weights) - np.log(weights).mean(axis=-1, keepdims=True) for weights in (mine, theirs))
+    if (right**2).sum() < 1e-6:
+        return None
+    factor = float((own * right).sum() / (right**2).sum())
+    return factor if np.allclose(own, factor * right, atol=1e-3) and abs(factor - 1) > 1e-3 else None
+
+
+def _results(example: Example, judge: JudgedExercise) -> list[str]:
+    """What the answer gave and what is right, of the parts that differ."""
+    gave, right = example.gave, example.right["values"]
+    order = [name for name in (*judge.ladder.returns, *right) if name in right and name != "measure"]
+    order = list(dict.fromkeys(order))[:3]
+    if "error" in gave:
+        kind, _, text = str(gave["error"]).partition(": ")
+        said = f"It cannot be read: {text}" if kind == BAD_RESULT else f"It raises {gave['error']}"
+        return [said, *(f"{name}: right is {numbers(right[name])}" for name in order)]
+    wrong = wrong_parts(gave, example.right, judge.tolerance(example.rung.name))
+    if not wrong & set(order):
+        return [example.rung.why]
+    return [
+        f"{name}: it gives {numbers(gave['values'][name])}, right is {numbers(right[name])}"
+        for name in order
+        if name in wrong and name in gave["values"]
+    ]
+
+
+def _nested(entries: Sequence[str], shape: Sequence[int]) -> str:
+    if not shape:
+        return entries[0]
+    if math.prod(shape) > MOST_SHOWN:
+        return f"{math.prod(shape)} numbers of shape {tuple(shape)}"
+    step = math.prod(shape[1:])
+    rows = [_nested(entries[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+    return f"[{', '.join(rows)}]"
+
+
+def _short(x: float) -> str:
+    return "−∞" if x == -math.inf else "∞" if x == math.inf else f"{x:.4g}".replace("-", "−")
+
+
+def _stepper(example: Example, judge: JudgedExercise) -> str:
+    """How to open the stepper on the example, where it is one attention that the stepper can show."""
+    args = example.rung.args
+    names = parameters(judge.day, judge.grade_id)[: len(args)]
+    if example.rung.measure or "weights" not in judge.ladder.returns or any(np.ndim(x) != 2 for x in args):
+        return ""
+    if tuple(name.lower() for name in names) == ("q", "k", "v"):
+        if len(args[0]) != len(args[1]):
+            return ""
+        given = [np.eye(len(args[0])), *args]  # x = 1, so that W_q is q
+    elif names == PROJECTED:
+        given = list(args)
+    else:
+        return ""
+    matrices = ", ".join(str(np.asarray(x).tolist()) for x in given)
+    n = len(given[0])
+    tokens = str([f"token {i}" for i in range(n)])
+    if n > 1 and _is_causal(_array(example.right["values"]["weights"])):
+        tokens += f", mask={np.tri(n, dtype=bool).tolist()}"
+    return (
+        "Step by step it is this:\n\n"
+        f"{INDENT}from course_utils.views import AttentionStepper\n{INDENT}AttentionStepper({matrices}, {tokens})"
+    )
+
+
+def _array(part: Mapping[str, Any]) -> np.ndarray:
+    return np.array([float(x) for x in part["numbers"]]).reshape(part["shape"])
+
+
+def _close(mine: np.ndarray, theirs: np.ndarray) -> bool:
+    return np.allclose(mine, theirs, rtol=ROUGH, atol=ROUGH)

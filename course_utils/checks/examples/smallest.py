@@ -1,0 +1,238 @@
+"""The smallest input on which an answer is wrong: as few numbers as possible, to be redone with a pencil.
+
+Hypothesis draws inputs as the ladder says (`inputs.small`) and shrinks them. They are drawn anew and never come from
+hidden inputs. The same answer gets the same example, unless its time runs out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.judge.judge import JudgedExercise
+from course_utils.checks.judge.time_limit import Patience
+from course_utils.checks.judge.verdict import Outcome, Tolerance, holds
+from course_utils.checks.kernel.evidence import outcome_of
+from course_utils.checks.kernel.ladder import Ladder, Rung
+from course_utils.checks.kernel.small import FEW, Small, draw_args
+from course_utils.loader import has_answers
+
+SECONDS = 1.0
+LEVELS = ((2, 50, False), (3, 60, False), (4, 100, False), (8, 60, True))  # longest axis, inputs tried a rung, cut
+PATIENCE = 1.5  # times the seconds, for an answer that does not come back
+TEMPLATES = 4  # failing rungs whose like is drawn, the smallest ones
+PLAIN = Tolerance(1e-2, 1e-2)  # what a pencil can tell apart
+
+
+class _Over(BaseException):
+    """The time is over; no Exception, so that Hypothesis lets it through."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An input on which an answer is wrong.
+
+    rung: the input with what it is measured by; its name is that of the rung that it is like. gave, right: outcomes.
+    small: how inputs like it are drawn and shown, None where nothing says so. drawn: whether it was drawn so; else it
+    is the rung itself. ran_out: whether the time was over before the search was. unsteady: whether the answer gives
+    something else each time. tried: how many inputs were.
+    """
+
+    rung: Rung
+    gave: Outcome
+    right: Outcome
+    small: Small | None
+    drawn: bool = True
+    ran_out: bool = False
+    unsteady: bool = False
+    tried: int = 0
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the input has."""
+        return count_numbers(self.rung.args)
+
+
+def find_smallest(
+    judge: JudgedExercise, namespace: Mapping[str, Any], held: Mapping[str, bool], seconds: float = SECONDS
+) -> Example | None:
+    """The smallest input found on which the answer in `namespace` is wrong; None where none was.
+
+    held: which of the visible rungs the answer passes, by name. seconds: of processor time, at most. Where no reference
+    is at hand, it is the smallest of the rungs that failed. An answer that prints is not heard, and what it changes in
+    its arguments is undone.
+    """
+    if judge.ladder.by_hand or judge.ladder.duel:
+        return None
+    failed = sorted(
+        (rung for rung in judge.rungs() if not held.get(rung.name, True)), key=lambda rung: size_of(rung.args)
+    )
+    if not failed:
+        return None
+    importlib.import_module("hypothesis")  # which takes a while, once
+    search = _Search(judge, namespace, time.process_time() + seconds)
+    silence = io.StringIO()
+    with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
+        try:
+            if has_answers():
+                search.run(failed)
+        except _Over:
+            search.ran_out = True
+    found = search.best
+    if found is None or count_numbers(failed[0].args) < found.numbers:
+        found = _smallest_rung(judge, namespace, failed, bool(patience.said)) or found
+    if found is None:
+        return None
+    return replace(found, ran_out=search.ran_out or bool(patience.said), tried=search.tried)
+
+
+class _Search:
+    """A search for the smallest input on which an answer is wrong. best: the smallest one so far."""
+
+    def __init__(self, judge: JudgedExercise, namespace: Mapping[str, Any], ends: float):
+        self.judge, self.namespace, self.ends = judge, namespace, ends
+        self.best: Example | None = None
+        self.ran_out, self.tried = False, 0
+
+    def run(self, failed: Sequence[Rung]) -> None:
+        """Look among inputs like each of the rungs that failed, with short axes first, then among parts of these."""
+        drawn = [(rung, small_for(self.judge.ladder, rung)) for rung in failed]
+        templates = [(rung, small) for rung, small in drawn if small is not None]
+        if not templates:
+            return
+        for longest, tries, cut in LEVELS:
+            for rung, small in templates[:TEMPLATES]:
+                self._look(rung, small, longest, tries, cut)
+                if self.best is not None:
+                    return
+
+    def _look(self, like: Rung, small: Small, longest: int, tries: int, cut: bool) -> None:
+        from hypothesis import HealthCheck, Phase, find, settings
+        from hypothesis.errors import HypothesisException
+        from hypothesis.strategies import booleans, composite
+
+        bit = booleans()  # integers would depend on the constants in the learner's modules, and write those down
+
+        @composite
+        def inputs(draw: Callable) -> Rung:
+            def choose(least: int, most: int) -> int:
+                number, span = 0, most - least + 1
+                for _ in range((span - 1).bit_length()):
+                    number = 2 * number + draw(bit)
+                return least + number % span
+
+            return replace(like, args=draw_args(small, like.args, choose, longest, cut))
+
+        limits = settings(
+            max_examples=tries,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=(Phase.generate, Phase.shrink),
+        )
+
+        def is_wrong(rung: Rung) -> bool:
+            return self._is_wrong(rung, small, cut)
+
+        with suppress(HypothesisException):  # there is none, or the answer is wrong only now and then
+            find(inputs(), is_wrong, settings=limits, random=random.Random(0))
+
+    def _is_wrong(self, rung: Rung, small: Small, cut: bool) -> bool:
+        if time.process_time() > self.ends:
+            raise _Over
+        self.tried += 1
+        if small.fits is not None and not small.fits(*rung.args):
+            return False
+        ladder, exercise = self.judge.ladder, self.judge.exercise
+        right = outcome_of(rung, ladder, exercise.reference, arrays=True)
+        if "values" not in right:
+            return False
+        gave = outcome_of(rung, ladder, self.namespace)
+        exact = self.judge.tolerance(rung.name)
+        tolerance = exact if cut or rung.tolerance else _wider(exact)
+        if holds(gave, right, tolerance):
+            return False
+        found = Example(rung, gave, right, small)
+        if self.best is None or size_of(found.rung.args) < size_of(self.best.rung.args):
+            again = outcome_of(rung, ladder, self.namespace)
+            self.best = replace(found, unsteady=again != gave)
+        return True
+
+
+def count_numbers(args: Any) -> int:
+    """How many numbers there are in arguments: entries of arrays and lists, numbers by themselves.
+
+    Of a large array of zeros only the sizes count, as it is written.
+    """
+    if is_blank(args):
+        return np.ndim(args)
+    if isinstance(args, (tuple, list)):
+        return sum(map(count_numbers, args))
+    if isinstance(args, np.ndarray):
+        return args.size
+    if isinstance(args, str):
+        return len(args.split())
+    if callable(args):
+        return len(getattr(args, "numbers", ()))
+    return int(isinstance(args, (int, float)) and not isinstance(args, bool))
+
+
+def _smallest_rung(
+    judge: JudgedExercise, namespace: Mapping[str, Any], failed: Sequence[Rung], stopped: bool
+) -> Example | None:
+    """The smallest of the rungs that failed, with what is expected of it."""
+    if stopped:
+        return None
+    rung = failed[0]
+    right = next(each for each in judge.reference()["outcomes"] if each["rung"] == rung.name)
+    silence = io.StringIO()
+    with redirect_stdout(silence), redirect_stderr(silence), Patience() as patience:
+        gave = outcome_of(rung, judge.ladder, namespace)
+    return None if patience.said else Example(rung, gave, right, small_for(judge.ladder, rung), drawn=False)
+
+
+def small_for(ladder: Ladder, rung: Rung) -> Small | None:
+    """How inputs like those of a rung are drawn; None where nothing says it."""
+    own = [small for small in ladder.small if small.measures is not None and rung.measure in small.measures]
+    rest = [small for small in ladder.small if small.measures is None]
+    return next(iter(own + rest), None)
+
+
+def is_blank(value: Any) -> bool:
+    """Whether this is an array or a list of more than a few zeros."""
+    if isinstance(value, np.ndarray):
+        return value.size > FEW and value.dtype.kind == "f" and not value.any()
+    return isinstance(value, list) and len(value) > FEW and all(isinstance(x, float) and x == 0 for x in value)
+
+
+def size_of(args: Any) -> tuple[int, int, int, float]:
+    """How large an input is: its numbers, those that are no halves, those that are not whole, and the sum of all."""
+    finite = [abs(number) for number in _flat(args) if math.isfinite(number)]
+    no_halves, not_whole = (sum(number * part % 1 != 0 for number in finite) for part in (2, 1))
+    return count_numbers(args), no_halves, not_whole, sum(finite)
+
+
+def _flat(args: Any) -> list[float]:
+    if isinstance(args, (tuple, list)):
+        return [number for each in args for number in _flat(each)]
+    if isinstance(args, np.ndarray):
+        return args.astype(float).ravel().tolist()
+    if callable(args):
+        return list(getattr(args, "numbers", ()))
+    if isinstance(args, (int, float)):
+        return [float(args) if abs(args) < 1e300 else math.inf]
+    return []
+
+
+def _wider(tolerance: Tolerance) -> Tolerance:
+    """A tolerance that passes over differences too small for a pencil."""
+    return Tolerance(max(tolerance.rtol, PLAIN.rtol), max(tolerance.atol, PLAIN.atol), tolerance.parts)

@@ -1,0 +1,218 @@
+"""What of a notebook's cells is an answer, for the check in the notebook and for the grader alike.
+
+An answer is the cell that defines it, and whatever that needs by name from other cells: functions, imports, values.
+Magic and shell commands are left out. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import symtable
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+LARGEST_CELL = 20_000  # characters; an answer takes a few hundred
+BROUGHT = "# from other cells of the notebook, since the answer uses it:\n"
+TRANSPARENT = ("time", "capture", "prun")  # magics on top of a cell that run it as it is
+PACKAGES = ("numpy", "torch", "triton", "matplotlib", "IPython", "mpl_toolkits", "functorch")  # beside Python's own
+IN_A_KERNEL = re.compile(r"course_utils\.(checks(\..+)?|days\.day\d+)")  # of the course
+NAMES_OF_PYTHON = frozenset(dir(builtins)) | {"__name__", "__file__", "get_ipython", "In", "Out", "_", "display"}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement at the top of a cell. binds: the names it defines; "*" for all those of a module."""
+
+    source: str
+    binds: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer as it counts. missing: names that it uses and no cell defines."""
+
+    source: str
+    missing: frozenset[str] = frozenset()
+    brought: frozenset[str] = frozenset()
+
+
+def plain(source: str) -> str:
+    """A cell as Python alone: prompts are taken off, and each magic or shell command is `pass`, in its own place.
+
+    A cell that a magic hands to another program is left as it is: it defines nothing.
+    """
+    if _parses(source):
+        return source
+    lines = source.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    if lines and (magic := re.match(r"%%(\w+)", lines[first].strip())):
+        if magic[1] not in TRANSPARENT:
+            return source
+        lines[first] = f"# {lines[first].strip()}"
+    text = "\n".join(_without_commands(_without_prompt(line)) for line in lines)
+    return text if _parses(text) else source
+
+
+def _without_commands(line: str) -> str:
+    """A line of a cell; a magic, a shell command or a question to IPython as `pass`, or as None where it is kept."""
+    bare = line.strip()
+    indent = line[: len(line) - len(line.lstrip())]
+    if bare[:1] in ("%", "!", "?") or bare.endswith("?"):
+        return f"{indent}pass"
+    name, equals, value = bare.partition("=")
+    return f"{indent}{name}= None" if equals and value.lstrip()[:1] in ("%", "!") else line
+
+
+def _without_prompt(line: str) -> str:
+    return re.sub(r"^(?:>>> |\.\.\. |In \[\d+\]: | {0,8}\.{3}: )", "", line)
+
+
+def _parses(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except NO_PYTHON:
+        return False
+    return True
+
+
+@lru_cache(maxsize=512)
+def statements(source: str) -> tuple[Statement, ...]:
+    """The statements at the top of a cell; none if it is no Python."""
+    text = plain(source)
+    try:
+        tree = ast.parse(text)
+    except NO_PYTHON:
+        return ()
+    lines = text.splitlines(keepends=True)
+    found = []
+    for node in tree.body:
+        first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+        found.append(Statement("".join(lines[first - 1 : node.end_lineno]).rstrip("\n"), frozenset(_binds(node))))
+    return tuple(found)
+
+
+def _binds(statement: ast.AST) -> Iterable[str]:
+    """The names that a statement defines at the top of a cell, however deep it is nested: no function calls itself."""
+    unread = [statement]
+    while unread:
+        node = unread.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            unread += ast.iter_child_nodes(node)
+
+
+def used_names(source: str) -> set[str]:
+    """The names that a cell takes from other cells or from its own top level; roughly, if it is no Python."""
+    source = plain(source)
+    try:
+        tables = [symtable.symtable(source, "cell", "exec")]
+    except NO_PYTHON:
+        return set(re.findall(r"\w+", source))
+    found = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        top = table.get_type() == "module"
+        found |= {each.get_name() for each in table.get_symbols() if each.is_referenced() and (top or each.is_global())}
+    return found
+
+
+def defines(source: str, names: Collection[str]) -> bool:
+    """Whether a cell defines all of these names."""
+    bound = {name for statement in statements(source) for name in statement.binds}
+    return bound.issuperset(names)
+
+
+def definitions(source: str, names: Collection[str]) -> str:
+    """The statements of a cell that define one of these names."""
+    wanted = frozenset(names)
+    return "\n".join(each.source for each in statements(source) if not wanted.isdisjoint(each.binds))
+
+
+def complete(source: str, cells: Sequence[str], known: Collection[str] = ()) -> Found:
+    """An answer's cell with what it uses from other cells put before it.
+
+    cells: the others, those that count most first. known: names that are there anyway. Python's own names are never
+    looked for. Names of a module that a cell imports with a star are taken to be there.
+    """
+    source = plain(source)
+    if not _parses(source):
+        return Found(source)
+    own = {name for statement in statements(source) for name in statement.binds}
+    brought: list[tuple[tuple[int, int], str]] = []
+    have = own | set(known) | NAMES_OF_PYTHON
+    taken: set[tuple[int, int]] = set()
+    missing: set[str] = set()
+    bound: set[str] = set()
+    unread = sorted(used_names(source) - have)
+    while unread:
+        name = unread.pop(0)
+        if name in have or name in missing:
+            continue
+        place = _place_of(name, cells)
+        if place is None:
+            missing.add(name)
+            continue
+        for spot in place:
+            if spot in taken:
+                continue
+            statement = statements(cells[spot[0]])[spot[1]]
+            taken.add(spot)
+            brought.append((spot, statement.source))
+            bound |= statement.binds
+            have |= statement.binds
+            unread += sorted(used_names(statement.source) - have)
+    stars = [each.source for cell in cells for each in statements(cell) if "*" in each.binds]
+    stars = [source for source in stars if not modules_not_graded(source)]
+    if missing and stars:
+        brought += [((len(cells), i), star) for i, star in enumerate(dict.fromkeys(stars))]
+        missing = set()
+    if not brought:
+        return Found(source, frozenset(missing))
+    before = "\n".join(text for _, text in sorted(brought, key=lambda each: (-each[0][0], each[0][1])))
+    return Found(f"{BROUGHT}{before}\n\n{source}", frozenset(missing), frozenset(bound))
+
+
+def _place_of(name: str, cells: Sequence[str]) -> list[tuple[int, int]] | None:
+    """The statements that define a name, in the first of the cells that does."""
+    for number, cell in enumerate(cells):
+        if found := _bound_at(cell).get(name):
+            return [(number, i) for i in found]
+    return None
+
+
+@lru_cache(maxsize=512)
+def _bound_at(source: str) -> dict[str, list[int]]:
+    """The places of the statements of a cell that define a name, by name."""
+    places: dict[str, list[int]] = {}
+    for i, statement in enumerate(statements(source)):
+        for name in statement.binds:
+            places.setdefault(name, []).append(i)
+    return places
+
+
+def modules_not_graded(source: str) -> list[str]:
+    """The modules that a cell imports, at any depth, and a grader's kernel may not have, in order."""
+    try:
+        tree = ast.parse(plain(source))
+    except NO_PYTHON:
+        return []
+    found: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= dict.fromkeys(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found[(node.module or ".") if not node.level else "."] = None
+    there = {*PACKAGES, *sys.stdlib_module_names} - {"multiprocessing"}
+    names = [name if name.startswith("course_utils") else name.partition(".")[0] or "." for name in found]
+    return [name for name in dict.fromkeys(names) if name not in there and not IN_A_KERNEL.fullmatch(name)]

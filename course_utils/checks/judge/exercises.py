@@ -1,0 +1,51 @@
+"""The exercises of each day as whoever holds the answers knows them, or as a student's edition has them stored."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+
+from course_utils import loader
+from course_utils.checks.judge.exercise import Exercise, Mistake
+from course_utils.checks.judge.stored_results import stored, stored_days
+from course_utils.course import is_there
+from course_utils.loader import has_answers
+
+
+def parameters(day: int, grade_id: str) -> tuple[str, ...]:
+    """What the arguments of an answer are called; empty where the answer is no function."""
+    if not has_answers():
+        return tuple(stored(day)[grade_id]["parameters"])
+    try:
+        return tuple(inspect.signature(next(iter(all_exercises(day)[grade_id].reference.values()))).parameters)
+    except TypeError:
+        return ()
+
+
+def all_exercises(day: int) -> dict[str, Exercise]:
+    """The exercises of a day by grade_id, in the order of the notebook."""
+    if not has_answers():
+        return _stored_exercises(day)
+    return dict(loader.exercises(day))
+
+
+def days_with_exercises() -> list[int]:
+    """The days that have exercises and are there."""
+    if not has_answers():
+        return stored_days()
+    return [day for day in loader.days_with_answers() if is_there(day)]
+
+
+@cache
+def _stored_exercises(day: int) -> dict[str, Exercise]:
+    return {
+        grade_id: Exercise(
+            kept["points"],
+            dict.fromkeys(kept["names"]),
+            tuple(Mistake(known["name"], None, known["message"]) for known in kept["mistakes"]),
+            tuple(kept["uses"]),
+            kept["rtol"],
+            kept["atol"],
+        )
+        for grade_id, kept in stored(day).items()
+    }

@@ -1,0 +1,404 @@
+"""An exercise as the one who holds the answers judges it: its rungs, its reference, its mistakes and the verdict.
+
+`judge_of(day, grade_id)` gives it for the public hidden inputs, `judge_of(day, grade_id, seed)` for those of a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeVar, overload
+
+from course_utils.checks.diagnosis.hand_relations import PENCIL, relate_by_hand
+from course_utils.checks.diagnosis.relation import Relation, as_array
+from course_utils.checks.diagnosis.relations import relate
+from course_utils.checks.judge.duel_verdict import judge_duel, standings
+from course_utils.checks.judge.exercise import Mistake
+from course_utils.checks.judge.exercises import all_exercises, parameters
+from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
+from course_utils.checks.judge.rung_patterns import as_pattern, read_patterns
+from course_utils.checks.judge.rungs import evidence_for, rungs_of
+from course_utils.checks.judge.stored_results import stored
+from course_utils.checks.judge.verdict import Outcome, Tolerance, Verdict, explains, gap, holds, wrong_parts
+from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN, attempts, find_ladder
+from course_utils.checks.kernel.ladder import Rung
+from course_utils.checks.kernel.recording import DOORS
+from course_utils.loader import has_answers
+
+Item = TypeVar("Item")
+Evidence = Mapping[str, Any]
+UNHEARD = "the check hears what an answer calls, and would not hear it so"
+DISPATCHER = "_dispatcher"
+UNKNOWN_NAME = "NameError: name"  # how Python's error for a name that nothing defines begins
+
+
+@cache
+def judge_of(day: int, grade_id: str, seed: str = "") -> JudgedExercise:
+    """The judge of an exercise; what it finds out is remembered. seed: hex text that hidden inputs are drawn from.
+
+    Raises KeyError for an unknown exercise.
+    """
+    return JudgedExercise(day, grade_id, seed)
+
+
+class JudgedExercise:
+    """One exercise with all that decides over an answer to it.
+
+    Evidence is as `evidence.gather` returns it. hidden: whether of the hidden inputs.
+    """
+
+    def __init__(self, day: int, grade_id: str, seed: str = ""):
+        self.day, self.grade_id, self.seed = day, grade_id, seed
+        self.ladder = find_ladder(day, grade_id)
+        self.exercise = all_exercises(day)[grade_id]
+        self._rungs: dict[bool, list[Rung]] = {}
+        self._reference: dict[bool, Evidence] = {}
+        self._mistakes: dict[bool, list[tuple[Mistake, Evidence]]] = {}
+
+    # What there is to compare with
+
+    def rungs(self, hidden: bool = False) -> list[Rung]:
+        """The rungs with their inputs, none of which may be changed; of numbers by hand there are none."""
+        if hidden not in self._rungs:
+            self._rungs[hidden] = rungs_of(self.day, self.grade_id, hidden=hidden, seed=self.seed)
+        return self._rungs[hidden]
+
+    def reference(self, hidden: bool = False) -> Evidence:
+        """The evidence that the reference answer gives. Raises LookupError where nothing is known of hidden inputs."""
+        if hidden not in self._reference:
+            self._reference[hidden] = (
+                self._gather(self.exercise.reference, hidden) if has_answers() else self._stored(hidden)["right"]
+            )
+        return self._reference[hidden]
+
+    def mistakes(self, hidden: bool = False) -> list[tuple[Mistake, Evidence]]:
+        """The evidence of each known mistake, which is run on a rung when that outcome is first asked for."""
+        if hidden not in self._mistakes:
+            known = self.exercise.mistakes
+            if has_answers():
+                self._mistakes[hidden] = [(each, self._lazily(each, hidden)) for each in known]
+            else:
+                kept = self._stored(hidden)["mistakes"]
+                self._mistakes[hidden] = [(m, found["evidence"]) for m, found in zip(known, kept, strict=True)]
+        return self._mistakes[hidden]
+
+    def tolerance(self, rung: str) -> Tolerance:
+        """How near the numbers of a rung must come: as the rung says, else as its exercise does."""
+        own = next((each.tolerance for each in self.rungs() if each.name == rung), {})
+        return Tolerance(self.exercise.rtol, self.exercise.atol, own)
+
+    def patterns(self) -> Mapping[str, str]:
+        """The patterns of the visible rungs that hold for known mistakes, by name, found by running these; none of
+        numbers by hand."""
+        if self.ladder.by_hand:
+            return {}
+        right = self.reference()["outcomes"]
+        return {mistake.name: as_pattern([*self._held(known["outcomes"], right)]) for mistake, known in self.mistakes()}
+
+    def written_patterns(self) -> Mapping[str, str]:
+        """The patterns that were written down; none unless they are those of all known mistakes."""
+        known = {mistake.name for mistake in self.exercise.mistakes}
+        found = read_patterns(self.day).get(self.grade_id, {}) if has_answers() else {}
+        return found if found.keys() == known else {}
+
+    # The verdict
+
+    def judge(self, evidence: Evidence, expected: Evidence | None = None) -> Verdict:
+        """Compare evidence with what is expected, by default with what the reference answer gives.
+
+        Anything but evidence fails closed. A function earns all its points or none; of hand-worked entries each earns
+        its share.
+        """
+        hidden, by_hand = bool(evidence.get("hidden")), self.ladder.by_hand
+        if called := evidence.get("called"):
+            return Verdict("forbidden", 0.0, self._of_call(called))
+        if expected is None or by_hand:  # the stored answers by hand are rounded ones
+            expected = self.reference(hidden)
+        outcomes = {each.get("rung"): each for each in evidence.get("outcomes", ()) if isinstance(each, Mapping)}
+        wanted = expected["outcomes"]
+        gave = [outcomes.get(each["rung"], {"error": "no result"}) for each in wanted]
+        if self.ladder.duel and not all("error" in outcome for outcome in gave):
+            return judge_duel(self.day, gave, wanted, self._weak_test(outcomes))
+        if self.ladder.machine and not all("error" in outcome for outcome in gave):
+            return judge_promises(self.ladder.machine, self.rungs(hidden), gave, self.mistakes(), hidden)
+        if self.ladder.decide and (decided := self._decide(gave, [each["rung"] for each in wanted])):
+            return decided
+        held = [*self._held(gave, wanted)]
+        rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
+        if all(held):
+            return Verdict("passed", 1.0, rungs=rungs)
+        first = held.index(False)
+        if all("error" in outcome for outcome in gave):
+            return replace(self._all_raised(gave, expected, held, hidden), rungs=rungs)
+        mistake = self.recognise(evidence, expected, held)
+        relation = None if mistake else self._relation(gave, expected, held, hidden)
+        message = mistake.message if mistake else self._explain(gave[first], wanted[first])
+        if hidden:
+            message = self._on_hidden(gave[first], wanted[first])
+        elif relation:
+            message = f"{relation.message} {message}".strip()
+        known = mistake or relation
+        share = sum(held) / len(held) if by_hand else 0.0
+        unknown = not (hidden or by_hand) and _is_unknown_name(gave[first], relation)
+        return Verdict("failed", share, message.strip(), known.name if known else None, rungs, unknown)
+
+    def _decide(self, gave: Sequence[Outcome], names: Sequence[str]) -> Verdict | None:
+        """The verdict on entries of which many are right; None where one is empty or no array of numbers."""
+        if self.ladder.decide is None or any("error" in outcome for outcome in gave):
+            return None
+        values = [outcome["values"] if isinstance(outcome.get("values"), Mapping) else {} for outcome in gave]
+        entries = [as_array(each.get(name)) for name, each in zip(names, values, strict=True)]
+        if any(entry is None for entry in entries):
+            return Verdict("failed", 0.0, self.ladder.advice)  # no check sends this
+        found = self.ladder.decide(*entries)
+        rungs = tuple((name, found is None) for name in names)
+        if found is None:
+            return Verdict("passed", 1.0, rungs=rungs)
+        name, said = found
+        why = next((each.message for each in self.exercise.mistakes if each.name == name), self.ladder.advice)
+        return Verdict("failed", 0.0, f"{said} {why}".strip(), name, rungs)
+
+    def passes(self, evidence: Evidence, expected: Evidence) -> bool:
+        """Whether all rungs hold; no further rung is looked at after one that does not."""
+        return all(self._held(evidence["outcomes"], expected["outcomes"], bool(evidence.get("hidden"))))
+
+    def _held(self, gave: Sequence[Outcome], right: Sequence[Outcome], hidden: bool = False) -> Iterator[bool]:
+        """Which rungs hold, each looked at when it is asked for."""
+        if machine := self.ladder.machine:
+            rungs = self.rungs(hidden)
+            return (broken_on(machine, rung, mine) is None for rung, mine in zip(rungs, gave, strict=True))
+        return (holds(mine, each, self.tolerance(each["rung"])) for mine, each in zip(gave, right, strict=True))
+
+    def recognise(self, evidence: Evidence, expected: Evidence, held: list[bool]) -> Mistake | None:
+        """The known mistake whose evidence is the same as this one, rung by rung.
+
+        Only mistakes that fail on the same rungs are compared, and run no further than to the first rung that tells
+        them apart. Hidden inputs are tried after the visible ones hold, which hold for no known mistake: none is found
+        on them.
+        """
+        if evidence.get("hidden"):
+            return None
+        outcomes, by_hand = evidence["outcomes"], self.ladder.by_hand
+        rungs = [outcome["rung"] for outcome in expected["outcomes"]]
+        if [isinstance(outcome, Mapping) and outcome.get("rung") for outcome in outcomes] != rungs:
+            return None  # no work on rungs that somebody made up
+        patterns, own = self.written_patterns(), as_pattern(held)
+        speaks = (
+            [i for i, ok in enumerate(held) if not ok] if patterns else sorted(range(len(held)), key=held.__getitem__)
+        )
+        if by_hand:  # a mistake worked to two decimals is still known, and also while other entries are empty
+            speaks = [i for i in speaks if not _is_unwritten(str(outcomes[i].get("error", "")))]
+        tolerances = [self.tolerance(rungs[i]) for i in speaks]
+        if by_hand:
+            tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
+        given, right = ([each[i] for i in speaks] for each in (outcomes, expected["outcomes"]))
+        held = [held[i] for i in speaks]
+        for mistake, known in self.mistakes():
+            if patterns.get(mistake.name, own) != own:
+                continue
+            mistaken = _Picked(known["outcomes"], speaks)
+            nearer = not by_hand or gap(given, mistaken, held) < gap(given, right, held) / 2
+            if nearer and explains(given, mistaken, held, tolerances):
+                return mistake
+        return None
+
+    def _weak_test(self, outcomes: Mapping[Any, Outcome]) -> tuple[str, str] | None:
+        """The known test that says the same of each implementation that a learner meets, and what to say to it."""
+        mine = [each.held for each in standings(self.day, outcomes)]
+        for mistake, known in self.mistakes():
+            if mine == [each.held for each in standings(self.day, {str(o["rung"]): o for o in known["outcomes"]})]:
+                return mistake.name, mistake.message
+        return None
+
+    # What is said
+
+    def _all_raised(self, gave: Sequence[Outcome], expected: Evidence, held: Sequence[bool], hidden: bool) -> Verdict:
+        """The verdict where no rung gave a result."""
+        if all(_is_unwritten(str(outcome["error"])) for outcome in gave):
+            return Verdict("missing", 0.0, "Not written yet.")
+        first = held.index(False)
+        given, wanted = gave[first], expected["outcomes"][first]
+        if self.ladder.by_hand:
+            return Verdict("error", 0.0, self._explain(given, wanted))
+        secret = hidden and not self.ladder.duel  # its text may hold the input
+        raised = str(given["error"]).partition(":")[0] if secret else str(given["error"])
+        why = "" if hidden or self.ladder.duel else self._why(wanted)
+        relation = None if self.ladder.duel else self._relation(gave, expected, held, hidden)
+        message = f"On “{wanted['rung']}” {_failed(raised)} {why}".strip()
+        unknown = not hidden and _is_unknown_name(given, relation)
+        return Verdict("error", 0.0, message, relation.name if relation else None, unknown_name=unknown)
+
+    def _on_hidden(self, given: Outcome, wanted: Outcome) -> str:
+        """What to say of a failure on hidden inputs, of which nothing may be told."""
+        kind = str(given.get("error", BAD_RESULT)).partition(":")[0]  # its text may hold the input
+        raised = "" if kind == BAD_RESULT else f"Here it raised {kind}. "
+        message = f"Wrong on hidden inputs (“{wanted['rung']}”): the answer must hold for any input. {raised}"
+        return message + self._why(wanted)
+
+    def _of_call(self, called: Any) -> str:
+        """What to say of the first forbidden call among those that were recorded (see `recording.Recording.found`)."""
+        calls = [each for each in called if isinstance(each, Mapping)] if isinstance(called, Sequence) else []
+        first = min(calls, key=lambda each: each.get("name") in DOORS, default={})
+        name, line = str(first.get("name", "something"))[:60], first.get("line")
+        if name.endswith(DISPATCHER):  # NumPy's np.mean is told as _mean_dispatcher
+            name = name.removesuffix(DISPATCHER).lstrip("_")
+        who = f"Line {line} of its cell" if isinstance(line, int) and line > 0 else "The answer"
+        forbidden = self.ladder.forbidden
+        if name in DOORS:
+            return f"{who} {DOORS[name]}, which is not allowed here: {forbidden.get(name, UNHEARD)}."
+        why = next((why for part, why in forbidden.items() if part in name.lower()), "see the statement")
+        return f"{who} calls {name}, which is not allowed here: {why}."
+
+    def _relation(
+        self, given: Sequence[Outcome], expected: Evidence, held: Sequence[bool], hidden: bool
+    ) -> Relation | None:
+        """What the wrong numbers have in common."""
+        right = expected["outcomes"]
+        names = [wanted["rung"] for wanted in right]
+        if self.ladder.by_hand:
+            mine, wanted = (
+                [as_array(outcome.get("values", {}).get(name)) for name, outcome in zip(names, outcomes, strict=True)]
+                for outcomes in (given, right)
+            )
+            return relate_by_hand(names, mine, wanted, held)
+        rungs = self.rungs(hidden)
+        if [rung.name for rung in rungs] != names:
+            return None  # what is expected was stored before the ladder changed
+        wrong = [
+            set() if ok else wrong_parts(mine, wanted, self.tolerance(wanted["rung"]))
+            for mine, wanted, ok in zip(given, right, held, strict=True)
+        ]
+        called = parameters(self.day, self.grade_id)
+        return relate(self.ladder, rungs, given, right, wrong, called, self.exercise.scaled, hidden=hidden)
+
+    def _explain(self, given: Outcome, wanted: Outcome) -> str:
+        """The first difference between an outcome and the right one, in words."""
+        rung, by_hand = wanted["rung"], self.ladder.by_hand
+        if "error" in given and by_hand:
+            said = str(given["error"]).partition(": ")[2] or str(given["error"])
+            return _ended(said if said.startswith(rung) else f"{rung}: {said}")
+        if "error" in given:
+            return f"On “{rung}” {_failed(str(given['error']))} {self._why(wanted)}"
+        returns = self.ladder.returns  # a stored notebook has the parts in another order
+        for part in sorted(wanted["values"], key=lambda name: returns.index(name) if name in returns else len(returns)):
+            right = wanted["values"][part]
+            got = given["values"].get(part) if isinstance(given.get("values"), Mapping) else None
+            if got is None:
+                return f"On “{rung}” there is no {part}."
+            if list(got["shape"]) != list(right["shape"]):
+                shapes = f"shape {tuple(got['shape'])}, expected {tuple(right['shape'])}"
+                return f"{'' if by_hand else f'On “{rung}” '}{part} has {shapes}. {self._why(wanted)}"
+            tolerance = self.tolerance(rung).of(part)
+            pairs = [(float(a), float(b)) for a, b in zip(got["numbers"], right["numbers"], strict=True)]
+            if off := [i for i, pair in enumerate(pairs) if not tolerance.near(*pair)]:
+                i = max(off, key=lambda i: abs(pairs[i][0] - pairs[i][1])) if by_hand else off[0]
+                return self._differ(part, i, *pairs[i], wanted)
+        return f"On “{rung}” the result differs."
+
+    def _differ(self, part: str, i: int, got: float, right: float, wanted: Outcome) -> str:
+        if self.ladder.by_hand:
+            where = f"[{i}]" if wanted["values"][part]["shape"] else ""
+            return f"{part}{where} is not right. {self.ladder.advice}"
+        if part == "measure":
+            return self._why(wanted)
+        index: list[str] = []
+        for size in reversed(wanted["values"][part]["shape"]):
+            i, position = divmod(i, size)
+            index.insert(0, str(position))
+        place = f"{part}[{', '.join(index)}]" if index else part
+        said, expected = f"{got:.5g}", f"{right:.5g}"
+        if said == expected:  # the difference lies further back
+            said, expected = f"{got:.8g}", f"{right:.8g}"
+        if part in self.tolerance(wanted["rung"]).parts:  # it is random
+            expected = f"about {right:.3g}"
+        return f"On “{wanted['rung']}” {place} is {said}, expected {expected}. {self._why(wanted)}"
+
+    def _why(self, wanted: Outcome) -> str:
+        """What a failure on a rung hints at."""
+        return next((rung.why for rung in self.rungs() if rung.name == wanted["rung"]), "")
+
+    # Evidence of the course's own answers
+
+    def _gather(self, namespace: Mapping[str, Any], hidden: bool) -> Evidence:
+        return evidence_for(self.day, self.grade_id, namespace, hidden=hidden, arrays=True, seed=self.seed)
+
+    def _lazily(self, mistake: Mistake, hidden: bool) -> Evidence:
+        """What `gather` returns for arrays, each rung run when its outcome is first asked for."""
+        answer = mistake.answer
+        namespace = answer if isinstance(answer, Mapping) else dict.fromkeys(self.exercise.reference, answer)
+        rungs = rungs_of(self.day, self.grade_id, hidden=hidden, seed=self.seed)
+        tries = attempts(self.day, self.grade_id, namespace, hidden=hidden, arrays=True, rungs=rungs)
+        return {"exercise": self.grade_id, "hidden": hidden, "outcomes": _Outcomes(tries)}
+
+    def _stored(self, hidden: bool) -> Mapping[str, Any]:
+        """What a student's edition knows of it. Raises LookupError for hidden inputs: nothing is known of them."""
+        if hidden and not self.ladder.by_hand:
+            raise LookupError("hidden inputs are tried where the notebook is graded")
+        return stored(self.day)[self.grade_id]
+
+
+class _Outcomes(Sequence[Outcome]):
+    """The outcomes of `attempts`, worked out when they are first looked at: in order, as a mistake may remember."""
+
+    def __init__(self, attempts: list[Callable[[], dict[str, Any]]]):
+        self._attempts, self._found = attempts, list[Outcome]()
+
+    @overload
+    def __getitem__(self, i: int) -> Outcome: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[Outcome]: ...
+
+    def __getitem__(self, i: int | slice) -> Outcome | Sequence[Outcome]:
+        if isinstance(i, slice):
+            return [self[each] for each in range(*i.indices(len(self)))]
+        while len(self._found) <= i < len(self):
+            self._found.append(self._attempts[len(self._found)]())
+        return self._found[i]
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+
+class _Picked(Sequence[Item]):
+    """Some items of a sequence, in the order of their places; none is looked at before it is asked for."""
+
+    def __init__(self, items: Sequence[Item], places: list[int]):
+        self._items, self._places = items, places
+
+    @overload
+    def __getitem__(self, i: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[Item]: ...
+
+    def __getitem__(self, i: int | slice) -> Item | Sequence[Item]:
+        if isinstance(i, slice):
+            return [self._items[place] for place in self._places[i]]
+        return self._items[self._places[i]]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def _is_unwritten(error: str) -> bool:
+    """Whether an error is that of a stub; PyTorch raises NotImplementedError too."""
+    kind, _, text = error.partition(": ")
+    return kind == "NotImplementedError" and (text in ("", UNWRITTEN) or text.endswith(NOT_FILLED_IN))
+
+
+def _is_unknown_name(given: Outcome, relation: Relation | None) -> bool:
+    """Whether the rung that is spoken of, or most of those that fail, raised that a name is not defined."""
+    named = bool(relation and relation.name.startswith(f"raises {UNKNOWN_NAME}"))
+    return named or str(given.get("error", "")).startswith(UNKNOWN_NAME)
+
+
+def _failed(error: str) -> str:
+    """An error as a sentence; what the check could not read was not raised by the learner's code."""
+    kind, _, text = error.partition(": ")
+    return _ended(text or "the result cannot be read" if kind == BAD_RESULT else f"it raised {error}")
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "?")) else f"{sentence}."

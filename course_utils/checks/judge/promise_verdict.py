@@ -1,0 +1,139 @@
+"""The verdict on an answer with state: which promises it kept, over the calls of each rung.
+
+What came back is heard by a watch here, outside the process that ran the answer. Equality with a reference is nowhere
+asked for. A known mistake is recognised by the promises that it breaks, rung by rung.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from course_utils import loader
+from course_utils.checks.judge.exercise import Mistake
+from course_utils.checks.judge.verdict import Outcome, Verdict
+from course_utils.checks.kernel.evidence import BAD_RESULT
+from course_utils.checks.kernel.ladder import Rung
+from course_utils.checks.kernel.numbers import LARGEST_RESULT
+from course_utils.checks.kernel.promises import (
+    ANY_ORDER,
+    Broken,
+    BrokenPromise,
+    Call,
+    Machine,
+    Watch,
+    nothing,
+    say_call,
+)
+
+Known = Iterable[tuple[Mistake, Mapping[str, Any]]]  # mistakes, and the evidence of each
+FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
+SHOWN = 8  # calls of a rung that a message repeats
+LARGEST = 1e15  # of a number that an answer with state returns
+LONGEST_ERROR = 300  # characters, as in evidence
+
+
+def judge_promises(
+    machine: Machine, rungs: Sequence[Rung], gave: Sequence[Outcome], known: Known, hidden: bool
+) -> Verdict:
+    """The verdict on what an answer gave on each rung, in their order."""
+    found = [broken_on(machine, rung, outcome) for rung, outcome in zip(rungs, gave, strict=True)]
+    held = tuple((rung.name, broken is None) for rung, broken in zip(rungs, found, strict=True))
+    first = next(((rung, broken) for rung, broken in zip(rungs, found, strict=True) if broken), None)
+    if first is None:
+        return Verdict("passed", 1.0, rungs=held)
+    rung, broken = first
+    if hidden:
+        said = f"Wrong on hidden calls (“{rung.name}”): the promises must hold for any calls. {rung.why}"
+        return Verdict("failed", 0.0, said.strip(), broken.name, held)
+    mistake = recognise(machine, rungs, found, known)
+    told = rung.why if rung.why == ANY_ORDER else f"This step tests: {rung.why}"
+    why, name = (mistake.message, mistake.name) if mistake else (told, broken.name)
+    return Verdict("failed", 0.0, f"{_told(rung, broken)} {why}".strip(), name, held)
+
+
+def recognise(machine: Machine, rungs: Sequence[Rung], found: Sequence[Broken | None], known: Known) -> Mistake | None:
+    """The known mistake that breaks the same promises on the same rungs.
+
+    On calls that are drawn, which promise breaks first hangs on free choices: these are not compared, unless nothing
+    else is broken.
+    """
+    names = [_name(broken) for broken in found]
+    places = [place for place, rung in enumerate(rungs) if rung.why != ANY_ORDER]
+    if not any(names[place] for place in places):
+        places = list(range(len(rungs)))
+    for mistake, evidence in known:
+        if all(names[i] == _name(broken_on(machine, rungs[i], evidence["outcomes"][i])) for i in places):
+            return mistake
+    return None
+
+
+def broken_on(machine: Machine, rung: Rung, outcome: Outcome) -> Broken | None:
+    """The promise that an outcome breaks; None where all were kept. What no check sends keeps none."""
+    setup, calls = rung.args
+    if "error" in outcome:
+        kind, found, text = str(outcome["error"])[:LONGEST_ERROR].partition(": ")
+        said = text if kind == BAD_RESULT else f"it raised {kind}{found}{text}"
+        return Broken(len(calls), "no other errors" if kind != BAD_RESULT else FORGED.name, said)
+    try:
+        heard = [_numbers(outcome["values"][str(place)], len(machine.errors)) for place in range(len(calls))]
+        return first_broken(machine, setup, calls, heard)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return FORGED
+
+
+def _name(broken: Broken | None) -> str:
+    return "" if broken is None else broken.name
+
+
+def _numbers(heard: Any, errors: int) -> list[float]:
+    """What was heard of a call. Raises LookupError or ValueError for what no machine writes."""
+    if not isinstance(heard["numbers"], list) or len(heard["numbers"]) > LARGEST_RESULT:
+        raise ValueError("no list of numbers")
+    numbers = [float(each) for each in heard["numbers"]]
+    if list(heard["shape"]) != [len(numbers)] or not all(abs(each) < LARGEST and each % 1 == 0 for each in numbers):
+        raise ValueError("no whole numbers of a call")
+    if numbers[0] not in range(errors + 1) or (numbers[0] and len(numbers) > 1):
+        raise ValueError("no kind of result")
+    return numbers
+
+
+def _told(rung: Rung, broken: Broken) -> str:
+    """What was broken, after which calls."""
+    _, calls = rung.args
+    if broken.call >= len(calls):
+        return f"On “{rung.name}” {broken.said}."
+    made = [say_call(call) for call in calls[: broken.call + 1]]
+    before = "" if len(made) <= SHOWN else f"… {len(made) - SHOWN} calls, then "
+    return f"On “{rung.name}”, after {before}{'; '.join(made[-SHOWN:])}: {broken.said}."
+
+
+def begin_watch(machine: Machine, setup: tuple) -> Watch:
+    """A watch of an object made from these arguments."""
+    return loader.of_a_day(machine.watch)(*setup)
+
+
+def first_broken(
+    machine: Machine, setup: tuple, calls: Sequence[Call], heard: Sequence[Sequence[float]]
+) -> Broken | None:
+    """The first promise that was not kept; None where all were."""
+    watch = begin_watch(machine, setup)
+    for place, (call, numbers) in enumerate(zip(calls, heard, strict=True)):
+        if broken := hear(machine, watch, place, call, numbers):
+            return broken
+    return None
+
+
+def hear(machine: Machine, watch: Watch, place: int, call: Call, numbers: Sequence[float]) -> Broken | None:
+    """Let a watch hear one call; the promise that was broken, if one was. Raises ValueError, or another error of
+    arithmetic or of a look-up, for numbers that no result gives."""
+    method, *args = call
+    if machine.reads[method] is nothing and len(numbers) > 1:
+        raise ValueError("a result where there is none")
+    kind = int(numbers[0])
+    error = machine.errors[kind - 1] if kind else None
+    try:
+        watch.hear(method, tuple(args), None if error else list(numbers[1:]), error)
+    except BrokenPromise as broken:
+        return Broken(place, broken.name, broken.said)
+    return None

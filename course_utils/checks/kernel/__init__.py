@@ -1,0 +1,1 @@
+"""What a grading kernel gets of the checks: evidence, and no answers."""

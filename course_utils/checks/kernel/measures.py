@@ -1,0 +1,96 @@
+"""What a rung measures of a function beside its result: whether it writes into its arguments, whether it loops."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from time import sleep
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.kernel.code_files import is_installed
+
+
+def changes(function: Callable, *args: Any) -> float:
+    """1.0 if `function` writes into its arguments, else 0.0. NaN counts as equal to itself."""
+    before = copy.deepcopy(args)
+    function(*args)
+    return float(not all(map(_alike, before, args)))
+
+
+def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
+    """1.0 if `function` runs clearly more Python instructions on `many` than on `few`, as a loop does; else 0.0.
+
+    What installed packages run does not count: NumPy takes more steps to print a larger array. Nor does an assert
+    statement.
+    """
+    counts = []
+    for args in (few, many):
+        count = 0
+
+        def trace(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal count
+            filename = frame.f_code.co_filename
+            if is_installed(filename):
+                return None
+            frame.f_trace_opcodes = True
+            count += event == "opcode" and frame.f_lineno not in _asserted(filename)
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        threading.settrace(trace)  # a loop may run in a thread
+        try:
+            function(*copy.deepcopy(args))
+        finally:
+            sys.settrace(before)
+            threading.settrace(None)
+        counts.append(count)
+    return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # whatever else it runs besides
+
+
+def seconds_of(thread: int) -> float:
+    """Processor time of a thread that runs, by its number; NaN where it has none yet, or the system does not say."""
+    if not thread or not hasattr(time, "pthread_getcpuclockid"):
+        return math.nan
+    return time.clock_gettime(time.pthread_getcpuclockid(thread))
+
+
+def at_rest(worked: Callable[[], dict[Any, float]]) -> dict[Any, float]:
+    """What worked() says once it stands still: a pool's thread still works for a moment when its result is there."""
+    now = worked()
+    for _ in range(10 if now else 0):
+        sleep(0.02)
+        before, now = now, worked()
+        if now == before:
+            break
+    return now
+
+
+@cache
+def _asserted(filename: str) -> frozenset[int]:
+    """The lines of a file, or of a notebook's cell, that belong to an assert statement."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    return frozenset(line for node in asserts for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(_alike, a, b))
+    if not hasattr(a, "dtype"):
+        return a is b or bool(a == b)
+    a, b = (x.detach().cpu().numpy() if hasattr(x, "detach") else x for x in (a, b))
+    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")

@@ -1,0 +1,1 @@
+"""What a grading kernel gets of day 2: what its checks try. No answers."""

@@ -1,0 +1,321 @@
+"""The drawings of day 6, the listings of its kernels, and the figures of a paper for readers without a GPU."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from course_utils.days.day6.gpu_figure import gpu as gpu
+from course_utils.views import palette
+from course_utils.views.picture import described, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# One colour an implementation, whichever others stand beside it: colour, dashes, mark. Hues from Tol (2021).
+_DOTS, _DASHES = (0, (1, 1.5)), (0, (5, 2))
+STYLES: dict[str, tuple[str, Any, str]] = {
+    "naive": (palette.FAINT, _DOTS, "v"),
+    "standard attention": (palette.FAINT, _DOTS, "v"),
+    "scores and weights": (palette.FAINT, _DOTS, "v"),
+    "Q, K, V and O": ("#117733", "-", "o"),
+    "tiled": ("#117733", "-", "o"),
+    "tiled 64": ("#117733", _DASHES, "^"),
+    "tiled 256": ("#117733", "-", "o"),
+    "tiled, 32 KiB": ("#117733", _DASHES, "^"),
+    "tiled, 128 KiB": ("#117733", "-", "o"),
+    "library": ("#332288", "-", "s"),
+    "ours": (palette.QUERY, "-", "o"),
+    "unsplit": (palette.QUERY, _DASHES, "^"),
+    "flash": ("#332288", "-", "s"),
+    "FlashAttention-2": ("#332288", "-", "s"),
+    "FlashAttention-3": ("#AA4499", "-", "D"),
+    "cuDNN": ("#8A7A1F", _DASHES, "^"),
+    "Triton": (palette.QUERY, "-", "o"),
+    "efficient": ("#661100", _DASHES, "P"),
+}
+_OTHERS = [("#44AA99", "-", "X"), ("#999933", _DASHES, "<"), ("#CC6677", _DOTS, ">"), (palette.INK, "-", "*")]
+_MOST_LINES = 7  # more cannot be told apart
+_LEVELS = [":", "-.", "--"]
+
+PUBLISHED = {
+    "source": "J. Shah et al., FlashAttention-3, 2024, figure 5: H100 80GB SXM5, 16-bit, forward, no causal mask",
+    "lengths": [512, 1024, 2048, 4096, 8192, 16384],
+    "d_head 64, published in July 2024": {
+        "FlashAttention-3": [333, 392, 460, 476, 496, 497],
+        "cuDNN": [335, 373, 395, 408, 412, 413],
+        "Triton": [340, 382, 396, 400, 401, 403],
+        "FlashAttention-2": [282, 306, 318, 321, 322, 324],
+        "standard attention": [52, 63, 67, 72, 73],  # out of memory at 16k
+    },
+    "d_head 128, published in July 2024": {
+        "FlashAttention-3": [467, 565, 625, 638, 646, 648],
+        "cuDNN": [497, 574, 617, 609, 600, 595],
+        "Triton": [323, 372, 389, 389, 392, 395],
+        "FlashAttention-2": [309, 350, 362, 368, 370, 370],
+        "standard attention": [74, 100, 119, 133, 139],  # out of memory at 16k
+    },
+}
+
+
+# --- drawings -------------------------------------------------------------------------------------------------------
+
+
+def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any = None) -> Figure:
+    """Amounts on two logarithmic axes, where a power is a straight line and its exponent the slope.
+
+    lines: name -> (x, y), two lists of numbers above 0, at most seven names; points: name of a line -> (x, y), marks in
+    its colour, for what was counted; level: (y, what it is), a thin horizontal line. Raises ValueError for more than
+    seven lines, or for points that belong to none.
+    """
+    _check_lines(lines)
+    strangers = set(points or {}) - set(lines)
+    if strangers:
+        raise ValueError(f"points has {', '.join(sorted(strangers))}, but no line of that name")
+    fig = new_figure(720, 320)
+    ax = fig.subplots()
+    for (colour, style, mark), (name, (x, y)) in zip(_styles(lines), lines.items(), strict=True):
+        ax.loglog(x, y, color=colour, linestyle=style, linewidth=1.8, label=name)
+        if points and name in points:
+            ax.loglog(*points[name], color=colour, marker=mark, linestyle="", markersize=6, label=f"{name}, counted")
+    if level:
+        ax.axhline(level[0], color=palette.INK, linestyle="-.", linewidth=1.2, label=level[1], zorder=1)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    _lengths(ax, [x for line, _ in lines.values() for x in line])
+    _plain(ax)
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
+    fig.subplots_adjust(left=0.09, right=0.66, top=0.96, bottom=0.16)
+    said = [f"{_capital(ylabel)} against {xlabel}, both axes logarithmic."]
+    said += [f"{_ends(*line)}." for line in lines.items()]
+    said += ["The counted marks lie on the lines."] if points and _lie_on(points, lines) else []
+    said += [_passed(name, x, y, *level) for name, (x, y) in lines.items() if level and y[0] < level[0] < y[-1]]
+    return described(fig, " ".join(said))
+
+
+def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
+    """Small charts side by side over the same axes, two in a row: lengths doubling to the right, amounts from 0 up.
+
+    panels: title -> {name: (lengths, amounts)}, at most seven names, a name in the same colour in every chart; levels:
+    what it is -> an amount, or {title: amount}, at most three, as thin horizontal lines. Raises ValueError for more.
+    """
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    levels = levels or {}
+    _check_lines(names, levels)
+    styles = dict(zip(names, _styles(names), strict=True))
+    rows, columns = -(-len(panels) // 2), min(2, len(panels))
+    below = 56 + 20 * -(-(len(names) + len(levels)) // 3)  # the axis label, and the legend in three columns
+    height = 28 + below + 200 * rows + 76 * (rows - 1)
+    fig = new_figure(720, height)
+    axes = fig.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for ax, (title, lines) in zip(axes, panels.items(), strict=False):
+        for name, (lengths, amounts) in lines.items():
+            colour, style, mark = styles[name]
+            line = {"color": colour, "linestyle": style, "marker": mark}
+            ax.semilogx(lengths, amounts, **line, markersize=4.5, linewidth=1.6, label=name)
+        for style, (name, amount) in zip(_LEVELS, levels.items(), strict=False):
+            height_of = amount[title] if isinstance(amount, dict) else amount
+            ax.axhline(height_of, color=palette.INK, linestyle=style, linewidth=1.1, label=name, zorder=1)
+        ax.set_title(title, fontsize=10, color=palette.INK)
+        ax.set_xlabel("tokens T")
+        _lengths(ax, [T for every in panels.values() for Ts, _ in every.values() for T in Ts])
+        _plain(ax)
+    axes[0].set_ylim(0, None)  # after all is drawn, since the charts share it
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    for ax in axes[::columns]:
+        ax.set_ylabel(ylabel)
+    key = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    fig.legend(key.values(), key, loc="lower center", ncols=3, frameon=False, fontsize=9)
+    fig.subplots_adjust(left=0.09, right=0.98, top=1 - 28 / height, bottom=below / height, hspace=0.38, wspace=0.08)
+    told = [f"{title}: {', '.join(_ends(*line) for line in lines.items())}." for title, lines in panels.items()]
+    return described(fig, f"{_capital(ylabel)} against tokens, from 0 up. {' '.join(told)}")
+
+
+def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
+    """The n × m square of scores, cut into tiles: which are computed, which are masked besides, which never are.
+
+    visits: (queries, keys, on_diagonal) of each tile that is computed, two slices and whether a mask is put on; cell:
+    the side of one score in CSS pixels. What no tile covers is left white and hatched.
+    """
+    width, height = cell * m + 330, cell * n + 60
+    fig = new_figure(width, height)
+    ax = fig.add_axes((46 / width, 10 / height, cell * m / width, cell * n / height))
+    ax.add_patch(Rectangle((0, 0), m, n, facecolor="white", edgecolor=palette.LINE, hatch="///", lw=0))
+    visits = list(visits)
+    for queries, keys, on_diagonal in visits:
+        tall, wide = queries.stop - queries.start, keys.stop - keys.start
+        face = palette.colormap()(0.28 if on_diagonal else 0.72)
+        ax.add_patch(Rectangle((keys.start, queries.start), wide, tall, facecolor=face, edgecolor="white", lw=2))
+    ax.set(xlim=(0, m), ylim=(n, 0), xlabel="keys", ylabel="queries")
+    ax.xaxis.set_label_position("top")
+    ax.xaxis.tick_top()
+    ax.set_xticks(range(0, m + 1, 4))
+    ax.set_yticks(range(0, n + 1, 4))
+    ax.tick_params(length=0, labelsize=8, colors=palette.FAINT, pad=2)
+    ax.spines[:].set_color(palette.LINE)
+    key = [(0.72, "computed, no mask needed"), (0.28, "computed and masked"), (None, "skipped: never computed")]
+    for row, (level, meaning) in enumerate(key):
+        left, low = (cell * m + 76) / width, 1 - (78 + 30 * row) / height
+        face, hatch = ("white", "///") if level is None else (palette.colormap()(level), None)
+        swatch = Rectangle((left, low), 16 / width, 16 / height, facecolor=face, edgecolor=palette.LINE, hatch=hatch)
+        fig.add_artist(swatch)
+        fig.text(left + 24 / width, low + 8 / height, meaning, fontsize=9.5, color=palette.INK, va="center_baseline")
+    masked = sum(bool(on_diagonal) for *_, on_diagonal in visits)
+    told = f"A square of {n} queries by {m} keys in tiles. {len(visits) - masked} tiles are computed without a mask, "
+    return described(fig, f"{told}{masked} are computed and masked, and the hatched rest is skipped.")
+
+
+def _styles(names):
+    """The colour, dashes and mark of each name; one that STYLES does not know gets the next of the others."""
+    others = iter(_OTHERS)
+    return [STYLES[name] if name in STYLES else next(others) for name in names]
+
+
+def _capital(text):
+    return text[:1].upper() + text[1:]
+
+
+def _ends(name, line):
+    lengths, amounts = line
+    first, last = _briefly(amounts[0]), _briefly(amounts[-1])
+    return f"{name} from {first} at {in_words(lengths[0])} to {last} at {in_words(lengths[-1])}"
+
+
+def _briefly(number):
+    """4.3G, 12M, 497: three digits at most, with the letter of its thousands."""
+    for letter, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def _lie_on(points, lines):
+    """Whether each counted mark is the number of its line."""
+    known = {name: dict(zip(x, y, strict=True)) for name, (x, y) in lines.items()}
+    return all(known[name].get(x) == y for name, (xs, ys) in points.items() for x, y in zip(xs, ys, strict=True))
+
+
+def _passed(name, xs, ys, level, what):
+    after = next(place for place, y in enumerate(ys) if y > level)
+    return f"{name} pass {what} between {in_words(xs[after - 1])} and {in_words(xs[after])}."
+
+
+def _check_lines(names, levels=()):
+    unknown = [name for name in names if name not in STYLES]
+    for what, given, most in (
+        ("lines", names, _MOST_LINES),
+        ("names without a colour", unknown, len(_OTHERS)),
+        ("levels", levels, len(_LEVELS)),
+    ):
+        if len(given) > most:
+            raise ValueError(f"{len(given)} {what} are given: there are {most} kinds of them")
+
+
+def _lengths(ax, values):
+    """Label each length that occurs, where there are few enough to be read: 512, 1k, 2k, …"""
+    every = sorted(set(values))
+    shown = every[:: -(-len(every) // 6)]
+    ax.xaxis.set_major_locator(FixedLocator(shown))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xticklabels([in_words(value) for value in shown])
+
+
+def in_words(number: float) -> str:
+    """512, 1k for 1024, 16k for 16,384, 128k for 128,000: lengths and sizes as people say them."""
+    power_of_two = number & (number - 1) == 0
+    step = 1024 if power_of_two else 1000
+    return f"{number // step}k" if number >= step and number % step == 0 else f"{number:,}"
+
+
+def _plain(ax):
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=9, colors=palette.INK)
+
+
+# --- what the records say -------------------------------------------------------------------------------------------
+
+
+def provenance(record: Mapping[str, Any]) -> str:
+    """In a line: on what a recorded benchmark ran, with which versions, and when."""
+    where = record["environment"]
+    versions = ", ".join(f"{name} {where[name]}" for name in ("torch", "triton") if where.get(name))
+    return f"{where['device']}, {versions}, {where['date'][:10]}"
+
+
+def panels_of(record: Mapping[str, Any], amount: Any, titles: Mapping[str, str], **wanted: Any) -> Any:
+    """Panels for `curves` from the rows of a recorded benchmark: title -> {implementation: (lengths, amounts)}.
+
+    amount: the column to draw. titles: title -> the columns that pick its rows, {"d": 64, "causal": True}. wanted: what
+    all rows must have, such as measured="time". Panels without rows are left out.
+    """
+    panels = {}
+    for title, picked in titles.items():
+        lines = {}
+        for row in record["rows"]:
+            if all(row.get(key) == value for key, value in (picked | wanted).items()):
+                Ts, amounts = lines.setdefault(row["implementation"], ([], []))
+                Ts.append(row["T"])
+                amounts.append(row[amount])
+        if lines:
+            panels[title] = lines
+    return panels
+
+
+def published() -> Any:
+    """The paper's figures as panels for `curves`."""
+    lengths = PUBLISHED["lengths"]
+    return {
+        title: {name: (lengths[: len(rates)], rates) for name, rates in panel.items()}
+        for title, panel in PUBLISHED.items()
+        if isinstance(panel, dict)
+    }
+
+
+# --- listings -------------------------------------------------------------------------------------------------------
+
+
+def listing(module: str, function: str, first: str | None = None, last: str | None = None) -> Listing:
+    """The source of one function of a module, or the lines from the first that starts with `first` to `last`'s last.
+
+    The file is read and not imported, so Triton need not be there. Indentation common to the lines, and words to the
+    linter, are taken off.
+    Raises ValueError for a function that is not there, or words that start no line of it.
+    """
+    source = Path(find_spec(module).origin).read_text(encoding="utf-8")
+    nodes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    if function not in nodes:
+        raise ValueError(f"{module} has no function {function}: it has {', '.join(nodes)}")
+    node = nodes[function]
+    begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    lines = source.splitlines()[begin - 1 : node.end_lineno]
+    start = _places(lines, first, function)[0] if first else 0
+    stop = _places(lines, last, function)[-1] + 1 if last else len(lines)
+    kept = lines[start:stop]
+    margin = min(len(line) - len(line.lstrip()) for line in kept if line.strip())
+    return Listing("\n".join(line[margin:].partition("  # noqa")[0] for line in kept))
+
+
+def _places(lines, words, function):
+    found = [number for number, line in enumerate(lines) if line.strip().startswith(words)]
+    if not found:
+        raise ValueError(f"no line of {function} starts with {words!r}")
+    return found
+
+
+class Listing:
+    """Python source, which Jupyter shows in the colours of its theme."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def __repr__(self):
+        return self.source
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": self.source, "text/markdown": f"```python\n{self.source}\n```"}

@@ -1,0 +1,613 @@
+"""What the answers of day 7 are tried on. No answer is here.
+
+Calls on an object are written as the words of a script. For an allocator `a` appends a token to sequence a, `a>b` forks
+a into b, `?a` asks for the table of a, `-a` frees it. For a cache of prefixes `a=011` admits a with the tokens 0, 1, 1,
+`+a` commits it, `?a` asks for its table, `-a` releases it. For a scheduler `a=5+2` adds a request with a prompt of 5
+tokens and 2 new ones, `.` is a step, and `3.` are three of them. For a window `7` appends token 7, `7,8` drafts two
+tokens, `+1` keeps the first of those that are drafted, and `?` asks what is visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.kernel.ladder import Ladder, Rung
+from course_utils.checks.kernel.measures import changes
+from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.promises import ANY_ORDER, Call, Machine, drawn_calls
+from course_utils.checks.kernel.small import Choose, Draft, Drawn, Small
+from course_utils.days.day7.given.machines import ALLOCATOR, PREFIXES, SCHEDULER, WINDOW
+from course_utils.days.shared.given.draws import draw, named
+
+AS_IT_WAS = "what it is given stays as it was"
+COPY = "The answer is right but writes into its arguments, which the caller still needs. Work on a copy."
+
+
+# Scripts ------------------------------------------------------------------------------------------------------------
+
+
+def allocator_calls(script: str) -> tuple[Call, ...]:
+    """The calls of a script for an allocator."""
+    calls: list[Call] = []
+    for word in script.split():
+        if ">" in word:
+            calls.append(("fork", *word.split(">")))
+        else:
+            calls.append(({"?": "table", "-": "free"}.get(word[0], "append"), word[-1]))
+    return tuple(calls)
+
+
+def prefix_calls(script: str) -> tuple[Call, ...]:
+    """The calls of a script for a cache of prefixes."""
+    calls: list[Call] = []
+    for word in script.split():
+        if "=" in word:
+            name, tokens = word.split("=")
+            calls.append(("admit", name, tuple(map(int, tokens))))
+        else:
+            calls.append(({"?": "table", "-": "release", "+": "commit"}[word[0]], word[1]))
+    return tuple(calls)
+
+
+def scheduler_calls(script: str) -> tuple[Call, ...]:
+    """The calls of a script for a scheduler."""
+    calls: list[Call] = []
+    for word in script.split():
+        if "=" in word:
+            name, sizes = word.split("=")
+            calls.append(("add", name, *map(int, sizes.split("+"))))
+        else:
+            calls += [("step",)] * int(word[:-1] or 1)
+    return tuple(calls)
+
+
+def window_calls(script: str) -> tuple[Call, ...]:
+    """The calls of a script for a window. A draft of one token is written with a comma behind it."""
+    calls: list[Call] = []
+    for word in script.split():
+        if word == "?":
+            calls.append(("visible",))
+        elif word[0] == "+":
+            calls.append(("keep", int(word)))
+        elif "," in word:
+            calls.append(("draft", tuple(map(int, filter(None, word.split(","))))))
+        else:
+            calls.append(("append", int(word)))
+    return tuple(calls)
+
+
+def choose_from(rng: np.random.Generator) -> Choose:
+    """Whole numbers, each as likely as another."""
+    return lambda least, most: int(rng.integers(least, most + 1))
+
+
+def on(machine: Machine, read: Callable[[str], tuple[Call, ...]]) -> Callable[..., Rung]:
+    """Makes the rungs of a machine: rung(name, setup, script, why)."""
+    return lambda name, setup, script, why: Rung(name, (setup, read(script)), why, machine.played)
+
+
+def drawn(machine: Machine, rng: np.random.Generator, name: str, setup: tuple, count: int) -> Rung:
+    """A rung of so many calls that are drawn."""
+    calls = drawn_calls(machine, choose_from(rng), setup, count)
+    return Rung(name, (setup, calls), ANY_ORDER, machine.played)
+
+
+# Objects with state -------------------------------------------------------------------------------------------------
+
+
+def block_allocator(rng: np.random.Generator) -> list[Rung]:
+    rung = on(ALLOCATOR, allocator_calls)
+    return [
+        rung("one sequence", (3, 2), "a a a ?a", "A new block is taken only when the last one has no slot left."),
+        rung("two sequences in turns", (4, 2), "a b a b b a ?a ?b", "Each sequence has a table of its own blocks."),
+        rung("one token too many", (2, 2), "a a a a a ?a", "The fifth token needs a third block: MemoryError."),
+        rung("refused, and nothing is lost", (2, 2), "a a b a a b ?a ?b",
+            "After MemoryError all is as before, and other sequences go on."),
+        rung("refused at its first token", (1, 2), "a b a ?b", "Who was refused its first token is still unknown."),
+        rung("freed blocks are used again", (2, 1), "a a b -a b b ?b", "free gives back blocks that nobody else has."),
+        rung("a name again", (2, 2), "a a a -a a ?a", "After free a sequence begins anew."),
+        rung("unknown names", (2, 2), "?a -a a>b a -a ?a",
+            "table, free and fork of an unknown sequence are KeyErrors."),
+        rung("freed twice", (2, 2), "a -a -a a b", "A freed sequence is unknown: the second free is a KeyError."),
+        rung("a fork shares", (3, 2), "a a a>b ?b a b ?a ?b",
+            "A fork takes no block; later tokens are each one's own."),
+        rung("a fork, then a token", (3, 2), "a a>b b ?b ?a a ?a",
+            "The last block is partly filled and shared: who writes first takes a fresh block, the other keeps it."),
+        rung("two forks of one", (4, 2), "a a>b a>c a b c ?a ?b ?c", "The last one that has the block writes there."),
+        rung("a fork of a full pool", (1, 2), "a a a>b ?b", "A fork takes no block, so it works where none is free."),
+        rung("a fork, and no block for a copy", (1, 2), "a a>b b ?b ?a",
+            "A copy needs a free block; else MemoryError."),
+        rung("no block for a copy, and again", (1, 2), "a a>b b a b ?a ?b",
+            "Who was refused a copy still shares the block: after MemoryError all is as before."),
+        rung("tables in the order of the text", (3, 1), "b a -b a ?a -a b a a ?a",
+            "A table names the blocks in the order in which the tokens came."),
+        rung("alone again", (1, 2), "a a>b -b a ?a",
+            "Whoever has a block alone writes there, however many had it before."),
+        rung("one of two is freed", (2, 2), "a a a>b -a c c d ?b", "A block is free when the last table is gone."),
+        rung("both are freed", (2, 2), "a a a>b -a -b c c c c ?c", "Freed twice, a block is free once."),
+        rung("the copy is freed", (2, 2), "a a>b b -b c ?c ?a", "Who took a copy no longer has the shared block."),
+        rung("a fork onto a name", (3, 2), "a b a>b ?b", "fork makes a new sequence: else ValueError."),
+        rung("a fork of a full block", (6, 2), "a a a>b a a ?a b ?b",
+            "What was taken after the fork belongs to one sequence: it goes on there."),
+        rung("no room, and a slot of its own", (3, 2), "a a a>b a b a b a ?a ?b",
+            "Who has a slot left in a block of its own needs no other block."),
+        rung("nine sequences, and large blocks", (10, 6), "a a a a a a a b c d e f g h i ?a ?i b j ?b",
+            "Any number of sequences share the pool, and a block has block_size slots."),
+        rung("a long sequence", (9, 2), " ".join("a" * 17) + " ?a", "A sequence may have any number of blocks."),
+        drawn(ALLOCATOR, rng, "sixty calls", (4, 2), 60),
+        drawn(ALLOCATOR, rng, "calls on a large pool", (9, 3), 120),
+        drawn(ALLOCATOR, rng, "calls on blocks of one token", (5, 1), 80),
+    ]  # fmt: skip
+
+
+PREFIX_RUNGS = (
+    ("one request", (4, 2), "a=01101 ?a", "Five tokens in blocks of two need three blocks, and none is known."),
+    ("the same beginning", (6, 2), "a=0110 +a b=01101 ?b ?a",
+        "What was committed is found: the blocks that hold the beginning come first in the table."),
+    ("the same prompt again", (6, 2), "a=0110 +a b=0110 ?b",
+        "One token at least is left to compute: its query gives the first new token."),
+    ("one token alone", (3, 1), "a=0 +a b=0 ?b", "A prompt of one token has nothing cached: that token is computed."),
+    ("part of a block", (6, 2), "a=011 +a b=0111", "Only full blocks are shared: the last one, half full, is not."),
+    ("parted inside a block", (6, 2), "a=0101 +a b=01001",
+        "The second block differs: only the first is found, and nothing behind a miss."),
+    ("another end", (6, 2), "a=0101 +a b=0110 ?b", "What both begin with is found, wherever they part."),
+    ("another beginning, the same block", (6, 2), "a=0011 +a b=1111 ?b",
+        "A block is known by all the text up to its end, not by its own tokens alone."),
+    ("another beginning, the same place", (8, 2), "a=0011 +a b=1001 +b c=00011 ?c",
+        "A block is known by all the text up to its end, not by its own tokens and its place alone."),
+    ("not committed yet", (6, 2), "a=0110 b=01101", "Keys and values are there once the request was committed."),
+    ("held by two", (3, 2), "a=011 +a b=011 -a c=1 d=1 ?b",
+        "A block is held until the last request that holds it goes."),
+    ("nobody holds it", (4, 2), "a=0110 +a -a b=01101", "What nobody holds stays known until its room is needed."),
+    ("no room", (2, 2), "a=01 b=011 ?a c=0 b=0", "MemoryError where blocks do not suffice, and nothing has changed."),
+    ("no room, and nothing is lost", (3, 2), "a=01 +a b=00110 c=011 ?c ?a", "Who was refused holds nothing."),
+    ("room beside what is known", (3, 2), "a=0110 +a b=01101 ?b",
+        "Blocks that are found need no room: only the others do."),
+    ("not its own", (3, 2), "a=0110 +a -a b=01100 c=1",
+        "What a request finds is held by it at once: it is not evicted to make room for the rest."),
+    ("room is made", (2, 2), "a=0110 +a -a b=1001 ?b", "What nobody holds goes where room is needed."),
+    ("what went is not found", (2, 2), "a=0110 +a -a b=1001 +b -b c=0110", "A block that was given away is unknown."),
+    ("empty ones first", (3, 2), "a=01 +a -a b=1001 -b c=011", "Blocks without a known text go before known ones."),
+    ("the oldest goes first", (3, 1), "a=0 +a b=1 +b c=2 +c -b -a -c d=3 e=00",
+        "Of known blocks that nobody holds, the one released longest ago goes first."),
+    ("used again, so not the oldest", (3, 1), "a=0 +a -a b=1 +b -b c=00 -c d=22 ?d",
+        "A block counts as used when the last request that held it is released, also where it was found."),
+    ("used often, but long ago", (3, 1), "a=0 +a -a c=00 -c c=00 -c b=1 +b -b d=22 ?d",
+        "What counts is when a block was used last, and not how often."),
+    ("refused, and nothing went", (3, 1), "a=0 +a -a b=11 c=22 -b d=00 ?d",
+        "Who is refused makes no room: what was known stays known."),
+    ("refused, and no later used", (3, 1), "a=0 +a -a b=1 +b -b c=0000 d=22 ?d",
+        "After MemoryError nothing has changed: what was found for it is no later used than before."),
+    ("refused, and nothing is held", (2, 1), "a=0 +a -a b=1 c=011 -b d=22 ?d",
+        "Who is refused holds nothing, not even what was found for it."),
+    ("behind a miss", (4, 1), "a=0 b=01 +a +b -a -b c=555 -c d=012 ?d",
+        "Nothing behind the first block that is not found can be used, known or not."),
+    ("the end goes first", (3, 1), "a=012 +a -a b=3 -b c=012 ?c",
+        "Of one request's blocks the end goes first: without the beginning, the rest cannot be found."),
+    ("two of the same", (5, 2), "a=01 b=01 +a +b ?b -a c=11 d=11 ?b",
+        "Both computed the same text. A table stays as it is, and its blocks are its own until it is released."),
+    ("two of the same, and no room", (2, 2), "a=01 b=01 +a +b c=1 ?b",
+        "Both blocks are in tables. A block that a table names is not given away, known twice or not."),
+    ("two of the same, and one is longer", (8, 2), "a=01 b=0110 +a +b c=01101 ?b",
+        "The second block of b is known nowhere else: commit makes it known."),
+    ("two of the same, and one goes", (3, 2), "a=01 b=01 +a +b -b c=10 d=1 ?a", "What is released makes room, once."),
+    ("two of the same, all go", (2, 2), "a=01 b=01 +a +b -a -b c=1001 ?c",
+        "All blocks are free when all are released."),
+    ("committed twice", (4, 2), "a=0110 +a +a b=01101 -a -b c=1 ?c", "commit changes nothing the second time."),
+    ("a longer prompt", (8, 2), "a=01 +a b=0110 +b c=011011 +c d=01101101 ?d",
+        "A conversation grows, and its beginning stays what it was: all full blocks of it are found."),
+    ("unknown names", (3, 2), "?a +a -a a=01 -a -a ?a", "commit, table and release of an unknown name are KeyErrors."),
+    ("a name that is there", (3, 2), "a=01 a=01 ?a",
+        "A name can be admitted again after its release: else ValueError."),
+)  # fmt: skip
+
+
+LOOK_ALIKE = (
+    ("admit", "a", (1, 11, 5)), ("commit", "a"), ("admit", "b", (11, 1, 5)), ("admit", "c", (1, 11, 7)), ("table", "c"),
+)  # fmt: skip
+
+
+def on_prefixes(rng: np.random.Generator) -> list[Rung]:
+    rung = on(PREFIXES, prefix_calls)
+    return [
+        *(rung(*each) for each in PREFIX_RUNGS),
+        Rung("numbers that look alike", ((6, 2), LOOK_ALIKE), "1, 11 is another text than 11, 1.", PREFIXES.played),
+        drawn(PREFIXES, rng, "sixty calls", (4, 2), 60),
+        drawn(PREFIXES, rng, "calls on blocks of one token", (4, 1), 100),
+        drawn(PREFIXES, rng, "calls on a large pool", (9, 2), 120),
+        drawn(PREFIXES, rng, "calls where there is no room", (2, 1), 80),
+    ]
+
+
+def on_windows(rng: np.random.Generator) -> list[Rung]:
+    rung = on(WINDOW, window_calls)
+    return [
+        rung("tokens in order", (3,), "4 5 ? 6 ?", "The oldest token comes first."),
+        rung("more than the window", (3,), "4 5 6 7 ? 8 ?", "The last tokens are visible, and no others."),
+        rung("a window of one", (1,), "4 ? 5 ?", "The last token alone is visible."),
+        rung("nothing yet", (2,), "?", "Before the first token nothing is visible: an empty list."),
+        rung("a draft is visible", (3,), "4 5,6 ? +2 ?", "Drafted tokens are visible as if they had been appended."),
+        rung("a draft is rejected", (4,), "4 5 6,7 +0 ? 8 ?", "Rejected tokens are gone."),
+        rung("a part is kept", (4,), "4 5,6,7 +1 ? 8 ?", "The first ones are kept, and the others are gone."),
+        rung("one token is rejected", (3,), "4 5 6 7, ? +0 ?", "What it pushed out is visible again."),
+        rung("rejected where the window is full", (3,), "4 5 6 7,8 ? +0 ?",
+            "What a rejected draft pushed out is visible again."),
+        rung("a draft that repeats the text", (2,), "4 5 4, +0 ?", "A draft may say again what it pushes out."),
+        rung("a draft that begins like the text", (2,), "5 5 5,6 +0 ?", "Rejected tokens are gone, and others stay."),
+        rung("a part is kept where it is full", (3,), "4 5 6 7,8,9 +2 ?", "What is kept pushes out, and no more."),
+        rung("where it came round", (3,), "1 2 3 4 5 6,7 +1 ? 8 ? 9, +0 ?",
+            "The same holds when slots were written many times."),
+        rung("a draft as long as the window", (2,), "4 5 6,7 ? +0 ? 8,9 +2 ?",
+            "A draft may push out all that was there, and be rejected."),
+        rung("a draft longer than the window", (2,), "4 5 6,7,8,9 ? +0 ? 1,2,3 +2 ? 4,5,6 +1 ?",
+            "A draft may be longer than the window, and be rejected."),
+        rung("draft after draft", (3,), "4 5 6, +1 7,8 +0 9, +0 ? 1,2 +1 ?", "Each draft is decided by itself."),
+        rung("what is not possible", (3,), "+0 4 5,6 7 8, +3 ? +1 +0 ?",
+            "ValueError where a draft is pending or missing, or too short: and then nothing has changed."),
+        rung("the same token again", (2,), "4 4 4, +0 ? 4,4 +1 ?", "A token is where it stands, not what it is."),
+        drawn(WINDOW, rng, "sixty calls", (3,), 60),
+        drawn(WINDOW, rng, "calls on a window of one", (1,), 60),
+        drawn(WINDOW, rng, "calls on a large window", (8,), 150),
+    ]  # fmt: skip
+
+
+def scheduler(rng: np.random.Generator) -> list[Rung]:
+    rung = on(SCHEDULER, scheduler_calls)
+    return [
+        rung("one request", (4, 2, 8), "a=3+2 2. .",
+            "The prompt is computed at once, its last token gives the first new one, and the last new one is not "
+            "computed."),
+        rung("names in any order", (4, 2, 3), "f=2+2 b=2+2 d=1+2 8.", "First come, first served, whatever the names."),
+        rung("two prompts fill the pool", (2, 3, 5), "a=5+1 c=4+1 6.",
+            "Where nobody can go on, the last one is preempted."),
+        rung("a long prompt", (8, 2, 3), "a=8+2 4. .", "A prompt longer than the budget is computed in chunks."),
+        rung("two at once", (8, 2, 8), "a=3+2 b=2+3 4.", "What is left of the budget goes to the next in order."),
+        rung("a third one comes", (8, 2, 4), "a=2+4 b=2+2 . c=5+2 5.", "New requests join while others decode."),
+        rung("a decode and a long prompt", (8, 2, 3), "a=1+5 . b=7+2 5.",
+            "No decode waits while others compute prompts."),
+        rung("many decodes", (9, 2, 2), "d=1+3 a=1+3 c=1+3 8.", "The budget counts all tokens: decodes too, in order."),
+        rung("a prompt of many budgets", (3, 2, 1), "a=5+1 7.", "A prompt that fits is taken, however long it takes."),
+        rung("many new tokens", (3, 3, 1), "a=1+8 9.", "A request goes on until it has all its new tokens."),
+        rung("the rest goes to the next", (5, 1, 5), "c=3+1 b=3+1 a=5+1 3.",
+            "Whoever has tokens left may use what is left of the budget."),
+        rung("a slot in its own block", (3, 4, 3), "e=6+1 . d=3+1 c=3+1 2.",
+            "A slot in its own last block is a slot for one token more."),
+        rung("one is preempted, and its budget", (5, 1, 3), "c=1+2 d=3+1 b=1+2 3.",
+            "What is not given to one that is preempted is left for others."),
+        rung("a prompt that never fits", (2, 2, 4), "a=5+1 b=1+1 2.",
+            "ValueError for a prompt that needs more blocks."),
+        rung("it never fits in the end", (2, 2, 4), "a=4+2 b=1+1 2.",
+            "prompt + new − 1 tokens are computed in all: ValueError if all blocks together cannot hold them."),
+        rung("it just fits", (2, 2, 4), "a=4+1 b=2+3 6.", "The last new token is never computed, so it needs no slot."),
+        rung("blocks are given back", (2, 2, 4), "a=3+1 b=3+1 3.", "Who is finished gives its blocks back."),
+        rung("the first blocks are taken", (2, 2, 8), "a=3+2 b=3+1 4.", "No more blocks are used than there are."),
+        rung("there is room for a part", (3, 2, 8), "a=3+2 b=5+1 5.",
+            "As much of a prompt is computed as there is room for."),
+        rung("one is preempted", (2, 2, 4), "a=1+4 b=1+2 7.",
+            "A decode needs a block and none is free: the last one goes."),
+        rung("who came last goes first", (3, 2, 6), "a=2+4 b=2+4 c=2+4 16.",
+            "Of those that hold blocks, the last to arrive is preempted first, and no more of them than need be."),
+        rung("no more than need be", (3, 2, 6), "a=2+4 b=1+4 c=1+3 14.",
+            "One block is wanted, and the last one has one: the others stay."),
+        rung("the last one is the largest", (3, 2, 8), "a=2+3 b=3+2 8.",
+            "Of those that hold blocks, the last to arrive is preempted first."),
+        rung("the first one is the largest", (4, 1, 8), "a=2+3 b=1+2 c=1+2 9.",
+            "Of those that hold blocks, the last to arrive is preempted first."),
+        rung("one waits and all blocks are taken", (2, 2, 4), "a=3+2 b=2+1 5.",
+            "Who runs is not preempted for one that waits to begin."),
+        rung("the last one needs a block", (3, 2, 6), "a=3+2 b=2+2 6.",
+            "Where the last one needs a block, it goes itself."),
+        rung("computed again", (3, 1, 4), "a=1+3 b=1+3 9.",
+            "Who was preempted computes its prompt and what it generated again, and then goes on."),
+        rung("preempted within its prompt", (4, 3, 5), "a=5+4 b=5+1 6.",
+            "Blocks of a prompt that is half computed are given back too: it begins again."),
+        rung("computed again, bit by bit", (6, 1, 2), "a=1+6 b=1+4 14.",
+            "Who was preempted computes its prompt and what it generated again, and then goes on."),
+        rung("computed again beside a decode", (3, 4, 6), "a=2+5 b=8+2 8.",
+            "Who is not in the plan generates nothing in that step."),
+        rung("in order after all", (4, 1, 4), "a=1+3 b=2+2 c=1+1 9.",
+            "Who was preempted keeps its place in the order."),
+        rung("a long prompt first", (4, 2, 4), "a=6+1 b=1+3 c=4+2 9.", "First come, first served."),
+        rung("nobody is there", (2, 2, 2), ". a=1+1 2.", "Without requests a step plans nothing."),
+        drawn(SCHEDULER, rng, "sixty calls", (5, 2, 4), 60),
+        drawn(SCHEDULER, rng, "few blocks", (5, 1, 6), 60),
+        drawn(SCHEDULER, rng, "a small budget", (9, 2, 2), 60),
+        drawn(SCHEDULER, rng, "a large budget", (8, 3, 12), 60),
+        drawn(SCHEDULER, rng, "a budget of one", (6, 2, 1), 60),
+        drawn(SCHEDULER, rng, "large blocks", (3, 5, 6), 60),
+        drawn(SCHEDULER, rng, "blocks of one token", (12, 1, 5), 60),
+    ]  # fmt: skip
+
+
+# Attention through a table ------------------------------------------------------------------------------------------
+
+
+def paged_attention(rng: np.random.Generator) -> list[Rung]:
+    def pool(n_blocks: int, block_size: int, d: int, e: int) -> tuple[np.ndarray, np.ndarray]:
+        return draw(rng, n_blocks, block_size, d), draw(rng, n_blocks, block_size, e)
+
+    def rung(name, sizes, table, length, why, spoil=False, times=1.0):
+        keys, values = pool(*sizes)
+        if spoil:
+            seen = np.zeros(sizes[:2], dtype=bool)
+            for place in range(length):
+                seen[table[place // sizes[1]], place % sizes[1]] = True
+            keys[~seen], values[~seen] = np.nan, np.nan
+        q = times * draw(rng, sizes[2])
+        return Rung(name, (q, times * keys, values, np.array(table), length), why)
+
+    others = np.arange(3)[:, None, None] == 1  # a block that the table does not name
+    spoiled = [np.where(others, np.nan, each) for each in pool(3, 2, 3, 2)]
+    return [
+        rung("one token", (2, 2, 3, 2), [1], 1, "One token takes all the weight: the output is its value."),
+        rung("two blocks, in order", (2, 2, 4, 3), [0, 1], 4, "Without holes this is plain attention."),
+        rung("blocks out of order", (5, 2, 4, 3), [3, 0, 4], 6, "The table says which block comes first."),
+        rung("the last block is half full", (4, 3, 4, 2), [2, 0], 4,
+            "Only length tokens are there: the rest is rubbish."),
+        rung("rubbish is NaN", (5, 3, 2, 4), [4, 1], 5,
+            "Slots behind the end may hold anything. A weight of 0 times NaN is NaN: cut the rubbish off.", spoil=True),
+        rung("a table that is longer", (6, 2, 3, 3), [5, 2, 0], 3, "A table may name blocks that are not filled yet.",
+            spoil=True),
+        rung("blocks of one token", (6, 1, 3, 2), [4, 2, 5, 0], 4, "Every token may lie elsewhere."),
+        rung("one large block", (1, 8, 5, 2), [0], 6, "Only length tokens are there."),
+        rung("shared by two rows of the table", (3, 2, 4, 2), [1, 1, 2], 5, "A table may name a block twice."),
+        rung("large scores", (4, 2, 4, 3), [2, 3], 4, "exp overflows: take the largest score off first.", times=40.0),
+        Rung(AS_IT_WAS, (draw(rng, 3), *spoiled, np.array([2, 0]), 3), COPY, changes),
+    ]  # fmt: skip
+
+
+def table_of(draft: Draft) -> np.ndarray:
+    """Which blocks a text lies in: at least one."""
+    blocks = draft.sizes["n"]
+    return np.array([draft.choose(0, blocks - 1) for _ in range(draft.choose(1, min(3, len(draft.rung[3]))))])
+
+
+def length_of(draft: Draft) -> int:
+    """So many tokens that the last block of the table is begun."""
+    size, blocks = draft.sizes["s"], len(draft.args[3])
+    return size * (blocks - 1) + draft.choose(1, size)
+
+
+# Latencies ----------------------------------------------------------------------------------------------------------
+
+
+def latencies(rng: np.random.Generator) -> list[Rung]:
+    def log(counts: Sequence[int]) -> tuple[np.ndarray, list[list[float]]]:
+        arrival = np.cumsum(rng.integers(1, 8, len(counts))) / 4
+        waits = [rng.integers(1, 20, count) / 8 for count in counts]
+        return arrival, [(start + np.cumsum(wait)).tolist() for start, wait in zip(arrival, waits, strict=True)]
+
+    def rung(name, args, why):
+        return Rung(name, args, why, of_three)
+
+    return [
+        rung("one request", (np.array([0.0]), [[2.0, 3.0, 5.0, 6.0]]),
+            "The first token after 2; three more in 4, so 4/3 each; the largest gap is 2."),
+        rung("it arrives later", (np.array([1.5]), [[2.0, 2.5, 3.0]]), "TTFT counts from the arrival."),
+        rung("two tokens", (np.array([0.25]), [[1.0, 1.75]]), "Between two tokens lies one gap."),
+        rung("one token", (np.array([1.0]), [[4.0]]), "One token has no gap: TPOT and the largest gap are NaN."),
+        rung("a long wait before the first token", (np.array([0.0]), [[9.0, 9.5, 10.5]]),
+            "The wait for the first token is TTFT, and no gap between tokens."),
+        rung("a pause", (np.array([0.0]), [[1.0, 1.5, 6.0, 6.25, 6.5]]), "The largest gap is between two neighbours."),
+        rung("requests of different lengths", log((3, 1, 6, 2)), "Each request is counted by itself."),
+        rung("many requests", log(rng.integers(1, 9, 12)), "One number for each request, in order."),
+        Rung(AS_IT_WAS, log((2, 4)), COPY, changes),
+    ]  # fmt: skip
+
+
+def of_three(function: Callable, *args: Any) -> dict[str, Any]:
+    """The three arrays by name."""
+    return named(function(*args), ("ttft", "tpot", "largest_gap"))
+
+
+def token_times(draft: Draft) -> list[list[float]]:
+    """For each request when its tokens came, after its arrival."""
+    times = []
+    for start in draft.args[0]:
+        clock, each = float(start), []
+        for _ in range(draft.choose(1, 3)):
+            clock += draft.choose(1, 3)
+            each.append(clock)
+        times.append(each)
+    return times
+
+
+def arrivals(draft: Draft) -> np.ndarray:
+    """When one or two requests arrive."""
+    return np.array([float(draft.choose(0, 2)) for _ in range(draft.choose(1, min(2, len(draft.rung[0]))))])
+
+
+# Chunks -------------------------------------------------------------------------------------------------------------
+
+
+def chunks(rng: np.random.Generator) -> list[Rung]:
+    def rung(name, todo, budget, why):
+        return Rung(name, (todo, budget), why, measure)
+
+    def measure(function: Callable, *args: Any) -> dict[str, Any]:
+        result = function(*args)
+        if not isinstance(result, (list, tuple)):
+            raise BadResult(f"it returned {type(result).__name__}; it should return a list")
+        return {"tokens": list(result)}
+
+    several = [int(x) for x in rng.integers(1, 7, 6)]
+    return [
+        rung("all fit", [1, 4, 1], 9, "Where the budget suffices, each gets all that it has left."),
+        rung("a prompt is cut", [1, 8], 5, "The decode takes one token of the budget, the prompt what is left."),
+        rung("a decode behind a prompt", [8, 1], 4, "A decode never waits for a prefill, whoever came first."),
+        rung("several decodes first", [6, 1, 5, 1, 1], 7, "All with one token left come first, then prompts in order."),
+        rung("more decodes than budget", [1, 1, 1, 1], 2, "The budget is kept: the first two, in order."),
+        rung("decodes take the whole budget", [5, 1, 1], 2, "Nothing is left for the prompt: it gets 0."),
+        rung("the next prompt gets the rest", [3, 6, 2], 7, "3 tokens, and then 4 of the next prompt's 6."),
+        rung("a small one does not overtake", [9, 2], 5, "The first prompt gets all of the budget that it can use."),
+        rung("no budget", [1, 4], 0, "Nothing is planned."),
+        rung("nobody is there", [], 4, "An empty list."),
+        rung("several, a middle budget", several, sum(several) // 2, "First all with one token left, then in order."),
+        rung("several, a large budget", several, sum(several) + 3, "No more than is left to compute."),
+        Rung(AS_IT_WAS, ([5, 1, 3], 4), COPY, changes),
+    ]  # fmt: skip
+
+
+def few_todo(draft: Draft) -> list[int]:
+    """What a few requests have left to compute."""
+    return [draft.choose(1, 4) for _ in range(draft.choose(1, 3))]
+
+
+def a_budget(draft: Draft) -> int:
+    """A small number of tokens."""
+    return draft.choose(0, 6)
+
+
+# Speculation --------------------------------------------------------------------------------------------------------
+
+
+def shares_of(rng: np.random.Generator, rows: int, words: int) -> np.ndarray:
+    """Rows of probabilities in sixteenths, none of them 0."""
+    counts = 1 + rng.multinomial(16 - words, np.full(words, 1 / words), size=rows)
+    return counts / 16
+
+
+def accept(rng: np.random.Generator) -> list[Rung]:
+    def rung(name, gamma, words, until, why, measure=of_two):
+        """until: how many tokens the coins keep."""
+        while True:
+            p, q = shares_of(rng, gamma + 1, words), shares_of(rng, gamma, words)
+            drafted = rng.integers(0, words, gamma)
+            ratios = np.array([p[i, x] / q[i, x] for i, x in enumerate(drafted)])
+            if (ratios[: until + 1] < 1).all() and (ratios > 0).all():
+                break
+        coins = np.where(np.arange(gamma) == until, (1 + ratios) / 2, ratios / 2)
+        return Rung(name, (p, q, drafted, np.minimum(coins, 0.96875)), why, measure)
+
+    p, q = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]), np.array([[0.25, 0.5, 0.25]])
+    rest = "After a rejection the next token comes from (p − q)₊ of that place, divided by its sum."
+    return [
+        Rung("a coin below p/q", (p, q, np.array([1]), np.array([0.25])),
+            "p/q is 1/2, and the coin lies below: kept. The next token comes from p[1].", of_two),
+        Rung("a coin above p/q", (p, q, np.array([1]), np.array([0.75])),
+            "p/q is 1/2, and the coin lies above: rejected. The next token comes from (p − q)₊, all of it on token 0.",
+            of_two),
+        Rung("a coin that is p/q", (p, q, np.array([1]), np.array([0.5])),
+            "A coin keeps a token when it lies below p/q: at p/q it rejects.", of_two),
+        Rung("p above q", (p, q, np.array([0]), np.array([1 - 2**-10])), "p/q is 2, more than any coin: kept.", of_two),
+        rung("the first is rejected", 3, 4, 0, rest),
+        rung("the second is rejected", 3, 4, 1, f"{rest} No token behind it is kept."),
+        rung("the last is rejected", 3, 5, 2, rest),
+        rung("all are kept", 3, 4, 3, "No draft is left to judge: the next token comes from p[γ]."),
+        rung("a long draft", 6, 5, 4, rest),
+        rung("one token is drafted", 1, 6, 0, rest),
+        rung(AS_IT_WAS, 3, 4, 1, COPY, changes),
+    ]  # fmt: skip
+
+
+def of_two(function: Callable, *args: Any) -> dict[str, Any]:
+    """The number of tokens that are kept, and the distribution of the next one."""
+    return named(function(*args), ("accepted", "following"))
+
+
+def quarters(axes: str, rows: str) -> Drawn:
+    """Rows of probabilities in eighths, none of them 0: as many as `rows` says, or one more."""
+
+    def draw_rows(draft: Draft) -> np.ndarray:
+        words, count = draft.sizes["V"], draft.sizes["g"] + (rows == "g+1")
+        drawn_rows = np.ones((count, words))
+        for row in drawn_rows:
+            for _ in range(8 - words):
+                row[draft.choose(0, words - 1)] += 1
+        return drawn_rows / 8
+
+    return Drawn(axes, draw_rows)
+
+
+def drafted_tokens(draft: Draft) -> np.ndarray:
+    """A token for each row of q."""
+    return np.array([draft.choose(0, draft.sizes["V"] - 1) for _ in range(draft.sizes["g"])])
+
+
+def some_coins(draft: Draft) -> np.ndarray:
+    """Coins from 0 to below 1, in eighths."""
+    return np.array([draft.choose(0, 7) / 8 for _ in range(draft.sizes["g"])])
+
+
+# How many to verify -------------------------------------------------------------------------------------------------
+
+
+def how_many(rng: np.random.Generator) -> list[Rung]:
+    def survival(requests: int, gamma: int) -> np.ndarray:
+        kept = rng.integers(2, 8, (requests, gamma)) / 8
+        return np.cumprod(kept, axis=1)
+
+    def rung(name, kept, fixed, per_token, bend, why):
+        """Costs: a fixed part, and so much for each token beyond `bend`."""
+        tokens = np.arange(kept.shape[0] * (1 + kept.shape[1]) + 1)
+        return Rung(name, (kept, fixed + per_token * np.maximum(tokens - bend, 0)), why)
+
+    few, some = survival(1, 4), survival(3, 3)
+    return [
+        rung("a step costs the same", few, 1.0, 0.0, 0, "Where tokens cost nothing, all are verified."),
+        rung("tokens cost", np.array([[0.5, 0.25, 0.125]]), 1.0, 0.25, 0,
+            "With B = 0 1/1.25, with 1 1.5/1.5, with 2 1.75/1.75, with 3 1.875/2: 1 is the smallest B of the best."),
+        rung("tokens cost a lot", few, 0.25, 1.0, 0, "Where a step takes as long as its tokens, nothing is verified."),
+        rung("a busy machine", some, 4.0, 1.0, 6,
+            "Up to 6 tokens are free here: beyond, only likely ones are worth it."),
+        rung("likely ones of any request", np.array([[0.25, 0.125], [0.875, 0.75], [0.5, 0.25]]), 4.0, 0.5, 5,
+            "The most likely tokens come first, whichever request they belong to."),
+        rung("two of one request", np.array([[0.875, 0.75], [0.25, 0.125]]), 4.0, 0.5, 4,
+            "The second token of one request may be likelier than the first one of another."),
+        rung("more requests", survival(5, 2), 6.0, 0.75, 8, "N + B tokens go through the step, and N tokens are sure."),
+        rung("all alike", np.full((2, 3), 0.5), 2.0, 0.5, 2, "Of equals the smallest B."),
+        rung("one long draft", survival(1, 8), 3.0, 0.25, 3, "One request, and up to eight tokens."),
+        rung("milliseconds", np.array([[0.75, 0.75, 0.5], [0.75, 0.25, 0.125]]), 40.0, 5.0, 4,
+            "Tokens for each unit of time, whatever the unit: a quotient, and no difference."),
+        Rung("a cost that jumps", (np.array([[0.75, 0.5, 0.5]]), np.array([1.0, 1.0, 2.0, 2.0, 2.0])),
+            "The second token costs as much again, and the two behind it nothing: look at every B."),
+        Rung(AS_IT_WAS, (some, 1.0 + np.arange(13.0) / 4), COPY, changes),
+    ]  # fmt: skip
+
+
+def sure_to_fall(draft: Draft) -> np.ndarray:
+    """Probabilities in eighths that fall along each row."""
+    requests, gamma = draft.sizes["n"], draft.sizes["g"]
+    rows = [sorted((draft.choose(1, 8) / 8 for _ in range(gamma)), reverse=True) for _ in range(requests)]
+    return np.array(rows)
+
+
+def some_costs(draft: Draft) -> np.ndarray:
+    """What steps of 0, 1, … tokens cost: a fixed part, and a part for each token."""
+    requests, gamma = draft.args[0].shape
+    fixed, each = draft.choose(1, 4), draft.choose(0, 4) / 4
+    return fixed + each * np.arange(requests * (1 + gamma) + 1)
+
+
+# By pencil ----------------------------------------------------------------------------------------------------------
+
+ENTRIES = ("static_steps", "continuous_ends", "place", "following")
+
+
+SMALL_PAGED = (Small((Drawn("d", lambda draft: draft.numbers((draft.sizes["d"],), draft.rung[0])),
+    "n s d", "n s e", table_of, length_of), measures=(None,)),)  # fmt: skip
+LADDERS = {
+    "by_hand": Ladder(
+        ENTRIES, by_hand=True, advice="Work it out again by pencil, and write every step down: the hints say how."
+    ),
+    "block_allocator": Ladder(("BlockAllocator",), rungs=block_allocator, machine=ALLOCATOR),
+    "paged_attention": Ladder(("paged_attention",), ("output",), paged_attention, small=SMALL_PAGED),
+    "prefix_cache": Ladder(("PrefixCache",), rungs=on_prefixes, machine=PREFIXES),
+    "latencies": Ladder(("latencies",), rungs=latencies, small=(Small((arrivals, token_times), measures=(of_three,)),)),
+    "chunks": Ladder(("chunks",), rungs=chunks, small=(Small((few_todo, a_budget)),)),
+    "scheduler": Ladder(("Scheduler",), rungs=scheduler, machine=SCHEDULER),
+    "accept": Ladder(
+        ("accept",),
+        rungs=accept,
+        small=(Small((quarters("g1 V", "g+1"), quarters("g V", "g"), drafted_tokens, some_coins), measures=(of_two,)),),
+    ),
+    "how_many": Ladder(
+        ("how_many",), ("B",), how_many, small=(Small((Drawn("n g", sure_to_fall), some_costs), measures=(None,)),)
+    ),
+    "find_the_bug": Ladder(("BrokenPrefixCache",), rungs=on_prefixes, machine=PREFIXES),
+    "another_bug": Ladder(("BrokenWindow",), rungs=on_windows, machine=WINDOW),
+    "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
+}

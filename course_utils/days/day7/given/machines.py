@@ -1,0 +1,144 @@
+"""How the objects of day 7 are tried: what is drawn, how a result is read. `promise_monitors` knows their promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.promises import Call, Machine, nothing, whole_number, whole_numbers
+from course_utils.checks.kernel.small import Choose
+
+NAMES = "abcd"  # of sequences and requests
+LETTERS = "abcdefghijklmnopqrstuvwxyz"  # of requests to a scheduler
+
+
+def allocator_call(choose: Choose, _: tuple, __: Sequence[Call]) -> Call:
+    """A call on an allocator: rather an append."""
+    kind, seq = choose(0, 9), NAMES[choose(0, 2)]
+    if kind < 5:
+        return ("append", seq)
+    if kind < 7:
+        return ("free", seq)
+    return ("fork", seq, NAMES[choose(0, 3)]) if kind < 9 else ("table", seq)
+
+
+def place_of_a_token(result: object) -> list[float]:
+    """A block and a slot."""
+    return [whole_number(each) for each in _pair(result, "append returns (block, slot)")]
+
+
+def _pair(result: object, said: str, first: type = object) -> Sequence:
+    """A result that is a pair, whose first part is of a kind. said: what the call returns, for one that is none."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2 or not isinstance(result[0], first):
+        came = "None" if result is None else type(result).__name__
+        raise BadResult(f"it returned {came}; {said}")
+    return result
+
+
+ALLOCATOR = Machine(
+    "day7.promise_monitors.AllocatorWatch",
+    setup=lambda choose: (choose(1, 4), choose(1, 3)),
+    call=allocator_call,
+    reads={"append": place_of_a_token, "fork": nothing, "table": whole_numbers, "free": nothing},
+    errors=(KeyError, MemoryError, ValueError),
+)
+
+
+# A cache of prefixes --------------------------------------------------------------------------------------------------
+
+
+def admitted(result: object) -> list[float]:
+    """How many tokens are cached, and the table."""
+    cached, table = _pair(result, "admit returns (cached, table)")
+    return [whole_number(cached), *whole_numbers(table)]
+
+
+def prefix_call(choose: Choose, setup: tuple, before: Sequence[Call]) -> Call:
+    """A call on a cache of prefixes: rather one that makes sense. Texts are of few tokens, so that beginnings agree."""
+    alive = {call[1]: call[0] for call in before if call[0] in ("admit", "commit", "release")}
+    here = [name for name, last in alive.items() if last != "release"]
+    others = [name for name in NAMES[:3] if name not in here]
+    kind = choose(0, 15)
+    if kind == 15:  # perhaps of a name that is not known, or known already
+        name = NAMES[choose(0, 2)]
+        return [("commit", name), ("release", name), ("table", name), ("admit", name, (0,))][choose(0, 3)]
+    if not here or (others and kind < 6):
+        texts = [call[2] for call in before if call[0] == "admit"]
+        text = texts[choose(0, min(3, len(texts) - 1))] if texts and choose(0, 3) < 3 else ()
+        return ("admit", others[0], (*text, *(choose(0, 1) for _ in range(choose(0 if text else 1, setup[1] + 1)))))
+    name = here[choose(0, len(here) - 1)]
+    if kind < 10 and alive[name] == "admit":
+        return ("commit", name)
+    return ("release", name) if kind < 13 else ("table", name)
+
+
+PREFIXES = Machine(
+    "day7.promise_monitors.PrefixWatch",
+    setup=lambda choose: (choose(1, 4), choose(1, 2)),
+    call=prefix_call,
+    reads={"admit": admitted, "commit": nothing, "release": nothing, "table": whole_numbers},
+    errors=(KeyError, MemoryError, ValueError),
+)
+
+
+# A scheduler ----------------------------------------------------------------------------------------------------------
+
+
+def planned(result: object) -> list[float]:
+    """How many are planned, who and how much, then who was preempted."""
+    plan, preempted = _pair(result, "step returns (plan, preempted), a dict and a list", Mapping)
+    numbers = [float(len(plan))]
+    for name, count in plan.items():
+        numbers += [_place(name), whole_number(count)]
+    return numbers + [_place(name) for name in preempted]
+
+
+def _place(name: object) -> float:
+    if not isinstance(name, str) or len(name) != 1 or name not in LETTERS:
+        raise BadResult(f"{str(name)[:20]} is no name of a request")
+    return float(LETTERS.index(name))
+
+
+def scheduler_call(choose: Choose, _: tuple, before: Sequence[Call]) -> Call:
+    """A call on a scheduler: rather a step. Not all come in the order of their names, and some are long."""
+    there = {call[1] for call in before if call[0] == "add"}
+    free = [letter for letter in LETTERS if letter not in there]
+    if not free or (there and choose(0, 2) < 2):
+        return ("step",)
+    name, long = free[-choose(0, 1)], choose(0, 7) == 7
+    return ("add", name, choose(1, 16), choose(1, 8)) if long else ("add", name, choose(1, 5), choose(1, 4))
+
+
+SCHEDULER = Machine(
+    "day7.promise_monitors.SchedulerWatch",
+    setup=lambda choose: (choose(1, 6), choose(1, 3), choose(1, 5)),
+    call=scheduler_call,
+    reads={"add": nothing, "step": planned},
+    errors=(ValueError,),
+)
+
+
+# A window with drafts -------------------------------------------------------------------------------------------------
+
+
+def window_call(choose: Choose, _: tuple, before: Sequence[Call]) -> Call:
+    """A call on a window: rather one that is not refused. Each token has a number of its own."""
+    count = sum(len(call[1]) if call[0] == "draft" else call[0] == "append" for call in before)
+    last = next((call for call in reversed(before) if call[0] in ("draft", "keep")), ("keep",))
+    kind = choose(0, 9)
+    if last[0] == "draft":
+        return ("visible",) if kind < 3 else ("append", count) if kind == 3 else ("keep", choose(0, 1 + len(last[1])))
+    if kind < 5:
+        return ("append", count)
+    if kind < 8:
+        return ("draft", tuple(range(count, count + choose(1, 4))))
+    return ("visible",) if kind == 8 else ("keep", choose(0, 1))
+
+
+WINDOW = Machine(
+    "day7.promise_monitors.WindowWatch",
+    setup=lambda choose: (choose(1, 5),),
+    call=window_call,
+    reads={"append": nothing, "draft": nothing, "keep": nothing, "visible": whole_numbers},
+    errors=(ValueError,),
+)

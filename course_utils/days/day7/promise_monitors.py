@@ -1,0 +1,477 @@
+"""What objects of day 7 promise: an allocator, a cache of prefixes, a scheduler, a window. No answer is here.
+
+A watch notes what it hears: which block went where, how a budget was shared out. Those choices are free. A grading
+kernel gets none of them, or an answer could ask one which result keeps its promises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from course_utils.checks.kernel.promises import Watch, breaks
+from course_utils.days.day7.given.machines import LETTERS
+
+MOST_TOLD = 32  # numbers of a list
+KNOWN = "an unknown sequence is a KeyError"
+NO_ROOM = "no room is a MemoryError"
+
+
+class AllocatorWatch(Watch):
+    """What `BlockAllocator` promises. It knows the table of each sequence, as it was heard."""
+
+    def __init__(self, n_blocks: int, block_size: int):
+        self.block_size, self.n_blocks = block_size, n_blocks
+        self.tables: dict[str, list[int]] = {}
+        self.lengths: dict[str, int] = {}
+
+    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+        """Take in what a call gave. Raises BrokenPromise."""
+        seq = args[0]
+        if method != "append" and seq not in self.lengths:
+            if error is not KeyError:
+                breaks(KNOWN, f"{seq} is unknown, and {_not_raised(KeyError, error)}")
+            return
+        if method == "fork" and args[1] in self.lengths:
+            if error is not ValueError:
+                said = f"{args[1]} is there already, and {_not_raised(ValueError, error)}"
+                breaks("fork makes a new sequence", said)
+            return
+        if error and not (method == "append" and error is MemoryError):
+            self._check_error(method, seq, error)
+        getattr(self, f"_{method}")(*args, result)
+
+    def _check_error(self, method: str, seq: str, error: type[Exception]) -> NoReturn:
+        """Say what an error is that no statement knows here."""
+        holders = self._holders()
+        if method == "append" and self._fresh(seq, holders) and len(holders) == self.n_blocks:
+            breaks(NO_ROOM, f"{seq} needs a block and all are in tables, and {_not_raised(MemoryError, error)}")
+        _amiss(error)
+
+    def _holders(self) -> Counter[int]:
+        """How many tables name each block that is in one."""
+        return Counter(block for table in self.tables.values() for block in table)
+
+    def _fresh(self, seq: str, holders: Mapping[int, int]) -> bool:
+        """Whether the next token of a sequence needs a block: its last one is full, or shared, or there is none."""
+        return self.lengths.get(seq, 0) % self.block_size == 0 or holders[self.tables[seq][-1]] > 1
+
+    def _append(self, seq: str, result: Sequence[float] | None) -> None:
+        table, length = self.tables.get(seq, []), self.lengths.get(seq, 0)
+        holders, slot = self._holders(), length % self.block_size
+        fresh, free = self._fresh(seq, holders), self.n_blocks - len(holders)
+        shared = slot > 0 and fresh
+        if result is None:
+            if not fresh:
+                breaks("an open block is filled first", f"{seq} was refused, though its last block has a free slot")
+            if free:
+                breaks("a free block is handed out", f"{seq} was refused, though {_blocks(free)} not in any table")
+            return
+        block, got = map(int, result)
+        if not 0 <= block < self.n_blocks:
+            breaks("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
+        if shared and block == table[-1]:
+            breaks("a shared block is not written to", f"{seq} writes to block {block}, which another sequence shares")
+        if fresh and holders[block]:
+            other = next(name for name, held in self.tables.items() if block in held)
+            breaks("a block has one owner", f"block {block} was handed to {seq}, and {other} has it already")
+        if fresh and not free:
+            breaks("no more blocks than there are", f"{seq} got a block, though all {self.n_blocks} are in tables")
+        if not fresh and block != table[-1]:
+            breaks(
+                "an open block is filled first", f"{seq} got block {block}, though block {table[-1]} has a free slot"
+            )
+        if got != slot:
+            breaks("slots in order", f"token {length} of {seq} went to slot {got}, and not to slot {slot}")
+        self.tables[seq] = [*(table[:-1] if shared else table), *([block] if fresh else [])]
+        self.lengths[seq] = 1 + length
+
+    def _fork(self, seq: str, new: str, _: Sequence[float] | None) -> None:
+        self.tables[new], self.lengths[new] = list(self.tables[seq]), self.lengths[seq]
+
+    def _table(self, seq: str, result: Sequence[float] | None) -> None:
+        heard, table = [int(block) for block in result or ()], self.tables[seq]
+        if heard != table:
+            breaks("a table keeps its blocks", f"the table of {seq} is {_few(heard)}, and its tokens went to {table}")
+
+    def _free(self, seq: str, _: Sequence[float] | None) -> None:
+        del self.tables[seq], self.lengths[seq]
+
+    def picture(self) -> dict[str, object]:
+        """The tables, for a player."""
+        return {
+            "n_blocks": self.n_blocks,
+            "block_size": self.block_size,
+            "tables": {name: list(table) for name, table in self.tables.items()},
+            "lengths": dict(self.lengths),
+        }
+
+
+def _not_raised(expected: type[Exception], error: type[Exception] | None) -> str:
+    return f"{error.__name__} was raised, not {expected.__name__}" if error else f"no {expected.__name__} was raised"
+
+
+def _amiss(error: type[Exception]) -> NoReturn:
+    breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
+
+
+def _few(numbers: Sequence[int]) -> str:
+    """A list, cut where it is long."""
+    return str(list(numbers)) if len(numbers) <= MOST_TOLD else f"{list(numbers[:MOST_TOLD])} and more"
+
+
+def _blocks(count: int) -> str:
+    return f"{count} block is" if count == 1 else f"{count} blocks are"
+
+
+# A cache of prefixes --------------------------------------------------------------------------------------------------
+
+ONE_LEFT = "a token is left to compute"
+SAME_TEXT = "what is shared is the same text"
+USED_AGAIN = "what is known is not computed again"
+OWNER = "a block has one owner"
+OLDEST = "the least recently used goes first"
+EMPTY_FIRST = "an empty block goes first"
+END_FIRST = "the end goes before the beginning"
+
+
+class PrefixWatch(Watch):
+    """What `PrefixCache` promises. It knows what text each block holds, as far as it was computed.
+
+    `texts` has the tokens from the beginning up to the end of a full block, by block; `used` when its last table went.
+    Of a text that two blocks hold a cache need know one only. So once one of them is written to, the text and what
+    follows it are no longer among those that are `sure` to be found, and which of the two goes first is free. A tree of
+    texts may also keep both as long as one of their requests runs: it is `committed`.
+    """
+
+    def __init__(self, n_blocks: int, block_size: int):
+        self.n_blocks, self.block_size, self.clock = n_blocks, block_size, 0
+        self.prompts: dict[str, tuple[int, ...]] = {}
+        self.tables: dict[str, list[int]] = {}
+        self.committed: set[str] = set()
+        self.texts: dict[int, tuple[int, ...]] = {}
+        self.sure: set[tuple[int, ...]] = set()
+        self.used: dict[int, int] = {}
+
+    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+        """Take in what a call gave. Raises BrokenPromise."""
+        name, self.clock = args[0], self.clock + 1
+        known, expected = name in self.tables, {"admit": ValueError}.get(method, KeyError)
+        if known == (method == "admit"):
+            if error is not expected:
+                said = "is there already" if known else "is unknown"
+                breaks("names are told apart", f"{name} {said}, and {_not_raised(expected, error)}")
+            return
+        if error and not (method == "admit" and error is MemoryError):
+            if method == "admit":
+                lacking, free = self._lacking(tuple(args[1]))
+                if lacking > free:
+                    breaks(NO_ROOM, f"there is no room for {name}, and {_not_raised(MemoryError, error)}")
+            _amiss(error)
+        getattr(self, f"_{method}")(*args, result)
+
+    def _admit(self, name: str, tokens: Sequence[int], result: Sequence[float] | None) -> None:
+        text, size = tuple(tokens), self.block_size
+        needed, held = -(-len(text) // size), self._held()
+        hits = self._longest(text)
+        if result is None:
+            lacking, free = self._lacking(text)
+            if lacking <= free:
+                said = f"though it needs {lacking} new blocks and {free} are held by nobody"
+                breaks("what nobody holds makes room", f"{name} was refused, {said}")
+            return
+        cached, table = int(result[0]), [int(block) for block in result[1:]]
+        shared = cached // size
+        if cached >= len(text):
+            breaks(ONE_LEFT, f"all {len(text)} tokens of {name} are said to be cached, so no query is left to run")
+        if len(table) != needed or cached % size or cached < 0:
+            said = f"{len(text)} tokens in blocks of {size} came back as {cached} cached in the table {_few(table)}"
+            breaks("a block for each block_size tokens", said)
+        for place, block in enumerate(table):
+            if not 0 <= block < self.n_blocks:
+                breaks("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
+            if place < shared and self.texts.get(block) != text[: (place + 1) * size]:
+                said = f"block {block} is said to hold the end of {list(text[: (place + 1) * size])}"
+                breaks(SAME_TEXT, f"{said}, and it {self._told(block)}")
+            if place >= shared and (block in held or block in table[:place]):
+                breaks(
+                    OWNER, f"block {block} was handed to {name} to be written, and {self._owner(block, name)} has it"
+                )
+        if shared < len(hits):
+            breaks(USED_AGAIN, f"{len(hits) * size} tokens of {name} lie in {_list(hits)}, and {cached} are cached")
+        self._check_evicted(table[shared:], set(table[:shared]) | held)
+        for block in table[shared:]:
+            gone = self.texts.pop(block, None)
+            self.sure = {text for text in self.sure if gone is None or text[: len(gone)] != gone}
+        self.prompts[name], self.tables[name] = text, table
+
+    def _lacking(self, text: tuple[int, ...]) -> tuple[int, int]:
+        """How many new blocks a prompt needs, and how many nobody holds."""
+        hits, own = self._longest(text), [self.prompts[other] for other in self.committed]
+        twice = {block for block, known in self.texts.items() if any(prompt[: len(known)] == known for prompt in own)}
+        return -(-len(text) // self.block_size) - len(hits), self.n_blocks - len(self._held() | set(hits) | twice)
+
+    def _check_evicted(self, new: Sequence[int], kept: set[int]) -> None:
+        """New blocks are empty ones first, then those used least recently; of a text the end before the beginning."""
+        left = set(range(self.n_blocks)) - kept - set(new)
+        for block in new:
+            text = self.texts.get(block)
+            if text is None or not self._alone(block):
+                continue
+            for other in left:
+                others = self.texts.get(other)
+                if others is None:
+                    said = f"block {block}, which {self._told(block)}, went, and block {other} is empty"
+                    breaks(EMPTY_FIRST, said)
+                if not self._alone(other):
+                    continue
+                if self.used[other] < self.used[block]:
+                    breaks(OLDEST, f"block {block} went, and block {other} was used longer ago")
+                if others[: len(text)] == text and len(others) > len(text):
+                    said = f"block {block} went, and block {other} holds what follows it"
+                    breaks(END_FIRST, said)
+
+    def _alone(self, block: int) -> bool:
+        """Whether a text is sure to be found, and in this block: no other one holds it."""
+        text = self.texts[block]
+        return text in self.sure and sum(held == text for held in self.texts.values()) == 1
+
+    def _commit(self, name: str, _: Sequence[float] | None) -> None:
+        text, size = self.prompts[name], self.block_size
+        self.committed.add(name)
+        for place in range(len(text) // size):
+            self.texts[self.tables[name][place]] = text[: (place + 1) * size]
+            self.sure.add(text[: (place + 1) * size])
+
+    def _table(self, name: str, result: Sequence[float] | None) -> None:
+        heard, table = [int(block) for block in result or ()], self.tables[name]
+        if heard != table:
+            breaks("a table keeps its blocks", f"the table of {name} is {_few(heard)}, and it was {table}")
+
+    def _release(self, name: str, _: Sequence[float] | None) -> None:
+        table = self.tables.pop(name)
+        self.prompts.pop(name)
+        self.committed.discard(name)
+        self.used |= {block: self.clock for block in set(table) - self._held()}
+
+    def _held(self) -> set[int]:
+        return {block for table in self.tables.values() for block in table}
+
+    def _longest(self, text: tuple[int, ...]) -> list[int]:
+        """Blocks that hold the beginning of a text, one for each full block, but for its last token."""
+        hits: list[int] = []
+        held = self._held()
+        while (end := (len(hits) + 1) * self.block_size) < len(text):
+            same = [block for block, known in self.texts.items() if known == text[:end]]
+            if not same or text[:end] not in self.sure:
+                break
+            hits.append(min(same, key=lambda block: (block in held, block)))  # the one that leaves the least room
+        return hits
+
+    def _owner(self, block: int, name: str) -> str:
+        return next((other for other, table in self.tables.items() if block in table), f"{name} itself")
+
+    def _told(self, block: int) -> str:
+        if block not in self.texts:
+            return "holds nothing that was computed"
+        return f"holds the end of {list(self.texts[block])}"
+
+    def picture(self) -> dict[str, Any]:
+        """The tables and the texts of the blocks, for a player."""
+        return {
+            "n_blocks": self.n_blocks,
+            "block_size": self.block_size,
+            "tables": {name: list(table) for name, table in self.tables.items()},
+            "texts": {str(block): list(text) for block, text in self.texts.items()},
+            "prompts": {name: list(text) for name, text in self.prompts.items()},
+        }
+
+
+def _list(blocks: Iterable[int]) -> str:
+    numbers = list(blocks)
+    return f"block {numbers[0]}" if len(numbers) == 1 else f"the blocks {', '.join(map(str, numbers))}"
+
+
+# A scheduler ----------------------------------------------------------------------------------------------------------
+
+IN_ORDER = "first come, first served"
+IDLE = "no budget is left while there is work"
+NEEDLESS = "nobody is preempted without need"
+
+
+class SchedulerWatch(Watch):
+    """What `Scheduler` promises. It knows what each request has computed and generated, in order of arrival."""
+
+    def __init__(self, n_blocks: int, block_size: int, budget: int):
+        self.n_blocks, self.block_size, self.budget = n_blocks, block_size, budget
+        self.prompt: dict[str, int] = {}  # of those that are not finished
+        self.new: dict[str, int] = {}
+        self.computed: dict[str, int] = {}
+        self.generated: dict[str, int] = {}
+
+    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+        """Take in what a call gave. Raises BrokenPromise."""
+        if method == "add":
+            name, prompt, new = args
+            self._add(name, prompt, new, error)
+        elif error or result is None:
+            breaks("a step is planned", f"it raised {error.__name__ if error else 'an error'}")
+        else:
+            count = int(result[0])
+            if not 0 <= 2 * count < len(result) or min(result) < 0:
+                raise ValueError("no plan")
+            pairs = result[1 : 1 + 2 * count]
+            names = [LETTERS[int(place)] for place in pairs[::2]]
+            plan = dict(zip(names, map(int, pairs[1::2]), strict=True))
+            self._step(plan, [LETTERS[int(place)] for place in result[1 + 2 * count :]])
+
+    def _add(self, name: str, prompt: int, new: int, error: type[Exception] | None) -> None:
+        fits = self._blocks(prompt + new - 1) <= self.n_blocks
+        if error and fits:
+            breaks("who fits is taken", f"{name} was refused with {error.__name__}, though it fits alone")
+        if not fits:
+            if error is not ValueError:
+                said = f"{name} needs {self._blocks(prompt + new - 1)} blocks in the end, of {self.n_blocks}"
+                breaks("who never fits is refused", f"{said}, and {_not_raised(ValueError, error)}")
+            return
+        self.prompt[name], self.new[name], self.computed[name], self.generated[name] = prompt, new, 0, 0
+
+    def _step(self, plan: Mapping[str, int], preempted: Sequence[str]) -> None:
+        unknown = [name for name in (*plan, *preempted) if name not in self.prompt]
+        if unknown:
+            breaks("who is finished is not planned", f"{unknown[0]} is not there, or finished")
+        for name, count in plan.items():
+            if not 1 <= count <= self._todo(name):
+                said = f"{name} is to compute {count} tokens, and {self._todo(name)} are left"
+                breaks("no more than is left to compute", said)
+        if sum(plan.values()) > self.budget:
+            breaks("the budget is kept", f"{sum(plan.values())} tokens are planned, and the budget is {self.budget}")
+        order = list(self.prompt)
+        if order and not plan:
+            breaks("no starvation", f"nothing is planned, and {order[0]} waits")
+        for name in plan:
+            for earlier in order[: order.index(name)]:
+                if earlier not in plan and (not self._decodes(name) or self._decodes(earlier)):
+                    breaks(IN_ORDER, f"{name} is planned, and {earlier}, which came earlier, is not")
+        self._check_preempted(plan, preempted, order)
+        waiting = [name for name in order if self._decodes(name) and name not in plan and name not in preempted]
+        if waiting and any(count > 1 for count in plan.values()):
+            breaks("no decode waits for a prefill", f"{waiting[0]} has one token to compute and is not planned")
+        for name in preempted:
+            self.computed[name] = 0
+        for name, count in plan.items():
+            self.computed[name] += count
+        used = sum(map(self._blocks, self.computed.values()))
+        if used > self.n_blocks:
+            breaks("no more blocks than there are", f"after this step {used} blocks are needed, of {self.n_blocks}")
+        self._check_idle(plan, preempted, order, self.n_blocks - used)
+        for name in plan:
+            if self._todo(name) == 0:
+                self.generated[name] = 1 + self.generated[name]
+                if self.generated[name] == self.new[name]:
+                    for kept in (self.prompt, self.new, self.computed, self.generated):
+                        del kept[name]
+
+    def _check_preempted(self, plan: Mapping[str, int], preempted: Sequence[str], order: Sequence[str]) -> None:
+        if not preempted:
+            return
+        for name in preempted:
+            if name in plan or not self.computed[name] or list(preempted).count(name) > 1:
+                breaks(
+                    "who is preempted held blocks, and waits", f"{name} is preempted, and it is planned or held none"
+                )
+        holding = [name for name in order if self.computed[name] and name not in preempted]
+        first = min(preempted, key=order.index)
+        for name in holding:
+            if order.index(name) > order.index(first):
+                breaks("who came last is preempted first", f"{first} is preempted, and {name} came later and stays")
+        staying = [name for name in order if (self.computed[name] or name in plan) and name not in preempted]
+        after = [self.computed[name] + max(plan.get(name, 0), self._decodes(name)) for name in (*staying, first)]
+        if sum(map(self._blocks, after)) <= self.n_blocks:
+            breaks(NEEDLESS, f"{first} is preempted, and there are blocks enough for it and all that is planned")
+
+    def _check_idle(self, plan: Mapping[str, int], preempted: Sequence[str], order: Sequence[str], free: int) -> None:
+        """Budget may be left only where nobody can use it: `computed` is that after the step."""
+        if sum(plan.values()) == self.budget:
+            return
+        for name in order:
+            if name in preempted:
+                return  # nobody overtakes it
+            if name in plan and self._todo(name) == 0:
+                continue
+            room = self._blocks(self.computed[name]) * self.block_size - self.computed[name]
+            if room or free:
+                breaks(IDLE, f"{sum(plan.values())} tokens are planned of {self.budget}, and {name} could use more")
+            if name not in plan:
+                return
+
+    def _decodes(self, name: str) -> bool:
+        """Whether it holds blocks and has one token left to compute."""
+        return self.computed[name] > 0 and self._todo(name) == 1
+
+    def _todo(self, name: str) -> int:
+        text = self.prompt[name] + self.generated[name]
+        return text - self.computed[name]
+
+    def _blocks(self, tokens: int) -> int:
+        return math.ceil(tokens / self.block_size)
+
+    def picture(self) -> dict[str, Any]:
+        """What is computed and generated, for a player."""
+        requests = {
+            name: {
+                "prompt": self.prompt[name],
+                "new": self.new[name],
+                "computed": self.computed[name],
+                "generated": self.generated[name],
+            }
+            for name in self.prompt
+        }
+        sizes = {"n_blocks": self.n_blocks, "block_size": self.block_size, "budget": self.budget}
+        return {**sizes, "requests": requests}
+
+
+# A window with drafts -------------------------------------------------------------------------------------------------
+
+
+class WindowWatch(Watch):
+    """What a sliding window promises that takes drafts and lets go of those that are rejected. It knows all tokens."""
+
+    def __init__(self, window: int):
+        self.window = window
+        self.tokens: list[int] = []
+        self.drafted: list[int] = []
+
+    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+        """Take in what a call gave. Raises BrokenPromise."""
+        if why := self._not_now(method, args):
+            if error is not ValueError:
+                breaks("what cannot be is refused", f"{why}, and {_not_raised(ValueError, error)}")
+            return
+        if error:
+            _amiss(error)
+        if method == "append":
+            self.tokens.append(args[0])
+        elif method == "draft":
+            self.drafted = list(args[0])
+        elif method == "keep":
+            self.tokens += self.drafted[: args[0]]
+            self.drafted = []
+        else:
+            heard = [int(token) for token in result or ()]
+            seen = [*self.tokens, *self.drafted][-self.window :]
+            if heard != seen:
+                name = "the last tokens in their order" if len(heard) == len(seen) else "as many tokens as there are"
+                breaks(name, f"{_few(heard)} is visible, and not {_few(seen)}")
+
+    def _not_now(self, method: str, args: tuple) -> str:
+        """Why a call is to be refused; "" where it is not."""
+        if method in ("append", "draft") and self.drafted:
+            return "a draft is pending"
+        if method == "keep" and not self.drafted:
+            return "no draft is pending"
+        if method == "keep" and not 0 <= args[0] <= len(self.drafted):
+            return f"{len(self.drafted)} tokens are drafted"
+        return ""
