@@ -3,10 +3,13 @@
     days/dayN/given/ladders.py    LADDERS, by exercise what is tried: a grading kernel gets `given`, and no more
     days/dayN/duel.py             CALLS and IMPLEMENTATIONS: what the learner's own test is tried on
     days/dayN/figures.py          the drawings of the lesson
+    days/dayN/quiz.yaml           its questions
+    days/dayN/wording.yaml        what its page says in place of what holds in JupyterLab alone
     answers/dayN/exercises.py     EXERCISES, by exercise its points, reference and known mistakes
     answers/dayN/duel.py          UNSEEN: implementations that only grading tries
+    answers/dayN/cards.yaml       the reasons for its claims, and mistakes that cards are made of
 
-A student's edition has no `answers`.
+A student's edition has no `answers`. `data/schemas/` has the form of each kind of YAML file.
 """
 
 from __future__ import annotations
@@ -51,12 +54,34 @@ def unseen(day: int) -> Sequence[Any]:
     return import_module(f"course_utils.answers.day{day}.duel").UNSEEN if has_answers() else ()
 
 
-def figures(day: int, part: str = "") -> ModuleType:
-    """The drawings of a day's lesson; part: of them, as `_speculation` of day 7."""
-    return import_module(f"course_utils.days.day{day}.figures{part}")
+def figures(day: int) -> ModuleType:
+    """The drawings of a day's lesson."""
+    return import_module(f"course_utils.days.day{day}.figures")
+
+
+def quiz(day: int) -> list[dict[str, Any]]:
+    """The questions of a day, as `views.Quiz` takes them; none where the day has no quiz."""
+    return _texts(f"days/day{day}/quiz.yaml", [])
+
+
+def wording(folder: str) -> Any:
+    """What pages say in place of what a lesson says, of a day or of several: {} where that is nothing."""
+    return _texts(f"days/{folder}/wording.yaml", {})
+
+
+def cards(day: int) -> dict[str, list[dict[str, str]]]:
+    """The claims of a day with their reasons, and the mistakes of which there are cards, in two lists."""
+    return _texts(f"answers/day{day}/cards.yaml", {"claims": [], "mistakes": []})
 
 
 def of_a_day(path: str) -> Any:
     """An object in the folder of a day, as `day7.promise_monitors.AllocatorWatch`."""
     module, _, name = path.rpartition(".")
     return getattr(import_module(f"course_utils.days.{module}"), name)
+
+
+def _texts(name: str, nothing: Any) -> Any:
+    import yaml  # which a grading kernel need not load
+
+    path = PACKAGE / name
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else nothing

@@ -1,9 +1,9 @@
 """Cards to learn the course with: an Anki deck and a plain table, made of what the course already has.
 
 `course cards` calls `make_cards`. A `Card` is two short texts in Markdown. `collect` gathers the cards of all days:
-the quizzes, the lists that end a lesson (`lessons.py`) with their reasons (`reasons.py`), known mistakes that say
-something without their exercise (`slips.py`), and the tables of symbols. `text` sets a card as HTML or as plain text,
-`deck` writes what Anki reads.
+the quizzes, the lists that end a lesson (`lessons.py`) with their reasons, known mistakes that say something without
+their exercise (both in `cards.yaml` of a day's answers), and the tables of symbols. `text` sets a card as HTML or as
+plain text, `deck` writes what Anki reads.
 """
 
 from __future__ import annotations

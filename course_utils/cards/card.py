@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from course_utils.errors import CourseError
 
 KINDS = ("symbol", "quiz", "mistake", "defend")  # in the order in which a day's cards are met
-FIRST_WORDS = 8  # of a question or a claim, which name its card
 
 
 class NoCards(CourseError):
@@ -38,11 +37,6 @@ class Card:
     def tags(self) -> tuple[str, str]:
         """`day1` and `quiz`."""
         return f"day{self.day}", self.kind
-
-
-def first_words(text: str) -> str:
-    """The words of a text that name its card."""
-    return " ".join(_words(text)[:FIRST_WORDS])
 
 
 def literal(text: str) -> str:

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from course_utils import loader
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import DAYS, LESSONS, ROOT
-from course_utils.views import quizzes
 
 from . import lessons
-from .card import KINDS, Card, NoCards, first_words, literal
-from .reasons import REASONS
-from .slips import SLIPS
+from .card import KINDS, Card, NoCards, literal
 
 
 def all_cards(root: Path = ROOT) -> list[Card]:
@@ -36,7 +34,7 @@ def _of_day(day: int, lesson: Path) -> list[Card]:
     text = lessons.markdown_of(lesson)
     cards = [
         *(_symbol(day, *row) for row in lessons.symbols(text)),
-        *(_quiz(day, question) for question in getattr(quizzes, f"DAY_{day}", ())),
+        *(_quiz(day, question) for question in loader.quiz(day)),
         *_mistakes(day),
         *(_claim(day, claim) for claim in lessons.claims(text)),
     ]
@@ -51,29 +49,30 @@ def _symbol(day: int, symbol: str, read: str, python: str) -> Card:
 def _quiz(day: int, question: Mapping[str, Any]) -> Card:
     """The question with its choices; the right one, why it is right, and why the others are not."""
     choices: Sequence[Mapping[str, Any]] = question["choices"]
-    right = [choice for choice in choices if choice["right"]]
-    wrong = [choice for choice in choices if not choice["right"]]
+    right = [choice for choice in choices if choice.get("right")]
+    wrong = [choice for choice in choices if not choice.get("right")]
     offered = "\n".join(f"{number}. {literal(choice['text'])}" for number, choice in enumerate(choices, start=1))
     answers = "\n\n".join(f"**{literal(choice['text'])}**\n\n{literal(choice['why'])}" for choice in right)
     others = "\n".join(f"- *{literal(choice['text'])}*  \n  {literal(choice['why'])}" for choice in wrong)
     front = f"{literal(question['question'])}\n\n{offered}"
-    return Card(day, "quiz", first_words(question["question"]), front, f"{answers}\n\nWhy not the others:\n\n{others}")
+    return Card(day, "quiz", question["id"], front, f"{answers}\n\nWhy not the others:\n\n{others}")
 
 
 def _mistakes(day: int) -> Iterator[Card]:
-    """A card for each entry of SLIPS: what somebody does, and what the check of that exercise says to it."""
-    for (exercise, name), done in SLIPS.get(day, {}).items():
-        exercises = all_exercises(day)
-        known = exercises[exercise].mistakes if exercise in exercises else ()
-        message = next((mistake.message for mistake in known if mistake.name == name), None)
+    """A card for each mistake of a day's cards.yaml: what somebody does, and what the check of that exercise says."""
+    exercises = all_exercises(day)
+    for slip in loader.cards(day)["mistakes"]:
+        known = exercises[slip["exercise"]].mistakes if slip["exercise"] in exercises else ()
+        message = next((mistake.message for mistake in known if mistake.name == slip["mistake"]), None)
         if message is None:
-            raise NoCards(f"day {day} knows no mistake {name!r} of {exercise}; mend its name in cards/slips.py")
-        yield Card(day, "mistake", f"{exercise} {name}", f"{done}\n\nWhat is wrong?", literal(message))
+            where = f"mend it in answers/day{day}/cards.yaml"
+            raise NoCards(f"day {day} knows no mistake {slip['mistake']!r} of {slip['exercise']}; {where}")
+        yield Card(day, "mistake", slip["id"], f"{slip['done']}\n\nWhat is wrong?", literal(message))
 
 
 def _claim(day: int, claim: str) -> Card:
-    reasons = [reason for begins, reason in REASONS.get(day, {}).items() if claim.startswith(begins)]
-    if len(reasons) != 1:
-        what = f"{len(reasons) or 'no'} reason{'s' * (len(reasons) > 1)}"
-        raise NoCards(f"day {day}: cards/reasons.py has {what} for the claim {claim[:60]!r}; give it one")
-    return Card(day, "defend", first_words(claim), f"{claim}\n\nWhy? Say the reason aloud.", reasons[0])
+    given = [each for each in loader.cards(day)["claims"] if claim.startswith(each["claim"])]
+    if len(given) != 1:
+        what = f"{len(given) or 'no'} reason{'s' * (len(given) > 1)}"
+        raise NoCards(f"day {day}: answers/day{day}/cards.yaml has {what} for the claim {claim[:60]!r}; give it one")
+    return Card(day, "defend", given[0]["id"], f"{claim}\n\nWhy? Say the reason aloud.", given[0]["reason"])

@@ -18,7 +18,7 @@ from .deck import as_apkg
 from .text import as_plain
 
 HEADER = ("id", "day", "kind", "front", "back", "tags")
-MADE_OF = ("notebooks", "course_utils/cards", "course_utils/answers", "course_utils/views/quizzes")
+MADE_OF = ("notebooks", "course_utils/cards", "course_utils/answers", "course_utils/days")
 EDITION = 1_795_478_400  # 2026-11-24, in seconds: the edition of a copy of which git knows too little
 
 

@@ -22,7 +22,7 @@ from course_utils.site.widgets import placed
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
 and to have your answers checked, <a href="{up}start.html">get the course</a>; the rocket above opens this notebook on
 Binder or in Colab.</p>"""
-_AIDS = re.compile(r"(?:(?:import|from) |Guess\.|Guesses\(|Quiz\(|Practice\()")  # code that a reader need not read
+_AIDS = re.compile(r"(?:(?:import|from) |Guess\.|Guesses\(|Quiz[.(]|Practice\()")  # code that a reader need not read
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _NOWHERE = re.compile(r"\[([^][]*)\]\(/(?:blob|tree)/main/[^)]*\)")
 _HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)

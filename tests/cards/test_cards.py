@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
+from course_utils import loader
 from course_utils.authoring.cut import squeeze, telling_lines
 from course_utils.cards import KINDS, NoCards, all_cards, collect, make_cards
 from course_utils.cards.card import Card, literal
@@ -25,7 +26,7 @@ from course_utils.cards.lessons import claims, symbols
 from course_utils.cards.make import EDITION, HEADER, last_changed
 from course_utils.cards.text import as_html, as_plain
 from course_utils.checks.judge.exercises import all_exercises
-from course_utils.course import DAYS, ROOT, SOLUTIONS, is_there, notebook_paths
+from course_utils.course import DAYS, ROOT, SOLUTIONS, notebook_paths
 from course_utils.errors import CourseError
 
 cards = functools.cache(all_cards)
@@ -57,18 +58,18 @@ def test_ids_are_unique_and_say_day_and_kind():
         assert re.fullmatch(rf"day{card.day}-{card.kind}(-[A-Za-z0-9]+)+", card.id), card.id
 
 
-def test_a_question_keeps_its_id_when_choices_and_its_end_change():
-    choices = [{"text": "a", "right": True, "why": "b"}, {"text": "c", "right": False, "why": "d"}]
-    first = {"question": "One two three four five six seven eight nine?", "choices": choices}
-    mended = {"question": "One two three four five six seven eight ten?", "choices": choices[::-1]}
-    other = {**first, "question": "Two one three four five six seven eight nine?"}
-    assert collect._quiz(1, first).id == collect._quiz(1, mended).id != collect._quiz(1, other).id
+def test_a_card_keeps_its_id_when_its_words_change():
+    choices = [{"text": "a", "right": True, "why": "b"}, {"text": "c", "why": "d"}]
+    first = {"id": "One two three", "question": "One two three four?", "choices": choices}
+    mended = {"id": "One two three", "question": "Two one three?", "choices": choices[::-1]}
+    assert collect._quiz(1, first).id == collect._quiz(1, mended).id == "day1-quiz-One-two-three"
 
 
 def test_a_card_shows_all_choices_and_the_back_says_why_to_each():
     question = {
+        "id": "What is 5 3",
         "question": "What is $5 * 3$ in `a_b`?",
-        "choices": [{"text": "15", "right": True, "why": "So."}, {"text": "<8>", "right": False, "why": "A sum."}],
+        "choices": [{"text": "15", "right": True, "why": "So."}, {"text": "<8>", "why": "A sum."}],
     }
     card = collect._quiz(1, question)
     assert as_plain(card.front) == "What is $5 * 3$ in `a_b`?\n\na) 15\nb) <8>"
@@ -106,7 +107,7 @@ def test_no_card_gives_a_line_of_an_answer_away():
 
 
 def test_no_card_is_made_of_what_is_worked_by_hand_or_of_a_bug_to_find():
-    made_of = {(day, exercise) for day, slips in collect.SLIPS.items() for exercise, _ in slips}
+    made_of = {(day, slip["exercise"]) for day in THERE for slip in loader.cards(day)["mistakes"]}
     for day, exercise in made_of:
         assert not re.search("by_hand|find_the|tells_right", exercise)
         assert callable(next(iter(all_exercises(day)[exercise].reference.values()))), exercise
@@ -124,18 +125,18 @@ def test_lists_and_tables_are_found_in_a_lesson():
 
 
 def test_every_reason_belongs_to_a_claim():
-    for day, reasons in collect.REASONS.items():
-        if not is_there(day):
-            continue  # reasons for a draft
+    for day in THERE:
+        given = loader.cards(day)["claims"]
         fronts = [card.front for card in cards() if card.day == day and card.kind == "defend"]
-        assert all(any(front.startswith(begins) for front in fronts) for begins in reasons)
-        assert len(reasons) == len(fronts)
+        assert all(any(front.startswith(each["claim"]) for front in fronts) for each in given)
+        assert len(given) == len(fronts)
 
 
 def test_a_claim_without_a_reason_and_a_mistake_that_is_gone_are_named(monkeypatch):
-    with pytest.raises(NoCards, match=r"day 1: cards/reasons.py has no reason for the claim 'New\.'"):
+    with pytest.raises(NoCards, match=r"day 1: answers/day1/cards.yaml has no reason for the claim 'New\.'"):
         collect._claim(1, "New.")
-    monkeypatch.setitem(collect.SLIPS, 1, {("scores", "gone"): "?"})
+    slip = {"id": "scores gone", "exercise": "scores", "mistake": "gone", "done": "?"}
+    monkeypatch.setattr(loader, "cards", lambda day: {"claims": [], "mistakes": [slip]})
     with pytest.raises(NoCards, match="day 1 knows no mistake 'gone' of scores"):
         all_cards()
 

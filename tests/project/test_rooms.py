@@ -56,12 +56,7 @@ IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what
     "__init__": {"interactive"},
 }
 # What imports by a name that it is given: the loader, a package of widgets, and a process beside student code.
-BY_NAME = {
-    "course_utils.loader",
-    "course_utils.views",
-    "course_utils.views.quizzes",
-    "course_utils.sandbox.inside.forkserver",
-}
+BY_NAME = {"course_utils.loader", "course_utils.views", "course_utils.sandbox.inside.forkserver"}
 LONGEST = 50  # lines of a function's body, outside the tables of a day
 OF_A_DAY = ("course_utils.days.", "course_utils.answers.")
 

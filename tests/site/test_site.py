@@ -11,7 +11,7 @@ from in_process import course as course_command
 from PIL import Image
 from site_pages import pages_of
 
-from course_utils import views
+from course_utils import loader, views
 from course_utils.authoring.alive import read_states, states_path
 from course_utils.authoring.cut import squeeze
 from course_utils.authoring.edition import find_traces, lines_of_answers, write_student_edition
@@ -155,9 +155,9 @@ def test_a_page_says_what_holds_without_a_kernel(pages):
 
 
 def test_a_lesson_that_no_longer_says_a_sentence_stops_the_build():
-    there = next(iter(said.PRACTICE))
+    there, here = loader.wording("shared")["each_day"][0].values()
     wrapped = there.replace(" ", "\n", 1)
-    assert said.said_here("day2_x", ["Before.", f"{wrapped} After."]) == ["Before.", f"{said.PRACTICE[there]} After."]
+    assert said.said_here("day2_x", ["Before.", f"{wrapped} After."]) == ["Before.", f"{here} After."]
     for texts in (["Something else."], [there, there]):
         with pytest.raises(CourseError, match=r"day2_x: does not say .* once"):
             said.said_here("day2_x", texts)

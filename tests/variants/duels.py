@@ -7,9 +7,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from course_utils import loader
+
 from . import right, wrong
 
-ANY = range(1, 8)
+ANY = loader.days_with_answers()
 SIZES = [1, 2, 3, 4, 5, 7]
 
 

@@ -3,7 +3,7 @@
 import pytest
 from drawn import is_whole
 
-from course_utils.days.day7 import figures_speculation as figures
+from course_utils.days.day7 import figures
 
 LINES = {"α = 0.3": [1.4, 0.4], "α = 0.9": [4.0, 1.2]}
 GAPS = [("32", [0.013, 0.014]), ("none", [0.017, 0.417])]

@@ -535,7 +535,10 @@ class TestQuiz:
             ([{"question": "?", "choices": ASKED[0]["choices"][1:] * 2}], "question 1 has no right choice"),
             ([{"choices": ASKED[0]["choices"]}], 'question 1 has no "question"'),
             ([{"question": "?", "choices": [{"text": "a", "right": True}] * 2}], 'question 1, choice a has no "why"'),
-            ([{"question": "?", "choices": [{"text": "a", "why": "b"}] * 2}], '"right" has to be True or False'),
+            (
+                [{"question": "?", "choices": [{"text": "a", "why": "b", "right": 1}] * 2}],
+                '"right" has to be True or False',
+            ),
         ],
     )
     def test_what_is_missing_is_told(self, questions, message):

@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from course_utils.days.shared.block_figure import decoder_block as decoder_block
+from course_utils.days.shared.dependence_figure import dependence_maps as dependence_maps
 from course_utils.views import palette
 from course_utils.views.picture import described, new_figure
 

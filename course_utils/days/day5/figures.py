@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator
 from matplotlib.transforms import Bbox
 
-from course_utils.costs.roofline import attainable
+from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
 from course_utils.views.picture import described, new_figure
 
@@ -55,54 +55,6 @@ def token_times(curves: Any) -> Figure:
     alt = (
         "Left: milliseconds to write one token over the prefix T, both axes logarithmic. Right: how many times faster "
         f"the cache is, beside a dashed line of T times. {'; '.join(told)}."
-    )
-    return described(fig, alt)
-
-
-def roofline(machine: Any, series: Any) -> Figure:
-    """The most FLOP/s that a machine reaches at each intensity, and where tasks stand below or on its roof.
-
-    machine: a costs.roofline.Machine. series: name -> {label: intensity}, FLOPs a byte, at most four names. In place of
-    an intensity alone, which stands on the roof, (intensity, FLOP/s) tells what was reached.
-    """
-    fig = new_figure(720, 380)
-    ax = fig.subplots()
-    ridge = machine.ridge_point
-    series = {name: {label: _reached(machine, x) for label, x in points.items()} for name, points in series.items()}
-    lows = [x for points in series.values() for x, _ in points.values()]
-    span = np.geomspace(min([*lows, 0.5]) / 1.6, max([*lows, ridge]) * 4, 400)
-    ax.loglog(span, [attainable(machine, x) / 1e12 for x in span], color=palette.INK, linewidth=1.6, zorder=1)
-    ax.axvline(ridge, color=palette.FAINT, linestyle=":", linewidth=1)
-    ax.annotate(
-        f"ridge point {ridge:.0f}", (ridge, span[0] * machine.bytes_per_second / 1e12), xytext=(-5, 2), ha="right",
-        textcoords="offset points", fontsize=9, color=palette.INK,
-    )  # fmt: skip
-    for place, ((name, points), colour, mark) in enumerate(zip(series.items(), _SERIES, "osD^", strict=False)):
-        widths, heights = zip(*((x, y / 1e12) for x, y in points.values()), strict=True)
-        ax.scatter(widths, heights, s=46, color=colour, marker=mark, label=name, zorder=3)
-        on_roof = all(y == attainable(machine, x) for x, y in points.values())  # below it, names would cross its line
-        above, before = on_roof and place % 2 == 0, 0.0
-        for label, x, y in zip(points, widths, heights, strict=True):
-            near = x < 1.6 * before  # a label beside its dot, for below stands the one before
-            offset, side = ((-7, 5), "right") if above else ((9, -5) if near else (8, -12), "left")
-            before = x
-            ax.annotate(
-                label, (x, y), xytext=offset, textcoords="offset points", ha=side, fontsize=9, color=palette.INK
-            )
-    ax.set_xlim(span[0], span[-1])
-    ax.set_ylim(top=machine.flops_per_second / 1e12 * 2.2)
-    ax.set_xlabel("intensity, FLOPs a byte", fontsize=10, color=palette.INK)
-    _caption(ax, f"most that {machine.name} can do, TFLOP/s")
-    ax.legend(loc="upper left", frameon=False, fontsize=9)
-    _plain(ax)
-    fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.13)
-    told = [
-        f"{name}: {', '.join(f'{label} at {x:.3g}, {_side(machine, x, y)}' for label, (x, y) in points.items())}"
-        for name, points in series.items()
-    ]
-    alt = (
-        f"Roofline of {machine.name}, both axes logarithmic: a slope up to the ridge point at {ridge:.0f} FLOPs a "
-        f"byte, then a flat roof at {machine.flops_per_second / 1e12:.0f} TFLOP/s. {'; '.join(told)}."
     )
     return described(fig, alt)
 
@@ -226,17 +178,6 @@ def _key(fig, entries, left, bottom):
         fig.add_artist(Rectangle((left / width, bottom / height), 12 / width, 12 / height, facecolor=colour))
         fig.text((left + 18) / width, (bottom + 6) / height, text, fontsize=9, color=palette.INK, va="center_baseline")
         left += 36 + 6.3 * len(text)
-
-
-def _reached(machine, point):
-    """(intensity, FLOP/s), on the roof where the point is an intensity alone."""
-    return point if isinstance(point, tuple) else (point, attainable(machine, point))
-
-
-def _side(machine, x, y):
-    most = attainable(machine, x)
-    side = "the slope" if x < machine.ridge_point else "the roof"
-    return f"on {side}" if y == most else f"at {y / most:.0%} of {side}"
 
 
 def _named(thing, *numbers):

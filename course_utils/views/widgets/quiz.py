@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
+from course_utils import loader
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 class Quiz(CourseWidget):
     """Multiple choice, one choice a question; each choice says why it is right or wrong.
 
-    questions: list of {"question": str, "choices": [{"text": str, "right": bool, "why": str}, …]}. Text between
-    backticks is set as code. `.answers` holds the chosen position per question, or None; it can be set.
-    `.score` counts the right ones.
+    questions: list of {"question": str, "choices": [{"text": str, "right": bool, "why": str}, …]}; a choice that does
+    not say is wrong. Text between backticks is set as code. `.answers` holds the chosen position per question, or None;
+    it can be set. `.score` counts the right ones.
     Raises ValueError when a question has fewer than two choices, no right one, or a choice without text or why.
     """
 
@@ -39,6 +40,11 @@ class Quiz(CourseWidget):
             _scores=[_verdict(right, total) for right in range(total + 1)],
             answers=[None] * total,
         )
+
+    @classmethod
+    def of_day(cls, day: int) -> Quiz:
+        """The quiz that ends a day's lesson. Raises ValueError for a day that has none."""
+        return cls(loader.quiz(day))
 
     @property
     def score(self) -> int:
@@ -104,10 +110,10 @@ def _question(number, question):
     for i, choice in enumerate(choices):
         place = f"{where}, choice {_letter(i)}"
         checked.append({"text": _text(choice, "text", place), "why": _text(choice, "why", place)})
-        if not isinstance(choice.get("right"), bool):
+        if not isinstance(right := choice.get("right", False), bool):
             raise ValueError(f'{place}: "right" has to be True or False')
-        checked[-1]["right"] = choice["right"]
-        checked[-1]["verdict"] = "Right." if choice["right"] else "Not so."
+        checked[-1]["right"] = right
+        checked[-1]["verdict"] = "Right." if right else "Not so."
     if not any(choice["right"] for choice in checked):
         raise ValueError(f"{where} has no right choice")
     return {"number": f"{number}", "question": text, "choices": checked}

@@ -7,7 +7,7 @@ from course_utils import loader
 
 
 def __getattr__(name: str) -> ModuleType:
-    found = re.fullmatch(r"day(\d+)(_\w+)?", name)
+    found = re.fullmatch(r"day(\d+)(?:_\w+)?", name)
     if not found:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return loader.figures(int(found[1]), found[2] or "")
+    return loader.figures(int(found[1]))
