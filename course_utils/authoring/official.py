@@ -16,7 +16,7 @@ from course_utils.authoring.cut import HIDDEN, find_regions, stub_source
 from course_utils.checks.judge.cells import statements
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.kernel.evidence import evidence_of, find_ladder
-from course_utils.course import PLACE, SOLUTIONS, find_notebook, where_it_is
+from course_utils.course import PLACE, SOLUTIONS, find_notebook, version, where_it_is
 from course_utils.errors import CourseError
 
 KEYS = "keys.json"
@@ -43,7 +43,8 @@ class Official:
     folder: Path
 
     def days(self) -> list[int]:
-        """The days whose exercises are here: a bundle may hold some only."""
+        """The days whose exercises are here: a bundle may hold some only. Raises CourseError for another edition's."""
+        _seeds(self.folder)
         return [day for day in days_with_exercises() if find_notebook(self.folder / SOLUTIONS, day)]
 
     def path(self, day: int) -> Path:
@@ -141,9 +142,14 @@ def _seeds(folder: Path) -> Mapping[str, Mapping[str, str]]:
     if not path.exists():
         return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        seeds = json.loads(path.read_text(encoding="utf-8"))
+        edition = seeds.pop("edition", "0.2.1 or an earlier one")
+    except (OSError, ValueError, AttributeError) as error:
         raise CourseError(f"{path}: not a file of keys ({error}); write the bundle anew with course release") from None
+    if edition != version():
+        todo = "grade with that one, or write the bundle anew with course release and the same secret"
+        raise CourseError(f"{path.parent}: a bundle of edition {edition}, and this is {version()}: {todo}")
+    return seeds
 
 
 @cache

@@ -32,6 +32,7 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import evidence_for
 from course_utils.checks.kernel.evidence import MIME, draw_rungs, evidence_of, find_ladder, gather
 from course_utils.cli import app
+from course_utils.course import version
 from course_utils.errors import CourseError
 from course_utils.grading import grade
 from course_utils.grading.classroom import grade_class
@@ -450,6 +451,16 @@ def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
     assert grade_notebook(COURSE.path(1), settings=Settings(Official(unseeded))).score == same
 
 
+@pytest.mark.parametrize(("keys", "edition"), [({}, "0.2.1 or an earlier one"), ({"edition": "9.9.9"}, "9.9.9")])
+def test_a_bundle_of_another_edition_is_refused_with_what_to_do(keys, edition, tmp_path):
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "keys.json").write_text(json.dumps(keys))
+    shutil.copy(COURSE.path(1), tmp_path / "solutions")
+    result = CliRunner().invoke(app, ["grade", str(COURSE.path(1)), "--bundle", str(tmp_path)])
+    assert isinstance(result.exception, CourseError)
+    assert f"a bundle of edition {edition}, and this is {version()}: grade with that one" in str(result.exception)
+
+
 @pytest.mark.parametrize("name", ["the keys of hidden inputs", "the keys of hidden inputs in numbers"])
 def test_no_key_and_no_hidden_input_of_a_class_comes_back_to_a_student(name, out, tmp_path):
     bundle = Official(out / "grader")
@@ -564,7 +575,7 @@ def test_a_release_without_a_secret_says_that_hidden_inputs_are_public(quick, tm
     assert "days 1, 2:" in result.stdout
     assert "hidden inputs are those of the public course" in result.stderr
     bundle = tmp_path / "out" / "grader"
-    assert json.loads((bundle / "keys.json").read_text()) == {}
+    assert json.loads((bundle / "keys.json").read_text()) == {"edition": version()}
     assert (bundle / "solutions" / LESSON).read_bytes() == COURSE.path(1).read_bytes()
 
 

@@ -18,6 +18,7 @@ from in_process import course
 
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.official import COURSE, Official
+from course_utils.course import version
 from course_utils.grading import classroom
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.grade import Settings, grade_submission
@@ -128,7 +129,7 @@ def test_identical_submissions_are_run_once_and_keep_their_students(tmp_path):
 
 def test_all_that_decides_over_a_result_is_in_its_key(tmp_path):
     (tmp_path / "solutions").symlink_to(COURSE.folder / "solutions")
-    (tmp_path / "keys.json").write_text('{"1": {"scores": "00"}}')
+    (tmp_path / "keys.json").write_text(json.dumps({"edition": version(), "1": {"scores": "00"}}))
     plain = Settings()
     keys = {
         result_key(b"a", 1, plain),
