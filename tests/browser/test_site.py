@@ -114,9 +114,10 @@ def faults(page, rules=()):
     """What axe finds by all of its rules, or by some, with the first widgets of the page alive."""
     for place in page.locator(".course-alive").all()[:4]:
         woken(page, place.get_attribute("id"))
-    found = Axe().run(page, options=AXE | ({"runOnly": list(rules)} if rules else {})).response["violations"]
+    options = AXE | ({"runOnly": list(rules)} if rules else {})
+    found = Axe().run(page, {"exclude": [["math"]]}, options).response["violations"]
     wrong = [(each["id"], node["html"]) for each in found for node in each["nodes"]]
-    # axe reads no MathML, and takes a heading that is a formula alone for empty
+    # axe reads no MathML, so it is left out; a heading that is a formula alone seems empty then
     return [f"{rule}: {code[:200]}" for rule, code in wrong if not (rule == "empty-table-header" and "<math" in code)]
 
 
