@@ -1,7 +1,7 @@
 """A small causal decoder, and generation from it: recomputed at every step, or with a cache in each layer."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,8 @@ from course_utils.attention.masks import causal, sliding_window
 from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.attention.rotary import Rotary
 from course_utils.attention.shapes import whole
+
+Kept = TypeVar("Kept", bound=Cache)
 
 
 class Decoder(nn.Module):
@@ -181,7 +183,7 @@ class GatedFeedForward(nn.Module):
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
-def new_caches(model: Decoder, kind: Callable[..., Cache], batch: int, **sizes: Any) -> list[Cache]:
+def new_caches(model: Decoder, kind: Callable[..., Kept], batch: int, **sizes: Any) -> list[Kept]:
     """One empty cache for each layer: new_caches(model, ContiguousCache, batch=2, capacity=64), a list."""
     like: dict[str, Any] = {"dtype": model.embedding.weight.dtype, "device": model.embedding.weight.device}
     layers = [cast(MultiHeadAttention, block.attention) for block in model.blocks]

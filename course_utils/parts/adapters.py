@@ -139,7 +139,7 @@ def attention_over_pages(answer: Callable) -> Attend:
     """
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        _, heads, m, d = k.shape
+        heads, m, d = k.shape[1:]
         pool = answer(heads * _blocks(m), BLOCK, d)
         for t in range(m):
             pool.append("before", v[0, 0, t], k[0, 0, t])
@@ -160,7 +160,7 @@ def attention_through_a_table(answer: Callable) -> Attend:
     """
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        _, heads, m, d = k.shape
+        heads, m, d = k.shape[1:]
         blocks = _blocks(m) + 1  # and one that belongs to another text
         pools = np.full((2, heads, blocks * BLOCK, d), np.nan, np.float32)
         pools[:, :, :m] = torch.stack([k[0], v[0]]).numpy()
@@ -300,13 +300,13 @@ class _Grown(Cache):
         return self._next.expand(self.batch, -1)
 
     def _append(self, k: Tensor, v: Tensor, added: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        new = (k, v, self._next)
+        positions = self._next
         if self.held is not None:
-            new = tuple(
-                torch.cat(pair, dim=-1 if pair[0].ndim == 1 else 2) for pair in zip(self.held, new, strict=True)
-            )
-        self.held = new
-        return *new[:2], new[2].expand(self.batch, -1)
+            keys, values, before = self.held
+            k, v = torch.cat((keys, k), dim=2), torch.cat((values, v), dim=2)
+            positions = torch.cat((before, positions))
+        self.held = k, v, positions
+        return k, v, positions.expand(self.batch, -1)
 
 
 def _over_caches(q: Tensor, k: Tensor, v: Tensor, caches: Sequence[tuple[Callable, Callable]], most: int) -> Tensor:

@@ -76,11 +76,11 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
     ax = fig.subplots()
     ax.fill(*values.T, facecolor=palette.VALUE, alpha=0.12, edgecolor=palette.VALUE, linewidth=1.5)
     if cloud is not None:
-        ax.scatter(
-            *np.asarray(cloud).T, s=5, color=palette.FAINT, linewidth=0, alpha=0.6, label="outputs of random queries"
-        )
-    ax.scatter(*values.T, s=70, marker="s", color=palette.VALUE, zorder=3, label="values")
-    ax.scatter(*outputs.T, s=60, color=palette.OUTPUT, edgecolor="white", zorder=4, label="outputs of the tokens")
+        x, y = np.asarray(cloud).T
+        ax.scatter(x, y, s=5, color=palette.FAINT, linewidth=0, alpha=0.6, label="outputs of random queries")
+    ax.scatter(values[:, 0], values[:, 1], s=70, marker="s", color=palette.VALUE, zorder=3, label="values")
+    x, y = outputs.T
+    ax.scatter(x, y, s=60, color=palette.OUTPUT, edgecolor="white", zorder=4, label="outputs of the tokens")
     for point, name in zip(values, names, strict=True):  # beside the triangle, not on it
         _label(ax, point, f"value of “{name}”", palette.INK, above=point[1] > values[:, 1].mean())
     for point, name in zip(outputs, names, strict=False):  # away from the other outputs

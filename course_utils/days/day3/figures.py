@@ -35,7 +35,11 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
         mean = np.convolve(curve, np.ones(smooth) / smooth, mode="valid")
         cheats = bool(mean[-1] < floor / 2)
         colour, place = palette.WRONG if cheats else palette.VALUE, seen[cheats]
-        style = {"linestyle": _STROKES[place], "marker": _MARKS[place], "markevery": max(1, len(mean) // 12)}
+        style: dict[str, Any] = {
+            "linestyle": _STROKES[place],
+            "marker": _MARKS[place],
+            "markevery": max(1, len(mean) // 12),
+        }
         seen[cheats] += 1
         steps = np.arange(len(mean)) + smooth
         ax.plot(steps, mean, color=colour, linewidth=1.8, markersize=5, markerfacecolor="white", label=name, **style)
@@ -107,8 +111,8 @@ def mask_grids(masks: Any, cell: float = 18) -> Figure:
             face = palette.QUERY if allowed else "white"
             ax.add_patch(Rectangle((column, row), 1, 1, facecolor=face, edgecolor=palette.LINE, linewidth=0.8))
         ax.set(xlim=(0, m), ylim=(n, 0))
-        ax.set_xticks(np.arange(m) + 0.5, range(m))
-        ax.set_yticks(np.arange(n) + 0.5, range(n))
+        ax.set_xticks(np.arange(m) + 0.5, [str(key) for key in range(m)])
+        ax.set_yticks(np.arange(n) + 0.5, [str(query) for query in range(n)])
         ax.xaxis.tick_top()
         ax.tick_params(length=0, labelsize=8, colors=palette.FAINT, pad=2)
         ax.spines[:].set_color(palette.LINE)

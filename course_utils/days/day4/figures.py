@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +66,7 @@ def _numbers(ax, name, grid):
     ax.set_title(name, fontsize=9, color=palette.INK, pad=5, loc="left")
 
 
-def sharing(n_heads: int, kv_heads: Sequence[int]) -> Figure:
+def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
     """Which query head reads which key/value head: a row of query heads over a row of key/value heads, with lines.
 
     kv_heads: title -> number of key/value heads, a divisor of n_heads; neighbours share one.
@@ -114,7 +114,13 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
     for name, length in crossings.items():
         height = np.exp(np.interp(np.log(length), np.log(lengths), np.log(core)))
         ax.plot([length], [height], marker="o", color=palette.INK, markersize=6, linestyle="none", zorder=4)
-        words = {"fontsize": 9, "color": palette.INK, "va": "top", "textcoords": "offset points", "xytext": (14, -22)}
+        words: dict[str, Any] = {
+            "fontsize": 9,
+            "color": palette.INK,
+            "va": "top",
+            "textcoords": "offset points",
+            "xytext": (14, -22),
+        }
         ax.annotate(f"equal to the {name} at T = {length:,}", (length, height), **words)
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="FLOPs of one layer", xlim=(lengths[0], lengths[-1]))
     _powers_of_two(ax, lengths)
@@ -140,13 +146,13 @@ def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) ->
     kinds = ((palette.OUTPUT, "o"), (palette.QUERY, "s"))
     for (colour, marker), (name, ratios) in zip(kinds, measured.items(), strict=False):
         median, low, high = (np.array([getattr(ratio, part) for ratio in ratios]) for part in ("median", "low", "high"))
-        line = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.4, "capsize": 3}
+        line: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.4, "capsize": 3}
         ax.errorbar(lengths, median, yerr=[median - low, high - median], label=name, **line)
     ax.axhline(1, color=palette.FAINT, linewidth=1, zorder=0)
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel=f"core / {against}")
     _powers_of_two(ax, lengths)
-    low, high = ax.get_ylim()
-    ticks = [2.0**power for power in range(-10, 11) if low <= 2.0**power <= high]
+    bottom, top = ax.get_ylim()
+    ticks = [2.0**power for power in range(-10, 11) if bottom <= 2.0**power <= top]
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.yaxis.set_minor_locator(NullLocator())
     _plain(ax)
@@ -174,7 +180,7 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
         ax.text(place, 0, token, ha="center", va="center", fontsize=12, color=palette.INK, bbox=box, zorder=3)
     _arc(ax, found - 1, found, 0.9, palette.VALUE)
     _arc(ax, found, last, -0.34, palette.QUERY)
-    words = {"ha": "center", "fontsize": 10, "color": palette.INK}
+    words: dict[str, Any] = {"ha": "center", "fontsize": 10, "color": palette.INK}
     ax.text(found - 0.5, -0.75, f"layer 0: “before me came {tokens[found - 1]}”", va="top", **words)
     ax.text((found + last) / 2, 0.85, f"layer 1: “who had {tokens[last]} before it?”", va="bottom", **words)
     ax.text(last + 0.62, 0, f"so guess {tokens[found]}", ha="left", va="center", fontsize=10, color=palette.INK)

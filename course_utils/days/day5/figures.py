@@ -28,7 +28,7 @@ def token_times(curves: Any) -> Figure:
     """
     fig = new_figure(780, 330)
     left, right = fig.subplots(1, 2)
-    looks = ({"linewidth": 2}, {"linewidth": 1.2, "alpha": 0.75})
+    looks: tuple[dict[str, Any], ...] = ({"linewidth": 2}, {"linewidth": 1.2, "alpha": 0.75})
     for (name, (T, without, cached)), look, mark in zip(curves.items(), looks, "os", strict=False):
         for ax, ms, colour, way in ((left, without, palette.OUTPUT, "without"), (left, cached, palette.QUERY, "with")):
             ax.plot(T, ms, color=colour, marker=mark, markersize=5, label=f"{way} a cache, {name}", **look)
@@ -67,7 +67,8 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
     fig = new_figure(760, 500)
     ax = fig.subplots()
     places = {one.name: (one.step(T).intensity, one.kept_bytes(T) / T / 1024) for one in models}
-    ax.scatter(*zip(*places.values(), strict=True), s=40, color=palette.INK, zorder=3)
+    x, y = zip(*places.values(), strict=True)
+    ax.scatter(x, y, s=40, color=palette.INK, zorder=3)
     ax.set(xscale="log", yscale="log", xlim=(0.6, 1600), ylim=(3, 900))
     fig.subplots_adjust(left=0.06, right=0.985, top=0.94, bottom=0.1)
     for place, machine in enumerate(sorted(machines, key=lambda each: each.ridge_point)):
@@ -81,7 +82,7 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
     ax.set_xlabel("attention in a decode step, FLOPs a byte", fontsize=10, color=palette.INK)
     _caption(ax, f"KiB kept of a token, at T = {T:,}")
     _plain(ax)
-    taken = [Bbox.from_bounds(*(ax.transData.transform(place) - 7), 14, 14) for place in places.values()]
+    taken = [Bbox.from_bounds(x - 7, y - 7, 14, 14) for x, y in map(ax.transData.transform, places.values())]
     for one in models:
         _name_dot(ax, places[one.name], f"{one.name} ({one.year})", one.kind, taken)
     told = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs a byte" for name, (x, y) in places.items())
@@ -130,7 +131,7 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int, cell: 
     tables: the blocks of each text, in order; lengths: tokens of each text; at most four texts. A block that several
     texts hold is light blue, an empty slot is white.
     """
-    holders = {}
+    holders: dict[int, list[tuple[int, int]]] = {}
     for text, table in enumerate(tables):
         for place, block in enumerate(table):
             holders.setdefault(block, []).append((text, place))
@@ -142,22 +143,22 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int, cell: 
         ax = fig.add_axes(box)
         held = holders.get(block, [])
         for slot in range(block_size):
-            text, place = held[0] if held else (None, 0)
+            text, place = held[0] if held else (0, 0)
             position = place * block_size + slot
             full = held and position < max(lengths[text] for text, _ in held)
             face = "white" if not full else _KNOWN if len(held) > 1 else _SERIES[text]
             ax.add_patch(Rectangle((slot, 0), 1, 1, facecolor=face, edgecolor=palette.LINE, linewidth=0.8))
             if full:
                 ink = "#FFFFFF" if face == palette.QUERY else "#000000"
-                ax.text(slot + 0.5, 0.5, position, ha="center", va="center_baseline", fontsize=9, color=ink)
+                ax.text(slot + 0.5, 0.5, str(position), ha="center", va="center_baseline", fontsize=9, color=ink)
         ax.set(xlim=(0, block_size), ylim=(1, 0))
         ax.set_xticks([])
         ax.set_yticks([])
         ax.spines[:].set_color(palette.INK if held else palette.LINE)
         ax.set_title(f"block {block}", fontsize=8.5, color=palette.INK if held else palette.FAINT, pad=4)
         texts = [str(text) for text, _ in held]
-        told = f"text{'s' * (len(texts) > 1)} {', '.join(texts)}" if held else "free"
-        ax.set_xlabel(told, fontsize=8.5, color=palette.INK if held else palette.FAINT, labelpad=4)
+        readers = f"text{'s' * (len(texts) > 1)} {', '.join(texts)}" if held else "free"
+        ax.set_xlabel(readers, fontsize=8.5, color=palette.INK if held else palette.FAINT, labelpad=4)
     key = [(_SERIES[text], f"text {text}") for text in range(len(tables))]
     _key(fig, key + [(_KNOWN, "shared")] * any(len(held) > 1 for held in holders.values()), 20, 14)
     told = [

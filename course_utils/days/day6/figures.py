@@ -44,7 +44,7 @@ _OTHERS = [("#44AA99", "-", "X"), ("#999933", _DASHES, "<"), ("#CC6677", _DOTS, 
 _MOST_LINES = 7  # more cannot be told apart
 _LEVELS = [":", "-.", "--"]
 
-PUBLISHED = {
+PUBLISHED: dict[str, Any] = {
     "source": "J. Shah et al., FlashAttention-3, 2024, figure 5: H100 80GB SXM5, 16-bit, forward, no causal mask",
     "lengths": [512, 1024, 2048, 4096, 8192, 16384],
     "d_head 64, published in July 2024": {
@@ -162,8 +162,8 @@ def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
     key = [(0.72, "computed, no mask needed"), (0.28, "computed and masked"), (None, "skipped: never computed")]
     for row, (level, meaning) in enumerate(key):
         left, low = (cell * m + 76) / width, 1 - (78 + 30 * row) / height
-        face, hatch = ("white", "///") if level is None else (palette.colormap()(level), None)
-        swatch = Rectangle((left, low), 16 / width, 16 / height, facecolor=face, edgecolor=palette.LINE, hatch=hatch)
+        fill, hatch = ("white", "///") if level is None else (palette.colormap()(level), None)
+        swatch = Rectangle((left, low), 16 / width, 16 / height, facecolor=fill, edgecolor=palette.LINE, hatch=hatch)
         fig.add_artist(swatch)
         fig.text(left + 24 / width, low + 8 / height, meaning, fontsize=9.5, color=palette.INK, va="center_baseline")
     masked = sum(bool(on_diagonal) for *_, on_diagonal in visits)
@@ -226,7 +226,7 @@ def _lengths(ax, values):
     ax.set_xticklabels([in_words(value) for value in shown])
 
 
-def in_words(number: float) -> str:
+def in_words(number: int) -> str:
     """512, 1k for 1024, 16k for 16,384, 128k for 128,000: lengths and sizes as people say them."""
     power_of_two = number & (number - 1) == 0
     step = 1024 if power_of_two else 1000
@@ -248,7 +248,7 @@ def provenance(record: Mapping[str, Any]) -> str:
     return f"{where['device']}, {versions}, {where['date'][:10]}"
 
 
-def panels_of(record: Mapping[str, Any], amount: Any, titles: Mapping[str, str], **wanted: Any) -> Any:
+def panels_of(record: Mapping[str, Any], amount: Any, titles: Mapping[str, dict[str, Any]], **wanted: Any) -> Any:
     """Panels for `curves` from the rows of a recorded benchmark: title -> {implementation: (lengths, amounts)}.
 
     amount: the column to draw. titles: title -> the columns that pick its rows, {"d": 64, "causal": True}. wanted: what
@@ -256,7 +256,7 @@ def panels_of(record: Mapping[str, Any], amount: Any, titles: Mapping[str, str],
     """
     panels = {}
     for title, picked in titles.items():
-        lines = {}
+        lines: dict[str, tuple[list[Any], list[Any]]] = {}
         for row in record["rows"]:
             if all(row.get(key) == value for key, value in (picked | wanted).items()):
                 Ts, amounts = lines.setdefault(row["implementation"], ([], []))
@@ -287,7 +287,9 @@ def listing(module: str, function: str, first: str | None = None, last: str | No
     linter, are taken off.
     Raises ValueError for a function that is not there, or words that start no line of it.
     """
-    source = Path(find_spec(module).origin).read_text(encoding="utf-8")
+    found = find_spec(module)
+    assert found is not None and found.origin is not None, module
+    source = Path(found.origin).read_text(encoding="utf-8")
     nodes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
     if function not in nodes:
         raise ValueError(f"{module} has no function {function}: it has {', '.join(nodes)}")

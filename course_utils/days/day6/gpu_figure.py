@@ -34,6 +34,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
 
     card: a `Machine` with its memory and its rates; chip: sizes in bytes and rates in bytes a second, as `HOPPER`.
     """
+    assert card.memory_bytes is not None, card.name
     fig = new_figure(720, 430)
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, 720), ylim=(430, 0))
@@ -46,7 +47,8 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
                     fontweight=weight, linespacing=1.35)  # fmt: skip
 
     def label(x, y, text, **kinds):
-        ax.text(x, y, text, **({"fontsize": 9.5, "va": "center", "color": palette.INK, "linespacing": 1.35} | kinds))
+        usual: dict[str, Any] = {"fontsize": 9.5, "va": "center", "color": palette.INK, "linespacing": 1.35}
+        ax.text(x, y, text, **(usual | kinds))
 
     def arrow(start, stop):
         ax.add_patch(FancyArrowPatch(start, stop, arrowstyle="<|-|>", mutation_scale=11, color=palette.INK, lw=1.3))

@@ -72,7 +72,9 @@ class CourseWidget(anywidget.AnyWidget):
         return self.as_text()
 
     def _repr_mimebundle_(self, **kwargs):
-        data, metadata = super()._repr_mimebundle_(**kwargs)
+        bundle = super()._repr_mimebundle_(**kwargs)
+        assert bundle is not None  # but for a widget without a view
+        data, metadata = bundle
         fig = self.figure()
         data = {**data, "text/plain": self.as_text(), "image/png": base64.b64encode(small_png(fig)).decode()}
         if os.environ.get(KEPT):

@@ -330,7 +330,8 @@ def _vocabulary(model):
 
 def _checked_model(model):
     """(n_layers, h) of the model."""
-    blocks, h = getattr(model, "blocks", None), getattr(model, "n_heads", None)
+    blocks: Any = getattr(model, "blocks", None)
+    h = getattr(model, "n_heads", None)
     if not callable(model) or not hasattr(blocks, "__len__") or not isinstance(h, int):
         raise ValueError(f"model is {type(model).__name__}: a Decoder is needed, with .blocks and .n_heads")
     n_layers = len(blocks)

@@ -263,12 +263,13 @@ class MemoryCalculator(CourseWidget):
         return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
     def _fit(self):
-        if self.fits is None and self.model == OWN:
+        weights = self.weight_bytes
+        if weights is None and self.model == OWN:
             return "Without the number of parameters nothing is said of the card."
-        if self.fits is None:
+        if weights is None:
             return "The course does not count the weights of this model, so nothing is said of the card."
-        together = in_binary_units(self.weight_bytes + self.cache_bytes)
-        if self.weight_bytes > CARDS[self.card]:
+        together = in_binary_units(weights + self.cache_bytes)
+        if weights > CARDS[self.card]:
             return f"The weights alone are more than {self.card}."
         return f"Together {together} of {self.card}: {'fits' if self.fits else 'does not fit'}. {self._room()}"
 

@@ -34,8 +34,8 @@ class Pass(NamedTuple):
 
     rows: int
     scores: int
-    read: int
-    written: int
+    read: float
+    written: float
 
 
 class DecodeStepper(CourseWidget):
@@ -71,8 +71,8 @@ class DecodeStepper(CourseWidget):
         self, prompt, new, cached=True, n_layers=32, n_heads=32, d_head=128, bytes_per_value=2,
         title="writing token by token",
     ):  # fmt: skip
-        sizes = whole(n_layers=n_layers, n_heads=n_heads, d_head=d_head)
-        self._a_token = kv_cache_bytes(*sizes, 1, bytes_per_value=bytes_per_value)
+        layers, heads, width = whole(n_layers=n_layers, n_heads=n_heads, d_head=d_head)
+        self._a_token = kv_cache_bytes(layers, heads, width, 1, bytes_per_value=bytes_per_value)
         self._given, self._n_passes = 1, 1
         layout = {"counters": _COUNTERS, "states": _STATES, "most": _MOST, "longest": _LONGEST, "token": self._a_token}
         super().__init__(title=str(title), _layout=layout)

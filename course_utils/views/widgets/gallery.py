@@ -216,8 +216,8 @@ class HeadGallery(CourseWidget):
         colours = {"cmap": palette.colormap(), "vmin": 0, "vmax": 1}
         ax.imshow(self._weights[layer, head], extent=box, aspect="auto", interpolation="nearest", **colours)
         chosen = self.head == (layer, head)
-        edge = {"edgecolor": palette.QUERY if chosen else palette.LINE, "linewidth": 2 if chosen else 0.8}
-        ax.add_patch(Rectangle((x, y), side, side, fill=False, **edge))
+        colour, width = (palette.QUERY, 2) if chosen else (palette.LINE, 0.8)
+        ax.add_patch(Rectangle((x, y), side, side, fill=False, edgecolor=colour, linewidth=width))
         if self.row is not None:
             frame = (x, y + self.row * side / n)
             ax.add_patch(Rectangle(frame, side, side / n, fill=False, edgecolor=palette.KEY, linewidth=1.2))

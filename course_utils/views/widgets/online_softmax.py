@@ -11,7 +11,7 @@ import traitlets
 
 from course_utils.attention.shapes import whole
 from course_utils.attention.tensors import softmax
-from course_utils.attention.tiled import finish, nothing, online_attention
+from course_utils.attention.tiled import Partial, finish, nothing, online_attention
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
@@ -63,12 +63,13 @@ class OnlineSoftmaxStepper(CourseWidget):
 
     def _arranged(self, order):
         """The keys in this order, and all that the page shows of them."""
-        scores, values, labels = (None if given is None else [given[i] for i in order] for given in self._given)
-        self._scores, self._values = scores, values
-        self._partials = _partials(scores, values, self._block)
-        keys = [{"index": i, "label": label, "score": three_decimals(score)}
-                for i, label, score in zip(order, labels, scores, strict=True)]  # fmt: skip
-        return {"_keys": keys, "_frames": self._make_frames(labels), "_ends": self._make_ends()}
+        scores, values, labels = self._given
+        self._scores = [scores[i] for i in order]
+        self._values = None if values is None else [values[i] for i in order]
+        self._partials = _partials(self._scores, self._values, self._block)
+        keys = [{"index": i, "label": labels[i], "score": three_decimals(scores[i])} for i in order]
+        frames = self._make_frames([labels[i] for i in order])
+        return {"_keys": keys, "_frames": frames, "_ends": self._make_ends()}
 
     @property
     def last(self) -> int:
@@ -148,7 +149,7 @@ class OnlineSoftmaxStepper(CourseWidget):
             start, stop = max(0, step - 1) * self._block, min(step * self._block, count)
             before = self._partials[max(0, step - 1)]
             factor = _exp(before.m.item(), partial.m.item())
-            cells = [partial.m.item(), factor, partial.l.item(), *(partial.o.tolist() if partial.o is not None else [])]
+            cells = [partial.m.item(), factor, partial.l.item(), *partial.o.tolist()]
             texts = [three_decimals(cell) for cell in cells]
             if step == 0:
                 texts[1] = ""
@@ -190,15 +191,14 @@ class OnlineSoftmaxStepper(CourseWidget):
 
 
 def _partials(scores, values, block):
-    """The Partial before the first key and after each block; o is None without values."""
+    """The Partial before the first key and after each block; o is empty without values."""
     row = torch.tensor(scores, dtype=torch.float64)  # (m,)
     v = (
-        torch.zeros(len(row), 1, dtype=torch.float64) if values is None else torch.tensor(values, dtype=row.dtype)
+        torch.zeros(len(row), 0, dtype=row.dtype) if values is None else torch.tensor(values, dtype=row.dtype)
     )  # (m, d_v)
     empty = nothing((1,), v.shape[-1], row)
     found = [empty, *online_attention(row[None], v, block)]  # each of shapes (1,), (1,) and (1, d_v)
-    found = [partial._make(part[0] for part in partial) for partial in found]
-    return [partial._replace(o=None) for partial in found] if values is None else found
+    return [Partial(*(part[0] for part in partial)) for partial in found]
 
 
 def _exp(x, m):
@@ -326,13 +326,13 @@ def _draw(shown):
     ax.axis("off")
     ax.text(12, 18, shown.title, fontsize=10.5, fontweight="bold", va="center", color=palette.INK, parse_math=False)
     for place, row in enumerate([heads, *rows]):
-        right, middle = 12, 46 + 24 * place
+        right, middle = 12.0, 46 + 24 * place
         if place - 1 == shown.step:
             ax.axhspan(middle - 12, middle + 12, color=palette.LINE, alpha=0.45, linewidth=0)
         for column, (cell, width_here) in enumerate(zip(row, wide, strict=True)):
             right += width_here
             changed = place > 2 and column == 3 and cell != "1.000"
-            style = {"fontweight": "bold" if changed else "normal", "fontsize": 9}
+            style: dict[str, Any] = {"fontweight": "bold" if changed else "normal", "fontsize": 9}
             colour = palette.FAINT if place == 0 else palette.INK
             ax.text(right - 8, middle, cell, ha="right", va="center", color=colour, parse_math=False, **style)
     ax.plot([12, 12 + sum(wide)], [58, 58], color=palette.LINE, linewidth=1)

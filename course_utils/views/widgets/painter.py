@@ -369,7 +369,8 @@ def _draw(ax, marks, texts, levels, queries, keys, turned, cell):
     ax.set(xlim=(0, m), ylim=(n, 0))
     for place, (mark, text, level) in enumerate(zip(marks, texts, levels, strict=True)):
         row, column = divmod(place, m)
-        face, ink = tuple(part / 255 for part in colours[level]), palette.ink(level)
+        face: tuple[float, ...] | str = tuple(part / 255 for part in colours[level])
+        ink = palette.ink(level)
         if mark != "w" and mark != "l":
             face, ink = (palette.QUERY, "white") if mark == "m" else ("white", palette.INK)
         hatch = "////" if mark == "b" else None

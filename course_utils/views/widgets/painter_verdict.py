@@ -151,7 +151,7 @@ def _array(weights):
 def _answer(attention, returned, n, m, d_v):
     """(output, weights or None) as float tensors on the CPU."""
     output, weights = returned if isinstance(returned, (tuple, list)) and len(returned) == 2 else (returned, None)
-    parts = []
+    parts: list[torch.Tensor | None] = []
     for part, values, shape in (("output", output, (n, d_v)), ("weights", weights, (n, m))):
         if values is None and part == "weights":
             parts.append(None)

@@ -119,8 +119,9 @@ class QueryPlane(CourseWidget):
         }
 
     def _compared(self, output, weights):
+        assert self._attention is not None  # or nothing would have been returned
         name = name_of(self._attention)
-        near = {"rtol": 1e-4, "atol": 1e-5}
+        near: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
         if not np.allclose(weights, self.weights, **near):
             m = int(np.nanargmax(np.where(np.isfinite(weights), abs(weights - self.weights), np.inf)))
             return (

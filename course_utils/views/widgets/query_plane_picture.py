@@ -65,11 +65,12 @@ def _nice(size, up=False):
 
 def _labelled(points, names, centre):
     """For each label [left, top, anchor]: outside its point, as seen from the centre, and on no other label."""
-    taken, spots = [], []
+    taken: list[tuple[float, float, float, float]] = []
+    spots = []
     for (x, y), name in zip(points, names, strict=True):
         width = min(len(name), 14) * _LETTER
         away = math.atan2(y - centre[1], x - centre[0]) if (x, y) != tuple(centre) else -math.pi / 2
-        options = []
+        options: list[tuple[float, int, tuple[float, float, float, float]]] = []
         for turn, far in [(t, f) for f in (14, 26, 40) for t in (0, 0.6, -0.6, 1.2, -1.2, 2, -2, math.pi)]:
             ox, oy = x + far * math.cos(away + turn), y + far * math.sin(away + turn)
             across = math.cos(away + turn)
@@ -96,7 +97,7 @@ def _hull(points):
     ordered = sorted([float(x), float(y)] for x, y in points)
 
     def half(rising):
-        chain = []
+        chain: list[list[float]] = []
         for x, y in rising:
             while len(chain) > 1 and _turn(chain[-2], chain[-1], (x, y)) <= 0:
                 chain.pop()

@@ -47,7 +47,7 @@ class _PowerOfTwo(traitlets.TraitType):
         self.allowed, self.instead = allowed, instead
 
     def validate(self, obj, value):
-        number = whole(self.name, value)
+        number = whole(str(self.name), value)
         if number not in self.allowed:
             least, most = self.allowed[0], self.allowed[-1]
             raise ValueError(f"{self.name} is {number}: give a power of two from {least} to {most}{self.instead}")
@@ -56,7 +56,7 @@ class _PowerOfTwo(traitlets.TraitType):
 
 class _Seed(traitlets.TraitType):
     def validate(self, obj, value):
-        number = whole(self.name, value, least=0)
+        number = whole(str(self.name), value, least=0)
         if number > _LAST_SEED:
             raise ValueError(f"{self.name} is {number}: give a whole number from 0 to {_LAST_SEED}")
         return number

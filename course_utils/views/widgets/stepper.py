@@ -269,7 +269,9 @@ def _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names):
 def _draw(matrices):
     """All matrices as small tables, side by side, in lines of at most 900 CSS pixels."""
     cell_height, head, gap = 24, 44, 34
-    blocks, x, y, tallest, right = [], 16, 10, 0, 0
+    blocks, y, tallest = [], 10, 0
+    x: float = 16
+    right: float = 0
     for matrix in matrices:
         side = 7.4 * max(map(len, matrix["rows"])) + 12
         widest = max(len(text) for row in [*matrix["text"], matrix["columns"]] for text in row)

@@ -128,7 +128,8 @@ class TileWalker(CourseWidget):
             self._walk = self._walked(**settings)
 
     def _walked(self, causal, block_q, block_k):
-        walk = Walk(*self._inputs, causal, block_q, block_k, self._itemsize)
+        q, k, v = self._inputs
+        walk = Walk(q, k, v, causal, block_q, block_k, self._itemsize)
         self._result = walk.o, walk.lse
         return {"settings": {"causal": causal, "block_q": block_q, "block_k": block_k}, **walk.for_the_page()}
 
@@ -279,7 +280,7 @@ def _draw(walker, step):
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, wide), ylim=(height, 0))
     ax.axis("off")
-    text = {"va": "center", "color": palette.INK, "parse_math": False}
+    text: dict[str, Any] = {"va": "center", "color": palette.INK, "parse_math": False}
     ax.text(12, 18, walker.title, fontsize=10.5, fontweight="bold", **text)
     _draw_map(ax, walk, frame, n, m, left, top, cell)
     _draw_side(ax, walker, frame, left + m * cell + 60, top - 40, wide - (left + m * cell + 72), text)
@@ -295,8 +296,8 @@ def _draw_map(ax, walk, frame, n, m, left, top, cell):
     from matplotlib.patches import Rectangle
 
     def box(x, y, width, height, **look):
-        look = {"facecolor": "none", "edgecolor": palette.LINE, "linewidth": 0.8} | look
-        ax.add_patch(Rectangle((x, y), width, height, **look))
+        usual: dict[str, Any] = {"facecolor": "none", "edgecolor": palette.LINE, "linewidth": 0.8}
+        ax.add_patch(Rectangle((x, y), width, height, **(usual | look)))
 
     def strip(name, colour, part, count, horizontal, offset):
         size = (count * cell, 12) if horizontal else (12, count * cell)

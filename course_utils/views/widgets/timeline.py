@@ -137,6 +137,7 @@ class ServingTimeline(CourseWidget):
     def _walked(self, rule, budget, blocks, arrivals):
         static = functools.partial(LibraryScheduler, static=True)
         make = {"yours": self._scheduler, "continuous": LibraryScheduler, "static": static}[rule]
+        assert make is not None  # "yours" is a rule only where a scheduler was given
         settings = {"rule": rule, "budget": budget, "blocks": blocks, "arrivals": arrivals}
         return {"settings": settings, **walked(make, self._sets[arrivals].requests, blocks, self._block_size, budget)}
 

@@ -230,10 +230,12 @@ def _draw_requests(ax, picture, left, top):
         wide = min(18, 150 / max(1, total))
         ax.text(left, y + 7, name, **(small | {"fontweight": "bold"}))
         for cell in range(total):
-            look = {"facecolor": palette.QUERY} if cell < request["computed"] else {"facecolor": "white"}
+            face = palette.QUERY if cell < request["computed"] else "white"
             line = "solid" if cell < ready else "dotted"
             ax.add_patch(
-                Rectangle((left + 16 + cell * wide, y), wide - 2, 14, edgecolor=palette.QUERY, linestyle=line, **look)
+                Rectangle(
+                    (left + 16 + cell * wide, y), wide - 2, 14, facecolor=face, edgecolor=palette.QUERY, linestyle=line
+                )
             )
         ax.text(left + 24 + total * wide, y + 7, f"{request['generated']} of {request['new']} generated", **small)
 
