@@ -1,4 +1,5 @@
-"""The course: where it lies, what its days are, and where the files of a day lie. Each is defined here alone.
+"""The course: where it lies, what its days are, and where the files of a day lie. Each is defined here alone, but for
+the table of days, `days/days.toml`.
 
 A day's notebooks have one name in all folders, `day1_attention_by_hand`: it begins with the day's number.
 """
@@ -34,53 +35,8 @@ class Day:
         return find_notebook(root / folder, self.number)
 
 
-DAYS = (
-    Day(
-        1,
-        "Attention by hand",
-        "Compute attention on three tokens with a pencil, then in plain Python, NumPy and PyTorch, and get the same "
-        "numbers each time.",
-        minutes=150,
-    ),
-    Day(
-        2,
-        "Why √d_k",
-        "Prove how far dot products spread, and see what large scores do to weights and gradients.",
-        minutes=160,
-    ),
-    Day(
-        3,
-        "Causal masking",
-        "Hide the future from every token, and find where it leaks through.",
-        minutes=160,
-    ),
-    Day(
-        4,
-        "Multi-head",
-        "Build the layer with several heads, count what it costs, and switch heads off in a trained model.",
-        minutes=150,
-    ),
-    Day(
-        5,
-        "The KV cache",
-        "Generate text without computing keys and values twice, and reckon what that costs in memory.",
-        minutes=150,
-    ),
-    Day(
-        6,
-        "FlashAttention",
-        "Compute attention tile by tile without ever holding the whole matrix, up to the inner loop of a kernel.",
-        minutes=140,
-    ),
-    Day(
-        7,
-        "Serving",
-        "Answer many requests at once, each exactly as alone, and see what paging, batching and speculation win.",
-        minutes=150,
-    ),
-    Day(8, "Positions and variants", "Put order into attention, and meet its relatives."),
-    Day(9, "Capstone", "Put your own parts together into one model."),
-)
+_TABLE = Path(__file__).parent / "days" / "days.toml"
+DAYS = tuple(Day(**each) for each in tomllib.loads(_TABLE.read_text(encoding="utf-8"))["days"])
 NUMBERS = tuple(day.number for day in DAYS)
 _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
 

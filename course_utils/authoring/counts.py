@@ -8,6 +8,7 @@
     both                         the lines that begin with **Go to**, the links from a day to what lies around it; the
                                  cell tagged setup, which installs the course in Colab
     sources/lessons/references   what the lessons say to read, a section a day
+    templates/…/grade.yml        the days that a class may have graded
 
 The points of an exercise are those of its check, its minutes stand in the line under its heading. A text that has no
 such line or table is left as it is.
@@ -66,6 +67,7 @@ _SETUP = re.compile(
 )
 _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
 _LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
+_GRADED = re.compile(r"^( +days:)( \d+)+$", re.MULTILINE)
 _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
 
 
@@ -137,6 +139,9 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
             yield path, _GO.sub(_around(path, root, asked, ""), text)
     if (path := root / SOURCES[LESSONS] / "references.md").exists():
         yield path, _references(path.read_text(encoding="utf-8"), root)
+    if (path := root / "templates" / "github-actions" / "grade.yml").exists():
+        there = "".join(f" {day.number}" for day in DAYS if _name(day, root, SOLUTIONS))
+        yield path, _GRADED.sub(rf"\1{there}", path.read_text(encoding="utf-8"))
     for path, head, row in (
         (root / "README.md", README_HEAD, _readme_row),
         (root / SOURCES[LESSONS] / "course_map.md", MAP_HEAD, _map_row),

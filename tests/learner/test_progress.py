@@ -100,13 +100,13 @@ def test_every_exercise_of_the_course_has_its_title_minutes_and_points():
 
 
 def test_the_names_of_the_days_are_those_of_the_lessons_the_readme_and_the_map():
-    rows = re.findall(r"^\| (\d) \| \[?([^|\]]+?)(?:\]\(.*\))? \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| \[?([^|\]]+?)(?:\]\(.*\))? \|", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert {int(number): title for number, title in rows} == TITLES
     page = (ROOT / "sources/lessons/course_map.md").read_text()
-    rows = re.findall(r"^\| (\d) \| \[?([^|\]]+?)(?:\]\(.*\))? \|", page, re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| \[?([^|\]]+?)(?:\]\(.*\))? \|", page, re.MULTILINE)
     assert {int(number): title for number, title in rows} == TITLES
     for lesson in (ROOT / "sources/lessons").glob("day*.md"):
-        number, title = re.search(r"^# Day (\d): (.+)$", lesson.read_text(), re.MULTILINE).groups()
+        number, title = re.search(r"^# Day (\d+): (.+)$", lesson.read_text(), re.MULTILINE).groups()
         short, long = sorted((title, TITLES[int(number)]), key=len)
         assert long.startswith(short)
 
