@@ -13,7 +13,7 @@ from course_utils.views.shared.base import CourseWidget
 
 PACKAGE = ROOT / "course_utils"
 FREE = {"course", "errors", "files", "loader"}  # every room may use them
-# Each room may import from itself and from the rooms named here: the walls that CONTRIBUTING.md speaks of.
+# Each room may import from itself and from the rooms named here: docs/internals.md draws them.
 ROOMS = {
     "course": set(),
     "errors": set(),
@@ -124,6 +124,25 @@ def test_every_room_is_known_and_imports_run_one_way():
         room, imported = room_of(each.module), room_of(each.imported)
         allowed = ROOMS[room] | FREE | {room, "__init__"}
         assert imported in allowed, f"{each.module} imports {each.imported}, and {room} knows nothing of {imported}"
+
+
+def shortest(table: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """The arrows of a table of rooms, but for those beside which a longer way leads to the same room."""
+    beyond = {room: set().union(*(reached(table, each) for each in table[room])) for room in table}
+    return {(room, each) for room in table for each in table[room] - beyond[room]}
+
+
+def reached(table: dict[str, set[str]], room: str) -> set[str]:
+    """The rooms to which arrows lead from a room."""
+    return table[room].union(*(reached(table, each) for each in table[room]))
+
+
+def test_the_pictures_of_the_rooms_are_true():
+    text = (ROOT / "docs" / "internals.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"^```mermaid\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    drawn = [set(re.findall(r"^ +(\w+) --> (\w+)$", picture, re.MULTILINE)) for picture in pictures]
+    in_checks = {room: others for room, others in IN_CHECKS.items() if room != "__init__"}
+    assert drawn == [shortest(ROOMS), shortest(in_checks)]
 
 
 def test_rooms_that_all_may_use_use_none():
