@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from course_utils.errors import CourseError, one_line
-from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits
+from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start, cores
 
 if TYPE_CHECKING:
     from course_utils.doctor import Finding
@@ -158,26 +158,23 @@ def grade(
         raise typer.BadParameter(
             "the kernels of a cluster run elsewhere and write no log here; leave out --log or --dask"
         )
-    from course_utils.grading.run import Request, run
+    from course_utils.authoring.official import COURSE, Official
+    from course_utils.grading.results import Settings
+    from course_utils.grading.run import run
 
-    asked = Request(
-        paths,
-        day,
-        out,
-        jobs,
-        dask,
-        again,
-        fail_under,
-        cell_seconds=timeout,
-        notebook_seconds=deadline,
-        bundle=bundle,
-        gradebook=gradebook,
-        require_confinement=require_confinement,
-        cold=cold,
-        log=log,
+    settings = Settings(
+        Official(bundle) if bundle else COURSE,
+        Limits(cell_seconds=timeout),
+        deadline,
+        Start("full" if require_confinement else Start.confinement, warm=not cold),
+        str(log) if log else "",
+        out=out,
+        jobs=jobs or cores(),
+        dask=dask,
+        again=again,
     )
     try:
-        run(asked)
+        run(paths, settings, day=day, gradebook=gradebook, fail_under=fail_under)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

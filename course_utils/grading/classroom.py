@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.course import day_of
 from course_utils.errors import CourseError, Unreadable
-from course_utils.grading.grade import Settings
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.kept import KEPT, KeptResults, result_key
 from course_utils.grading.reports.feedback import write_feedback
-from course_utils.grading.results import Graded
+from course_utils.grading.results import Graded, Settings
 from course_utils.grading.workers import Job, Kernels, Watcher, as_unreadable, grade_here, grade_job
 from course_utils.sandbox.confinement import Confinement
 
@@ -42,40 +41,38 @@ class ClassResult:
 
 
 def grade_class(
-    submissions: Sequence[Submission],
-    settings: Settings | None = None,
-    *,
-    out: Path | None = None,
-    jobs: int = 1,
-    dask: str | None = None,
-    again: bool = False,
-    on_graded: Callable[[Graded], None] | None = None,
-    watcher: Watcher | None = None,
+    submissions: Sequence[Submission], settings: Settings | None = None, watcher: Watcher | None = None
 ) -> ClassResult:
     """Grade many submissions. What one of them holds or does is its own result and no other's.
 
-    out: a folder. Each result is kept there as it comes, so that a run that was interrupted is taken up again and an
-    unchanged submission is not graded twice, and each student's page of feedback is written. again: use nothing that
-    an earlier run kept. jobs: how many worker processes. dask: the address of a scheduler whose workers grade instead.
-    on_graded: called with each result as it comes. watcher: hears what is done on the way, but not on a cluster.
-    Raises CourseError when the cluster cannot be used.
+    Args:
+        submissions: As `collect` finds them.
+        settings: How. In its folder `out` each result is kept as it comes, so that a run that was interrupted is taken
+            up again and an unchanged submission is not graded twice, and each student's page of feedback is written.
+        watcher: Hears what is done on the way.
+
+    Returns:
+        The results in the order of the submissions.
+
+    Raises:
+        CourseError: When the cluster cannot be used.
     """
     settings, watcher = settings or Settings(), watcher or Watcher()
     kernels = Kernels(settings)
 
     def run(queue: Iterator[Job]) -> Finished:
-        if dask:
+        if settings.dask:
             from course_utils.grading.cluster import grade_there
 
-            return grade_there(queue, settings, dask)
+            return grade_there(queue, settings, settings.dask)
         if len(submissions) == 1:
             return ((p, grade_job(p, kernels.settings(), partial(watcher.on_result, p))) for p in queue)
-        return grade_here(queue, kernels, min(jobs, len(submissions)), watcher)
+        return grade_here(queue, kernels, min(settings.jobs, len(submissions)), watcher)
 
     with ExitStack() as stack:
         stack.callback(kernels.close)
-        folder = out / KEPT if out else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="course_kept_")))
-        class_run = ClassRun(submissions, settings, KeptResults(folder, again), out, on_graded)
+        folder = settings.out or Path(stack.enter_context(TemporaryDirectory(prefix="course_kept_")))
+        class_run = ClassRun(submissions, settings, KeptResults(folder / KEPT, settings.again), watcher)
         copies: list[int] = []
         for queue in (class_run.queue(range(len(submissions)), copies), class_run.queue(copies)):
             with closing(run(queue)) as finished:
@@ -89,16 +86,8 @@ def grade_class(
 class ClassRun:
     """The submissions of a class on their way to results."""
 
-    def __init__(
-        self,
-        submissions: Sequence[Submission],
-        settings: Settings,
-        kept: KeptResults,
-        out: Path | None,
-        on_graded: Callable[[Graded], None] | None,
-    ):
-        self.submissions, self.settings, self.kept, self.out = submissions, settings, kept, out
-        self.on_graded = on_graded
+    def __init__(self, submissions: Sequence[Submission], settings: Settings, kept: KeptResults, watcher: Watcher):
+        self.submissions, self.settings, self.kept, self.watcher = submissions, settings, kept, watcher
         self.graded: dict[int, Graded] = {}
         self.reused = 0
         self.given: set[str] = set()
@@ -142,7 +131,6 @@ class ClassRun:
 
     def _publish(self, place: int, graded: Graded) -> None:
         self.graded[place] = replace(graded, answers={})
-        if self.out:
-            write_feedback(graded, self.settings.official, self.out)
-        if self.on_graded:
-            self.on_graded(graded)
+        if self.settings.out:
+            write_feedback(graded, self.settings.official, self.settings.out)
+        self.watcher.on_graded(graded)

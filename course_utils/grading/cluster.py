@@ -21,8 +21,7 @@ from typing import Any
 
 from course_utils.authoring.official import KEYS, Official
 from course_utils.errors import CourseError, one_line
-from course_utils.grading.grade import Settings
-from course_utils.grading.results import Graded
+from course_utils.grading.results import Graded, Settings
 from course_utils.grading.workers import FATAL, Job, as_unreadable, grade_job
 
 TRIES = 3  # of a job whose workers die
@@ -51,7 +50,7 @@ def grade_there(queue: Iterator[Job], settings: Settings, address: str) -> Gener
     if first is None:
         return
     parcel_of = cache(lambda day: official_parcel(settings.official, day))
-    plain = replace(settings, official=Official(Path()), log="")  # a log is written where the kernels are
+    plain = replace(settings, official=Official(Path()), log="", out=None)  # a log is written where the kernels are
     with _connected(address) as cluster:
         waiting, deaths = deque([first]), Counter[int]()
         while True:

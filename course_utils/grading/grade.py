@@ -8,12 +8,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from course_utils.authoring.official import COURSE, Official, Question, checks_of
+from course_utils.authoring.official import Question, checks_of
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.course import day_of
@@ -21,24 +20,7 @@ from course_utils.errors import PutOff, Unreadable
 from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.plugin import PATIENT, GradePlugin, GradeRequest
-from course_utils.grading.results import Graded, Handed, Result
-from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to grade."""
-
-    official: Official = COURSE
-    """What is asked, and what a right answer gives: the course's own, or a grader's bundle."""
-    limits: Limits = field(default_factory=Limits)
-    """Of each kernel."""
-    seconds: float = NOTEBOOK_SECONDS
-    """Of work, for a whole notebook."""
-    start: Start = field(default_factory=Start)
-    """How kernels start, and how far they are confined."""
-    log: str = ""
-    """A file for what each kernel was asked, what came back and how it ended; none by default."""
+from course_utils.grading.results import Graded, Handed, Result, Settings
 
 
 def grade_notebook(

@@ -8,8 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from course_utils.files import write_whole
-from course_utils.grading.grade import Settings
-from course_utils.grading.results import Graded, Result, ungraded
+from course_utils.grading.results import Graded, Result, Settings, ungraded
 
 KEPT = ".results"
 

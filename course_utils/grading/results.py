@@ -1,13 +1,15 @@
-"""What is asked for one notebook, and what became of a submission and of each exercise in it."""
+"""How to grade, what is asked for one notebook, and what became of a submission and of each exercise in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import nbformat
 
+from course_utils.authoring.official import COURSE, Official
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
 
@@ -33,6 +35,30 @@ class Handed(Protocol):
 
     def read(self) -> bytes:
         """The bytes of the notebook. Raises Unreadable."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to grade."""
+
+    official: Official = COURSE
+    """What is asked, and what a right answer gives: the course's own, or a grader's bundle."""
+    limits: Limits = field(default_factory=Limits)
+    """Of each kernel."""
+    seconds: float = NOTEBOOK_SECONDS
+    """Of work, for a whole notebook."""
+    start: Start = field(default_factory=Start)
+    """How kernels start, and how far they are confined."""
+    log: str = ""
+    """A file for what each kernel was asked, what came back and how it ended; none by default."""
+    out: Path | None = None
+    """The folder for reports, where results are kept as they come; without it they are shown and not kept."""
+    jobs: int = 1
+    """Processes that grade."""
+    dask: str | None = None
+    """The address of a Dask scheduler whose workers grade instead."""
+    again: bool = False
+    """Use nothing that an earlier run kept in `out`."""
 
 
 @dataclass(frozen=True)

@@ -5,34 +5,32 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from course_utils.errors import one_line
 from course_utils.grading.classroom import ClassResult, grade_class
-from course_utils.grading.grade import Settings
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.report import print_table
-from course_utils.grading.results import Graded, Result, ungraded
+from course_utils.grading.results import Graded, Result, Settings, ungraded
 from course_utils.grading.workers import Job, Watcher
 
 MOST_TABLES = 10
 
 
-def watch_class(submissions: Sequence[Submission], settings: Settings, tables: bool, **options: Any) -> ClassResult:
+def watch_class(submissions: Sequence[Submission], settings: Settings, tables: bool) -> ClassResult:
     """`grade_class`, shown: a table each for a few submissions, in their order, a line each and a summary for a class.
 
-    options: of `grade_class`. A KeyboardInterrupt is passed on after it was said how far the grading came.
+    A KeyboardInterrupt is passed on after it was said how far the grading came.
     """
     order = [(each.student, each.name) for each in submissions] if tables else ()
     with Watch(len(submissions), order) as watch:
         try:
-            watcher = Watcher(watch.on_begin, watch.on_result, watch.on_put_off)
-            result = grade_class(submissions, settings, on_graded=watch.on_graded, watcher=watcher, **options)
+            watcher = Watcher(watch.on_begin, watch.on_result, watch.on_put_off, watch.on_graded)
+            result = grade_class(submissions, settings, watcher)
         except KeyboardInterrupt:
-            watch.stopped(kept=options.get("out") is not None)
+            watch.stopped(kept=settings.out is not None)
             raise
     if not tables:
         print(summary(result))

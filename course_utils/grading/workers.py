@@ -20,8 +20,8 @@ from pathlib import Path
 
 from course_utils.course import ROOT
 from course_utils.errors import CourseError, PutOff, one_line
-from course_utils.grading.grade import Settings, grade_submission
-from course_utils.grading.results import Graded, Result
+from course_utils.grading.grade import grade_submission
+from course_utils.grading.results import Graded, Result, Settings
 from course_utils.sandbox.confinement import Confinement, KernelServer, open_kernels, remove
 
 PACKAGES = str(ROOT)
@@ -66,11 +66,15 @@ class Order:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who hears what workers do: that a submission is begun, each of its results, and that it is put off."""
+    """Who hears what is done: that a submission is begun, each of its results, that it is put off, and its grade.
+
+    On a cluster only the last is heard.
+    """
 
     on_begin: Callable[[Job], None] = lambda job: None
     on_result: Callable[[Job, Result], None] = lambda job, result: None
     on_put_off: Callable[[Job], None] = lambda job: None
+    on_graded: Callable[[Graded], None] = lambda graded: None
 
 
 def grade_job(

@@ -21,10 +21,10 @@ from course_utils.authoring.official import COURSE, Official
 from course_utils.course import version
 from course_utils.grading import classroom
 from course_utils.grading.classroom import grade_class
-from course_utils.grading.grade import Settings, grade_submission
+from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.kept import KeptResults, result_key
-from course_utils.grading.results import Graded, Result
+from course_utils.grading.results import Graded, Result, Settings
 from course_utils.grading.watch import Watch
 from course_utils.grading.workers import LABORIOUS, Job, Kernels, Order, Watcher, Worker, grade_here
 from course_utils.sandbox.limits import Limits, Start
@@ -78,7 +78,7 @@ def test_a_class_gets_the_results_that_its_notebooks_get_one_by_one_in_their_ord
         eve=notebook({"softmax_row": FORBIDDEN}),
     )
     came = []
-    result = grade_class(mine, out=tmp_path / "out", jobs=2, on_graded=came.append)
+    result = grade_class(mine, Settings(out=tmp_path / "out", jobs=2), Watcher(on_graded=came.append))
     assert records(result.graded) == records(map(grade_submission, mine))
     assert [each.score for each in result.graded] == [1, 0, 0, 0]
     names = [each.student for each in came]
@@ -92,7 +92,7 @@ def test_a_broken_submission_says_why_and_touches_no_other(tmp_path):
     mine = handed_in(tmp_path, ada=b"", bob=notebook(), cyd=notebook(), dan=notebook())
     mine[2] = replace(mine[2], day=99)
     mine[3].path.unlink()
-    broken = grade_class(mine, COLD, out=tmp_path / "out", jobs=1).graded
+    broken = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1)).graded
     assert [each.status for each in broken] == ["unreadable", "failed", "unreadable", "unreadable"]
     for each, why in zip(broken, ["ada.ipynb: empty file", "", "no exercises for day 99", "no such file"], strict=True):
         assert why in each.message
@@ -104,21 +104,21 @@ def test_a_broken_submission_says_why_and_touches_no_other(tmp_path):
 
 def test_an_unchanged_submission_is_not_graded_again_and_again_means_again(tmp_path, monkeypatch):
     mine = handed_in(tmp_path, ada=notebook(remark="a"), bob=notebook(remark="b"))
-    first = grade_class(mine, COLD, out=tmp_path / "out", jobs=1)
-    again = grade_class(mine, COLD, out=tmp_path / "out", jobs=1, again=True)
+    first = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1))
+    again = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1, again=True))
     with monkeypatch.context() as patch:
         patch.setattr(classroom, "grade_here", run_nothing)
-        kept = grade_class(mine, COLD, out=tmp_path / "out", jobs=1)
+        kept = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1))
     assert [first.reused, again.reused, kept.reused] == [0, 0, 2]
     assert records(first.graded) == records(again.graded) == records(kept.graded)
     mine[0].path.write_bytes(notebook(remark="c"))
-    assert grade_class(mine, COLD, out=tmp_path / "out", jobs=1).reused == 1
+    assert grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1)).reused == 1
 
 
 def test_identical_submissions_are_run_once_and_keep_their_students(tmp_path):
     """Those that cannot be read say so under their own names."""
     mine = handed_in(tmp_path, ada=notebook(), bob=notebook(), cyd=b"{", dan=b"{")
-    result = grade_class(mine, COLD, out=tmp_path / "out", jobs=1, again=True)
+    result = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1, again=True))
     names = ["ada", "bob", "cyd", "dan"]
     assert [(each.student, each.notebook) for each in result.graded] == [(name, f"{name}.ipynb") for name in names]
     assert result.reused == 1
@@ -297,13 +297,10 @@ def test_what_takes_long_is_put_off_until_the_others_are_graded_and_its_grade_is
         lambda job: heard.append(("begin", job.student)),
         lambda job, result: None,
         lambda job: heard.append(("put off", job.student)),
+        lambda graded: heard.append(("graded", graded.student)),
     )
     class_of_two = handed_in(tmp_path, ada=slow, bob=quick)
-
-    def on_graded(graded):
-        heard.append(("graded", graded.student))
-
-    result = grade_class(class_of_two, settings, jobs=1, watcher=watcher, on_graded=on_graded)
+    result = grade_class(class_of_two, settings, watcher)
     order = [("begin", "ada"), ("put off", "ada"), ("begin", "bob"), ("graded", "bob"), ("begin", "ada")]
     assert heard == [*order, ("graded", "ada")]
     assert records(result.graded)[:1] == records([grade_submission(class_of_two[0], settings)])

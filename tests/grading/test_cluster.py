@@ -17,8 +17,9 @@ from course_utils.errors import CourseError
 from course_utils.grading import cluster
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.cluster import grade_parcel, grade_there, official_parcel
-from course_utils.grading.grade import Settings, grade_submission
+from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake.collect import Submission
+from course_utils.grading.results import Settings
 from course_utils.grading.workers import Job
 from course_utils.sandbox.limits import Start
 
@@ -80,7 +81,7 @@ def test_a_cluster_gives_the_grades_that_this_process_gives(address, tmp_path):
         path = tmp_path / f"{student}.ipynb"
         path.write_bytes(b"{" if answer is None else notebook(answer))
         mine.append(Submission(student, path, 1))
-    there = grade_class(mine, SETTINGS, dask=address).graded
+    there = grade_class(mine, replace(SETTINGS, dask=address)).graded
     here = [grade_submission(each, SETTINGS) for each in mine]
     assert [each.score for each in there] == [1, 0, 0, 0]
     assert [replace(each, seconds=0) for each in there] == [replace(each, seconds=0, answers={}) for each in here]

@@ -22,9 +22,10 @@ from course_utils.cli import app
 from course_utils.course import day_of
 from course_utils.errors import Unreadable
 from course_utils.grading import plugin
-from course_utils.grading.grade import Settings, grade_notebook
+from course_utils.grading.grade import grade_notebook
 from course_utils.grading.intake.answers import day_in_cells, read_answers, same_code
 from course_utils.grading.reports.report import as_junit
+from course_utils.grading.results import Settings
 from course_utils.sandbox import confinement, kernel
 from course_utils.sandbox.confinement import write_kernel_library
 from course_utils.sandbox.limits import Limits

@@ -20,11 +20,11 @@ from needs import EITHER
 
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.grading.classroom import grade_class
-from course_utils.grading.grade import Settings
 from course_utils.grading.intake.collect import Submission
+from course_utils.grading.results import Settings
 from course_utils.sandbox.limits import Limits
 
-SETTINGS = Settings(limits=Limits(cell_seconds=3, idle_seconds=4, memory_bytes=2**31))
+SETTINGS = Settings(limits=Limits(cell_seconds=3, idle_seconds=4, memory_bytes=2**31), jobs=2)
 SAMPLE = (
     "edited checks",
     "a zip that slips",
@@ -76,7 +76,7 @@ def test_in_a_class_each_gets_what_it_deserves_changes_no_honest_grade_and_leave
     zoe.write_bytes(ada.read_bytes() + b"\n")  # the same file would not be graded again
     written = write_corpus(tmp_path / "class", names, port)
     submissions = [Submission("ada", ada, 1), *written.values(), Submission("zoe", zoe, 1)]
-    graded = grade_class(submissions, SETTINGS, jobs=2).graded
+    graded = grade_class(submissions, SETTINGS).graded
     records = {name: record_of(each) for name, each in zip(names, graded[1:-1], strict=True)}
     assert {name: (verdicts(record), record["score"]) for name, record in records.items()} == {
         name: (CORPUS[name].deserves, CORPUS[name].score) for name in names

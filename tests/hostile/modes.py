@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from course_utils.grading.classroom import grade_class
-from course_utils.grading.grade import Settings
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.report import write_reports
+from course_utils.grading.results import Settings
 from course_utils.sandbox.limits import Limits, Start
 
 from .corpus import CORPUS, write_corpus
@@ -41,7 +41,6 @@ def grades(mode: str, submissions: list[Submission], jobs: int = 2) -> list[dict
     """The submissions in grades.json as a mode writes it, without the seconds. mode: one of MODES, or "best", as this
     machine grades by itself."""
     start = Start() if mode == "best" else MODES[mode]
-    settings = Settings(limits=LIMITS, start=start)
     with ExitStack() as stack:
         out = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         address = None
@@ -50,7 +49,8 @@ def grades(mode: str, submissions: list[Submission], jobs: int = 2) -> list[dict
 
             cluster = stack.enter_context(LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None))
             address = cluster.scheduler_address
-        result = grade_class(submissions, settings, out=out, jobs=jobs, dask=address)
+        settings = Settings(limits=LIMITS, start=start, out=out, jobs=jobs, dask=address)
+        result = grade_class(submissions, settings)
         write_reports(result.graded, out, notes=result.notes)
         written = json.loads((out / "grades.json").read_text(encoding="utf-8"))["submissions"]
     return [{**each, "seconds": 0} for each in written]

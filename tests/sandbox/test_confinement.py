@@ -19,7 +19,8 @@ from needs import BUBBLEWRAP, LANDLOCK, LINUX
 from course_utils.authoring.cut import release_exercise
 from course_utils.authoring.official import COURSE, reference_answers
 from course_utils.errors import CourseError, KernelLost, NotConfined
-from course_utils.grading.grade import Settings, grade_notebook
+from course_utils.grading.grade import grade_notebook
+from course_utils.grading.results import Settings
 from course_utils.sandbox import confinement
 from course_utils.sandbox.confinement import KernelServer, answers, open_kernels, readable
 from course_utils.sandbox.kernel import PROVISIONER, CourseKernelspecs, GradingKernel
