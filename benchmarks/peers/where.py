@@ -19,7 +19,7 @@ from peers.graders import DAY
 # A step's seconds are its own: those of a step inside it are not counted twice. Inside a closed step no other begins.
 STEPS = {
     "reading the submission": (grade, ("read_answers",)),
-    "pytest and nbval": (grade, ("run_request",)),
+    "pytest and nbval": (grade, ("run_notebook",)),
     "starting the kernel": (GradedNotebook, ("launch",)),
     "given cells": (GivenCell, ("runtest",)),
     "fresh kernels after a slip": (GradedNotebook, ("ensure_kernel",)),

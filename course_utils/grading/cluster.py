@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,10 +21,11 @@ from typing import Any
 
 from course_utils.authoring.official import KEYS, Official
 from course_utils.errors import CourseError, one_line
+from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Graded, Settings
-from course_utils.grading.workers import FATAL, Job, as_unreadable, grade_job
+from course_utils.grading.workers import FATAL, Finished, as_unreadable, grade_safely
 
-TRIES = 3  # of a job whose workers die
+TRIES = 3  # of a submission whose workers die
 SECONDS_TO_CONNECT = 20
 SECONDS_WITHOUT_WORKERS = 60
 MOST_UNPACKED = 8  # official sides in the folders of a worker: one a day of a class, and one of all days
@@ -39,10 +40,10 @@ class OfficialParcel:
     package: str
 
 
-def grade_there(queue: Iterator[Job], settings: Settings, address: str) -> Generator[tuple[Job, Graded], None, None]:
-    """Grade on the cluster whose scheduler has an address; yields each job with its result, as they finish.
+def grade_there(queue: Iterator[Submission], settings: Settings, address: str) -> Finished:
+    """Grade on the cluster whose scheduler has an address; yields each submission with its result, as they finish.
 
-    A worker process has one job at a time, whatever its threads; workers may come and go. When one dies, its job is
+    A worker process has one at a time, whatever its threads; workers may come and go. When one dies, what it had is
     tried on others, twice; what still ends its worker is unreadable. Raises CourseError where dask is not installed, no
     scheduler or no worker is there, or a worker has another course.
     """
@@ -55,32 +56,32 @@ def grade_there(queue: Iterator[Job], settings: Settings, address: str) -> Gener
         waiting, deaths = deque([first]), Counter[int]()
         while True:
             for worker in cluster.idle():
-                job = waiting.popleft() if waiting else next(queue, None)
-                if job is None:
+                submission = waiting.popleft() if waiting else next(queue, None)
+                if submission is None:
                     break
-                cluster.give(worker, job, parcel_of(job.day), plain)
+                cluster.give(worker, submission, parcel_of(submission.day), plain)
             if not cluster.running and not waiting:
                 return
-            for job, graded in cluster.finished():
+            for submission, graded in cluster.finished():
                 if graded is None:
-                    deaths[job.place] += 1
-                    if deaths[job.place] < TRIES:
-                        waiting.append(job)
+                    deaths[submission.place] += 1
+                    if deaths[submission.place] < TRIES:
+                        waiting.append(submission)
                         continue
-                    graded = as_unreadable(job, settings, f"{job.name}: {FATAL}")
-                yield job, graded
+                    graded = as_unreadable(submission, settings, f"{submission.name}: {FATAL}")
+                yield submission, graded
 
 
 class Cluster:
-    """The workers behind a scheduler, and the job that each of them has. Its methods raise CourseError."""
+    """The workers behind a scheduler, and the submission that each of them has. Its methods raise CourseError."""
 
     def __init__(self, client: Any, address: str):
         self.client, self.address = client, address
-        self.running: dict = {}  # future -> (worker's address, job)
+        self.running: dict = {}  # future -> (worker's address, submission)
         self.seen = time.monotonic()
 
     def idle(self) -> list[str]:
-        """The workers without a job. There may be none for a while, but not for long."""
+        """The workers without a submission. There may be none for a while, but not for long."""
         with self._talking():
             workers = set(self.client.nthreads())
         if workers:
@@ -89,15 +90,15 @@ class Cluster:
             raise CourseError(f"{self.address}: the scheduler has no workers; start one: dask worker {self.address}")
         return sorted(workers - {worker for worker, _ in self.running.values()})
 
-    def give(self, worker: str, job: Job, parcel: OfficialParcel, settings: Settings) -> None:
-        """Start a job on a worker."""
+    def give(self, worker: str, submission: Submission, parcel: OfficialParcel, settings: Settings) -> None:
+        """Start grading on a worker."""
         with self._talking(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of its size
-            future = self.client.submit(grade_parcel, job, parcel, settings, workers=[worker], pure=False)
-        self.running[future] = worker, job
+            future = self.client.submit(grade_parcel, submission, parcel, settings, workers=[worker], pure=False)
+        self.running[future] = worker, submission
 
-    def finished(self) -> list[tuple[Job, Graded | None]]:
-        """Wait a second at most for jobs that are finished; None stands for the result where a worker died."""
+    def finished(self) -> list[tuple[Submission, Graded | None]]:
+        """Wait a second at most for submissions that are finished; None stands for the result where a worker died."""
         from distributed import wait
 
         with self._talking():
@@ -161,11 +162,11 @@ def official_parcel(official: Official, day: int | None) -> OfficialParcel:
     return OfficialParcel(files | {KEYS: json.dumps(seeds).encode()}, digests, version("course_utils"))
 
 
-def grade_parcel(job: Job, parcel: OfficialParcel, settings: Settings) -> Graded:
-    """Grade a job. This is what a Dask worker runs. Raises CourseError when its course is not the sender's."""
+def grade_parcel(submission: Submission, parcel: OfficialParcel, settings: Settings) -> Graded:
+    """Grade a submission. This is what a Dask worker runs. Raises CourseError when its course is not the sender's."""
     with _AT_WORK:
         official = _unpack(parcel)
-        return grade_job(job, replace(settings, official=official))
+        return grade_safely(submission, replace(settings, official=official))
 
 
 _AT_WORK = threading.Lock()  # grading takes over sys.stdout

@@ -7,20 +7,21 @@ import io
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from course_utils.authoring.official import Question, checks_of
-from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.verdict import Verdict
-from course_utils.course import day_of
 from course_utils.errors import PutOff, Unreadable
 from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.plugin import PATIENT, GradePlugin, GradeRequest
-from course_utils.grading.results import Graded, Handed, Result, Settings
+from course_utils.grading.intake.names import known_day
+from course_utils.grading.plugin import PATIENT, GradePlugin
+from course_utils.grading.results import Graded, Result, Settings
 
 
 def grade_notebook(
@@ -35,56 +36,46 @@ def grade_notebook(
 
     day: by default the one that the file's name or cells tell. student: by default the file's name.
     """
-    return grade_submission(Submission(student or path.stem, path, day), settings, on_result)
+    told = day or known_day(path.name)
+    return grade_submission(Submission(student or path.stem, path, told), settings, on_result)
 
 
 def grade_submission(
-    submission: Handed,
-    settings: Settings | None = None,
-    on_result: Callable[[Result], None] | None = None,
-    *,
-    hurry: bool = False,
-    known: Iterable[Result] = (),
+    submission: Submission, settings: Settings | None = None, on_result: Callable[[Result], None] | None = None
 ) -> Graded:
     """Grade one submission. It is only read; what it holds can fail exercises but raises nothing here.
 
-    hurry: raise PutOff when it takes long; the results that come with it may be given as `known` when it is graded on.
-    Raises CourseError when there are no exercises for the day.
+    Args:
+        submission: Its day is told by its cells where it is None. It is graded on from the results that it knows.
+        settings: How.
+        on_result: Called with each result as it comes.
+
+    Returns:
+        The grade, with the answers.
+
+    Raises:
+        PutOff: When the settings are in a hurry and it takes long. What comes with it may be given as `known`.
+        CourseError: When there are no exercises for the day.
     """
     settings, began = settings or Settings(), time.monotonic()
-    official = settings.official
+    official, day, questions = settings.official, submission.day, list[Question]()
     student, notebook, lms_id = submission.student, submission.name, submission.lms_id
-    day, questions = submission.day, list[Question]()
-    if day is None and (told := day_of(submission.name)) in days_with_exercises():
-        day = told
     try:
         if day is not None:
             questions = official.questions(day)
         data = submission.read()
-        day = day_in_cells(data, submission.name, official) if day is None else day
+        day = day_in_cells(data, notebook, official) if day is None else day
         questions = official.questions(day)
-        answers = read_answers(data, submission.name, questions, official.given_names(day))
+        answers = read_answers(data, notebook, questions, official.given_names(day))
     except Unreadable as why:
         full = sum(question.points for question in questions)
         return Graded(student, notebook, day, "unreadable", 0.0, full, _since(began), message=str(why), lms_id=lms_id)
     missing = Verdict("missing", 0.0, "Not answered.")
-    prejudged = {each.grade_id: missing for each in questions if each.grade_id not in answers}
-    prejudged |= {each.id: _verdict(each) for each in known}
-    request = GradeRequest(
-        day,
-        official.notebook(day),
-        answers,
-        prejudged,
-        settings.limits,
-        settings.seconds,
-        settings.start,
-        official.seeds(day),
-        hurry,
-        settings.log,
-        submission.student,
-    )
-    found = run_request(request, on_result)
-    if hurry and len(found) < len(questions) and sum(each.status == "timeout" for each in found.values()) >= PATIENT:
+    settled = {each.grade_id: missing for each in questions if each.grade_id not in answers}
+    settled |= {each.id: _verdict(each) for each in submission.known}
+    found = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
+    late = sum(each.status == "timeout" for each in found.values()) >= PATIENT
+    if settings.hurry and late and len(found) < len(questions):
         raise PutOff(tuple(found.values()))
     results = tuple(
         found.get(q.grade_id) or Result(q.grade_id, "error", 0.0, q.points, "It was not graded.", machine_failed=True)
@@ -97,20 +88,35 @@ def grade_submission(
     return Graded(*about, exercises=results, answers=answers, lms_id=lms_id)
 
 
-def run_request(request: GradeRequest, on_result: Callable[[Result], None] | None = None) -> dict[str, Result]:
-    """Run a request through pytest and nbval in this process, and return the results by grade_id.
+def run_notebook(
+    submission: Submission,
+    settings: Settings,
+    settled: Mapping[str, Verdict],
+    on_result: Callable[[Result], None] | None = None,
+) -> dict[str, Result]:
+    """Run a submission's answers through pytest and nbval in this process.
 
     No conftest, plugin or setting from a submission's folder takes part: pytest sees one file in a folder of ours.
+
+    Args:
+        submission: With its day and its answers.
+        settings: How.
+        settled: Verdicts that need no kernel, by grade_id.
+        on_result: Called with each result as it comes.
+
+    Returns:
+        The results by grade_id.
     """
-    plugin = GradePlugin(request, on_result)
-    if request.prejudged.keys() >= checks_of(request.official).keys():
-        return {grade_id: _unrun(request, grade_id, verdict) for grade_id, verdict in request.prejudged.items()}
+    plugin = GradePlugin(submission, settings, settled, on_result)
+    checks = checks_of(plugin.official)
+    if settled.keys() >= checks.keys():
+        return {grade_id: _unrun(checks[grade_id], grade_id, verdict) for grade_id, verdict in settled.items()}
     with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _quiet():
-        book = Path(folder, f"day{request.day}.ipynb")
+        book = Path(folder, f"day{submission.day}.ipynb")
         book.touch()
         own = [f"--rootdir={folder}", f"--confcutdir={folder}"]  # nothing is looked for above it
         ended = pytest.main(
-            [*PYTEST_OPTIONS, *own, f"--nbval-cell-timeout={request.limits.cell_seconds}", str(book)],
+            [*PYTEST_OPTIONS, *own, f"--nbval-cell-timeout={settings.limits.cell_seconds}", str(book)],
             [plugin],
         )
     if ended == pytest.ExitCode.INTERRUPTED:
@@ -141,8 +147,8 @@ def _verdict(result: Result) -> Verdict:
     return Verdict(result.status, share, result.message, result.misconception)
 
 
-def _unrun(request: GradeRequest, grade_id: str, verdict: Verdict) -> Result:
-    points = float(checks_of(request.official)[grade_id].metadata.nbgrader.points)
+def _unrun(check: nbformat.NotebookNode, grade_id: str, verdict: Verdict) -> Result:
+    points = float(check.metadata.nbgrader.points)
     return Result(grade_id, verdict.status, 0.0, points, verdict.message, verdict.misconception)
 
 

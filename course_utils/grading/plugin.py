@@ -16,7 +16,7 @@ hidden inputs were like shows in which known relation wrong results have to the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,9 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import evidence_of, find_ladder
 from course_utils.errors import CourseError, KernelLost, one_line
+from course_utils.grading.intake.collect import Submission
 from course_utils.grading.quotes import kind_of, lent_cell, of_answer_cell, seeded_cell, without_text
-from course_utils.grading.results import GradeRequest, Result
+from course_utils.grading.results import Result, Settings
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog
 
@@ -47,14 +48,24 @@ UNSTEADY = "It fails here, and otherwise or not at all without what earlier answ
 class GradePlugin:
     """Collects the graded notebook and keeps the results, by grade_id."""
 
-    def __init__(self, request: GradeRequest, on_result: Callable[[Result], None] | None = None):
-        self.request, self.on_result = request, on_result
+    def __init__(
+        self,
+        submission: Submission,
+        settings: Settings,
+        settled: Mapping[str, Verdict],
+        on_result: Callable[[Result], None] | None = None,
+    ):
+        if submission.day is None:
+            raise CourseError(f"{submission.name}: its day is not known")
+        self.submission, self.settings, self.settled, self.on_result = submission, settings, settled, on_result
+        self.day, self.answers = submission.day, submission.answers
+        self.official, self.seeds = settings.official.notebook(self.day), settings.official.seeds(self.day)
         self.results: dict[str, Result] = {}
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GradedNotebook | None:
         if file_path.suffix != ".ipynb":
             return None
-        return GradedNotebook.from_parent(parent, path=file_path, request=self.request)
+        return GradedNotebook.from_parent(parent, path=file_path, plugin=self)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -91,16 +102,16 @@ class Held:
 class GradedNotebook(IPyNbFile):
     """The official notebook with a student's answers in it."""
 
-    def __init__(self, *args: Any, request: GradeRequest, **kwargs: Any):
+    def __init__(self, *args: Any, plugin: GradePlugin, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.request = request
+        self.plugin = plugin
         self.passed: dict[str, str] = {}
         self.harmless: dict[str, str] = {}  # what ran and did not lose its kernel
         self.own, self.lending = Held(), Held()  # with the student's answers; with some that are lent
         self.dueling = Held()  # with a test alone, and what it names
         self.held = self.own  # the one of them that works
         self.worked = 0.0  # seconds, in the kernels that ended
-        self.timeouts = {grade_id for grade_id, verdict in request.prejudged.items() if verdict.status == "timeout"}
+        self.timeouts = {grade_id for grade_id, verdict in plugin.settled.items() if verdict.status == "timeout"}
         self.stumbled = False
         self.trouble = ""  # why nothing can be graded, if a cell that everybody is given fails
 
@@ -111,7 +122,7 @@ class GradedNotebook(IPyNbFile):
 
     def setup(self) -> None:
         """Start the kernel, unless this goes on where it was put off: then it begins with what passed."""
-        if any(verdict.status == "passed" for verdict in self.request.prejudged.values()):
+        if any(verdict.status == "passed" for verdict in self.plugin.settled.values()):
             return
         try:
             self.own.begin(self.launch())
@@ -123,37 +134,38 @@ class GradedNotebook(IPyNbFile):
 
     def collect(self) -> Iterator[IPyNbCell]:
         """A given cell or an exercise each: an exercise is its answer cell and its check cell together."""
-        for number, cell in enumerate(given_cells(self.request.official)):
+        for number, cell in enumerate(given_cells(self.plugin.official)):
             yield GivenCell.from_parent(
                 self, name=f"given {number}", cell_num=number, cell=cell, options=defaultdict(bool)
             )
-        for number, (grade_id, cell) in enumerate(checks_of(self.request.official).items()):
+        for number, (grade_id, cell) in enumerate(checks_of(self.plugin.official).items()):
             options = defaultdict(bool, check=True)
             exercise = ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
             exercise.parts = list(check_parts(cell))
-            if find_ladder(self.request.day, grade_id).duel:
+            if find_ladder(self.plugin.day, grade_id).duel:
                 exercise.parts = exercise.parts[1:]  # those of the notebook are among the hidden ones
-            for hidden in exercise.parts[1:] if self.request.seeds.get(grade_id) else ():
-                hidden.source = seeded_cell(hidden.source, self.request.seeds[grade_id])
+            for hidden in exercise.parts[1:] if self.plugin.seeds.get(grade_id) else ():
+                hidden.source = seeded_cell(hidden.source, self.plugin.seeds[grade_id])
             yield exercise
 
     def launch(self) -> GradingKernel:
         """A kernel that is ready; a cold one where the process that forks warm ones is gone."""
-        request, left, limits = self.request, self.left(), self.request.limits
+        settings, left, limits = self.plugin.settings, self.left(), self.plugin.settings.limits
         if len(self.timeouts) >= PATIENT:
             limits = replace(limits, cell_seconds=limits.cell_seconds / 2, idle_seconds=limits.idle_seconds / 2)
-        log = KernelLog(request.log, request.student)
+        log = KernelLog(settings.log, self.plugin.submission.student)
         try:
-            kernel = GradingKernel(limits, left, request.start, log)
+            kernel = GradingKernel(limits, left, settings.start, log)
         except OSError:
-            kernel = GradingKernel(limits, left, replace(request.start, warm=False), log)
+            kernel = GradingKernel(limits, left, replace(settings.start, warm=False), log)
         kernel.wait_until_ready()
         return kernel
 
     def left(self) -> float:
         """Seconds of work that are left for the kernel that works, its own among them."""
         others = (each.kernel for each in (self.own, self.lending, self.dueling) if each is not self.held)
-        return self.request.seconds - self.worked - sum(kernel.worked for kernel in others if kernel is not None)
+        worked = self.worked + sum(kernel.worked for kernel in others if kernel is not None)
+        return self.plugin.settings.seconds - worked
 
     def drop_kernel(self, held: Held) -> None:
         """Stop this kernel, if it runs."""
@@ -172,12 +184,12 @@ class GradedNotebook(IPyNbFile):
 
         Where one that the exercise says did not pass, or lent is given, the reference stands in for it.
         """
-        request, uses = self.request, all_exercises(self.request.day)[grade_id].uses
-        references = reference_answers(request.official)
-        defined = {each: set(find_ladder(request.day, each).names) for each in self.harmless if each != grade_id}
+        plugin, uses = self.plugin, all_exercises(self.plugin.day)[grade_id].uses
+        references = reference_answers(plugin.official)
+        defined = {each: set(find_ladder(plugin.day, each).names) for each in self.harmless if each != grade_id}
         passed = {} if lent else self.passed
         needed = {each: passed.get(each, references[each]) for each in uses}
-        unread = [request.answers[grade_id], *needed.values()]
+        unread = [plugin.answers[grade_id], *needed.values()]
         while unread:
             named = used_names(unread.pop())
             found = {each: self.harmless[each] for each, names in defined.items() if names & named}
@@ -194,9 +206,9 @@ class GradedNotebook(IPyNbFile):
         same: what others are told may quote theirs, and that holds no answer but the student's.
         """
         needed = self.needs(grade_id) if only is None else only
-        if duel := find_ladder(self.request.day, grade_id).duel:
+        if duel := find_ladder(self.plugin.day, grade_id).duel:
             only, fresh = needed, True
-        lent = {each for each, source in needed.items() if source != self.request.answers.get(each)}
+        lent = {each for each, source in needed.items() if source != self.plugin.answers.get(each)}
         beside = self.lending if lent and (fresh or self.own.kernel is None) else self.own
         self.held = self.dueling if duel else beside
         if fresh if self.held is not self.lending else self.held.lent != lent:
@@ -208,13 +220,13 @@ class GradedNotebook(IPyNbFile):
             answers = needed | self.passed if only is None else only
             kernel = self.launch()
             self.held.begin(kernel, lent)
-            for cell in given_cells(self.request.official):
+            for cell in given_cells(self.plugin.official):
                 kernel.run(cell.source, given=True)
         else:
             kernel.granted = self.left()
             answers = needed if self.held.lent else {}
         for each in (
-            each for each in reference_answers(self.request.official) if each in answers.keys() - self.held.ran
+            each for each in reference_answers(self.plugin.official) if each in answers.keys() - self.held.ran
         ):
             kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
             self.held.ran.add(each)
@@ -245,21 +257,21 @@ class ExerciseCell(IPyNbCell):
 
     def runtest(self) -> None:
         grade_id, book = self.name, self.parent
-        verdict = book.request.prejudged.get(grade_id)
+        verdict = book.plugin.settled.get(grade_id)
         if verdict is None:
-            if book.request.hurry and len(book.timeouts) >= PATIENT:
+            if book.plugin.settings.hurry and len(book.timeouts) >= PATIENT:
                 return
             verdict = Verdict("error", 0.0, book.trouble) if book.trouble else self.attempt(grade_id)
         points = float(self.cell.metadata.nbgrader.points)
         score = round(points * min(max(verdict.share, 0.0), 1.0), 2)
         message = one_line(verdict.message)
-        failed = bool(book.trouble) and grade_id not in book.request.prejudged
+        failed = bool(book.trouble) and grade_id not in book.plugin.settled
         self.result = Result(grade_id, verdict.status, score, points, message, verdict.misconception, failed)
         book.timeouts |= {grade_id} if verdict.status == "timeout" else set()
         if verdict.status not in ("missing", "timeout", "killed"):
-            book.harmless[grade_id] = book.request.answers[grade_id]
+            book.harmless[grade_id] = book.plugin.answers[grade_id]
         if verdict.status == "passed":
-            book.passed[grade_id] = book.request.answers[grade_id]
+            book.passed[grade_id] = book.plugin.answers[grade_id]
         else:
             book.stumbled = True
             raise NbCellError(self.cell_num, message, self.cell.source)
@@ -309,7 +321,7 @@ class ExerciseCell(IPyNbCell):
 
     def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
         """Whether this is a known mistake, or wrong numbers by hand, with no call to an earlier answer that failed."""
-        day, named = self.parent.request.day, used_names(self.parent.request.answers[self.name])
+        day, named = self.parent.plugin.day, used_names(self.parent.plugin.answers[self.name])
         calls = any(name in named for used in failed for name in find_ladder(day, used).names)
         by_hand = find_ladder(day, self.name).by_hand and verdict.status == "failed"
         known = {mistake.name for mistake in all_exercises(day)[self.name].mistakes}
@@ -331,13 +343,13 @@ class ExerciseCell(IPyNbCell):
             held = book.held
             held.ran.add(self.name)
             seeded, clean = held.seeded, not (held.lent or held.seeded)
-            raised = book.kernel.run(book.request.answers[self.name])
-            if find_ladder(book.request.day, self.name).duel:
-                self.arena = Arena(book.request.day)
+            raised = book.kernel.run(book.plugin.answers[self.name])
+            if find_ladder(book.plugin.day, self.name).duel:
+                self.arena = Arena(book.plugin.day)
                 book.kernel.let_ask(self.arena.answer, SECONDS)
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
-                held.seeded = held.seeded or bool(hidden and book.request.seeds.get(self.name))
+                held.seeded = held.seeded or bool(hidden and book.plugin.seeds.get(self.name))
                 super().runtest()
         except KernelLost as lost:
             book.drop_kernel(book.held)
@@ -373,12 +385,12 @@ class ExerciseCell(IPyNbCell):
         if labels[0] != labels[1] or not wanted:
             self.verdict = Verdict("error", 0.0, "The check did not give the evidence that it should.")
             return False
-        request = self.parent.request
-        judged = judge_of(request.day, self.name, request.seeds.get(self.name, ""))
+        plugin = self.parent.plugin
+        judged = judge_of(plugin.day, self.name, plugin.seeds.get(self.name, ""))
         known = {mistake.name for mistake in judged.exercise.mistakes}
         for evidence, expected in zip(given, wanted, strict=True):
             evidence = self.arena.named(evidence) if self.arena else evidence
-            plain = without_text(evidence, request.answers.values(), judged.ladder.forbidden)
+            plain = without_text(evidence, plugin.answers.values(), judged.ladder.forbidden)
             verdict = self.verdict = self.full = judged.judge(plain, expected)
             if verdict.status != "passed":
                 self.quotes = not self.hidden and verdict.misconception not in known

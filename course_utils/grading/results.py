@@ -1,40 +1,13 @@
-"""How to grade, what is asked for one notebook, and what became of a submission and of each exercise in it."""
+"""How to grade, and what became of a submission and of each exercise in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
-
-import nbformat
 
 from course_utils.authoring.official import COURSE, Official
-from course_utils.checks.judge.verdict import Verdict
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
-
-
-class Handed(Protocol):
-    """A submission as `grade_submission` takes it: one that was found, or one that was read and sent to a worker."""
-
-    @property
-    def student(self) -> str:
-        """Whose it is."""
-
-    @property
-    def name(self) -> str:
-        """What its file is called."""
-
-    @property
-    def day(self) -> int | None:
-        """The day it belongs to; None when only its cells tell."""
-
-    @property
-    def lms_id(self) -> str:
-        """Moodle's or Canvas's number, or an empty string."""
-
-    def read(self) -> bytes:
-        """The bytes of the notebook. Raises Unreadable."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +32,10 @@ class Settings:
     """The address of a Dask scheduler whose workers grade instead."""
     again: bool = False
     """Use nothing that an earlier run kept in `out`."""
+    hurry: bool = False
+    """Put off a notebook in which PATIENT exercises ran out of time."""
+    work: int = 60
+    """Seconds of a worker's processor time for one submission, beside its kernels: most take one."""
 
 
 @dataclass(frozen=True)
@@ -106,30 +83,3 @@ class Graded:
 def ungraded(graded: Graded) -> bool:
     """Whether nothing can be said of an answer: the file could not be read, or the machine failed, not the student."""
     return graded.status == "unreadable" or any(result.machine_failed for result in graded.exercises)
-
-
-@dataclass(frozen=True)
-class GradeRequest:
-    """One notebook to grade."""
-
-    day: int
-    official: nbformat.NotebookNode
-    """It supplies every cell but the answers."""
-    answers: dict[str, str]
-    """The student's, by grade_id."""
-    prejudged: dict[str, Verdict] = field(default_factory=dict)
-    """Verdicts that need no kernel, by grade_id."""
-    limits: Limits = field(default_factory=Limits)
-    """Of each kernel."""
-    seconds: float = NOTEBOOK_SECONDS
-    """Of work, for all of it."""
-    start: Start = field(default_factory=Start)
-    """How kernels start."""
-    seeds: Mapping[str, str] = field(default_factory=dict)
-    """What hidden inputs are drawn from, hex text by grade_id; empty for the public ones."""
-    hurry: bool = False
-    """Grade no more of a notebook in which PATIENT exercises ran out of time."""
-    log: str = ""
-    """A file for what happens to kernels; none by default."""
-    student: str = ""
-    """For the log alone."""

@@ -14,7 +14,7 @@ from course_utils.grading.classroom import ClassResult, grade_class
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.report import print_table
 from course_utils.grading.results import Graded, Result, Settings, ungraded
-from course_utils.grading.workers import Job, Watcher
+from course_utils.grading.workers import Watcher
 
 MOST_TABLES = 10
 
@@ -73,18 +73,18 @@ class Watch:
             self._line(graded)
         self.bar.advance(self.task)
 
-    def on_begin(self, job: Job) -> None:
+    def on_begin(self, submission: Submission) -> None:
         """Show that a submission is being graded."""
-        self._show(job, "begins")
+        self._show(submission, "begins")
 
-    def on_result(self, job: Job, result: Result) -> None:
+    def on_result(self, submission: Submission, result: Result) -> None:
         """Show how far a submission is."""
-        self._show(job, f"{result.id} {result.status}")
+        self._show(submission, f"{result.id} {result.status}")
 
-    def on_put_off(self, job: Job) -> None:
+    def on_put_off(self, submission: Submission) -> None:
         """Say that a submission comes last, since it takes long."""
-        self.begun.pop((job.student, job.name), None)
-        late = f"put off: {one_line(job.student, 60)}: exercises run out of time, so the others are graded first"
+        self.begun.pop((submission.student, submission.name), None)
+        late = f"put off: {one_line(submission.student, 60)}: exercises run out of time, so the others are graded first"
         self.console.print(late, markup=False, emoji=False, soft_wrap=True)
 
     def stopped(self, kept: bool) -> None:
@@ -93,8 +93,8 @@ class Watch:
         how = "the same command takes up from there" if kept else "with --out DIR they would have been kept"
         print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
 
-    def _show(self, job: Job, how_far: str) -> None:
-        self.begun[job.student, job.name] = f"{one_line(job.student, 30)}: {how_far}"
+    def _show(self, submission: Submission, how_far: str) -> None:
+        self.begun[submission.student, submission.name] = f"{one_line(submission.student, 30)}: {how_far}"
         self.bar.update(self.task, description="; ".join(self.begun.values()))
 
     def _show_in_order(self) -> None:

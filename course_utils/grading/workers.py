@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from multiprocessing import Pipe
@@ -21,47 +21,16 @@ from pathlib import Path
 from course_utils.course import ROOT
 from course_utils.errors import CourseError, PutOff, one_line
 from course_utils.grading.grade import grade_submission
+from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Graded, Result, Settings
 from course_utils.sandbox.confinement import Confinement, KernelServer, open_kernels, remove
 
+Finished = Generator[tuple[Submission, Graded], None, None]  # submissions with their results, as they finish
 PACKAGES = str(ROOT)
 LONE_TRIES = 2
 LARGEST_WORKER = 3 * 2**30  # bytes of data; one that wants more is at fault, and ends
-WORK = 60  # seconds of processor time for one submission, beside its kernels: most take one
 LABORIOUS = "it takes too much of the grader's own time, beside that of its answers"
 FATAL = "it ends the process that grades it, each time that it is tried"
-
-
-@dataclass(frozen=True)
-class Job:
-    """A submission that was read; `grade_submission` takes it as it takes a Submission.
-
-    place: its number in the class. key: what its result is kept under.
-    """
-
-    place: int
-    student: str
-    name: str
-    day: int | None
-    data: bytes = b""
-    key: str = ""
-    lms_id: str = ""
-
-    def read(self) -> bytes:
-        """The bytes of the notebook."""
-        return self.data
-
-
-@dataclass(frozen=True)
-class Order:
-    """What a worker is to grade, and how. known: results that it need not find again. hurry: as in grade_submission.
-    work: seconds of processor time that it may take itself."""
-
-    job: Job
-    settings: Settings
-    hurry: bool = False
-    known: tuple[Result, ...] = ()
-    work: int = WORK
 
 
 @dataclass(frozen=True)
@@ -71,45 +40,41 @@ class Watcher:
     On a cluster only the last is heard.
     """
 
-    on_begin: Callable[[Job], None] = lambda job: None
-    on_result: Callable[[Job, Result], None] = lambda job, result: None
-    on_put_off: Callable[[Job], None] = lambda job: None
+    on_begin: Callable[[Submission], None] = lambda submission: None
+    on_result: Callable[[Submission, Result], None] = lambda submission, result: None
+    on_put_off: Callable[[Submission], None] = lambda submission: None
     on_graded: Callable[[Graded], None] = lambda graded: None
 
 
-def grade_job(
-    job: Job,
-    settings: Settings,
-    on_result: Callable[[Result], None] | None = None,
-    *,
-    hurry: bool = False,
-    known: Iterable[Result] = (),
+def grade_safely(
+    submission: Submission, settings: Settings, on_result: Callable[[Result], None] | None = None
 ) -> Graded:
     """Grade one submission; whatever goes wrong with it is its result. Raises PutOff as grade_submission does."""
     try:
-        return grade_submission(job, settings, on_result, hurry=hurry, known=known)
+        return grade_submission(submission, settings, on_result)
     except PutOff:
         raise
     except CourseError as error:
-        return as_unreadable(job, settings, f"{job.name}: {error}")
+        return as_unreadable(submission, settings, f"{submission.name}: {error}")
     except Exception as error:
-        return as_unreadable(job, settings, f"{job.name}: the grader fails on it ({type(error).__name__}: {error})")
+        why = f"the grader fails on it ({type(error).__name__}: {error})"
+        return as_unreadable(submission, settings, f"{submission.name}: {why}")
 
 
-def as_unreadable(job: Job, settings: Settings, why: str) -> Graded:
+def as_unreadable(submission: Submission, settings: Settings, why: str) -> Graded:
     """The result of a submission that cannot be graded; its day is None where there are no exercises for it."""
-    day, full = job.day, 0.0
+    day, full = submission.day, 0.0
     try:
         full = sum(question.points for question in settings.official.questions(day)) if day is not None else 0.0
     except CourseError:
         day = None
-    about = (job.student, job.name, day, "unreadable", 0.0, full, 0.0)
-    return Graded(*about, message=one_line(why), lms_id=job.lms_id)
+    about = (submission.student, submission.name, day, "unreadable", 0.0, full, 0.0)
+    return Graded(*about, message=one_line(why), lms_id=submission.lms_id)
 
 
 class Kernels:
     """Where the kernels of all workers come from: one process of this machine, started when it is first needed, and
-    again for the next job when it has ended. Without warm kernels there is none."""
+    again for the next submission when it has ended. Without warm kernels there is none."""
 
     def __init__(self, settings: Settings):
         self.plain = settings
@@ -142,14 +107,12 @@ class Kernels:
             self.server.close()
 
 
-def grade_here(
-    queue: Iterator[Job], kernels: Kernels, processes: int, watcher: Watcher = Watcher()
-) -> Generator[tuple[Job, Graded], None, None]:
-    """Grade in some worker processes; yields each job with its result, as they finish.
+def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, watcher: Watcher = Watcher()) -> Finished:
+    """Grade in some worker processes; yields each submission with its result, as they finish.
 
     One is taken when a worker is free, so no more are held than there are workers. What takes long is put off until
-    the others are graded. When a worker dies, those at work finish, and then its job is tried again with nothing beside
-    it, twice; what still ends its worker is unreadable.
+    the others are graded. When a worker dies, those at work finish, and then what it had is tried again with nothing
+    beside it, twice; what still ends its worker is unreadable.
     """
     first = next(queue, None)
     if first is None:
@@ -161,52 +124,53 @@ def grade_here(
             stack.callback(worker.stop)
             worker.start()
         busy: dict[Connection, Worker] = {}
-        doubtful: deque[Job] = deque()
-        late: deque[Order] = deque()
+        doubtful, late = deque[Submission](), deque[Submission]()
         while True:
-            while idle and not doubtful and (order := _next_order(queue, late, kernels)):
+            while idle and not doubtful and (following := _following(queue, late, kernels)):
                 worker = idle.pop()
-                watcher.on_begin(order.job)
-                busy[worker.give(order)] = worker
+                watcher.on_begin(following[0])
+                busy[worker.give(*following)] = worker
             if busy:
                 for connection in wait(list(busy)):
                     if not isinstance(connection, Connection):
                         continue  # none but these are waited for
                     worker = busy[connection]
-                    job, said = worker.order.job, worker.take()
+                    submission, said = worker.submission, worker.take()
                     if isinstance(said, Result):
-                        watcher.on_result(job, said)
+                        watcher.on_result(submission, said)
                         continue
                     idle.append(busy.pop(connection))
                     if said is None:
-                        doubtful.append(job)
+                        doubtful.append(submission)
                     elif isinstance(said, PutOff):
-                        late.append(Order(job, kernels.plain, known=said.results))
-                        watcher.on_put_off(job)
+                        late.append(replace(submission, known=said.results))
+                        watcher.on_put_off(submission)
                     else:
-                        yield job, said
+                        yield submission, said
             elif doubtful:
-                job = doubtful.popleft()
-                yield job, _grade_alone(job, idle[0], kernels)
+                submission = doubtful.popleft()
+                yield submission, _grade_alone(submission, idle[0], kernels)
             else:
                 return
 
 
-def _next_order(queue: Iterator[Job], late: deque[Order], kernels: Kernels) -> Order | None:
-    """What to grade next: what was put off comes last."""
-    if job := next(queue, None):
-        return Order(job, kernels.settings(), hurry=True)
-    return replace(late.popleft(), settings=kernels.settings()) if late else None
+def _following(
+    queue: Iterator[Submission], late: deque[Submission], kernels: Kernels
+) -> tuple[Submission, Settings] | None:
+    """What to grade next, and how: what was put off comes last."""
+    if submission := next(queue, None):
+        return submission, replace(kernels.settings(), hurry=True)
+    return (late.popleft(), kernels.settings()) if late else None
 
 
-def _grade_alone(job: Job, worker: Worker, kernels: Kernels) -> Graded:
+def _grade_alone(submission: Submission, worker: Worker, kernels: Kernels) -> Graded:
     for _ in range(LONE_TRIES):
-        worker.give(Order(job, kernels.settings()))
+        worker.give(submission, kernels.settings())
         while isinstance(said := worker.take(), Result):
             pass
         if isinstance(said, Graded):  # nothing is put off here: there is no hurry
             return said
-    return as_unreadable(job, kernels.plain, f"{job.name}: {FATAL}")
+    return as_unreadable(submission, kernels.plain, f"{submission.name}: {FATAL}")
 
 
 class Worker:
@@ -243,16 +207,16 @@ class Worker:
         self.connection.close()
         _sweep(self.folder)
 
-    def give(self, order: Order) -> Connection:
-        """Hand over an order; what is returned can be waited for."""
-        self.order = order
+    def give(self, submission: Submission, settings: Settings) -> Connection:
+        """Hand over what is to be graded, and how; what is returned can be waited for."""
+        self.submission, self.settings = submission, settings
         with contextlib.suppress(OSError):  # it just died, as `take` will see
-            self.connection.send(order)
+            self.connection.send((submission, settings))
         return self.connection
 
     def take(self) -> Graded | PutOff | Result | None:
         """What the process says: the result of an exercise on the way, in the end that of the submission, or that it is
-        put off. None when the process died, and then another stands by; but it is unreadable where that was for WORK.
+        put off. None when the process died, and then another stands by; but it is unreadable where it worked too long.
         """
         try:
             return self.connection.recv()
@@ -260,7 +224,7 @@ class Worker:
             self.stop()
             self.start()
         if self.ended == -signal.SIGXCPU:
-            return as_unreadable(self.order.job, self.order.settings, f"{self.order.job.name}: {LABORIOUS}")
+            return as_unreadable(self.submission, self.settings, f"{self.submission.name}: {LABORIOUS}")
         return None
 
 
@@ -275,13 +239,13 @@ def work(descriptor: int, folder: str) -> None:
     threading.Thread(target=_end_with_parent, args=[Path(folder)], daemon=True).start()
     with contextlib.suppress(EOFError):
         while True:
-            order = connection.recv()
+            submission, settings = connection.recv()
             with contextlib.suppress(ValueError, OSError):
                 most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-                resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + order.work, most))
+                resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + settings.work, most))
             graded: Graded | PutOff
             try:
-                graded = grade_job(order.job, order.settings, connection.send, hurry=order.hurry, known=order.known)
+                graded = grade_safely(submission, settings, connection.send)
             except PutOff as late:
                 graded = late
             connection.send(graded)

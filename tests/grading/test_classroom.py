@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,7 +27,7 @@ from course_utils.grading.intake.collect import Submission
 from course_utils.grading.kept import KeptResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
 from course_utils.grading.watch import Watch
-from course_utils.grading.workers import LABORIOUS, Job, Kernels, Order, Watcher, Worker, grade_here
+from course_utils.grading.workers import LABORIOUS, Kernels, Watcher, Worker, grade_here
 from course_utils.sandbox.limits import Limits, Start
 
 ROOT = Path(__file__).parents[2]
@@ -197,14 +198,19 @@ def test_what_may_come_out_otherwise_next_time_is_not_kept(tmp_path, graded):
 # Workers ------------------------------------------------------------------------------------------------------------
 
 
-class Deadly(Job):
+def read(number, data, kind=Submission):
+    """A submission of day 1 that was read."""
+    return kind(f"s{number}", Path(f"s{number}.ipynb"), 1, data=data, place=number)
+
+
+class Deadly(Submission):
     """Ends the process that receives it, as often as it says."""
 
     times: ClassVar = [9]
 
     def __reduce__(self):
         self.times[0] -= 1
-        return (os._exit, (1,)) if self.times[0] >= 0 else (Job, (self.place, self.student, self.name, 1, self.data))
+        return (os._exit, (1,)) if self.times[0] >= 0 else (partial(Submission, **vars(self)), ())
 
 
 class DeadlyOnce(Deadly):
@@ -212,8 +218,8 @@ class DeadlyOnce(Deadly):
 
 
 def queue(count, special=()):
-    """Jobs that need no kernel, but for special ones by place."""
-    return (dict(special).get(n, Job)(n, f"s{n}", f"s{n}.ipynb", 1, notebook(remark=f"{n}")) for n in range(count))
+    """Submissions that need no kernel, but for special ones by place."""
+    return (read(n, notebook(remark=f"{n}"), dict(special).get(n, Submission)) for n in range(count))
 
 
 @pytest.fixture
@@ -223,10 +229,10 @@ def kernels():
 
 def test_a_worker_that_dies_costs_no_result_and_what_kills_it_each_time_is_unreadable(kernels):
     found, taken = {}, []
-    for job, graded in grade_here((taken.append(p) or p for p in queue(6, {1: Deadly, 3: DeadlyOnce})), kernels, 2):
+    for each, graded in grade_here((taken.append(p) or p for p in queue(6, {1: Deadly, 3: DeadlyOnce})), kernels, 2):
         assert len(taken) <= len(found) + 2  # no more are held than workers run
-        found[job] = graded
-    outcome = {job.place: graded.status for job, graded in found.items()}
+        found[each] = graded
+    outcome = {submission.place: graded.status for submission, graded in found.items()}
     assert outcome == {0: "failed", 1: "unreadable", 2: "failed", 3: "failed", 4: "failed", 5: "failed"}
     message = next(graded.message for graded in found.values() if graded.status == "unreadable")
     assert message == "s1.ipynb: it ends the process that grades it, each time that it is tried"
@@ -238,11 +244,11 @@ def test_a_submission_that_takes_the_grader_too_long_to_read_is_unreadable_and_c
     worker = Worker(tmp_path / "w")
     worker.start()
     try:
-        worker.give(Order(Job(0, "s0", "s0.ipynb", 1, slow), COLD, work=1))
+        worker.give(read(0, slow), replace(COLD, work=1))
         graded = worker.take()
         assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", 31)
         assert graded.message == f"s0.ipynb: {LABORIOUS}"
-        worker.give(Order(Job(1, "s1", "s1.ipynb", 1, notebook()), COLD))
+        worker.give(read(1, notebook()), COLD)
         assert worker.take().status == "failed"
     finally:
         worker.stop()
@@ -265,7 +271,7 @@ class Fragile(Kernels):
 @ENDED
 def test_when_the_server_of_the_kernels_ends_no_result_shows_it_and_another_takes_its_place():
     with closing(Fragile(Settings())) as kernels:
-        answered = (Job(n, "a", "a.ipynb", 1, notebook({"scale_scores": RIGHT}, f"{n}")) for n in range(2))
+        answered = (read(n, notebook({"scale_scores": RIGHT}, f"{n}")) for n in range(2))
         found = list(grade_here(answered, kernels, processes=1))
         assert kernels.ended and kernels.alive
     assert [graded.score for _, graded in found] == [1, 1]
@@ -279,7 +285,7 @@ def test_a_worker_has_none_of_the_graders_open_files_and_looks_for_no_modules_wh
         monkeypatch.chdir(tmp_path)
         worker = Worker(tmp_path / "worker")
         worker.start()
-        worker.give(Order(next(queue(1)), COLD))
+        worker.give(next(queue(1)), COLD)
         while isinstance(said := worker.take(), Result):
             pass
         assert said.status == "failed"
@@ -294,9 +300,9 @@ def test_what_takes_long_is_put_off_until_the_others_are_graded_and_its_grade_is
     slow, quick = notebook(hangs | {"scale_scores": RIGHT}), notebook({"scale_scores": RIGHT})
     settings, heard = Settings(limits=Limits(cell_seconds=0.3)), []
     watcher = Watcher(
-        lambda job: heard.append(("begin", job.student)),
-        lambda job, result: None,
-        lambda job: heard.append(("put off", job.student)),
+        lambda submission: heard.append(("begin", submission.student)),
+        lambda submission, result: None,
+        lambda submission: heard.append(("put off", submission.student)),
         lambda graded: heard.append(("graded", graded.student)),
     )
     class_of_two = handed_in(tmp_path, ada=slow, bob=quick)
@@ -359,7 +365,7 @@ def test_no_line_begins_with_a_students_text_or_is_a_command_to_a_workflow(capsy
     graded = replace(DONE, student=evil, notebook=f"{evil}.ipynb", exercises=(failed,))
     for order in ((), [(evil, graded.notebook)]):
         with Watch(1, order) as watch:
-            watch.on_put_off(Job(0, evil, graded.notebook, 1))
+            watch.on_put_off(Submission(evil, Path(graded.notebook), 1))
             watch.on_graded(graded)
     lines = capsys.readouterr().out.splitlines()
     assert not [line for line in lines if re.match(r"\s*::", line) or "##[" in line]

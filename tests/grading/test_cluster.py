@@ -7,6 +7,7 @@ import socket
 import sys
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -20,7 +21,6 @@ from course_utils.grading.cluster import grade_parcel, grade_there, official_par
 from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Settings
-from course_utils.grading.workers import Job
 from course_utils.sandbox.limits import Start
 
 CLUSTER = pytest.mark.thorough("a class is graded on a Dask cluster")
@@ -63,7 +63,7 @@ def address():
         yield scheduler
 
 
-class Deadly(Job):
+class Deadly(Submission):
     """Kills the worker that reads it, until it finds as many marks as it has lives."""
 
     def read(self):
@@ -89,18 +89,18 @@ def test_a_cluster_gives_the_grades_that_this_process_gives(address, tmp_path):
 
 @CLUSTER
 def test_a_worker_killed_in_mid_run_costs_no_result(tmp_path, monkeypatch):
-    """The first job kills the worker that grades it, once; the second kills every one."""
+    """The first kills the worker that grades it, once; the second kills every one."""
     monkeypatch.setattr(cluster, "SECONDS_WITHOUT_WORKERS", 120)  # on a busy machine others take long to start
     for name in "ab":
         (tmp_path / name).mkdir()
     common = {"day": 1, "data": notebook()}
     queue = [
-        Deadly(1, "once", "once.ipynb", key=str(tmp_path / "a"), **common),
-        Deadly(9, "always", "always.ipynb", key=str(tmp_path / "b"), **common),
-        *(Job(n, f"s{n}", f"s{n}.ipynb", **common) for n in range(3, 7)),
+        Deadly("once", Path("once.ipynb"), place=1, key=str(tmp_path / "a"), **common),
+        Deadly("always", Path("always.ipynb"), place=9, key=str(tmp_path / "b"), **common),
+        *(Submission(f"s{n}", Path(f"s{n}.ipynb"), place=n, **common) for n in range(3, 7)),
     ]
     with two_workers() as scheduler:
-        found = {job.student: graded for job, graded in grade_there(iter(queue), COLD, scheduler)}
+        found = {submission.student: graded for submission, graded in grade_there(iter(queue), COLD, scheduler)}
     assert {each.student for each in queue} == set(found)
     assert {name for name, graded in found.items() if graded.status != "failed"} == {"always"}
     assert found["always"].message == "always.ipynb: it ends the process that grades it, each time that it is tried"
@@ -112,7 +112,7 @@ def test_a_worker_with_another_course_is_named_in_one_line(address, monkeypatch)
     parcel = replace(official_parcel(COURSE, 1), package="0.0.1")
     monkeypatch.setattr(cluster, "official_parcel", lambda official, day: parcel)
     with pytest.raises(CourseError, match=r"the worker tcp://\S+ has course_utils \S+, not 0.0.1; install"):
-        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, address))
+        list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, address))
 
 
 @CLUSTER
@@ -120,7 +120,7 @@ def test_a_worker_with_other_checks_is_named_in_one_line(address, monkeypatch):
     parcel = replace(official_parcel(COURSE, 1), digests={1: "another"})
     monkeypatch.setattr(cluster, "official_parcel", lambda official, day: parcel)
     with pytest.raises(CourseError, match="has other checks or another grader; install the same course"):
-        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, address))
+        list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, address))
 
 
 def test_a_worker_uses_the_official_side_that_is_sent_and_not_its_own(tmp_path):
@@ -130,7 +130,7 @@ def test_a_worker_uses_the_official_side_that_is_sent_and_not_its_own(tmp_path):
     check.metadata.nbgrader.points = 7
     nbformat.write(book, tmp_path / "solutions" / "day1_other.ipynb")
     parcel = official_parcel(Official(tmp_path), 1)
-    graded = grade_parcel(Job(0, "ada", "a.ipynb", 1, notebook()), parcel, COLD)
+    graded = grade_parcel(Submission("ada", Path("a.ipynb"), 1, data=notebook()), parcel, COLD)
     assert graded.max_score == 36
 
 
@@ -138,7 +138,7 @@ def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cluster, "_UNPACKED", {})
     monkeypatch.setattr(cluster, "MOST_UNPACKED", 1, raising=False)
-    empty = Job(0, "ada", "a.ipynb", 1, notebook())
+    empty = Submission("ada", Path("a.ipynb"), 1, data=notebook())
     for days in (1, None, 1):
         assert grade_parcel(empty, official_parcel(COURSE, days), COLD).max_score == 31
         assert len(list(tmp_path.glob("course_official_*"))) == 1
@@ -146,7 +146,7 @@ def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
 
 def unreachable(nowhere):
     with pytest.raises(CourseError, match=f"^{nowhere}: no Dask scheduler answers there") as said:
-        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, nowhere))
+        list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, nowhere))
     assert "\n" not in str(said.value)
 
 
@@ -171,10 +171,10 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch):
         LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty,
         pytest.raises(CourseError, match="no workers; start one: dask worker tcp://"),
     ):
-        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, empty.scheduler_address))
+        list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, empty.scheduler_address))
 
 
 def test_without_dask_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CourseError, match="pip install dask distributed"):
-        list(grade_there(iter([Job(0, "ada", "a.ipynb", 1, notebook())]), COLD, "tcp://127.0.0.1:1"))
+        list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, "tcp://127.0.0.1:1"))

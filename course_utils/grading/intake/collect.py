@@ -6,8 +6,8 @@ import contextlib
 import os
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from course_utils.authoring.official import COURSE
@@ -26,6 +26,7 @@ from course_utils.grading.intake.nodes import (
     open_node,
     student_zip,
 )
+from course_utils.grading.results import Result
 
 MOST_NOTEBOOKS = 60  # of one student
 READ_ANEW = 5 * 2**20  # bytes that a zip inside a zip counts for, since all of it is read for each notebook
@@ -34,28 +35,52 @@ MOST_READ = 100 * 2**20  # bytes of one student's notebooks that are read to tel
 
 @dataclass(frozen=True)
 class Submission:
-    """One notebook of one student. Nothing of it is held here.
-
-    day: as its place tells, None when only its cells can. member: its name inside the zip at `path`, if it lies in one.
-    inner: its name inside the zip that `member` is, if it is one. lms_id: Moodle's participant number or Canvas's user
-    id. problem: why it cannot be read, where that is known already.
-    """
+    """One notebook of one student. Each step from its folder or zip to its grade hands it on with what it found."""
 
     student: str
+    """Whose it is: until all are found, the name as it was written."""
     path: Path
     day: int | None = None
+    """As its place tells; None when only its cells can."""
     member: str = ""
+    """Its name inside the zip at `path`, if it lies in one."""
     inner: str = ""
+    """Its name inside the zip that `member` is, if it is one."""
     lms_id: str = ""
+    """Moodle's participant number or Canvas's user id."""
     problem: str = ""
+    """Why it cannot be read, where that is known already."""
+    scope: int = 0
+    """Where a number of Moodle's is one person's."""
+    doubtful: bool = False
+    """Its folder and its name tell different days; `day` is the folder's."""
+    order: tuple = ()
+    """Of a student's notebooks of a day the last one counts."""
+    data: bytes | None = field(default=None, repr=False)
+    """What it holds, once it was read to be graded."""
+    place: int = 0
+    """Its number in the class."""
+    key: str = ""
+    """What its result is kept under."""
+    known: tuple[Result, ...] = ()
+    """What was found before it was put off."""
+    answers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The student's code by grade_id, once it was taken from the cells."""
 
     @property
     def name(self) -> str:
         """The file's own name, without folders."""
         return PurePosixPath(self.inner or self.member).name or self.path.name
 
+    @property
+    def where(self) -> str:
+        """What tells a teacher which of a student's files it is."""
+        return self.inner or self.member or f"{self.path.parent.name}/{self.path.name}"
+
     def read(self) -> bytes:
         """The bytes of the notebook. Raises Unreadable."""
+        if self.data is not None:
+            return self.data
         if self.problem:
             raise Unreadable(self.problem)
         if not self.member:
@@ -91,41 +116,11 @@ def collect(paths: list[Path], day: int | None = None, on_student: Callable[[str
     return finder.finish(day, on_student)
 
 
-# Names --------------------------------------------------------------------------------------------------------------
-
-
-# Finding ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Candidate:
-    """A notebook that may count. student: the name as it was written. scope: where one id is one person.
-
-    doubtful: its folder and its name tell different days; `day` is the folder's.
-    """
-
-    student: str
-    lms_id: str
-    scope: int
-    day: int | None
-    doubtful: bool
-    order: tuple
-    node: Node
-
-    def submission(self, student: str = "", day: int | None = None) -> Submission:
-        node = self.node
-        return Submission(student, node.path, day, node.member, node.inner, self.lms_id, node.problem)
-
-    def where(self) -> str:
-        node = self.node
-        return node.inner or node.member or f"{node.path.parent.name}/{node.path.name}"
-
-
 class _Finder:
     """Goes through what the teacher named, then settles who is who and which of several notebooks counts."""
 
     def __init__(self) -> None:
-        self.candidates: list[_Candidate] = []
+        self.candidates: list[Submission] = []
         self.notes: list[str] = []
         self._classes = 0
 
@@ -179,16 +174,18 @@ class _Finder:
 
     def _add(self, named: Named, node: Node, hint: int | None, scope: int) -> None:
         told = known_day(named.file)
-        student = unicodedata.normalize("NFC", named.student or "")
         self.candidates.append(
-            _Candidate(
-                student,
-                named.lms_id,
-                scope if named.local else 0,
+            Submission(
+                unicodedata.normalize("NFC", named.student or ""),
+                node.path,
                 hint or told,
-                bool(hint and told and hint != told),
-                (named.order, node.time, node.inner or node.member or str(node.path)),
-                node,
+                node.member,
+                node.inner,
+                named.lms_id,
+                node.problem,
+                scope=scope if named.local else 0,
+                doubtful=bool(hint and told and hint != told),
+                order=(named.order, node.time, node.inner or node.member or str(node.path)),
             )
         )
 
@@ -202,9 +199,10 @@ class _Finder:
         for student in sorted(students, key=lambda name: (name.casefold(), name)):
             on_student(student)
             counted = _counting(students[student], day)
-            submissions += [each.submission(student, told) for told, each in counted]
+            for told, each in counted:
+                submissions.append(replace(each, student=student, day=told or known_day(each.name)))
             self.notes += [
-                f"{student}: {each.node.problem or each.where()} is left out: {_why_not(counted)}"
+                f"{student}: {each.problem or each.where} is left out: {_why_not(counted)}"
                 for each in students[student]
                 if not any(each is other for _, other in counted)
             ]
@@ -218,9 +216,9 @@ class _Finder:
         for (_, lms_id), claimed in names.items():
             if lms_id and len(claimed) > 1:
                 self.notes.append(f"the number {lms_id} is that of {_few(sorted(claimed))}: enter their grades by hand")
-        for each in self.candidates:
-            if len(names[each.scope, each.lms_id]) > 1:
-                each.lms_id = ""
+        self.candidates = [
+            replace(each, lms_id="") if len(names[each.scope, each.lms_id]) > 1 else each for each in self.candidates
+        ]
 
 
 def _below_wrappers(folder: Node) -> list[Node]:
@@ -263,7 +261,7 @@ def _notebooks_in(node: Node) -> list[tuple[Node, tuple[str, ...]]]:
     return found
 
 
-def _unique_names(candidates: list[_Candidate]) -> list[str]:
+def _unique_names(candidates: list[Submission]) -> list[str]:
     """A student's name for each candidate: with the number where one name has several, different on every system."""
     ids = defaultdict(set)
     for each in candidates:
@@ -283,12 +281,12 @@ def _unique_names(candidates: list[_Candidate]) -> list[str]:
     return [names[person] for person in people]
 
 
-def _counting(mine: list[_Candidate], day: int | None) -> list[tuple[int | None, _Candidate]]:
+def _counting(mine: list[Submission], day: int | None) -> list[tuple[int | None, Submission]]:
     """The notebooks of one student that count, by day: the newest that has the day's exercises in it."""
     mine = sorted(mine, key=lambda each: each.order, reverse=True)
-    readable = [each for each in mine if not each.node.problem]
+    readable = [each for each in mine if not each.problem]
     reader = _Reader()
-    days: dict[int | None, list[_Candidate]] = defaultdict(list)
+    days: dict[int | None, list[Submission]] = defaultdict(list)
     for each in readable:
         if day is None and (each.doubtful or (each.day is None and len(readable) > 1)):
             days[reader.day(each) or each.day].append(each)
@@ -301,13 +299,13 @@ def _counting(mine: list[_Candidate], day: int | None) -> list[tuple[int | None,
     counted = {told: next((e for e in of if len(of) == 1 or reader.holds(e, told)), of[0]) for told, of in days.items()}
     for each in mine:
         told = each.day if day is None else day
-        if each.node.problem and (told is not None or not counted):
+        if each.problem and (told is not None or not counted):
             counted.setdefault(told, each)
     return sorted(counted.items(), key=lambda item: item[0] or 0)
 
 
-def _why_not(counted: list[tuple[int | None, _Candidate]]) -> str:
-    return "what counts is " + ", ".join(f"{each.where()}{f' (day {told})' if told else ''}" for told, each in counted)
+def _why_not(counted: list[tuple[int | None, Submission]]) -> str:
+    return "what counts is " + ", ".join(f"{each.where}{f' (day {told})' if told else ''}" for told, each in counted)
 
 
 class _Reader:
@@ -316,24 +314,24 @@ class _Reader:
     def __init__(self) -> None:
         self._left = MOST_READ
 
-    def day(self, candidate: _Candidate) -> int | None:
+    def day(self, candidate: Submission) -> int | None:
         with contextlib.suppress(Unreadable):
-            return day_in_cells(self._read(candidate), candidate.node.name)
+            return day_in_cells(self._read(candidate), candidate.name)
         return None
 
-    def holds(self, candidate: _Candidate, day: int | None) -> bool:
+    def holds(self, candidate: Submission, day: int | None) -> bool:
         """Whether a notebook has exercises of that day."""
         if day is None:
             return False
         with contextlib.suppress(Unreadable, CourseError):
-            return bool(days_of(self._read(candidate), candidate.node.name, {day: COURSE.questions(day)}))
+            return bool(days_of(self._read(candidate), candidate.name, {day: COURSE.questions(day)}))
         return False
 
-    def _read(self, candidate: _Candidate) -> bytes:
+    def _read(self, candidate: Submission) -> bytes:
         if self._left <= 0:
             raise Unreadable("enough was read")
-        data = candidate.submission().read()
-        self._left -= len(data) + (READ_ANEW if candidate.node.inner else 0)
+        data = candidate.read()
+        self._left -= len(data) + (READ_ANEW if candidate.inner else 0)
         return data
 
 
