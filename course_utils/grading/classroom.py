@@ -95,15 +95,16 @@ class ClassRun:
         copies: receives those that equal one given out before, to be asked for once that is finished.
         """
         for each in submissions:
-            submission = self._read(each)
+            kept = self.kept.get(each.key) if each.key else None  # a copy has a key
+            submission = each if kept else self._read(each)
             if submission is None:
                 continue
-            if kept := self.kept.get(submission.key):
+            if kept := kept or self.kept.get(submission.key):
                 self.reused += 1
                 whose = replace(kept, student=submission.student, notebook=submission.name, lms_id=submission.lms_id)
                 self._publish(submission, whose)
             elif copies is not None and submission.key in self.given:
-                copies.append(each)
+                copies.append(replace(submission, data=None))
             else:
                 self.given.add(submission.key)
                 yield submission

@@ -31,6 +31,7 @@ from course_utils.grading.results import Result
 MOST_NOTEBOOKS = 60  # of one student
 READ_ANEW = 5 * 2**20  # bytes that a zip inside a zip counts for, since all of it is read for each notebook
 MOST_READ = 100 * 2**20  # bytes of one student's notebooks that are read to tell them apart
+MOST_HELD = 128 * 2**20  # bytes of a class that are held from then on until they are graded; more is read again
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Submission:
     order: tuple = ()
     """Of a student's notebooks of a day the last one counts."""
     data: bytes | None = field(default=None, repr=False)
-    """What it holds, once it was read to be graded."""
+    """What it holds, once it was read: to tell its day or that it counts, or else to be graded."""
     place: int = 0
     """Its number in the class."""
     key: str = ""
@@ -195,12 +196,16 @@ class _Finder:
         students = defaultdict(list)
         for candidate, name in zip(self.candidates, _unique_names(self.candidates), strict=True):
             students[name].append(candidate)
-        submissions = []
+        submissions, room = [], MOST_HELD
         for student in sorted(students, key=lambda name: (name.casefold(), name)):
             on_student(student)
-            counted = _counting(students[student], day)
+            reader = _Reader()
+            counted = _counting(students[student], day, reader)
             for told, each in counted:
-                submissions.append(replace(each, student=student, day=told or known_day(each.name)))
+                data = reader.found.get(id(each))
+                room -= len(data or b"")
+                told = told or known_day(each.name)
+                submissions.append(replace(each, student=student, day=told, data=data if room >= 0 else None))
             self.notes += [
                 f"{student}: {each.problem or each.where} is left out: {_why_not(counted)}"
                 for each in students[student]
@@ -281,11 +286,10 @@ def _unique_names(candidates: list[Submission]) -> list[str]:
     return [names[person] for person in people]
 
 
-def _counting(mine: list[Submission], day: int | None) -> list[tuple[int | None, Submission]]:
+def _counting(mine: list[Submission], day: int | None, reader: _Reader) -> list[tuple[int | None, Submission]]:
     """The notebooks of one student that count, by day: the newest that has the day's exercises in it."""
     mine = sorted(mine, key=lambda each: each.order, reverse=True)
     readable = [each for each in mine if not each.problem]
-    reader = _Reader()
     days: dict[int | None, list[Submission]] = defaultdict(list)
     for each in readable:
         if day is None and (each.doubtful or (each.day is None and len(readable) > 1)):
@@ -309,10 +313,11 @@ def _why_not(counted: list[tuple[int | None, Submission]]) -> str:
 
 
 class _Reader:
-    """Looks into the notebooks of one student, up to so many bytes."""
+    """Looks into the notebooks of one student, up to so many bytes. Each is read once, and `found` by its id."""
 
     def __init__(self) -> None:
         self._left = MOST_READ
+        self.found: dict[int, bytes] = {}
 
     def day(self, candidate: Submission) -> int | None:
         with contextlib.suppress(Unreadable):
@@ -330,7 +335,9 @@ class _Reader:
     def _read(self, candidate: Submission) -> bytes:
         if self._left <= 0:
             raise Unreadable("enough was read")
-        data = candidate.read()
+        if id(candidate) not in self.found:
+            self.found[id(candidate)] = candidate.read()
+        data = self.found[id(candidate)]
         self._left -= len(data) + (READ_ANEW if candidate.inner else 0)
         return data
 
