@@ -49,11 +49,10 @@ def run(
     """
     settings = _verified(paths, settings, day, gradebook)
     submissions = _find(paths, day)
-    learner = _learner(submissions, settings, gradebook)
-    _tell_notes(submissions, paths)
+    own, alone = _learner(submissions, settings, gradebook)
     one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
     result = watch_class(submissions, settings, tables=one_by_one and len(submissions) <= MOST_TABLES)
-    _report(result, settings, gradebook, learner)
+    _report(result, settings, gradebook, own, alone)
     if one_by_one:  # in a class it is a result like others
         _raise_unreadable(result.graded)
     _verify_points(result.graded, fail_under)
@@ -81,12 +80,18 @@ def _verified(paths: Sequence[Path], settings: Settings, day: int | None, gradeb
 
 
 def _find(paths: Sequence[Path], day: int | None) -> Found:
+    """The submissions, after it was said what was left out. Raises CourseError where there are none."""
     with Console(stderr=True).status("reading the submissions") as status:
 
         def show(student: str) -> None:
             status.update(f"reading what {escape(one_line(student, 60))} handed in")
 
-        return collect(list(paths), day, show)
+        found = collect(list(paths), day, show)
+    for note in found.notes:
+        _say(note)
+    if not found:
+        raise CourseError(f"{' '.join(map(str, paths))}: no notebooks there")
+    return found
 
 
 def _learner(submissions: Found, settings: Settings, gradebook: Path | None) -> tuple[dict[str, str], bool]:
@@ -98,20 +103,11 @@ def _learner(submissions: Found, settings: Settings, gradebook: Path | None) -> 
     return own_exercises(paths, settings.out), alone
 
 
-def _tell_notes(submissions: Found, paths: Sequence[Path]) -> None:
-    for note in submissions.notes:
-        _say(note)
-    if not submissions:
-        raise CourseError(f"{' '.join(map(str, paths))}: no notebooks there")
-
-
-def _report(
-    result: ClassResult, settings: Settings, gradebook: Path | None, learner: tuple[dict[str, str], bool]
-) -> None:
+def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own: dict[str, str], alone: bool) -> None:
     """The reports, and what is said of them."""
     if result.confinement and not result.confinement.full:
         _say(str(result.confinement))
-    graded, out, official, (own, alone) = result.graded, settings.out, settings.official, learner
+    graded, out, official = result.graded, settings.out, settings.official
     if out is None:
         return
     write_reports(graded, out, notes=result.notes, official=official, alone=alone, linked=bool(own))

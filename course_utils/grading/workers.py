@@ -108,11 +108,20 @@ class Kernels:
 
 
 def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, watcher: Watcher = Watcher()) -> Finished:
-    """Grade in some worker processes; yields each submission with its result, as they finish.
+    """Grade in some worker processes.
 
     One is taken when a worker is free, so no more are held than there are workers. What takes long is put off until
     the others are graded. When a worker dies, those at work finish, and then what it had is tried again with nothing
     beside it, twice; what still ends its worker is unreadable.
+
+    Args:
+        queue: Submissions that were read.
+        kernels: Where the workers' kernels come from.
+        processes: How many workers.
+        watcher: Hears what they do.
+
+    Yields:
+        Each submission with its result, as they finish.
     """
     first = next(queue, None)
     if first is None:

@@ -23,6 +23,7 @@ from course_utils.course import version
 from course_utils.grading import classroom
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.grade import grade_submission
+from course_utils.grading.intake import collect
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.kept import KeptResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
@@ -126,6 +127,13 @@ def test_identical_submissions_are_run_once_and_keep_their_students(tmp_path):
     assert [each.message.split(":")[0] for each in result.graded[2:]] == ["cyd.ipynb", "dan.ipynb"]
     pages = [(tmp_path / "out" / "feedback" / each / "day1.html").read_text() for each in ("ada", "bob")]
     assert pages[0].replace("ada", "bob") == pages[1]
+
+
+def test_a_copy_is_opened_once_as_all_others(tmp_path, monkeypatch):
+    mine, opened = handed_in(tmp_path, ada=notebook(), bob=notebook(), cyd=b"{", dan=b"{"), []
+    monkeypatch.setattr(collect, "read_file", lambda path: opened.append(path.stem) or path.read_bytes())
+    assert grade_class(mine, COLD).reused == 1
+    assert opened == ["ada", "bob", "cyd", "dan"]
 
 
 def test_all_that_decides_over_a_result_is_in_its_key(tmp_path):

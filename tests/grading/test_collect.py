@@ -646,6 +646,18 @@ def test_a_submission_holds_no_content(tmp_path):
     )
 
 
+def test_a_notebook_that_was_looked_into_is_not_opened_again_unless_a_class_has_too_much(tmp_path, monkeypatch):
+    files = {"ada/one.ipynb": NOTEBOOKS[2], "ada/two.ipynb": NOTEBOOKS[1], "bob/day1/day2.ipynb": NOTEBOOKS[1]}
+    place(tmp_path, files)
+    opened = []
+    monkeypatch.setattr(collect, "read_file", lambda path: opened.append(path.name) or path.read_bytes())
+    for most, times in ((collect.MOST_HELD, 1), (0, 2)):
+        monkeypatch.setattr(collect, "MOST_HELD", most)
+        opened.clear()
+        assert [each.read() for each in collect.collect([tmp_path])] == [NOTEBOOKS[1], NOTEBOOKS[2], NOTEBOOKS[1]]
+        assert sorted(opened) == sorted(["day2.ipynb", "one.ipynb", "two.ipynb"] * times)
+
+
 def test_no_python_is_read_to_find_the_day_and_each_student_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("course_utils.checks.judge.cells.statements", None)
     names = "score_33 = weights_3 = order_output = delayed_output = 1\n"

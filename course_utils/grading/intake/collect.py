@@ -91,7 +91,7 @@ class Submission:
 
 
 class Found(list[Submission]):
-    """The submissions, by student and day. notes: what was left out and why, a line each."""
+    """Submissions, with notes: what was left out and why, a line each."""
 
     def __init__(self, submissions: Iterable[Submission], notes: Iterable[str]):
         super().__init__(submissions)
@@ -101,12 +101,17 @@ class Found(list[Submission]):
 def collect(paths: list[Path], day: int | None = None, on_student: Callable[[str], None] = lambda name: None) -> Found:
     """The submissions in notebooks, folders and zips: one a student and day, the newest of those that can be read.
 
-    day: the day they belong to; other days' notebooks are left out where a student has one of that day. on_student:
-    called with each student's name before their notebooks are looked into.
-
     Folders and zips may hold nbgrader's `student/assignment/notebook`, `student.ipynb`, what Moodle and Canvas give as
     all submissions of an assignment, and any of these below a folder for each day. Whatever of a student cannot be read
     is a submission that says so. Nothing is written, and links inside folders are not followed.
+
+    Args:
+        paths: What the teacher named.
+        day: The day they belong to; other days' notebooks are left out where a student has one of that day.
+        on_student: Called with each student's name before their notebooks are looked into.
+
+    Returns:
+        The submissions by student and day. They hold bytes only where these were read to tell notebooks apart.
     """
     finder = _Finder()
     loose = [path for path in paths if not path.is_dir() and not is_zip(path.name)]

@@ -10,8 +10,6 @@ from pathlib import Path
 from course_utils.errors import Unreadable
 
 LARGEST_FILE = 50 * 2**20
-
-
 MOST_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # a list of lists takes 50 times its length in memory
 
 
@@ -51,10 +49,6 @@ def parse_notebook(data: bytes, name: str) -> Mapping:
         raise Unreadable(f"{name}: nested too deeply for a notebook") from None
     except ValueError as error:
         raise Unreadable(f"{name}: not JSON, or cut off ({str(error)[:80]})") from None
-    return _checked(notebook, name)
-
-
-def _checked(notebook: object, name: str) -> Mapping:
     if not isinstance(notebook, dict) or "nbformat" not in notebook:
         raise Unreadable(f"{name}: JSON, but not a notebook")
     version = notebook["nbformat"]
