@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -47,21 +48,18 @@ def grade_there(queue: Iterator[Submission], settings: Settings, address: str) -
     tried on others, twice; what still ends its worker is unreadable. Raises CourseError where dask is not installed, no
     scheduler or no worker is there, or a worker has another course.
     """
-    first = next(queue, None)
-    if first is None:
+    waiting, deaths = deque(islice(queue, 1)), Counter[int]()
+    if not waiting:
         return
     parcel_of = cache(lambda day: official_parcel(settings.official, day))
     plain = replace(settings, official=Official(Path()), log="", out=None)  # a log is written where the kernels are
     with _connected(address) as cluster:
-        waiting, deaths = deque([first]), Counter[int]()
-        while True:
+        while waiting or cluster.running:
             for worker in cluster.idle():
-                submission = waiting.popleft() if waiting else next(queue, None)
-                if submission is None:
-                    break
-                cluster.give(worker, submission, parcel_of(submission.day), plain)
-            if not cluster.running and not waiting:
-                return
+                if waiting:
+                    submission = waiting.popleft()
+                    cluster.give(worker, submission, parcel_of(submission.day), plain)
+                waiting.extend(islice(queue, not waiting))  # none may be left while all workers are dead
             for submission, graded in cluster.finished():
                 if graded is None:
                     deaths[submission.place] += 1

@@ -1,6 +1,7 @@
 """A class graded on a Dask cluster of separate worker processes: the same grades, also when workers die."""
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -8,6 +9,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import nbformat
 import pytest
@@ -105,6 +107,27 @@ def test_a_worker_killed_in_mid_run_costs_no_result(tmp_path, monkeypatch):
     assert {name for name, graded in found.items() if graded.status != "failed"} == {"always"}
     assert found["always"].message == "always.ipynb: it ends the process that grades it, each time that it is tried"
     assert [len(list((tmp_path / name).iterdir())) for name in "ab"] == [1, 3]
+
+
+def test_no_submission_is_lost_while_no_worker_is_there(monkeypatch):
+    class Between:
+        """A worker that is away each second time that it is asked for."""
+
+        running: ClassVar = {}
+        turns = itertools.cycle([["worker"], []])
+
+        def idle(self):
+            return next(self.turns)
+
+        def give(self, worker, submission, parcel, settings):
+            self.running[submission] = grade_parcel(submission, parcel, settings)
+
+        def finished(self):
+            return [(each, self.running.pop(each)) for each in list(self.running)]
+
+    monkeypatch.setattr(cluster, "_connected", lambda address: contextlib.nullcontext(Between()))
+    queue = [Submission(name, Path(f"{name}.ipynb"), 1, data=notebook()) for name in ("ada", "bob", "cyd")]
+    assert [submission for submission, _ in grade_there(iter(queue), COLD, "")] == queue
 
 
 @CLUSTER
