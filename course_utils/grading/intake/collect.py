@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from course_utils.authoring.official import COURSE
 from course_utils.errors import CourseError, Unreadable, one_line
-from course_utils.grading.intake.answers import day_in_cells, days_of
+from course_utils.grading.intake.answers import days_of
 from course_utils.grading.intake.archive import read_member
 from course_utils.grading.intake.files import read_file
 from course_utils.grading.intake.names import Named, known_day, read_name, safe_name, without_day
@@ -298,14 +298,17 @@ def _counting(mine: list[Submission], day: int | None, reader: _Reader) -> list[
     days: dict[int | None, list[Submission]] = defaultdict(list)
     for each in readable:
         if day is None and (each.doubtful or (each.day is None and len(readable) > 1)):
-            days[reader.day(each) or each.day].append(each)
+            days[next(iter(reader.days(each, COURSE.days())), each.day)].append(each)
         else:
             days[each.day].append(each)
     if day is not None and readable:
         days = {day: [e for e in readable if e.doubtful or e.day in (None, day)] or readable}
     elif len(days) > 1:
         days.pop(None, None)  # nothing of the course
-    counted = {told: next((e for e in of if len(of) == 1 or reader.holds(e, told)), of[0]) for told, of in days.items()}
+    counted = {
+        told: next((each for each in of if len(of) > 1 and told and reader.days(each, [told])), of[0])
+        for told, of in days.items()
+    }
     for each in mine:
         told = each.day if day is None else day
         if each.problem and (told is not None or not counted):
@@ -324,26 +327,19 @@ class _Reader:
         self._left = MOST_READ
         self.found: dict[int, bytes] = {}
 
-    def day(self, candidate: Submission) -> int | None:
-        with contextlib.suppress(Unreadable):
-            return day_in_cells(self._read(candidate), candidate.name)
-        return None
-
-    def holds(self, candidate: Submission, day: int | None) -> bool:
-        """Whether a notebook has exercises of that day."""
-        if day is None:
-            return False
+    def days(self, submission: Submission, among: Iterable[int]) -> list[int]:
+        """The days among these whose exercises are in a notebook; none where it cannot be read, or enough was."""
         with contextlib.suppress(Unreadable, CourseError):
-            return bool(days_of(self._read(candidate), candidate.name, {day: COURSE.questions(day)}))
-        return False
+            return days_of(self._read(submission), submission.name, {day: COURSE.questions(day) for day in among})
+        return []
 
-    def _read(self, candidate: Submission) -> bytes:
+    def _read(self, submission: Submission) -> bytes:
         if self._left <= 0:
             raise Unreadable("enough was read")
-        if id(candidate) not in self.found:
-            self.found[id(candidate)] = candidate.read()
-        data = self.found[id(candidate)]
-        self._left -= len(data) + (READ_ANEW if candidate.inner else 0)
+        if id(submission) not in self.found:
+            self.found[id(submission)] = submission.read()
+        data = self.found[id(submission)]
+        self._left -= len(data) + (READ_ANEW if submission.inner else 0)
         return data
 
 
