@@ -108,6 +108,11 @@ def check_parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
         yield nbformat.NotebookNode({**cell, "source": "\n".join(part), "outputs": outputs})
 
 
+def keys_text(seeds: Mapping) -> str:
+    """What `keys.json` holds: the edition, since ladders change from one to the next, and the seeds of each day."""
+    return json.dumps({"edition": version(), **seeds}, indent=1) + "\n"
+
+
 def with_seed(source: str, seed: str) -> str:
     """The source of a hidden check whose inputs are drawn from a seed; as it was without one."""
     return source.replace("hidden=True", f"hidden=True, seed={seed!r}") if seed else source

@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import hmac
-import json
 import shutil
 import tempfile
 import zipfile
@@ -27,11 +26,10 @@ import nbformat
 from course_utils.authoring import build
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.execute import execute
-from course_utils.authoring.official import COURSE, KEYS, Official, checks_of, with_seed
+from course_utils.authoring.official import COURSE, KEYS, Official, checks_of, keys_text, with_seed
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import MIME, all_ladders, evidence_of, find_ladder
-from course_utils.course import version
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import Marker
 
@@ -160,8 +158,7 @@ def _write_bundle(
         else:
             text = path.read_text(encoding="utf-8")
         (folder / "solutions" / path.name).write_text(text, encoding="utf-8", newline="\n")
-    keys = {"edition": version(), **seeds}  # a ladder may change from one edition to the next
-    (folder / KEYS).write_text(json.dumps(keys, indent=1) + "\n", encoding="utf-8")
+    (folder / KEYS).write_text(keys_text(seeds), encoding="utf-8")
     from_what = "keys made of the class's secret" if seeds else "none are given, so they are those of the public course"
     text = BUNDLE_README.read_text(encoding="utf-8")
     text = text.replace("{days}", ", ".join(map(str, days))).replace("{keys}", from_what)

@@ -3,8 +3,8 @@
 A notebook writes `from course_utils.checks import checks_for` and `check = checks_for(day=1)`; then
 `check("softmax_row")` climbs the ladder of that exercise with what the notebook has defined.
 
-`inputs` and `evidence` hold no answers and are all that a grading kernel sees; `answers` and `verdict` stay with the
-learner's own notebook and with the grader.
+`kernel` holds no answers and is all of this that a grading kernel sees, beside the folder `given` of each day; `judge`,
+`diagnosis` and `examples` stay with the learner's own notebook and with the grader.
 """
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import tempfile
 import threading
@@ -20,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from course_utils.authoring.official import KEYS, Official
+from course_utils.authoring.official import KEYS, Official, keys_text
 from course_utils.errors import CourseError, one_line
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Graded, Settings
@@ -157,7 +156,7 @@ def official_parcel(official: Official, day: int | None) -> OfficialParcel:
     files = {official.path(each).name: official.path(each).read_bytes() for each in days}
     seeds = {str(each): dict(official.seeds(each)) for each in days}
     digests = {each: official.digest(each) for each in days}
-    return OfficialParcel(files | {KEYS: json.dumps(seeds).encode()}, digests, version("course_utils"))
+    return OfficialParcel(files | {KEYS: keys_text(seeds).encode()}, digests, version("course_utils"))
 
 
 def grade_parcel(submission: Submission, parcel: OfficialParcel, settings: Settings) -> Graded:

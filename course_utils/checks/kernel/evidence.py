@@ -1,7 +1,7 @@
 """What a learner's function does on chosen inputs, as plain numbers.
 
-This module and `inputs` are all of `course_utils` that a grading kernel can import. They hold no answers: a kernel
-sends evidence, and whoever holds the answers compares.
+A grading kernel can import this room, and what is `given` of each day. They hold no answers: a kernel sends evidence,
+and whoever holds the answers compares.
 """
 
 from __future__ import annotations
