@@ -15,6 +15,7 @@ from course_utils.authoring.official import COURSE, checks_of
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import find_ladder
+from course_utils.checks.kernel.outcome import as_json
 
 OTTER_START = "import otter\n\ngrader = otter.Notebook()"
 OTTER_HEAD = '''\
@@ -48,14 +49,14 @@ def holds(env, expected, hidden, only=None):
 
 def compare(env, expected, hidden, only):
     """The expected numbers, rung by rung."""
-    outcomes = evidence_for({day}, {grade_id!r}, env, hidden=hidden)["outcomes"]
+    outcomes = evidence_for({day}, {grade_id!r}, env, hidden=hidden).outcomes
     for outcome, rung in zip(outcomes, expected, strict=True):
         if only is None or rung["rung"] == only:
-            assert "values" in outcome, f"{{rung['rung']}}: {{outcome['error']}}"
+            assert not outcome.error, f"{{rung['rung']}}: {{outcome.error}}"
             for part, wanted in rung["values"].items():
-                given = outcome["values"][part]
-                assert given["shape"] == wanted["shape"], f"{{rung['rung']}}: {{part}} has another shape"
-                numbers = np.array(given["numbers"], float), np.array(wanted["numbers"], float)
+                given = outcome.values[part]
+                assert [*given.shape] == wanted["shape"], f"{{rung['rung']}}: {{part}} has another shape"
+                numbers = given.entries, np.array(wanted["numbers"], float)
                 assert np.allclose(*numbers, rtol={rtol}, atol={atol}), f"{{rung['rung']}}: {{part}} is wrong"
 '''
 OTTER_CASE = """
@@ -84,7 +85,7 @@ def otter_test(day: int, grade_id: str) -> str:
         cases = [(name, exercise.points / len(names), False, name) for name in names]
     else:
         cases = [("visible inputs", None, False, None), ("hidden inputs", None, True, None)]
-    expected = {hidden: judge_of(day, grade_id).reference(hidden)["outcomes"] for _, _, hidden, _ in cases}
+    expected = {hidden: as_json(judge_of(day, grade_id).reference(hidden))["outcomes"] for _, _, hidden, _ in cases}
     head = OTTER_HEAD.format(
         day=day,
         grade_id=grade_id,

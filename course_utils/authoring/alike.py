@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.kernel.evidence import MIME, evidence_of
+from course_utils.checks.kernel.outcome import MIME, Evidence, evidence_of
 from course_utils.course import day_of
 
 PNG = "image/png"
@@ -28,16 +28,15 @@ def outputs_alike(name: str, given: Sequence[Mapping], wanted: Sequence[Mapping]
     return len(given) == len(wanted) and all(_alike(name, a, b) for a, b in zip(given, wanted, strict=True))
 
 
-def evidence_alike(name: str, given: Any, wanted: Any) -> bool:
+def evidence_alike(name: str, given: Evidence | None, wanted: Evidence | None) -> bool:
     """Whether two pieces of evidence are of one check and agree as the judge compares them."""
     day = day_of(name)
-    parts = ("exercise", "hidden")
-    if not day or [given.get(part) for part in parts] != [wanted.get(part) for part in parts]:
+    if not day or not given or not wanted or (given.exercise, given.hidden) != (wanted.exercise, wanted.hidden):
         return False
-    rungs, before = ([outcome["rung"] for outcome in each["outcomes"]] for each in (given, wanted))
+    rungs, before = ([outcome.rung for outcome in each.outcomes] for each in (given, wanted))
     if rungs != before:  # the ladder was changed
         return False
-    return judge_of(day, wanted["exercise"]).judge(given, wanted).status == "passed"
+    return judge_of(day, wanted.exercise).judge(given, wanted).status == "passed"
 
 
 def states_alike(given: Any, wanted: Any) -> bool:

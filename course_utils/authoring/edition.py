@@ -17,7 +17,7 @@ import gzip
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from course_utils.authoring.official import COURSE, Official
 from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.stored_results import FOLDER, store
-from course_utils.checks.kernel.evidence import MIME
+from course_utils.checks.kernel.outcome import MIME, as_json
 from course_utils.course import LESSONS, SOLUTIONS, find_notebook, notebook_paths
 from course_utils.errors import CourseError
 
@@ -101,19 +101,14 @@ def expected_results(day: int) -> dict:
             "uses": list(exercise.uses),
             "rtol": exercise.rtol,
             "atol": exercise.atol,
-            "right": _written(judge_of(day, grade_id).reference()),
+            "right": as_json(judge_of(day, grade_id).reference()),
             "mistakes": [
-                {"name": mistake.name, "message": mistake.message, "evidence": _written(evidence)}
+                {"name": mistake.name, "message": mistake.message, "evidence": as_json(evidence)}
                 for mistake, evidence in judge_of(day, grade_id).mistakes()
             ],
         }
         for grade_id, exercise in all_exercises(day).items()
     }
-
-
-def _written(evidence: Mapping) -> Mapping:
-    """Evidence with all its outcomes, each of which may be worked out only now."""
-    return {**evidence, "outcomes": list(evidence["outcomes"])}
 
 
 @dataclass(frozen=True)

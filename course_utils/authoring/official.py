@@ -15,7 +15,8 @@ import course_utils
 from course_utils.authoring.cut import HIDDEN, find_regions, stub_source
 from course_utils.checks.judge.cells import statements
 from course_utils.checks.judge.exercises import days_with_exercises
-from course_utils.checks.kernel.evidence import evidence_of, find_ladder
+from course_utils.checks.kernel.evidence import find_ladder
+from course_utils.checks.kernel.outcome import is_hidden
 from course_utils.course import PLACE, SOLUTIONS, find_notebook, version, where_it_is
 from course_utils.errors import CourseError
 
@@ -104,7 +105,7 @@ def check_parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
         del lines[region.begin : region.end + 1]
     parts = [lines, [line for part in inside for line in part]]
     for hidden, part in enumerate(parts[: 1 + bool(regions)]):
-        outputs = [each for each in cell.outputs if evidence_of(each).get("hidden", False) == hidden]
+        outputs = [each for each in cell.outputs if is_hidden(each) == hidden]
         yield nbformat.NotebookNode({**cell, "source": "\n".join(part), "outputs": outputs})
 
 

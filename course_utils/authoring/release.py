@@ -29,7 +29,8 @@ from course_utils.authoring.execute import execute
 from course_utils.authoring.official import COURSE, KEYS, Official, checks_of, keys_text, with_seed
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.kernel.evidence import MIME, all_ladders, evidence_of, find_ladder
+from course_utils.checks.kernel.evidence import all_ladders, find_ladder
+from course_utils.checks.kernel.outcome import MIME, is_hidden
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import Marker
 
@@ -188,7 +189,7 @@ def rebuild_hidden_outputs(
 
 def hidden_outputs(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     """The outputs of a cell that hold evidence on hidden inputs."""
-    return [out for out in cell.get("outputs", []) if evidence_of(out).get("hidden")]
+    return [output for output in cell.get("outputs", []) if is_hidden(output)]
 
 
 def _zip(folder: Path) -> None:

@@ -26,12 +26,11 @@ from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import (
     BAD_RESULT,
     IN_A_CELL,
-    MIME,
     all_ladders,
-    as_line,
     find_ladder,
     say_error,
 )
+from course_utils.checks.kernel.outcome import MIME, Evidence, as_line
 from course_utils.loader import has_answers
 
 Found = TypeVar("Found")
@@ -84,7 +83,7 @@ def checks_for(day: int) -> Callable[..., None]:
         if isinstance(found, Trace) and found.calls:
             _show_trace(day, grade_id, found)
         text = "\n\n".join(filter(None, [advice, example, SAME_ANSWER if same else ""]))
-        if verdict.status != "passed":
+        if evidence is None or verdict.status != "passed":
             done.discard(grade_id)
             raise NotYet(text)
         from IPython.display import display
@@ -106,7 +105,7 @@ def _show_board(day: int, grade_id: str, verdict: Verdict) -> None:
     from course_utils.views import DuelBoard
 
     first = next(known for mistake, known in judge_of(day, grade_id).mistakes() if mistake.name == ONE_EXAMPLE)
-    data, metadata = DuelBoard(board_of(day, verdict.rungs, first["outcomes"]))._repr_mimebundle_()
+    data, metadata = DuelBoard(board_of(day, verdict.rungs, first.outcomes))._repr_mimebundle_()
     display(data, raw=True, metadata={**metadata, "course": {"hidden": True}})
 
 
@@ -122,7 +121,7 @@ def _show_trace(day: int, grade_id: str, trace: Trace) -> None:
 
 def examine(
     day: int, grade_id: str, namespace: MutableMapping[str, Any], *, hidden: bool = False, seed: str = ""
-) -> tuple[dict[str, Any], Verdict]:
+) -> tuple[Evidence | None, Verdict]:
     """The evidence and the verdict for the answer that stands in `namespace`.
 
     An answer that fails gets a second try, as in grading, in which references stand in for the earlier answers that it
@@ -166,7 +165,7 @@ def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdi
         return _beside(references, namespace, lambda: find_trace(judge.ladder, namespace, rungs=judge.rungs())) or ""
     held = dict(verdict.rungs)
     example = _beside(references, namespace, lambda: find_smallest(judge, namespace, held))
-    if example is None or _says_it_all(verdict, str(example.gave.get("error", ""))):
+    if example is None or _says_it_all(verdict, example.gave.error):
         return ""
     return tell_example(example, judge, namespace.get(judge.ladder.names[0]))
 
@@ -265,12 +264,12 @@ def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -
 
 def _try(
     day: int, grade_id: str, namespace: Mapping[str, Any], hidden: bool = False, seed: str = ""
-) -> tuple[dict[str, Any], Verdict]:
+) -> tuple[Evidence | None, Verdict]:
     """The evidence and the verdict for an answer, without a second try."""
     with Patience() as patience:
         evidence = evidence_for(day, grade_id, namespace, hidden=hidden, seed=seed)
     if patience.said:
-        return {}, Verdict("timeout", 0.0, patience.said)
+        return None, Verdict("timeout", 0.0, patience.said)
     return evidence, judge_of(day, grade_id, seed).judge(evidence)
 
 

@@ -31,7 +31,8 @@ from course_utils.checks.judge.duel_server import SECONDS, Arena
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.verdict import Verdict
-from course_utils.checks.kernel.evidence import evidence_of, find_ladder
+from course_utils.checks.kernel.evidence import find_ladder
+from course_utils.checks.kernel.outcome import Evidence, evidence_of
 from course_utils.errors import CourseError, KernelLost, one_line
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.quotes import kind_of, lent_cell, of_answer_cell, seeded_cell, without_text
@@ -381,7 +382,7 @@ class ExerciseCell(IPyNbCell):
         """nbval's comparison, of evidence only: numbers with a tolerance, and whatever else was printed left alone."""
         given, wanted = evidence_in(test), evidence_in(ref)
         self.comparison_traceback: list[str] = []
-        labels = [[(e.get("exercise"), e.get("hidden")) for e in found] for found in (given, wanted)]
+        labels = [[(e.exercise, e.hidden) for e in found] for found in (given, wanted)]
         if labels[0] != labels[1] or not wanted:
             self.verdict = Verdict("error", 0.0, "The check did not give the evidence that it should.")
             return False
@@ -400,7 +401,7 @@ class ExerciseCell(IPyNbCell):
         return True
 
 
-def evidence_in(outputs: Iterable[Any]) -> list[dict[str, Any]]:
+def evidence_in(outputs: Iterable[Any]) -> list[Evidence]:
     """The evidence among a cell's outputs."""
     return [
         evidence for each in outputs if each.get("output_type") == "display_data" and (evidence := evidence_of(each))

@@ -8,13 +8,13 @@ import marshal
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from course_utils.authoring.official import with_seed
 from course_utils.checks.judge.judge import UNKNOWN_NAME
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.numbers import NOTHING
+from course_utils.checks.kernel.outcome import Evidence, ForbiddenCall, Outcome
 from course_utils.checks.kernel.recording import DOORS
 
 LENT = "<lent>"  # the file name of code that a kernel is lent, which has no source there
@@ -57,36 +57,28 @@ def of_answer_cell(verdict: Verdict, raised: str) -> Verdict:
     return replace(verdict, message=said, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
-def without_text(evidence: dict, sources: Iterable[str], forbidden: Iterable[str] = ()) -> dict:
+def without_text(evidence: Evidence, sources: Iterable[str], forbidden: Iterable[str] = ()) -> Evidence:
     """Evidence that quotes nothing of its kernel's: of an error the kind and the line, if it is one of the sources', of
     a call the part of its name that is forbidden.
 
     It is judged as the whole evidence is. What it still can tell are numbers, shapes and one name of the sources.
     """
-    if isinstance(evidence.get("called"), list):
-        evidence = evidence | {"called": [_call(each, forbidden) for each in evidence["called"]]}
-    if not isinstance(evidence.get("outcomes"), list):
-        return evidence
     cells = [_EMPTY_LINES.sub("", each).splitlines() for each in sources]  # as IPython numbers them
     lines = {(i, line.strip()[:100]) for cell in cells for i, line in enumerate(cell, 1)}
     names = set(re.findall(r"\w+", "\n".join(line for _, line in lines)))
-    return evidence | {"outcomes": [_outcome(each, lines, names) for each in evidence["outcomes"]]}
+    outcomes = [_outcome(each, lines, names) for each in evidence.outcomes]
+    return replace(evidence, outcomes=outcomes, called=[_call(each, forbidden) for each in evidence.called])
 
 
-def _call(call: object, forbidden: Iterable[str]) -> dict:
-    name = str(call.get("name")) if isinstance(call, dict) else ""
-    return {"name": name if name in DOORS else next((part for part in forbidden if part in name.lower()), "")}
+def _call(call: ForbiddenCall, forbidden: Iterable[str]) -> ForbiddenCall:
+    name = call.name if call.name in DOORS else next((part for part in forbidden if part in call.name.lower()), "")
+    return ForbiddenCall(name)
 
 
-def _outcome(outcome: object, lines: set[tuple[int, str]], names: set[str]) -> object:
-    if not isinstance(outcome, dict):
-        return outcome
-    changed = dict(outcome)
-    if "error" in outcome:
-        changed["error"] = _error(str(outcome["error"]), str(outcome.get("rung")), lines, names)
-    if isinstance(outcome.get("values"), dict):
-        changed["values"] = {part: _array(array) for part, array in outcome["values"].items()}
-    return changed
+def _outcome(outcome: Outcome, lines: set[tuple[int, str]], names: set[str]) -> Outcome:
+    if outcome.error:
+        return replace(outcome, error=_error(outcome.error, outcome.rung, lines, names))
+    return replace(outcome, values={part: array for part, array in outcome.values.items() if _is_usual(array.shape)})
 
 
 def _error(error: str, rung: str, lines: set[tuple[int, str]], names: set[str]) -> str:
@@ -107,12 +99,6 @@ def _error(error: str, rung: str, lines: set[tuple[int, str]], names: set[str]) 
     return f"{kind_of(kind)}: {text}".rstrip(": ") + where
 
 
-def _array(array: Any) -> Any:
-    """An array whose shape tells little; one that is odd is not that of any right result."""
-    shape = array.get("shape") if isinstance(array, dict) else None
-    if not isinstance(shape, (list, dict, str)):
-        return array
-    few = isinstance(shape, list) and len(shape) <= MOST_AXES
-    if few and all(isinstance(size, int) and 0 <= size < LONGEST_AXIS for size in shape):
-        return array
-    return array | {"shape": ["?"]}
+def _is_usual(shape: tuple[int, ...]) -> bool:
+    """Whether a shape can be that of a right result; an odd one could tell something."""
+    return len(shape) <= MOST_AXES and all(size < LONGEST_AXIS for size in shape)

@@ -124,14 +124,15 @@ def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
     if notebook is None:
         raise CourseError(f"{path}: {trouble}; restore it, or run `course build`")
     marked = {term.first.cell for term in terms if term.first and name == f"{LESSONS}/{term.first.notebook}"}
+    day = day_of(path.name)
     if name.startswith(LESSONS):
         cells = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
-        texts = said_here(path.stem, [cell.source for cell in cells])
-        if day := day_of(name):
+        texts = said_here(path.stem, day, [cell.source for cell in cells])
+        if day:
             texts = [hinted(text, terms, TERM) for text in linked(texts, terms, TERM, day)]
         for cell, text in zip(cells, texts, strict=True):
             cell.source = text
-    return notebook_page(name, notebook, read_states(path), links, marked)
+    return notebook_page(name, notebook, read_states(path), links, marked, day)
 
 
 def _first_use(place: Place, names: Container[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from course_utils.course import DAYS, EXERCISES, LESSONS, day_of, is_published, repository
+from course_utils.course import DAYS, EXERCISES, LESSONS, Day, day_of, is_published, repository
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page
 
@@ -58,18 +58,17 @@ def _caption(name: str) -> str:
 
 
 def _days(pages: Sequence[Page]) -> str:
-    names = {page.name for page in pages}
     rows = []
     for day in DAYS:
-        lesson, exercises = (_named(names, folder, day.number) for folder in (LESSONS, EXERCISES))
+        lesson, exercises = (_name(pages, folder, day) for folder in (LESSONS, EXERCISES))
         title = f"**[{day.title}](page:{lesson}.html#)**" if lesson else f"**{day.title}** (planned)"
         others = f" [Exercises](page:{exercises}.html#)." if exercises else ""
         rows.append(f"{day.number}. {title}{f', {day.minutes} minutes' if lesson else ''}. {day.doing}{others}")
     return "\n".join(rows)
 
 
-def _named(names: Iterable[str], folder: str, number: int) -> str:
-    return next((name for name in names if name.startswith(f"{folder}/") and day_of(name) == number), "")
+def _name(pages: Sequence[Page], folder: str, day: Day) -> str:
+    return next((page.name for page in pages if page.day == day.number and page.name.startswith(f"{folder}/")), "")
 
 
 def _play(widget: str, pages: Sequence[Page]) -> str:

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 
 from course_utils.authoring.alive import States
 from course_utils.authoring.cut import is_setup
-from course_utils.course import EXERCISES, day_of
+from course_utils.course import EXERCISES
 from course_utils.site.widgets import placed
 
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
@@ -33,7 +33,7 @@ _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 class Play:
     """Something to look at on a page: a figure, or a widget of this class.
 
-    anchor: its id. heading: above it. width: of its picture, in CSS pixels.
+    anchor: its id. heading: above it. width: of its picture, in CSS pixels. day: of its page.
     """
 
     page: str
@@ -42,6 +42,7 @@ class Play:
     alt: str
     width: float
     widget: str = ""
+    day: int | None = None
 
     @property
     def file(self) -> str:
@@ -63,23 +64,32 @@ class Play:
 class Page:
     """A page: its name without a suffix, as `notebooks/day1_…`, its notebook, and what it needs of the static folder.
 
-    pictures: bytes by path. states: a state by the key of each widget. plays: what is to be seen on it, in order.
+    day: the number of the day it belongs to. pictures: bytes by path. states: a state by the key of each widget. plays:
+    what is to be seen on it, in order.
     """
 
     name: str
     notebook: NotebookNode
+    day: int | None = None
     pictures: dict[str, bytes] = field(default_factory=dict)
     states: dict[str, dict[str, Any]] = field(default_factory=dict)
     plays: list[Play] = field(default_factory=list)
 
 
-def notebook_page(name: str, notebook: NotebookNode, states: States, links: Links, marked: Container[int] = ()) -> Page:
+def notebook_page(
+    name: str,
+    notebook: NotebookNode,
+    states: States,
+    links: Links,
+    marked: Container[int] = (),
+    day: int | None = None,
+) -> Page:
     """The page of a notebook. states: of its widgets, by cell. links: where its links lead to.
 
-    marked: places of markdown cells that others link to; that of cell 7 is `#cell-7`.
+    marked: places of markdown cells that others link to; that of cell 7 is `#cell-7`. day: the number of its day.
     """
-    page = Page(name, copy.deepcopy(notebook))
-    short = f"day{day}" if (day := day_of(name)) else posixpath.basename(name)
+    page = Page(name, copy.deepcopy(notebook), day)
+    short = f"day{page.day}" if page.day else posixpath.basename(name)
     if name.startswith(f"{EXERCISES}/"):
         short += "-exercises"
     heading = ""
@@ -99,7 +109,7 @@ def notebook_page(name: str, notebook: NotebookNode, states: States, links: Link
                     cell.outputs[index] = _shown(page, f"{short}-{cell.id}-{index}", output, alive.get(index), heading)
     page.notebook.metadata.pop("jupytext", None)
     page.notebook.cells = [cell for cell in page.notebook.cells if not is_setup(cell)]
-    if day_of(name):
+    if page.day:
         page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(_HERE.format(up=to_top(name))))
     return page
 
@@ -107,7 +117,7 @@ def notebook_page(name: str, notebook: NotebookNode, states: States, links: Link
 def _shown(page: Page, key: str, output: NotebookNode, alive: dict[str, Any] | None, heading: str) -> NotebookNode:
     """An output with a picture, as HTML: the picture lies in a file, and a widget comes to life in its place."""
     told = output.metadata.get("image/png", {})
-    play = Play(page.name, key, heading, told.get("alt", ""), told["width"], alive["widget"] if alive else "")
+    play = Play(page.name, key, heading, told.get("alt", ""), told["width"], alive["widget"] if alive else "", page.day)
     page.plays.append(play)
     page.pictures[play.file] = base64.b64decode(output.data["image/png"])
     if alive:

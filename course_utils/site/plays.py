@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from PIL import Image
 
-from course_utils.course import DAYS, day_of
+from course_utils.course import DAYS
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page, Play, link_text
 
@@ -105,7 +105,7 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
             where = f"In {_listed(of_kind)}. In a notebook it is called `{kind}`."
             parts += [f"### {name}", _picture(of_kind[0], _first_sentence(of_kind[0].alt), small), told, where]
     for day in DAYS:
-        figures = [play for play in plays if not play.widget and day_of(play.page) == day.number]
+        figures = [play for play in plays if not play.widget and play.day == day.number]
         if figures:
             parts += [f"## Figures of day {day.number}", "\n".join(f"- {_figure(play, small)}" for play in figures)]
     return "\n\n".join(parts) + "\n"
@@ -150,8 +150,7 @@ def _listed(plays: Sequence[Play]) -> str:
 
 
 def _where(play: Play) -> str:
-    day = day_of(play.page)
-    return f"day {day}, {link_text(play.heading)}" if day else f"the {link_text(play.heading).lower()}"
+    return f"day {play.day}, {link_text(play.heading)}" if play.day else f"the {link_text(play.heading).lower()}"
 
 
 def _figure(play: Play, small: Mapping[str, bytes]) -> str:

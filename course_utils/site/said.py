@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 
 from course_utils import loader
-from course_utils.course import day_of
 from course_utils.errors import CourseError
 
 
-def said_here(name: str, texts: Sequence[str]) -> list[str]:
+def said_here(name: str, day: int | None, texts: Sequence[str]) -> list[str]:
     """The markdown cells of a lesson's page, saying what holds there; lines may break anywhere.
 
-    name: of the notebook, without its ending. Raises CourseError for a sentence that the lesson no longer has.
+    name: of the notebook, without its ending. day: its number. Raises CourseError for a sentence that the lesson no
+    longer has.
     """
-    day, shared = day_of(name), loader.wording("shared")
+    shared = loader.wording("shared")
     changes = [*loader.wording(f"day{day}"), *shared["each_day"]] if day else shared.get(name, [])
     said = list(texts)
     for change in changes:

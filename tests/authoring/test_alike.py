@@ -1,8 +1,8 @@
 """What two machines may give differently, and what they may not."""
 
 import base64
-import copy
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,17 +10,17 @@ from matplotlib.image import imsave
 
 from course_utils.authoring.alike import evidence_alike, outputs_alike
 from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.kernel.evidence import MIME, as_line
+from course_utils.checks.kernel.outcome import MIME, as_json, as_line, read
 
 DAY4 = "day4_multi_head.ipynb"
 
 
 def evidence(shift=0.0, exercise="multi_head", hidden=False):
     """The evidence of an exercise whose first number is off by a share of itself."""
-    found = copy.deepcopy(dict(judge_of(4, exercise).reference(hidden)))
+    found = as_json(judge_of(4, exercise).reference(hidden))
     numbers = next(iter(found["outcomes"][-1]["values"].values()))["numbers"]
-    numbers[0] = float(numbers[0]) * (1 + shift)
-    return found
+    numbers[0] *= 1 + shift
+    return read(found)
 
 
 def picture(shade):
@@ -40,7 +40,7 @@ def test_evidence_of_another_exercise_or_of_hidden_inputs_is_not_the_same():
     assert not evidence_alike(DAY4, evidence(exercise="grouped_query"), evidence())
     assert not evidence_alike(DAY4, evidence(hidden=True), evidence())
     assert not evidence_alike("own.ipynb", evidence(), evidence())
-    assert not evidence_alike(DAY4, evidence(), {**evidence(), "outcomes": []})
+    assert not evidence_alike(DAY4, evidence(), replace(evidence(), outcomes=[]))
 
 
 @pytest.mark.parametrize(("shade", "alike"), [(100, True), (102, True), (98, True), (103, False), (0, False)])
@@ -57,7 +57,7 @@ def test_words_outputs_and_kinds_are_the_same_or_not():
 
 
 def test_evidence_counts_among_the_other_kinds_of_an_output():
-    one, other = ([{"data": {MIME: evidence(shift), "text/plain": "passed"}}] for shift in (0.0, 3e-8))
+    one, other = ([{"data": {MIME: as_json(evidence(shift)), "text/plain": "passed"}}] for shift in (0.0, 3e-8))
     assert one != other and outputs_alike(DAY4, one, other)
     other[0]["data"][MIME] = as_line(evidence(3e-8))  # of another form: to be written anew
     assert not outputs_alike(DAY4, one, other)

@@ -30,7 +30,8 @@ from course_utils.checks.interactive import examine, report
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import evidence_for
-from course_utils.checks.kernel.evidence import MIME, draw_rungs, evidence_of, find_ladder, gather
+from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
+from course_utils.checks.kernel.outcome import MIME, as_json, evidence_of
 from course_utils.cli import app
 from course_utils.course import version
 from course_utils.errors import CourseError
@@ -83,7 +84,7 @@ def test_hidden_inputs_follow_their_seed_and_visible_ones_do_not():
 def test_what_is_expected_follows_the_seed_and_judges_of_two_seeds_do_not_meet():
     def known(seed=""):
         exercise = judge_of(1, "scores", seed)
-        mistakes = [str([*evidence["outcomes"]]) for _, evidence in exercise.mistakes(hidden=True)]
+        mistakes = [str([*evidence.outcomes]) for _, evidence in exercise.mistakes(hidden=True)]
         return [str(exercise.reference(hidden=True)), str(mistakes)]
 
     public, first, second = (known(seed) for seed in ("", *SEEDS))
@@ -269,8 +270,9 @@ for name in modules:
 """
 JUDGE = """
 from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.kernel.outcome import read
 cases = json.load(open(sys.argv[1]))
-judged = [asdict(judge_of(1, grade_id).judge(evidence)) for grade_id, evidence in cases]
+judged = [asdict(judge_of(1, grade_id).judge(read(evidence))) for grade_id, evidence in cases]
 """
 NOTEBOOK = """
 from course_utils.checks import NotYet, checks_for
@@ -311,7 +313,7 @@ def cases():
 def told(out, cases, tmp_path_factory):
     """What works with the student's course_utils and no other: its modules, verdicts, and what checks say."""
     file = tmp_path_factory.mktemp("cases") / "cases.json"
-    file.write_text(json.dumps(cases))
+    file.write_text(json.dumps([(grade_id, as_json(evidence)) for grade_id, evidence in cases]))
     result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", IMPORT_ALL + JUDGE + NOTEBOOK, str(file), str(out / "student")],
         cwd=out / "student",
@@ -332,7 +334,7 @@ def cases_of_day_1():
     for grade_id in all_exercises(1):
         yield grade_id, judge_of(1, grade_id).reference()
         for _, evidence in judge_of(1, grade_id).mistakes():
-            yield grade_id, {**evidence, "outcomes": list(evidence["outcomes"])}
+            yield grade_id, evidence
     for score, weights in [
         (None, None),
         (2, [0.25, 0.25, 0.5]),
@@ -422,7 +424,7 @@ def test_only_what_comes_of_hidden_inputs_differs_in_the_bundle(out):
     for cell, other in zip(public.cells, seeded.cells, strict=True):
         for output, again in zip(hidden_outputs(cell), hidden_outputs(other), strict=True):
             changed += output.data[MIME] != again.data[MIME]
-            assert evidence_of(output)["exercise"] == evidence_of(again)["exercise"]
+            assert evidence_of(output).exercise == evidence_of(again).exercise
             del output.data[MIME], again.data[MIME]
     assert changed == len([grade_id for grade_id in all_exercises(1) if is_drawn(grade_id)])
     assert public == seeded
@@ -432,7 +434,7 @@ def test_what_the_bundle_holds_is_right_on_the_hidden_inputs_of_the_class(out):
     for cell in nbformat.read(out / "grader" / "solutions" / LESSON, as_version=4).cells:
         for output in hidden_outputs(cell):
             evidence = evidence_of(output)
-            grade_id = evidence["exercise"]
+            grade_id = evidence.exercise
             if is_drawn(grade_id):
                 assert judge_of(1, grade_id).judge(evidence).share == 0
                 assert judge_of(1, grade_id, class_seeds(SECRET, 1)[grade_id]).judge(evidence).share == 1

@@ -22,10 +22,11 @@ from course_utils.checks.judge.exercises import all_exercises, days_with_exercis
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import evidence_for, rungs_of
 from course_utils.checks.judge.verdict import Tolerance, close
-from course_utils.checks.kernel.evidence import MIME, all_ladders, as_line, draw_rungs, evidence_of, find_ladder, gather
+from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.numbers import as_numbers, boolean
+from course_utils.checks.kernel.numbers import Numbers, as_numbers, boolean
+from course_utils.checks.kernel.outcome import MIME, as_json, as_line, evidence_of, read
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers
@@ -153,7 +154,7 @@ def test_rungs_have_names_of_their_own_and_say_why(day, grade_id):
 def test_the_references_agree_with_the_library(grade_id):
     for hidden in (False, True):
         for rung, outcome in zip(
-            draw_rungs(1, grade_id, hidden=hidden), judge_of(1, grade_id).reference(hidden)["outcomes"], strict=True
+            draw_rungs(1, grade_id, hidden=hidden), judge_of(1, grade_id).reference(hidden).outcomes, strict=True
         ):
             if rung.measure:
                 continue
@@ -161,8 +162,7 @@ def test_the_references_agree_with_the_library(grade_id):
             if grade_id == "self_attention":
                 q, k, v = (torch.as_tensor(rung.args[0] @ W) for W in rung.args[1:])
             expected = as_numbers(F.scaled_dot_product_attention(q, k, v))
-            assert outcome["values"]["output"]["shape"] == expected["shape"]
-            np.testing.assert_allclose(outcome["values"]["output"]["numbers"], expected["numbers"], atol=1e-7)
+            np.testing.assert_allclose(outcome.array("output"), expected.as_array(), atol=1e-7)
 
 
 def test_hidden_inputs_are_others_and_always_the_same():
@@ -174,12 +174,11 @@ def test_hidden_inputs_are_others_and_always_the_same():
 def test_a_table_of_the_visible_answers_fails_on_hidden_inputs():
     table = {
         str(rung.args): outcome
-        for rung, outcome in zip(draw_rungs(1, "scores"), judge_of(1, "scores").reference()["outcomes"], strict=True)
+        for rung, outcome in zip(draw_rungs(1, "scores"), judge_of(1, "scores").reference().outcomes, strict=True)
     }
 
     def look_up(Q, K):
-        values = table[str((Q, K))]["values"]["scores"]
-        return np.array(values["numbers"]).reshape(values["shape"])
+        return table[str((Q, K))].array("scores")
 
     assert judge_of(1, "scores").judge(gather(1, "scores", {"scores": look_up})).status == "passed"
     hidden = judge_of(1, "scores").judge(gather(1, "scores", {"scores": look_up}, hidden=True))
@@ -278,8 +277,8 @@ def test_a_matrix_with_which_arrived_finds_another_is_told_whom(matrix, name, sa
 @pytest.mark.parametrize("numbers", [[], ["nan"] * 8, ["ok"] * 8, [10**400] * 8, None, [1.0] * 9, {"a": 1}])
 def test_made_up_evidence_of_a_matrix_earns_nothing(numbers):
     made_up = {"rung": "my_W_K", "values": {"my_W_K": {"shape": [4, 2], "numbers": numbers}}}
-    assert judge_of(1, "find_the_parcel").judge({"hidden": False, "outcomes": [made_up]}).share == 0
-    assert judge_of(1, "find_the_parcel").judge({"outcomes": [{"rung": "my_W_K", "values": numbers}]}).share == 0
+    assert judge_of(1, "find_the_parcel").judge(read({"hidden": False, "outcomes": [made_up]})).share == 0
+    assert judge_of(1, "find_the_parcel").judge(read({"outcomes": [{"rung": "my_W_K", "values": numbers}]})).share == 0
 
 
 def test_the_bug_as_it_stands_is_not_given_away():
@@ -543,17 +542,17 @@ def test_a_result_that_is_no_array_is_an_error_with_a_reason(returned):
     ],
 )
 def test_forged_or_broken_evidence_fails_closed(evidence):
-    assert judge_of(1, "softmax_row").judge(evidence).share == 0
+    assert judge_of(1, "softmax_row").judge(read(evidence)).share == 0
 
 
 def test_evidence_is_stored_as_a_line_and_the_objects_of_older_editions_are_read():
     evidence = gather(1, "softmax_row", all_exercises(1)["softmax_row"].reference)
     line = as_line(evidence)
     assert "\n" not in line
-    assert evidence_of({"data": {MIME: line}}) == evidence_of({"data": {MIME: evidence}}) == evidence
+    assert evidence_of({"data": {MIME: line}}) == evidence_of({"data": {MIME: as_json(evidence)}}) == evidence
     for other in ("no JSON", "[1]", "[" * 100_000, 3, None, ["a", "list"]):
-        assert evidence_of({"data": {MIME: other}}) == {}
-    assert evidence_of({"output_type": "stream", "text": line}) == {}
+        assert evidence_of({"data": {MIME: other}}) is None
+    assert evidence_of({"output_type": "stream", "text": line}) is None
 
 
 def test_evidence_of_another_exercise_earns_nothing():
@@ -655,13 +654,18 @@ def test_a_name_that_no_cell_defines_is_known_as_that_on_visible_inputs_only():
         assert verdict.status != "passed" and verdict.unknown_name == (not hidden), hidden
 
 
-def test_what_is_no_array_never_holds():
-    wanted, tolerance = {"shape": [2], "numbers": [1.0, 2.0]}, Tolerance(1e-6, 1e-6)
-    assert close(wanted, wanted, tolerance)
-    shapeless, short = {"shape": None, "numbers": [1, 2]}, {"shape": [2], "numbers": [1]}
-    strange = [{"shape": [2], "numbers": [each, 2]} for each in ("x", None, [1])]
-    for given in (None, 3, {}, {"shape": [2]}, shapeless, short, *strange):
-        assert not close(given, wanted, tolerance), given
+def test_what_is_no_array_is_not_read_and_never_holds():
+    sent = {"shape": [2], "numbers": [1.0, "-inf"]}
+    wanted, tolerance = Numbers.read(sent), Tolerance(1e-6, 1e-6)
+    assert wanted.as_json() == sent and close(wanted, wanted, tolerance) and not close(None, wanted, tolerance)
+    shapes = [{"shape": shape, "numbers": [1, 2]} for shape in (None, 2, [-2], [True, 2], ["2"], [1], [3], [[2]])]
+    entries = [
+        {"shape": [2], "numbers": each}
+        for each in (None, 3, "12", {"1": 1, "2": 2}, ["x", 2], [None, 2], [[1], 2], [1], [10**400, 2])
+    ]
+    large = {"shape": [10**9, 10**9], "numbers": [0.0] * 20_000}
+    for given in (None, 3, {}, [], "2", {"shape": [2]}, {"numbers": [2]}, *shapes, *entries, large):
+        assert Numbers.read(given) is None, given
 
 
 def test_an_unknown_exercise_says_which_there_are():

@@ -45,14 +45,14 @@ LEAKS = {  # written down here by hand, from the names of the rungs
 
 def expected(grade_id, hidden, measured=False):
     """The rungs of an exercise that compare results, or all, with the values that the reference gives, as arrays."""
-    outcomes = judge_of(3, grade_id).reference(hidden)["outcomes"]
+    outcomes = judge_of(3, grade_id).reference(hidden).outcomes
     for rung, outcome in zip(draw_rungs(3, grade_id, hidden=hidden), outcomes, strict=True):
-        values = outcome["values"].items()
+        values = {part: outcome.array(part) for part in outcome.values}
         if rung.measure and not measured:
             continue
         yield (
             rung,
-            {part: np.array([float(x) for x in a["numbers"]]).reshape(a["shape"]) for part, a in values},
+            values,
         )
 
 

@@ -40,10 +40,10 @@ HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidde
 def expected(grade_id, hidden):
     """The rungs of an exercise with the values that the reference gives, as arrays."""
     for rung, outcome in zip(
-        draw_rungs(4, grade_id, hidden=hidden), judge_of(4, grade_id).reference(hidden)["outcomes"], strict=True
+        draw_rungs(4, grade_id, hidden=hidden), judge_of(4, grade_id).reference(hidden).outcomes, strict=True
     ):
-        values = outcome["values"].items()
-        yield rung, {part: np.array([float(x) for x in a["numbers"]]).reshape(a["shape"]) for part, a in values}
+        values = {part: outcome.array(part) for part in outcome.values}
+        yield rung, values
 
 
 def answer(grade_id, given, hidden=False):

@@ -44,11 +44,11 @@ SOURCE = Path(__file__).parents[2] / "sources" / "exercises" / "day5_kv_cache.md
 
 def expected(grade_id, hidden, measure=None):
     """The rungs of an exercise, or those with this measure, and what the reference gives on them, as arrays."""
-    outcomes = judge_of(5, grade_id).reference(hidden)["outcomes"]
+    outcomes = judge_of(5, grade_id).reference(hidden).outcomes
     for rung, outcome in zip(draw_rungs(5, grade_id, hidden=hidden), outcomes, strict=True):
         if measure is None or rung.measure is measure:
-            values = outcome["values"].items()
-            yield rung, {part: np.reshape([float(x) for x in a["numbers"]], a["shape"]) for part, a in values}
+            values = {part: outcome.array(part) for part in outcome.values}
+            yield rung, values
 
 
 def answer(grade_id, given):

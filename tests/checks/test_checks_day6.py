@@ -40,13 +40,13 @@ def expected(grade_id, hidden, measures=()):
 
     Those that compare results, and those with one of the given measures.
     """
-    outcomes = judge_of(6, grade_id).reference(hidden)["outcomes"]
+    outcomes = judge_of(6, grade_id).reference(hidden).outcomes
     for rung, outcome in zip(draw_rungs(6, grade_id, hidden=hidden), outcomes, strict=True):
         if rung.measure is None or rung.measure in measures:
-            values = outcome["values"].items()
+            values = {part: outcome.array(part) for part in outcome.values}
             yield (
                 rung,
-                {part: np.array([float(x) for x in a["numbers"]]).reshape(a["shape"]) for part, a in values},
+                values,
             )
 
 
@@ -178,8 +178,8 @@ def test_only_lse_and_o_tell_the_weights_of_a_key_among_many():
 @HIDDEN
 @pytest.mark.parametrize("grade_id", all_exercises(6))
 def test_no_measure_blames_the_reference(grade_id, hidden):
-    for outcome in judge_of(6, grade_id).reference(hidden)["outcomes"]:
-        assert outcome["values"].get("measure", {"numbers": [0.0]})["numbers"] == [0.0], outcome["rung"]
+    for outcome in judge_of(6, grade_id).reference(hidden).outcomes:
+        assert outcome.array("measure") in (None, 0.0), outcome.rung
 
 
 # The watch over tensors ----------------------------------------------------------------------------------------------

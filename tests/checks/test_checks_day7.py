@@ -1,7 +1,6 @@
 """Day 7's checks: answers with state, judged by what they promise. Its variants run in test_checks.py."""
 
 import contextlib
-import copy
 import itertools
 import math
 import random
@@ -20,6 +19,7 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.promise_verdict import FORGED, LARGEST, first_broken
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.outcome import as_json, read
 from course_utils.checks.kernel.promises import ANY_ORDER, drawn_calls
 from course_utils.days.day7.given.ladders import allocator_calls, prefix_calls, scheduler_calls
 from course_utils.days.day7.given.machines import ALLOCATOR, PREFIXES, SCHEDULER, admitted, place_of_a_token, planned
@@ -298,10 +298,10 @@ def test_what_is_no_result_says_so(read, result):
 
 def forged(grade_id, change):
     """The reference's evidence, changed: change(values, outcome) is called for each rung."""
-    evidence = copy.deepcopy(dict(judge_of(7, grade_id).reference()))
+    evidence = as_json(judge_of(7, grade_id).reference())
     for outcome in evidence["outcomes"]:
         change(outcome["values"], outcome)
-    return judge_of(7, grade_id).judge(evidence)
+    return judge_of(7, grade_id).judge(read(evidence))
 
 
 def each_heard(make):
@@ -464,8 +464,8 @@ def test_attention_through_a_table_is_attention_over_what_it_names():
         v = np.concatenate([values[block] for block in table])[:length]
         scores = k @ q / math.sqrt(len(q))
         weights = np.exp(scores - scores.max())
-        outcome = next(o for o in judge_of(7, "paged_attention").reference()["outcomes"] if o["rung"] == rung.name)
-        np.testing.assert_allclose(outcome["values"]["output"]["numbers"], weights @ v / weights.sum(), atol=1e-7)
+        outcome = next(o for o in judge_of(7, "paged_attention").reference().outcomes if o.rung == rung.name)
+        np.testing.assert_allclose(outcome.values["output"].entries, weights @ v / weights.sum(), atol=1e-7)
 
 
 def test_the_scheduler_lets_every_request_end():

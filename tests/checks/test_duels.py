@@ -3,6 +3,7 @@
 import json
 import re
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import calls_of, evidence_for, implementations, shown, unseen
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder, gather
+from course_utils.checks.kernel.numbers import Numbers
+from course_utils.checks.kernel.outcome import Evidence, Outcome
 from course_utils.checks.kernel.remote import MOST_CALLS, FailedInside, Local, Made, Refused, Remote, Tried, serve
 from course_utils.course import ROOT
 from course_utils.days.shared import attention_duel as attention
@@ -54,8 +57,8 @@ def test_there_are_enough_right_and_wrong_ones_with_names_of_their_own(day):
 @quickly(1, 2, 3, 4, 5, 6)
 def test_the_reference_is_right_about_all_of_them(day):
     for hidden in (False, True):
-        outcomes = judge_of(day, NAME).reference(hidden)["outcomes"]
-        told = {each["rung"]: each["values"]["verdict"]["numbers"] == [1.0] for each in outcomes}
+        outcomes = judge_of(day, NAME).reference(hidden).outcomes
+        told = {each.rung: each.values["verdict"].entries == (1.0,) for each in outcomes}
         assert told == {each.name: each.right for each in implementations(day, hidden)}
 
 
@@ -234,8 +237,7 @@ BLIND = {
 
 def rungs_that_fail(day, grade_id, name, answer):
     evidence = gather(day, grade_id, {name: answer})
-    evidence.pop("called", None)
-    return {rung for rung, ok in judge_of(day, grade_id).judge(evidence).rungs if not ok}
+    return {rung for rung, ok in judge_of(day, grade_id).judge(replace(evidence, called=())).rungs if not ok}
 
 
 def fails_in_its_day(day):
@@ -282,7 +284,7 @@ WEAK = {  # the share of the points that each known weak test earns when it is g
 @quickly(1, 2, 3, 4)
 def test_a_weak_test_earns_what_it_should(day):
     found = {
-        mistake.name: round(100 * judge_of(day, NAME).judge({**known, "outcomes": list(known["outcomes"])}).share)
+        mistake.name: round(100 * judge_of(day, NAME).judge(known).share)
         for mistake, known in judge_of(day, NAME).mistakes(hidden=True)
     }
     condemns_right_ones = "a certain block" if day == 7 else "a tolerance for float64"
@@ -340,7 +342,7 @@ def test_a_verdict_of_numpy_or_pytorch_is_one():
 def test_hidden_implementations_are_not_named():
     names = [each.name for each in unseen(1)]
     for mistake, known in judge_of(1, NAME).mistakes(hidden=True):
-        message = judge_of(1, NAME).judge({**known, "outcomes": list(known["outcomes"])}).message
+        message = judge_of(1, NAME).judge(known).message
         assert not [name for name in names if name in message], mistake.name
 
 
@@ -378,7 +380,7 @@ def test_the_board_tells_of_what_got_away_by_hints_alone():
     judge = judge_of(1, NAME)
     evidence = evidence_for(1, NAME, {NAME: lambda f: True})
     one = next(known for mistake, known in judge.mistakes() if mistake.name == "one example")
-    tiles = board_of(1, judge.judge(evidence).rungs, one["outcomes"])
+    tiles = board_of(1, judge.judge(evidence).rungs, one.outcomes)
     assert [tile["held"] for tile in tiles] == [tile["right"] for tile in tiles]
     assert all(len(tile["hints"]) == 2 for tile in tiles if not tile["right"])
     hints = {tile["name"]: tile["hints"][0] for tile in tiles if not tile["right"]}
@@ -583,11 +585,11 @@ def test_what_counts_are_the_verdicts_that_were_sent_and_of_several_the_worst():
     for place, i in enumerate(arena.order):
         ask(arena, of=place, verdict=1.0 if place == third else float(arena.implementations[i].right))
     assert arena.done and ask(arena, of=len(arena.order), verdict=1.0) == {"refused": "it is not its turn"}
-    forged = [{"rung": str(place), "values": {"verdict": {"shape": [], "numbers": [0.0]}}} for place in range(200)]
-    named = arena.named({"exercise": NAME, "hidden": True, "outcomes": forged})
+    forged = Evidence(NAME, True, [Outcome(str(place), {"verdict": Numbers((), (0.0,))}) for place in range(200)])
+    named = arena.named(forged)
     missed = dict(judge_of(1, NAME).judge(named).rungs)
     assert [name for name, ok in missed.items() if not ok] == [arena.implementations[again].name]
-    assert judge_of(1, NAME).judge(Arena(1).named({"outcomes": forged, "hidden": True})).share == 0
+    assert judge_of(1, NAME).judge(Arena(1).named(forged)).share == 0
 
 
 def test_what_several_caches_share_is_gone_with_its_line():

@@ -57,18 +57,15 @@ def gathered(day, grade_id, answer, hidden=False):
 
 def same(judge, given, other):
     """Whether two answers give the same, as near as the exercise asks for: then the slip is none, or shows nowhere."""
-    if "called" in given:
+    if given.called:
         return False
-    for mine, right in zip(given["outcomes"], other["outcomes"], strict=True):
-        tolerance = judge.tolerance(right["rung"])
-        if ("error" in mine) != ("error" in right) or mine.get("values", {}).keys() != right.get("values", {}).keys():
+    for mine, right in zip(given.outcomes, other.outcomes, strict=True):
+        tolerance = judge.tolerance(right.rung)
+        if bool(mine.error) != bool(right.error) or mine.values.keys() != right.values.keys():
             return False
-        for part, array in right.get("values", {}).items():
-            near = tolerance.of(part)
-            got, wanted = (np.array(each["numbers"], dtype=float) for each in (mine["values"][part], array))
-            if mine["values"][part]["shape"] != array["shape"] or not np.allclose(
-                got, wanted, near.rtol, near.atol, equal_nan=True
-            ):
+        for part in right.values:
+            got, wanted, near = mine.array(part), right.array(part), tolerance.of(part)
+            if got.shape != wanted.shape or not np.allclose(got, wanted, near.rtol, near.atol, equal_nan=True):
                 return False
     return True
 

@@ -17,6 +17,7 @@ from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel import recording as recording_module
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
+from course_utils.checks.kernel.outcome import Evidence, ForbiddenCall
 from course_utils.checks.kernel.recording import DOORS, FRAMES, HIDDEN, THREAD, TOOLS, Recording, install
 
 ROW = "    e = [math.exp(x - max(row)) for x in row]\n    return [x / sum(e) for x in e]\n"
@@ -129,9 +130,9 @@ def test_a_call_that_does_the_whole_job_is_heard_however_it_is_written(kind, bef
     day, grade_id, around = ON_TENSORS[kind]
     evidence, verdict = examined(day, grade_id, f"{before}\n{around.replace('{call}', call)}")
     assert verdict.status == "forbidden", verdict
-    name = evidence["called"][0]["name"]
+    name = evidence.called[0].name
     assert name not in DOORS
-    assert verdict.message.startswith(f"Line {evidence['called'][0]['line']} of its cell calls {name}, ")
+    assert verdict.message.startswith(f"Line {evidence.called[0].line} of its cell calls {name}, ")
     assert verdict.message.endswith(f": {find_ladder(day, grade_id).forbidden[part_of(day, grade_id, name)]}.")
 
 
@@ -169,7 +170,7 @@ def test_what_could_hide_a_call_is_refused_and_named(door, source):
     finally:
         sys.setprofile(None)
     assert verdict.status == "forbidden", verdict
-    assert next(each["name"] for each in evidence["called"] if each["name"] in DOORS) == door
+    assert next(each.name for each in evidence.called if each.name in DOORS) == door
     assert DOORS[door] in verdict.message or verdict.message.startswith("Line")
 
 
@@ -195,7 +196,7 @@ def test_what_could_hide_a_call_is_refused_and_named(door, source):
 def test_honest_code_earns_its_points(source):
     evidence, verdict = examined(1, "softmax_row", source)
     assert verdict.status == "passed", verdict
-    assert "called" not in evidence
+    assert not evidence.called
 
 
 def test_a_thread_that_a_cell_left_running_is_seen_and_one_that_ended_is_not():
@@ -205,7 +206,7 @@ def test_a_thread_that_a_cell_left_running_is_seen_and_one_that_ended_is_not():
     namespace = {"math": math}
     exec(compile(started + RIGHT_ROW, "/tmp/ipykernel_7/7.py", "exec"), namespace)
     try:
-        assert examine(1, "softmax_row", namespace)[0]["called"] == [{"name": THREAD, "line": 0}]
+        assert examine(1, "softmax_row", namespace)[0].called == [ForbiddenCall(THREAD)]
     finally:
         namespace["stop"].set()
         namespace["thread"].join()
@@ -223,7 +224,7 @@ def test_a_thread_of_a_pool_is_seen_where_the_answer_uses_it_and_not_where_it_wa
     try:
         assert examine(1, "softmax_row", namespace)[1].status == "passed"
         exec(compile(uses, "/tmp/ipykernel_7/8.py", "exec"), namespace)
-        assert examine(1, "softmax_row", namespace)[0]["called"] == [{"name": THREAD, "line": 0}]
+        assert examine(1, "softmax_row", namespace)[0].called == [ForbiddenCall(THREAD)]
     finally:
         namespace["pool"].shutdown()
 
@@ -292,5 +293,5 @@ def test_what_is_forbidden_is_said_in_lower_case_with_a_reason(day):
 
 def test_a_function_of_numpy_is_named_as_it_is_written():
     """What np.mean calls first in Python is called _mean_dispatcher, a name that nobody wrote."""
-    evidence = {"exercise": "softmax_row", "called": [{"name": "_mean_dispatcher", "line": 3}], "outcomes": []}
+    evidence = Evidence("softmax_row", False, (), [ForbiddenCall("_mean_dispatcher", 3)])
     assert judge_of(1, "softmax_row").judge(evidence).message.startswith("Line 3 of its cell calls mean, which is not")

@@ -5,9 +5,11 @@ import pytest
 
 from course_utils.checks.diagnosis.hand_relations import relate_by_hand
 from course_utils.checks.diagnosis.relations import relate
+from course_utils.checks.judge.verdict import Tolerance, close
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.numbers import NOTHING, as_numbers
+from course_utils.checks.kernel.outcome import Outcome
 
 LADDER = Ladder(("f",), ("weights",))
 SIZES = [(2, 3, 5), (4, 3, 2), (3, 3, 3), (2, 5, 7)]  # queries, keys, width
@@ -37,8 +39,8 @@ def with_a_wrong_first_row(q, k, d):
 
 def outcome(name, value):
     if isinstance(value, str):
-        return {"rung": name, "error": value}
-    return {"rung": name, "values": {"weights": as_numbers(value)}}
+        return Outcome(name, error=value)
+    return Outcome(name, {"weights": as_numbers(value)})
 
 
 def found(right, wrong, inputs=None, ladder=LADDER, names=("q", "k", "d"), scaled=None, hidden=False):
@@ -47,11 +49,8 @@ def found(right, wrong, inputs=None, ladder=LADDER, names=("q", "k", "d"), scale
     rungs = [Rung(f"step {i}", args) for i, args in enumerate(inputs)]
     wanted = [outcome(rung.name, right(*rung.args)) for rung in rungs]
     given = [outcome(rung.name, wrong(*rung.args)) for rung in rungs]
-    held = [
-        "values" in a and a["values"]["weights"]["shape"] == b["values"]["weights"]["shape"]
-        and np.allclose([*map(float, a["values"]["weights"]["numbers"])], b["values"]["weights"]["numbers"], 0, 1e-6)
-        for a, b in zip(given, wanted, strict=True)
-    ]  # fmt: skip
+    near = Tolerance(0.0, 1e-6)
+    held = [close(a.values.get("weights"), b.values["weights"], near) for a, b in zip(given, wanted, strict=True)]
     assert not all(held)
     wrong_parts = [() if ok else ("weights",) for ok in held]
     return relate(ladder, rungs, given, wanted, wrong_parts, names, scaled, hidden=hidden)
@@ -195,7 +194,7 @@ def test_of_several_parts_those_that_are_right_are_named():
 
     def outcomes(o, lse):
         parts = [{"o": as_numbers(o(*args)), "lse": as_numbers(lse(*args))} for args in drawn()]
-        return [{"rung": rung.name, "values": values} for rung, values in zip(rungs, parts, strict=True)]
+        return [Outcome(rung.name, values) for rung, values in zip(rungs, parts, strict=True)]
 
     given, wanted = outcomes(unlike, scores_of), outcomes(scores_of, scores_of)
     said = relate(ladder, rungs, given, wanted, [{"o"}] * 4, ("q", "k", "d"))

@@ -315,6 +315,7 @@ order_output = delayed_output = A()
     "self_attention": "%a\n" * 700,
     "find_the_bug": CHECKS
     + """
+evidence["as_line"] = __import__("json").dumps
 evidence["gather"] = lambda day, name, names, hidden=False: {
     "exercise": name, "hidden": hidden, "outcomes": [{"rung": [1]}, 7]
 }

@@ -9,6 +9,7 @@ from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.numbers import NOTHING
+from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, read
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.plugin import evidence_in
 from course_utils.grading.quotes import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, seeded_cell, without_text
@@ -101,19 +102,19 @@ def scores(Q, K):
     ],
 )  # fmt: skip
 def test_of_an_error_the_kind_and_the_students_own_line_are_quoted(error, shown):
-    (outcome,) = without_text({"outcomes": [{"rung": "r", "error": error}]}, SOURCES)["outcomes"]
-    assert outcome == {"rung": "r", "error": shown}
+    (outcome,) = without_text(Evidence("", False, [Outcome("r", error=error)]), SOURCES).outcomes
+    assert outcome == Outcome("r", error=shown)
 
 
 @pytest.mark.parametrize("shape", [["peak"], "peak", {"peak": 1}, [1] * 9, [112, 101, 97, 10**6], [-1], [[1]]])
 def test_an_odd_shape_is_not_quoted_and_still_wrong(shape):
-    evidence = {"outcomes": [{"rung": "r", "values": {"weights": {"shape": shape, "numbers": []}}}, "odd", {"rung": 7}]}
-    assert without_text(evidence, ())["outcomes"][0]["values"] == {"weights": {"shape": ["?"], "numbers": []}}
+    odd = {"outcomes": [{"rung": "r", "values": {"weights": {"shape": shape, "numbers": []}}}, "odd", {"rung": 7}]}
+    assert without_text(read(odd), ()).outcomes == [Outcome("r")]
 
 
 @pytest.mark.parametrize("outcomes", [None, 7, "peak", {"rung": 1}])
-def test_evidence_without_a_list_of_outcomes_is_left_as_it_is(outcomes):
-    assert without_text({"outcomes": outcomes}, ()) == {"outcomes": outcomes}
+def test_evidence_without_a_list_of_outcomes_has_none(outcomes):
+    assert without_text(read({"outcomes": outcomes}), ()) == Evidence("", False, [], [])
 
 
 @pytest.mark.parametrize(
@@ -121,8 +122,8 @@ def test_evidence_without_a_list_of_outcomes_is_left_as_it_is(outcomes):
 )
 def test_right_evidence_loses_nothing_without_its_text(day):
     for grade_id in reference_answers(COURSE.notebook(day)):
-        evidence = dict(judge_of(day, grade_id).reference())
-        assert without_text(evidence, ()) == evidence
+        evidence = judge_of(day, grade_id).reference()
+        assert as_json(without_text(evidence, ())) == as_json(evidence)
 
 
 def test_only_known_kinds_are_named():
@@ -139,7 +140,7 @@ def test_a_check_is_run_in_the_parts_that_it_has(day):
             (f'check("{grade_id}")', [f'check("{grade_id}", hidden=True)']),
             (f'check("{grade_id}")', []),
         )
-        found = [[evidence["hidden"] for evidence in evidence_in(part.outputs)] for part in (seen, *hidden)]
+        found = [[evidence.hidden for evidence in evidence_in(part.outputs)] for part in (seen, *hidden)]
         assert found == [[False], [True]][: len(found)]
         assert sum(len(part.outputs) for part in (seen, *hidden)) == len(cell.outputs)
 

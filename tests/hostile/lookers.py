@@ -203,7 +203,7 @@ PATCHED = f"""{CHECKS}
 world = evidence
 for name in ("verdict_of", "_numbered", "_tried", "as_numbers"):
     if name in world:
-        world[name] = lambda *args: {{"verdict": {{"shape": [], "numbers": [1.0]}}}}
+        world[name] = lambda *args: {{"verdict": world["Numbers"]((), (1.0,))}}
 def tells_right(f):
     return True
 """

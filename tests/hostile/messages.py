@@ -13,7 +13,7 @@ for _ in range(250):
     deep = [deep]
 def forged(day, name, names_, *, hidden=False, seed=""):
     return {{"exercise": name, "hidden": hidden, "outcomes": {outcomes}}}
-evidence["gather"] = forged
+evidence["gather"], evidence["as_line"] = forged, __import__("json").dumps
 """
 )
 LATE = f"""

@@ -147,10 +147,10 @@ def _table(day: int, grade_id: str) -> Callable[[Path], Path]:
 
     def write(folder: Path) -> Path:
         ladder, table = find_ladder(day, grade_id), {}
-        outcomes = judge_of(day, grade_id).reference()["outcomes"]
+        outcomes = judge_of(day, grade_id).reference().outcomes
         for rung, outcome in zip(draw_rungs(day, grade_id), outcomes, strict=True):
             if not rung.measure:
-                table[_key(rung.args)] = [(part["shape"], part["numbers"]) for part in outcome["values"].values()]
+                table[_key(rung.args)] = [(part.shape, [*map(str, part.entries)]) for part in outcome.values.values()]
         source = TABLE.format(name=ladder.names[0], table=table, parts=len(ladder.returns))
         return in_answers({grade_id: source}, day)(folder)
 
@@ -184,8 +184,8 @@ def softmax_row(row):
 
 
 def _by_order(folder: Path) -> Path:
-    outcomes = judge_of(1, "softmax_row").reference()["outcomes"]
-    known = [[float(x) for x in outcome["values"]["weights"]["numbers"]] for outcome in outcomes]
+    outcomes = judge_of(1, "softmax_row").reference().outcomes
+    known = [[*outcome.values["weights"].entries] for outcome in outcomes]
     return in_answers({"softmax_row": BY_ORDER.format(known=known)})(folder)
 
 
@@ -434,7 +434,8 @@ for place in (".ipython/profile_default/startup/00.py", ".local/lib/python3.11/s
     _lent(
         "a lent answer in a shape",
         "has the checks send the text of an answer it is lent as the shape of a result",
-        "evidence['as_numbers'] = lambda value: {'shape': [text, *map(ord, text)], 'numbers': []}\n    return 0, 0",
+        "shape = (text, *map(ord, text))\n    evidence['as_numbers'] = lambda value: evidence['Numbers'](shape, ())\n"
+        "    return 0, 0",
         "forbidden",
     ),
     _lent(

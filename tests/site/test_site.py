@@ -157,10 +157,10 @@ def test_a_page_says_what_holds_without_a_kernel(pages):
 def test_a_lesson_that_no_longer_says_a_sentence_stops_the_build():
     there, here = loader.wording("shared")["each_day"][0].values()
     wrapped = there.replace(" ", "\n", 1)
-    assert said.said_here("day2_x", ["Before.", f"{wrapped} After."]) == ["Before.", f"{here} After."]
+    assert said.said_here("day2_x", 2, ["Before.", f"{wrapped} After."]) == ["Before.", f"{here} After."]
     for texts in (["Something else."], [there, there]):
         with pytest.raises(CourseError, match=r"day2_x: does not say .* once"):
-            said.said_here("day2_x", texts)
+            said.said_here("day2_x", 2, texts)
 
 
 def test_a_subscript_is_one_in_headings_and_links(pages):

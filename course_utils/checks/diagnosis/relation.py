@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -75,11 +74,3 @@ def argument(rung: Step, i: int) -> np.ndarray | None:
     except (TypeError, ValueError, IndexError):
         return None
     return array if array.ndim else None
-
-
-def as_array(value: Any) -> np.ndarray | None:
-    """A part of an outcome as an array; None for what is none."""
-    try:
-        return np.array([float(x) for x in value["numbers"]]).reshape(value["shape"])
-    except (TypeError, ValueError, KeyError, OverflowError):
-        return None

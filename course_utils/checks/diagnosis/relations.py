@@ -16,10 +16,11 @@ import numpy as np
 from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding
 from course_utils.checks.diagnosis.expressions import expression
 from course_utils.checks.diagnosis.number_relations import along_a_diagonal, of_a_share, of_terms
-from course_utils.checks.diagnosis.relation import Pair, Relation, Step, argument, as_array
+from course_utils.checks.diagnosis.relation import Pair, Relation, Step, argument
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.numbers import NOTHING
+from course_utils.checks.kernel.outcome import Outcome
 
 MOST_NAMED = 3  # rungs that are listed by name
 MOST_PARTS = 4  # of a result that are looked at by themselves
@@ -32,8 +33,8 @@ LARGE = 80.0  # exp of it is near the end of float32
 def relate(
     ladder: Ladder,
     rungs: Sequence[Rung],
-    given: Sequence[Mapping],
-    right: Sequence[Mapping],
+    given: Sequence[Outcome],
+    right: Sequence[Outcome],
     wrong: Sequence[Collection[str]],
     parameters: Sequence[str] = (),
     scaled: Callable[[float], Callable] | None = None,
@@ -42,7 +43,7 @@ def relate(
 ) -> Relation | None:
     """What can be said of all rungs that do not hold, the most telling first; None where there is nothing.
 
-    given, right: an outcome each rung, as `gather` returns them. wrong: the parts of each rung that do not hold.
+    given, right: an outcome each rung. wrong: the parts of each rung that do not hold.
     parameters: what the arguments are called. scaled: see Exercise. hidden: nothing may be told of the inputs, nor of
     the text of an error.
     """
@@ -52,7 +53,7 @@ def relate(
     raised = _raised(steps, given, failing, hidden)
     if found := _unreadable(given, failing):
         return found
-    if any(str(given[i].get("error", "")).startswith(SLIPS_OF_THE_PEN) for i in failing):
+    if any(given[i].error.startswith(SLIPS_OF_THE_PEN) for i in failing):
         return raised
     parts = _wrong_pairs(ladder, steps, given, right, wrong)
     alone = len(failing) == 1 and _only_some_rungs(steps, held)
@@ -86,8 +87,8 @@ def _both(one: Relation | None, other: Relation | None) -> Relation | None:
 def _wrong_pairs(
     ladder: Ladder,
     rungs: Sequence[Step],
-    given: Sequence[Mapping],
-    right: Sequence[Mapping],
+    given: Sequence[Outcome],
+    right: Sequence[Outcome],
     wrong: Sequence[Collection[str]],
 ) -> dict[str, list[Pair]]:
     """The pairs of arrays that differ, by part, and by function where the answer has several.
@@ -96,22 +97,19 @@ def _wrong_pairs(
     """
     found: dict[str, list[Pair]] = {}
     for i in range(len(rungs)):
-        if (
-            "values" not in right[i]
-            or not isinstance(given[i].get("values"), Mapping)
-            or "measure" in right[i]["values"]
-        ):
+        if "measure" in right[i].values:
             continue
-        mine = {name: as_array(value) for name, value in given[i]["values"].items()}
-        wanted = {name: as_array(value) for name, value in right[i]["values"].items()}
+        mine, wanted = (
+            {part: array.as_array() for part, array in each.values.items()} for each in (given[i], right[i])
+        )
         for part, array in wanted.items():
             own = mine.get(part)
             other = len(ladder.returns) > 1 and part not in ladder.returns  # measured, not returned
-            if part not in wrong[i] or own is None or array is None or other:
+            if part not in wrong[i] or own is None or other:
                 continue
             if np.isfinite(array).all() and np.isfinite(own).any():
                 returned = {name for name in wanted if name != part and {name, part} <= {*ladder.returns}}
-                others = {name: each for name, each in wanted.items() if name in returned and each is not None}
+                others = {name: each for name, each in wanted.items() if name in returned}
                 kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
                 found.setdefault(kind, []).append(Pair(rungs[i], own, array, others, "mask" in part))
     return found
@@ -154,10 +152,10 @@ def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
     return Relation(f"{part}: {found.name}", f"{part}: {found.message[0].lower()}{found.message[1:]}")
 
 
-def _named(ladder: Ladder, rung: Rung, wanted: Mapping, parameters: Sequence[str]) -> Step:
+def _named(ladder: Ladder, rung: Rung, wanted: Outcome, parameters: Sequence[str]) -> Step:
     parameters = ladder.called or parameters
     called = [parameters[i] if i < len(parameters) else f"argument {i + 1}" for i in range(len(rung.args))]
-    measured = "measure" in wanted.get("values", {})
+    measured = "measure" in wanted.values
     quantities = ladder.quantities(rung) if ladder.quantities else None
     return Step(rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities, rung.measure)
 
@@ -201,9 +199,9 @@ def _holds(test: Callable[..., bool], rung: Step) -> bool:
         return False
 
 
-def _unreadable(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
+def _unreadable(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
     """A result of another kind than asked for, wherever it is wrong."""
-    said = [str(given[i].get("error", "")) for i in failing]
+    said = [given[i].error for i in failing]
     strange = [each for each in said if each.startswith(BAD_RESULT)]
     if not strange or strange[0] != said[0] or len(strange) * 2 < len(said):
         return None
@@ -301,12 +299,12 @@ def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
 def _only_some_parts(
     ladder: Ladder,
     rungs: Sequence[Step],
-    given: Sequence[Mapping],
+    given: Sequence[Outcome],
     wrong: Sequence[Iterable[str]],
     failing: Sequence[int],
 ) -> Relation | None:
     """Of several parts some are right on every rung."""
-    if len(ladder.returns) < 2 or any("error" in given[i] for i in failing):
+    if len(ladder.returns) < 2 or any(given[i].error for i in failing):
         return None
     usual = next(rung.measure for rung in rungs)  # others merge twice, or take the result further
     single = [i for i in failing if rungs[i].measure == usual]
@@ -319,9 +317,9 @@ def _only_some_parts(
     return Relation(f"{names} wrong, {others} right", f"Right: {others}. The slip is in {names}.")
 
 
-def _raised(rungs: Sequence[Step], given: Sequence[Mapping], failing: Sequence[int], hidden: bool) -> Relation | None:
+def _raised(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[int], hidden: bool) -> Relation | None:
     """One kind of error, on half of what fails or more."""
-    errors = {i: str(given[i]["error"]) for i in failing if "error" in given[i]}
+    errors = {i: given[i].error for i in failing if given[i].error}
     kinds = [error.partition(":")[0] for error in errors.values() if not error.startswith(BAD_RESULT)]
     usual = max(kinds, key=kinds.count, default="")
     errors = {i: error for i, error in errors.items() if error.partition(":")[0] == usual}
@@ -340,13 +338,11 @@ def _without_numbers(text: str) -> str:
     return re.sub(r"-?\b\d+(x\d+)?(\.\d+)?\b", "…", text)[:LONGEST_ERROR].strip(" :.")
 
 
-def _not_finite(given: Sequence[Mapping], failing: Sequence[int]) -> Relation | None:
+def _not_finite(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
     """NaN or an infinity wherever something is wrong."""
     kinds = set()
     for i in failing:
-        if "error" in given[i] or not isinstance(given[i].get("values"), Mapping):
-            return None
-        arrays = [array for array in map(as_array, given[i]["values"].values()) if array is not None]
+        arrays = [each.as_array() for each in given[i].values.values()]
         if not any(np.isnan(array).any() or np.isinf(array).any() for array in arrays):
             return None
         kinds |= {"NaN" if np.isnan(array).any() else "∞" for array in arrays if not np.isfinite(array).all()}

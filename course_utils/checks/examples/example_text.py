@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from course_utils.checks.judge.exercises import parameters
 from course_utils.checks.judge.judge import JudgedExercise
 from course_utils.checks.judge.verdict import wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT
+from course_utils.checks.kernel.numbers import Numbers
 
 MOST_SHOWN = 64  # numbers of an input that can be pasted
 INDENT = "    "
@@ -88,9 +89,9 @@ def literal(value: Any, *, tensors: bool = False) -> str | None:
     return as_code() if as_code else None
 
 
-def numbers(array: Mapping[str, Any]) -> str:
-    """An array as `evidence.as_numbers` writes it, in brackets, to four figures."""
-    return _nested([_short(float(x)) for x in array["numbers"]], list(array["shape"]))
+def numbers(array: Numbers) -> str:
+    """An array in brackets, to four figures."""
+    return _nested([*map(_short, array.entries)], array.shape)
 
 
 def _names(answer: Any, count: int) -> tuple[str, ...]:
@@ -104,14 +105,16 @@ def _names(answer: Any, count: int) -> tuple[str, ...]:
 
 def _first_step(example: Example) -> str:
     """Where attention went wrong first, told from its weights and output; empty where it returns no weights."""
-    values, wanted = example.gave.get("values"), example.right["values"]
-    if not isinstance(values, Mapping) or not {"weights", "output"} <= wanted.keys() & values.keys():
+    values, wanted = example.gave.values, example.right.values
+    if not {"weights", "output"} <= wanted.keys() & values.keys():
         return ""
-    mine, theirs = (_array(each["weights"]) for each in (values, wanted))
-    if mine.shape != theirs.shape or list(values["output"]["shape"]) != list(wanted["output"]["shape"]):
+    (mine, blend), (theirs, output) = (
+        (each["weights"].as_array(), each["output"].as_array()) for each in (values, wanted)
+    )
+    if mine.shape != theirs.shape or blend.shape != output.shape:
         return ""
     if _close(mine, theirs):
-        return "" if _close(*(_array(each["output"]) for each in (values, wanted))) else BLEND
+        return "" if _close(blend, output) else BLEND
     sees = theirs.sum(axis=-1) > 0.5  # a row without keys has no weights
     if not np.isfinite(mine[sees]).all() or not _close(mine[sees].sum(axis=-1), np.ones(int(sees.sum()))):
         return SOFTMAX
@@ -141,20 +144,20 @@ def _factor(mine: np.ndarray, theirs: np.ndarray) -> float | None:
 
 def _results(example: Example, judge: JudgedExercise) -> list[str]:
     """What the answer gave and what is right, of the parts that differ."""
-    gave, right = example.gave, example.right["values"]
+    gave, right = example.gave, example.right.values
     order = [name for name in (*judge.ladder.returns, *right) if name in right and name != "measure"]
     order = list(dict.fromkeys(order))[:3]
-    if "error" in gave:
-        kind, _, text = str(gave["error"]).partition(": ")
-        said = f"It cannot be read: {text}" if kind == BAD_RESULT else f"It raises {gave['error']}"
+    if gave.error:
+        kind, _, text = gave.error.partition(": ")
+        said = f"It cannot be read: {text}" if kind == BAD_RESULT else f"It raises {gave.error}"
         return [said, *(f"{name}: right is {numbers(right[name])}" for name in order)]
     wrong = wrong_parts(gave, example.right, judge.tolerance(example.rung.name))
     if not wrong & set(order):
         return [example.rung.why]
     return [
-        f"{name}: it gives {numbers(gave['values'][name])}, right is {numbers(right[name])}"
+        f"{name}: it gives {numbers(gave.values[name])}, right is {numbers(right[name])}"
         for name in order
-        if name in wrong and name in gave["values"]
+        if name in wrong and name in gave.values
     ]
 
 
@@ -189,16 +192,12 @@ def _stepper(example: Example, judge: JudgedExercise) -> str:
     matrices = ", ".join(str(np.asarray(x).tolist()) for x in given)
     n = len(given[0])
     tokens = str([f"token {i}" for i in range(n)])
-    if n > 1 and _is_causal(_array(example.right["values"]["weights"])):
+    if n > 1 and _is_causal(example.right.values["weights"].as_array()):
         tokens += f", mask={np.tri(n, dtype=bool).tolist()}"
     return (
         "Step by step it is this:\n\n"
         f"{INDENT}from course_utils.views import AttentionStepper\n{INDENT}AttentionStepper({matrices}, {tokens})"
     )
-
-
-def _array(part: Mapping[str, Any]) -> np.ndarray:
-    return np.array([float(x) for x in part["numbers"]]).reshape(part["shape"])
 
 
 def _close(mine: np.ndarray, theirs: np.ndarray) -> bool:

@@ -20,9 +20,10 @@ import numpy as np
 
 from course_utils.checks.judge.judge import JudgedExercise
 from course_utils.checks.judge.time_limit import Patience
-from course_utils.checks.judge.verdict import Outcome, Tolerance, holds
+from course_utils.checks.judge.verdict import Tolerance, holds
 from course_utils.checks.kernel.evidence import outcome_of
 from course_utils.checks.kernel.ladder import Ladder, Rung
+from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.small import FEW, Small, draw_args
 from course_utils.loader import has_answers
 
@@ -154,7 +155,7 @@ class _Search:
             return False
         ladder, exercise = self.judge.ladder, self.judge.exercise
         right = outcome_of(rung, ladder, exercise.reference, arrays=True)
-        if "values" not in right:
+        if right.error:
             return False
         gave = outcome_of(rung, ladder, self.namespace)
         exact = self.judge.tolerance(rung.name)
@@ -193,7 +194,7 @@ def _smallest_rung(
     if stopped:
         return None
     rung = failed[0]
-    right = next(each for each in judge.reference()["outcomes"] if each["rung"] == rung.name)
+    right = next(each for each in judge.reference().outcomes if each.rung == rung.name)
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience() as patience:
         gave = outcome_of(rung, judge.ladder, namespace)

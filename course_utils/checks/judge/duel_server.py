@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from course_utils.checks.judge.duel_verdict import holds
 from course_utils.checks.judge.rungs import calls_of, implementations
+from course_utils.checks.kernel.numbers import Numbers
+from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, Outcome
 from course_utils.checks.kernel.remote import SECONDS, Local, serve
 
 LARGEST_QUESTION = 200_000  # characters
@@ -77,24 +79,21 @@ class Arena:
         """Whether there is a verdict on each."""
         return len(self.verdicts) == len(self.order)
 
-    def named(self, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    def named(self, evidence: Evidence) -> Evidence:
         """Evidence by places as evidence by names: the verdicts that were sent, and the errors that are told with it.
 
         Of one that came more than once the worst counts.
         """
-        told = {str(o.get("rung")): o for o in evidence.get("outcomes") or () if isinstance(o, Mapping)}
-        outcomes: dict[int, dict[str, Any]] = {}
+        told = {each.rung: each.error for each in evidence.outcomes}
+        outcomes: dict[int, Outcome] = {}
         for place, i in enumerate(self.order):
-            outcome = self._outcome(place, told.get(str(place), {}))
+            outcome = self._outcome(place, i, told.get(str(place), ""))
             if i not in outcomes or not holds(outcome, self.implementations[i].right):
                 outcomes[i] = outcome
-        return {
-            **evidence,
-            "outcomes": [{**outcomes[i], "rung": each.name} for i, each in enumerate(self.implementations)],
-        }
+        return replace(evidence, outcomes=[outcomes[i] for i in range(len(self.implementations))])
 
-    def _outcome(self, place: int, told: Mapping[str, Any]) -> dict[str, Any]:
-        verdict = self.verdicts[place] if place < len(self.verdicts) else None
+    def _outcome(self, place: int, i: int, error: str) -> Outcome:
+        verdict, name = self.verdicts[place] if place < len(self.verdicts) else None, self.implementations[i].name
         if verdict is not None:
-            return {"values": {"verdict": {"shape": [], "numbers": [verdict]}}}
-        return {"error": str(told.get("error", "no result"))}
+            return Outcome(name, {"verdict": Numbers((), (verdict,))})
+        return Outcome(name, error=error or NO_RESULT)

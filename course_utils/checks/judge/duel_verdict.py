@@ -14,7 +14,8 @@ from typing import Any
 from course_utils.checks.judge import time_limit
 from course_utils.checks.judge.implementation import Implementation
 from course_utils.checks.judge.rungs import shown
-from course_utils.checks.judge.verdict import Outcome, Verdict
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.remote import LARGEST_WHOLE, MOST_CALLS, MOST_NUMBERS, MOST_SCORES, SECONDS
 
 WIDTH = 88
@@ -45,34 +46,32 @@ def limits_told() -> str:
 
 def standings(day: int, outcomes: Mapping[str, Outcome]) -> list[Standing]:
     """How a test stands to the implementations that a learner meets, in their order; of outcomes by name."""
-    told = [(each, outcomes.get(each.name, {})) for each in shown(day)]
-    return [Standing(each, holds(outcome, each.right), str(outcome.get("error", ""))) for each, outcome in told]
+    told = [(each, outcomes.get(each.name, Outcome(each.name))) for each in shown(day)]
+    return [Standing(each, holds(outcome, each.right), outcome.error) for each, outcome in told]
 
 
 def holds(outcome: Outcome, right: bool) -> bool:
     """Whether a test is right about an implementation. No outcome at all never is."""
-    if "error" in outcome:
+    if outcome.error:
         return not right
-    try:
-        return bool(outcome["values"]["verdict"]["numbers"] == [float(right)])
-    except (TypeError, KeyError):
-        return False
+    said = outcome.values.get("verdict")
+    return said is not None and said.entries == (float(right),)
 
 
 def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], slip: tuple[str, str] | None) -> Verdict:
     """The verdict on a test. gave, wanted: outcomes of the same implementations, in the same order. slip: the name of a
     known weak test that says just the same of those that a learner meets, and what to say to it."""
-    right = [bool(each["values"]["verdict"]["numbers"][0]) for each in wanted]
+    right = [bool(each.values["verdict"].entries[0]) for each in wanted]
     held = [holds(outcome, ok) for outcome, ok in zip(gave, right, strict=True)]
-    rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
+    rungs = tuple((each.rung, ok) for each, ok in zip(wanted, held, strict=True))
     if all(held):
         return Verdict("passed", 1.0, rungs=rungs)
     kept = [ok for ok, is_right in zip(held, right, strict=True) if is_right]
     caught = [ok for ok, is_right in zip(held, right, strict=True) if not is_right]
     share = (sum(caught) / len(caught)) ** 2 if all(kept) else 0.0  # squared: one example catches more than half
-    if any(is_right and "error" in outcome for outcome, is_right in zip(gave, right, strict=True)):
+    if any(is_right and outcome.error for outcome, is_right in zip(gave, right, strict=True)):
         slip = None  # what it raised says more
-    named = {str(wanted[i]["rung"]): gave[i] for i in range(len(wanted))}
+    named = {wanted[i].rung: gave[i] for i in range(len(wanted))}
     message = _counted(kept, caught) + " " + (slip[1] if slip else _advice(standings(day, named)))
     return Verdict("failed", round(share, 4), message.strip(), slip[0] if slip else None, rungs)
 
@@ -116,14 +115,14 @@ def tell_duel(day: int, rungs: Sequence[tuple[str, bool]]) -> str:
 
 def board_of(day: int, rungs: Sequence[tuple[str, bool]], one_example: Sequence[Outcome]) -> list[dict[str, Any]]:
     """The tiles of `views.DuelBoard`. one_example: what a test with a single example says."""
-    held, often = dict(rungs), {str(each["rung"]): each for each in one_example}
+    held, often = dict(rungs), {each.rung: each for each in one_example}
     return [
         {
             "right": each.right,
             "held": bool(held.get(each.name)),
             "name": each.name,
             "told": each.said,
-            "hints": [] if each.right else [OFTEN if holds(often.get(each.name, {}), False) else SELDOM, each.hint],
+            "hints": [] if each.right else [OFTEN if holds(often[each.name], False) else SELDOM, each.hint],
         }
         for each in shown(day)
     ]

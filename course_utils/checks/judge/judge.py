@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, TypeVar, overload
 
 from course_utils.checks.diagnosis.hand_relations import PENCIL, relate_by_hand
-from course_utils.checks.diagnosis.relation import Relation, as_array
+from course_utils.checks.diagnosis.relation import Relation
 from course_utils.checks.diagnosis.relations import relate
 from course_utils.checks.judge.duel_verdict import judge_duel, standings
 from course_utils.checks.judge.exercise import Mistake
@@ -20,14 +20,14 @@ from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
 from course_utils.checks.judge.rung_patterns import as_pattern, read_patterns
 from course_utils.checks.judge.rungs import evidence_for, rungs_of
 from course_utils.checks.judge.stored_results import stored
-from course_utils.checks.judge.verdict import Outcome, Tolerance, Verdict, explains, gap, holds, wrong_parts
+from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap, holds, wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN, attempts, find_ladder
 from course_utils.checks.kernel.ladder import Rung
+from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCall, Outcome, read
 from course_utils.checks.kernel.recording import DOORS
 from course_utils.loader import has_answers
 
 Item = TypeVar("Item")
-Evidence = Mapping[str, Any]
 UNHEARD = "the check hears what an answer calls, and would not hear it so"
 DISPATCHER = "_dispatcher"
 UNKNOWN_NAME = "NameError: name"  # how Python's error for a name that nothing defines begins
@@ -45,7 +45,7 @@ def judge_of(day: int, grade_id: str, seed: str = "") -> JudgedExercise:
 class JudgedExercise:
     """One exercise with all that decides over an answer to it.
 
-    Evidence is as `evidence.gather` returns it. hidden: whether of the hidden inputs.
+    hidden: whether of the hidden inputs.
     """
 
     def __init__(self, day: int, grade_id: str, seed: str = ""):
@@ -68,7 +68,7 @@ class JudgedExercise:
         """The evidence that the reference answer gives. Raises LookupError where nothing is known of hidden inputs."""
         if hidden not in self._reference:
             self._reference[hidden] = (
-                self._gather(self.exercise.reference, hidden) if has_answers() else self._stored(hidden)["right"]
+                self._gather(self.exercise.reference, hidden) if has_answers() else read(self._stored(hidden)["right"])
             )
         return self._reference[hidden]
 
@@ -80,7 +80,7 @@ class JudgedExercise:
                 self._mistakes[hidden] = [(each, self._lazily(each, hidden)) for each in known]
             else:
                 kept = self._stored(hidden)["mistakes"]
-                self._mistakes[hidden] = [(m, found["evidence"]) for m, found in zip(known, kept, strict=True)]
+                self._mistakes[hidden] = [(m, read(found["evidence"])) for m, found in zip(known, kept, strict=True)]
         return self._mistakes[hidden]
 
     def tolerance(self, rung: str) -> Tolerance:
@@ -93,8 +93,8 @@ class JudgedExercise:
         numbers by hand."""
         if self.ladder.by_hand:
             return {}
-        right = self.reference()["outcomes"]
-        return {mistake.name: as_pattern([*self._held(known["outcomes"], right)]) for mistake, known in self.mistakes()}
+        right = self.reference().outcomes
+        return {mistake.name: as_pattern([*self._held(known.outcomes, right)]) for mistake, known in self.mistakes()}
 
     def written_patterns(self) -> Mapping[str, str]:
         """The patterns that were written down; none unless they are those of all known mistakes."""
@@ -110,26 +110,27 @@ class JudgedExercise:
         Anything but evidence fails closed. A function earns all its points or none; of hand-worked entries each earns
         its share.
         """
-        hidden, by_hand = bool(evidence.get("hidden")), self.ladder.by_hand
-        if called := evidence.get("called"):
-            return Verdict("forbidden", 0.0, self._of_call(called))
+        hidden, by_hand = evidence.hidden, self.ladder.by_hand
+        if evidence.called:
+            return Verdict("forbidden", 0.0, self._of_call(evidence.called))
         if expected is None or by_hand:  # the stored answers by hand are rounded ones
             expected = self.reference(hidden)
-        outcomes = {each.get("rung"): each for each in evidence.get("outcomes", ()) if isinstance(each, Mapping)}
-        wanted = expected["outcomes"]
-        gave = [outcomes.get(each["rung"], {"error": "no result"}) for each in wanted]
-        if self.ladder.duel and not all("error" in outcome for outcome in gave):
+        outcomes = {each.rung: each for each in evidence.outcomes}
+        wanted = expected.outcomes
+        gave = [outcomes.get(each.rung, Outcome(each.rung, error=NO_RESULT)) for each in wanted]
+        raised = all(outcome.error for outcome in gave)
+        if self.ladder.duel and not raised:
             return judge_duel(self.day, gave, wanted, self._weak_test(outcomes))
-        if self.ladder.machine and not all("error" in outcome for outcome in gave):
+        if self.ladder.machine and not raised:
             return judge_promises(self.ladder.machine, self.rungs(hidden), gave, self.mistakes(), hidden)
-        if self.ladder.decide and (decided := self._decide(gave, [each["rung"] for each in wanted])):
+        if self.ladder.decide and (decided := self._decide(gave, [each.rung for each in wanted])):
             return decided
         held = [*self._held(gave, wanted)]
-        rungs = tuple((each["rung"], ok) for each, ok in zip(wanted, held, strict=True))
+        rungs = tuple((each.rung, ok) for each, ok in zip(wanted, held, strict=True))
         if all(held):
             return Verdict("passed", 1.0, rungs=rungs)
         first = held.index(False)
-        if all("error" in outcome for outcome in gave):
+        if raised:
             return replace(self._all_raised(gave, expected, held, hidden), rungs=rungs)
         mistake = self.recognise(evidence, expected, held)
         relation = None if mistake else self._relation(gave, expected, held, hidden)
@@ -145,10 +146,9 @@ class JudgedExercise:
 
     def _decide(self, gave: Sequence[Outcome], names: Sequence[str]) -> Verdict | None:
         """The verdict on entries of which many are right; None where one is empty or no array of numbers."""
-        if self.ladder.decide is None or any("error" in outcome for outcome in gave):
+        if self.ladder.decide is None or any(outcome.error for outcome in gave):
             return None
-        values = [outcome["values"] if isinstance(outcome.get("values"), Mapping) else {} for outcome in gave]
-        entries = [as_array(each.get(name)) for name, each in zip(names, values, strict=True)]
+        entries = [outcome.array(name) for name, outcome in zip(names, gave, strict=True)]
         if any(entry is None for entry in entries):
             return Verdict("failed", 0.0, self.ladder.advice)  # no check sends this
         found = self.ladder.decide(*entries)
@@ -161,14 +161,14 @@ class JudgedExercise:
 
     def passes(self, evidence: Evidence, expected: Evidence) -> bool:
         """Whether all rungs hold; no further rung is looked at after one that does not."""
-        return all(self._held(evidence["outcomes"], expected["outcomes"], bool(evidence.get("hidden"))))
+        return all(self._held(evidence.outcomes, expected.outcomes, evidence.hidden))
 
     def _held(self, gave: Sequence[Outcome], right: Sequence[Outcome], hidden: bool = False) -> Iterator[bool]:
         """Which rungs hold, each looked at when it is asked for."""
         if machine := self.ladder.machine:
             rungs = self.rungs(hidden)
             return (broken_on(machine, rung, mine) is None for rung, mine in zip(rungs, gave, strict=True))
-        return (holds(mine, each, self.tolerance(each["rung"])) for mine, each in zip(gave, right, strict=True))
+        return (holds(mine, each, self.tolerance(each.rung)) for mine, each in zip(gave, right, strict=True))
 
     def recognise(self, evidence: Evidence, expected: Evidence, held: list[bool]) -> Mistake | None:
         """The known mistake whose evidence is the same as this one, rung by rung.
@@ -177,27 +177,27 @@ class JudgedExercise:
         them apart. Hidden inputs are tried after the visible ones hold, which hold for no known mistake: none is found
         on them.
         """
-        if evidence.get("hidden"):
+        if evidence.hidden:
             return None
-        outcomes, by_hand = evidence["outcomes"], self.ladder.by_hand
-        rungs = [outcome["rung"] for outcome in expected["outcomes"]]
-        if [isinstance(outcome, Mapping) and outcome.get("rung") for outcome in outcomes] != rungs:
+        outcomes, by_hand = evidence.outcomes, self.ladder.by_hand
+        rungs = [outcome.rung for outcome in expected.outcomes]
+        if [outcome.rung for outcome in outcomes] != rungs:
             return None  # no work on rungs that somebody made up
         patterns, own = self.written_patterns(), as_pattern(held)
         speaks = (
             [i for i, ok in enumerate(held) if not ok] if patterns else sorted(range(len(held)), key=held.__getitem__)
         )
         if by_hand:  # a mistake worked to two decimals is still known, and also while other entries are empty
-            speaks = [i for i in speaks if not _is_unwritten(str(outcomes[i].get("error", "")))]
+            speaks = [i for i in speaks if not _is_unwritten(outcomes[i].error)]
         tolerances = [self.tolerance(rungs[i]) for i in speaks]
         if by_hand:
             tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
-        given, right = ([each[i] for i in speaks] for each in (outcomes, expected["outcomes"]))
+        given, right = ([each[i] for i in speaks] for each in (outcomes, expected.outcomes))
         held = [held[i] for i in speaks]
         for mistake, known in self.mistakes():
             if patterns.get(mistake.name, own) != own:
                 continue
-            mistaken = _Picked(known["outcomes"], speaks)
+            mistaken = _Picked(known.outcomes, speaks)
             nearer = not by_hand or gap(given, mistaken, held) < gap(given, right, held) / 2
             if nearer and explains(given, mistaken, held, tolerances):
                 return mistake
@@ -207,7 +207,7 @@ class JudgedExercise:
         """The known test that says the same of each implementation that a learner meets, and what to say to it."""
         mine = [each.held for each in standings(self.day, outcomes)]
         for mistake, known in self.mistakes():
-            if mine == [each.held for each in standings(self.day, {str(o["rung"]): o for o in known["outcomes"]})]:
+            if mine == [each.held for each in standings(self.day, {o.rung: o for o in known.outcomes})]:
                 return mistake.name, mistake.message
         return None
 
@@ -215,35 +215,34 @@ class JudgedExercise:
 
     def _all_raised(self, gave: Sequence[Outcome], expected: Evidence, held: Sequence[bool], hidden: bool) -> Verdict:
         """The verdict where no rung gave a result."""
-        if all(_is_unwritten(str(outcome["error"])) for outcome in gave):
+        if all(_is_unwritten(outcome.error) for outcome in gave):
             return Verdict("missing", 0.0, "Not written yet.")
         first = held.index(False)
-        given, wanted = gave[first], expected["outcomes"][first]
+        given, wanted = gave[first], expected.outcomes[first]
         if self.ladder.by_hand:
             return Verdict("error", 0.0, self._explain(given, wanted))
         secret = hidden and not self.ladder.duel  # its text may hold the input
-        raised = str(given["error"]).partition(":")[0] if secret else str(given["error"])
+        raised = given.error.partition(":")[0] if secret else given.error
         why = "" if hidden or self.ladder.duel else self._why(wanted)
         relation = None if self.ladder.duel else self._relation(gave, expected, held, hidden)
-        message = f"On “{wanted['rung']}” {_failed(raised)} {why}".strip()
+        message = f"On “{wanted.rung}” {_failed(raised)} {why}".strip()
         unknown = not hidden and _is_unknown_name(given, relation)
         return Verdict("error", 0.0, message, relation.name if relation else None, unknown_name=unknown)
 
     def _on_hidden(self, given: Outcome, wanted: Outcome) -> str:
         """What to say of a failure on hidden inputs, of which nothing may be told."""
-        kind = str(given.get("error", BAD_RESULT)).partition(":")[0]  # its text may hold the input
+        kind = (given.error or BAD_RESULT).partition(":")[0]  # its text may hold the input
         raised = "" if kind == BAD_RESULT else f"Here it raised {kind}. "
-        message = f"Wrong on hidden inputs (“{wanted['rung']}”): the answer must hold for any input. {raised}"
+        message = f"Wrong on hidden inputs (“{wanted.rung}”): the answer must hold for any input. {raised}"
         return message + self._why(wanted)
 
-    def _of_call(self, called: Any) -> str:
+    def _of_call(self, called: Sequence[ForbiddenCall]) -> str:
         """What to say of the first forbidden call among those that were recorded (see `recording.Recording.found`)."""
-        calls = [each for each in called if isinstance(each, Mapping)] if isinstance(called, Sequence) else []
-        first = min(calls, key=lambda each: each.get("name") in DOORS, default={})
-        name, line = str(first.get("name", "something"))[:60], first.get("line")
+        first = min(called, key=lambda each: each.name in DOORS)
+        name = first.name[:60] or "something"
         if name.endswith(DISPATCHER):  # NumPy's np.mean is told as _mean_dispatcher
             name = name.removesuffix(DISPATCHER).lstrip("_")
-        who = f"Line {line} of its cell" if isinstance(line, int) and line > 0 else "The answer"
+        who = f"Line {first.line} of its cell" if first.line else "The answer"
         forbidden = self.ladder.forbidden
         if name in DOORS:
             return f"{who} {DOORS[name]}, which is not allowed here: {forbidden.get(name, UNHEARD)}."
@@ -254,19 +253,18 @@ class JudgedExercise:
         self, given: Sequence[Outcome], expected: Evidence, held: Sequence[bool], hidden: bool
     ) -> Relation | None:
         """What the wrong numbers have in common."""
-        right = expected["outcomes"]
-        names = [wanted["rung"] for wanted in right]
+        right = expected.outcomes
+        names = [wanted.rung for wanted in right]
         if self.ladder.by_hand:
             mine, wanted = (
-                [as_array(outcome.get("values", {}).get(name)) for name, outcome in zip(names, outcomes, strict=True)]
-                for outcomes in (given, right)
+                [outcome.array(name) for name, outcome in zip(names, each, strict=True)] for each in (given, right)
             )
             return relate_by_hand(names, mine, wanted, held)
         rungs = self.rungs(hidden)
         if [rung.name for rung in rungs] != names:
             return None  # what is expected was stored before the ladder changed
         wrong = [
-            set() if ok else wrong_parts(mine, wanted, self.tolerance(wanted["rung"]))
+            set() if ok else wrong_parts(mine, wanted, self.tolerance(wanted.rung))
             for mine, wanted, ok in zip(given, right, held, strict=True)
         ]
         called = parameters(self.day, self.grade_id)
@@ -274,23 +272,22 @@ class JudgedExercise:
 
     def _explain(self, given: Outcome, wanted: Outcome) -> str:
         """The first difference between an outcome and the right one, in words."""
-        rung, by_hand = wanted["rung"], self.ladder.by_hand
-        if "error" in given and by_hand:
-            said = str(given["error"]).partition(": ")[2] or str(given["error"])
+        rung, by_hand = wanted.rung, self.ladder.by_hand
+        if given.error and by_hand:
+            said = given.error.partition(": ")[2] or given.error
             return _ended(said if said.startswith(rung) else f"{rung}: {said}")
-        if "error" in given:
-            return f"On “{rung}” {_failed(str(given['error']))} {self._why(wanted)}"
+        if given.error:
+            return f"On “{rung}” {_failed(given.error)} {self._why(wanted)}"
         returns = self.ladder.returns  # a stored notebook has the parts in another order
-        for part in sorted(wanted["values"], key=lambda name: returns.index(name) if name in returns else len(returns)):
-            right = wanted["values"][part]
-            got = given["values"].get(part) if isinstance(given.get("values"), Mapping) else None
+        for part in sorted(wanted.values, key=lambda name: returns.index(name) if name in returns else len(returns)):
+            right, got = wanted.values[part], given.values.get(part)
             if got is None:
                 return f"On “{rung}” there is no {part}."
-            if list(got["shape"]) != list(right["shape"]):
-                shapes = f"shape {tuple(got['shape'])}, expected {tuple(right['shape'])}"
+            if got.shape != right.shape:
+                shapes = f"shape {got.shape}, expected {right.shape}"
                 return f"{'' if by_hand else f'On “{rung}” '}{part} has {shapes}. {self._why(wanted)}"
             tolerance = self.tolerance(rung).of(part)
-            pairs = [(float(a), float(b)) for a, b in zip(got["numbers"], right["numbers"], strict=True)]
+            pairs = [*zip(got.entries, right.entries, strict=True)]
             if off := [i for i, pair in enumerate(pairs) if not tolerance.near(*pair)]:
                 i = max(off, key=lambda i: abs(pairs[i][0] - pairs[i][1])) if by_hand else off[0]
                 return self._differ(part, i, *pairs[i], wanted)
@@ -298,25 +295,25 @@ class JudgedExercise:
 
     def _differ(self, part: str, i: int, got: float, right: float, wanted: Outcome) -> str:
         if self.ladder.by_hand:
-            where = f"[{i}]" if wanted["values"][part]["shape"] else ""
+            where = f"[{i}]" if wanted.values[part].shape else ""
             return f"{part}{where} is not right. {self.ladder.advice}"
         if part == "measure":
             return self._why(wanted)
         index: list[str] = []
-        for size in reversed(wanted["values"][part]["shape"]):
+        for size in reversed(wanted.values[part].shape):
             i, position = divmod(i, size)
             index.insert(0, str(position))
         place = f"{part}[{', '.join(index)}]" if index else part
         said, expected = f"{got:.5g}", f"{right:.5g}"
         if said == expected:  # the difference lies further back
             said, expected = f"{got:.8g}", f"{right:.8g}"
-        if part in self.tolerance(wanted["rung"]).parts:  # it is random
+        if part in self.tolerance(wanted.rung).parts:  # it is random
             expected = f"about {right:.3g}"
-        return f"On “{wanted['rung']}” {place} is {said}, expected {expected}. {self._why(wanted)}"
+        return f"On “{wanted.rung}” {place} is {said}, expected {expected}. {self._why(wanted)}"
 
     def _why(self, wanted: Outcome) -> str:
         """What a failure on a rung hints at."""
-        return next((rung.why for rung in self.rungs() if rung.name == wanted["rung"]), "")
+        return next((rung.why for rung in self.rungs() if rung.name == wanted.rung), "")
 
     # Evidence of the course's own answers
 
@@ -329,7 +326,7 @@ class JudgedExercise:
         namespace = answer if isinstance(answer, Mapping) else dict.fromkeys(self.exercise.reference, answer)
         rungs = rungs_of(self.day, self.grade_id, hidden=hidden, seed=self.seed)
         tries = attempts(self.day, self.grade_id, namespace, hidden=hidden, arrays=True, rungs=rungs)
-        return {"exercise": self.grade_id, "hidden": hidden, "outcomes": _Outcomes(tries)}
+        return Evidence(self.grade_id, hidden, _Outcomes(tries))
 
     def _stored(self, hidden: bool) -> Mapping[str, Any]:
         """What a student's edition knows of it. Raises LookupError for hidden inputs: nothing is known of them."""
@@ -341,7 +338,7 @@ class JudgedExercise:
 class _Outcomes(Sequence[Outcome]):
     """The outcomes of `attempts`, worked out when they are first looked at: in order, as a mistake may remember."""
 
-    def __init__(self, attempts: list[Callable[[], dict[str, Any]]]):
+    def __init__(self, attempts: list[Callable[[], Outcome]]):
         self._attempts, self._found = attempts, list[Outcome]()
 
     @overload
@@ -391,7 +388,7 @@ def _is_unwritten(error: str) -> bool:
 def _is_unknown_name(given: Outcome, relation: Relation | None) -> bool:
     """Whether the rung that is spoken of, or most of those that fail, raised that a name is not defined."""
     named = bool(relation and relation.name.startswith(f"raises {UNKNOWN_NAME}"))
-    return named or str(given.get("error", "")).startswith(UNKNOWN_NAME)
+    return named or given.error.startswith(UNKNOWN_NAME)
 
 
 def _failed(error: str) -> str:

@@ -6,15 +6,15 @@ asked for. A known mistake is recognised by the promises that it breaks, rung by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from course_utils import loader
 from course_utils.checks.judge.exercise import Mistake
-from course_utils.checks.judge.verdict import Outcome, Verdict
+from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Rung
-from course_utils.checks.kernel.numbers import LARGEST_RESULT
+from course_utils.checks.kernel.numbers import Numbers
+from course_utils.checks.kernel.outcome import Evidence, Outcome
 from course_utils.checks.kernel.promises import (
     ANY_ORDER,
     Broken,
@@ -26,7 +26,7 @@ from course_utils.checks.kernel.promises import (
     say_call,
 )
 
-Known = Iterable[tuple[Mistake, Mapping[str, Any]]]  # mistakes, and the evidence of each
+Known = Iterable[tuple[Mistake, Evidence]]  # mistakes, and the evidence of each
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
 SHOWN = 8  # calls of a rung that a message repeats
 LARGEST = 1e15  # of a number that an answer with state returns
@@ -63,7 +63,7 @@ def recognise(machine: Machine, rungs: Sequence[Rung], found: Sequence[Broken | 
     if not any(names[place] for place in places):
         places = list(range(len(rungs)))
     for mistake, evidence in known:
-        if all(names[i] == _name(broken_on(machine, rungs[i], evidence["outcomes"][i])) for i in places):
+        if all(names[i] == _name(broken_on(machine, rungs[i], evidence.outcomes[i])) for i in places):
             return mistake
     return None
 
@@ -71,12 +71,12 @@ def recognise(machine: Machine, rungs: Sequence[Rung], found: Sequence[Broken | 
 def broken_on(machine: Machine, rung: Rung, outcome: Outcome) -> Broken | None:
     """The promise that an outcome breaks; None where all were kept. What no check sends keeps none."""
     setup, calls = rung.args
-    if "error" in outcome:
-        kind, found, text = str(outcome["error"])[:LONGEST_ERROR].partition(": ")
+    if outcome.error:
+        kind, found, text = outcome.error[:LONGEST_ERROR].partition(": ")
         said = text if kind == BAD_RESULT else f"it raised {kind}{found}{text}"
         return Broken(len(calls), "no other errors" if kind != BAD_RESULT else FORGED.name, said)
     try:
-        heard = [_numbers(outcome["values"][str(place)], len(machine.errors)) for place in range(len(calls))]
+        heard = [_numbers(outcome.values[str(place)], len(machine.errors)) for place in range(len(calls))]
         return first_broken(machine, setup, calls, heard)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return FORGED
@@ -86,12 +86,10 @@ def _name(broken: Broken | None) -> str:
     return "" if broken is None else broken.name
 
 
-def _numbers(heard: Any, errors: int) -> list[float]:
+def _numbers(heard: Numbers, errors: int) -> list[float]:
     """What was heard of a call. Raises LookupError or ValueError for what no machine writes."""
-    if not isinstance(heard["numbers"], list) or len(heard["numbers"]) > LARGEST_RESULT:
-        raise ValueError("no list of numbers")
-    numbers = [float(each) for each in heard["numbers"]]
-    if list(heard["shape"]) != [len(numbers)] or not all(abs(each) < LARGEST and each % 1 == 0 for each in numbers):
+    numbers = list(heard.entries)
+    if len(heard.shape) != 1 or not all(abs(each) < LARGEST and each % 1 == 0 for each in numbers):
         raise ValueError("no whole numbers of a call")
     if numbers[0] not in range(errors + 1) or (numbers[0] and len(numbers) > 1):
         raise ValueError("no kind of result")

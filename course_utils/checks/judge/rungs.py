@@ -10,6 +10,7 @@ from course_utils import loader
 from course_utils.checks.judge.implementation import Implementation
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather, verdict_of
 from course_utils.checks.kernel.ladder import Rung
+from course_utils.checks.kernel.outcome import Evidence
 from course_utils.checks.kernel.remote import Calls, Tried
 
 
@@ -22,7 +23,7 @@ def rungs_of(day: int, grade_id: str, *, hidden: bool = False, seed: str = "") -
 
 def evidence_for(
     day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False, arrays: bool = False, seed: str = ""
-) -> dict[str, Any]:
+) -> Evidence:
     """The evidence that an answer gives, as `gather` returns it; of a duel too."""
     rungs = rungs_of(day, grade_id, hidden=hidden, seed=seed)
     return gather(day, grade_id, namespace, hidden=hidden, arrays=arrays, rungs=rungs)

@@ -1,14 +1,13 @@
-"""What is said of an answer, and how what it gave is compared with what is right, rung by rung.
-
-An outcome is what `evidence.gather` returns for a rung: {"rung", "values"} or {"rung", "error"}.
-"""
+"""What is said of an answer, and how what it gave is compared with what is right, rung by rung."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from course_utils.checks.kernel.numbers import Numbers
+from course_utils.checks.kernel.outcome import Outcome
 
 ERRORS_OF_ARITHMETIC = (
     "OverflowError",
@@ -18,7 +17,6 @@ ERRORS_OF_ARITHMETIC = (
     "RuntimeError",
     "IndexError",
 )
-Outcome = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -57,33 +55,22 @@ class Tolerance:
 
 def holds(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> bool:
     """Whether an outcome is right: its parts, shapes and numbers, within the tolerance. Never true of an error."""
-    if (
-        not isinstance(given.get("values"), Mapping)
-        or "values" not in wanted
-        or set(given["values"]) != set(wanted["values"])
-    ):
+    if given.error or not given.values or given.values.keys() != wanted.values.keys():
         return False
-    return all(close(given["values"][part], array, tolerance.of(part)) for part, array in wanted["values"].items())
+    return all(close(given.values[part], array, tolerance.of(part)) for part, array in wanted.values.items())
 
 
-def close(given: Any, wanted: Mapping[str, Any], tolerance: Tolerance) -> bool:
-    """Whether an array, as `evidence.as_numbers` writes it, holds for another; what is no array never does."""
-    try:
-        if list(given["shape"]) != list(wanted["shape"]) or len(given["numbers"]) != len(wanted["numbers"]):
-            return False
-        pairs = zip(given["numbers"], wanted["numbers"], strict=True)
-        return all(tolerance.near(float(a), float(b)) for a, b in pairs)
-    except (TypeError, ValueError, KeyError):
+def close(given: Numbers | None, wanted: Numbers, tolerance: Tolerance) -> bool:
+    """Whether an array holds for another: its shape and its entries, within the tolerance."""
+    if given is None or given.shape != wanted.shape:
         return False
+    return all(map(tolerance.near, given.entries, wanted.entries))
 
 
 def wrong_parts(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> set[str]:
     """The parts of an outcome that do not hold: never none, for one that does not."""
-    values = given.get("values")
-    if not isinstance(values, Mapping):
-        return set(wanted.get("values", {"result": None}))
-    right = wanted.get("values", {}).items()
-    return {part for part, array in right if not close(values.get(part), array, tolerance.of(part))} or {"result"}
+    right = wanted.values.items()
+    return {part for part, array in right if not close(given.values.get(part), array, tolerance.of(part))} or {"result"}
 
 
 def explains(
@@ -97,33 +84,30 @@ def explains(
     """
     agreed = False
     for given, mistaken, ok, tolerance in zip(outcomes, known, held, tolerances, strict=True):
-        if "error" in given:
-            if _finite(mistaken) or not given["error"].startswith(ERRORS_OF_ARITHMETIC):
+        if given.error:
+            if _finite(mistaken) or not given.error.startswith(ERRORS_OF_ARITHMETIC):
                 return False
             continue
-        if "error" in mistaken and not ok and not _finite(given):
+        if mistaken.error and not ok and not _finite(given):
             continue
         if not holds(given, mistaken, tolerance):
             return False
         agreed = agreed or not ok
-    return agreed or all(
-        "error" in given or not _finite(given) for given, ok in zip(outcomes, held, strict=True) if not ok
-    )
+    return agreed or not any(_finite(given) for given, ok in zip(outcomes, held, strict=True) if not ok)
 
 
 def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome], held: Sequence[bool]) -> float:
     """The largest difference between numbers on the rungs that failed and have the same shape."""
     pairs = [
-        (float(a), float(b))
+        (a, b)
         for given, other, ok in zip(outcomes, others, held, strict=True)
-        if not ok and "values" in given
-        for part, array in other["values"].items()
-        if given["values"][part]["shape"] == array["shape"]
-        for a, b in zip(given["values"][part]["numbers"], array["numbers"], strict=True)
+        if not ok
+        for part, array in other.values.items()
+        if part in given.values and given.values[part].shape == array.shape
+        for a, b in zip(given.values[part].entries, array.entries, strict=True)
     ]
     return max((abs(a - b) for a, b in pairs), default=math.inf)
 
 
 def _finite(outcome: Outcome) -> bool:
-    numbers = [x for array in outcome.get("values", {}).values() for x in array["numbers"]]
-    return "values" in outcome and all(math.isfinite(float(x)) for x in numbers)
+    return not outcome.error and all(math.isfinite(x) for array in outcome.values.values() for x in array.entries)

@@ -7,13 +7,11 @@ and whoever holds the answers compares.
 from __future__ import annotations
 
 import copy
-import json
 import sys
 import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -22,11 +20,11 @@ import numpy as np
 
 from course_utils import loader
 from course_utils.checks.kernel.ladder import Ladder, Rung
-from course_utils.checks.kernel.numbers import NOTHING, BadResult, as_numbers, describe, detached
+from course_utils.checks.kernel.numbers import NOTHING, BadResult, Numbers, as_numbers, describe, detached
+from course_utils.checks.kernel.outcome import MIME, Evidence, Outcome, as_line
 from course_utils.checks.kernel.recording import IN_A_CELL, Recording, install
 from course_utils.checks.kernel.remote import FailedInside, Tried, ask_for_all
 
-MIME = "application/vnd.course.evidence+json"
 BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # what the stub of an answer says
 NOT_FILLED_IN = "is not filled in"
@@ -42,24 +40,21 @@ def gather(
     arrays: bool = False,
     seed: str = "",
     rungs: Sequence[Rung] | None = None,
-) -> dict[str, Any]:
+) -> Evidence:
     """Run the answer to an exercise on its ladder.
 
     namespace: where the answer's names are found. hidden: use the hidden inputs. arrays: give NumPy arrays also where
     the ladder says tensors; the references and mistakes take both, and a grader need not load torch. seed: see
     `draw_rungs`. rungs: what it is tried on in place of those.
-    Returns {"exercise", "hidden", "outcomes"}; an outcome has "rung" and either "values", a dict from part to
-    {"shape", "numbers"}, or "error". Where a forbidden call was made there is also "called" (see `Recording.found`).
-    Nothing is recorded of arrays. Raises KeyError for an unknown exercise.
+    Forbidden calls are recorded unless arrays are given. Raises KeyError for an unknown exercise.
     """
     tries = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays, seed=seed, rungs=rungs)
     forbidden = find_ladder(day, grade_id).forbidden
-    evidence = {"exercise": grade_id, "hidden": hidden}
     if arrays or not forbidden:
-        return evidence | {"outcomes": [attempt() for attempt in tries]}
+        return Evidence(grade_id, hidden, [attempt() for attempt in tries])
     with Recording(forbidden) as recording:
-        evidence["outcomes"] = [attempt() for attempt in tries]
-    return evidence | ({"called": recording.found} if recording.found else {})
+        outcomes = [attempt() for attempt in tries]
+    return Evidence(grade_id, hidden, outcomes, recording.found)
 
 
 def attempts(
@@ -71,7 +66,7 @@ def attempts(
     arrays: bool = False,
     seed: str = "",
     rungs: Sequence[Rung] | None = None,
-) -> list[Callable[[], dict[str, Any]]]:
+) -> list[Callable[[], Outcome]]:
     """What `gather` does, as a function for each rung: called once, it runs the answer and returns the outcome."""
     ladder = find_ladder(day, grade_id)
     if ladder.by_hand:
@@ -83,7 +78,7 @@ def attempts(
     return [partial(_outcome, name, value) for name, value in values.items()]
 
 
-def outcome_of(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], *, arrays: bool = False) -> dict[str, Any]:
+def outcome_of(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], *, arrays: bool = False) -> Outcome:
     """What an answer gives on one rung, which need not be the ladder's own; arrays: as for `gather`."""
     given = _given(rung, ladder, arrays)
     return _outcome(rung.name, lambda: _climb(given, ladder, namespace))
@@ -119,35 +114,18 @@ def checks_for(day: int) -> Callable[..., None]:
     return check
 
 
-def as_line(evidence: Mapping[str, Any]) -> str:
-    """Evidence as one line of JSON, for an output of a notebook: an object would take a line for each number."""
-    return json.dumps(evidence, separators=(",", ":"), ensure_ascii=False)
-
-
-def evidence_of(output: Mapping[str, Any]) -> dict[str, Any]:
-    """The evidence in an output of a notebook; empty where there is none that can be read.
-
-    Editions up to 0.2.1 stored an object in place of the line.
-    """
-    found = output.get("data", {}).get(MIME)
-    if isinstance(found, str):
-        with suppress(ValueError, RecursionError):
-            found = json.loads(found)
-    return found if isinstance(found, dict) else {}
-
-
-def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> dict[str, Any]:
+def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> Evidence:
     """What a test says of the implementations that the grader holds, by their places in its order."""
     from IPython import get_ipython
 
     (name,), outcomes = find_ladder(day, grade_id).names, []
     for i, (tried, tell) in enumerate(ask_for_all(get_ipython().kernel.parent.connection_file)):
         outcomes.append(outcome := _outcome(str(i), partial(_tried, name, namespace, tried)))
-        tell(*outcome["values"]["verdict"]["numbers"] if "values" in outcome else [None])
-    return {"exercise": grade_id, "hidden": True, "outcomes": outcomes}
+        tell(None if outcome.error else outcome.values["verdict"].entries[0])
+    return Evidence(grade_id, True, outcomes)
 
 
-def _tried(name: str, namespace: Mapping[str, Any], tried: Tried) -> dict:
+def _tried(name: str, namespace: Mapping[str, Any], tried: Tried) -> dict[str, Numbers]:
     return _numbered(verdict_of(_lookup(name, namespace), tried))
 
 
@@ -210,7 +188,7 @@ def _arguments(args: tuple, tensors: bool) -> tuple:
     return tuple(torch.from_numpy(arg) if isinstance(arg, np.ndarray) else arg for arg in args)
 
 
-def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict:
+def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict[str, Numbers]:
     function = _lookup(rung.of or ladder.names[0], namespace)
     if rung.measure:
         measured = rung.measure(function, *rung.args)
@@ -225,11 +203,11 @@ def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict:
     return {part: _read(value, ladder) for part, value in zip(ladder.returns, result, strict=True)}
 
 
-def _numbered(parts: Mapping[str, Any]) -> dict:
+def _numbered(parts: Mapping[str, Any]) -> dict[str, Numbers]:
     return {part: as_numbers(value) for part, value in parts.items()}
 
 
-def _read(result: Any, ladder: Ladder) -> dict:
+def _read(result: Any, ladder: Ladder) -> Numbers:
     try:
         if ladder.convert:
             result = ladder.convert(result)
@@ -240,13 +218,13 @@ def _read(result: Any, ladder: Ladder) -> dict:
         raise BadResult(str(error)) from None
 
 
-def _outcome(name: str, values: Callable[[], dict]) -> dict:
+def _outcome(name: str, values: Callable[[], dict[str, Numbers]]) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an overflow shows in the result
         try:
-            return {"rung": name, "values": values()}
+            return Outcome(name, values())
         except (Exception, SystemExit) as error:
-            return {"rung": name, "error": say_error(error)}
+            return Outcome(name, error=say_error(error))
 
 
 def say_error(error: BaseException) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,52 @@ class BadResult(TypeError):
     """What a function returned is no number, no array and nothing that can be made one; the text says what it is."""
 
 
-def as_numbers(value: Any) -> dict:
-    """A number, nested list, NumPy array or tensor as {"shape": [...], "numbers": [...]}.
+@dataclass(frozen=True)
+class Numbers:
+    """An array: its shape, and its entries in row-major order. NaN is `math.nan` itself, so that equal ones are equal.
 
-    Numbers keep eight significant digits, so that the last bits, which differ between machines, do not show.
+    As JSON: {"shape": [...], "numbers": [...]}, where NaN and the infinities are text.
+    """
+
+    shape: tuple[int, ...]
+    entries: tuple[float, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """What `read` takes."""
+        return {"shape": list(self.shape), "numbers": [x if math.isfinite(x) else str(x) for x in self.entries]}
+
+    @staticmethod
+    def read(found: Any) -> Numbers | None:
+        """Numbers from what `as_json` wrote; None for anything else."""
+        try:
+            sizes, numbers = found["shape"], found["numbers"]
+            if not isinstance(sizes, list) or not isinstance(numbers, list):
+                return None
+            shape, entries = tuple(map(_size, sizes)), tuple(map(_number, numbers))
+        except (TypeError, ValueError, KeyError, OverflowError):
+            return None
+        return Numbers(shape, entries) if len(entries) == math.prod(shape) <= LARGEST_RESULT else None
+
+    def as_array(self) -> np.ndarray:
+        """The numbers as a float64 array of their shape."""
+        return np.array(self.entries, dtype=np.float64).reshape(self.shape)
+
+
+def _size(found: Any) -> int:
+    if type(found) is not int or found < 0:
+        raise ValueError("no size of an axis")
+    return found
+
+
+def _number(found: Any) -> float:
+    number = float(found)
+    return number if number == number else math.nan
+
+
+def as_numbers(value: Any) -> Numbers:
+    """A number, nested list, NumPy array or tensor as its shape and entries.
+
+    Entries keep eight significant digits, so that the last bits, which differ between machines, do not show.
     Raises TypeError for what is no array of numbers.
     """
     value = detached(value)
@@ -30,10 +74,10 @@ def as_numbers(value: Any) -> dict:
         raise TypeError(f"{describe(value)} is not a number or a rectangular array of numbers") from None
     if array.size > LARGEST_RESULT:
         raise TypeError(f"an array of shape {array.shape} is far larger than the result should be")
-    numbers = [  # without a function: a recording hears of each call
-        0.0 if -1e-12 <= x <= 1e-12 else float(f"{x:.8g}") if x - x == 0 else str(x) for x in array.ravel().tolist()
+    entries = [  # without a function: a recording hears of each call
+        0.0 if -1e-12 <= x <= 1e-12 else float(f"{x:.8g}") if x == x else math.nan for x in array.ravel().tolist()
     ]
-    return {"shape": list(array.shape), "numbers": numbers}
+    return Numbers(array.shape, tuple(entries))
 
 
 def boolean(value: Any) -> Any:

@@ -24,6 +24,7 @@ import numpy as np
 
 from course_utils.checks.kernel.code_files import CHECKS, has_own, is_library, is_of_python, is_own
 from course_utils.checks.kernel.measures import at_rest, seconds_of
+from course_utils.checks.kernel.outcome import ForbiddenCall
 
 IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
 MOST_FOUND = 5
@@ -85,14 +86,13 @@ METHODS = ("accumulate", "at", "outer", "reduce", "reduceat")
 class Recording(AbstractContextManager):
     """Records what this thread calls, while its block runs, that has a forbidden part in its name or could hide a call.
 
-    forbidden: parts of names, in lower case; names of DOORS among them are recorded anyway. found: {"name", "line"} of
-    what was called, each name once; the line is that of the notebook's cell at work, 0 where there is none. Needs
-    PyTorch.
+    forbidden: parts of names, in lower case; names of DOORS among them are recorded anyway. found: what was called,
+    each name once. Needs PyTorch.
     """
 
     def __init__(self, forbidden: Mapping[str, str]):
         self.parts = tuple(part for part in forbidden if part not in DOORS)
-        self.found: list[dict[str, Any]] = []
+        self.found: list[ForbiddenCall] = []
         self.thread, self.deaf = threading.get_ident(), False
 
     def __enter__(self) -> Recording:
@@ -126,8 +126,8 @@ class Recording(AbstractContextManager):
 
     def note(self, name: str, frame: FrameType | None = None) -> None:
         """Put a name among what was found. frame: where to look for the notebook's cell, by default here."""
-        if len(self.found) < MOST_FOUND and name not in [each["name"] for each in self.found]:
-            self.found.append({"name": name, "line": _line(frame or sys._getframe())})
+        if len(self.found) < MOST_FOUND and name not in [each.name for each in self.found]:
+            self.found.append(ForbiddenCall(name, _line(frame or sys._getframe())))
 
     def telling(self, name: str) -> str:
         """The part of a dotted name that is forbidden or hides calls, or nothing."""

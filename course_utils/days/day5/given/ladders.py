@@ -191,10 +191,9 @@ def fits(array: np.ndarray, other: np.ndarray) -> bool:
 def array_of(value: Any) -> np.ndarray:
     """Numbers of any kind as a float64 array. Raises BadResult for what is none."""
     try:
-        read = as_numbers(value)
+        return as_numbers(value).as_array()
     except TypeError as error:
         raise BadResult(str(error)) from None
-    return np.array([float(x) for x in read["numbers"]]).reshape(read["shape"])
 
 
 def check_dtype(name: str, value: Any, dtype: Any) -> None:

@@ -1,0 +1,115 @@
+"""What an answer did on the inputs of a check, and the line of JSON in which a notebook stores it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.kernel.numbers import Numbers
+
+MIME = "application/vnd.course.evidence+json"
+NO_RESULT = "no result"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an answer gave on one rung: values, by the names of the parts of its result, or the error that it raised."""
+
+    rung: str
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+    error: str = ""
+
+    def array(self, part: str) -> np.ndarray | None:
+        """A part of the result as an array; None where there is none."""
+        return self.values[part].as_array() if part in self.values else None
+
+
+@dataclass(frozen=True)
+class ForbiddenCall:
+    """A call that an answer may not make, and the line of the notebook's cell at work, 0 where there is none."""
+
+    name: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All outcomes of an exercise, on visible or on hidden inputs, and the forbidden calls that were recorded."""
+
+    exercise: str
+    hidden: bool
+    outcomes: Sequence[Outcome]
+    called: Sequence[ForbiddenCall] = ()
+
+
+def as_json(evidence: Evidence) -> dict[str, Any]:
+    """Evidence as dicts and lists: what `read` takes."""
+    outcomes = [_written(each) for each in evidence.outcomes]
+    called = [{"name": each.name, "line": each.line} for each in evidence.called]
+    found = {"exercise": evidence.exercise, "hidden": evidence.hidden, "outcomes": outcomes}
+    return found | ({"called": called} if called else {})
+
+
+def as_line(evidence: Evidence) -> str:
+    """Evidence as one line of JSON, for an output of a notebook: an object would take a line for each number."""
+    return json.dumps(as_json(evidence), separators=(",", ":"), ensure_ascii=False)
+
+
+def read(found: Mapping[str, Any]) -> Evidence:
+    """Evidence from what `as_json` wrote. It may come from a learner's kernel: what no check writes is left out."""
+    outcomes = [_read_outcome(each) for each in _dicts(found.get("outcomes")) if isinstance(each.get("rung"), str)]
+    called = [ForbiddenCall(_text(each.get("name")), _line(each.get("line"))) for each in _dicts(found.get("called"))]
+    if found.get("called") and not called:
+        called = [ForbiddenCall()]
+    return Evidence(_text(found.get("exercise")), found.get("hidden") is True, outcomes, called)
+
+
+def evidence_of(output: Mapping[str, Any]) -> Evidence | None:
+    """The evidence in an output of a notebook; None where there is none that can be read.
+
+    Editions up to 0.2.1 stored an object in place of the line.
+    """
+    found = output.get("data", {}).get(MIME)
+    with suppress(ValueError, RecursionError):
+        if isinstance(found, str):
+            found = json.loads(found)
+        if isinstance(found, Mapping) and found:
+            return read(found)
+    return None
+
+
+def is_hidden(output: Mapping[str, Any]) -> bool:
+    """Whether an output of a notebook holds evidence on hidden inputs."""
+    evidence = evidence_of(output)
+    return evidence is not None and evidence.hidden
+
+
+def _written(outcome: Outcome) -> dict[str, Any]:
+    if outcome.error:
+        return {"rung": outcome.rung, "error": outcome.error}
+    return {"rung": outcome.rung, "values": {part: array.as_json() for part, array in outcome.values.items()}}
+
+
+def _read_outcome(found: Mapping[str, Any]) -> Outcome:
+    if "error" in found:
+        return Outcome(found["rung"], error=_text(found["error"]) or NO_RESULT)
+    sent = found.get("values")
+    values = {part: Numbers.read(array) for part, array in sent.items()} if isinstance(sent, Mapping) else {}
+    return Outcome(found["rung"], {part: array for part, array in values.items() if array is not None})
+
+
+def _dicts(found: Any) -> list[Mapping[str, Any]]:
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _text(found: Any) -> str:
+    return found if isinstance(found, str) else ""
+
+
+def _line(found: Any) -> int:
+    return found if type(found) is int and found > 0 else 0
