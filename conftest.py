@@ -132,7 +132,7 @@ class _CourseCell(IPyNbCell):
     """Evidence is compared as the judge does: the eighth digit of a float32 differs from processor to processor."""
 
     def compare_outputs(self, test, ref, skip_compare=None):
-        from course_utils.authoring.alike import evidence_alike
+        from course_utils.authoring.compare_outputs import evidence_alike
         from course_utils.checks.kernel.evidence import MIME, evidence_of
 
         for given, wanted in zip(test, ref, strict=False):

@@ -158,7 +158,7 @@ def grade(
         raise typer.BadParameter(
             "the kernels of a cluster run elsewhere and write no log here; leave out --log or --dask"
         )
-    from course_utils.authoring.official import COURSE, Official
+    from course_utils.authoring.answer_key import COURSE, Official
     from course_utils.grading.results import Settings
     from course_utils.grading.run import run
 

@@ -16,7 +16,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]  # the folder in which this package lies
 IN_CHECKOUT = (ROOT / "pyproject.toml").exists()  # a clone or a class's edition; else the course was installed alone
-PLACE = ROOT if IN_CHECKOUT else Path()  # of notebooks, guesses and grades; of an installed course the current folder
+WORK_FOLDER = (
+    ROOT if IN_CHECKOUT else Path()
+)  # of notebooks, guesses and grades; of an installed course the current folder
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
 SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # of what each is built from
 
@@ -30,7 +32,7 @@ class Day:
     doing: str
     minutes: int = 0
 
-    def notebook(self, folder: str, root: Path = PLACE) -> Path | None:
+    def notebook(self, folder: str, root: Path = WORK_FOLDER) -> Path | None:
         """The day's notebook in one of the course's folders; None where there is none, as in a planned day."""
         return find_notebook(root / folder, self.number)
 

@@ -14,7 +14,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from course_utils.course import DAYS, EXERCISES, LESSONS, PLACE, SOLUTIONS, SOURCES, Day, find_notebook, where_it_is
+from course_utils.course import (
+    DAYS,
+    EXERCISES,
+    LESSONS,
+    SOLUTIONS,
+    SOURCES,
+    WORK_FOLDER,
+    Day,
+    find_notebook,
+    where_it_is,
+)
 
 RECORD = "progress.json"
 
@@ -93,7 +103,7 @@ class Progress:
         return next(((day, day.next) for day in self.days if day.next), None)
 
 
-def read_progress(root: Path = PLACE) -> Progress:
+def read_progress(root: Path = WORK_FOLDER) -> Progress:
     """The progress of the learner whose course lies in a folder. What is missing or damaged there raises nothing."""
     graded, trouble = {}, ""
     try:
@@ -161,7 +171,7 @@ def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
     return DayProgress(number, title, name, exercises, datetime.fromisoformat(graded["graded"]), changed)
 
 
-def exercises_of(number: int, root: Path = PLACE) -> tuple[Exercise, ...]:
+def exercises_of(number: int, root: Path = WORK_FOLDER) -> tuple[Exercise, ...]:
     """What a day asks, in the order of its notebook; nothing for a day that is planned. No grades are read.
 
     A day that is built for the first time has a source alone.

@@ -4,8 +4,8 @@
     sources/exercises/X.md -> solutions/X.ipynb -> exercises/X.ipynb   executed; answers and hidden tests cut out
 
 A build of the same sources gives the same bytes, and executes only what changed. On another machine cells may give
-outputs that differ a little (`alike.py` says how much); then those built before are kept. The functions take the folder
-that holds `sources/`, so that tests can build in a folder of their own.
+outputs that differ a little (`compare_outputs.py` says how much); then those built before are kept. The functions take
+the folder that holds `sources/`, so that tests can build in a folder of their own.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from pathlib import Path
 
 import nbformat
 
-from course_utils.authoring.alike import outputs_alike
-from course_utils.authoring.alive import States, digest, states_path, states_text
-from course_utils.authoring.counts import write_counts, wrong_counts
-from course_utils.authoring.cut import is_answer, release_exercise, stub_source
+from course_utils.authoring.compare_outputs import outputs_alike
 from course_utils.authoring.execute import clean, execute
-from course_utils.authoring.measured import IGNORED, verify_measured
+from course_utils.authoring.generated_tables import write_counts, wrong_counts
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.sources import Source, canonical, load_source, read_source, verify_no_leak
+from course_utils.authoring.strip_answers import is_answer, release_exercise, stub_source
+from course_utils.authoring.timed_cells import IGNORED, verify_measured
+from course_utils.authoring.widget_states import States, digest, states_path, states_text
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rung_patterns import patterns_are_old, patterns_path, write_patterns

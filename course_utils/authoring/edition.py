@@ -24,9 +24,9 @@ from pathlib import Path
 import nbformat
 
 from course_utils.authoring import build
-from course_utils.authoring.alive import states_path
-from course_utils.authoring.cut import is_given, is_setup, release_exercise, squeeze, telling_lines
-from course_utils.authoring.official import COURSE, Official
+from course_utils.authoring.answer_key import COURSE, Official
+from course_utils.authoring.strip_answers import is_given, is_setup, release_exercise, squeeze, telling_lines
+from course_utils.authoring.widget_states import states_path
 from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.stored_results import FOLDER, store

@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from course_utils.authoring.alive import States, take_states
+from course_utils.authoring.widget_states import States, take_states
 from course_utils.course import ROOT
 from course_utils.errors import CellFailed
 from course_utils.views.shared.state import KEPT

@@ -24,9 +24,9 @@ from pathlib import Path
 import nbformat
 
 from course_utils.authoring import build
+from course_utils.authoring.answer_key import COURSE, KEYS, Official, checks_of, keys_text, with_seed
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.execute import execute
-from course_utils.authoring.official import COURSE, KEYS, Official, checks_of, keys_text, with_seed
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 from course_utils.errors import CourseError, Unreadable
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.kept import KEPT, KeptResults, result_key
 from course_utils.grading.reports.feedback import write_feedback
+from course_utils.grading.result_cache import KEPT, KeptResults, result_key
 from course_utils.grading.results import Graded, Settings
 from course_utils.grading.workers import Finished, Kernels, Watcher, as_unreadable, grade_here, grade_safely
 from course_utils.sandbox.confinement import Confinement

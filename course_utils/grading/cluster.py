@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from course_utils.authoring.official import KEYS, Official, keys_text
+from course_utils.authoring.answer_key import KEYS, Official, keys_text
 from course_utils.errors import CourseError, one_line
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Graded, Settings

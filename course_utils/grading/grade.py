@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_utils.authoring.official import Question, checks_of
+from course_utils.authoring.answer_key import Question, checks_of
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.errors import PutOff, Unreadable
 from course_utils.grading.intake.answers import day_in_cells, read_answers

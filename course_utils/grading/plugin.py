@@ -25,7 +25,7 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
-from course_utils.authoring.official import check_parts, checks_of, given_cells, reference_answers
+from course_utils.authoring.answer_key import check_parts, checks_of, given_cells, reference_answers
 from course_utils.checks.judge.cells import used_names
 from course_utils.checks.judge.duel_server import SECONDS, Arena
 from course_utils.checks.judge.exercises import all_exercises
@@ -35,7 +35,7 @@ from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import Evidence, evidence_of
 from course_utils.errors import CourseError, KernelLost, one_line
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.quotes import kind_of, lent_cell, of_answer_cell, seeded_cell, without_text
+from course_utils.grading.redact import kind_of, lent_cell, of_answer_cell, seeded_cell, without_text
 from course_utils.grading.results import Result, Settings
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog

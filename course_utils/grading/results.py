@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from course_utils.authoring.official import COURSE, Official
+from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from course_utils.authoring.official import COURSE
+from course_utils.authoring.answer_key import COURSE
 from course_utils.errors import CourseError, TooFewPoints, Unreadable, one_line
 from course_utils.grading.classroom import ClassResult
 from course_utils.grading.intake.collect import Found, collect
+from course_utils.grading.progress_bar import MOST_TABLES, watch_class
 from course_utils.grading.reports.gradebook import Filled
 from course_utils.grading.reports.progress import is_alone, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
 from course_utils.grading.results import Graded, Settings
-from course_utils.grading.watch import MOST_TABLES, watch_class
 from course_utils.sandbox.confinement import open_kernels
 from course_utils.sandbox.limits import Start
 from course_utils.sandbox.log import begin_log

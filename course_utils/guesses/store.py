@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from course_utils.course import PLACE
+from course_utils.course import WORK_FOLDER
 from course_utils.errors import CourseError
 from course_utils.files import keep_copy, write_whole
 from course_utils.guesses.asked import Asked
@@ -43,12 +43,12 @@ class Kept:
         return judge(self.asked, self.first)
 
 
-def path_of(day: int, root: Path = PLACE) -> Path:
+def path_of(day: int, root: Path = WORK_FOLDER) -> Path:
     """The file of a day."""
     return root / FOLDER / f"day{day}.json"
 
 
-def read(day: int, root: Path = PLACE) -> dict[str, Kept]:
+def read(day: int, root: Path = WORK_FOLDER) -> dict[str, Kept]:
     """The guesses of a day by their names, in the order in which they were first made; empty when there is no file.
 
     Raises CourseError when the file is something else.
@@ -57,7 +57,7 @@ def read(day: int, root: Path = PLACE) -> dict[str, Kept]:
     return kept
 
 
-def keep(asked: Asked, guess: Sequence[float], root: Path = PLACE) -> tuple[Kept, str]:
+def keep(asked: Asked, guess: Sequence[float], root: Path = WORK_FOLDER) -> tuple[Kept, str]:
     """Add a guess to those of its day; what is kept of the question now, and what had to be done, "" for nothing.
 
     A file that cannot be read is put aside first, and a guess at a question that reads otherwise now stays in the

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import nbformat
 
-from course_utils.authoring.cut import is_answer
+from course_utils.authoring.answer_key import Official
 from course_utils.authoring.notebooks import dump
-from course_utils.authoring.official import Official
+from course_utils.authoring.strip_answers import is_answer
 from course_utils.course import IN_CHECKOUT, day_of, where_it_is
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.files import keep_copy, write_all

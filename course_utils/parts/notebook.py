@@ -14,7 +14,7 @@ from typing import Any
 from course_utils.checks.interactive import examine
 from course_utils.checks.judge.cells import complete, defines
 from course_utils.checks.judge.time_limit import Patience, tries_answers
-from course_utils.course import EXERCISES, PLACE, find_notebook
+from course_utils.course import EXERCISES, WORK_FOLDER, find_notebook
 from course_utils.errors import CourseError
 from course_utils.parts.slots import Slot, slot_of
 
@@ -66,7 +66,7 @@ class Parts(Mapping[str, Callable]):
             yield row.slot.name, str(row.slot.day), "yours" if row.own else "reference", row.said
 
 
-def mine(*names: str, folder: Path = PLACE / EXERCISES) -> Parts:
+def mine(*names: str, folder: Path = WORK_FOLDER / EXERCISES) -> Parts:
     """The learner's answers to these exercises, out of the saved notebooks in a folder, as parts of the real model.
 
     names are those of the slots (see `slots.SLOTS`), or what the answers are called. Of a notebook the cell that

@@ -26,8 +26,8 @@ from course_utils.errors import KernelLost
 from course_utils.sandbox.confinement import open_kernels
 from course_utils.sandbox.limits import WALL, Limits, Start
 from course_utils.sandbox.log import KernelLog
+from course_utils.sandbox.pipe import Talk
 from course_utils.sandbox.provisioner import ConfinedProvisioner
-from course_utils.sandbox.talk import Talk
 
 LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line, and the cell with it
 WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process

@@ -1,9 +1,9 @@
 """The course as pages: everything readable, searchable and touchable with nothing installed.
 
 `build.py` makes them with Sphinx from the built notebooks and executes nothing. `pages.py` turns a notebook into a
-page, `widgets.py` makes its widgets live, `mathml.py` sets formulas, `front.py` writes the first page's tables, and
-`plays.py` lists what there is to play with. `glossary.py` links terms to what they mean and finds their first use.
-`search.py` keeps what the search looks through, and `said.py` says on a page what holds there.
+page, `widgets.py` makes its widgets live, `mathml.py` sets formulas, `start_pages.py` writes the first page's tables,
+and `widget_gallery.py` lists what there is to play with. `glossary.py` links terms to what they mean and finds their
+first use. `search.py` keeps what the search looks through, and `page_wording.py` says on a page what holds there.
 """
 
 from importlib.util import find_spec

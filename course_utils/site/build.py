@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_utils.authoring.alive import read_states
 from course_utils.authoring.notebooks import dump, read_notebook
+from course_utils.authoring.widget_states import read_states
 from course_utils.cards import make_cards
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, is_published, repository, version, where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import Marker, write_all
-from course_utils.site.front import contents, filled
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
+from course_utils.site.page_wording import said_here
 from course_utils.site.pages import Links, Page, link_text, notebook_page
-from course_utils.site.plays import plays_page, small_pictures
-from course_utils.site.said import said_here
+from course_utils.site.start_pages import contents, filled
+from course_utils.site.widget_gallery import plays_page, small_pictures
 from course_utils.site.widgets import page_script, scripts
 
 ASSETS = Path(__file__).parent / "assets"

@@ -14,8 +14,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.authoring.alive import States
-from course_utils.authoring.cut import is_setup
+from course_utils.authoring.strip_answers import is_setup
+from course_utils.authoring.widget_states import States
 from course_utils.course import EXERCISES
 from course_utils.site.widgets import placed
 

@@ -23,8 +23,8 @@ from variants import RIGHT, SLOW, WRONG
 
 from course_utils.authoring import edition as student_edition
 from course_utils.authoring import release as class_release
+from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.authoring.edition import find_traces, write_student_edition
-from course_utils.authoring.official import COURSE, Official
 from course_utils.authoring.release import class_seeds, hidden_outputs, read_secret, release
 from course_utils.checks.interactive import examine, report
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises

@@ -17,17 +17,17 @@ import nbformat
 import pytest
 from in_process import course
 
-from course_utils.authoring.cut import release_exercise
-from course_utils.authoring.official import COURSE, Official
+from course_utils.authoring.answer_key import COURSE, Official
+from course_utils.authoring.strip_answers import release_exercise
 from course_utils.course import version
 from course_utils.grading import classroom
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.kept import KeptResults, result_key
+from course_utils.grading.progress_bar import Watch
+from course_utils.grading.result_cache import KeptResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
-from course_utils.grading.watch import Watch
 from course_utils.grading.workers import LABORIOUS, Kernels, Watcher, Worker, grade_here
 from course_utils.sandbox.limits import Limits, Start
 

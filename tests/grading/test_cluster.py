@@ -14,8 +14,8 @@ from typing import ClassVar
 import nbformat
 import pytest
 
-from course_utils.authoring.cut import release_exercise
-from course_utils.authoring.official import COURSE, Official
+from course_utils.authoring.answer_key import COURSE, Official
+from course_utils.authoring.strip_answers import release_exercise
 from course_utils.errors import CourseError
 from course_utils.grading import cluster
 from course_utils.grading.classroom import grade_class

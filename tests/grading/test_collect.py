@@ -12,8 +12,8 @@ from functools import cache
 import nbformat
 import pytest
 
-from course_utils.authoring.cut import release_exercise
-from course_utils.authoring.official import COURSE
+from course_utils.authoring.answer_key import COURSE
+from course_utils.authoring.strip_answers import release_exercise
 from course_utils.course import day_of
 from course_utils.errors import Unreadable
 from course_utils.grading.grade import grade_submission

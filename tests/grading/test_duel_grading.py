@@ -5,7 +5,7 @@ import json
 import pytest
 from hostile.entries import DUEL, grade_id, in_answers, official, save
 
-from course_utils.authoring.official import COURSE, reference_answers
+from course_utils.authoring.answer_key import COURSE, reference_answers
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.results import Settings
 from course_utils.sandbox.limits import Limits

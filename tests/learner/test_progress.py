@@ -15,9 +15,9 @@ from as_page import on_page, send
 from rich.console import Console
 
 from course_utils import progress
-from course_utils.authoring.cut import release_exercise
+from course_utils.authoring.answer_key import COURSE
 from course_utils.authoring.notebooks import dump, read_notebook
-from course_utils.authoring.official import COURSE
+from course_utils.authoring.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.cli import main
 from course_utils.course import DAYS
@@ -134,7 +134,7 @@ def test_a_course_without_solutions_is_read_from_its_exercises(course):
 def test_a_day_that_is_built_for_the_first_time_is_read_from_its_source(course):
     for folder in ("solutions", "exercises"):
         shutil.rmtree(course / folder)
-    shutil.copytree(progress.PLACE / "sources" / "exercises", course / "sources" / "exercises")
+    shutil.copytree(progress.WORK_FOLDER / "sources" / "exercises", course / "sources" / "exercises")
     assert progress.exercises_of(1, course) == progress.exercises_of(1)
 
 

@@ -9,9 +9,9 @@ import sys
 import nbformat
 import pytest
 
-from course_utils.authoring.cut import release_exercise, stub_source
+from course_utils.authoring.answer_key import COURSE, reference_answers
 from course_utils.authoring.notebooks import dump
-from course_utils.authoring.official import COURSE, reference_answers
+from course_utils.authoring.strip_answers import release_exercise, stub_source
 from course_utils.cli import main
 from course_utils.errors import CourseError
 from course_utils.learner import update as updating

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from course_utils.authoring.counts import spell_minutes
-from course_utils.authoring.lengths import MOST, minutes, stretches, words_before_play
+from course_utils.authoring.generated_tables import spell_minutes
+from course_utils.authoring.reading_time import MOST, minutes, stretches, words_before_play
 from course_utils.course import DAYS, ROOT, day_of, is_there
 
 LESSONS, EXERCISES = (

@@ -16,7 +16,7 @@ import pytest
 import typer
 import yaml
 
-from course_utils.authoring.official import COURSE, reference_answers
+from course_utils.authoring.answer_key import COURSE, reference_answers
 from course_utils.cli import app
 from course_utils.course import DAYS
 from course_utils.errors import CourseError

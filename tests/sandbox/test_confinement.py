@@ -16,8 +16,8 @@ import pytest
 from jupyter_client.manager import KernelManager
 from needs import BUBBLEWRAP, LANDLOCK, LINUX
 
-from course_utils.authoring.cut import release_exercise
-from course_utils.authoring.official import COURSE, reference_answers
+from course_utils.authoring.answer_key import COURSE, reference_answers
+from course_utils.authoring.strip_answers import release_exercise
 from course_utils.errors import CourseError, KernelLost, NotConfined
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.results import Settings
@@ -25,7 +25,7 @@ from course_utils.sandbox import confinement
 from course_utils.sandbox.confinement import KernelServer, answers, open_kernels, readable
 from course_utils.sandbox.kernel import PROVISIONER, CourseKernelspecs, GradingKernel
 from course_utils.sandbox.limits import Limits, Start
-from course_utils.sandbox.talk import Talk
+from course_utils.sandbox.pipe import Talk
 
 ROOT = Path(__file__).parents[2]
 BEST = "bubblewrap" if not BUBBLEWRAP.args[0] else "landlock" if not LANDLOCK.args[0] else "limits"  # of this machine

@@ -12,16 +12,16 @@ from PIL import Image
 from site_pages import pages_of
 
 from course_utils import loader, views
-from course_utils.authoring.alive import read_states, states_path
-from course_utils.authoring.cut import squeeze
+from course_utils.authoring.answer_key import COURSE
 from course_utils.authoring.edition import find_traces, lines_of_answers, write_student_edition
-from course_utils.authoring.official import COURSE
+from course_utils.authoring.strip_answers import squeeze
+from course_utils.authoring.widget_states import read_states, states_path
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, is_published, repository, version
 from course_utils.errors import CourseError
-from course_utils.site import front, said
+from course_utils.site import page_wording, start_pages
 from course_utils.site.build import build_site
 from course_utils.site.pages import Play
-from course_utils.site.plays import WIDGETS, plays_page
+from course_utils.site.widget_gallery import WIDGETS, plays_page
 
 THERE = [day.number for day in DAYS if day.notebook(LESSONS)]
 AGAIN = pytest.mark.thorough("another site is built: a second time, or that of a class")
@@ -74,8 +74,8 @@ def test_no_page_tells_an_address_that_is_not_set(pages):
 def test_a_page_tells_how_to_clone_what_is_published_and_to_start_it_elsewhere(monkeypatch):
     text = (ROOT / "sources" / "site" / "start.md").read_text(encoding="utf-8")
     for there, told in ((True, f"git clone {repository()}\n"), (False, "In the course's folder,\n")):
-        monkeypatch.setattr(front, "is_published", lambda there=there: there)
-        filled = front.filled(text, [])
+        monkeypatch.setattr(start_pages, "is_published", lambda there=there: there)
+        filled = start_pages.filled(text, [])
         assert told in filled and ("The rocket" in filled) == there and "<!--" not in filled
         assert re.search(r"\n\n    .*make lab\n\n", filled, re.DOTALL) and "\n\n## What you get" in filled
 
@@ -141,7 +141,7 @@ def test_what_there_is_to_play_with_has_a_plain_name_and_a_small_picture(pages, 
 
 
 def test_a_widget_without_plain_words_is_named():
-    with pytest.raises(CourseError, match=r"plays\.py has no words for the widget NewOne"):
+    with pytest.raises(CourseError, match=r"widget_gallery\.py has no words for the widget NewOne"):
         plays_page([Play("notebooks/day1_x", "day1-a", "Heading", "alt", 100, "NewOne")], {})
 
 
@@ -157,10 +157,10 @@ def test_a_page_says_what_holds_without_a_kernel(pages):
 def test_a_lesson_that_no_longer_says_a_sentence_stops_the_build():
     there, here = loader.wording("shared")["each_day"][0].values()
     wrapped = there.replace(" ", "\n", 1)
-    assert said.said_here("day2_x", 2, ["Before.", f"{wrapped} After."]) == ["Before.", f"{here} After."]
+    assert page_wording.said_here("day2_x", 2, ["Before.", f"{wrapped} After."]) == ["Before.", f"{here} After."]
     for texts in (["Something else."], [there, there]):
         with pytest.raises(CourseError, match=r"day2_x: does not say .* once"):
-            said.said_here("day2_x", 2, texts)
+            page_wording.said_here("day2_x", 2, texts)
 
 
 def test_a_subscript_is_one_in_headings_and_links(pages):

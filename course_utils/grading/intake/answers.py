@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from course_utils.authoring.official import COURSE, Official, Question
+from course_utils.authoring.answer_key import COURSE, Official, Question
 from course_utils.checks.judge.cells import LARGEST_CELL, complete, definitions, plain
 from course_utils.checks.judge.cells import defines as defines_names
 from course_utils.errors import Unreadable

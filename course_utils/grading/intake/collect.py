@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from course_utils.authoring.official import COURSE
+from course_utils.authoring.answer_key import COURSE
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.grading.intake.answers import days_of
 from course_utils.grading.intake.archive import read_member
-from course_utils.grading.intake.files import read_file
-from course_utils.grading.intake.names import Named, known_day, read_name, safe_name, without_day
-from course_utils.grading.intake.nodes import (
+from course_utils.grading.intake.file_tree import (
     MOST_FILES,
     Node,
     children_of,
@@ -26,6 +24,8 @@ from course_utils.grading.intake.nodes import (
     open_node,
     student_zip,
 )
+from course_utils.grading.intake.files import read_file
+from course_utils.grading.intake.names import Named, known_day, read_name, safe_name, without_day
 from course_utils.grading.results import Result
 
 MOST_NOTEBOOKS = 60  # of one student

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from course_utils.checks.judge.exercises import days_with_exercises
-from course_utils.course import EXERCISES, PLACE, SOLUTIONS, around_day, day_of, notebook_paths
+from course_utils.course import EXERCISES, SOLUTIONS, WORK_FOLDER, around_day, day_of, notebook_paths
 
 
 def safe_name(student: str) -> str:
@@ -72,7 +72,7 @@ def without_day(stem: str) -> str:
 
 @cache
 def _titles() -> list[str]:
-    files = [path for folder in (SOLUTIONS, EXERCISES) for _, path in notebook_paths(PLACE / folder)]
+    files = [path for folder in (SOLUTIONS, EXERCISES) for _, path in notebook_paths(WORK_FOLDER / folder)]
     return sorted({path.stem.partition("_")[2] for path in files})
 
 

@@ -13,7 +13,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from course_utils.authoring.official import Official
+from course_utils.authoring.answer_key import Official
 from course_utils.files import write_whole
 from course_utils.grading.intake.names import safe_name
 from course_utils.grading.reports.tasks import Task, day_title, tasks

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils.authoring.official import COURSE, Official
+from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.errors import CourseError, one_line
 from course_utils.grading.reports.tasks import day_title, tasks
 from course_utils.grading.results import Graded, ungraded

@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from course_utils.course import NUMBERS, PLACE, where_it_is
+from course_utils.course import NUMBERS, WORK_FOLDER, where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.reports.feedback import feedback_place
@@ -49,7 +49,7 @@ def is_alone(paths: Iterable[Path], folder: Path) -> bool:
     homes = {path.absolute().parent.resolve() for path in paths}
     roots = folder.absolute().parent.resolve(), Path.cwd().resolve()
     root = next((root for root in roots if homes == {root / "exercises"}), None)
-    own = stems & (_names(root) | _names(PLACE)) if root else set()
+    own = stems & (_names(root) | _names(WORK_FOLDER)) if root else set()
     return bool(own) and {re.sub(r"-Copy\d+$", "", stem) for stem in stems} <= own
 
 

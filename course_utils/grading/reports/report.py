@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from course_utils.authoring.official import COURSE, Official
+from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError, one_line
 from course_utils.files import write_whole

@@ -11,7 +11,7 @@ from functools import cache
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from course_utils.authoring.official import Official
+from course_utils.authoring.answer_key import Official
 from course_utils.progress import plain_title
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from course_utils.course import PLACE
+from course_utils.course import WORK_FOLDER
 from course_utils.errors import CourseError
 from course_utils.guesses import Asked, Verdict, brief, judge, keep, read
 from course_utils.guesses.nearness import as_places, ticks
@@ -45,7 +45,7 @@ class Guess(CourseWidget):
     _kept = traitlets.Unicode().tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)  # the page counts it up when it is drawn, to hear of earlier guesses
 
-    def __init__(self, asked: Asked, posed: dict[str, Any], root: Path | str = PLACE):
+    def __init__(self, asked: Asked, posed: dict[str, Any], root: Path | str = WORK_FOLDER):
         """Use `Guess.number`, `Guess.choice` or `Guess.curve`."""
         self._question, self._root, self._reading = asked, Path(root), False
         before = _ASKED.setdefault((self._root, asked.day, asked.name), asked)
@@ -60,7 +60,7 @@ class Guess(CourseWidget):
     @classmethod
     def number(
         cls, day: int, name: str, question: str, *, truth: Any, low: float, high: float, scale: str = "linear",
-        unit: str = "", why: str = "", root: Path | str = PLACE,
+        unit: str = "", why: str = "", root: Path | str = WORK_FOLDER,
     ) -> Guess:  # fmt: skip
         """Ask for a number.
 
@@ -77,7 +77,7 @@ class Guess(CourseWidget):
     @classmethod
     def choice(
         cls, day: int, name: str, question: str, *, choices: Iterable[str], truth: Any, why: str = "",
-        root: Path | str = PLACE,
+        root: Path | str = WORK_FOLDER,
     ) -> Guess:  # fmt: skip
         """Ask which of some texts it is. truth: the right one of them, or a function without arguments that finds it.
 
@@ -93,7 +93,7 @@ class Guess(CourseWidget):
     def curve(
         cls, day: int, name: str, question: str, x: Sequence[float | str], *, truth: Numbers | Callable[[Any], Any],
         low: float, high: float, x_label: str = "", y_label: str = "", scale: str = "linear", x_scale: str = "linear",
-        unit: str = "", why: str = "", root: Path | str = PLACE,
+        unit: str = "", why: str = "", root: Path | str = WORK_FOLDER,
     ) -> Guess:  # fmt: skip
         """Ask for a curve, drawn with the mouse or set place by place.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from course_utils.course import DAYS, NUMBERS, PLACE
+from course_utils.course import DAYS, NUMBERS, WORK_FOLDER
 from course_utils.errors import CourseError
 from course_utils.guesses import Kept, brief, read, summed_up
 from course_utils.guesses.store import hear
@@ -36,7 +36,7 @@ class Guesses(CourseWidget):
     _shown = traitlets.Dict().tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)  # the page counts it up when it is drawn
 
-    def __init__(self, day: int, root: Path | str = PLACE):
+    def __init__(self, day: int, root: Path | str = WORK_FOLDER):
         if day not in NUMBERS:
             raise ValueError(f"there is no day {day!r}; days are {NUMBERS[0]} to {NUMBERS[-1]}")
         self._day, self._root = day, Path(root)

@@ -15,9 +15,9 @@ from course_utils.attention.tiled import Partial, finish, nothing, online_attent
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.call_student_code import sent
 from course_utils.views.shared.coerce import as_labels, as_matrix, as_row, detached
 from course_utils.views.shared.numbers import bracketed, three_decimals
-from course_utils.views.shared.theirs import sent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from course_utils.attention import masks
+from course_utils.views.shared.call_student_code import sent
 from course_utils.views.shared.numbers import SINGLE, short
-from course_utils.views.shared.theirs import sent
 from course_utils.views.silence import silenced
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from course_utils import guesses, progress
-from course_utils.course import PLACE
+from course_utils.course import WORK_FOLDER
 from course_utils.errors import CourseError
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
@@ -43,7 +43,7 @@ class ProgressMap(CourseWidget):
     _gradings = traitlets.Int(0).tag(sync=True)
     _grading = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, root=PLACE):
+    def __init__(self, root=WORK_FOLDER):
         self._root = Path(root)
         super().__init__()
         self.read()

@@ -11,8 +11,8 @@ import traitlets
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
+from course_utils.views.shared.call_student_code import kind_of, name_of, sent
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
-from course_utils.views.shared.theirs import kind_of, name_of, sent
 from course_utils.views.widgets.stepper_story import tell_story
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from course_utils.authoring.official import with_seed
+from course_utils.authoring.answer_key import with_seed
 from course_utils.checks.judge.judge import UNKNOWN_NAME
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN

@@ -10,8 +10,8 @@ from nbformat.v4 import new_output
 from test_build import HEADER, complaint, course
 
 from course_utils.authoring import build as building
-from course_utils.authoring.measured import names, verify_measured
 from course_utils.authoring.sources import load_source, read_source
+from course_utils.authoring.timed_cells import names, verify_measured
 from course_utils.errors import SourceError
 
 ROOT = Path(__file__).parents[2]

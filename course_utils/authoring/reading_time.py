@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
-from course_utils.authoring.cut import SETUP
+from course_utils.authoring.strip_answers import SETUP
 
 STOP = "**A place to stop.**"
 MOST = 45  # minutes between two places to stop

@@ -93,7 +93,9 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
     widgets = [play for play in plays if play.widget]
     for play in widgets:
         if play.widget not in WIDGETS:
-            raise CourseError(f"{play.page}: course_utils/site/plays.py has no words for the widget {play.widget}")
+            raise CourseError(
+                f"{play.page}: course_utils/site/widget_gallery.py has no words for the widget {play.widget}"
+            )
     parts = [
         "# Widgets and figures",
         "What you can play with and look at, and where. It works here, with nothing installed. In JupyterLab some "

@@ -14,7 +14,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from course_utils.authoring.alike import states_alike
+from course_utils.authoring.compare_outputs import states_alike
 from course_utils.course import LESSONS
 from course_utils.views.shared.state import MIME
 

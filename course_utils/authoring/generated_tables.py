@@ -21,7 +21,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from course_utils.authoring.cut import SETUP
+from course_utils.authoring.strip_answers import SETUP
 from course_utils.checks.judge.duel_verdict import limits_told
 from course_utils.course import (
     DAYS,

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from course_utils.authoring.counts import spell_minutes, write_counts, wrong_counts
+from course_utils.authoring.generated_tables import spell_minutes, write_counts, wrong_counts
 from course_utils.course import DAYS, ROOT
 from course_utils.progress import read_progress
 

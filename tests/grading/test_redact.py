@@ -4,7 +4,7 @@ import pytest
 from hostile.entries import CHECKS
 from test_grading import UNSHIFTED, outcome, submission
 
-from course_utils.authoring.official import COURSE, check_parts, checks_of, reference_answers
+from course_utils.authoring.answer_key import COURSE, check_parts, checks_of, reference_answers
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
@@ -12,7 +12,7 @@ from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, read
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.plugin import evidence_in
-from course_utils.grading.quotes import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, seeded_cell, without_text
+from course_utils.grading.redact import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, seeded_cell, without_text
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.limits import Limits, Start
 

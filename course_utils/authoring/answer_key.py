@@ -12,12 +12,12 @@ from pathlib import Path
 import nbformat
 
 import course_utils
-from course_utils.authoring.cut import HIDDEN, find_regions, stub_source
+from course_utils.authoring.strip_answers import HIDDEN, find_regions, stub_source
 from course_utils.checks.judge.cells import statements
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import is_hidden
-from course_utils.course import PLACE, SOLUTIONS, find_notebook, version, where_it_is
+from course_utils.course import SOLUTIONS, WORK_FOLDER, find_notebook, version, where_it_is
 from course_utils.errors import CourseError
 
 KEYS = "keys.json"
@@ -52,7 +52,7 @@ class Official:
         """The solution notebook of a day. Raises CourseError when there is none."""
         found = find_notebook(self.folder / SOLUTIONS, day)
         if found is None:
-            todo = f"; {where_it_is()}" if self.folder == PLACE else ""
+            todo = f"; {where_it_is()}" if self.folder == WORK_FOLDER else ""
             missing = f"{self.folder.resolve()}/{SOLUTIONS}/day{day}_*.ipynb"
             raise CourseError(f"no exercises for day {day}: there is no {missing}{todo}")
         return found
@@ -78,7 +78,7 @@ class Official:
         return _digest(self, day)
 
 
-COURSE = Official(PLACE)
+COURSE = Official(WORK_FOLDER)
 
 
 def given_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imsave
 
-from course_utils.authoring.alike import evidence_alike, outputs_alike
+from course_utils.authoring.compare_outputs import evidence_alike, outputs_alike
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.outcome import MIME, as_json, as_line, read
 
