@@ -62,8 +62,8 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
     counted = [Path(name).stem for name in report.written if name.endswith(".md") and name != "README.md"]
     for paths in _days(root, [*days, *counted] if days else ()):
         built: dict[Path, str] = {}
-        for path in paths:
-            source = load_source(path, root)
+        sources = [load_source(path, root) for path in paths]
+        for source in sources:
             _verify_kind(source)
             built |= _build_source(source, root, force, progress)
         gone = {target for target, text in built.items() if not text}  # states of widgets that a lesson had
@@ -79,7 +79,7 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
         write_all(changed)
         for target in gone:
             target.unlink(missing_ok=True)
-        if day := _own_day(root, paths):
+        if day := _own_day(root, sources[0].day):
             target = patterns_path(day)
             (report.written if _write_patterns(day) else report.unchanged).append(target.relative_to(root).as_posix())
         for target in built:
@@ -108,7 +108,7 @@ def check(root: Path, used: bool = False) -> list[str]:
             exercise = root / "exercises" / target.name
             expected.add(exercise)
             found += _exercise_disagreements(target, exercise, root, used)
-            if (day := _own_day(root, [path])) and patterns_are_old(day):
+            if (day := _own_day(root, source.day)) and patterns_are_old(day):
                 name = patterns_path(day).relative_to(root).as_posix()
                 found.append(f"{name}: the checks of day {day} changed; run `course build {day}`")
     for folder in ("notebooks", "solutions", "exercises"):
@@ -151,11 +151,10 @@ def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
     return [paths for name, paths in sorted(days.items()) if not chosen or name in chosen]
 
 
-def _own_day(root: Path, paths: Iterable[Path]) -> int | None:
-    """The number of a day that has exercises in this very course, whose checks are those of this package."""
-    numbers = [day for path in paths if (day := day_of(path.name))]
-    own = root == ROOT.resolve() and has_answers()
-    return next((number for number in numbers if own and number in days_with_exercises()), None)
+def _own_day(root: Path, day: int | None) -> int | None:
+    """The day, if it has exercises in this very course, whose checks are those of this package."""
+    own = root == ROOT.resolve() and has_answers() and day in days_with_exercises()
+    return day if own else None
 
 
 def _write_patterns(day: int) -> bool:
@@ -186,7 +185,7 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
         notebook, found = _execute(source, root, progress)
         states[states_path(target)] = text = states_text(found, target)
         _keep_ignored_outputs(notebook, target)
-        _keep_outputs_alike(notebook, target)
+        _keep_outputs_alike(notebook, target, source.day)
         notebook.metadata.course.outputs = _outputs_sha256(notebook)
         if text:
             notebook.metadata.course.widgets = digest(text)
@@ -255,13 +254,13 @@ def _keep_ignored_outputs(notebook: nbformat.NotebookNode, target: Path) -> None
                 output.execution_count = cell.execution_count
 
 
-def _keep_outputs_alike(notebook: nbformat.NotebookNode, target: Path) -> None:
+def _keep_outputs_alike(notebook: nbformat.NotebookNode, target: Path, day: int | None) -> None:
     """Take from the notebook built before what this machine gives a little differently, as its cells are the same."""
     before, _ = read_notebook(target)
     known = {cell.id: cell for cell in before.cells if cell.cell_type == "code"} if before else {}
     for cell in notebook.cells:
         old = known.get(cell.id)
-        if old and cell.source == old.source and outputs_alike(target.name, cell.outputs, old.outputs):
+        if old and cell.source == old.source and outputs_alike(day, cell.outputs, old.outputs):
             cell.outputs = old.outputs
 
 

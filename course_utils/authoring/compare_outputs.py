@@ -17,20 +17,18 @@ import numpy as np
 
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.outcome import MIME, Evidence, evidence_of
-from course_utils.course import day_of
 
 PNG = "image/png"
 STEPS = 2  # of 255: where a line's edge was rounded the other way
 
 
-def outputs_alike(name: str, given: Sequence[Mapping], wanted: Sequence[Mapping]) -> bool:
-    """Whether two runs of a cell gave the same outputs. name: of its notebook's file, which says the day."""
-    return len(given) == len(wanted) and all(_alike(name, a, b) for a, b in zip(given, wanted, strict=True))
+def outputs_alike(day: int | None, given: Sequence[Mapping], wanted: Sequence[Mapping]) -> bool:
+    """Whether two runs of a cell gave the same outputs. day: the number of its notebook's day."""
+    return len(given) == len(wanted) and all(_alike(day, a, b) for a, b in zip(given, wanted, strict=True))
 
 
-def evidence_alike(name: str, given: Evidence | None, wanted: Evidence | None) -> bool:
+def evidence_alike(day: int | None, given: Evidence | None, wanted: Evidence | None) -> bool:
     """Whether two pieces of evidence are of one check and agree as the judge compares them."""
-    day = day_of(name)
     if not day or not given or not wanted or (given.exercise, given.hidden) != (wanted.exercise, wanted.hidden):
         return False
     rungs, before = ([outcome.rung for outcome in each.outcomes] for each in (given, wanted))
@@ -50,22 +48,22 @@ def states_alike(given: Any, wanted: Any) -> bool:
     return given == wanted
 
 
-def _alike(name: str, given: Mapping, wanted: Mapping) -> bool:
+def _alike(day: int | None, given: Mapping, wanted: Mapping) -> bool:
     ours, theirs = ({**output, "data": None} for output in (given, wanted))
     shown, expected = (output.get("data", {}) for output in (given, wanted))
     return (
         ours == theirs
         and shown.keys() == expected.keys()
-        and all(_same(name, kind, shown[kind], expected[kind]) for kind in shown)
+        and all(_same(day, kind, shown[kind], expected[kind]) for kind in shown)
     )
 
 
-def _same(name: str, kind: str, given: Any, wanted: Any) -> bool:
+def _same(day: int | None, kind: str, given: Any, wanted: Any) -> bool:
     if given == wanted:
         return True
     if kind == MIME:
         one, other = (evidence_of({"data": {MIME: each}}) for each in (given, wanted))
-        return type(given) is type(wanted) and evidence_alike(name, one, other)
+        return type(given) is type(wanted) and evidence_alike(day, one, other)
     return kind == PNG and _pictures_alike(given, wanted)
 
 

@@ -30,7 +30,6 @@ from course_utils.course import (
     SOLUTIONS,
     SOURCES,
     Day,
-    day_of,
     is_there,
     repository,
     version,
@@ -122,21 +121,16 @@ def setup_source() -> str:
 
 def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     """The texts that hold tables or counts, as they should be."""
-    for path in sorted((root / SOURCES[SOLUTIONS]).glob("day*.md")):
-        if not is_there(day_of(path.name)):
-            continue
-        text = _LIMITS.sub(_limits(), _with_setup(_exercises(path.read_text(encoding="utf-8"))))
-        yield (
-            path,
-            _GO.sub(_around(path, root, [f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"], f"../{LESSONS}/"), text),
-        )
-    for path in sorted((root / SOURCES[LESSONS]).glob("day*.md")):
-        day = next((day for day in DAYS if day.number == day_of(path.name)), None)
-        if day and day.minutes:
+    for day in DAYS:
+        for path in _paths(day, root, SOLUTIONS):
+            text = _LIMITS.sub(_limits(), _with_setup(_exercises(path.read_text(encoding="utf-8"))))
+            lesson = f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"
+            yield path, _GO.sub(_around(day, root, [lesson], f"../{LESSONS}/"), text)
+        for path in _paths(day, root, LESSONS):
             text = _with_setup(path.read_text(encoding="utf-8"))
             text = _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
             asked = [f"[its exercises](../{EXERCISES}/{name}.ipynb)"] if (name := _name(day, root, SOLUTIONS)) else []
-            yield path, _GO.sub(_around(path, root, asked, ""), text)
+            yield path, _GO.sub(_around(day, root, asked, ""), text)
     if (path := root / SOURCES[LESSONS] / "references.md").exists():
         yield path, _references(path.read_text(encoding="utf-8"), root)
     if (path := root / "templates" / "github-actions" / "grade.yml").exists():
@@ -151,11 +145,10 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
             yield path, _with_table(path.read_text(encoding="utf-8"), head, rows)
 
 
-def _around(path: Path, root: Path, first: list[str], to_lessons: str) -> str:
+def _around(day: Day, root: Path, first: list[str], to_lessons: str) -> str:
     """The line of links from a day's notebook: to its partner, the course map, the days before and after it."""
-    number = day_of(path.name)
-    near = [day for day in DAYS if number is not None and day.number in (number - 1, number + 1)]
-    links = [f"[day {day.number}]({to_lessons}{name}.ipynb)" for day in near if (name := _name(day, root, LESSONS))]
+    near = [other for other in DAYS if abs(other.number - day.number) == 1]
+    links = [f"[day {each.number}]({to_lessons}{name}.ipynb)" for each in near if (name := _name(each, root, LESSONS))]
     return f"**Go to** {' · '.join([*first, f'[the course map]({to_lessons}course_map.ipynb)', *links])}"
 
 

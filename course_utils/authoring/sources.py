@@ -48,6 +48,7 @@ class Source:
 
     path: Path
     name: str
+    day: int | None
     text: str
     notebook: nbformat.NotebookNode
     lines: list[int]
@@ -60,10 +61,10 @@ class Source:
     def sha256(self) -> str:
         """Of the text and, for exercises, of the code that makes the inputs of their checks: the built notebook holds
         results on them."""
-        day, parts = day_of(self.path.name), [self.text]
-        if day and self.path.parent.name == "exercises":
+        parts = [self.text]
+        if self.day and self.path.parent.name == "exercises":
             places = [f"checks/kernel/{name}.py" for name in ("evidence", "numbers", "promises", "small")]
-            places += ["days/shared/given/*.py", f"days/day{day}/given/*.py"]
+            places += ["days/shared/given/*.py", f"days/day{self.day}/given/*.py"]
             made_by = [path for place in places for path in sorted(PACKAGE.glob(place))]
             parts += [code_in(path.read_text(encoding="utf-8")) for path in made_by]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -83,7 +84,7 @@ def load_source(path: Path | str, root: Path | str | None = None) -> Source:
     name = path.relative_to(root).as_posix() if root else path.name
     text = _read_text(path, name)
     notebook, lines = _parse(text, name)
-    source = Source(path, name, text, notebook, lines)
+    source = Source(path, name, day_of(path.name), text, notebook, lines)
     _verify_form(source)
     _verify_cells(source)
     _verify_exercises(source)

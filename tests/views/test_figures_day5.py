@@ -7,8 +7,8 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from course_utils.costs.fragmentation import Request, serve
-from course_utils.costs.model_sizes import ZOO
 from course_utils.costs.roofline import MACHINES, Machine, attainable
+from course_utils.costs.zoo import ZOO
 from course_utils.days.day5 import figures as figures
 from course_utils.views import palette
 from course_utils.views.picture import png

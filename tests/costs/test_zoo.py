@@ -4,8 +4,8 @@ import pytest
 
 from course_utils.costs.configurations import MODELS
 from course_utils.costs.memory import kv_cache_bytes
-from course_utils.costs.model_sizes import ZOO, Layers, compressed, grouped, kept_per_token, latent, recurrent
 from course_utils.costs.roofline import MACHINES, attention_core
+from course_utils.costs.zoo import ZOO, Layers, compressed, grouped, kept_per_token, latent, recurrent
 
 LONG = 2**17
 
