@@ -1,4 +1,4 @@
-"""The official side of grading: the solution notebooks, what they ask and what their hidden inputs are drawn from."""
+"""The official side of grading: the solution notebooks, their exercises, and the seeds of their hidden inputs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,19 @@ from course_utils.course import SOLUTIONS, WORK_FOLDER, find_notebook, version, 
 from course_utils.errors import CourseError
 
 KEYS = "keys.json"
-# Rooms whose code decides over grades, with those on which references stand.
+# Folders whose code decides grades, and folders that the reference answers use.
 DECISIVE = ("answers", "attention", "authoring", "checks", "costs", "days", "grading", "models", "sandbox", "serving")
-UNGRADED = "ungraded"  # the tag of a given cell that grading leaves out
+UNGRADED = "ungraded"  # tag of a given cell that grading does not run
 
 
 @dataclass(frozen=True)
 class Question:
-    """An exercise as the official notebook states it: what the answer defines, and what the student was given."""
+    """An exercise as the official notebook states it.
+
+    Attributes:
+        names: the names that the answer defines.
+        stub: the source of the answer's cell as the student gets it.
+    """
 
     grade_id: str
     points: float
@@ -39,17 +44,25 @@ class Question:
 
 @dataclass(frozen=True)
 class Official:
-    """A folder that holds solutions/: the course's own, or a grader's bundle, where keys.json holds a class's seeds."""
+    """A folder that holds solutions/: the course, or a grader's bundle, whose keys.json holds a class's seeds."""
 
     folder: Path
 
     def days(self) -> list[int]:
-        """The days whose exercises are here: a bundle may hold some only. Raises CourseError for another edition's."""
+        """Return the days whose solutions are in this folder; a bundle may hold only some days.
+
+        Raises:
+            CourseError: the bundle is of another edition, or its keys cannot be read.
+        """
         _seeds(self.folder)
         return [day for day in days_with_exercises() if find_notebook(self.folder / SOLUTIONS, day)]
 
     def path(self, day: int) -> Path:
-        """The solution notebook of a day. Raises CourseError when there is none."""
+        """Return the path of a day's solution notebook.
+
+        Raises:
+            CourseError: there is none.
+        """
         found = find_notebook(self.folder / SOLUTIONS, day)
         if found is None:
             todo = f"; {where_it_is()}" if self.folder == WORK_FOLDER else ""
@@ -58,23 +71,27 @@ class Official:
         return found
 
     def notebook(self, day: int) -> nbformat.NotebookNode:
-        """The solution notebook of a day, read once. Raises CourseError when there is none."""
+        """Return the solution notebook of a day, which is read only once.
+
+        Raises:
+            CourseError: there is none.
+        """
         return _notebook(self.path(day))
 
     def questions(self, day: int) -> list[Question]:
-        """The exercises of a day."""
+        """Return the exercises of a day."""
         return _questions(self, day)
 
     def given_names(self, day: int) -> frozenset[str]:
-        """The names that the cells define that everybody is given and that are run for grading."""
+        """Return the names that are defined in the cells that every student gets and that grading runs."""
         return frozenset(n for c in given_cells(self.notebook(day)) for s in statements(c.source) for n in s.binds)
 
     def seeds(self, day: int) -> Mapping[str, str]:
-        """What the hidden inputs of a day's exercises are drawn from, by grade_id; empty for the public ones."""
+        """Return the seeds of a day's hidden inputs, by grade_id; empty for the public inputs."""
         return _seeds(self.folder).get(str(day), {})
 
     def digest(self, day: int) -> str:
-        """A hash of all that decides over a day's grades: the notebook, the seeds and the code that judges."""
+        """Return a hash of everything that decides a day's grades: the notebook, the seeds and the judging code."""
         return _digest(self, day)
 
 
@@ -82,13 +99,13 @@ COURSE = Official(WORK_FOLDER)
 
 
 def given_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    """The code cells that are neither answer nor check and that grading runs, in order."""
+    """Return, in order, the code cells that are neither answer nor check and that grading runs."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
     return [cell for cell in code if UNGRADED not in cell.metadata.get("tags", [])]
 
 
 def checks_of(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
-    """The check cells of an official notebook by the grade_id of the answer they check."""
+    """Return the check cells of an official notebook, by the grade_id of the answer that each one checks."""
     return {
         cell.metadata.nbgrader.grade_id.removeprefix("check_"): cell
         for cell in notebook.cells
@@ -97,7 +114,10 @@ def checks_of(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNod
 
 
 def check_parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
-    """A check cell as one or two: what everybody sees, and the hidden tests, each with the evidence that it shows."""
+    """Split a check cell: yield the part that everybody sees and, where it has them, its hidden tests.
+
+    Each part keeps only its own evidence among the outputs.
+    """
     lines = cell.source.split("\n")
     regions = [region for region in find_regions(cell.source) if region.kind == HIDDEN]
     inside = [lines[region.begin + 1 : region.end] for region in regions]
@@ -110,17 +130,20 @@ def check_parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
 
 
 def keys_text(seeds: Mapping) -> str:
-    """What `keys.json` holds: the edition, since ladders change from one to the next, and the seeds of each day."""
+    """Return the text of `keys.json`: the edition, and the seeds of each day.
+
+    The edition is needed because the ladders, the test inputs of the exercises, change from one edition to the next.
+    """
     return json.dumps({"edition": version(), **seeds}, indent=1) + "\n"
 
 
 def with_seed(source: str, seed: str) -> str:
-    """The source of a hidden check whose inputs are drawn from a seed; as it was without one."""
+    """Return the source of a hidden check with its inputs drawn from a seed; unchanged where the seed is empty."""
     return source.replace("hidden=True", f"hidden=True, seed={seed!r}") if seed else source
 
 
 def reference_answers(notebook: nbformat.NotebookNode) -> dict[str, str]:
-    """The answer cells of an official notebook by grade_id."""
+    """Return the sources of the answer cells of an official notebook, by grade_id."""
     graded = [(cell.metadata.get("nbgrader", {}), cell.source) for cell in notebook.cells]
     return {nbgrader.grade_id: source for nbgrader, source in graded if nbgrader.get("solution")}
 

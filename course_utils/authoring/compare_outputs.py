@@ -1,8 +1,8 @@
-"""What the same cell may give differently on another machine, and still be the same.
+"""Decide whether two runs of the same cell, perhaps on different machines, gave the same outputs.
 
-Evidence: its numbers, within the tolerances of the judge, since float32 keeps about seven digits and processors add in
-other orders. Pictures: colours, by two of their 255 steps. States of widgets: numbers, by a millionth. Everything else
-is the same, byte for byte.
+Numbers in evidence may differ within the judge's tolerances, because float32 keeps about seven digits and processors
+add in different orders. Colours in pictures may differ by two of their 255 steps. Numbers in widget states may differ
+by one part in a million. Everything else must be equal, byte for byte.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.outcome import MIME, Evidence, evidence_of
 
 PNG = "image/png"
-STEPS = 2  # of 255: where a line's edge was rounded the other way
+STEPS = 2  # of the 255 steps of a colour: rounding may move the edge of a line
 
 
 def outputs_alike(day: int | None, given: Sequence[Mapping], wanted: Sequence[Mapping]) -> bool:
-    """Whether two runs of a cell gave the same outputs. day: the number of its notebook's day."""
+    """Whether two runs of a cell of this day's notebook gave the same outputs."""
     return len(given) == len(wanted) and all(_alike(day, a, b) for a, b in zip(given, wanted, strict=True))
 
 
 def evidence_alike(day: int | None, given: Evidence | None, wanted: Evidence | None) -> bool:
-    """Whether two pieces of evidence are of one check and agree as the judge compares them."""
+    """Whether two pieces of evidence belong to the same check and agree by the tolerances of the judge."""
     if not day or not given or not wanted or (given.exercise, given.hidden) != (wanted.exercise, wanted.hidden):
         return False
     rungs, before = ([outcome.rung for outcome in each.outcomes] for each in (given, wanted))
-    if rungs != before:  # the ladder was changed
+    if rungs != before:  # the test inputs of the exercise have changed
         return False
     return judge_of(day, wanted.exercise).judge(given, wanted).status == "passed"
 
 
 def states_alike(given: Any, wanted: Any) -> bool:
-    """Whether two states of widgets, as JSON holds them, are the same but for far digits."""
+    """Whether two widget states, as JSON values, are equal up to float rounding."""
     if isinstance(given, float) and isinstance(wanted, (int, float)):
         return math.isclose(given, wanted, rel_tol=1e-6, abs_tol=1e-9) or given == wanted
     if isinstance(given, Mapping) and isinstance(wanted, Mapping):

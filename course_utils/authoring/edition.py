@@ -1,14 +1,14 @@
-"""The edition of the course that a class gets: lessons, exercises and checks, and nothing that gives an answer away.
+"""Write the edition of the course that a class gets: lessons, exercises and checks, but nothing that reveals an answer.
 
-Where the line runs. What the lessons teach with stays: `course_utils/attention`, `course_utils/costs`,
-`course_utils/serving` and the lesson notebooks. Lessons build attention in lists, arrays and tensors before their
-eyes, so some lines of answers can be read there; an answer that imports them fails where it is graded, and its check
-says so. Everything else that tells an answer goes: sources, solutions, tests, `course_utils/answers`, the grader. The
-checks compare with stored results instead, on visible inputs only; the numbers of exercises worked by hand are among
-them (see `checks/judge/stored_results.py`). The messages of known mistakes are stored as text:
-they are what a check says anyway.
+What stays and what goes. The code that the lessons teach with stays: `course_utils/attention`, `course_utils/costs`,
+`course_utils/serving` and the lesson notebooks. The lessons build attention step by step in lists, arrays and tensors,
+so a student can read some lines of the answers there. An answer that imports this code fails where it is graded, and
+its check says so. Everything else that reveals an answer goes: sources, solutions, tests, `course_utils/answers` and
+the grader. In place of reference answers, the checks compare with stored results, on visible test inputs only; these
+include the numbers of exercises worked by hand (see `checks/judge/stored_results.py`). The messages of known mistakes
+are stored as text, because a check shows them anyway.
 
-`find_traces` reads an edition that was written and names whatever should not be in it.
+`find_traces` searches a written edition and reports everything that should not be in it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ AS_THEY_ARE = (
     "scripts/preflight.py",
     "labconfig",
 )
-GIVEN = (  # of course_utils; of days only those that are released, beside what they share
+GIVEN = (  # parts of course_utils; of its days only the released ones, and the code that they share
     "__init__.py", "course.py", "errors.py", "files.py", "loader.py", "progress.py",
     "attention", "checks", "costs", "data", "guesses", "models", "parts", "practice", "serving", "views",
     "days/__init__.py", "days/days.toml", "days/shared",
 )  # fmt: skip
-OF_A_TEACHER = "worksheet.*"  # in practice: sheets for a class, with a key
-LIBRARY = (  # may share lines with answers
+OF_A_TEACHER = "worksheet.*"  # files of course_utils/practice that make worksheets with an answer key
+LIBRARY = (  # files that may share lines with answers
     "course_utils/attention/", "course_utils/costs/", "course_utils/serving/", "notebooks/",
 )  # fmt: skip
 TARGETS = ("help", "lab", "model", "clean", "again")
@@ -64,7 +64,11 @@ MARKS = ("### BEGIN SOLUTION", "### END SOLUTION", "### BEGIN HIDDEN TESTS", "##
 
 
 def write_student_edition(folder: Path, days: list[int], course: Official = COURSE) -> None:
-    """Write the student's edition of some days into an empty folder. Raises CourseError for a course with gaps."""
+    """Write the student's edition of some days into an empty folder.
+
+    Raises:
+        CourseError: a lesson, a solution or another file of the course is missing or cannot be read.
+    """
     root = course.folder
     try:
         for name in AS_THEY_ARE:
@@ -91,8 +95,11 @@ def write_student_edition(folder: Path, days: list[int], course: Official = COUR
 
 
 def expected_results(day: int) -> dict:
-    """What the checks of a student's edition know of a day: by grade_id points, rules, and what answers and known
-    mistakes give on visible inputs."""
+    """Return what the checks of a student's edition need to know of a day, by grade_id.
+
+    Each entry holds the points, the rules of the exercise, and the evidence that the reference answer and each known
+    mistake give on the visible test inputs.
+    """
     return {
         grade_id: {
             "points": exercise.points,
@@ -113,15 +120,23 @@ def expected_results(day: int) -> dict:
 
 @dataclass(frozen=True)
 class Traces:
-    """What of answers can be read in an edition: faults, a line each, and the number of answers' lines that the lessons
-    and their library share."""
+    """Lines of answers, and other secrets, that an edition contains.
+
+    Attributes:
+        faults: one line for each trace that must not be there.
+        shared: the number of lines that the answers share with the lessons and their library.
+    """
 
     faults: tuple[str, ...]
     shared: int
 
 
 def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...] = ()) -> Traces:
-    """Search every file of an edition for answers, hidden tests and their results, and texts that must stay secret."""
+    """Search every file of an edition for answers, hidden tests, their results and secrets.
+
+    Args:
+        secrets: texts that no file may contain, such as a class's secret and its seeds.
+    """
     lines = {squeeze(line): (name, line) for name, line in lines_of_answers(course)}
     faults, shared = [], set()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -143,7 +158,7 @@ def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...
 
 
 def lines_of_answers(course: Official) -> Iterator[tuple[str, str]]:
-    """The lines by which an answer can be told, each after the day and the exercise that it answers."""
+    """Yield each line by which an answer can be recognised, after the day and the grade_id of its exercise."""
     for _, path in notebook_paths(course.folder / SOLUTIONS):
         solution = nbformat.read(path, as_version=4)
         for cell, _, line in telling_lines(solution):
@@ -156,7 +171,7 @@ def _text_of(path: Path) -> str:
 
 
 def _text_to_search(path: Path) -> str:
-    """The text of a notebook, but for code that is given to be mended: it resembles an answer on purpose."""
+    """Return a notebook's text without the cells that hand out code to mend: it resembles an answer on purpose."""
     cells = nbformat.read(path, as_version=4).cells
     return "\n".join([cell.source for cell in cells if not is_given(cell)] + [str(c.get("outputs", "")) for c in cells])
 
@@ -170,13 +185,13 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _copy_library(source: Path, target: Path, days: list[int]) -> None:
-    """What a class may have of `course_utils`."""
+    """Copy the parts of `course_utils` that a class may have."""
     for name in (*GIVEN, *(f"days/day{day}" for day in days)):
         _copy(source / name, target / name)
 
 
 def _makefile(text: str) -> str:
-    """The Makefile with the targets that a student's edition can make, and one that says where points come from."""
+    """Return the Makefile with a student's targets only, and a `grade` that says where points come from."""
     kept = []
     for block in re.split(r"\n{2,}", text.rstrip("\n")):
         target = re.search(r"^([a-z][a-z-]*|\$\(TOOLS\)):(?!=)", block, re.MULTILINE)
@@ -193,7 +208,7 @@ def _makefile(text: str) -> str:
 
 
 def _project(text: str) -> str:
-    """pyproject.toml without the grader's commands and the tools of those who write the course."""
+    """Return pyproject.toml without the grader's commands and the tools of the course's authors."""
     tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
     text = "".join(table for table in tables if not table.lstrip("[").startswith(TABLES_LEFT_OUT))
     text = re.sub(rf"^(?:{'|'.join(EXTRAS_LEFT_OUT)}) = \[.*\n(?: .*\n)*\]\n", "", text, flags=re.MULTILINE)
@@ -216,7 +231,7 @@ def _row(day: int, lesson: Path, exercise: Path) -> str:
 
 
 def _for_a_class(exercise: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """An exercise whose text speaks of handing in, where the course's own speaks of `make grade` and of solutions."""
+    """Replace, in place, an exercise's text about `make grade` and solutions by text about handing in."""
     for cell in exercise.cells:
         if cell.cell_type == "markdown":
             text = re.sub(r"Answers to compare with are in \[solutions\]\([^)]*\)\.\s*", "", cell.source)
@@ -225,8 +240,10 @@ def _for_a_class(exercise: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbformat.NotebookNode:
-    """A notebook that names no source and installs no other course, with links only to notebooks of this edition;
-    others keep their words."""
+    """Remove from a notebook, in place, its source's name, the setup cell, and links to notebooks outside this edition.
+
+    The texts of these links stay.
+    """
     for paired in ("jupytext", "course"):
         notebook.metadata.pop(paired, None)
     notebook.cells = [cell for cell in notebook.cells if not is_setup(cell)]
@@ -243,7 +260,7 @@ def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbfo
 
 
 def _only_links(found: re.Match[str]) -> str:
-    """A line of links to what lies around a notebook, without the words whose links are gone."""
+    """Return a line of links to other notebooks without the words whose links are gone."""
     links = re.findall(r"\[[^]]+\]\([^)]+\)", found[0])
     return f"**Go to** {' · '.join(links)}" if links else ""
 

@@ -1,4 +1,4 @@
-"""Execute a notebook and keep what is the same on every machine and every run."""
+"""Execute a notebook and keep only the outputs that are the same on every machine and in every run."""
 
 import copy
 import os
@@ -27,11 +27,17 @@ _OWN_LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
 def execute(
     notebook: NotebookNode, root: Path, on_cell: Callable[[int], None] = lambda index: None
 ) -> tuple[NotebookNode, States]:
-    """A copy of the notebook with outputs, cleaned, and the states of its widgets. `on_cell` hears the index of each
-    cell as it starts.
+    """Return a copy of the notebook with cleaned outputs, and the states of its widgets.
 
-    The kernel is this environment's Python with one thread a library, a fixed hash seed, no user profile, and an empty
-    folder to run in. Raises CellFailed when a cell raises, hangs or prints what cannot be the same twice.
+    The kernel is this environment's Python with one thread per numerical library, a fixed hash seed, no user profile,
+    and an empty folder to run in.
+
+    Args:
+        root: the folder from which file names in tracebacks are written.
+        on_cell: called with the index of each cell as it starts.
+
+    Raises:
+        CellFailed: a cell raises, runs too long, or prints something that differs between runs.
     """
     executed = copy.deepcopy(notebook)
     current = [0]
@@ -49,7 +55,7 @@ def execute(
             coalesce_streams=True,
             store_widget_state=False,
             on_cell_start=starts,
-            extra_arguments=["--log-level=ERROR"],  # a warning about the transport says nothing to an author
+            extra_arguments=["--log-level=ERROR"],  # a warning about the transport does not help an author
             resources={"metadata": {"path": folder}},
         )
         try:
@@ -63,16 +69,16 @@ def execute(
             raise CellFailed(current[0], 0, "the kernel died in this cell", "run it alone to see why") from None
     states = take_states(executed)
     _verify_checks(executed)
-    executed.metadata = copy.deepcopy(notebook.metadata)  # the client noted the kernel's version there
+    executed.metadata = copy.deepcopy(notebook.metadata)  # the client wrote the kernel's version there
     clean(executed, root)
     _verify_repeatable(executed, root)
     return executed, states
 
 
 def clean(notebook: NotebookNode, root: Path) -> None:
-    """Drop, in place, what differs from run to run: times, counts of other kernels, widget ids, paths in tracebacks.
+    """Remove, in place, what differs from run to run: times, execution counts, widget ids, and paths in tracebacks.
 
-    Without its widget-view entry a widget's output shows the PNG beside it until the cell is run.
+    Without its widget-view entry, a widget's output shows the PNG beside it until the cell is run.
     """
     count = 0
     for cell in notebook.cells:
@@ -98,7 +104,7 @@ def _clean_output(output: NotebookNode, count: int, root: Path) -> NotebookNode 
 
 
 def _without_paths(traceback: str, root: Path) -> str:
-    """A traceback whose file names begin at the package or the repository."""
+    """Return a traceback whose file names begin at the package or the repository."""
     traceback = re.sub(r"[^\s\"'\x1b]*[\\/]site-packages[\\/]", "", traceback)
     for folder in (root, ROOT, Path(sys.base_prefix)):
         for spelling in _spellings(folder):
@@ -107,7 +113,10 @@ def _without_paths(traceback: str, root: Path) -> str:
 
 
 def _verify_checks(notebook: NotebookNode) -> None:
-    """No check fails on the reference answers; the tag raises-exception lets execution go on past it."""
+    """Raise CellFailed when a check fails on the reference answers.
+
+    The execution itself continues past such a cell, because it has the tag raises-exception.
+    """
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code" or not cell.metadata.get("nbgrader", {}).get("grade"):
             continue
@@ -120,7 +129,7 @@ def _verify_checks(notebook: NotebookNode) -> None:
 
 
 def _verify_repeatable(notebook: NotebookNode, root: Path) -> None:
-    """No output holds an address or a path of this machine."""
+    """Raise CellFailed when an output holds a memory address or a path of this machine."""
     places = [spelling for folder in (root, ROOT, Path(tempfile.gettempdir()), Path.home(), Path(sys.prefix))
               for spelling in _spellings(folder) if len(spelling) > 1]  # fmt: skip
     for index, cell in enumerate(notebook.cells):
@@ -147,7 +156,7 @@ def _text_of(outputs: Iterable[NotebookNode]) -> str:
 
 
 def _spellings(folder: Path) -> list[str]:
-    """A folder as written in full and, as IPython shortens it, from the home folder."""
+    """Return a folder's full path and, inside the home folder, the path from ~ to which IPython shortens it."""
     home = str(Path.home())
     full = str(folder)
     return [full, "~" + full[len(home) :]] if full.startswith(home + os.sep) else [full]

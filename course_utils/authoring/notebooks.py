@@ -1,4 +1,4 @@
-"""Notebooks as files: read with what is wrong with them, and written as the build writes them."""
+"""Read notebook files, reporting what is wrong with them, and write them as the build does."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import nbformat
 
 
 def read_notebook(path: Path) -> tuple[nbformat.NotebookNode | None, str]:
-    """The notebook in a file, or None and what is wrong with it."""
+    """Return the notebook in a file and "", or None and what is wrong with the file."""
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
         nbformat.validate(notebook)
@@ -18,5 +18,5 @@ def read_notebook(path: Path) -> tuple[nbformat.NotebookNode | None, str]:
 
 
 def dump(notebook: nbformat.NotebookNode) -> str:
-    """The text of a notebook's file: keys sorted, indent 1, a newline at the end."""
+    """Return the text of a notebook's file: keys sorted, indent 1, a newline at the end."""
     return nbformat.writes(notebook) + "\n"

@@ -1,8 +1,9 @@
-"""How long a lesson takes, by a rule that its text can be held against, and how far apart its places to stop are.
+"""Estimate by a fixed rule how long a lesson takes, and how far apart its places to stop are.
 
-Prose is read at 200 words a minute. A cell takes half a minute to run and to look at, a piece of work by pencil and a
-widget three, a guess one, the quiz at the end eight. That is a rule of thumb for a reader who works through all of it,
-parts marked optional included; nobody was timed. The cell that installs the course in Colab counts nothing.
+The rule counts prose at 200 words per minute, half a minute to run and look at a cell, three minutes for an exercise by
+pencil or a widget, one for a guess, and eight for the quiz at the end. It is a rule of thumb for a reader who works
+through everything, optional parts included; nobody was timed. The cell that installs the course in Colab does not
+count.
 """
 
 from __future__ import annotations
@@ -40,21 +41,22 @@ _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
 def stretches(lesson: str) -> list[float]:
-    """Minutes of each stretch of a lesson, from its beginning to the first place to stop, and so on to its end.
+    """Return the minutes of each stretch of a lesson; its places to stop divide it into stretches.
 
-    lesson: the text of a source. References are not read through, and count nothing.
+    Args:
+        lesson: the text of a source. Its references do not count, because readers do not read through them.
     """
     body = _body(lesson).partition("\n## References\n")[0]
     return [_minutes(part) for part in body.split(STOP)]
 
 
 def minutes(lesson: str) -> int:
-    """Minutes of a whole lesson, to the nearest ten."""
+    """Return the minutes of a whole lesson, to the nearest ten."""
     return round(sum(stretches(lesson)) / 10) * 10
 
 
 def words_before_play(lesson: str) -> int:
-    """How many words stand before the first widget that one explores; all of them where there is none."""
+    """Return how many words of prose come before the first interactive widget; all words where there is none."""
     body, read = _body(lesson), 0
     ends = [*(found.span() for found in _CELL.finditer(body)), (len(body), len(body))]
     starts = [0, *accumulate((end for _, end in ends), max)]

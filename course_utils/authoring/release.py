@@ -1,11 +1,11 @@
-"""Write what a teacher hands out and what a teacher keeps: the student's edition and the grader's bundle.
+"""Write the two parts of a release: the student's edition to hand out, and the grader's bundle for the teacher.
 
-    DIR/student/  student.zip   see `student_edition.py`
-    DIR/grader/   grader.zip    solutions/ with what they give on the class's hidden inputs, and keys.json
+    DIR/student/  student.zip   see `edition.py`
+    DIR/grader/   grader.zip    solutions/ with their results on the class's hidden inputs, and keys.json
 
-Hidden inputs are drawn from a seed an exercise, which is made of the class's secret: whoever learns one learns no
-other, and nothing of the secret. Without a secret they are those of the public course. The same release gives the same
-bytes.
+The hidden inputs of each exercise are drawn from a seed of its own, which is derived from the class's secret. Whoever
+learns one seed learns no other seed and nothing about the secret. Without a secret, the hidden inputs are those of the
+public course. The same release gives the same bytes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,12 @@ _FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Released:
-    """What was written. shared: the number of lines of answers that lessons and their library show too."""
+    """What a release wrote.
+
+    Attributes:
+        shared: the number of lines that the answers share with the lessons and their library.
+        seeded: whether the hidden inputs were drawn from a secret.
+    """
 
     days: tuple[int, ...]
     shared: int
@@ -57,11 +62,16 @@ def release(
     progress: Callable[[str], None] = lambda doing: None,
     course: Official = COURSE,
 ) -> Released:
-    """Write the student's edition and the grader's bundle of some days, or all, into the folder `out`.
+    """Write the student's edition and the grader's bundle into the folder `out`.
 
-    secret: what the class's hidden inputs come from; they are public without one. progress: hears what is being done.
-    Raises CourseError for an unknown day, for a course that is not built, when `out` holds what no release wrote, and
-    when something of an answer could be read in the student's edition. In every case `out` is left as it was.
+    Args:
+        days: the days to release; all of them where it is empty.
+        secret: the class's secret, from which the hidden inputs are derived; without it they are public.
+        progress: called with a few words on each stage as it begins.
+
+    Raises:
+        CourseError: a day is unknown, the course is not built, `out` holds files that no release wrote, or the
+            student's edition shows part of an answer. In every case `out` is left as it was.
     """
     days = _known(days)
     MARKER.verify(out)
@@ -89,9 +99,9 @@ def release(
 
 
 def class_seeds(secret: bytes, day: int) -> dict[str, str]:
-    """What the hidden inputs of a day's exercises are drawn from in a class with this secret, hex text by grade_id.
+    """Return the seeds of a day's hidden inputs for a class with this secret, hex text by grade_id.
 
-    Inputs on which a known mistake does not show are rare: then the next seed serves.
+    On rare inputs a known mistake still passes; the next seed is then taken.
     """
     return {
         grade_id: next(seed for seed in _seeds_of(secret, f"{day}/{grade_id}") if _tells_mistakes(day, grade_id, seed))
@@ -106,7 +116,7 @@ def _seeds_of(secret: bytes, name: str) -> Iterator[str]:
 
 
 def _tells_mistakes(day: int, grade_id: str, seed: str) -> bool:
-    """Whether each known mistake shows on the hidden inputs of this seed, so that it loses its points."""
+    """Whether every known mistake fails on the hidden inputs of this seed, so that it loses its points."""
     if find_ladder(day, grade_id).by_hand:
         return True
     exercise = judge_of(day, grade_id, seed)
@@ -115,7 +125,11 @@ def _tells_mistakes(day: int, grade_id: str, seed: str) -> bool:
 
 
 def read_secret(path: Path) -> tuple[bytes, str]:
-    """The secret in a file, and a warning if others on this machine can read it. Raises CourseError."""
+    """Return the secret in a file, and a warning if others on this machine can read it ("" otherwise).
+
+    Raises:
+        CourseError: the file cannot be read, or its secret is too short.
+    """
     try:
         secret = path.read_bytes().rstrip(b"\r\n")
         seen = path.stat().st_mode & 0o044
@@ -169,9 +183,15 @@ def _write_bundle(
 def rebuild_hidden_outputs(
     solution: nbformat.NotebookNode, day: int, seeds: Mapping[str, str], root: Path
 ) -> nbformat.NotebookNode:
-    """A copy of a solution notebook with the results on the hidden inputs of these seeds, from an execution.
+    """Return a copy of a solution notebook whose results on hidden inputs come from an execution with these seeds.
 
-    All else stays as it is. Raises CourseError when an answer of the course's own fails on them.
+    Everything else stays as it is.
+
+    Args:
+        seeds: the seed of each exercise, by grade_id.
+
+    Raises:
+        CourseError: a reference answer fails on these inputs.
     """
     seeded = copy.deepcopy(solution)
     for grade_id, check in checks_of(seeded).items():
@@ -188,12 +208,12 @@ def rebuild_hidden_outputs(
 
 
 def hidden_outputs(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    """The outputs of a cell that hold evidence on hidden inputs."""
+    """Return the outputs of a cell that hold evidence on hidden inputs."""
     return [output for output in cell.get("outputs", []) if is_hidden(output)]
 
 
 def _zip(folder: Path) -> None:
-    """A zip beside a folder, of the same bytes for the same files."""
+    """Write a zip beside a folder; the same files give the same bytes."""
     with zipfile.ZipFile(folder.with_suffix(".zip"), "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             member = zipfile.ZipInfo(path.relative_to(folder.parent).as_posix(), _FIRST_DAY_OF_ZIP)
@@ -202,7 +222,7 @@ def _zip(folder: Path) -> None:
 
 
 def _move_into_place(beside: Path, out: Path) -> None:
-    """Put a finished release in the place of the one before. The bundle is readable by its owner only."""
+    """Replace the previous release by the finished one. Only its owner can read the bundle."""
     (beside / "grader").chmod(0o700)
     (beside / "grader.zip").chmod(0o600)
     MARKER.write(beside)

@@ -1,7 +1,7 @@
-"""Read the MyST Markdown sources of notebooks with Jupytext, and say where one is wrong.
+"""Read the MyST Markdown sources of notebooks with Jupytext, and report where a source is wrong.
 
-A source is a text file that people edit. It has to be in the form that Jupytext itself writes, so that opening a
-notebook in JupyterLab and saving it leaves an unchanged source as it is, byte for byte.
+A source is a text file that people edit. It must have the form that Jupytext itself writes, so that opening a notebook
+in JupyterLab and saving it leaves an unchanged source as it is, byte for byte.
 """
 
 import ast
@@ -34,8 +34,8 @@ from course_utils.loader import PACKAGE
 
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
-# The header of a source says to leave out Jupytext's version, which every upgrade would change, and the kernel, which
-# JupyterLab spells in its own way when a notebook is run.
+# The header of a source tells Jupytext to leave out its version, which every upgrade would change, and the kernel,
+# which JupyterLab spells in its own way when it runs a notebook.
 LEFT_OUT = "-kernelspec,-jupytext.text_representation.jupytext_version"
 PAIRING = {"default_lexer": "ipython3", "notebook_metadata_filter": LEFT_OUT}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -44,7 +44,13 @@ _NBGRADER = {"grade": bool, "grade_id": str, "locked": bool, "schema_version": i
 
 @dataclass(frozen=True)
 class Source:
-    """A source that was read: its notebook without outputs, and for each cell the line where its text begins."""
+    """A source file that was read.
+
+    Attributes:
+        name: the file's name in messages and metadata.
+        notebook: its cells, without outputs.
+        lines: for each cell, the line of the file where its text begins, counted from 1.
+    """
 
     path: Path
     name: str
@@ -54,13 +60,15 @@ class Source:
     lines: list[int]
 
     def error(self, cell: int, line: int, what: str, todo: str) -> SourceError:
-        """A SourceError at a line of a cell, counted from 0."""
+        """Return a SourceError at a line of a cell; both are counted from 0."""
         return SourceError(self.name, self.lines[cell] + line, what, todo)
 
     @property
     def sha256(self) -> str:
-        """Of the text and, for exercises, of the code that makes the inputs of their checks: the built notebook holds
-        results on them."""
+        """Hash of the text and, for exercises, of the code that makes their test inputs.
+
+        That code counts because the built notebook holds results on these inputs.
+        """
         parts = [self.text]
         if self.day and self.path.parent.name == "exercises":
             places = [f"checks/kernel/{name}.py" for name in ("evidence", "numbers", "promises", "small")]
@@ -71,14 +79,19 @@ class Source:
 
 
 def read_source(path: Path | str, root: Path | str | None = None) -> nbformat.NotebookNode:
-    """The notebook of a source, with stable cell ids and no outputs. Raises as `load_source`."""
+    """Return the notebook of a source, with stable cell ids and no outputs. Raises as `load_source`."""
     return load_source(path, root).notebook
 
 
 def load_source(path: Path | str, root: Path | str | None = None) -> Source:
-    """Read and verify a source; names in messages and metadata are relative to `root`.
+    """Read and verify a source.
 
-    Raises SourceError for anything that would make a wrong notebook, CourseError for a file that is not text.
+    Args:
+        root: the folder that names in messages and metadata are relative to.
+
+    Raises:
+        SourceError: the source would make a wrong notebook.
+        CourseError: the file cannot be read, or is not text.
     """
     path = Path(path)
     name = path.relative_to(root).as_posix() if root else path.name
@@ -102,14 +115,14 @@ def load_source(path: Path | str, root: Path | str | None = None) -> Source:
 
 
 def canonical(text: str) -> str:
-    """A source in the form in which Jupytext writes it, with the course's header."""
+    """Return a source in the form in which Jupytext writes it, with the course's header."""
     notebook = jupytext.reads(text, fmt="md:myst")
     notebook.metadata = nbformat.from_dict({"jupytext": PAIRING})
     return jupytext.writes(notebook, fmt="md:myst")
 
 
 def verify_no_leak(source: Source, solution: nbformat.NotebookNode) -> None:
-    """Raise SourceError when a line of an answer can be read in the student's edition of `solution`."""
+    """Raise SourceError when the student's edition of `solution` shows a line of an answer."""
     for leak in find_leaks(solution):
         place = (
             f"the output of the cell at line {source.lines[leak.where]}"
@@ -134,7 +147,7 @@ def _read_text(path: Path, name: str) -> str:
 
 
 def _parse(text: str, name: str) -> tuple[nbformat.NotebookNode, list[int]]:
-    """The cells of a source and the line, from 1, where the text of each begins."""
+    """Return the cells of a source, and the line, counted from 1, where the text of each cell begins."""
     try:
         notebook = myst_to_notebook(text, add_source_map=True)
     except MystMetadataParsingError as error:
@@ -163,7 +176,10 @@ def _first_line(cell: nbformat.NotebookNode, start: int, text_lines: list[str]) 
 
 
 def _verify_form(source: Source) -> None:
-    """The text is what Jupytext would write; otherwise saving from JupyterLab would change lines nobody touched."""
+    """Raise SourceError unless the text is what Jupytext would write.
+
+    Otherwise saving from JupyterLab would change lines that nobody edited.
+    """
     for index, cell in enumerate(source.notebook.cells):
         if cell.cell_type == "code" and "```{code-cell}" in cell.source:
             raise source.error(index, 0, "this cell runs into the next: its ``` is missing", "close it with ```")
@@ -178,7 +194,7 @@ def _verify_form(source: Source) -> None:
 
 
 def _verify_cells(source: Source) -> None:
-    """Metadata and regions of each cell by itself."""
+    """Verify the metadata and the marked regions of each cell by itself."""
     for index, cell in enumerate(source.notebook.cells):
         grading = cell.metadata.get("nbgrader")
         if cell.cell_type != "code":
@@ -255,7 +271,7 @@ def _is_python(code: str) -> bool:
 
 
 def _verify_exercises(source: Source) -> None:
-    """Ids are unique, each answer is followed by its check, and nothing of an answer shows."""
+    """Verify that ids are unique, that each answer is followed by its check, and that no answer shows."""
     seen: dict[str, int] = {}
     answers: dict[str, int] = {}
     checks: dict[str, int] = {}
@@ -281,8 +297,11 @@ def _verify_exercises(source: Source) -> None:
 
 
 def _name_cells(notebook: nbformat.NotebookNode) -> None:
-    """Ids that stay the same when cells are added elsewhere: the grade_id, or kind and a hash of the text; of the cell
-    tagged setup, whose text changes with the version, its tag."""
+    """Give each cell an id that stays the same when cells are added elsewhere.
+
+    The id is the grade_id, or else the kind of the cell and a hash of its text. The setup cell's text changes with the
+    version, so its id is its tag.
+    """
     taken: Counter[str] = Counter(cell.metadata.get("nbgrader", {}).get("grade_id", "") for cell in notebook.cells)
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")

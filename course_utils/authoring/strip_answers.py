@@ -1,7 +1,7 @@
-"""From a notebook with answers to the one that a student opens: cut out answers and hidden tests.
+"""Turn a notebook with answers into the one that a student opens, by cutting out answers and hidden tests.
 
 The marks are nbgrader's: a region between `### BEGIN SOLUTION` and `### END SOLUTION` in an answer cell becomes a stub,
-one between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` in a check cell disappears.
+and a region between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` in a check cell disappears.
 """
 
 import copy
@@ -15,7 +15,7 @@ from course_utils.checks.kernel.evidence import UNWRITTEN
 from course_utils.errors import RegionError
 
 SOLUTION, HIDDEN = "SOLUTION", "HIDDEN TESTS"
-SETUP = "setup"  # the tag of the cell that installs the course where a notebook is opened alone
+SETUP = "setup"  # tag of the cell that installs the course where a notebook is opened alone
 TO_COME, EXPECTED = "Not run yet. The check will try:", "Not run yet. A right answer shows:"
 STUB = f'raise NotImplementedError("{UNWRITTEN}")'
 _MARK = re.compile(r"^(\s*)### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
@@ -24,13 +24,16 @@ _PRIVATE_MIME = "application/vnd.course."
 
 
 def release_exercise(solution: NotebookNode) -> NotebookNode:
-    """The student's edition of a solution notebook: a new notebook, nothing executed, the argument left as it is.
+    """Return the student's edition of a solution notebook, as a new notebook; nothing is executed.
 
-    Solution regions become stubs and hidden tests go. Answer cells lose their outputs; other cells keep the visible
-    ones as the expected result. Raises RegionError when a region is not closed or not opened.
+    Solution regions become stubs and hidden tests disappear. Answer cells lose their outputs; other cells keep their
+    visible outputs as the expected result.
+
+    Raises:
+        RegionError: a region is not closed or not opened.
     """
     exercise = copy.deepcopy(solution)
-    exercise.metadata.pop("jupytext", None)  # a student's notebook is paired with no text
+    exercise.metadata.pop("jupytext", None)  # a student's notebook has no paired text source
     for cell in exercise.cells:
         if cell.cell_type != "code":
             continue
@@ -43,11 +46,13 @@ def release_exercise(solution: NotebookNode) -> NotebookNode:
 
 
 def stub_source(cell: NotebookNode) -> str:
-    """The source of a cell as a student sees it.
+    """Return the source of a cell as a student sees it.
 
-    A solution region becomes `raise NotImplementedError` at the region's indentation, or nothing where the cell's
-    metadata says `course: {stub: given}`, since the code above the region is what the student starts from.
-    Raises RegionError when a region is not closed or not opened.
+    A solution region becomes `raise NotImplementedError` at the region's indentation. In a cell whose metadata says
+    `course: {stub: given}` it becomes nothing, because the student starts from the code above the region.
+
+    Raises:
+        RegionError: a region is not closed or not opened.
     """
     lines = cell.source.split("\n")
     for region in reversed(find_regions(cell.source)):
@@ -67,12 +72,12 @@ def is_check(cell: NotebookNode) -> bool:
 
 
 def is_setup(cell: NotebookNode) -> bool:
-    """Whether this cell installs the course, which no edition with a library of its own needs."""
+    """Whether this cell installs the course; an edition with its own copy of the library does not need it."""
     return SETUP in cell.metadata.get("tags", [])
 
 
 def is_given(cell: NotebookNode) -> bool:
-    """Whether the code above this cell's region is what a student starts from."""
+    """Whether a student starts from the code above this cell's region."""
     return cell.metadata.get("course", {}).get("stub") == "given"
 
 
@@ -87,7 +92,11 @@ class Region:
 
 
 def find_regions(source: str) -> list[Region]:
-    """The regions of a cell, from top to bottom; RegionError for an unclosed, unopened, nested or misspelt one."""
+    """Return the marked regions of a cell, from top to bottom.
+
+    Raises:
+        RegionError: a region is unclosed, unopened, nested or misspelt.
+    """
     found, opened = [], None
     for number, line in enumerate(source.split("\n")):
         mark = _MARK.match(line)
@@ -112,7 +121,14 @@ def find_regions(source: str) -> list[Region]:
 
 @dataclass(frozen=True)
 class Leak:
-    """A line of an answer that a student could read: in cell `where` of the exercise, its source or its output."""
+    """A line of an answer that a student can read in the exercise.
+
+    Attributes:
+        answer: index of the answer's cell.
+        line: index of the line in that cell.
+        where: index of the cell that shows the line.
+        in_output: whether that cell shows it in its output, not in its source.
+    """
 
     answer: int
     line: int
@@ -122,10 +138,10 @@ class Leak:
 
 
 def find_leaks(solution: NotebookNode) -> list[Leak]:
-    """The lines of solution regions that can be read in the student's edition, spaces and comments aside.
+    """Return the lines of solution regions that the student's edition shows, ignoring white space and comments.
 
-    Left out are lines too common to give anything away (see `_tells`), lines that the same cell gives anyway, and the
-    code of cells marked `stub: given`: code to mend resembles an answer on purpose.
+    Three kinds of lines do not count: lines too common to give anything away (see `_tells`), lines that the stub of the
+    same cell shows anyway, and the code of cells marked `stub: given`, which resembles an answer on purpose.
     """
     visible = [(squeeze(cell.source), squeeze(_text_of(cell))) for cell in release_exercise(solution).cells]
     shown = [
@@ -144,8 +160,10 @@ def find_leaks(solution: NotebookNode) -> list[Leak]:
 
 
 def telling_lines(solution: NotebookNode) -> Iterator[tuple[int, int, str]]:
-    """The lines of solution regions that say something about the answer and that their own cell does not give anyway:
-    the index of the cell, that of the line in it, and the line without its comment."""
+    """Yield the lines of solution regions that reveal something about the answer and that are not in their cell's stub.
+
+    Each comes as the index of its cell, its index in the cell, and its text without comment.
+    """
     for index, cell in enumerate(solution.cells):
         if cell.cell_type != "code" or not is_answer(cell):
             continue
@@ -158,20 +176,22 @@ def telling_lines(solution: NotebookNode) -> Iterator[tuple[int, int, str]]:
 
 
 def _tells(line: str, squeezed: str) -> bool:
-    """Whether a line says something about the answer: not an import, a comment, the head of a block or loop, a return
-    of bare names, or fewer than 12 characters."""
+    """Whether a line reveals something about the answer.
+
+    An import, a comment, the head of a block or loop, a return of bare names, or fewer than 12 characters do not.
+    """
     head = re.match(r"\s*(#|import |from |def |class |for |while |if |elif |else\b|with |try\b|except\b|@|[\"'])", line)
     bare_return = re.fullmatch(r"\s*return \(?[\w, ]*\)?", line)
     return not head and not bare_return and len(squeezed) >= 12
 
 
 def squeeze(text: str) -> str:
-    """Text without spaces, so that its lines are found however they are laid out."""
+    """Return text without white space, so that a search finds its lines however they are laid out."""
     return re.sub(r"\s+", "", text)
 
 
 def _text_of(cell: NotebookNode) -> str:
-    """All text in a cell's outputs."""
+    """Return all text in a cell's outputs."""
     parts = []
     for output in cell.get("outputs", []):
         parts.append(output.get("text", ""))
@@ -182,7 +202,7 @@ def _text_of(cell: NotebookNode) -> str:
 
 
 def _announce(output: NotebookNode) -> None:
-    """Say above the stored result of a check that it is not the student's own."""
+    """Write above a check's stored result that it is not the student's own."""
     if "text/plain" in output.get("data", {}):
         output.data["text/plain"] = _to_come(output.data["text/plain"])
     elif output.get("name") == "stdout":
@@ -195,7 +215,7 @@ def _to_come(text: str) -> str:
 
 
 def _visible(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
-    """Outputs without those that are marked hidden, and without the grader's own mime types."""
+    """Return the outputs that are not marked hidden, without the grader's own MIME types."""
     kept = []
     for output in outputs:
         if output.get("metadata", {}).get("course", {}).get("hidden"):

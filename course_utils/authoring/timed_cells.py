@@ -1,8 +1,8 @@
-"""Cells of a lesson that show what was measured: their outputs differ from run to run, so nbval must not compare them.
+"""Find cells whose outputs show a measured time: it differs from run to run, so nbval must not compare these outputs.
 
-A predicted time is the same everywhere and a measured one is not, though both read "5.02 ms". So the source decides: a
-cell measures when it uses a clock, the module `costs.measure`, or a name that was made with one of these, in any cell
-before. What it shows counts when it holds a number or a picture.
+A predicted time is the same in every run and a measured one is not, but both read "5.02 ms". So the source decides: a
+cell measures when it uses a clock, the module `costs.measure`, or a name that was made earlier with one of these.
+Its output counts when it shows a number or a picture.
 """
 
 import ast
@@ -19,13 +19,14 @@ CLOCKS = {"time", "timeit", "course_utils.costs.measure"}
 IGNORED = "nbval-ignore-output"
 _MAGIC = re.compile(r"^\s*[%!].*$", re.MULTILINE)
 _TIMING_MAGIC = re.compile(r"^\s*%%?time(it)?\b", re.MULTILINE)
-_GROWS = {"append", "extend", "insert", "add", "update"}  # methods that put something into what they are called on
+_GROWS = {"append", "extend", "insert", "add", "update"}  # methods that add something to their object
 
 
 def verify_measured(source: Source, notebook: NotebookNode) -> None:
-    """Raise SourceError for a cell whose stored output shows a measurement and is compared by nbval.
+    """Raise SourceError for a cell whose stored output shows a measurement and is not excluded from nbval's comparison.
 
-    notebook: the executed one, with the cells of `source`.
+    Args:
+        notebook: the executed notebook, with the cells of `source`.
     """
     for index, line in _measuring(notebook):
         cell = notebook.cells[index]
@@ -36,7 +37,7 @@ def verify_measured(source: Source, notebook: NotebookNode) -> None:
 
 
 def _measuring(notebook: NotebookNode) -> Iterator[tuple[int, int]]:
-    """The cells that use a measurement: their index, and the line in the cell, from 0, that does so first."""
+    """Yield, for each cell that uses a measurement, its index and the first line that does so, counted from 0."""
     measured: set[str] = set()
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
@@ -44,7 +45,7 @@ def _measuring(notebook: NotebookNode) -> Iterator[tuple[int, int]]:
         lines = [cell.source[: found.start()].count("\n") for found in _TIMING_MAGIC.finditer(cell.source)]
         for statement in _statements(cell.source):
             uses = _follow(statement, measured)
-            if uses and not isinstance(statement, ast.FunctionDef | ast.ClassDef):  # a definition shows nothing
+            if uses and not isinstance(statement, ast.FunctionDef | ast.ClassDef):  # a definition has no output
                 lines.append(statement.lineno - 1)
         if lines:
             yield index, min(lines)
@@ -58,7 +59,10 @@ def _statements(source: str) -> list[ast.stmt]:
 
 
 def _follow(statement: ast.stmt, measured: set[str]) -> bool:
-    """Does the statement use one of the measured names? Adds to them, in place, the names that it makes from these."""
+    """Whether the statement uses one of the measured names.
+
+    Updates `measured` in place: adds the names that the statement makes from measured ones, drops those it redefines.
+    """
     if isinstance(statement, ast.Import | ast.ImportFrom):
         measured -= {alias.asname or alias.name for alias in statement.names}
         measured |= set(_clocks(statement))
@@ -73,7 +77,7 @@ def _follow(statement: ast.stmt, measured: set[str]) -> bool:
 
 
 def _clocks(statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    """The names under which an import brings a clock in."""
+    """Yield the names under which an import brings in a clock."""
     for alias in statement.names:
         whole = f"{statement.module}.{alias.name}" if isinstance(statement, ast.ImportFrom) else alias.name
         if whole in CLOCKS or (isinstance(statement, ast.ImportFrom) and statement.module in CLOCKS):
@@ -81,7 +85,7 @@ def _clocks(statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 
 def names(code: CodeType) -> tuple[set[str], set[str]]:
-    """The notebook's own names that the code reads before it makes them, in its functions too, and those it makes."""
+    """Return the notebook's names that the code reads before it sets them, functions included, and those it sets."""
     read: set[str] = set()
     made: set[str] = set()
     for step in dis.get_instructions(code):
@@ -95,7 +99,7 @@ def names(code: CodeType) -> tuple[set[str], set[str]]:
 
 
 def _filled(statement: ast.stmt) -> Iterator[str]:
-    """Names of what the statement puts something into: `name[…] = …`, `name.append(…)`."""
+    """Yield the names of the objects that the statement adds something to: `name[…] = …`, `name.append(…)`."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             owner = node.value
@@ -108,7 +112,7 @@ def _filled(statement: ast.stmt) -> Iterator[str]:
 
 
 def _shown(outputs: Iterable[NotebookNode]) -> str:
-    """What the outputs show that could be a measurement, in a word; nothing if there is neither number nor picture."""
+    """Return which kind of output could show a measurement, "a picture" or "a number"; "" where there is neither."""
     for output in outputs:
         data = output.get("data", {})
         if any(mime.startswith("image/") for mime in data):

@@ -1,8 +1,8 @@
-"""What the widgets of a lesson held when the build executed it: from this the site makes them live without a kernel.
+"""Store the states of a lesson's widgets as the build executed it; from them the site runs widgets without a kernel.
 
     notebooks/widgets/X.json   for notebooks/X.ipynb
 
-A state is that of the moment when the widget was shown, as `views/shared/state.py` gives it.
+Each state is taken when the widget is shown, and has the form that `views/shared/state.py` describes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from course_utils.course import LESSONS
 from course_utils.views.shared.state import MIME
 
 FOLDER = "widgets"
-States = dict[str, list[dict[str, Any]]]  # by the id of a cell: its widgets, in the order of its outputs
+States = dict[str, list[dict[str, Any]]]  # by cell id: the cell's widgets, in the order of its outputs
 
 
 def states_path(notebook: Path) -> Path:
-    """Where the states of a notebook's widgets lie."""
+    """Return the path of the file with the states of a notebook's widgets."""
     return notebook.parent / FOLDER / f"{notebook.stem}.json"
 
 
 def take_states(notebook: NotebookNode) -> States:
-    """The widgets that a notebook shows, whose entries are taken out of its outputs: `output` (its index among those of
-    the cell), `widget` (its class) and `state`."""
+    """Remove the widget states from a notebook's outputs, in place, and return them.
+
+    Each has the keys `output` (index of the output in its cell), `widget` (the class) and `state`.
+    """
     states: States = {}
     for cell in notebook.cells:
         for index, output in enumerate(cell.get("outputs", ())):
@@ -39,8 +41,10 @@ def take_states(notebook: NotebookNode) -> States:
 
 
 def states_text(states: States, target: Path) -> str:
-    """The text of the file beside a lesson; what stood there before stays where only far digits differ, as on another
-    processor. Empty where there is no widget, and beside solutions."""
+    """Return the text of the states file beside a lesson, empty where there is no widget, and for solutions.
+
+    A stored state that is equal up to float rounding, as after a build on another processor, is kept.
+    """
     if not states or target.parent.name != LESSONS:
         return ""
     before = read_states(target)
@@ -51,12 +55,12 @@ def states_text(states: States, target: Path) -> str:
 
 
 def digest(text: str) -> str:
-    """What a notebook's metadata says of its states, as `course.widgets`."""
+    """Return the hash of a states file's text, which the notebook's metadata holds as `course.widgets`."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_states(notebook: Path) -> States:
-    """The states of a notebook's widgets; none where the file is missing or is none."""
+    """Return the states of a notebook's widgets; empty where the file is missing or broken."""
     try:
         return json.loads(states_path(notebook).read_text(encoding="utf-8"))
     except (OSError, ValueError):
