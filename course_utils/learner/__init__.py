@@ -1,1 +1,1 @@
-"""What a learner alone may want of the course: fresh exercises, and its newest edition."""
+"""Commands for a learner who works alone: fresh exercises, and the newest edition of the course."""

@@ -1,4 +1,4 @@
-"""A fresh exercise notebook in place of one that somebody worked in, which is kept."""
+"""Replace an exercise notebook that somebody worked in by a fresh one, and keep the old one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from course_utils.progress import notebook_name
 
 
 def reset_exercise(root: Path, day: int) -> tuple[Path, Path | None]:
-    """Put the exercises of a day as they were given into exercises/, and what lay there into exercises/kept/.
+    """Write the fresh exercises of a day into exercises/, and keep the notebook that was there in exercises/kept/.
 
-    Gives the place of the fresh notebook and of the old one: None when there was none, or nothing was written in it.
-    Raises CourseError when there is nothing to make it from, or something cannot be written; the notebook is then as it
-    was.
+    Returns:
+        The path of the fresh notebook, and that of the kept one, None when there was none or nothing was written in it.
+
+    Raises:
+        CourseError: there is no solution to make the exercises from, or a file cannot be written. The notebook is then
+            as it was.
     """
     name = notebook_name(root, day)
     if not name:
@@ -37,7 +40,7 @@ def reset_exercise(root: Path, day: int) -> tuple[Path, Path | None]:
 
 
 def _fresh(root: Path, name: str) -> str:
-    """The text of a day's exercises as they were given, cut from the solution."""
+    """Return the text of a day's fresh exercise notebook, cut from the solution."""
     solution, trouble = read_notebook(root / "solutions" / f"{name}.ipynb")
     if solution is None:
         raise CourseError(

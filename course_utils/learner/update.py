@@ -1,8 +1,8 @@
-"""A newer edition of the course, fetched with git, without losing what a learner wrote.
+"""Fetch a newer edition of the course with git, without losing what a learner wrote.
 
-What the learner did not touch becomes that of the new edition, and what only the learner touched stays. Where both
-changed a file, the new edition's counts and the learner's is kept in a folder `kept` beside it; the learner's answers
-go into the new exercises. All of it is worked out before the first file changes.
+A file that the learner did not touch becomes the new edition's, and a file that only the learner touched stays. Where
+both changed a file, the new edition's takes its place and the learner's is kept in a folder `kept` beside it; the
+learner's answers go into the new exercises. Everything is worked out before the first file changes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,21 @@ from course_utils.files import keep_copy, write_all
 from course_utils.grading.intake.answers import read_answers
 
 UNCHANGED = "nothing was changed"
-OPENED = ("cell_type", "source", "outputs")  # of a cell: opening and saving a notebook leaves these as they were
+OPENED = ("cell_type", "source", "outputs")  # parts of a cell that opening and saving a notebook does not change
 AT_WORK = ("MERGE_HEAD", "rebase-merge", "rebase-apply")
 FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A file that both changed. kept: where the learner's lies, empty when nothing of it was the learner's own. gone:
-    the new edition has it no more. answers: how many were carried into the new edition's; lost: the exercises that it
-    no longer has."""
+    """A file that changed both locally and upstream.
+
+    Attributes:
+        kept: the path of the learner's version; empty when it held nothing of the learner's own.
+        gone: whether the file was deleted upstream.
+        answers: the number of answers that were carried into the new version.
+        lost: the exercises that the learner answered and that the new version no longer has.
+    """
 
     name: str
     kept: str = ""
@@ -47,7 +52,13 @@ class Merged:
 
 @dataclass(frozen=True)
 class Updated:
-    """What an update did. files: how many are new or changed; 0 when there was no newer edition."""
+    """What an update did.
+
+    Attributes:
+        files: the number of files that changed upstream; 0 when there was no newer edition.
+        merged: the files among them that the learner had changed too.
+        packages: whether the list of required packages may have changed.
+    """
 
     files: int
     merged: tuple[Merged, ...] = ()
@@ -55,10 +66,11 @@ class Updated:
 
 
 def update(root: Path) -> Updated:
-    """Bring the newest edition from where the course was cloned.
+    """Fetch the newest edition from where the course was cloned.
 
-    Raises CourseError, with all files as they were, when there is no git, no clone, no remote or no network, when a
-    merge is under way or something stands in the way that is no file.
+    Raises:
+        CourseError: there is no git, no clone, no remote or no network, a merge is under way, or something other than a
+            file is where the new edition has a file. All files are then as they were.
     """
     git = _Git(root)
     base, new = git.fetch()
@@ -102,13 +114,12 @@ def _put_back(path: Path, data: bytes | None) -> None:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What becomes of a file that both changed. same: nothing in it is the learner's own. text: the new edition's with
-    the learner's answers in it."""
+    """The plan for a file that changed both locally and upstream."""
 
     name: str
     path: Path
-    same: bool = False
-    text: str = ""
+    same: bool = False  # nothing in it is the learner's own
+    text: str = ""  # the new version with the learner's answers in it
     answers: int = 0
     lost: tuple[str, ...] = ()
 
@@ -129,17 +140,17 @@ def _plan(git: _Git, name: str, base: str, new: str) -> _Plan:
 
 
 def _only_opened(mine: bytes, given: bytes) -> bool:
-    """Whether a notebook differs from the one that was given in nothing that a person or a cell wrote."""
+    """Whether a notebook has the same cells, sources and outputs as the given one, so that nobody worked in it."""
     try:
         cells = [nbformat.reads(data.decode(), as_version=4).cells for data in (mine, given)]
         written = [[[cell.get(part) for part in OPENED] for cell in each] for each in cells]
-    except (ValueError, KeyError, TypeError, AttributeError):  # what nbformat raises of what is no notebook
+    except (ValueError, KeyError, TypeError, AttributeError):  # nbformat raises these for a file that is no notebook
         return False
     return written[0] == written[1]
 
 
 def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, official: Official) -> _Plan:
-    """The plan with the learner's answers in the new edition's notebook; as it was when there are none."""
+    """Return the plan with the learner's answers in the new notebook; the same plan when there are no answers."""
     day = day_of(plan.path.name)
     if day is None:
         return plan
@@ -157,7 +168,7 @@ def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, official: Official) -
 
 
 class _Git:
-    """The clone that a course lies in. Its methods raise CourseError."""
+    """The git clone that holds the course. Its methods raise CourseError."""
 
     def __init__(self, root: Path):
         self.root = root.resolve()
@@ -172,8 +183,10 @@ class _Git:
             raise CourseError(f"{self.root}: a merge or rebase is under way; end it with git first; {UNCHANGED}")
 
     def run(self, *arguments: str, refuse: str = "", given: str = "", index: str = "") -> str:
-        """What git prints. refuse: how the error begins when git fails. given: what it reads. index: the file to use
-        for git's index."""
+        """Run git and return what it prints.
+
+        refuse: how the error begins when git fails. given: git's input. index: the file to use for git's index.
+        """
         command = ["git", "--literal-pathspecs", "-C", str(self.root), *arguments]
         environment = {name: value for name, value in os.environ.items() if name not in FOREIGN} | {"LC_ALL": "C"}
         if index:
@@ -185,17 +198,17 @@ class _Git:
         return os.fsdecode(done.stdout)
 
     def names(self, *arguments: str) -> set[str]:
-        """The files that git lists, with the option -z."""
+        """Return the files that a git command lists; its arguments must include -z."""
         return set(self.run(*arguments).split("\0")) - {""}
 
     def fetch(self) -> tuple[str, str]:
-        """Fetch; the commit that this edition and the newest have in common, and the newest."""
+        """Fetch, and return two commits: the last one that this edition shares with the newest, and the newest."""
         remotes = self.run("remote").split()
         if not remotes:
             raise CourseError(f"{self.root}: this clone has no remote to bring an edition from; {UNCHANGED}")
         remote, name = ("origin" if "origin" in remotes else remotes[0]), "HEAD"
         branch = self.run("branch", "--show-current").strip()
-        with suppress(CourseError):  # a branch that follows none
+        with suppress(CourseError):  # the branch has no upstream branch
             remote = self.run("config", f"branch.{branch}.remote").strip()
             name = self.run("config", f"branch.{branch}.merge").strip()
         self.run("fetch", "--quiet", remote, name, refuse=f"no newer edition can be fetched from {remote}")
@@ -204,24 +217,27 @@ class _Git:
         return base, new
 
     def changes(self, base: str, new: str) -> dict[str, str]:
-        """The files that changed from one commit to the other: A for added, D for deleted, M or T otherwise."""
+        """Return the files that differ between two commits: A for added, D for deleted, M or T otherwise."""
         parts = self.run("diff", "--no-renames", "--name-status", "-z", base, new).split("\0")
         return dict(zip(parts[1::2], parts[:-1:2], strict=True))
 
     def touched(self, base: str, changes: Mapping[str, str]) -> list[str]:
-        """Which of these files the learner changed too, or put where the new edition has one."""
+        """Return the files among these that the learner changed too, or created where the new edition adds one."""
         own = self.names("diff", "--no-renames", "--name-only", "-z", base)
         there = [name for name in changes if os.path.lexists(self.root / name)]
         return sorted(name for name in there if name in own or changes[name] == "A")
 
     def content(self, commit: str, name: str) -> bytes:
-        """A file as it is in a commit; empty when it is not there."""
+        """Return the content of a file in a commit; empty when the commit does not have it."""
         with suppress(CourseError):
             return os.fsencode(self.run("cat-file", "--filters", f"{commit}:{name}"))
         return b""
 
     def join(self, base: str, new: str, changes: Mapping[str, str]) -> str:
-        """The commit to go to: the newest, or where the learner has commits, one that adds its files to theirs."""
+        """Return the commit to go to.
+
+        It is the newest commit or, where the learner has commits, a new merge commit that adds its files to theirs.
+        """
         head = self.run("rev-parse", "HEAD").strip()
         if head == base:
             return new
@@ -236,7 +252,7 @@ class _Git:
         return self.run("commit-tree", tree, "-p", head, "-p", new, "-m", "A newer edition of the course").strip()
 
     def in_the_way(self, changes: Mapping[str, str]) -> list[str]:
-        """Which of these files are not as this commit has them: git would not write over them."""
+        """Return the files among these that differ from HEAD, because git would not overwrite them."""
         dirty = self.names("diff", "--no-renames", "--name-only", "-z", "HEAD")
         dirty |= self.names("diff", "--no-renames", "--name-only", "-z", "--cached", "HEAD")
         known = self.names("ls-tree", "-r", "-z", "--name-only", "HEAD")
@@ -244,7 +260,7 @@ class _Git:
         return sorted(dirty & changes.keys() | untracked)
 
     def give_way(self, paths: Iterable[Path]) -> None:
-        """Take files out of the way: those that this commit has go back to it, others go."""
+        """Move files out of the way: those in HEAD get their content from it, and the others are deleted."""
         names = [path.relative_to(self.root).as_posix() for path in paths]
         known = self.names("ls-tree", "-r", "-z", "--name-only", "HEAD")
         if back := [name for name in names if name in known]:
@@ -255,5 +271,5 @@ class _Git:
                 (self.root / name).unlink()
 
     def forward(self, commit: str) -> None:
-        """Go to a commit that follows this one."""
+        """Go forward to a commit that descends from the current one."""
         self.run("merge", "--quiet", "--ff-only", commit, refuse="the new edition cannot be put here")
