@@ -1,4 +1,4 @@
-"""A card, before anything is set."""
+"""A card in Markdown, before it becomes HTML or plain text."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ KINDS = ("symbol", "quiz", "mistake", "defend")  # in the order in which a day's
 
 
 class NoCards(CourseError):
-    """Cards that cannot be made."""
+    """Error: the cards cannot be made."""
 
 
 @dataclass(frozen=True)
 class Card:
     """A question and its answer, in Markdown with formulas between dollars.
 
-    key: what the card is called within its day and kind. An id is made of these three and of nothing else, so that the
-    rest of a text may be mended, and Anki still knows the card by which somebody has learned.
+    The id is made of day, kind and key alone. So the other texts can be corrected, and Anki still recognises the card
+    that somebody has learned.
+
+    Attributes:
+        kind: one of KINDS.
+        key: the card's name within its day and kind.
     """
 
     day: int
@@ -30,17 +34,17 @@ class Card:
 
     @property
     def id(self) -> str:
-        """`day1-quiz-in-the-matrix-of-weights`; capitals count, since M and m are two symbols."""
+        """Such as `day1-quiz-in-the-matrix-of-weights`. Capitals are kept, because M and m are two symbols."""
         return "-".join([f"day{self.day}", self.kind, *_words(self.key)])
 
     @property
     def tags(self) -> tuple[str, str]:
-        """`day1` and `quiz`."""
+        """The day and the kind, such as `day1` and `quiz`."""
         return f"day{self.day}", self.kind
 
 
 def literal(text: str) -> str:
-    """Text that is no Markdown, apart from code between backticks, as Markdown."""
+    """Escape Markdown except for `code` spans."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", part) for part in parts)
 

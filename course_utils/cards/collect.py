@@ -1,4 +1,4 @@
-"""Gather the cards of all days from where the course has them."""
+"""Gather the cards of all days from the course's lessons, quizzes and answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .card import KINDS, Card, NoCards, literal
 
 
 def all_cards(root: Path = ROOT) -> list[Card]:
-    """The cards of every day that has a lesson in `root`, in the order of days and kinds.
+    """Return the cards of every day that has a lesson in `root`, in the order of days and kinds.
 
-    Raises NoCards where no lesson is found, where a claim has no reason or several, where a mistake that a card is
-    made of is not known any more, and where two cards have one id.
+    Raises:
+        NoCards: no lesson is found, a claim has no reason or several, a card names a mistake that its exercise no
+            longer knows, or two cards have the same id.
     """
     found = [card for day in DAYS if (path := day.notebook(LESSONS, root)) for card in _of_day(day.number, path)]
     if not found:
@@ -47,7 +48,7 @@ def _symbol(day: int, symbol: str, read: str, python: str) -> Card:
 
 
 def _quiz(day: int, question: Mapping[str, Any]) -> Card:
-    """The question with its choices; the right one, why it is right, and why the others are not."""
+    """Return a card whose answer says which choice is right, why, and why the others are not."""
     choices: Sequence[Mapping[str, Any]] = question["choices"]
     right = [choice for choice in choices if choice.get("right")]
     wrong = [choice for choice in choices if not choice.get("right")]
@@ -59,7 +60,7 @@ def _quiz(day: int, question: Mapping[str, Any]) -> Card:
 
 
 def _mistakes(day: int) -> Iterator[Card]:
-    """A card for each mistake of a day's cards.yaml: what somebody does, and what the check of that exercise says."""
+    """Yield a card for each mistake in a day's cards.yaml: what somebody does, and what the exercise's check says."""
     exercises = all_exercises(day)
     for slip in loader.cards(day)["mistakes"]:
         known = exercises[slip["exercise"]].mistakes if slip["exercise"] in exercises else ()

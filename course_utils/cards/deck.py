@@ -1,4 +1,4 @@
-"""A deck as Anki reads it, by genanki: a collection in SQLite within a zip, the same bytes each time."""
+"""Make a deck for Anki with genanki: an SQLite collection in a zip, with the same bytes each time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .text import as_html
 INSTALL = "an Anki deck is written by genanki, which is not installed here: pip install genanki"
 NAME = "Attention, from pencil to kernel"
 ABOUT = "From the course Attention, from pencil to kernel. Text under CC BY 4.0."
-# Anki knows a deck, a type of notes and a note by its number: these never change.
-DECK_ID = 1_795_400_000  # of all; that of day 1 is one more, and so on
+# Anki recognises a deck, a type of notes and a note by its number, so these numbers never change.
+DECK_ID = 1_795_400_000  # of the whole course; the deck of day 1 has the next number, and so on
 MODEL_ID = 1_795_300_000
 FIELDS = ("Front", "Back", "About", "Id")
 QUESTION = '<div class="about">{{About}}</div>\n<div class="front">{{Front}}</div>'
@@ -30,9 +30,13 @@ _FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 
 
 def as_apkg(cards: Sequence[Card], changed: int) -> bytes:
-    """The package with a deck for each day that has cards, under one for the course.
+    """Return the Anki package: a deck for each day that has cards, under a deck for the course.
 
-    changed: when the cards last changed, in seconds since 1970. Raises NoCards where genanki is missing.
+    Args:
+        changed: when the cards last changed, in Unix seconds.
+
+    Raises:
+        NoCards: genanki is not installed.
     """
     try:
         import genanki
@@ -48,7 +52,7 @@ def as_apkg(cards: Sequence[Card], changed: int) -> bytes:
 
 
 def note_fields(card: Card) -> tuple[str, str, str, str]:
-    """What FIELDS hold of a card."""
+    """Return the values of FIELDS for a card."""
     title = next(day.title for day in DAYS if day.number == card.day)
     return as_html(card.front), as_html(card.back), f"Day {card.day} · {title} · {card.kind}", card.id
 
@@ -66,7 +70,7 @@ def _decks(genanki: ModuleType, cards: Sequence[Card]) -> list[Any]:
         deck = genanki.Deck(DECK_ID + day.number, f"{NAME}::Day {day.number} · {day.title}")
         for place, card in enumerate(card for card in cards if card.day == day.number):
             guid = genanki.guid_for(NAME, card.id)
-            # due: in which order Anki shows new cards
+            # due is the order in which Anki shows new cards
             deck.add_note(genanki.Note(model, list(note_fields(card)), guid=guid, tags=card.tags, due=place))
         decks += [deck] if deck.notes else []
     return decks

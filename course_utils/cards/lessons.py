@@ -1,4 +1,4 @@
-"""What a lesson's notebook has for cards: the claims one should be able to defend, and its table of symbols."""
+"""Read a lesson's claims, which readers should be able to defend, and its tables of symbols."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from markdown_it.token import Token
 from .text import parse
 
 DEFEND = "What you should be able to defend"
-SYMBOL = "symbol"  # at the head of the first column of a table of symbols
+SYMBOL = "symbol"  # heading of the first column in a table of symbols
 
 
 def markdown_of(path: Path) -> str:
-    """All text of a notebook, without its code."""
+    """Return all text of a notebook, without its code."""
     cells = nbformat.read(path, as_version=4).cells
     return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
 
 
 def claims(text: str) -> list[str]:
-    """The entries of the list under the heading `DEFEND`, as Markdown."""
+    """Return the entries of the list under the heading `DEFEND`, as Markdown."""
     found: list[str] = []
     under = False
     for token, after in _pairs(parse(text)):
@@ -33,7 +33,7 @@ def claims(text: str) -> list[str]:
 
 
 def symbols(text: str) -> list[tuple[str, str, str]]:
-    """The rows of the tables of symbols: the symbol, how to read it, and what it is in Python, perhaps empty."""
+    """Return the rows of the tables of symbols: the symbol, how to read it, and its Python, perhaps empty."""
     rows: list[list[str]] = []
     of_symbols = False
     for token, after in _pairs(parse(text)):

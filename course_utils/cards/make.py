@@ -19,7 +19,7 @@ from .text import as_plain
 
 HEADER = ("id", "day", "kind", "front", "back", "tags")
 MADE_OF = ("notebooks", "course_utils/cards", "course_utils/answers", "course_utils/days")
-EDITION = 1_795_478_400  # 2026-11-24, in seconds: the edition of a copy of which git knows too little
+EDITION = 1_795_478_400  # 2026-11-24 in Unix seconds: the date of this edition, for copies with too little git history
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,12 @@ class Made:
 
 
 def make_cards(out: Path, root: Path = ROOT) -> Made:
-    """Write both files into the folder `out`. Raises NoCards, and CourseError where nothing can be written."""
+    """Write both files into the folder `out`.
+
+    Raises:
+        NoCards: the cards cannot be made.
+        CourseError: a file cannot be written.
+    """
     cards = all_cards(root)
     made = Made(out / "attention.apkg", out / "attention.csv", len(cards))
     write_all({made.deck: as_apkg(cards, last_changed(root)), made.table: as_csv(cards)})
@@ -40,7 +45,7 @@ def make_cards(out: Path, root: Path = ROOT) -> Made:
 
 
 def as_csv(cards: Sequence[Card]) -> str:
-    """A row a card under HEADER, in plain text."""
+    """Return the cards as CSV in plain text, one row per card under HEADER."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(HEADER)
@@ -51,10 +56,10 @@ def as_csv(cards: Sequence[Card]) -> str:
 
 
 def last_changed(root: Path = ROOT) -> int:
-    """Time of the last commit that touched what the cards are made of, in seconds since 1970, or the edition's date.
+    """Return the time of the last commit that touched a card source (Unix seconds), or EDITION where that is later.
 
-    Anki takes a new text for a card that it has only if its time is later. In a shallow clone the first commit of the
-    history that is there seems to have made every file, whatever it touched: then the edition's date counts as well.
+    Anki replaces the text of a card that it has only if the new one has a later time. In a shallow clone, the first
+    commit of the shortened history seems to have created every file, so its time is not used.
     """
     time, *parents = _git(root, "log", "-1", "--format=%ct %P", "--", *MADE_OF).split() or ["0"]
     if not parents and _git(root, "rev-parse", "--is-shallow-repository").strip() != "false":
@@ -63,7 +68,7 @@ def last_changed(root: Path = ROOT) -> int:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git prints about the repository in `root`; nothing where it fails or is not installed."""
+    """Return what git prints about the repository in `root`; empty where it fails or is not installed."""
     try:
         done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""Set the Markdown of a card: as HTML with formulas in MathJax's marks, or as plain text."""
+"""Turn the Markdown of a card into HTML with formulas for MathJax, or into plain text."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-FORMULAS = {"math_inline": r"\({}\)", "math_inline_double": r"\[{}\]", "math_block": r"\[{}\]"}  # as MathJax has them
+FORMULAS = {"math_inline": r"\({}\)", "math_inline_double": r"\[{}\]", "math_block": r"\[{}\]"}  # MathJax's delimiters
 
 
 def parse(text: str) -> list[Token]:
-    """The tokens of a text, tables and formulas among them."""
+    """Return the Markdown tokens of a text, including tables and formulas."""
     return _markdown().parse(text)
 
 
 def as_html(text: str) -> str:
-    r"""HTML for Anki, which sets formulas in `\( \)` and `\[ \]` by MathJax. A tag in the text is text; a link is, too,
-    since it would lead out of a notebook."""
+    r"""Return HTML for Anki, whose MathJax sets the formulas in `\( \)` and `\[ \]`.
+
+    HTML tags are shown as text, and of a link only the text stays, because links lead out of the notebook.
+    """
     return _markdown().render(text).strip()
 
 
 def as_plain(text: str) -> str:
-    """Text for a spreadsheet: paragraphs, lists with letters or dashes, code between backticks, formulas as in HTML."""
+    """Return text for a spreadsheet.
+
+    It has paragraphs, lists with letters or dashes, code between backticks, and formulas as in HTML.
+    """
     lines: list[str] = []
-    items: list[int] = []  # of each list that is open, how many items began
+    items: list[int] = []  # for each open list, the number of items begun
     mark = ""
     for token in parse(text):
         if token.type in ("bullet_list_open", "ordered_list_open"):
@@ -68,7 +73,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _rule(marks: str) -> Callable[..., str]:
-    """A rule for markdown-it's renderer, which sets the content of a token between marks."""
+    """Return a rule for markdown-it's renderer that puts the content of a token between marks."""
 
     def rule(renderer: object, tokens: Sequence[Token], place: int, *_: object) -> str:
         return marks.format(escape(tokens[place].content.strip(), quote=False))
