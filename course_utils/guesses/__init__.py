@@ -1,7 +1,7 @@
-"""Guesses at what a lesson computes: what was asked, how near a guess came, and where guesses are kept.
+"""Guesses at what a lesson computes: the questions, how near each guess came, and the files that keep the guesses.
 
-A learner's guesses lie in `guesses/` in the course's folder, a file a day, and go nowhere else. Nothing heavy loads
-here.
+A learner's guesses are stored in `guesses/` in the course's folder, one file per day, and are sent nowhere. Importing
+this package loads nothing heavy.
 """
 
 from course_utils.guesses.asked import Asked

@@ -1,4 +1,4 @@
-"""A question whose answer a lesson computes, and what may be answered."""
+"""A question whose answer a lesson computes, and the guesses that it accepts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,25 @@ from course_utils.course import NUMBERS
 
 KINDS = ("number", "choice", "curve")
 SCALES = ("linear", "log")
-_MOST_PLACES = 24  # of a curve: more cannot be told apart on a phone
+_MOST_PLACES = 24  # places of a curve; more cannot be told apart on a phone
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question of a lesson, and what was computed.
+    """A question of a lesson, and the answer that the lesson computed.
 
-    day: the lesson's. name: unique in the day. kind: "number", "choice" or "curve". truth: what the lesson computed,
-        one number, the position of the right choice, or a number for each place of a curve. low, high: the ends of the
-        range, for numbers and curves. scale: "linear", or "log" where factors count and not differences. unit: of the
-        numbers. places: the texts under the places of a curve. choices: the texts of a choice.
-    Raises ValueError, which names the guess, for anything that cannot be asked or answered.
+    Attributes:
+        name: unique within the day.
+        kind: "number", "choice" or "curve".
+        truth: the answer: one number, the position of the right choice, or a number for each place of a curve.
+        low, high: the ends of the range, for numbers and curves.
+        scale: "linear", or "log" where factors count instead of differences.
+        unit: the unit of the numbers.
+        places: the labels under the places of a curve.
+        choices: the texts to choose from.
+
+    Raises:
+        ValueError: the question cannot be asked or answered. The message names the guess.
     """
 
     day: int
@@ -41,14 +48,18 @@ class Asked:
         {"number": self._verify_number, "curve": self._verify_curve, "choice": self._verify_choice}[self.kind]()
 
     def same_question(self, other: Asked) -> bool:
-        """Whether a guess at the other one is a guess at this one. What was computed may differ: it may be measured."""
+        """Whether a guess at the other question is a guess at this one.
+
+        The computed answers may differ, because they may be measured.
+        """
         parts = ("day", "name", "question", "kind", "low", "high", "scale", "unit", "places", "choices")
         return all(getattr(self, part) == getattr(other, part) for part in parts)
 
     def checked(self, guess: Sequence[float]) -> tuple[float, ...]:
-        """A guess that fits: one number, the position of a choice, or a number for each place.
+        """Return a guess as floats: one number, the position of a choice, or a number for each place.
 
-        Raises ValueError when it does not.
+        Raises:
+            ValueError: the guess does not fit the question.
         """
         found = tuple(float(value) for value in guess)
         if len(found) != len(self.truth):
@@ -61,7 +72,7 @@ class Asked:
         return found
 
     def place(self, value: float) -> float:
-        """Where a value lies between the ends of the range: 0 at `low`, 1 at `high`."""
+        """Return where a value lies on the scale of the range: 0 at `low`, 1 at `high`."""
         if self.scale == "log":
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)

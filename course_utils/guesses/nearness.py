@@ -1,4 +1,4 @@
-"""How near a guess came, in numbers and in words. `views/shared/guessing.js` says the same without a kernel."""
+"""Judge how near a guess came, in numbers and in words. `views/shared/guessing.js` does the same without a kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from course_utils.guesses.asked import Asked
 
-NEAR = 0.02  # of the range: nobody can aim better with a mouse
+NEAR = 0.02  # share of the range; nobody can aim better with a mouse
 NEAR_FACTOR = 1.05  # the same on a log scale
 
 
@@ -17,9 +17,12 @@ NEAR_FACTOR = 1.05  # the same on a log scale
 class Verdict:
     """How near a guess came.
 
-    right: whether a choice is the right one; None for numbers and curves. off: the mean distance over the places, on a
-    linear scale as a share of the range, on a log scale as the logarithm of a factor. lean: 1 too high, −1 too low, 0
-    near or neither. told: all that in words, the end of a sentence that begins with "Your guess is".
+    Attributes:
+        right: whether the choice is the right one; None for numbers and curves.
+        off: the mean distance over the places; on a linear scale a share of the range, on a log scale the logarithm of
+            a factor.
+        lean: 1 for too high, −1 for too low, 0 for near or neither.
+        told: the verdict in words, the end of a sentence that begins with "Your guess is".
     """
 
     right: bool | None
@@ -29,7 +32,11 @@ class Verdict:
 
 
 def judge(asked: Asked, guess: Sequence[float]) -> Verdict:
-    """How near a guess came. Raises ValueError for a guess that does not fit."""
+    """Judge how near a guess came.
+
+    Raises:
+        ValueError: the guess does not fit the question.
+    """
     guess = asked.checked(guess)
     if asked.kind == "choice":
         right = guess == asked.truth
@@ -47,12 +54,12 @@ def judge(asked: Asked, guess: Sequence[float]) -> Verdict:
 
 
 def distance(off: float, log: bool) -> str:
-    """A distance in words: "12% of the range", or "a factor of 1.8"."""
+    """Return the distance `Verdict.off` in words, such as "12% of the range", or "a factor of 1.8" if `log`."""
     return f"a factor of {brief(math.exp(off), 2)}" if log else f"{max(1, round(100 * off))}% of the range"
 
 
 def brief(value: float, digits: int = 3) -> str:
-    """A number to a few significant digits, as people write it: 0.25, 12,300, 4.1e9."""
+    """Return a number with a few significant digits, as people write it: 0.25, 12,300, 4.1e9."""
     value = float(value)
     if value == 0:
         return "0"
@@ -66,7 +73,7 @@ def brief(value: float, digits: int = 3) -> str:
 
 
 def ticks(low: float, high: float, scale: str) -> list[float]:
-    """Round numbers within a range, for its axis: about five."""
+    """Return about five round numbers within a range, for its axis."""
     if scale == "log":
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         every = -(-len(powers) // 6)
@@ -83,9 +90,10 @@ def ticks(low: float, high: float, scale: str) -> list[float]:
 
 
 def as_places(x: Sequence[float | str], scale: str) -> list[float]:
-    """Where the places of a curve lie, from 0 to 1: numbers by a scale, texts evenly.
+    """Return the positions of the places of a curve, from 0 to 1: numbers by their scale, texts evenly spaced.
 
-    Raises ValueError when numbers do not grow, or are not above 0 on a log scale.
+    Raises:
+        ValueError: numbers are not finite, do not increase, or are not above 0 on a log scale.
     """
     last = len(x) - 1
     if any(isinstance(each, str) for each in x):

@@ -1,5 +1,7 @@
-"""Where guesses are kept: `guesses/dayN.json` in the course's folder, or where that is installed alone in the
-current one. The first guess at a question counts."""
+"""Store guesses in `guesses/dayN.json` in the course's folder, or in the current one if the package is installed alone.
+
+The first guess at a question counts.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,20 @@ from course_utils.guesses.nearness import Verdict, judge
 
 FOLDER = "guesses"
 _SCHEMA = 1
-_ONE_AT_A_TIME = threading.Lock()  # JupyterLab may hear several widgets at once, each in a thread
+_ONE_AT_A_TIME = threading.Lock()  # JupyterLab may serve several widgets at once, each in a thread
 _HEARERS: list[weakref.WeakMethod] = []
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The guesses at a question: the first, which counts, the last, how many, and the day of the first as a date.
+    """The guesses at one question.
 
-    asked: the question as it was then, with what was computed then.
+    Attributes:
+        asked: the question and its computed answer at the time of the first guess.
+        first: the first guess, which counts.
+        last: the latest guess.
+        count: the number of guesses.
+        when: the date of the first guess, in ISO format.
     """
 
     asked: Asked
@@ -44,24 +51,31 @@ class Kept:
 
 
 def path_of(day: int, root: Path = WORK_FOLDER) -> Path:
-    """The file of a day."""
+    """Return the path of a day's file."""
     return root / FOLDER / f"day{day}.json"
 
 
 def read(day: int, root: Path = WORK_FOLDER) -> dict[str, Kept]:
-    """The guesses of a day by their names, in the order in which they were first made; empty when there is no file.
+    """Return the guesses of a day by name, in the order in which they were first made; empty when there is no file.
 
-    Raises CourseError when the file is something else.
+    Raises:
+        CourseError: the file cannot be read, or is no record of guesses.
     """
     kept, _ = _read(path_of(day, root), root)
     return kept
 
 
 def keep(asked: Asked, guess: Sequence[float], root: Path = WORK_FOLDER) -> tuple[Kept, str]:
-    """Add a guess to those of its day; what is kept of the question now, and what had to be done, "" for nothing.
+    """Add a guess to the file of its day.
 
-    A file that cannot be read is put aside first, and a guess at a question that reads otherwise now stays in the
-    file. Raises ValueError for a guess that does not fit, CourseError when nothing can be written.
+    A file that cannot be read is first put aside. Guesses at a question that has since changed stay in the file.
+
+    Returns:
+        The guesses at the question, now with this one, and a remark if a file was put aside, otherwise "".
+
+    Raises:
+        ValueError: the guess does not fit the question.
+        CourseError: the file cannot be written.
     """
     guess, path = asked.checked(guess), path_of(asked.day, root)
     with _ONE_AT_A_TIME:
@@ -83,19 +97,22 @@ def keep(asked: Asked, guess: Sequence[float], root: Path = WORK_FOLDER) -> tupl
         write_whole(path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         calls = [(hearer, call) for hearer in _HEARERS if (call := hearer())]
         _HEARERS[:] = [hearer for hearer, _ in calls]
-    for _, call in calls:  # without the lock, as a hearer may keep a guess too
+    for _, call in calls:  # after the lock is released, because a hearer may keep a guess too
         call(asked.day)
     return kept[asked.name], remark
 
 
 def hear(call: Callable[[int], None]) -> None:
-    """Have a method called, with the number of the day, after each guess that this process keeps, while it lives."""
+    """Register a method to call after each guess that this process keeps.
+
+    The method gets the number of the day. It is called for as long as its object lives.
+    """
     with _ONE_AT_A_TIME:
         _HEARERS.append(weakref.WeakMethod(call))
 
 
 def _read(path: Path, root: Path) -> tuple[dict[str, Kept], list[Any]]:
-    """The guesses that count, and those at questions that read otherwise by now, as they are written."""
+    """Return the current guesses, and the raw records of guesses whose question has since changed."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Many guesses together: how many were right, and whether they lean to one side.
+"""Summarise many guesses: how many were right, and whether they lean to one side.
 
-`views/shared/guessing.js` says the same without a kernel.
+`views/shared/guessing.js` does the same without a kernel.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Iterable
 from course_utils.guesses.nearness import distance
 from course_utils.guesses.store import Kept
 
-_FEW = 4  # fewer that miss say nothing about a side
+_FEW = 4  # with fewer misses, no tendency can be told
 _MOST_OF_THEM = 0.75
 
 
 def summed_up(kept: Iterable[Kept]) -> list[str]:
-    """First guesses in a few sentences: how many choices are right, how far the rest is off, and to which side."""
+    """Return a few sentences on the first guesses.
+
+    They say how many choices are right, how far off the other guesses are, and to which side.
+    """
     kept = list(kept)
     if not kept:
         return ["No guess yet."]
@@ -35,7 +38,7 @@ def summed_up(kept: Iterable[Kept]) -> list[str]:
 
 
 def in_a_line(kept: Iterable[Kept]) -> str:
-    """The same in a few words, such as "5 guesses: 3 too high, 1 too low"; "" without any."""
+    """Return the summary in a few words, such as "5 guesses: 3 too high, 1 too low"; "" without guesses."""
     kept = list(kept)
     leans = [each.verdict.lean for each in kept if each.asked.kind != "choice"]
     parts = [f"{leans.count(lean)} too {side}" for lean, side in ((1, "high"), (-1, "low")) if lean in leans]
@@ -44,7 +47,7 @@ def in_a_line(kept: Iterable[Kept]) -> str:
 
 
 def tendency(kept: Iterable[Kept]) -> str:
-    """Whether numbers and curves were guessed too high or too low on the whole, as a sentence."""
+    """Return a sentence on whether numbers and curves were guessed too high or too low on the whole."""
     leans = [each.verdict.lean for each in kept if each.asked.kind != "choice" and each.verdict.lean]
     if len(leans) < _FEW:
         return "That is too few to tell a tendency."
