@@ -1,7 +1,7 @@
-"""Problems for a pencil without end: each has a number, friendly figures, and steps that are judged one by one.
+"""Problems for a pencil, without end: each has a number, simple figures, and steps that are judged one by one.
 
-`problem(kind, number)` is the same for everybody. `Problem.judge` finds the first wrong step, names the slip where it
-is known, and counts what follows rightly from a wrong value as right.
+`problem(kind, number)` gives everybody the same problem. `Problem.judge` finds the first wrong step, names the slip
+where it is known, and accepts a step that follows correctly from a wrong earlier value.
 """
 
 from __future__ import annotations

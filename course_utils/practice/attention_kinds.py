@@ -1,4 +1,4 @@
-"""Problems of softmax and attention: a row, two queries, a causal row, a gradient, one key at a time, two parts."""
+"""Practice problems on attention: softmax, attention, a causal row, a gradient, online softmax, merging two parts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Drawn = tuple[str, dict[str, np.ndarray], tuple[Step, ...]]
 
 
 def matrix(rng: random.Random, rows: int, columns: int, entries: tuple[int, ...] = (-1, 0, 1, 2)) -> np.ndarray:
-    """A matrix of small whole numbers."""
+    """Return a matrix of whole numbers drawn from `entries`."""
     return np.array([[rng.choice(entries) for _ in range(columns)] for _ in range(rows)], dtype=float)
 
 
 def written(name: str, values: Any) -> str:
-    """Numbers as they stand in a statement."""
+    """Return numbers as the statement of a problem shows them."""
     rows = np.atleast_2d(np.asarray(values, dtype=float))
     text = "; ".join("  ".join(f"{x:g}".replace("-", "−") for x in row) for row in rows)
     return f"{name} = [{text}]"
 
 
 def exponentials(name: str) -> Step:
-    """The exponentials of a step before."""
+    """Return the step that takes the exponentials of the step `name`."""
     return Step(
         "exponentials",
         "e to the power of each",
@@ -40,7 +40,7 @@ def exponentials(name: str) -> Step:
 
 
 def weights() -> Step:
-    """The exponentials over the sum of their row."""
+    """Return the step that divides each exponential by the sum of its row."""
     return Step(
         "weights",
         "each exponential over the sum of its row",
@@ -71,12 +71,12 @@ def softmax_row(rng: random.Random) -> Drawn:
 
 
 def attention(n: int, m: int) -> Callable[[random.Random], Drawn]:
-    """Attention of n queries to m keys of width 2."""
+    """Return a function that draws a problem: attention of n queries to m keys of width 2."""
 
     def draw(rng: random.Random) -> Drawn:
         Q, K, V = matrix(rng, n, 2), matrix(rng, m, 2), matrix(rng, m, 2, (-2, -1, 1, 2, 3))
         scores = Q @ K.T
-        while (scores == 0).any() or any(len(set(row)) < m for row in scores.tolist()):  # the same number of hard ones
+        while (scores == 0).any() or any(len(set(row)) < m for row in scores.tolist()):  # all equally hard
             Q, K = matrix(rng, n, 2), matrix(rng, m, 2)
             scores = Q @ K.T
         told = f"Attention of {n} queries to {m} keys, d_k = 2. Rows are queries, keys and values.\n" + "\n".join(
@@ -88,7 +88,7 @@ def attention(n: int, m: int) -> Callable[[random.Random], Drawn]:
 
 
 def _where_square(way: Callable[[Values], Any]) -> Callable[[Values], Any]:
-    """A slip that only square matrices allow; elsewhere it gives what nobody writes down."""
+    """Return a slip's function that gives NaN, which nobody writes down, where only square matrices allow the slip."""
 
     def found(v: Values) -> Any:
         try:
@@ -191,7 +191,7 @@ def online_softmax(rng: random.Random) -> Drawn:
     values = np.array(rng.sample((-3, -2, -1, 1, 2, 3, 4, 5), 3), dtype=float)
 
     def after(i: int, rescaled_l: bool = True, rescaled_o: bool = True, turned: bool = False) -> Callable:
-        """(m, l, o) after key i, from those after the key before."""
+        """Return a function that gives (m, l, o) after key i, from their values after the key before."""
 
         def found(v: Values) -> Any:
             if i == 0:

@@ -1,4 +1,4 @@
-"""Problems of counting: a variance, what a layer costs, the bytes of a cache, the longest context on a card."""
+"""Practice problems on counting: a variance, the cost of a layer, a cache in bytes, the longest context on a card."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ GIB = 2**30
 
 
 def figures(**values: float) -> dict[str, np.ndarray]:
-    """Given figures as arrays of one number."""
+    """Return the given figures of a problem as arrays of one number."""
     return {name: np.asarray(float(value)) for name, value in values.items()}
 
 
 def listed(values: dict[str, str]) -> str:
-    """Given figures, a line each."""
+    """Return the given figures of a problem as text, one per line."""
     return "\n".join(f"{name}: {value}" for name, value in values.items())
 
 
@@ -90,7 +90,7 @@ def layer_cost(rng: random.Random) -> Drawn:
 
 
 def _cache_steps() -> tuple[Step, ...]:
-    """From the shape of a model to the bytes of one token in its cache."""
+    """Return the steps from the shape of a model to the bytes of one token in its cache."""
     return (
         Step("numbers a token", "keys and values of one token, all layers",
             lambda v: 2 * v["layers"] * v["kv_heads"] * v["d_head"], (

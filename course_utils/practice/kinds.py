@@ -1,4 +1,4 @@
-"""The kinds of problems, by name."""
+"""The kinds of practice problems, by name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ LARGEST = 10**9
 
 
 class UnknownKind(CourseError):
-    """A kind of problem that there is not, or a number that none can have."""
+    """Error: there is no such kind of problem, or no problem can have this number."""
 
 
 def problem(kind: str, number: int) -> Problem:
-    """The problem of a kind that has this number: always the same, on every machine.
+    """Return the problem of a kind that has this number: always the same, on every machine.
 
-    number: from 0 to 1,000,000,000. Raises UnknownKind for a kind that there is not, with those that there are.
+    Args:
+        number: from 0 to 1,000,000,000.
+
+    Raises:
+        UnknownKind: there is no such kind (the message lists all), or the number is out of range.
     """
     if kind not in KINDS:
         raise UnknownKind(f"there is no practice of the kind {kind!r}; there is {', '.join(KINDS)}")

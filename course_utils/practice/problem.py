@@ -1,4 +1,4 @@
-"""A problem, its steps, and the judge that locates the first wrong one."""
+"""A problem, its steps, and the judge that finds the first wrong step."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import Any
 
 import numpy as np
 
-Values = Mapping[str, np.ndarray]  # what is given and what was found so far, by name
-ATOL, RTOL = 0.006, 0.005  # two decimals, and what rounding before an exponential makes of them
+Values = Mapping[str, np.ndarray]  # the given figures and the values of the steps so far, by name
+ATOL, RTOL = 0.006, 0.005  # for two decimals, also where an exponential enlarges the rounding
 COUNT_RTOL = 0.01
-APART = 3  # times the tolerance that any two numbers must differ by which are to be told apart
+APART = 3  # numbers that a problem tells apart must differ by this many tolerances
 
 
 @dataclass(frozen=True)
 class Slip:
-    """A wrong way to take a step. said: one sentence to who took it."""
+    """A known wrong way to take a step.
+
+    Attributes:
+        found: computes the wrong value.
+        said: one sentence that tells the learner what went wrong.
+    """
 
     name: str
     found: Callable[[Values], Any]
@@ -25,9 +30,13 @@ class Slip:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a problem. asked: what to write down. found: it, from what is given and the steps before.
+    """One step of a problem.
 
-    count: whether it is a count, of which one per cent suffices.
+    Attributes:
+        asked: what the learner writes down.
+        found: computes the right value from the given figures and the earlier steps.
+        slips: the known wrong ways.
+        count: whether the value is a count, for which one per cent is near enough.
     """
 
     name: str
@@ -39,9 +48,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Mark:
-    """What is said of one step. status: right, follows (from a wrong value, rightly), wrong or empty.
+    """The judgement of one step.
 
-    slip: what is known to have gone wrong, None where it is not.
+    Attributes:
+        status: "right", "wrong", "empty", or "follows" for a value that is correct from a wrong earlier value on.
+        slip: the slip that explains a wrong value; None where no known one does.
     """
 
     step: str
@@ -56,7 +67,12 @@ class Mark:
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem of a kind. given: its figures by name. told: the statement, plain text."""
+    """One problem of a kind.
+
+    Attributes:
+        told: the statement, in plain text.
+        given: its figures, by name.
+    """
 
     kind: str
     number: int
@@ -65,14 +81,19 @@ class Problem:
     steps: tuple[Step, ...]
 
     def solution(self) -> dict[str, np.ndarray]:
-        """The right value of each step, by name, as arrays in full precision."""
+        """Return the right value of each step by name, in full precision."""
         return self._carried_on({})
 
     def judge(self, entered: Mapping[str, Any]) -> tuple[Mark, ...]:
-        """A mark for each step. entered: numbers by the name of the step, nested lists or arrays; steps may be missing.
+        """Return a mark for each step.
 
         A number counts as right when it is right to two decimals, also where the steps before were rounded to two.
-        Raises ValueError for a step that there is not and for numbers of another shape.
+
+        Args:
+            entered: the learner's numbers by the name of the step, as nested lists or arrays; steps may be missing.
+
+        Raises:
+            ValueError: there is no such step, or its value is not numbers of the right shape.
         """
         mine = {name: self._checked(name, value) for name, value in entered.items() if value is not None}
         right, marks = self.solution(), []
@@ -95,22 +116,28 @@ class Problem:
         return tuple(marks)
 
     def first_wrong(self, entered: Mapping[str, Any]) -> Mark | None:
-        """The mark of the first step that is wrong; None where none is."""
+        """Return the mark of the first wrong step; None where no step is wrong."""
         return next((mark for mark in self.judge(entered) if mark.status == "wrong"), None)
 
     def with_slip(self, name: str, slip: Slip) -> dict[str, np.ndarray]:
-        """What somebody writes down who slips at one step and takes all others rightly, to two decimals."""
+        """Return the values, to two decimals, of somebody who makes one slip and takes all other steps rightly."""
         return self.worked({name: slip})
 
     def worked(self, slips: Mapping[str, Slip] | None = None, decimals: int | None = 2) -> dict[str, np.ndarray]:
-        """The steps one after the other, each from the rounded values before it, with slips by the names of steps.
+        """Return the value of each step, computed from the rounded values of the steps before it.
 
-        decimals: what all but counts are rounded to, None for full precision.
+        Args:
+            slips: the slips to make, by step name.
+            decimals: rounding of values that are no counts; None for full precision.
         """
         return self._carried_on(slips or {}, decimals)
 
     def is_degenerate(self) -> bool:
-        """Whether a slip would give the right numbers, or a step those of the step before, or two rows are the same."""
+        """Whether the drawn figures are unfit for a problem.
+
+        They are where two rows of a matrix are equal, a value is not finite, a step repeats the numbers of the step
+        before, or a slip gives the right numbers.
+        """
         matrices = [np.asarray(each) for each in self.given.values() if np.ndim(each) == 2]
         if any(len(np.unique(matrix, axis=0)) < len(matrix) for matrix in matrices):
             return True
@@ -126,13 +153,13 @@ class Problem:
         return False
 
     def known_slips(self) -> list[tuple[Step, Slip]]:
-        """The steps with the slips that can be taken here: those that give as many numbers as are asked for."""
+        """Return each step with each slip that fits here: it gives as many numbers as the step asks for."""
         right = self.solution()
         pairs = [(step, slip) for step in self.steps for slip in step.slips]
         return [(s, slip) for s, slip in pairs if _found(slip, self._values(right, s)).shape == right[s.name].shape]
 
     def _carried_on(self, slips: Mapping[str, Slip], decimals: int | None = None) -> dict[str, np.ndarray]:
-        """The steps one after the other, each from the values before it, some of them with a slip."""
+        """Compute the steps in order, each from the values before it, with a slip where `slips` has one."""
         values: dict[str, np.ndarray] = {}
         for step in self.steps:
             way = slips[step.name].found if step.name in slips else step.found
@@ -141,7 +168,7 @@ class Problem:
         return values
 
     def _values(self, found: Values, step: Step) -> dict[str, np.ndarray]:
-        """What is known when a step is taken."""
+        """Return the values that are known before a step."""
         names = [each.name for each in self.steps]
         return {**self.given, **{name: found[name] for name in names[: names.index(step.name)]}}
 
@@ -161,7 +188,7 @@ class Problem:
 
 
 def near(mine: np.ndarray, theirs: np.ndarray, step: Step, factor: float = 1) -> bool:
-    """Whether numbers are the same, as far as the step asks for; a larger factor passes over more."""
+    """Whether numbers agree within `factor` times the tolerance of the step."""
     if mine.shape != theirs.shape:
         return False
     if step.count:
@@ -170,7 +197,7 @@ def near(mine: np.ndarray, theirs: np.ndarray, step: Step, factor: float = 1) ->
 
 
 def said_shape(shape: Sequence[int]) -> str:
-    """A shape in words."""
+    """Return a shape in words."""
     if not shape:
         return "one number"
     return f"{shape[0]} numbers" if len(shape) == 1 else f"{shape[0]} rows of {shape[1]}"

@@ -1,4 +1,4 @@
-"""What a person types for a step, read as numbers."""
+"""Read the numbers that a person types for a step."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # the commas of 45,097,156,6
 
 
 def read_entry(text: str) -> list | float | None:
-    """Numbers as typed: between spaces or commas, rows between semicolons; None for nothing.
+    """Return the numbers in a typed text; None where it is empty.
 
-    Fractions and small sums may stand for a number: 1/3, 2e9, 4*512**2; a minus may be − or -; 12,345 is one number.
-    Raises ValueError, with what could not be read.
+    Spaces or commas separate numbers, and semicolons separate rows. A short calculation may stand for a number: 1/3,
+    2e9, 4*512**2. A minus may be − or -, and 12,345 is one number.
+
+    Raises:
+        ValueError: the text cannot be read. The message says which part.
     """
     text = text.strip().strip("[]").replace("−", "-").replace("], [", ";").replace("^", "**")
     text = THOUSANDS.sub("", text)

@@ -1,4 +1,4 @@
-"""Problems of serving: three requests in two slots, the slot of a token in pages, one draft and its remainder."""
+"""Practice problems on serving: three requests in two slots, the slot of a token in pages, one speculative draft."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .problem import Slip, Step, Values
 
 
 def batching(rng: random.Random) -> Drawn:
-    """Steps of three requests in two slots: static, continuous, and how full the slots are."""
+    """Draw a problem: the steps of three requests in two slots, static and continuous, and how full the slots are."""
     a, b, c = (rng.randint(2, 14) for _ in range(3))
     given = figures(a=a, b=b, c=c)
     steps = (
@@ -39,7 +39,7 @@ def batching(rng: random.Random) -> Drawn:
 
 
 def _refilled(v: Values) -> float | np.ndarray:
-    """Steps when C takes the slot of the shorter of A and B."""
+    """Return the number of steps when C takes the slot of the shorter of A and B."""
     return max(v["a"], v["b"], min(v["a"], v["b"]) + v["c"])
 
 
@@ -48,7 +48,7 @@ def _tokens(v: Values) -> np.ndarray:
 
 
 def paged_slot(rng: random.Random) -> Drawn:
-    """Blocks of a text, the places that stay empty, and the slot of one of its tokens."""
+    """Draw a problem: the blocks of a text, their empty places, and the slot of one of its tokens."""
     size = rng.choice((4, 8, 16))
     held = rng.randint(3, 5)
     tokens = (held - 1) * size + rng.randint(1, size - 1)
@@ -85,7 +85,7 @@ def paged_slot(rng: random.Random) -> Drawn:
 
 
 def speculation(rng: random.Random) -> Drawn:
-    """One draft: whether it is kept, what is drawn from otherwise, and the tokens of a round."""
+    """Draw a problem: the chance that a draft is kept, the law after a refusal, and the tokens per round."""
     p, q = _law(rng), _law(rng)
     likely = [i for i in range(3) if q[i] > p[i]]
     drafted = rng.choice(likely) if likely else 0

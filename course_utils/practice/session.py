@@ -22,10 +22,15 @@ SIGNS = {"right": "✓", "follows": "✓", "wrong": "✗", "empty": "·"}
 def practise(
     kind: str, number: int | None, ask: Callable[[str], str] = input, tell: Callable[[str], None] = print
 ) -> tuple[Mark, ...]:
-    """Pose a problem, ask for each step, and say which was the first wrong one.
+    """Pose a problem, ask for each step, tell which was the first wrong one, and return the marks.
 
-    number: which problem; one at random where it is None. ask: gives the line that was typed, "" at the end of input.
-    Returns the marks. Raises kinds.UnknownKind as `problem` does.
+    Args:
+        number: which problem; None for a random one.
+        ask: shows a prompt and returns the line that was typed; an EOFError leaves the step out.
+        tell: shows a text.
+
+    Raises:
+        UnknownKind: as in `problem`.
     """
     posed = problem(kind, random.randrange(DRAWN_FROM) if number is None else number)
     tell(f"{kind}, number {posed.number}\n\n{posed.told}\n\n{HOW} {LEAVE_OUT}\n")
@@ -46,18 +51,18 @@ def practise(
 
 
 def kinds_told() -> str:
-    """The kinds, a line each."""
+    """Return the kinds of practice as text, one per line."""
     return "\n".join(["Kinds of practice:", *(f"    course practice {kind}" for kind in KINDS)])
 
 
 def written(values: np.ndarray, count: bool = False) -> str:
-    """Numbers to two decimals, as they may be typed; of counts, which may be small, at least three digits."""
+    """Return numbers as they can be typed: to two decimals, and counts below 1 to three digits."""
     rows = np.atleast_2d(values)
     return "; ".join(" ".join(short(x, count) for x in row) for row in rows)
 
 
 def _entry(posed: Problem, name: str, prompt: str, ask: Callable[[str], str], tell: Callable[[str], None]) -> Any:
-    """What was typed for a step, asked again until it can be read."""
+    """Return the value that was typed for a step, asking again until it can be read."""
     while True:
         try:
             text = ask(f"{prompt}\n> ")
@@ -65,7 +70,7 @@ def _entry(posed: Problem, name: str, prompt: str, ask: Callable[[str], str], te
             return None
         try:
             value = read_entry(text)
-            posed.judge({name: value})  # has it the shape of this step
+            posed.judge({name: value})  # raises ValueError for a wrong shape
         except ValueError as error:
             tell(str(error))
         else:
@@ -73,7 +78,7 @@ def _entry(posed: Problem, name: str, prompt: str, ask: Callable[[str], str], te
 
 
 def short(x: float, count: bool = False) -> str:
-    """One number in this form."""
+    """Return one number in the form of `written`."""
     if abs(x) >= 1000:
         return f"{x:,.0f}"
     decimals = 2 - math.floor(math.log10(abs(x))) if count and 0 < abs(x) < 1 else 2

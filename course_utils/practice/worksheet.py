@@ -1,4 +1,4 @@
-"""Sheets for a class: a problem of their own for each, as PDF, and a key for the teacher. Typst sets them."""
+"""Make worksheets for a class with Typst: a PDF with another problem for each student, and a key for the teacher."""
 
 from __future__ import annotations
 
@@ -23,15 +23,23 @@ INSTALL = "worksheets are set by Typst, which is not installed here: pip install
 
 
 class NoWorksheet(CourseError):
-    """Sheets that cannot be made as asked."""
+    """Error: the worksheets cannot be made as asked."""
 
 
 def make_worksheets(kind: str, copies: int, seed_file: Path, out: Path) -> list[Path]:
     """Write `kind_01.pdf` and so on, one for each student, and `kind_key.pdf` with every step of all of them.
 
-    copies: from 1 to 1000. seed_file: any text, which with the kind decides the problems: the same text gives the same
-    bytes. Returns the files, the key last. Raises NoWorksheet where the seed cannot be read or Typst is missing,
-    kinds.UnknownKind, and CourseError where nothing can be written.
+    Args:
+        copies: the number of students, from 1 to 1000.
+        seed_file: a file with any text, which with the kind decides the problems; the same text gives the same bytes.
+
+    Returns:
+        The files, the key last.
+
+    Raises:
+        NoWorksheet: `copies` is out of range, the seed cannot be read or is empty, or Typst is not installed.
+        UnknownKind: there is no such kind.
+        CourseError: a file cannot be written.
     """
     if not 1 <= copies <= MOST_COPIES:
         raise NoWorksheet(f"{copies} copies: give a number from 1 to {MOST_COPIES:,}")
@@ -53,7 +61,7 @@ def make_worksheets(kind: str, copies: int, seed_file: Path, out: Path) -> list[
 
 
 def _numbers(seed: bytes, kind: str, copies: int) -> list[int]:
-    """As many different numbers of problems."""
+    """Return `copies` different problem numbers, which the seed and the kind decide."""
     numbers: dict[int, None] = {}
     count = 0
     while len(numbers) < copies:
@@ -64,7 +72,7 @@ def _numbers(seed: bytes, kind: str, copies: int) -> list[int]:
 
 
 def _sheet(posed: Problem, copy: int) -> dict[str, Any]:
-    """What the template needs of a problem."""
+    """Return the data of a problem for the template."""
     arrays = {name: values for name, values in posed.given.items() if values.ndim}
     lines = posed.told.splitlines()
     return {
@@ -85,7 +93,7 @@ def _rows(values: np.ndarray, count: bool = False) -> list[list[str]]:
 
 
 def _set(sheets: Sequence[dict[str, Any]], *, key: bool) -> bytes:
-    """The sheets as one PDF, the same bytes each time."""
+    """Return the sheets as one PDF; the same sheets give the same bytes."""
     try:
         import typst
     except ImportError:
