@@ -1,7 +1,7 @@
 """The learner's own functions as parts of the real model.
 
-`mine` takes answers out of the exercise notebooks, `Real.with_parts` runs the model on them, `compare` says what they
-change. `slots.SLOTS` lists what an exercise can fill.
+`mine` takes answers out of the exercise notebooks, `Real.with_parts` runs the model with them, and `compare` says what
+they change. `slots.SLOTS` lists the exercises whose answers can be parts.
 """
 
 from course_utils.parts.compare import compare

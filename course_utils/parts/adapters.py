@@ -1,9 +1,9 @@
-"""An answer to an exercise, made to fit where the real model calls it.
+"""Adapters that make the answer to an exercise fit where the real model calls it.
 
-Each of these takes the answer and returns what `MultiHeadAttention.own` or `Real.writes` holds. Attention is called for
-one text as attend(q, k, v, mask, dropout, scale): q (1, h, n, d), k and v (1, h_kv, m, d), the queries being the last n
-of m tokens. It returns (output, weights), (1, h, n, d) and None. An answer that returns another shape than its exercise
-asks for raises ValueError here, so that no broadcasting hides it.
+Each adapter takes the answer and returns what `MultiHeadAttention.own` or `Real.writes` holds. The model calls
+attention for one text as attend(q, k, v, mask, dropout, scale): q is (1, h, n, d), k and v are (1, h_kv, m, d), and the
+queries belong to the last n of m tokens. attend returns (output, weights): (1, h, n, d) and None. An answer that
+returns another shape than its exercise asks for raises ValueError here, so that no broadcasting hides the mistake.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from course_utils.attention.masks import causal, sliding_window
 from course_utils.attention.multihead import grouped_attention
 from course_utils.models.decoder import Decoder, new_caches
 
-BLOCK = 4  # tokens of a block, and keys of a tile; a text that is no multiple of it ends within one
-QUERIES = 6  # of a tile: on the diagonal tiles differ
-MOST_STEPS = 1000  # of a scheduler; three texts of 30 tokens take some 20
+BLOCK = 4  # tokens per block, and keys per tile; a text that is no multiple of it ends within one
+QUERIES = 6  # queries per tile; unequal to BLOCK, so that tiles on the diagonal differ
+MOST_STEPS = 1000  # steps of a scheduler; three texts of 30 tokens take some 20
 WINDOW = 8  # tokens that a ring holds
 Attend = Callable[..., tuple[Tensor, None]]
 
 
 def softmax_of_rows(answer: Callable) -> Attend:
-    """From softmax_row(row), lists of floats: the scores of one query and head at a time, its later keys left out."""
+    """Adapt softmax_row(row), lists of floats: it gets the scores of one query and head at a time, no later keys."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         scores, v = _scores(q, k), _each_its_own(v, q)
@@ -42,7 +42,7 @@ def softmax_of_rows(answer: Callable) -> Attend:
 
 
 def softmax_of_arrays(answer: Callable) -> Attend:
-    """From softmax(x, axis), NumPy, without axis: the scores (1, h, n, m) of all heads, −∞ where a key comes later."""
+    """Adapt softmax(x, axis), NumPy: it gets the scores (1, h, n, m) of all heads, −∞ for later keys, and no axis."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         scores = _scores(q, k).masked_fill(~causal(q.shape[2], k.shape[2]), -torch.inf)
@@ -53,7 +53,7 @@ def softmax_of_arrays(answer: Callable) -> Attend:
 
 
 def softmax_under_mask(answer: Callable) -> Attend:
-    """From masked_softmax(scores, mask), tensors: the scores (1, h, n, m) of all heads and a mask (n, m)."""
+    """Adapt masked_softmax(scores, mask), tensors: it gets the scores (1, h, n, m) of all heads and a mask (n, m)."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         scores = _scores(q, k)
@@ -64,7 +64,7 @@ def softmax_under_mask(answer: Callable) -> Attend:
 
 
 def attention_of_lists(answer: Callable) -> Attend:
-    """From attention_lists(q, k, v), lists of lists: one query and head at a time, its later keys left out."""
+    """Adapt attention_lists(q, k, v), lists of lists: it gets one query and head at a time, without later keys."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         keys, values = (_each_its_own(x, q)[0].tolist() for x in (k, v))
@@ -78,7 +78,7 @@ def attention_of_lists(answer: Callable) -> Attend:
 
 
 def attention_of_arrays(answer: Callable) -> Attend:
-    """From attention_batched(q, k, v), NumPy: one query of all heads at a time, its later keys left out."""
+    """Adapt attention_batched(q, k, v), NumPy: it gets one query of all heads at a time, without later keys."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         rows, keys, values = (x.numpy() for x in (q, _each_its_own(k, q), _each_its_own(v, q)))
@@ -92,7 +92,7 @@ def attention_of_arrays(answer: Callable) -> Attend:
 
 
 def attention_of_groups(answer: Callable) -> Attend:
-    """From grouped_query_attention(q, k, v, mask), tensors as the model has them; the mask is (n, m)."""
+    """Adapt grouped_query_attention(q, k, v, mask), tensors: it gets them as the model has them; the mask is (n, m)."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         return _fitting(answer(q, k, v, causal(q.shape[2], k.shape[2])), q.shape, q), None
@@ -101,12 +101,12 @@ def attention_of_groups(answer: Callable) -> Attend:
 
 
 def attention_in_steps(answer: Callable) -> Attend:
-    """From cached_step(q_t, k_t, v_t, cache), tensors: all tokens of the text, one after the other."""
+    """Adapt cached_step(q_t, k_t, v_t, cache), tensors: it gets all tokens of the text, one after the other."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         k, v = _each_its_own(k, q), _each_its_own(v, q)
         n, m = q.shape[2], k.shape[2]
-        queries = torch.cat([torch.zeros_like(k[:, :, : m - n]), q], dim=2)  # nobody asks what earlier ones found
+        queries = torch.cat([torch.zeros_like(k[:, :, : m - n]), q], dim=2)  # earlier tokens' outputs are not used
         cache, found = None, []
         for t in range(m):
             here = slice(t, t + 1)
@@ -118,7 +118,7 @@ def attention_in_steps(answer: Callable) -> Attend:
 
 
 def attention_over_a_ring(answer: Callable) -> Attend:
-    """From RingCache(window): each key head has a ring of WINDOW tokens, and each query sees what its ring holds."""
+    """Adapt RingCache(window): each key head has a ring of WINDOW tokens, and each query sees what its ring holds."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         rings = [answer(WINDOW) for _ in range(k.shape[1])]
@@ -128,14 +128,14 @@ def attention_over_a_ring(answer: Callable) -> Attend:
 
 
 def attention_over_a_window(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, Tensor]:
-    """Attention to the last WINDOW tokens: what a ring is compared with."""
+    """Attend to the last WINDOW tokens; an answer with a ring is compared with this."""
     return grouped_attention(q, k, v, sliding_window(q.shape[2], WINDOW, k.shape[2]))
 
 
 def attention_over_pages(answer: Callable) -> Attend:
-    """From PagedCache(n_blocks, block_size, d): the key heads of a layer share one pool, which has just enough room.
+    """Adapt PagedCache(n_blocks, block_size, d): the key heads of a layer share one pool, which has just enough room.
 
-    Before, a text of the same length is stored in it and freed.
+    First, another text of the same length is stored in the pool and freed.
     """
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
@@ -154,14 +154,14 @@ def attention_over_pages(answer: Callable) -> Attend:
 
 
 def attention_through_a_table(answer: Callable) -> Attend:
-    """From paged_attention(q, keys, values, table, length), NumPy: one query and head at a time.
+    """Adapt paged_attention(q, keys, values, table, length), NumPy: it gets one query and head at a time.
 
-    The blocks lie in the pool from the last to the first, and what no token fills is NaN.
+    The blocks lie in the pool from the last to the first, and places that no token fills are NaN.
     """
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         heads, m, d = k.shape[1:]
-        blocks = _blocks(m) + 1  # and one that belongs to another text
+        blocks = _blocks(m) + 1  # and one block of another text
         pools = np.full((2, heads, blocks * BLOCK, d), np.nan, np.float32)
         pools[:, :, :m] = torch.stack([k[0], v[0]]).numpy()
         pools = pools.reshape(2, heads, blocks, BLOCK, d)[:, :, ::-1]
@@ -177,7 +177,7 @@ def attention_through_a_table(answer: Callable) -> Attend:
 
 
 def attention_in_tiles(answer: Callable) -> Attend:
-    """From tiled_attention(q, k, v, block_q, block_k, causal), tensors: a head at a time, QUERIES × BLOCK to a tile."""
+    """Adapt tiled_attention(q, k, v, block_q, block_k, causal), tensors: a head at a time, QUERIES × BLOCK per tile."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         keys, values = _each_its_own(k, q), _each_its_own(v, q)
@@ -191,12 +191,12 @@ def attention_in_tiles(answer: Callable) -> Attend:
 
 
 def mask(answer: Callable) -> Callable[[int, int], Tensor]:
-    """From causal_mask(n), booleans: of a mask for all m tokens the rows of the last n."""
+    """Adapt causal_mask(n), booleans: it makes a mask for all m tokens, and the model gets the rows of the last n."""
     return lambda n, m: _fitting(answer(m), (m, m), torch.empty((), dtype=torch.bool))[m - n :]
 
 
 def split(answer: Callable) -> Callable[[Tensor, int], Tensor]:
-    """From split_heads(x, n_heads), tensors: (1, T, h · d) -> (1, h, T, d)."""
+    """Adapt split_heads(x, n_heads), tensors: (1, T, h · d) -> (1, h, T, d)."""
 
     def split_heads(x: Tensor, n_heads: int) -> Tensor:
         return _fitting(answer(x, n_heads), (len(x), n_heads, x.shape[1], x.shape[2] // n_heads), x)
@@ -205,12 +205,12 @@ def split(answer: Callable) -> Callable[[Tensor, int], Tensor]:
 
 
 def merge(answer: Callable) -> Callable[[Tensor], Tensor]:
-    """From merge_heads(x), tensors: (1, h, T, d) -> (1, T, h · d)."""
+    """Adapt merge_heads(x), tensors: (1, h, T, d) -> (1, T, h · d)."""
     return lambda x: _fitting(answer(x), (len(x), x.shape[2], x.shape[1] * x.shape[3]), x)
 
 
 def writes(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
-    """From generate_cached(model, prompt, steps), tensors: it chooses the tokens and keeps the cache."""
+    """Adapt generate_cached(model, prompt, steps), tensors: the answer chooses the tokens and keeps the cache."""
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
         text = torch.tensor([list(tokens)])
@@ -221,12 +221,13 @@ def writes(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
 
 
 def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
-    """From Scheduler(n_blocks, block_size, budget): it says when the tokens of three requests are computed.
+    """Adapt Scheduler(n_blocks, block_size, budget): the answer says when the tokens of three requests are computed.
 
-    The requests are the text, the text without its first token and the text without its last. The pool has room for one
-    and a half of them, so that some are preempted, and a step for BLOCK tokens more than half a text. What is written
-    behind the text itself comes back. Raises ValueError for a plan that computes no tokens, more than the budget or
-    than a request has, for one that holds more blocks than there are, and for MOST_STEPS without an end.
+    The requests are the text, the text without its first token, and the text without its last. The pool has room for
+    one and a half of them, so that some are preempted, and a step has a budget of half a text and BLOCK tokens. The
+    adapted function returns what is written after the whole text. It raises ValueError for a plan that computes no
+    tokens, more than the budget or more than a request has left, for more blocks than the pool has, and when requests
+    are left after MOST_STEPS.
     """
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
@@ -267,12 +268,12 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
 
 
 def _blocks(tokens: int) -> int:
-    """How many blocks so many tokens take."""
+    """Return how many blocks this many tokens take."""
     return -(-tokens // BLOCK)
 
 
 class _AsDayFive:
-    """A decoder that is called as day 5 calls its own: logits, cache = model(tokens, positions, cache)."""
+    """A decoder with the signature of day 5: logits, cache = model(tokens, positions, cache)."""
 
     def __init__(self, model: Decoder) -> None:
         self.model, self.passed = model, 0
@@ -288,7 +289,7 @@ class _AsDayFive:
 
 
 class _Grown(Cache):
-    """A cache that grows by a copy, so that a text can go on in two ways; who calls it says the positions."""
+    """A cache that grows by copying, so that a text can go on in two ways; its caller sets the positions."""
 
     held: tuple[Tensor, Tensor, Tensor] | None  # keys and values (B, h_kv, m, d), their positions (m,)
 
@@ -310,7 +311,7 @@ class _Grown(Cache):
 
 
 def _over_caches(q: Tensor, k: Tensor, v: Tensor, caches: Sequence[tuple[Callable, Callable]], most: int) -> Tensor:
-    """What queries find in one cache a key head: (append, view) each, of at most `most` tokens."""
+    """Return attention over caches of at most `most` tokens, one pair (append, view) for each key head."""
     n, m, group = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
     output = torch.empty_like(q)
     for t in range(m):
@@ -326,28 +327,28 @@ def _over_caches(q: Tensor, k: Tensor, v: Tensor, caches: Sequence[tuple[Callabl
 
 
 def _each_its_own(x: Tensor, q: Tensor) -> Tensor:
-    """Keys or values with a head for each query head, (1, h, m, d)."""
+    """Return keys or values with one head for each query head, (1, h, m, d)."""
     return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)
 
 
 def _scores(q: Tensor, k: Tensor) -> Tensor:
-    """The scaled scores of all heads, (1, h, n, m), later keys included."""
+    """Return the scaled scores of all heads, (1, h, n, m), later keys included."""
     return q @ _each_its_own(k, q).mT / q.shape[-1] ** 0.5
 
 
 def _seen(q: Tensor, k: Tensor) -> Iterator[tuple[int, int]]:
-    """Each query by its number, with the number of keys up to its own."""
+    """Return the index of each query, with the number of keys up to its own."""
     n, m = q.shape[2], k.shape[2]
     return ((query, m - n + query + 1) for query in range(n))
 
 
 def _queries(q: Tensor, k: Tensor) -> Iterator[tuple[int, int, int]]:
-    """Each head and query, with the number of keys up to the query's own."""
+    """Return each head and query index, with the number of keys up to the query's own."""
     return ((head, query, seen) for head in range(q.shape[1]) for query, seen in _seen(q, k))
 
 
 def _fitting(found: Any, shape: Sequence[int], like: Tensor) -> Tensor:
-    """A result as a tensor of the dtype of `like`. Raises ValueError for another shape, TypeError for no numbers."""
+    """Return a result as a tensor of `like`'s dtype. Raises ValueError for a wrong shape, TypeError for a wrong kind."""
     tensor = found.detach() if isinstance(found, Tensor) else torch.as_tensor(np.asarray(found))
     if tuple(tensor.shape) != tuple(shape):
         raise ValueError(f"it returned {tuple(tensor.shape)}, and {tuple(shape)} is asked for")

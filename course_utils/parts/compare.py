@@ -1,4 +1,4 @@
-"""What a part of somebody's own changes in the real model: where the numbers part first, and what it writes then."""
+"""Compare the real model with and without somebody's own parts: where its numbers first differ, and what it writes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from course_utils.models.real import Real
 from course_utils.parts.notebook import PASSED, Parts
 
 TEXT = "The parcel that we sent to the doctor arrived late, because the post office was closed. The capital of Italy is"
-LARGEST = 1e-4  # of a token's vector, in float32: two right ways to compute attention differ by up to some 1e-5
+LARGEST = 1e-4  # share of a token's vector; two correct float32 computations of attention differ by up to some 1e-5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A text with the model's own parts and with somebody's.
+    """What the model does on a text with its own parts and with somebody's.
 
-    tokens: of the text, as texts. layer, token: where the numbers part first, None where they do not. size: by how much
-    there, as a share of the token's vector. error: what was raised in place of numbers. before, now: what the model
-    writes behind the text with its own parts, and with somebody's; now is empty where an error came first. failing: the
-    names of parts whose checks do not pass, each with why that does not show in this model, where it is known.
+    Attributes:
+        tokens: the tokens of the text, as texts.
+        layer, token: where the numbers first differ; None where they agree.
+        size: the difference there, as a share of the length of the token's vector.
+        error: the error that the model raised with somebody's parts, in words; empty where it raised none.
+        before: what the model writes after the text with its own parts.
+        now: the same with somebody's parts; empty where an error came first.
+        failing: each part whose check does not pass, with the reason why that does not show here, where it is known.
     """
 
     tokens: tuple[str, ...]
@@ -66,10 +70,13 @@ def compare(
     text: str = TEXT,
     most: int = 6,
 ) -> Comparison:
-    """Run the model on a text with these parts and without them, and let it write up to `most` tokens more.
+    """Run the model on a text with these parts and without them, and let it write up to `most` more tokens.
 
-    parts and layers are those of `Real.with_parts`; of what `mine` gives, the model's usual ways are those its slots
-    are compared with. Raises as `with_parts` does; what a part raises is told.
+    An error that a part raises is reported in the result.
+
+    Args:
+        parts: as in `Real.with_parts`. Parts from `mine` are compared with the model that `Slot.compared` describes.
+        layers: as in `Real.with_parts`, whose errors this function raises.
     """
     rows = [row for row in parts.rows if row.own] if isinstance(parts, Parts) else []
     plain = real.with_parts({part: f for row in rows for part, f in row.slot.compared.items()}, layers)
@@ -81,7 +88,7 @@ def compare(
     try:
         for at, (x, y) in enumerate(zip(_layers(own, numbers), expected, strict=True)):
             apart = (x - y).norm(dim=-1)[0] / y.norm(dim=-1)[0]  # (T,)
-            wrong = ~(apart <= LARGEST)  # NaN is wrong too
+            wrong = ~(apart <= LARGEST)  # NaN counts as wrong
             if wrong.any():
                 layer, token = at, int(wrong.nonzero()[0])
                 size = float(apart[token])
@@ -95,7 +102,7 @@ def compare(
 
 
 def _layers(real: Real, numbers: Tensor) -> list[Tensor]:
-    """What comes out of each layer, (1, T, d_model) each."""
+    """Return the output of each layer, (1, T, d_model)."""
     found: list[Tensor] = []
     handles = [b.register_forward_hook(lambda _block, _given, out: found.append(out[0])) for b in real.model.blocks]
     try:

@@ -1,4 +1,4 @@
-"""A learner's answers, taken out of their exercise notebooks and checked again, as parts of the real model."""
+"""Take a learner's answers out of their exercise notebooks, check them again, and make them parts of the real model."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ PASSED = "passed"
 
 @dataclass(frozen=True)
 class Row:
-    """A slot as it is filled.
+    """How one slot is filled.
 
-    own: the learner's answer, None where the model's own part stays. said: what its check says of it, or why it is not
-    taken. hidden: why it cannot show in this model that the answer is wrong, where that is known.
+    Attributes:
+        own: the learner's answer; None where the model's own part stays.
+        said: the verdict of the answer's check, or why the answer is not taken.
+        hidden: why the answer's mistake cannot show in this model, where that is known.
     """
 
     slot: Slot
@@ -37,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Parts(Mapping[str, Callable]):
-    """Parts for `Real.with_parts`, by name. Shown in a notebook it is a table of rows: whose each part is."""
+    """Parts for `Real.with_parts`, by name. A notebook shows them as a table that says whose each part is."""
 
     rows: tuple[Row, ...]
 
@@ -67,13 +69,18 @@ class Parts(Mapping[str, Callable]):
 
 
 def mine(*names: str, folder: Path = WORK_FOLDER / EXERCISES) -> Parts:
-    """The learner's answers to these exercises, out of the saved notebooks in a folder, as parts of the real model.
+    """Return the learner's answers to these exercises, from the notebooks saved in `folder`, as parts of the model.
 
-    names are those of the slots (see `slots.SLOTS`), or what the answers are called. Of a notebook the cell that
-    defines the answer runs, with what it uses by name from other cells, and nothing else; then its check runs. An
-    answer that does not pass is taken all the same, so that one sees what it does; one that is not written, or cannot
-    be run, leaves the model's own part. Raises KeyError for an unknown name, CourseError for two answers to one part
-    and for a file that is no notebook.
+    Only the cell that defines an answer runs, with the code of other cells that it uses by name; then the check runs.
+    An answer that does not pass is taken all the same, so that the learner sees what it does. Where an answer is not
+    written or cannot run, the model keeps its own part.
+
+    Args:
+        names: the grade_ids of the exercises (see `slots.SLOTS`), or the names of the answers.
+
+    Raises:
+        KeyError: a name is unknown.
+        CourseError: two answers are for the same part, or a file is no notebook.
     """
     slots = [slot_of(name) for name in names]
     taken: dict[str, Slot] = {}
@@ -110,12 +117,12 @@ def _row(slot: Slot, folder: Path) -> Row:
 
 @tries_answers
 def _run(source: str, namespace: dict[str, Any]) -> None:
-    name = "its cell"  # noqa: F841  # what `Patience` says was tried
+    name = "its cell"  # noqa: F841  # `Patience` reports this name
     exec(compile(source, "<answer>", "exec"), namespace)
 
 
 def _code(path: Path) -> list[str]:
-    """The code cells of a notebook file. Raises CourseError where it is none."""
+    """Return the code cells of a notebook file. Raises CourseError where it is no notebook."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

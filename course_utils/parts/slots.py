@@ -1,7 +1,7 @@
 """Which exercise fills which part of the real model.
 
-A slot is filled by an answer that an exercise asks for; an adapter makes it fit. Two answers to the same part exclude
-each other: a layer has one attention. Rotation is no exercise yet.
+A slot is filled by the answer to an exercise, and an adapter makes the answer fit. Two answers to the same part exclude
+each other, because a layer has only one attention. No exercise asks for rotation yet.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ HIDDEN = Path(__file__).with_name("hidden.toml")
 class Slot:
     """An exercise whose answer can be a part of the real model.
 
-    grade_id: the exercise. part: where its answer goes, one of `real.OWN`. answer: its signature. takes: what it is
-    given, and in which dtype. fits: the adapter. compared: what the model does in that part where it is not its usual.
+    Attributes:
+        grade_id: the exercise.
+        part: the part that the answer fills, one of `real.OWN`.
+        answer: the signature of the answer.
+        takes: the container and dtype of the answer's arguments.
+        fits: the adapter.
+        compared: the parts that the model is compared with, where they are not its usual ones.
     """
 
     day: int
@@ -34,12 +39,12 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """What the exercise's answer is called."""
+        """The name of the exercise's answer."""
         return self.answer.partition("(")[0]
 
     @property
     def hidden(self) -> dict[str, str]:
-        """The known mistakes that cannot show in this model, by name, each with the reason."""
+        """The known mistakes that cannot show in this model, by name, with the reason for each."""
         reasons = tomllib.loads(HIDDEN.read_text(encoding="utf-8")).get(self.grade_id, {})
         return {name: reason for reason, names in reasons.items() for name in names}
 
@@ -76,7 +81,11 @@ SLOTS = (
 
 
 def slot_of(name: str) -> Slot:
-    """The slot of an exercise, by its grade_id or what its answer is called. Raises KeyError, which names all."""
+    """Return the slot of an exercise, by its grade_id or the name of its answer.
+
+    Raises:
+        KeyError: there is none. The message lists all names.
+    """
     for slot in SLOTS:
         if name in (slot.grade_id, slot.name):
             return slot
