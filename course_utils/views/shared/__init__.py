@@ -1,1 +1,1 @@
-"""What several widgets use: the base class, numbers as text, what is given made into arrays, and parts of pages."""
+"""Code that several widgets use: the base class, numbers as text, conversion of arguments, and parts of pages."""

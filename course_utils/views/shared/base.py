@@ -1,4 +1,4 @@
-"""What every widget of the course shares: text and a picture in the same output, for pages without a kernel."""
+"""The base class of all widgets: text and a picture in the same output, for pages without a kernel."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ WIDGETS = SHARED.with_name("widgets")
 
 
 def script(*names: str) -> str:
-    """The text of a widget's ES module, made of these files of `widgets` and `shared`, with dom.js before them."""
+    """Return the text of a widget's ES module: dom.js, then these files of `widgets` and `shared`."""
     return _joined("dom.js", *names)
 
 
 def style(*names: str) -> str:
-    """The text of a widget's CSS, made of these files."""
+    """Return the text of a widget's CSS, made of these files."""
     return _joined(*names)
 
 
 def ramp_trait() -> traitlets.Dict:
-    """The colours of weights for a page, as the trait `_ramp` that `makeRamp` of dom.js reads."""
+    """Return the trait `_ramp`, which holds the colours of weights for `makeRamp` of dom.js."""
     return traitlets.Dict({"colours": palette.ramp_bytes(), "light_ink_from": palette.light_ink_from()}).tag(sync=True)
 
 
 class CourseWidget(anywidget.AnyWidget):
     """An anywidget with deterministic text and a picture of itself.
 
-    A subclass gives `as_text()`, `alt()` and `figure()`; its JavaScript sets `_palette` as CSS variables on its root.
+    A subclass defines `as_text()`, `alt()` and `figure()`; its JavaScript sets `_palette` as CSS variables on its root.
     """
 
     _palette = traitlets.Dict(palette.css_variables()).tag(sync=True)
 
     def as_text(self) -> str:
-        """The widget for a terminal: no addresses, the same on every run."""
+        """Return the widget as text for a terminal: without addresses, and the same on every run."""
         raise NotImplementedError
 
     def alt(self) -> str:
-        """What the picture shows, in words."""
+        """Return what the picture shows, in words."""
         raise NotImplementedError
 
     def figure(self) -> Figure:
-        """A matplotlib Figure outside pyplot."""
+        """Return a matplotlib Figure that is made outside pyplot."""
         raise NotImplementedError
 
     def alone_state(self) -> dict[str, Any]:
-        """What the state of a page without a kernel holds besides, or in place of what a live page is sent.
+        """Return state that a page without a kernel gets in addition to, or in place of, the state of a live page.
 
-        Answers that Python computes before, for the widget's JavaScript to give where `model.alone` is true.
+        It holds answers that Python computes in advance; the widget's JavaScript uses them if `model.alone` is true.
         """
         return {}
 
     def notify_change(self, change: Any) -> None:
-        """Hear of a changed trait. What follows from it travels with it, in one message."""
+        """Send a changed trait and everything that changes because of it in one message."""
         with self.hold_sync():
             super().notify_change(change)
 
@@ -73,7 +73,7 @@ class CourseWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)
-        assert bundle is not None  # but for a widget without a view
+        assert bundle is not None  # it is None only for a widget without a view
         data, metadata = bundle
         fig = self.figure()
         data = {**data, "text/plain": self.as_text(), "image/png": base64.b64encode(small_png(fig)).decode()}

@@ -1,4 +1,4 @@
-"""Somebody's attention, called in the container that it understands; whatever it does wrong becomes a sentence."""
+"""Call a student's attention with the container that it understands, and turn whatever goes wrong into a sentence."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from course_utils.views.silence import silenced
 
 
 def kind_of(values: Any) -> str:
-    """The container that somebody uses: "tensors", "arrays" or "lists"."""
+    """Return the name of the container that holds these values: "tensors", "arrays" or "lists"."""
     return "tensors" if hasattr(values, "detach") else "arrays" if isinstance(values, np.ndarray) else "lists"
 
 
 def name_of(attention: Callable[..., Any]) -> str:
-    """What a message calls somebody's function."""
+    """Return the name of a student's function for messages."""
     return str(getattr(attention, "__name__", "attention"))
 
 
 def sent(numbers: np.ndarray) -> list[Any]:
-    """A matrix or row as lists for the page; what is not finite as the text that JavaScript's Number reads."""
+    """Return a matrix or row as lists for the page.
+
+    Numbers that are not finite become texts that JavaScript's Number reads.
+    """
     if numbers.ndim > 1:
         return [sent(row) for row in numbers]
     return [
@@ -35,10 +38,17 @@ def sent(numbers: np.ndarray) -> list[Any]:
 def call_attention(
     attention: Callable[..., Any], q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, kind: str
 ) -> tuple[tuple[np.ndarray, np.ndarray] | None, str]:
-    """((output, weights), "") from somebody's function, or (None, what was wrong, as a sentence).
+    """Call a student's attention function, showing nothing that it prints.
 
-    q: (n, d_k). k: (m, d_k). v: (m, d_v). mask: (n, m) booleans or None. kind: the container tried first. Nothing that
-    the function prints is shown.
+    Args:
+        q: (n, d_k).
+        k: (m, d_k).
+        v: (m, d_v).
+        mask: (n, m) booleans, or None.
+        kind: the container to try first, one of those that `kind_of` returns.
+
+    Returns:
+        ((output, weights), ""), or None and a sentence that says what was wrong.
     """
     name = name_of(attention)
     if mask is not None and not _takes_mask(attention):

@@ -1,4 +1,4 @@
-"""What a widget is given, as arrays, masks and labels, or an error that says what was given."""
+"""Turn a widget's arguments into arrays, masks and labels, or raise an error that says what was given."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ Numbers: TypeAlias = "npt.ArrayLike | Tensor"  # NumPy, torch or nested lists
 
 
 def detached(values: Any) -> Any:
-    """A tensor as a float64 array, anything else as it is."""
+    """Return a tensor as a float64 array, and anything else as it is."""
     return values.detach().cpu().double().numpy() if hasattr(values, "detach") else values
 
 
 def as_array(values: Any) -> np.ndarray:
-    """A new float64 array from NumPy, a tensor, or lists of numbers or tensors.
+    """Return a new float64 array from NumPy, a tensor, or lists of numbers or tensors.
 
-    Raises TypeError or ValueError when it is ragged or not numeric.
+    Raises:
+        TypeError, ValueError: the values are ragged or not numeric.
     """
     if isinstance(values, (list, tuple)):
         values = [detached(part) for part in values]
@@ -32,9 +33,13 @@ def as_array(values: Any) -> np.ndarray:
 
 
 def as_matrix(name: str, values: Any) -> np.ndarray:
-    """A float64 array (rows, columns) from NumPy, torch or nested lists.
+    """Return a float64 array (rows, columns) from NumPy, torch or nested lists.
 
-    Raises ValueError naming what was given when it is ragged, not numeric, not two-dimensional, empty or not finite.
+    Args:
+        name: the name of the argument in messages.
+
+    Raises:
+        ValueError: the values are ragged, not numeric, not two-dimensional, empty or not finite.
     """
     try:
         matrix = as_array(values)
@@ -52,9 +57,10 @@ def as_matrix(name: str, values: Any) -> np.ndarray:
 
 
 def as_row(name: str, values: Any, least: int, most: int) -> np.ndarray:
-    """A float64 array of `least` to `most` numbers from NumPy, torch or a list; they need not be finite.
+    """Return a float64 array of `least` to `most` numbers from NumPy, torch or a list; they need not be finite.
 
-    Raises ValueError naming what was given when it is something else.
+    Raises:
+        ValueError: the values are something else.
     """
     try:
         row = as_array(values)
@@ -66,9 +72,10 @@ def as_row(name: str, values: Any, least: int, most: int) -> np.ndarray:
 
 
 def as_mask(mask: Any, n: int, m: int) -> np.ndarray:
-    """An (n, m) array of booleans from NumPy, torch or nested lists of booleans, 0 and 1.
+    """Return an (n, m) array of booleans from NumPy, torch or nested lists of booleans, 0 and 1.
 
-    Raises ValueError when it holds other numbers or has another shape.
+    Raises:
+        ValueError: the mask holds other numbers or has another shape.
     """
     mask = as_matrix("mask", mask)
     if not np.isin(mask, (0, 1)).all():
@@ -80,9 +87,10 @@ def as_mask(mask: Any, n: int, m: int) -> np.ndarray:
 
 
 def as_labels(name: str, labels: Iterable[Any]) -> list[str]:
-    """A list of strings in which white space can be seen: "\n" becomes ⏎, " " becomes ␣, "" becomes ∅.
+    r"""Return the labels as strings in which white space can be seen: "\n" becomes ⏎, " " becomes ␣, "" becomes ∅.
 
-    Raises ValueError for a bare string, which is one label and not many.
+    Raises:
+        ValueError: a bare string was given, which is one label and not many.
     """
     if isinstance(labels, str):
         raise ValueError(f"{name} is one string, {labels!r}: give a list with one label each, e.g. {labels.split()!r}")
@@ -98,7 +106,11 @@ def _visible(label):
 
 
 def as_numbers(name: str, values: Any) -> np.ndarray:
-    """A float64 array from NumPy, torch or lists of them. Raises ValueError when ragged, not numeric or not finite."""
+    """Return a float64 array from NumPy, torch or lists of them.
+
+    Raises:
+        ValueError: the values are ragged, not numeric or not finite.
+    """
     try:
         numbers = as_array(values)
     except (TypeError, ValueError):
@@ -110,7 +122,11 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def as_head(name: str, head: Any, shape: Sequence[int]) -> tuple[int, int]:
-    """A pair of ints (layer, head) within shape (n_layers, h). Raises ValueError otherwise."""
+    """Return the pair of ints (layer, head).
+
+    Raises:
+        ValueError: it is no pair of ints, or lies outside `shape`, which is (n_layers, h).
+    """
     n_layers, h = shape
     try:
         layer, place = (part.__index__() for part in head)

@@ -1,4 +1,4 @@
-"""Tables with a line a layer and a column a head."""
+"""Tables with one line per layer and one column per head."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from course_utils.views.shared.numbers import short
 
 
 def head_name(layer: int, head: int) -> str:
-    """What a head is called, as `headName` of heads.js calls it."""
+    """Return the name of a head, as `headName` of heads.js gives it."""
     return f"layer {layer}, head {head}"
 
 
 def table_of_heads(values: Iterable[Iterable[float | str]]) -> list[str]:
-    """Lines of a table, a layer a line, a head a column, with numbers or words."""
+    """Return the lines of a table of numbers or words, with one line per layer and one column per head."""
     texts = [[value if isinstance(value, str) else short(value) for value in row] for row in values]
     width = max(len(f"head {len(texts[0]) - 1}"), *(len(text) for row in texts for text in row))
     side = len(f"layer {len(texts) - 1}")

@@ -2,24 +2,28 @@
 
 import math
 
-HAIR = 1e-9  # is added before rounding, so that 0.125 goes the same way everywhere
-SINGLE = 1e-6  # the same for numbers that were computed in float32
+HAIR = 1e-9  # added before rounding, so that 0.125 is rounded the same way everywhere
+SINGLE = 1e-6  # the same, for numbers that were computed in float32
 
 
 def rounded(value: float, hair: float = HAIR) -> float:
-    """A number to two decimals, still a number."""
+    """Return a number rounded to two decimals."""
     return round(float(value) + hair, 2) + 0.0
 
 
 def short(value: float, hair: float = HAIR) -> str:
-    """Two decimals, or what is no finite number in a sign or two. hair: HAIR or SINGLE."""
+    """Return a number as text with two decimals; NaN, ∞ or −∞ where it is not finite.
+
+    Args:
+        hair: HAIR, or SINGLE for a number that was computed in float32.
+    """
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
     return f"{rounded(value, hair):.2f}".replace("-", "−")
 
 
 def three_decimals(value: float) -> str:
-    """A number for a table: three decimals, but where these are too few or too many."""
+    """Return a number for a table: with three decimals, or as `number` does where these are too few or too many."""
     value = float(value)
     if abs(value) < 1e-12:
         return "0.000"
@@ -29,7 +33,7 @@ def three_decimals(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """A number for people: four decimals below 10 and fewer above."""
+    """Return a number for people to read: four decimals below 10 and fewer above."""
     value = float(value)
     if math.isnan(value):
         return "nan"
@@ -48,5 +52,5 @@ def number(value: float) -> str:
 
 
 def bracketed(text: str) -> str:
-    """A negative number in brackets, to stand behind a sign."""
+    """Return a number to write after a sign: in brackets if it is negative."""
     return f"({text})" if text.startswith("−") else text

@@ -1,4 +1,4 @@
-"""The state of a widget for a page on which no Python answers: of static pages, and of the site."""
+"""The state of a widget for a page without Python, such as a static page or a page of the site."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-MIME = "application/vnd.course.widget+json"  # of an output: the widget's class, and its state for such a page
-KEPT = "COURSE_KEEP_STATES"  # a variable of the environment: set, every widget that is shown gives that output too
+MIME = "application/vnd.course.widget+json"  # type of an output: the widget's class, and its state for such a page
+KEPT = "COURSE_KEEP_STATES"  # environment variable: if it is set, every widget shown gives that output too
 _OF_JUPYTER = {"_esm", "_css", "_anywidget_id", "layout", "tabbable", "tooltip"}
 
 
 class Shown(Protocol):
-    """What of a widget is asked here."""
+    """The methods of a widget that this module calls."""
 
     def get_state(self) -> dict[str, Any]: ...
 
@@ -22,7 +22,7 @@ class Shown(Protocol):
 
 
 def page_state(widget: Shown) -> dict[str, Any]:
-    """The state as JSON holds it; bytes are {"base64": text}."""
+    """Return the state of a widget as JSON holds it; bytes become {"base64": text}."""
     with _one_thread():
         state = {**widget.get_state(), **widget.alone_state()}
     return {
@@ -34,7 +34,7 @@ def page_state(widget: Shown) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """Torch on one thread: matrices are small here, and threads that wait for each other cost more than they bring."""
+    """Run torch on one thread: matrices are small here, and waiting for other threads costs more than they save."""
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 0
     try:
