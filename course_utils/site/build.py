@@ -1,4 +1,4 @@
-"""Make the site: a folder of Markdown and notebooks for Sphinx, and Sphinx's pages from it. Nothing is executed."""
+"""Build the site: write a folder of Markdown and notebooks, from which Sphinx makes the pages. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ASSETS = Path(__file__).parent / "assets"
 MARKER = Marker(".course-site.json", "site build")
 SERVED = (".css", ".svg", ".woff2")
 TITLE = "Attention, from pencil to kernel"
-WRITTEN = "sources/site"  # pages that are no notebooks: index.md and what stands beside it
+WRITTEN = "sources/site"  # pages that are no notebooks: index.md and the files beside it
 DOCUMENTS = ("docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
 PLAYS, CARDS = "plays", "cards"
 TERM = "glossary:"  # the scheme of links to the glossary
@@ -43,7 +43,7 @@ LEFT_OVER = (
     "searchindex.js",
 )
 BRAND = r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>'
-MENDED = {  # in pages: icons that a font has drawn already, and what axe finds in the theme and in Markdown's tables
+MENDED = {  # replacements in pages: icons that a font draws already, and faults that axe finds in theme and tables
     r"<script[^>]*/fontawesome\.js[^>]*></script>\n?": "",
     r'<script src="(\.\./)*searchindex\.js"></script>\n?': "",  # search.js looks through sections.js
     BRAND: r'<nav aria-label="Home" \1</nav>',
@@ -55,7 +55,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Site:
-    """What was made: where, how many pages, and how many widgets live on them."""
+    """The finished site: its folder, the number of its pages, and the number of its live widgets."""
 
     out: Path
     pages: int
@@ -63,10 +63,13 @@ class Site:
 
 
 def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Site:
-    """Write the site of the course in `root` into `out`, which it replaces; `progress` hears what is being done.
+    """Write the site of the course in `root` into the folder `out`, which it replaces.
 
-    Raises CourseError where the course has no notebooks, `out` holds what no site build wrote, or Sphinx finds
-    something wrong.
+    Args:
+        progress: called with a few words on each stage as it begins.
+
+    Raises:
+        CourseError: the course has no notebooks, `out` holds files that no site build wrote, or Sphinx finds a fault.
     """
     root, out = Path(root).resolve(), Path(out).resolve()
     MARKER.verify(out)
@@ -84,9 +87,10 @@ def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Si
 
 
 def write_source(root: Path, source: Path) -> list[Page]:
-    """Write what Sphinx reads into the folder `source`; the pages that were notebooks.
+    """Write the files that Sphinx reads into the folder `source`, and return the pages that were notebooks.
 
-    Raises CourseError where the course has no notebooks.
+    Raises:
+        CourseError: the course has no notebooks.
     """
     files = {f"{path.parent.name}/{path.stem}": path for path in _notebooks(root)}
     if not files:
@@ -119,7 +123,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
 
 
 def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
-    """The page of a notebook; a lesson says what holds on the site, and its terms lead to the glossary."""
+    """Return the page of a notebook; a lesson gets its wording for the site, and links from terms to the glossary."""
     notebook, trouble = read_notebook(path)
     if notebook is None:
         raise CourseError(f"{path}: {trouble}; restore it, or run `course build`")
@@ -136,7 +140,7 @@ def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
 
 
 def _first_use(place: Place, names: Container[str]) -> str:
-    """Where the course uses a term first, as Markdown; a link where the lesson is on the site."""
+    """Return where the course uses a term first, as Markdown; a link where the lesson is on the site."""
     name = f"{LESSONS}/{place.notebook}"
     heading = "" if place.heading.startswith(f"Day {place.day}") else f", {link_text(place.heading)}"
     told = f"day {place.day}{heading}"
@@ -144,16 +148,19 @@ def _first_use(place: Place, names: Container[str]) -> str:
 
 
 def _notebooks(root: Path) -> Iterator[Path]:
-    """Lessons and exercises in the order of the days, then the course map and the references."""
+    """Yield lessons and exercises in the order of the days, then the course map and the references."""
     for day in DAYS:
         yield from (path for folder in (LESSONS, EXERCISES) if (path := day.notebook(folder, root)))
     yield from (path for name in ("course_map", "references") if (path := root / LESSONS / f"{name}.ipynb").exists())
 
 
 def _texts(root: Path) -> Iterator[tuple[str, str]]:
-    """Pages that are Markdown, by name: those written for the site, also for a class's edition, and the documents."""
+    """Yield the name and text of each page that is Markdown.
+
+    These are the pages written for the site, which the site of a class's edition has too, and the documents.
+    """
     for path in sorted((ROOT / WRITTEN).glob("*.md")):
-        if path.stem != CARDS or root == ROOT:  # a class's edition has not what cards are made of
+        if path.stem != CARDS or root == ROOT:  # a class's edition lacks the sources of the cards
             yield path.stem, path.read_text(encoding="utf-8")
     for name in DOCUMENTS:
         if (path := root / name).exists():
@@ -161,7 +168,7 @@ def _texts(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
-    """Run Sphinx. Raises CourseError with its first warnings: a page that is not as it was meant is no page."""
+    """Run Sphinx. Raises CourseError with its first warnings, because a page with a warning is not as it was meant."""
     write_all({source / "conf.py": f"globals().update({pprint.pformat(_settings())})\n"})
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-E", "--no-color", "-d", doctrees, source, made]
     ended = subprocess.run(list(map(str, command)), capture_output=True, text=True)
@@ -173,7 +180,7 @@ def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
 
 
 def _trim(made: Path) -> None:
-    """Take out what nobody needs: half of a page's bytes draw icons by a script that a font has drawn already."""
+    """Remove what nobody needs: half of a page's bytes are a script that draws icons which a font has drawn already."""
     for pattern in LEFT_OVER:
         for leftover in made.glob(pattern):
             leftover.unlink()
@@ -185,7 +192,7 @@ def _trim(made: Path) -> None:
 
 
 def _settings() -> dict[str, Any]:
-    """Sphinx's configuration."""
+    """Return Sphinx's configuration."""
     there = is_published()
     return {
         "project": TITLE,

@@ -1,16 +1,17 @@
-"""The glossary: what it defines, where the course uses each entry first, and links from a lesson's text to it.
+"""The glossary: its entries, the first use of each in the course, and links from the lessons to them.
 
-`sources/site/glossary.md` holds two of Sphinx's glossary directives, terms and symbols. An entry is a line and an
-indented definition. Comments before it say what only this module reads, each with commas between:
+`sources/site/glossary.md` holds two of Sphinx's glossary directives, one for terms and one for symbols. An entry is a
+line with the term and an indented definition. Only this module reads the comments before an entry, whose parts are
+separated by commas, and days by spaces:
 
     .. also: caches           other spellings; plurals in -s need none
-    .. days: 5 6              the days on which the word means this; all of them where nothing is said
+    .. days: 5 6              the days on which the word means this; without this comment, all days
     .. not: L2 cache          phrases in which it means something else
     KV cache
       The keys and values of all tokens …
 
-A spelling in dollars is looked for in formulas, one in backticks in code, any other in text, as whole words. What a
-term says in brackets only tells it from others, and is no part of the word.
+The module searches formulas for a spelling in dollars, code for one in backticks, and text for any other, as whole
+words. Brackets in a term only distinguish it from other terms, and are no part of the word.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SOURCE = ROOT / "sources" / "site" / "glossary.md"
 
 
 class Cell(NamedTuple):
-    """A markdown cell: its place in the notebook, from 0, and its text."""
+    """A markdown cell: its index in the notebook, from 0, and its text."""
 
     place: int
     text: str
@@ -44,7 +45,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson's text: its day, its notebook's name without the ending, its markdown cells."""
+    """The text of a lesson: its day, its notebook's name without the ending, and its markdown cells."""
 
     day: int
     notebook: str
@@ -53,7 +54,13 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a lesson uses an entry: day, notebook, markdown cell; the part (##) and the nearest heading, as written."""
+    """The place where a lesson uses an entry.
+
+    Attributes:
+        cell: index of the markdown cell.
+        part: the heading of the part (##), as written.
+        heading: the nearest heading above the place, as written.
+    """
 
     day: int
     notebook: str
@@ -64,7 +71,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Entry:
-    """A term or a symbol. days: on which it means this, () for all. first: its first use, once it was looked for."""
+    """A term or a symbol.
+
+    Attributes:
+        also: other spellings.
+        days: the days on which the term means this; () for all.
+        unlike: phrases in which it means something else.
+        first: its first use, once `entries` has found it.
+    """
 
     term: str
     definition: str
@@ -86,26 +100,27 @@ class Entry:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """How it is written: itself, or each of its formulas, then its other spellings."""
+        """All spellings: the term itself, or each of its formulas, then the other spellings."""
         own = re.findall(r"\$[^$]+\$", self.term) if self.symbol else [re.sub(r" \(.*\)$", "", self.term)]
         return (*own, *self.also)
 
     @cached_property
     def meaning(self) -> str:
-        """The definition as plain text, in one line."""
+        """The definition as one line of plain text."""
         pieces = (piece for token in _parser().parse(self.definition) for piece in _pieces(token))
         plain = (plain_formula(content) if kind == "formula" else content for kind, content in pieces)
         return " ".join("".join(plain).split())
 
     def means_this_on(self, day: int | None) -> bool:
-        """Whether the word has this meaning on a day; None is a page of no day."""
+        """Whether the term has this meaning on a day; day=None: a page that belongs to no day."""
         return not self.days or day in self.days
 
 
 def entries(text: str, lessons: Iterable[Lesson]) -> list[Entry]:
-    """The entries of a glossary in its order, each with its first use in the lessons.
+    """Return the entries of a glossary in its order, each with its first use in the lessons.
 
-    Raises CourseError where the glossary is badly formed, or no lesson uses an entry.
+    Raises:
+        CourseError: the glossary is badly formed, or no lesson uses an entry.
     """
     wanted = {entry.term: entry for entry in written(text)}
     for lesson in sorted(lessons, key=lambda each: each.day):
@@ -121,7 +136,11 @@ def entries(text: str, lessons: Iterable[Lesson]) -> list[Entry]:
 
 
 def written(text: str) -> list[Entry]:
-    """The entries as a glossary defines them. Raises CourseError where it is badly formed or says a word twice."""
+    """Return the entries of a glossary in its order, without their first use.
+
+    Raises:
+        CourseError: the glossary is badly formed, or has a term twice.
+    """
     found: dict[str, Entry] = {}
     for number, block in _blocks(text):
         notes = {note[1]: note[2] for line in block if (note := _NOTE.fullmatch(line))}
@@ -140,12 +159,16 @@ def written(text: str) -> list[Entry]:
 
 
 def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: int | None = None) -> list[str]:
-    """A page's markdown cells, with the first use of each term in them a link, `[head](PREFIX#term-head)`.
+    """Return a page's markdown cells with the first use of each term as a link, `[head](PREFIX#term-head)`.
 
-    glossary: what `entries` or `written` gave. prefix: the address of the glossary's page; MyST resolves no address of
-    built HTML, so give it a scheme of its own there (`glossary:`, in myst_url_schemes). day: the page's, None for a
-    page of no day. What is linked is text alone: no code, no formula, no heading, no link, nothing between HTML tags.
-    Without its links a page is what it was.
+    Only plain text gets links: no code, formula, heading or link, and nothing between HTML tags. Apart from the links,
+    the page stays as it was.
+
+    Args:
+        glossary: the result of `entries` or `written`.
+        prefix: the address of the glossary's page. MyST resolves no address of built HTML, so give it a scheme of its
+            own there (`glossary:`, in myst_url_schemes).
+        day: the day of the page; None for a page that belongs to no day.
     """
     words, done, closed = _words(tuple(glossary), day), set[str](), False
     pages: list[str] = []
@@ -168,7 +191,7 @@ def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: in
 
 
 def hinted(text: str, glossary: Iterable[Entry], prefix: str) -> str:
-    """A text that `linked` made, with the meaning of each term as its link's title, which browsers show."""
+    """Return a text from `linked` with the meaning of each term as its link's title, which browsers show."""
     meanings = {f"{prefix}#{entry.anchor}": entry.meaning for entry in glossary}
 
     def with_title(link: re.Match[str]) -> str:
@@ -179,9 +202,10 @@ def hinted(text: str, glossary: Iterable[Entry], prefix: str) -> str:
 
 
 def page(text: str, glossary: Iterable[Entry], where: Callable[[Place], str]) -> str:
-    """The glossary for Sphinx: the source without its comments, below each definition the place of the first use.
+    """Return the glossary for Sphinx: the source without its comments, with the first use below each definition.
 
-    where: the place as Markdown, such as a link to it.
+    Args:
+        where: turns a place into Markdown, such as a link to it.
     """
     places = {entry.term: where(entry.first) for entry in glossary if entry.first}
     lines: list[str] = []
@@ -196,7 +220,7 @@ def page(text: str, glossary: Iterable[Entry], where: Callable[[Place], str]) ->
 
 
 def lessons_of(root: Path = ROOT) -> list[Lesson]:
-    """The lessons in a course's folder of built notebooks."""
+    """Return the lessons in a course's folder of built notebooks."""
     found = []
     for day, path in notebook_paths(root / LESSONS):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -208,7 +232,7 @@ def lessons_of(root: Path = ROOT) -> list[Lesson]:
 
 
 _NOTE = re.compile(r"\.\. (also|days|not): (.+)")
-_REFERENCES = re.compile(r"^## References$", re.MULTILINE)  # titles of papers, which use words but explain none
+_REFERENCES = re.compile(r"^## References$", re.MULTILINE)  # titles of papers use terms, but explain none
 _DIRECTIVE = re.compile(r"^```\{glossary\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -217,7 +241,7 @@ def _listed(note: str | None) -> tuple[str, ...]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The entries of all directives, as lines, each with the number of its first line."""
+    """Yield the lines of each entry in all directives, after the number of its first line."""
     for directive in _DIRECTIVE.finditer(text):
         for block in re.finditer(r"(?:^.+\n)+", directive[1], re.MULTILINE):
             yield text.count("\n", 0, directive.start(1) + block.start()) + 1, block[0].splitlines()
@@ -228,12 +252,15 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
 
 
-# Where words are found
+# Finding terms in lessons
 
 
 @cache
 def _words(glossary: tuple[Entry, ...], day: int | None) -> re.Pattern[str]:
-    """All spellings in text, the longest first. A match's group names the entry, or is unlike any."""
+    """Return a pattern of all spellings in text, the longest first.
+
+    A match's group names the entry; a phrase in which the word means something else has no group.
+    """
     spellings = []
     for place, entry in enumerate(glossary):
         if entry.means_this_on(day):
@@ -257,7 +284,7 @@ def _entry_of(found: re.Match[str], glossary: Sequence[Entry]) -> Entry | None:
 
 
 def _uses(lesson: Lesson, glossary: tuple[Entry, ...], unused: set[str]) -> Iterator[tuple[str, Place]]:
-    """The first use in a lesson of each term in `unused`, which then leaves the set."""
+    """Yield the first use in a lesson of each term in `unused`, and remove these terms from the set."""
     words = _words(glossary, lesson.day)
     part = heading = ""
     for cell in lesson.cells:
@@ -279,7 +306,7 @@ def _uses(lesson: Lesson, glossary: tuple[Entry, ...], unused: set[str]) -> Iter
 
 
 def _pieces(token: Token) -> Iterator[tuple[str, str]]:
-    """What a block says: its text without markup, its formulas, its code, in order."""
+    """Yield the content of a block in order: its text without markup, its formulas and its code."""
     if token.type.startswith("math_block"):
         yield "formula", token.content
     text = ""
@@ -320,7 +347,7 @@ _SYMBOL = re.compile(
 
 @cache
 def symbols_of(formula: str) -> tuple[str, ...]:
-    r"""The symbols of a formula in LaTeX, each with what stands below its line: `W_Q x` is W_Q and x; `dX` is one.
+    r"""Return the symbols of a formula in LaTeX, each with its subscript: `W_Q x` is W_Q and x; `dX` is one.
 
     `d_\text{head}` and `d_{head}` are the same.
     """
@@ -330,11 +357,14 @@ def symbols_of(formula: str) -> tuple[str, ...]:
     )
 
 
-# What may be linked
+# Deciding what may be linked
 
 
 def _shape(tokens: Sequence[Token], target: str) -> list[tuple[object, ...]] | None:
-    """A text's blocks and what is in them, without the links to a target; None where such a link may not stand."""
+    """Return the blocks of a text and their content, leaving out links to `target`.
+
+    The result is None where such a link is not allowed.
+    """
     shape: list[tuple[object, ...]] = []
     heading = False
     for token in tokens:
@@ -361,7 +391,7 @@ def _shape(tokens: Sequence[Token], target: str) -> list[tuple[object, ...]] | N
 
 
 def _opens(tag: str) -> int:
-    """What an HTML tag adds to the number of elements that are open."""
+    """Return by how much an HTML tag changes the number of open elements."""
     if tag.startswith("</"):
         return -1
     return 0 if tag.endswith("/>") or re.match(r"<(br|hr|img|wbr)\b|<!", tag) else 1

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers set by themselves and screen readers read."""
+"""Set formulas as MathML, which browsers display by themselves and screen readers read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ _CONVERTER = math_core.LatexToMathML(fancy_error=False)
 
 
 def mathml(latex: str, display: bool) -> str:
-    """MathML Core of a formula in LaTeX; display: on lines of its own. Raises SphinxError with the formula in it."""
+    """Return the MathML Core of a formula in LaTeX.
+
+    Args:
+        display: whether the formula stands on lines of its own.
+
+    Raises:
+        SphinxError: the formula cannot be set. The message contains it.
+    """
     try:
         return _CONVERTER.convert_with_local_state(latex, displaystyle=display)
     except math_core.LatexError as error:
@@ -28,7 +35,11 @@ def mathml(latex: str, display: bool) -> str:
 
 
 def plain_formula(latex: str) -> str:
-    """A formula as a line of text, with the signs that one sees. Raises SphinxError as `mathml` does."""
+    """Return a formula as a line of text, with the signs that a reader sees.
+
+    Raises:
+        SphinxError: as in `mathml`.
+    """
     xml = re.sub(r"&(?!lt;|gt;|amp;)\w+;", lambda entity: html.unescape(entity[0]), mathml(latex, display=False))
     return _line(ElementTree.fromstring(xml)).replace("\N{FUNCTION APPLICATION}", "")
 
@@ -42,9 +53,9 @@ def _line(node: ElementTree.Element) -> str:
 
 
 class KeepPunctuation(SphinxTransform):
-    """Put a formula into one span with what touches it, so that no line begins with a full stop."""
+    """Put a formula and the punctuation that touches it into one span, so that no line begins with a full stop."""
 
-    default_priority = 800  # when quotation marks have got their forms
+    default_priority = 800  # after quotation marks have got their forms
 
     def apply(self, **_: Any) -> None:
         for formula in list(self.document.findall(nodes.math)):
@@ -56,7 +67,7 @@ class KeepPunctuation(SphinxTransform):
 
 
 def _taken(touching: re.Pattern[str], beside: list[nodes.Node]) -> list[nodes.Text]:
-    """What touches a formula, taken out of the text beside it, if it is one."""
+    """Remove from the text beside a formula the part that touches it, and return that part."""
     found = touching.search(beside[0]) if beside and isinstance(beside[0], nodes.Text) else None
     if not found:
         return []
@@ -65,7 +76,7 @@ def _taken(touching: re.Pattern[str], beside: list[nodes.Node]) -> list[nodes.Te
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Sphinx calls this for an extension of this name."""
+    """Set up this Sphinx extension; Sphinx calls this function."""
     app.add_transform(KeepPunctuation)
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

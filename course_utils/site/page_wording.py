@@ -1,4 +1,4 @@
-"""What a lesson says that holds in JupyterLab alone, and what its page says in that place: `wording.yaml` of a day."""
+"""Replace sentences of a lesson that hold only in JupyterLab by those of `wording.yaml`, which hold on its page."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from course_utils.errors import CourseError
 
 
 def said_here(name: str, day: int | None, texts: Sequence[str]) -> list[str]:
-    """The markdown cells of a lesson's page, saying what holds there; lines may break anywhere.
+    """Return the markdown cells of a lesson with the wording of its page.
 
-    name: of the notebook, without its ending. day: its number. Raises CourseError for a sentence that the lesson no
-    longer has.
+    A sentence to replace is recognised wherever its lines break.
+
+    Args:
+        name: the name of the notebook, without its ending.
+        day: its number.
+
+    Raises:
+        CourseError: the lesson does not contain a sentence to replace exactly once.
     """
     shared = loader.wording("shared")
     changes = [*loader.wording(f"day{day}"), *shared["each_day"]] if day else shared.get(name, [])

@@ -1,4 +1,4 @@
-"""A built notebook as a page: its widgets alive, its figures as files with their alt texts, its links into the site."""
+"""Turn a built notebook into a page: live widgets, figures as files with alt texts, and links into the site."""
 
 from __future__ import annotations
 
@@ -31,9 +31,14 @@ _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Play:
-    """Something to look at on a page: a figure, or a widget of this class.
+    """A figure or a widget on a page.
 
-    anchor: its id. heading: above it. width: of its picture, in CSS pixels. day: of its page.
+    Attributes:
+        anchor: its id.
+        heading: the heading above it.
+        width: the width of its picture, in CSS pixels.
+        widget: the class of the widget; empty for a figure.
+        day: the day of its page.
     """
 
     page: str
@@ -46,11 +51,11 @@ class Play:
 
     @property
     def file(self) -> str:
-        """Its picture in the static folder."""
+        """The path of its picture in the static folder."""
         return f"pictures/{self.anchor}.png"
 
     def html(self, page: str) -> str:
-        """What shows it on a page of this name."""
+        """Return the HTML that shows it on the page of this name."""
         picture = (
             f'<img class="course-picture" src="{to_top(page)}_static/{self.file}" alt="{html.escape(self.alt)}" '
             f'width="{self.width:g}" style="--width: {self.width:g}px" loading="lazy">'
@@ -62,10 +67,14 @@ class Play:
 
 @dataclass
 class Page:
-    """A page: its name without a suffix, as `notebooks/day1_…`, its notebook, and what it needs of the static folder.
+    """A page, and the files that it needs in the static folder.
 
-    day: the number of the day it belongs to. pictures: bytes by path. states: a state by the key of each widget. plays:
-    what is to be seen on it, in order.
+    Attributes:
+        name: without a suffix, such as `notebooks/day1_…`.
+        day: the number of the day that it belongs to.
+        pictures: the bytes of its pictures, by path.
+        states: the state of each widget, by key.
+        plays: its figures and widgets, in order.
     """
 
     name: str
@@ -84,9 +93,13 @@ def notebook_page(
     marked: Container[int] = (),
     day: int | None = None,
 ) -> Page:
-    """The page of a notebook. states: of its widgets, by cell. links: where its links lead to.
+    """Return the page of a notebook.
 
-    marked: places of markdown cells that others link to; that of cell 7 is `#cell-7`. day: the number of its day.
+    Args:
+        states: the states of its widgets, by cell.
+        links: the targets of its links.
+        marked: the indices of markdown cells that other pages link to; cell 7 gets the id `cell-7`.
+        day: the number of its day.
     """
     page = Page(name, copy.deepcopy(notebook), day)
     short = f"day{page.day}" if page.day else posixpath.basename(name)
@@ -115,7 +128,7 @@ def notebook_page(
 
 
 def _shown(page: Page, key: str, output: NotebookNode, alive: dict[str, Any] | None, heading: str) -> NotebookNode:
-    """An output with a picture, as HTML: the picture lies in a file, and a widget comes to life in its place."""
+    """Return an output with a picture as HTML: the picture becomes a file, and a widget comes to life in its place."""
     told = output.metadata.get("image/png", {})
     play = Play(page.name, key, heading, told.get("alt", ""), told["width"], alive["widget"] if alive else "", page.day)
     page.plays.append(play)
@@ -127,10 +140,12 @@ def _shown(page: Page, key: str, output: NotebookNode, alive: dict[str, Any] | N
 
 @dataclass(frozen=True)
 class Links:
-    """What stands behind relative links: a page of the site, or a file of the repository.
+    """Targets of relative links: a page of the site, or a file of the repository.
 
-    pages: the names of all pages. sources: of those that are not called as their file in the repository, by that file.
-    repository: its address; where it is empty, a link to a file of the repository becomes its text.
+    Attributes:
+        pages: the names of all pages.
+        repository: its address; where it is empty, a link to a file of the repository becomes its text.
+        sources: page names by file, for pages that are not named as their file in the repository.
     """
 
     pages: frozenset[str]
@@ -138,9 +153,10 @@ class Links:
     sources: dict[str, str] = field(default_factory=dict)
 
     def resolved(self, page: str, where: str, text: str) -> str:
-        """Markdown whose relative links lead from `page` to pages, or to the repository where the site has none.
+        """Return Markdown whose relative links lead from `page` to pages, or to the repository where the site has none.
 
-        where: what the links are relative to, the text's own file without a suffix.
+        Args:
+            where: the text's own file without a suffix, which the links are relative to.
         """
         led = _LINK.sub(lambda found: f"]({self._target(page, where, found[1], found[2] or '')})", text)
         return led if self.repository else _NOWHERE.sub(r"\1", led)
@@ -155,10 +171,10 @@ class Links:
 
 
 def to_top(page: str) -> str:
-    """What leads from a page of this name to the top of the site: empty, or `../`."""
+    """Return the relative path from a page of this name to the top of the site: empty, or `../`."""
     return "../" * page.count("/")
 
 
 def link_text(heading: str) -> str:
-    """A heading as the text of a link, in which brackets would end it."""
+    """Return a heading as the text of a link: with round brackets, because square ones would end it."""
     return heading.replace("[", "(").replace("]", ")")

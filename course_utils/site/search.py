@@ -1,7 +1,7 @@
-"""What the search finds: a section of a page or a term of the glossary, each by its own title and with its text.
+"""Make the data for the search: sections of pages and terms of the glossary, each with its own title and text.
 
-Sphinx's own index knows whole pages, and takes what it shows of them from the network. Here its pages are cut into
-sections while Sphinx writes them. `search.js` looks through these on the page of the search.
+Sphinx's own index knows only whole pages, and fetches the text that it shows of them over the network. This extension
+cuts the pages into sections while Sphinx writes them, and `search.js` searches these sections on the search page.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sphinx.application import Sphinx
 from course_utils.site.mathml import plain_formula
 
 PAGE = "search"
-AFTER = 900  # page.js, which both need, has 800
+AFTER = 900  # priority of both scripts; page.js, which they need, has 800
 UNREAD = (nodes.raw, nodes.comment, nodes.image)
 Section = tuple[str, str, str]  # anchor, title, text
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Sphinx calls this for an extension of this name."""
+    """Set up this Sphinx extension; Sphinx calls this function."""
     found: dict[str, list[Section]] = {}
 
     def read(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
@@ -46,7 +46,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def sections(tree: nodes.document) -> Iterator[Section]:
-    """The sections of a page and the entries of glossaries on it, in order; none holds the text of another."""
+    """Yield the sections of a page and the glossary entries on it, in order; none holds the text of another."""
     for node in tree.findall(lambda each: isinstance(each, nodes.section | nodes.definition_list_item)):
         assert isinstance(node, nodes.Element)
         named = node.next_node(nodes.title if isinstance(node, nodes.section) else nodes.term)
@@ -56,14 +56,14 @@ def sections(tree: nodes.document) -> Iterator[Section]:
 
 
 def _own(node: nodes.Element, named: nodes.Node) -> Iterator[nodes.Node]:
-    """What belongs to a section or an entry alone."""
+    """Yield the children that belong to this section or entry alone."""
     for child in node.children:
         if child is not named and not isinstance(child, nodes.section | addnodes.glossary):
             yield child
 
 
 def read_aloud(node: nodes.Node) -> str:
-    """What a reader sees of a node: its words, with formulas as they are set."""
+    """Return the text of a node as a reader sees it, with formulas as they are set."""
     if isinstance(node, nodes.math | nodes.math_block):
         return plain_formula(node.astext())
     if isinstance(node, UNREAD):

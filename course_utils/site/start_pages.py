@@ -1,4 +1,4 @@
-"""The first page of the site and its contents: what is written by hand, filled with what is counted."""
+"""Fill in the hand-written first page of the site, and list its contents."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ _ORDER = ("start", "notebooks/course_map", "glossary", "plays", "notebooks/refer
 
 
 def filled(text: str, pages: Sequence[Page]) -> str:
-    """A text in which marks are replaced: `<!-- days -->` by the table of days, `<!-- clone -->` by what one types, and
-    `<!-- play QueryPlane -->` by the first such widget. What stands between `<!-- published -->` and `<!-- end -->` is
-    left out until the course's address is set. Raises CourseError for a mark that says something else."""
+    """Return a text in which marks are replaced.
+
+    `<!-- days -->` becomes the table of days, `<!-- clone -->` the commands that get the course, and
+    `<!-- play QueryPlane -->` the first widget of this class. The text between `<!-- published -->` and `<!-- end -->`
+    is left out until the address of the course is set.
+
+    Raises:
+        CourseError: a mark is unknown, or no page has the widget.
+    """
 
     def fill(found: re.Match[str]) -> str:
         if found[1] == "days":
@@ -35,7 +41,7 @@ def filled(text: str, pages: Sequence[Page]) -> str:
 
 
 def contents(names: Iterable[str]) -> str:
-    """The list of all pages for the side of each, as Sphinx reads it."""
+    """Return the list of all pages for the sidebar, as Sphinx reads it."""
     groups: dict[str, list[str]] = {caption: [] for caption in _CAPTIONS}
     for name in (name for name in names if name != "index"):
         groups[_caption(name)].append(name)
@@ -72,7 +78,7 @@ def _name(pages: Sequence[Page], folder: str, day: Day) -> str:
 
 
 def _play(widget: str, pages: Sequence[Page]) -> str:
-    """The first widget of a class, for a page at the top of the site."""
+    """Return the HTML of the first widget of a class, for a page at the top of the site."""
     for page in pages:
         for play in page.plays:
             if play.widget == widget:

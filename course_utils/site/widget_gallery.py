@@ -1,4 +1,4 @@
-"""The page that lists what there is to play with and to look at, with a small picture and the places of each."""
+"""The page that lists all widgets and figures, with a small picture and the places of each."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from course_utils.course import DAYS
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page, Play, link_text
 
-MOST = 6  # places of a widget that are named
+MOST = 6  # places that are named for one widget
 SMALL = (360, 240)  # pixels of a small picture, at most; a page shows it at two thirds
 COLOURS = 64
-WIDGETS = {  # by class, in the order of the page: what one does there, and a sentence on it
+WIDGETS = {  # by class, in the order of the page: what a reader does with it, and a sentence on that
     "QueryPlane": (
         "Drag a query",
         "Move a query among keys, and see its scores, its weights and its output move along.",
@@ -86,9 +86,13 @@ _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 
 
 def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
-    """Markdown of the page: widgets by what one does there, then the figures of each day.
+    """Return the Markdown of the page: the widgets by what a reader does with them, then the figures of each day.
 
-    small: what `small_pictures` gave. Raises CourseError for a widget that `WIDGETS` does not name.
+    Args:
+        small: the result of `small_pictures`.
+
+    Raises:
+        CourseError: `WIDGETS` does not name a widget.
     """
     widgets = [play for play in plays if play.widget]
     for play in widgets:
@@ -114,7 +118,7 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
 
 
 def small_pictures(pages: Iterable[Page]) -> dict[str, bytes]:
-    """The small pictures that `plays_page` shows, by their path in the static folder."""
+    """Return the small pictures that `plays_page` shows, by their path in the static folder."""
     pictures, seen = {}, set[str]()
     for page in pages:
         for play in page.plays:
@@ -170,5 +174,5 @@ def _place(play: Play) -> str:
 
 
 def _literal(text: str) -> str:
-    """Text in which nothing is Markdown."""
+    """Escape Markdown."""
     return re.sub(r"([\\*_\[\]<>`$|])", r"\\\1", text)

@@ -1,4 +1,4 @@
-"""Widgets on a page of the site: a picture first, and alive when the reader comes near."""
+"""Put widgets on a page of the site: first a picture, which comes to life when the reader comes near."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from course_utils.views.static_page import host_script
 
 
 def placed(key: str, widget: str, picture: str) -> str:
-    """HTML of where a widget comes to life. key: of its state, its id. picture: HTML of what it shows before."""
+    """Return the HTML of the place where a widget comes to life.
+
+    Args:
+        key: the key of its state, which becomes its id.
+        picture: the HTML to show before.
+    """
     return f'<div class="course-alive" id="{html.escape(key)}" data-widget="{html.escape(widget)}">{picture}</div>'
 
 
 def scripts(names: Iterable[str], states: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """Files by their path in the site's static folder: one for each class of widgets, one for each state.
+    """Return files by their path in the site's static folder: one for each class of widgets, and one for each state.
 
-    They are scripts that call a function of page.js, since a page from the file system can load nothing else.
+    They are scripts that call a function of page.js, because a page from the file system can load nothing else.
     """
     files = {}
     for name in sorted(set(names)):
@@ -31,7 +36,11 @@ def scripts(names: Iterable[str], states: dict[str, dict[str, Any]]) -> dict[str
 
 
 def page_script(assets_text: str) -> str:
-    """The script of every page: `assets_text` is page.js, in which HOST stands for the widgets' host."""
+    """Return the script of every page.
+
+    Args:
+        assets_text: the text of page.js, in which HOST stands for the widgets' host.
+    """
     return assets_text.replace("HOST;", host_script())
 
 
