@@ -348,7 +348,10 @@ def _queries(q: Tensor, k: Tensor) -> Iterator[tuple[int, int, int]]:
 
 
 def _fitting(found: Any, shape: Sequence[int], like: Tensor) -> Tensor:
-    """Return a result as a tensor of `like`'s dtype. Raises ValueError for a wrong shape, TypeError for a wrong kind."""
+    """Return a result as a tensor with the dtype of `like`.
+
+    Raises ValueError for a wrong shape, and TypeError for a wrong kind of value.
+    """
     tensor = found.detach() if isinstance(found, Tensor) else torch.as_tensor(np.asarray(found))
     if tuple(tensor.shape) != tuple(shape):
         raise ValueError(f"it returned {tuple(tensor.shape)}, and {tuple(shape)} is asked for")

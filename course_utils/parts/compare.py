@@ -76,7 +76,10 @@ def compare(
 
     Args:
         parts: as in `Real.with_parts`. Parts from `mine` are compared with the model that `Slot.compared` describes.
-        layers: as in `Real.with_parts`, whose errors this function raises.
+        layers: as in `Real.with_parts`.
+
+    Raises:
+        ValueError: as in `Real.with_parts`.
     """
     rows = [row for row in parts.rows if row.own] if isinstance(parts, Parts) else []
     plain = real.with_parts({part: f for row in rows for part, f in row.slot.compared.items()}, layers)
