@@ -33,11 +33,12 @@ def execute(
     and an empty folder to run in.
 
     Args:
-        root: the folder from which file names in tracebacks are written.
+        root: tracebacks name files relative to this folder.
         on_cell: called with the index of each cell as it starts.
 
     Raises:
-        CellFailed: a cell raises, runs too long, or prints something that differs between runs.
+        CellFailed: a cell raises, runs too long, ends the kernel or prints something that differs between runs, or a
+            check fails on the reference answer.
     """
     executed = copy.deepcopy(notebook)
     current = [0]
