@@ -81,6 +81,9 @@ def run_as_told(trace, name, answer):
     return machine_calls
 
 
+TWO_OBJECTS = {"WindowsThatShareSlots"}  # wrong only where two objects live at a time; a sequence is of one
+
+
 @each_machine
 def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id, few):
     """Some are looked for twice, which gives the same, and of some it is tried whether a call can be left out."""
@@ -88,6 +91,8 @@ def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id
     lengths = []
     for number, (called, answer) in some(wrong_answers(day, grade_id), few):
         trace = trace_of(day, grade_id, answer)
+        if trace is None and getattr(answer, "__name__", "") in TWO_OBJECTS:
+            continue
         assert trace is not None, called
         lengths.append(len(trace.calls))
         again = play(machine, answer, trace.setup, trace.calls)

@@ -1635,6 +1635,11 @@ def layer_that_adds_into_do(x, w_q, w_k, w_v, do):
     return gradients
 
 
+@wrong(2, "layer_backward")
+def layer_rounded_to_float32(x, w_q, w_k, w_v, do):
+    return tuple(part.astype(np.float32) for part in layer_through_einsum(x, w_q, w_k, w_v, do))
+
+
 # half_attention -----------------------------------------------------------------------------------------------------
 
 
@@ -1646,6 +1651,12 @@ def single(*arrays):
 def half_in_single_precision(q, k, v):
     q, k, v = single(q, k, v)
     return softmax_in_numpy(q @ np.swapaxes(k, -1, -2) / np.float32(math.sqrt(q.shape[-1]))) @ v
+
+
+@wrong(2, "half_attention")
+def half_in_double(q, k, v):
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    return softmax_in_numpy(q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])) @ v
 
 
 @right(2, "half_attention")
@@ -1703,7 +1714,7 @@ def half_with_python_floats(q, k, v):
         total = sum(exps)
         columns = zip(*values, strict=True)
         out.append([sum(e * value for e, value in zip(exps, column, strict=True)) / total for column in columns])
-    return np.array(out)
+    return np.array(out, dtype=np.float32)
 
 
 @wrong(2, "half_attention")

@@ -155,7 +155,7 @@ def softmax_by_hand_with_a_small_epsilon(scores, mask):
     return exps / (exps.sum(-1, keepdim=True) + 1e-12)
 
 
-@right(3, "masked_softmax")
+@wrong(3, "masked_softmax")
 def softmax_in_single_precision_inside(scores, mask):
     some = mask.any(-1, keepdim=True)
     weights = torch.softmax(scores.float().masked_fill(~mask & some, -INFINITY), dim=-1)

@@ -566,6 +566,19 @@ def merge_with_the_larger_l(a, b):
     return m, torch.maximum(a[1] * x, b[1] * y), a[2] * x[..., None] + b[2] * y[..., None]
 
 
+@wrong(6, "merge_partials")
+def merge_with_factors_of_a_billionth_at_least(a, b):
+    m = torch.maximum(a[0], b[0])
+    f_a, f_b = (torch.where(x[0] == -math.inf, 0.0, torch.exp((x[0] - m).clamp(min=-20.0))) for x in (a, b))
+    return m, a[1] * f_a + b[1] * f_b, a[2] * f_a[..., None] + b[2] * f_b[..., None]
+
+
+@wrong(6, "merge_partials")
+def merge_in_float32(a, b):
+    merged = merge_with_where(*(tuple(x.float() for x in part) for part in (a, b)))
+    return tuple(x.to(a[0].dtype) for x in merged)
+
+
 # tiled_attention ----------------------------------------------------------------------------------------------------
 
 

@@ -1416,6 +1416,88 @@ class PrefixesThatReleaseOnlyNewBlocks(Prefixes):
                 self.idle.append(block)
 
 
+class PrefixesByKey(Prefixes):
+    """Blocks are found by a key of their text that other texts may share."""
+
+    def key(self, tokens, end):
+        raise NotImplementedError
+
+    def hits(self, tokens):
+        found = []
+        while (end := (len(found) + 1) * self.size) < len(tokens) and self.key(tokens, end) in self.index:
+            found.append(self.index[self.key(tokens, end)])
+        return found
+
+    def commit(self, name):
+        tokens, table = self.live[name]
+        for i in range(len(tokens) // self.size):
+            key = self.key(tokens, (i + 1) * self.size)
+            if key not in self.index:
+                self.index[key], self.text[table[i]] = table[i], key
+
+
+@wrong(7, "prefix_cache")
+class PrefixesByTheFirstBlockAndTheirOwn(PrefixesByKey):
+    def key(self, tokens, end):
+        return end, tokens[: self.size], tokens[end - self.size : end]
+
+
+@wrong(7, "prefix_cache")
+class PrefixesOfBytes(PrefixesByKey):
+    def key(self, tokens, end):
+        return bytes(token % 256 for token in tokens[:end])
+
+
+@wrong(7, "prefix_cache")
+class PrefixesAsDecimalNumbers(PrefixesByKey):
+    def key(self, tokens, end):
+        number = 1
+        for token in tokens[:end]:
+            number = 10 * number + token
+        return number
+
+
+@wrong(7, "prefix_cache")
+class PrefixesInSlotsOfAHash(PrefixesByKey):
+    def key(self, tokens, end):
+        return hash(tokens[:end]) % 64
+
+
+@wrong(7, "prefix_cache")
+class PrefixesByTheBlockBefore(Prefixes):
+    """The key is the number of the block before and the block's own tokens, and numbers are given out again."""
+
+    def hits(self, tokens):
+        found = []
+        while (end := (len(found) + 1) * self.size) < len(tokens):
+            block = self.index.get((found[-1] if found else None, tokens[end - self.size : end]))
+            if block is None:
+                break
+            found.append(block)
+        return found
+
+    def commit(self, name):
+        tokens, table = self.live[name]
+        before = None
+        for i in range(len(tokens) // self.size):
+            key = (before, tokens[i * self.size : (i + 1) * self.size])
+            if key not in self.index:
+                self.index[key], self.text[table[i]] = table[i], key
+            before = self.index[key]
+
+
+@wrong(7, "prefix_cache")
+class PrefixesByTheBlockBeforeInTheTable(PrefixesByTheBlockBefore):
+    """As above; the block before is the request's own, and not the one that was known first."""
+
+    def commit(self, name):
+        tokens, table = self.live[name]
+        for i in range(len(tokens) // self.size):
+            key = (table[i - 1] if i else None, tokens[i * self.size : (i + 1) * self.size])
+            if key not in self.index:
+                self.index[key], self.text[table[i]] = table[i], key
+
+
 # latencies ----------------------------------------------------------------------------------------------------------
 
 
@@ -1484,6 +1566,11 @@ def latencies_that_shift_the_log(arrival, times):
     for a, clock in zip(arrival, times, strict=True):
         clock[:] = [t - a for t in clock]
     return latencies_in_a_loop(np.zeros(len(times)), times)
+
+
+@wrong(7, "latencies")
+def latencies_of_sorted_arrivals(arrival, times):
+    return latencies_in_a_loop(np.sort(arrival), times)
 
 
 # chunks -------------------------------------------------------------------------------------------------------------
@@ -1564,6 +1651,12 @@ def chunks_of_one_prompt(todo, budget):
         if x > 1:
             got[i], done = (0 if done else got[i]), True
     return got
+
+
+@wrong(7, "chunks")
+def chunks_of_two_at_least(todo, budget):
+    got = chunks_in_two_passes(todo, budget)
+    return [0 if x > 1 and tokens == 1 else tokens for x, tokens in zip(todo, got, strict=True)]
 
 
 # scheduler ----------------------------------------------------------------------------------------------------------
@@ -2211,6 +2304,15 @@ def accept_that_writes_into_p(p, q, drafted, coins):
     return n, p[n]
 
 
+@wrong(7, "accept")
+def accept_up_to_the_last_rejection(p, q, drafted, coins):
+    rejected = [i for i, x in enumerate(drafted) if coins[i] >= p[i, x] / q[i, x]]
+    if not rejected:
+        return len(drafted), p[-1]
+    rest = np.maximum(p[rejected[-1]] - q[rejected[-1]], 0)
+    return rejected[-1], rest / rest.sum()
+
+
 # how_many -----------------------------------------------------------------------------------------------------------
 
 
@@ -2446,6 +2548,64 @@ class WindowOfLinks(Deciding):
             found.insert(0, link[0])
             link = link[1]
         return found
+
+
+class RingOf(Deciding):
+    """A ring of so many slots: what is pushed out of them is lost."""
+
+    more = 0
+
+    def __init__(self, window):
+        super().__init__(window)
+        self.slots, self.count = [None] * (window + self.more), 0
+
+    def take(self, token):
+        self.slots[self.count % len(self.slots)] = token
+        self.count += 1
+
+    def begin(self, tokens):
+        for token in tokens:
+            self.take(token)
+
+    def end(self, tokens, n):
+        self.count -= len(tokens) - n
+
+    def visible(self):
+        return [self.slots[p % len(self.slots)] for p in range(max(0, self.count - self.window), self.count)]
+
+
+@wrong(7, "another_bug")
+class WindowWithEightSlotsMore(RingOf):
+    more = 8
+
+
+@wrong(7, "another_bug")
+class WindowWithAHundredSlotsMore(RingOf):
+    more = 100
+
+
+@wrong(7, "another_bug")
+class WindowThatCopiesOnce(RingOf):
+    """The slots are copied for the first draft only, while the ring is not full."""
+
+    def begin(self, tokens):
+        if self.count >= self.window or not hasattr(self, "before"):
+            self.before = list(self.slots), self.count
+        super().begin(tokens)
+
+    def end(self, tokens, n):
+        self.slots, self.count = list(self.before[0]), self.before[1]
+        for token in tokens[:n]:
+            self.take(token)
+
+
+@wrong(7, "another_bug")
+class WindowsThatShareSlots(WindowThatUndoes):
+    shared: ClassVar[dict] = {}
+
+    def __init__(self, window):
+        super().__init__(window)
+        self.slots = self.shared.setdefault(window, np.zeros(window, dtype=int))
 
 
 @wrong(7, "another_bug")

@@ -1025,7 +1025,7 @@ def typed(**how):
 
 
 def half_attention(q, k, v):
-    return arrays.attention(*(x.astype(np.float64) for x in (q, k, v)))[0]
+    return arrays.attention(*(x.astype(np.float64) for x in (q, k, v)))[0].astype(SINGLE)
 
 
 def scores_cut(most):

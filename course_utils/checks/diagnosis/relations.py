@@ -208,6 +208,8 @@ def _unreadable(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | 
     text = min(strange).removeprefix(f"{BAD_RESULT}: ")
     if text == NOTHING:
         return Relation("nothing returned", "")
+    if dtype := re.match(r"\w+ is (\w+), and should be", text):
+        return Relation(f"in {dtype[1]}", "")
     own = re.match(r"(a|the) (mask|weights|tensor|scores)[^:;,]*", text)
     return Relation(own[0][:80] if own else "another kind of result", "")
 

@@ -9,13 +9,19 @@ decides what an object should do where that is free.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from reprlib import Repr
 from typing import Any, NoReturn
+
+import numpy as np
 
 from course_utils.checks.kernel.numbers import BadResult
 from course_utils.checks.kernel.small import Choose
 
 Call = tuple[Any, ...]  # the name of a method and its arguments
+_SHORT = Repr()
+_SHORT.maxtuple = 20
 LONGEST_LIST = 10_000  # numbers, far more than any pool has blocks
 ANY_ORDER = "The promises hold in any order of calls."  # why a rung is there whose calls are drawn
 Heard = list[float]  # 0 and the numbers of a result, or the place of an error among those that a machine knows, from 1
@@ -82,6 +88,15 @@ class Machine:
         thing = make(*setup)
         return {str(place): self.ask(thing, call) for place, call in enumerate(calls)}
 
+    def played_beside(self, make: Callable, setup: tuple, calls: Sequence[Call]) -> dict[str, Heard]:
+        """As `played`, while another object that was made from the same arguments hears the same calls in reverse."""
+        thing, other, heard = make(*setup), make(*setup), {}
+        for place, call in enumerate(calls):
+            heard[str(place)] = self.ask(thing, call)
+            with suppress(Exception):  # what happens to it is no part of this try
+                self.ask(other, calls[-1 - place])
+        return heard
+
 
 def breaks(name: str, said: str) -> NoReturn:
     """Say that a promise was broken."""
@@ -97,7 +112,7 @@ def nothing(result: Any) -> list[float]:
 
 def whole_numbers(result: Any) -> list[float]:
     """Of a call that returns a list of whole numbers."""
-    if not isinstance(result, (list, tuple)):
+    if not isinstance(result, (list, tuple, np.ndarray)):
         raise BadResult(f"it returned {type(result).__name__}; it should return a list")
     if len(result) > LONGEST_LIST:
         raise BadResult(f"it returned a list of {len(result):,} numbers")
@@ -112,9 +127,9 @@ def whole_number(result: Any) -> float:
 
 
 def say_call(call: Call) -> str:
-    """A call as code: append('a')."""
+    """A call as code: append('a'); of long arguments the first entries."""
     method, *args = call
-    return f"{method}({', '.join(map(repr, args))})"
+    return f"{method}({', '.join(map(_SHORT.repr, args))})"
 
 
 def drawn_calls(machine: Machine, choose: Choose, setup: tuple, count: int) -> tuple[Call, ...]:

@@ -23,7 +23,17 @@ from course_utils.checks.kernel.forbidden import AUTOGRAD, COUNTED, LIBRARY_LOGS
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import bytecodes_grow, changes
 from course_utils.checks.kernel.small import Small, one_of, shares, whole
-from course_utils.days.shared.given.draws import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
+from course_utils.days.shared.given.draws import (
+    K,
+    Q,
+    V,
+    draw,
+    draw_qkv,
+    far_below_zero,
+    named,
+    only_in,
+    rows_far_apart,
+)
 
 HALF = {part: (1e-2, 1e-2) for part in ("weights", "logsumexp")}  # float16 keeps about three decimals
 
@@ -478,7 +488,15 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
             "The numbers are right, but an array that was passed in is changed. "
             "Make new ones: a + b in place of a += b on what was passed in.",
             changes),
+        Rung("all gradients in float64", of(3, 4, 5, 2),
+            "All arrays are float64, and so are the gradients: nothing on the way may be rounded to float32.",
+            gradients_in_float64),
     ]  # fmt: skip
+
+
+def gradients_in_float64(function: Callable, *args: np.ndarray) -> dict[str, Any]:
+    """The four gradients of a layer, if all are float64."""
+    return only_in(named(function(*args), ("dx", "dw_q", "dw_k", "dw_v")), "float64")
 
 
 def half_attention(rng: np.random.Generator) -> list[Rung]:
@@ -530,7 +548,15 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("q, k and v stay as they were", of(3, 4, 5, 2),
             "The function writes into an array that was passed in. Make a new one: q * scale in place of q *= scale.",
             changes),
+        Rung("the output in float16 or float32", of(2, 4, 3, 5),
+            "An output in float64 takes four times the memory. Compute in float32, where it matters.",
+            output_in_half_or_single),
     ]  # fmt: skip
+
+
+def output_in_half_or_single(function: Callable, *args: np.ndarray) -> dict[str, Any]:
+    """The output of attention, if it is float16 or float32."""
+    return only_in({"output": function(*args)}, "float16", "float32")
 
 
 def float32_is_enough(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> bool:

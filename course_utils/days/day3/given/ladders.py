@@ -118,6 +118,8 @@ def masked_softmax(rng: np.random.Generator) -> list[Rung]:
         Rung("the gradient, float16", (low, low_mask, draw(rng, 2, 4).astype(np.float16)),
             "The same holds in float16. " + MADE_NAN, gradient, HALF),
         Rung(UNTOUCHED, (draw(rng, 4, 4), blind), NEW_TENSORS, changes),
+        Rung("scores that float32 cannot tell apart", (np.array([[0.0, 1.0, 3.0]]) - 1e10, np.ones((1, 3), bool)),
+            "In float64 these scores differ, in float32 they are alike: keep the dtype of the scores on the way, too."),
     ]  # fmt: skip
 
 

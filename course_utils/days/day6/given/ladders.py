@@ -245,6 +245,7 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
     )
     apart = gathered([[900.0], [-900.0]], draw(rng, 1, 2)), gathered([[-900.0], [900.0]], draw(rng, 1, 2))
     three = [gathered(10 * draw(rng, 2, keys), draw(rng, keys, 3)) for keys in (1, 2, 3)]
+    many = np.array([-100.0]), np.array([1e9]), np.array([[2e9, -1e9]])
     return [
         rung("two keys, the larger score first", high, low,
             "m is the larger maximum. The part with the smaller one was summed relative to it, "
@@ -302,6 +303,9 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
         Rung("float32", tuple(x.astype(np.float32) for x in (*here, *there)),
             "All tensors are float32 here, and so must be what you return. Tensors that you make need the dtype of m.",
             merged_in_dtype, SINGLE),
+        rung("a billion keys, far below", many, gathered([[0.0]], draw(rng, 1, 2)),
+            "One part has l = 1 000 000 000 and m = −100. Its factor e^−100 makes nearly nothing of that, and e^−20 "
+            "would make 2: a factor has no lower bound."),
     ]  # fmt: skip
 
 

@@ -210,6 +210,21 @@ LOOK_ALIKE = (
 )  # fmt: skip
 
 
+DIGITS = (("admit", "a", (1, 10, 5)), ("commit", "a"), ("admit", "b", (2, 0, 5)), ("table", "b"))
+LARGE = (("admit", "a", (3, 4, 5)), ("commit", "a"), ("admit", "b", (259, 260, 5)), ("table", "b"))
+FIFTY = tuple(
+    call for i in range(50) for name in [f"r{i}"] for call in (("admit", name, (3 * i + 7, i % 5)), ("commit", name))
+)  # each is found nowhere, as all begin differently
+LATER_PREFIX_RUNGS = (
+    ("the same first block, and the same last", (9, 1), "a=0110 +a c=00 +c b=0010 ?b",
+        "A block is known by all the text up to its end: between the first block and the last lie others."),
+    ("a known block whose beginning went", (5, 1), "a=0 b=01 e=33 +a +b -a c=2 +c -e d=215 ?d",
+        "The block that held the beginning holds another text now, and what was known behind it is another text, too."),
+    ("a known block whose own beginning went", (5, 1), "a=0 b=01 e=33 +a +b -b c=2 +c -e d=215 ?d",
+        "The block before it in the table holds another text now: known is a text, and not the number of a block."),
+)  # fmt: skip
+
+
 def on_prefixes(rng: np.random.Generator) -> list[Rung]:
     rung = on(PREFIXES, prefix_calls)
     return [
@@ -219,7 +234,13 @@ def on_prefixes(rng: np.random.Generator) -> list[Rung]:
         drawn(PREFIXES, rng, "calls on blocks of one token", (4, 1), 100),
         drawn(PREFIXES, rng, "calls on a large pool", (9, 2), 120),
         drawn(PREFIXES, rng, "calls where there is no room", (2, 1), 80),
-    ]
+        *(rung(*each) for each in LATER_PREFIX_RUNGS),
+        Rung("digits that look alike", ((6, 2), DIGITS), "1, 10 is another text than 2, 0.", PREFIXES.played),
+        Rung("large numbers", ((6, 2), LARGE), "Tokens may be numbers of any size: 259 is another than 3.",
+            PREFIXES.played),
+        Rung("fifty beginnings", ((101, 1), FIFTY), "A hash can be that of two texts: compare the texts.",
+            PREFIXES.played),
+    ]  # fmt: skip
 
 
 def on_windows(rng: np.random.Generator) -> list[Rung]:
@@ -251,6 +272,12 @@ def on_windows(rng: np.random.Generator) -> list[Rung]:
         drawn(WINDOW, rng, "sixty calls", (3,), 60),
         drawn(WINDOW, rng, "calls on a window of one", (1,), 60),
         drawn(WINDOW, rng, "calls on a large window", (8,), 150),
+        rung("a draft much longer than the window", (2,), f"4 5 {','.join(map(str, range(10, 210)))} +0 ? 6 ?",
+            "A draft of 200 tokens may be rejected as well: no number of slots beyond the window is enough."),
+        rung("drafts before the window is full", (8,), "1 2, +0 3 4, +0 5 6,7 +1 8 9, +0 ? 1 2 3 4,5 +0 ?",
+            "What was there before this draft counts, not what was there before the first one."),
+        Rung("two windows at once", ((3,), window_calls("4 5 ? 6 7, ? +0 ? 8 9 ?")),
+            "Each object has slots of its own: what another one holds is not seen.", WINDOW.played_beside),
     ]  # fmt: skip
 
 
@@ -395,6 +422,8 @@ def latencies(rng: np.random.Generator) -> list[Rung]:
         rung("requests of different lengths", log((3, 1, 6, 2)), "Each request is counted by itself."),
         rung("many requests", log(rng.integers(1, 9, 12)), "One number for each request, in order."),
         Rung(AS_IT_WAS, log((2, 4)), COPY, changes),
+        rung("the second arrived first", (np.array([3.0, 1.0]), [[4.0, 5.5], [2.0, 2.5]]),
+            "arrival[i] belongs to times[i]: requests come in any order."),
     ]  # fmt: skip
 
 
@@ -429,7 +458,7 @@ def chunks(rng: np.random.Generator) -> list[Rung]:
 
     def measure(function: Callable, *args: Any) -> dict[str, Any]:
         result = function(*args)
-        if not isinstance(result, (list, tuple)):
+        if not isinstance(result, (list, tuple, np.ndarray)):
             raise BadResult(f"it returned {type(result).__name__}; it should return a list")
         return {"tokens": list(result)}
 
@@ -448,6 +477,8 @@ def chunks(rng: np.random.Generator) -> list[Rung]:
         rung("several, a middle budget", several, sum(several) // 2, "First all with one token left, then in order."),
         rung("several, a large budget", several, sum(several) + 3, "No more than is left to compute."),
         Rung(AS_IT_WAS, ([5, 1, 3], 4), COPY, changes),
+        rung("one token is left", [5], 1, "A prompt takes what is left of the budget, be it one token."),
+        rung("one token is left behind a decode", [4, 1, 3], 2, "The decode takes one token, the first prompt one."),
     ]  # fmt: skip
 
 
@@ -471,15 +502,16 @@ def shares_of(rng: np.random.Generator, rows: int, words: int) -> np.ndarray:
 
 
 def accept(rng: np.random.Generator) -> list[Rung]:
-    def rung(name, gamma, words, until, why, measure=of_two):
-        """until: how many tokens the coins keep."""
+    def rung(name, gamma, words, until, why, measure=of_two, again=-1):
+        """until: how many tokens the coins keep. again: a later place whose coin would reject, too."""
         while True:
             p, q = shares_of(rng, gamma + 1, words), shares_of(rng, gamma, words)
             drafted = rng.integers(0, words, gamma)
             ratios = np.array([p[i, x] / q[i, x] for i, x in enumerate(drafted)])
-            if (ratios[: until + 1] < 1).all() and (ratios > 0).all():
+            if (ratios[: max(until, again) + 1] < 1).all() and (ratios > 0).all():
                 break
-        coins = np.where(np.arange(gamma) == until, (1 + ratios) / 2, ratios / 2)
+        rejected = np.isin(np.arange(gamma), (until, again))
+        coins = np.where(rejected, (1 + ratios) / 2, ratios / 2)
         return Rung(name, (p, q, drafted, np.minimum(coins, 0.96875)), why, measure)
 
     p, q = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]), np.array([[0.25, 0.5, 0.25]])
@@ -500,6 +532,8 @@ def accept(rng: np.random.Generator) -> list[Rung]:
         rung("a long draft", 6, 5, 4, rest),
         rung("one token is drafted", 1, 6, 0, rest),
         rung(AS_IT_WAS, 3, 4, 1, COPY, changes),
+        rung("a coin behind the rejection rejects again", 4, 4, 1,
+            "The first rejection ends the draft: what the coins behind it say no longer matters.", again=3),
     ]  # fmt: skip
 
 

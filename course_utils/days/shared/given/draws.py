@@ -58,6 +58,15 @@ def draw_mask(rng: np.random.Generator, n: int, m: int) -> np.ndarray:
     return mask
 
 
+def only_in(result: dict[str, Any], *dtypes: str) -> dict[str, Any]:
+    """The parts of a result. Raises BadResult where an array or a tensor among them has none of these dtypes."""
+    for part, value in result.items():
+        kind = str(getattr(value, "dtype", dtypes[0])).removeprefix("torch.")  # Python's own numbers have none
+        if kind not in dtypes:
+            raise BadResult(f"{part} is {kind}, and should be {' or '.join(dtypes)}")
+    return result
+
+
 def named(result: Any, names: Sequence[str]) -> dict[str, Any]:
     """A result of several parts as a dict of them. Raises BadResult where it is something else."""
     if result is None:
