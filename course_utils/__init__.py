@@ -1,14 +1,14 @@
 """Attention, from pencil to kernel: the code behind the notebooks.
 
-Rooms, each of which uses those before it: `attention` (the mathematics), `costs` (counts, and what is measured),
-`models` (small ones), `serving` (many requests on one model), `views` (figures and widgets); `checks` (what an
-exercise must satisfy), `authoring` (sources made into notebooks and editions), `sandbox` (kernels for student code),
-`grading`, `learner` (fresh exercises, a newer edition), `practice` (problems for a pencil), `doctor` (what a machine
-can do). `course` says what the days are, `errors` and `files` serve all.
-Importing this package loads none.
+The subpackages ("rooms") are `attention` (the mathematics), `costs` (counts and measurements), `models` (small
+models), `serving` (many requests on one model), `views` (figures and widgets), `checks` (what an exercise must
+satisfy), `authoring` (builds notebooks and editions from sources), `sandbox` (kernels for student code), `grading`,
+`learner` (fresh exercises, newer editions) and `practice` (problems to solve with pencil and paper). The module
+`doctor` reports what a machine can do, `course` says what the days are, and every room may use `errors` and `files`.
+docs/internals.md draws which room imports which. Importing this package imports none of them.
 """
 
 import sys
 
-# nbformat's jsonschema does without it where it is not there, and its import takes a second of each process.
+# nbformat uses jsonschema, which works without rfc3987_syntax; importing it would cost each process a second.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The `course` command: a thin skin over the rooms of this package, each loaded when its command runs."""
+"""The `course` command line: each command imports the subpackage that does the work only when the command runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-LONGEST = 4000  # characters of an error
+LONGEST = 4000  # characters of an error message that are printed
 Root = Annotated[Path, typer.Option(help="The course's folder, which holds sources/.", show_default="this folder")]
 
 
@@ -92,7 +92,7 @@ def site(
     ),
     root: Root = Path(),
 ) -> None:
-    """Make the course's pages from the built notebooks; executes nothing."""
+    """Make the course's web pages from the built notebooks, without executing anything."""
     from rich.console import Console
 
     from course_utils.site import verify_installed
@@ -144,7 +144,7 @@ def grade(
         int | None, typer.Option("--reset", metavar="DAY", help="The same as `course reset DAY`.", hidden=True)
     ] = None,
 ) -> None:
-    """Grade notebooks with nbval: scores, and what each answer that fails should look at."""
+    """Grade notebooks with nbval: show the scores, and what to look at for each answer that fails."""
     if fresh is not None:
         if paths:
             raise typer.BadParameter("--reset grades nothing: leave the notebooks out")
@@ -184,7 +184,7 @@ def reset(
     day: Annotated[int, typer.Argument(metavar="DAY", help="The number of the day.")],
     root: Root = Path(),
 ) -> None:
-    """Give fresh exercises for a day; what you had is kept beside them."""
+    """Replace a day's exercise notebook with a fresh one, and keep a copy of yours beside it."""
     from course_utils.learner.reset import reset_exercise
 
     fresh, kept = reset_exercise(root, day)
@@ -197,7 +197,7 @@ def practice(
     kind: Annotated[str | None, typer.Argument(metavar="KIND", help="Of problem; without it, the kinds.")] = None,
     number: Annotated[int | None, typer.Option(help="Which one, so that two people can have the same.")] = None,
 ) -> None:
-    """Pose a problem for a pencil, ask for its steps, and say which was the first wrong one."""
+    """Pose a problem for pencil and paper, ask for each of its steps, and say which step was the first wrong one."""
     from course_utils.practice import session
 
     if kind is None:
@@ -213,7 +213,7 @@ def worksheet(
     out: Annotated[Path, typer.Option(help="Folder for the sheets and the key.")],
     copies: Annotated[int, typer.Option(help="Students.")] = 30,
 ) -> None:
-    """Write a sheet for each student with a problem of their own, and a key for the teacher, as PDF."""
+    """Write PDF worksheets, one for each student with a problem of their own, and an answer key for the teacher."""
     from course_utils.practice.worksheet import make_worksheets
 
     *sheets, key = make_worksheets(kind, copies, seed_file, out)
@@ -225,7 +225,7 @@ def cards(
     out: Annotated[Path, typer.Option(help="Folder for the deck and the table.")],
     root: Root = Path(),
 ) -> None:
-    """Write cards to learn with: attention.apkg for Anki, and attention.csv for other programs."""
+    """Write flash cards: attention.apkg for Anki, and attention.csv for other programs."""
     from course_utils.cards import make_cards
 
     made = make_cards(out, root)
@@ -234,7 +234,7 @@ def cards(
 
 @app.command()
 def progress(root: Root = Path()) -> None:
-    """Show what of the exercises is done, as the last grading of each notebook in exercises/ says."""
+    """Show which exercises are done, according to the last grading of each notebook in exercises/."""
     from rich.console import Console
 
     from course_utils.grading.reports.progress import show_progress
@@ -244,7 +244,7 @@ def progress(root: Root = Path()) -> None:
 
 @app.command()
 def update(root: Root = Path()) -> None:
-    """Bring the newest edition of the course with git; what you wrote is kept, and your answers go into it."""
+    """Fetch the newest edition of the course with git, keep what you wrote, and put your answers into the new files."""
     from course_utils.learner.update import update as bring
 
     done = bring(root)
@@ -261,7 +261,7 @@ def update(root: Root = Path()) -> None:
 
 @app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for a program.")] = False) -> None:
-    """Say what this machine can do, and what to install for the rest; status 1 where a learner lacks something."""
+    """Report what this machine can do and what to install for the rest; exit with status 1 if a learner needs that."""
     import json
     from dataclasses import asdict
 
@@ -287,7 +287,7 @@ def release(
         Path | None, typer.Option(help="A file with 16 bytes or more: a class's hidden inputs come from it.")
     ] = None,
 ) -> None:
-    """Write the edition that a class gets, without answers, and the bundle that grades it."""
+    """Write the students' edition of the course, which has no answers, and the bundle that grades it."""
     from rich.console import Console
 
     from course_utils.authoring import release as class_release
@@ -307,7 +307,7 @@ def release(
 
 
 def _tell_findings(findings: list[Finding], ready: bool) -> None:
-    """A line or two on each thing, and in the end whether a learner can begin."""
+    """Print a line or two for each finding, then whether everything that a learner needs is here."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -326,7 +326,7 @@ def _tell_findings(findings: list[Finding], ready: bool) -> None:
 
 
 def _tell_merged(merged: Merged) -> None:
-    """What became of a file that the learner and the new edition changed."""
+    """Print what happened to a file that both the learner and the new edition changed."""
     if merged.kept:
         now = "no longer in the course" if merged.gone else "the new edition's"
         answers = f" with {merged.answers} of your answers" if merged.answers else ""
@@ -336,21 +336,22 @@ def _tell_merged(merged: Merged) -> None:
 
 
 def main() -> None:
-    """The console script: expected errors are one line on stderr, and the exit status that they know, 2 for most.
+    """Run the `course` command; this is the package's console script.
 
-    With COURSE_DEBUG set to anything, the traceback stands above that line.
+    An expected error is printed as one line on stderr, and the process exits with the error's exit code, mostly 2. If
+    the environment variable COURSE_DEBUG is set, the traceback is printed above that line.
     """
     try:
         sys.exit(app(prog_name="course", standalone_mode=False))
     except Exception as error:
         if isinstance(error, CourseError):
             said = str(error)
-        elif isinstance(error, OSError):  # of the machine, or a mistake of the course's own
+        elif isinstance(error, OSError):  # the machine's fault, or a bug in the course
             path = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             said = f"{path}; with COURSE_DEBUG=1 the command shows where that happened"
         elif isinstance(error, typer.Abort):
             said = "stopped"
-        elif hasattr(error, "format_message"):  # what typer says of a wrong option or argument
+        elif hasattr(error, "format_message"):  # typer's errors about a wrong option or argument
             said = error.format_message()
         else:
             raise

@@ -1,7 +1,7 @@
-"""The course: where it lies, what its days are, and where the files of a day lie. Each is defined here alone, but for
-the table of days, `days/days.toml`.
+"""Where the course lies, which days it has, and where the files of a day lie.
 
-A day's notebooks have one name in all folders, `day1_attention_by_hand`: it begins with the day's number.
+Only this module defines these facts; it reads the table of days from `days/days.toml`. A day's notebook has the same
+name in every folder, such as `day1_attention_by_hand`, and that name begins with the day's number.
 """
 
 from __future__ import annotations
@@ -14,18 +14,23 @@ from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]  # the folder in which this package lies
-IN_CHECKOUT = (ROOT / "pyproject.toml").exists()  # a clone or a class's edition; else the course was installed alone
+ROOT = Path(__file__).parents[1]  # the folder that holds this package
+IN_CHECKOUT = (ROOT / "pyproject.toml").exists()  # False if only the package is installed
 WORK_FOLDER = (
     ROOT if IN_CHECKOUT else Path()
-)  # of notebooks, guesses and grades; of an installed course the current folder
+)  # for notebooks, guesses and grades: the checkout, or the current folder if only the package is installed
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
-SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # of what each is built from
+SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # folders of the sources of these notebooks
 
 
 @dataclass(frozen=True)
 class Day:
-    """A day of the course. doing: what one does in it, a sentence. minutes: of its lesson, 0 while it is planned."""
+    """A day of the course.
+
+    Attributes:
+        doing: A sentence that says what the learner does on this day.
+        minutes: Minutes that the lesson takes; 0 while the day is only planned.
+    """
 
     number: int
     title: str
@@ -33,7 +38,7 @@ class Day:
     minutes: int = 0
 
     def notebook(self, folder: str, root: Path = WORK_FOLDER) -> Path | None:
-        """The day's notebook in one of the course's folders; None where there is none, as in a planned day."""
+        """Return the path of the day's notebook in a folder of the course, or None if it has none, as a planned day."""
         return find_notebook(root / folder, self.number)
 
 
@@ -44,17 +49,18 @@ _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
 
 
 def version() -> str:
-    """The version of the course, as `0.2.1`; the tag of its commit is this with a v before it.
+    """Return the version of the course, such as `0.2.1`; the tag of its commit is the same with a v before it.
 
-    A checkout says it in pyproject.toml, an installed course in its metadata.
+    A checkout reads it from pyproject.toml, an installed course from its package metadata.
     """
     return _settings()["version"] if IN_CHECKOUT else metadata("course_utils")["Version"]
 
 
 def repository() -> str:
-    """The address of the course's repository, without a slash at its end: `[project.urls]` in pyproject.toml.
+    """Return the address of the course's repository, without a slash at its end.
 
-    A checkout says it in that file, an installed course in its metadata; a class's edition says none: empty.
+    A checkout reads `[project.urls]` in pyproject.toml, an installed course its package metadata. A class's edition
+    names no repository; then the address is empty.
     """
     if IN_CHECKOUT:
         return _settings().get("urls", {}).get("Repository", "").rstrip("/")
@@ -63,12 +69,12 @@ def repository() -> str:
 
 
 def is_published() -> bool:
-    """Whether the address of the course's repository is set: until then its owner is called OWNER."""
+    """Return whether the address of the course's repository is set. Until then its owner is called OWNER."""
     return bool(repository()) and "/OWNER/" not in repository()
 
 
 def where_it_is() -> str:
-    """What to do where a folder is none of the course's, as the end of a message."""
+    """Return the end of an error message: what to do when a folder is not one of the course's."""
     if IN_CHECKOUT or not repository():
         return "run this in the course's folder"
     return f"the installed course has no notebooks: git clone {repository()} and run this in its folder"
@@ -79,30 +85,30 @@ def _settings() -> dict[str, Any]:
 
 
 def day_of(name: str) -> int | None:
-    """The day that a file's name speaks of: day1_….ipynb is 1, and so are ada_day1.ipynb and Day 01.ipynb."""
+    """Return the day number in a file's name, or None: 1 for day1_….ipynb, ada_day1.ipynb and Day 01.ipynb."""
     found = _DAY.search(name)
     return int(found[1]) if found else None
 
 
 def is_there(number: int | None) -> bool:
-    """Whether a day can be learnt. Of one that is planned there may be drafts: nothing is built or released of them."""
+    """Return False for a day that is only planned. It may have drafts, but they are neither built nor released."""
     return all(day.minutes for day in DAYS if day.number == number)
 
 
 def around_day(name: str) -> tuple[str, str] | None:
-    """What stands before and after the day in a file's name; None where it speaks of none."""
+    """Return the parts of a file's name before and after the day, or None if the name has no day in it."""
     found = _DAY.search(name)
     return (name[: found.start()], name[found.end() :]) if found else None
 
 
 def notebook_paths(folder: Path) -> Iterator[tuple[int, Path]]:
-    """The notebooks of days in a folder, each with the day's number, in order; a copy has the longer name."""
+    """Return (day number, path) of each day's notebooks in a folder, in order. A copy comes after the shorter name."""
     found = [(int(named[1]), path) for path in folder.glob("day*_*.ipynb") if (named := _NOTEBOOK.match(path.name))]
     return iter(sorted(found, key=lambda each: (each[0], len(each[1].name), each[1].name)))
 
 
 def find_notebook(folder: Path, number: int) -> Path | None:
-    """The notebook of a day in a folder; of several the one with the shortest name."""
+    """Return the notebook of a day in a folder, or None. If there are several, the shortest name counts."""
     return next((path for day, path in notebook_paths(folder) if day == number), None)
 
 

@@ -1,7 +1,7 @@
-"""What this machine can do with the course, and what to install for the rest: `course doctor`.
+"""Report what this machine can do with the course, and what to install for the rest: `course doctor`.
 
-Each function looks at one thing, changes nothing, and raises nothing: what is broken is a finding too. None is one of
-which there is nothing to tell.
+Each function examines one thing, changes nothing and raises nothing, because something broken is a finding too. It
+returns None if there is nothing to report.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from course_utils.errors import CourseError, one_line
 from course_utils.sandbox.limits import cores
 
 GOOD, OPTIONAL, NEEDED = "good", "optional", "needed"
-EXTENSIONS = {  # of JupyterLab: its folder, and the package that brings it
+EXTENSIONS = {  # of JupyterLab: the folder of each, and the package that installs it
     "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets",
     "anywidget": "anywidget",
     "course_utils": "course_utils",
 }
-SEEN_APART = ("torch", "triton", "jupyterlab")  # each has a finding of its own
+SEEN_APART = ("torch", "triton", "jupyterlab")  # packages with a finding of their own
 CHROMIUM = ("chromium", "google-chrome")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one thing. state: GOOD; OPTIONAL, where a learner can do without; NEEDED, where not.
+    """The state of one part of the machine.
 
-    todo: what to install and what it is for; empty where nothing is missing.
+    Attributes:
+        state: GOOD; OPTIONAL if something is missing that a learner can do without; NEEDED if a learner needs it.
+        todo: What to install and what for; empty if nothing is missing.
     """
 
     part: str
@@ -46,17 +48,17 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings on this machine, in the order in which they are told. Takes some seconds."""
+    """Return all findings on this machine, in the order in which they are printed. This takes some seconds."""
     return [found for look in LOOKS if (found := look())]
 
 
 def ready(findings: list[Finding]) -> bool:
-    """Whether all is there that a learner needs."""
+    """Return whether everything that a learner needs is here."""
     return all(each.state != NEEDED for each in findings)
 
 
 def the_course() -> Finding:
-    """Whether the course lies around this package, or the package was installed alone."""
+    """Report whether this package lies in the course's folder or was installed alone."""
     if course.IN_CHECKOUT:
         return Finding("course", GOOD, f"version {course.version()}, in its folder {course.ROOT}")
     return Finding(
@@ -68,7 +70,7 @@ def the_course() -> Finding:
 
 
 def address() -> Finding | None:
-    """What to do where the address of the course's repository is not set; a class's edition has none."""
+    """Report that the address of the course's repository is not set. A class's edition needs none."""
     if course.is_published() or not course.repository():
         return None
     todo = "who publishes the course writes its address into pyproject.toml, as CONTRIBUTING.md says"
@@ -76,7 +78,7 @@ def address() -> Finding | None:
 
 
 def python() -> Finding:
-    """The version of Python against what the course asks for."""
+    """Compare the version of Python with the one that the course requires."""
     asked = metadata("course_utils")["Requires-Python"]
     found = f"{platform.python_version()} at {sys.executable}"
     if SpecifierSet(asked).contains(platform.python_version(), prereleases=True):
@@ -85,7 +87,7 @@ def python() -> Finding:
 
 
 def packages() -> Finding:
-    """The packages that the course asks for, but for those that have a finding of their own."""
+    """Report on the packages that the course requires, except those that have a finding of their own."""
     missing, others = [], []
     asked = [each for each in _requirements() if each.name not in SEEN_APART]
     for each in asked:
@@ -105,11 +107,11 @@ def packages() -> Finding:
 
 
 def torch() -> Finding:
-    """PyTorch: whether it loads, its version against the pinned one, and what it was built for."""
+    """Report whether PyTorch loads, whether it has the pinned version, and what it was built for."""
     pinned = _requirement("torch")
     try:
         import torch as library
-    except Exception as error:  # a library of another system fails in ways of its own
+    except Exception as error:  # a library built for another system can raise any error
         return Finding("torch", NEEDED, f"does not load: {_said(error)}", f"{_pip(pinned)}: every lesson needs it")
     built = f"for CUDA {library.version.cuda}" if library.version.cuda else "for CPUs"
     found = f"{library.__version__}, {built}"
@@ -120,7 +122,7 @@ def torch() -> Finding:
 
 
 def triton() -> Finding:
-    """Triton, for the kernels of day 6: on a GPU, in its interpreter, or not at all."""
+    """Report how Triton runs the kernels of day 6: on a GPU, in its interpreter, or not at all."""
     pinned = _requirement("triton")
     if pinned.marker and not pinned.marker.evaluate():
         return Finding("Triton", OPTIONAL, "there is none for this system", "Linux, for the kernels of day 6")
@@ -137,27 +139,27 @@ def triton() -> Finding:
 
 
 def gpu() -> Finding:
-    """The GPUs that torch finds."""
+    """Report the GPUs that torch finds."""
     if cards := _cards():
         return Finding("GPU", GOOD, ", ".join(cards))
     return Finding("GPU", OPTIONAL, "torch finds none; no lesson and no exercise needs one")
 
 
 def real_model() -> Finding:
-    """Whether the pretrained model is here."""
+    """Report whether the pretrained model is here."""
     try:
         from course_utils.models import real
         from course_utils.models.pretrained import store
 
         if not (missing := real.missing()):
             return Finding("real model", GOOD, str(store.chosen() or store.place()))
-    except Exception as error:  # no torch, or a file that COURSE_MODEL names and that is not there
+    except Exception as error:  # no torch, or COURSE_MODEL names a file that does not exist
         missing = _said(error)
     return Finding("real model", OPTIONAL, "not here; lessons show what it gave", missing)
 
 
 def jupyterlab() -> Finding:
-    """JupyterLab, and the extensions of it that show widgets and the alt texts of pictures."""
+    """Report on JupyterLab and its extensions, which show widgets and the alt texts of pictures."""
     pinned = _requirement("jupyterlab")
     found = _version("jupyterlab")
     if not found:
@@ -177,7 +179,7 @@ def jupyterlab() -> Finding:
 
 
 def sandbox() -> Finding:
-    """How far the answers of others can be confined when they are graded: tried, by starting a process so."""
+    """Report how far student code can be confined during grading; this starts a confined process to find out."""
     try:
         from course_utils.sandbox.confinement import open_kernels
 
@@ -199,7 +201,7 @@ def sandbox() -> Finding:
 
 
 def browser() -> Finding:
-    """Chromium and what drives it, for the tests of the widgets."""
+    """Report on Chromium and the packages that drive it; only the tests of the widgets need them."""
     missing = [name for name in ("playwright", "axe-playwright-python") if not _version(name)]
     chromium = find_chromium()
     if chromium and not missing:
@@ -214,12 +216,12 @@ def browser() -> Finding:
 
 
 def find_chromium() -> str | None:
-    """The program that shows pages in tests."""
+    """Return the path of the browser that shows pages in tests, or None."""
     return next(filter(None, map(shutil.which, CHROMIUM)), None)
 
 
 def machine() -> Finding:
-    """Cores that this process may use, and the memory of the machine or of the container it is in."""
+    """Report the cores that this process may use, and the memory of the machine or of its container."""
     count, memory = cores(), _memory()
     told = f"{memory / 2**30:.1f} GiB of memory" if memory else "memory unknown"
     return Finding("machine", GOOD, f"{count} {'core' if count == 1 else 'cores'}, {told}, {platform.system()}")
@@ -231,7 +233,7 @@ LOOKS: tuple[Callable[[], Finding | None], ...] = (
 
 
 def _requirements() -> list[Requirement]:
-    """What the course asks for on this system, without its extras."""
+    """Return the packages that the course requires on this system, without its extras."""
     asked = [Requirement(line) for line in requires("course_utils") or ()]
     return [each for each in asked if each.marker is None or each.marker.evaluate({"extra": ""})]
 
@@ -241,7 +243,7 @@ def _requirement(name: str) -> Requirement:
 
 
 def _version(package: str) -> str:
-    """The version that is installed; empty for none."""
+    """Return the installed version of a package; empty if there is none."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -249,13 +251,13 @@ def _version(package: str) -> str:
 
 
 def _pip(*wanted: Requirement) -> str:
-    """The command that installs what is wanted into this Python."""
+    """Return the command that installs these packages into this Python."""
     quoted = [f'"{one.name}{one.specifier}"' for one in wanted]
     return f"{sys.executable} -m pip install {' '.join(quoted)}"
 
 
 def _cards() -> list[str]:
-    """The GPUs with their memory."""
+    """Return the name and memory of each GPU."""
     try:
         import torch as library
 
@@ -266,7 +268,7 @@ def _cards() -> list[str]:
 
 
 def _memory() -> int:
-    """Bytes of memory, or 0 where the system does not say."""
+    """Return the bytes of memory, or 0 if the system does not say."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

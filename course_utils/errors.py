@@ -1,18 +1,18 @@
-"""Every error of the course's own, but for those inside a kernel.
+"""All exceptions of the course, except those that are raised beside the learner's code.
 
-    CourseError           what was given is not right: one line on stderr, exit status 2
-    ├── SourceError         a source of a notebook
-    ├── NotConfined         kernels cannot be confined here as they should be
-    ├── Unreadable          a submission that is no notebook of its day
-    └── TooFewPoints        below --fail-under, exit status 1
-    Signal                what one part tells another, which deals with it; no person sees it
+    CourseError           the user gave something wrong: one line on stderr, exit status 2
+    ├── SourceError         the source of a notebook is wrong
+    ├── NotConfined         kernels cannot be confined on this machine as required
+    ├── Unreadable          a submission is not a notebook of its day
+    └── TooFewPoints        the grades stay below --fail-under; exit status 1
+    Signal                one part of the course tells another, which handles it; no user sees it
     ├── CellFailed          to the build: a cell does not do what a built notebook needs
-    ├── RegionError         to who reads sources: a mark around a solution or hidden tests is not right
+    ├── RegionError         to a reader of sources: a mark around a solution or hidden tests is wrong
     ├── KernelLost          to the grader: the kernel can run no more cells
-    └── PutOff              to a class: a submission that is to wait until others are graded
+    └── PutOff              to the grading of a class: this submission waits until the others are graded
 
-In a learner's notebook `checks.interactive` raises NotYet. In a grading kernel, which holds none of this, there is
-`checks.kernel.numbers.BadResult`, and `checks.judge.time_limit` stops an answer with TookTooLong.
+In a learner's notebook, `checks.interactive` raises NotYet, and `checks.judge.time_limit` stops an answer with
+TookTooLong. A grading kernel does not hold this module; its own exception is `checks.kernel.numbers.BadResult`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-# What GitHub Actions and Azure Pipelines take for a command in what a job prints: ::name …:: where a line begins, which
-# may be a folded one, and ##[name] or ##vso[name] in any place.
+# What GitHub Actions and Azure Pipelines read as a command in the output of a job: ::name …:: at the start of a line,
+# even of a wrapped one, and ##[name] or ##vso[name] anywhere.
 _COMMAND_OF_CI = re.compile(r"([:#])(?=:[A-Za-z][\w-]*(?: .*?)?::|#\w*\[)")
 
 
 def one_line(text: str, longest: int = 600) -> str:
-    """Text from a submission as one line, without control and formatting characters and unpaired surrogates.
+    """Return text from a submission as one line, cut to `longest` characters.
 
-    What a workflow would take for a command is parted by a space: a line of it may be printed where one runs.
+    Control and formatting characters and unpaired surrogates become spaces. A space also breaks up whatever a CI
+    workflow would read as a command, because the line may be printed in the output of one.
     """
     shown = " ".join("".join(c if c.isprintable() else " " for c in text[: 10 * longest]).split())
     shown = _COMMAND_OF_CI.sub(r"\1 ", shown)
@@ -37,44 +38,52 @@ def one_line(text: str, longest: int = 600) -> str:
 
 
 class CourseError(Exception):
-    """Something that was given is not right; the message says what, what was expected and what to do.
+    """The user gave something wrong. The message says what was given, what was expected and what to do.
 
-    exit_code: of the command that ends with it.
+    Attributes:
+        exit_code: Exit status of a command that ends with this error.
     """
 
     exit_code = 2
 
 
 class SourceError(CourseError):
-    """A source of a notebook is not right: `file:line: what; what to do`."""
+    """The source of a notebook is wrong. The message reads `file:line: what is wrong; what to do`."""
 
     def __init__(self, path: Path | str, line: int, what: str, todo: str):
         super().__init__(f"{path}:{line}: {what}; {todo}")
 
 
 class NotConfined(CourseError):
-    """Kernels cannot be confined on this machine as they should be."""
+    """Kernels cannot be confined on this machine as required."""
 
 
 class Unreadable(CourseError):
-    """A submission that is no notebook of the day it should be. Its text is one line for people."""
+    """A submission is not a notebook of the day it should be. The message is one line."""
 
     def __init__(self, message: str):
         super().__init__(one_line(message))
 
 
 class TooFewPoints(CourseError):
-    """What was graded stays below the share of the points that was asked for."""
+    """The graded notebooks reach a smaller share of the points than --fail-under asks for."""
 
     exit_code = 1
 
 
 class Signal(Exception):
-    """What one part of the course tells another, which deals with it."""
+    """A message from one part of the course to another, which handles it; no user sees it."""
 
 
 class CellFailed(Signal):
-    """A cell did not do what a built notebook needs: its index, the line in it from 0, what happened, what to do."""
+    """A cell did not do what a built notebook needs.
+
+    Attributes:
+        cell: Index of the cell.
+        line: Index of the line in the cell, from 0.
+        what: What happened.
+        todo: What to do.
+    """
 
     def __init__(self, cell: int, line: int, what: str, todo: str):
         super().__init__(f"{what}; {todo}")
@@ -82,7 +91,13 @@ class CellFailed(Signal):
 
 
 class RegionError(Signal):
-    """A mark of a region is not right; `line` is its index in the cell."""
+    """A mark around a solution or hidden tests is wrong.
+
+    Attributes:
+        line: Index of the mark's line in the cell.
+        what: What is wrong.
+        todo: What to do.
+    """
 
     def __init__(self, line: int, what: str, todo: str):
         super().__init__(f"{what}; {todo}")
@@ -90,7 +105,11 @@ class RegionError(Signal):
 
 
 class KernelLost(Signal):
-    """The kernel can run no more cells. status: timeout or killed; the text says why."""
+    """The kernel can run no more cells. The message says why.
+
+    Attributes:
+        status: "timeout" or "killed".
+    """
 
     def __init__(self, status: str, reason: str):
         super().__init__(reason)
@@ -98,11 +117,12 @@ class KernelLost(Signal):
 
 
 class PutOff(Signal):
-    """A submission that is to wait until others are graded, since several of its exercises ran out of time.
+    """A submission must wait until the others are graded, because several of its exercises ran out of time.
 
-    results: `grading.results.Result`s of the exercises graded so far.
+    Attributes:
+        results: The `grading.results.Result`s of the exercises that are graded so far.
     """
 
     def __init__(self, results: tuple[Any, ...]):
-        super().__init__(results)  # as it is sent from a worker
+        super().__init__(results)  # so that it can be pickled and sent from a worker
         self.results = results

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, folders that replace only what the same command wrote, and code alone."""
+"""Write files whole or not at all, replace only folders that a command wrote itself, and strip source text to code."""
 
 from __future__ import annotations
 
@@ -18,22 +18,32 @@ from course_utils.errors import CourseError
 
 ROOM = "make room or give access"
 _STRING = r"(\"{3}|'{3}|[\"'])(?:\\.|(?!\1).)*\1"
-_COMMENT = re.compile(rf"(?s){_STRING}|[ \t]*#[^\n]*")  # or a string, which may look like one
+_COMMENT = re.compile(rf"(?s){_STRING}|[ \t]*#[^\n]*")  # strings match first, because one may hold a #
 _EMPTY_LINES = re.compile(rf"(?s){_STRING}|\n(?:[ \t]*\n)+")
 
 
 def write_whole(path: Path, text: str, todo: str = ROOM) -> None:
-    """Write a text as UTF-8 beside its place, and move it there. A full disk leaves what was there before.
+    """Write a text file as UTF-8, whole or not at all: if the disk is full, the old file stays.
 
-    todo: what to do when that cannot be done. Raises CourseError, with the path, when nothing can be written.
+    Args:
+        todo: End of the error message, which says what to do if the file cannot be written.
+
+    Raises:
+        CourseError: If the file cannot be written; the message names its path.
     """
     write_all({path: text}, todo)
 
 
 def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
-    """Write every text as UTF-8, or bytes as they are, beside its place, then move all into place; folders are made.
+    """Write all files under temporary names beside their places, then rename them; missing folders are made.
 
-    Characters that UTF-8 cannot hold are spelt out. Raises CourseError as `write_whole`, and leaves nothing unfinished.
+    Args:
+        files: Contents by path. Text is written as UTF-8, with backslash escapes for characters that UTF-8 cannot
+            encode; bytes are written as they are.
+        todo: As for `write_whole`.
+
+    Raises:
+        CourseError: If a file cannot be written. No temporary file is left.
     """
     waiting: list[tuple[Path, Path]] = []
     try:
@@ -57,9 +67,12 @@ def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
 
 @lru_cache(256)
 def code_in(source: str) -> str:
-    """Python's code without docstrings, comments and empty lines: what a hash is of that tells whether code changed.
+    """Return Python source without docstrings, comments and empty lines, so that its hash changes only with the code.
 
-    It cuts text, where `ast.dump` would write each version of Python's own tree. Raises SyntaxError as `ast.parse`.
+    The function cuts the text, because `ast.dump` writes a different tree in each version of Python.
+
+    Raises:
+        SyntaxError: If the source cannot be parsed.
     """
     lines = source.split("\n")
     for node in ast.walk(ast.parse(source)):
@@ -72,9 +85,10 @@ def code_in(source: str) -> str:
 
 
 def keep_copy(path: Path) -> Path:
-    """Copy a file into the folder kept/ beside it, under the first free name; the place of the copy.
+    """Copy a file into the folder kept/ beside it, under the first free name, and return the copy's path.
 
-    Raises CourseError when nothing can be written there, and leaves no half of a copy.
+    Raises:
+        CourseError: If the copy cannot be written. No partial copy is left.
     """
     folder = copy = path.parent / "kept"
     try:
@@ -102,9 +116,12 @@ def _write_new(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class Marker:
-    """A file in a folder of output with the hash of each file that was written there: so much may be replaced.
+    """A file that lists the hash of each file in an output folder; only files that still match may be replaced.
 
-    name: of that file. made_by: the noun for what writes the folder. patterns: what it writes there, for Path.glob.
+    Attributes:
+        name: Name of the marker file.
+        made_by: Noun for what writes the folder, used in error messages.
+        patterns: Patterns for `Path.glob` that match the files written there.
     """
 
     name: str
@@ -112,11 +129,11 @@ class Marker:
     patterns: tuple[str, ...] = ("**/*",)
 
     def write(self, folder: Path) -> None:
-        """Write the hashes of what is in a finished folder."""
+        """Write the hashes of the files in a finished folder."""
         (folder / self.name).write_text(json.dumps(self._hashes(folder), indent=1) + "\n", encoding="utf-8")
 
     def verify(self, folder: Path) -> None:
-        """Raise CourseError unless `folder` is new, empty, or as it was written: nothing of anybody's would be lost."""
+        """Raise CourseError unless `folder` is new, empty or unchanged since it was written, so no work is lost."""
         if folder.exists() and not folder.is_dir():
             raise CourseError(f"{folder}: is a file; give a folder")
         if not folder.exists() or not any(folder.iterdir()):

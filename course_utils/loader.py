@@ -1,15 +1,18 @@
-"""Finds what belongs to a day in its folders: the only module that imports by name, since nothing else knows a day.
+"""Load the parts of a day from its folders.
 
-    days/dayN/given/ladders.py    LADDERS, by exercise what is tried: a grading kernel gets `given`, and no more
-    days/dayN/duel.py             CALLS and IMPLEMENTATIONS: what the learner's own test is tried on
-    days/dayN/figures.py          the drawings of the lesson
-    days/dayN/quiz.yaml           its questions
-    days/dayN/wording.yaml        what its page says in place of what holds in JupyterLab alone
-    answers/dayN/exercises.py     EXERCISES, by exercise its points, reference and known mistakes
-    answers/dayN/duel.py          UNSEEN: implementations that only grading tries
-    answers/dayN/cards.yaml       the reasons for its claims, and mistakes that cards are made of
+Only this module imports modules by name, because no other module knows the days by their numbers.
 
-A student's edition has no `answers`. `data/schemas/` has the form of each kind of YAML file.
+    days/dayN/given/ladders.py    LADDERS: the ladder of each exercise, which is all its test inputs ("rungs") and the
+                                  names that its answer returns; a grading kernel gets only `given` of a day
+    days/dayN/duel.py             CALLS and IMPLEMENTATIONS: what the learner's own test may call, and is tried on
+    days/dayN/figures.py          functions that draw the figures of the lesson
+    days/dayN/quiz.yaml           the questions of the quiz
+    days/dayN/wording.yaml        replacements on the web page for text that is true only in JupyterLab
+    answers/dayN/exercises.py     EXERCISES: the points, reference answer and known mistakes of each exercise
+    answers/dayN/duel.py          UNSEEN: more implementations, which only grading tries
+    answers/dayN/cards.yaml       the reasons for the day's claims, and the mistakes that become flash cards
+
+A student's edition has no `answers`. `data/schemas/` holds a schema for each kind of YAML file.
 """
 
 from __future__ import annotations
@@ -24,64 +27,64 @@ PACKAGE = Path(__file__).parent
 
 
 def has_answers() -> bool:
-    """Whether this is the full course; a student's edition holds expected results instead."""
+    """Return whether the answers are here. A student's edition holds stored results instead."""
     return (PACKAGE / "answers").is_dir()
 
 
 def days_with_answers() -> list[int]:
-    """The days that have exercises, drafts included; empty in a student's edition."""
+    """Return the days that have exercises, drafts included; an empty list in a student's edition."""
     folders = (path.parent.name for path in PACKAGE.glob("answers/day*/exercises.py"))
     return sorted(int(name.removeprefix("day")) for name in folders)
 
 
 def ladders(day: int) -> Mapping[str, Any]:
-    """The ladders of a day's exercises, by grade_id: `checks.kernel.ladder.Ladder` each."""
+    """Return the ladder of each exercise of a day (a `checks.kernel.ladder.Ladder`), by grade_id."""
     return import_module(f"course_utils.days.day{day}.given.ladders").LADDERS
 
 
 def exercises(day: int) -> Mapping[str, Any]:
-    """The exercises of a day, by grade_id: `checks.judge.exercise.Exercise` each. Not in a student's edition."""
+    """Return the exercises of a day (`checks.judge.exercise.Exercise`), by grade_id. Not in a student's edition."""
     return import_module(f"course_utils.answers.day{day}.exercises").EXERCISES
 
 
 def duel(day: int) -> ModuleType:
-    """CALLS, what the test of a day may call, and IMPLEMENTATIONS, those that a learner meets in the notebook."""
+    """Return a day's duel module: CALLS (what a test may call) and IMPLEMENTATIONS (those shown in the notebook)."""
     return import_module(f"course_utils.days.day{day}.duel")
 
 
 def unseen(day: int) -> Sequence[Any]:
-    """The implementations that grading adds; none in a student's edition."""
+    """Return the implementations that grading adds to a day's duel; none in a student's edition."""
     return import_module(f"course_utils.answers.day{day}.duel").UNSEEN if has_answers() else ()
 
 
 def figures(day: int) -> ModuleType:
-    """The drawings of a day's lesson."""
+    """Return the module that draws the figures of a day's lesson."""
     return import_module(f"course_utils.days.day{day}.figures")
 
 
 def quiz(day: int) -> list[dict[str, Any]]:
-    """The questions of a day, as `views.Quiz` takes them; none where the day has no quiz."""
+    """Return the quiz questions of a day as `views.Quiz` takes them; an empty list if the day has no quiz."""
     return _texts(f"days/day{day}/quiz.yaml", [])
 
 
 def wording(folder: str) -> Any:
-    """What pages say in place of what a lesson says, of a day or of several: {} where that is nothing."""
+    """Return the replacement texts for the web pages of a day, or of all days for `shared`; {} if there are none."""
     return _texts(f"days/{folder}/wording.yaml", {})
 
 
 def cards(day: int) -> dict[str, list[dict[str, str]]]:
-    """The claims of a day with their reasons, and the mistakes of which there are cards, in two lists."""
+    """Return two lists of a day: "claims" with their reasons, and the "mistakes" that become flash cards."""
     return _texts(f"answers/day{day}/cards.yaml", {"claims": [], "mistakes": []})
 
 
 def of_a_day(path: str) -> Any:
-    """An object in the folder of a day, as `day7.promise_monitors.AllocatorWatch`."""
+    """Return an object from the folder of a day by its dotted name: `day7.promise_monitors.AllocatorWatch`."""
     module, _, name = path.rpartition(".")
     return getattr(import_module(f"course_utils.days.{module}"), name)
 
 
 def _texts(name: str, nothing: Any) -> Any:
-    import yaml  # which a grading kernel need not load
+    import yaml  # imported here, so that a grading kernel need not load it
 
     path = PACKAGE / name
     return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else nothing

@@ -1,7 +1,8 @@
-"""How far a learner has come: the days, their exercises, and what the last grading of each notebook said.
+"""A learner's progress: the days, their exercises, and the result of each notebook's last grading.
 
-The command line and the course map show it, and it is read from files alone: what is asked from the notebooks, what
-is done from `grades/progress.json`, which `course grade` keeps. Nothing heavy loads here.
+The command line and the course map show it. It is read from files alone: the sources and notebooks say which exercises
+there are, and `grades/progress.json`, which `course grade` writes, says which are done. This module imports nothing
+heavy.
 """
 
 import hashlib
@@ -31,7 +32,13 @@ RECORD = "progress.json"
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise, and how its last grading went. minutes: what the notebook allows for it."""
+    """An exercise, and the result of its last grading.
+
+    Attributes:
+        minutes: Minutes that the notebook allows for it.
+        status: Status of the last verdict, such as "passed"; empty if it was never graded.
+        score: Points reached, of `points`.
+    """
 
     id: str
     title: str
@@ -42,14 +49,19 @@ class Exercise:
 
     @property
     def done(self) -> bool:
-        """Whether it passed when it was last graded."""
+        """Whether the exercise passed when it was last graded."""
         return self.status == "passed"
 
 
 @dataclass(frozen=True)
 class DayProgress:
-    """A day of the course. name: that of its notebooks, empty while it is planned. graded: when, None if never.
-    changed: whether an answer in exercises/ is another than the one that was graded."""
+    """A learner's progress on one day of the course.
+
+    Attributes:
+        name: File name of the day's notebooks without its ending; empty while the day is planned.
+        graded: Time of the last grading, None if there was none.
+        changed: Whether an answer in exercises/ differs from the one that was graded.
+    """
 
     number: int
     title: str
@@ -60,12 +72,12 @@ class DayProgress:
 
     @property
     def done(self) -> int:
-        """How many exercises passed."""
+        """Number of exercises that passed."""
         return sum(exercise.done for exercise in self.exercises)
 
     @property
     def score(self) -> float:
-        """Points reached."""
+        """Points reached in all exercises."""
         return round(sum(exercise.score for exercise in self.exercises), 4)
 
     @property
@@ -91,7 +103,12 @@ class DayProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """All nine days. trouble: why the record of grades could not be read; remark: what to do where nothing counts."""
+    """A learner's progress on all days of the course.
+
+    Attributes:
+        trouble: Why the record of grades could not be read; empty if it could.
+        remark: What to do if nothing is graded yet, or if there are no exercises.
+    """
 
     days: tuple[DayProgress, ...]
     trouble: str = ""
@@ -104,7 +121,7 @@ class Progress:
 
 
 def read_progress(root: Path = WORK_FOLDER) -> Progress:
-    """The progress of the learner whose course lies in a folder. What is missing or damaged there raises nothing."""
+    """Return the progress of the learner whose course lies in `root`. Missing or damaged files raise no error."""
     graded, trouble = {}, ""
     try:
         graded = read_record(root / "grades" / RECORD)
@@ -117,10 +134,13 @@ def read_progress(root: Path = WORK_FOLDER) -> Progress:
 
 
 def read_record(path: Path) -> dict[str, dict]:
-    """The days in a record of grades: {"1": {"notebook", "answers", "graded", "exercises": {id: {"status", "score",
-    "max_score"}}}}; empty when there is no file.
+    """Return the days in a record of grades; an empty dict if there is no file.
 
-    Raises ValueError, with the end of a sentence that begins with the file's name, when it is something else.
+    Returns:
+        {"1": {"notebook", "answers", "graded", "exercises": {id: {"status", "score", "max_score"}}}, …}
+
+    Raises:
+        ValueError: If the file is not such a record. The message continues a sentence that begins with its name.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -139,18 +159,18 @@ def read_record(path: Path) -> dict[str, dict]:
 
 
 def digest(notebook: Path) -> str:
-    """A hash of what is written in the answer cells of a notebook; empty when it cannot be read."""
+    """Return a hash of the answer cells of a notebook; an empty string if it has none or cannot be read."""
     answers = {grading["grade_id"]: source for _, source, grading in _cells(notebook) if grading.get("solution")}
     return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest() if answers else ""
 
 
 def plain_title(heading: str) -> str:
-    """A heading's words without Markdown's stars, as a page shows it: Let *arrived* find is Let arrived find."""
+    """Return a heading without Markdown's stars: `Let *arrived* find` becomes `Let arrived find`."""
     return re.sub(r"(\*+)(.+?)\1", r"\2", heading)
 
 
 def notebook_name(root: Path, number: int) -> str:
-    """What the exercises of a day are called, without the ending; empty when the day has none in this folder."""
+    """Return the file name of a day's exercises, without its ending; empty if the day has none in `root`."""
     return _first(root, number, SOLUTIONS, EXERCISES).stem
 
 
@@ -172,9 +192,9 @@ def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
 
 
 def exercises_of(number: int, root: Path = WORK_FOLDER) -> tuple[Exercise, ...]:
-    """What a day asks, in the order of its notebook; nothing for a day that is planned. No grades are read.
+    """Return the exercises of a day in the order of its notebook, without grades; none for a planned day.
 
-    A day that is built for the first time has a source alone.
+    A day that has not been built yet has no notebook, so its name comes from its source file.
     """
     name = notebook_name(root, number) or next(
         (source.stem for source in sorted((root / SOURCES[SOLUTIONS]).glob(f"day{number}_*.md"))), ""
@@ -183,7 +203,7 @@ def exercises_of(number: int, root: Path = WORK_FOLDER) -> tuple[Exercise, ...]:
 
 
 def _exercises(root: Path, name: str) -> tuple[Exercise, ...]:
-    """What a day asks: as its source says, which a build reads too, or else the first edition that can be read."""
+    """Read the exercises of a day from its source, or else from the first of its notebooks that has some."""
     if found := tuple(_asked_in_source(root / SOURCES[SOLUTIONS] / f"{name}.md")):
         return found
     for folder in (SOLUTIONS, EXERCISES):
@@ -199,7 +219,7 @@ _ID = re.compile(r"^  grade: true\n  grade_id: check_(\w+)$(?:\n  .*)*?\n  point
 
 
 def _asked_in_source(source: Path) -> Iterator[Exercise]:
-    """The exercises of a source, a part of the text each; nothing when there is none."""
+    """Yield the exercises in a source file, one for each section; none if the file cannot be read."""
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -211,7 +231,7 @@ def _asked_in_source(source: Path) -> Iterator[Exercise]:
 
 
 def _asked(notebook: Path) -> Iterator[Exercise]:
-    """The exercises of a notebook: title and minutes stand in the text above an answer, points in its check."""
+    """Yield a notebook's exercises: title and minutes from the text above an answer, points from its check cell."""
     cells = list(_cells(notebook))
     points = {g["grade_id"].removeprefix("check_"): g.get("points", 0) for _, _, g in cells if g.get("grade")}
     title, minutes = "", 0
@@ -225,7 +245,7 @@ def _asked(notebook: Path) -> Iterator[Exercise]:
 
 
 def _cells(notebook: Path) -> list[tuple[str, str, dict]]:
-    """Kind, text and nbgrader metadata of each cell; nothing when the file is no notebook."""
+    """Return kind, text and nbgrader metadata of each cell; an empty list if the file is not a notebook."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         found = [(cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("nbgrader") or {}) for cell in cells]
@@ -235,7 +255,7 @@ def _cells(notebook: Path) -> list[tuple[str, str, dict]]:
 
 
 def _first(root: Path, number: int, *folders: str) -> Path:
-    """A day's notebook in the first of these folders that has one; an empty path when none has."""
+    """Return a day's notebook from the first of these folders that has one; an empty path if none has."""
     found = (find_notebook(root / folder, number) for folder in folders)
     return next(filter(None, found), Path())
 
@@ -249,7 +269,7 @@ def _is_day(day: dict) -> bool:
 
 
 def _remark(root: Path) -> str:
-    """What to say where nothing was graded yet, or where the grades there are those of somebody else."""
+    """Return what to do if nothing is graded yet, or if the grades in the folder belong to somebody else."""
     todo = "Nothing of yours is graded yet. Solve an exercise, save the notebook, and run make grade."
     try:
         record = json.loads((root / "grades" / "grades.json").read_text(encoding="utf-8"))
