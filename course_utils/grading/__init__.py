@@ -1,7 +1,7 @@
-"""Grade what students send, one notebook or a class of them.
+"""Grade the notebooks that students hand in, one notebook or those of a class.
 
-`intake` finds the submissions and reads their answers, `reports` writes what comes out. In between: `run` is what
-`course grade` does, `classroom` shares the work out, `grade` takes one submission, `plugin` one notebook.
+`intake` finds the submissions and reads their answers, `reports` writes the results. In between, `run` does what
+`course grade` asks for, `classroom` distributes the submissions, `grade` grades one submission, `plugin` one notebook.
 """
 
-from course_utils import authoring as authoring  # first: it spares all that read notebooks a slow import
+from course_utils import authoring as authoring  # first, because it spares later imports of nbformat a slow one

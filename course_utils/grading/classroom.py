@@ -1,4 +1,4 @@
-"""A class is graded: many submissions at once, each result kept as it comes, so that nothing is graded twice."""
+"""Grade many submissions at once, and keep each result as it comes, so that nothing is graded twice."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from course_utils.sandbox.confinement import Confinement
 
 @dataclass(frozen=True)
 class ClassResult:
-    """Results in the order of the submissions, without the students' code.
+    """The results of a class, without the students' code.
 
-    reused: how many were kept from an earlier run, or are those of an identical submission. confinement: how student
-    code was held, where it ran and this process knows; no part of a grade.
+    Attributes:
+        graded: Results in the order of the submissions.
+        reused: Number of results that come from an earlier run or from an identical submission.
+        confinement: How student code was confined, if this process knows; not part of any grade.
     """
 
     graded: list[Graded]
@@ -32,26 +34,26 @@ class ClassResult:
 
     @property
     def notes(self) -> list[str]:
-        """What a report says of the run, a line each."""
+        """Lines about the run, for a report."""
         return [str(self.confinement)] if self.confinement else []
 
 
 def grade_class(
     submissions: Sequence[Submission], settings: Settings | None = None, watcher: Watcher | None = None
 ) -> ClassResult:
-    """Grade many submissions. What one of them holds or does is its own result and no other's.
+    """Grade many submissions. Whatever one of them contains or does affects only its own result.
 
     Args:
-        submissions: As `collect` finds them.
-        settings: How. In its folder `out` each result is kept as it comes, so that a run that was interrupted is taken
-            up again and an unchanged submission is not graded twice, and each student's page of feedback is written.
-        watcher: Hears what is done on the way.
+        submissions: Submissions as `collect` finds them.
+        settings: How to grade. Each result and each student's feedback page is written into its folder `out` as soon
+            as it is ready, so that an interrupted run can go on and an unchanged submission is not graded twice.
+        watcher: Callbacks that report the progress.
 
     Returns:
         The results in the order of the submissions.
 
     Raises:
-        CourseError: When the cluster cannot be used.
+        CourseError: If the cluster cannot be used.
     """
     settings, watcher = settings or Settings(), watcher or Watcher()
     kernels = Kernels(settings)
@@ -80,7 +82,7 @@ def grade_class(
 
 
 class ClassRun:
-    """The submissions of a class on their way to results."""
+    """The state of one run: the submissions of a class on their way to results."""
 
     def __init__(self, settings: Settings, kept: KeptResults, watcher: Watcher):
         self.settings, self.kept, self.watcher = settings, kept, watcher
@@ -89,13 +91,15 @@ class ClassRun:
         self.given: set[str] = set()
 
     def queue(self, submissions: Iterable[Submission], copies: list[Submission] | None = None) -> Iterator[Submission]:
-        """The submissions that must be run, as they were read. Those with a kept result, or that cannot be read, are
-        finished on the way.
+        """Read the submissions and yield those that must be graded.
 
-        copies: receives those that equal one given out before, to be asked for once that is finished.
+        A submission that has a kept result or cannot be read is finished here and not yielded.
+
+        Args:
+            copies: Receives the submissions that equal one yielded before; queue them once that one is finished.
         """
         for each in submissions:
-            kept = self.kept.get(each.key) if each.key else None  # a copy has a key
+            kept = self.kept.get(each.key) if each.key else None  # only a copy has its key already
             submission = each if kept else self._read(each)
             if submission is None:
                 continue
@@ -110,7 +114,7 @@ class ClassRun:
                 yield submission
 
     def finish(self, submission: Submission, graded: Graded) -> None:
-        """Take in the result of a submission that was run."""
+        """Keep and publish the result of a submission that was graded."""
         self.kept.put(submission.key, graded)
         self._publish(submission, graded)
 

@@ -1,4 +1,4 @@
-"""A class graded on a Dask cluster: its workers need the installed course, and get everything else with the work."""
+"""Grade a class on a Dask cluster. Its workers need the installed course, and get everything else with the work."""
 
 from __future__ import annotations
 
@@ -25,15 +25,21 @@ from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Graded, Settings
 from course_utils.grading.workers import FATAL, Finished, as_unreadable, grade_safely
 
-TRIES = 3  # of a submission whose workers die
+TRIES = 3  # how often a submission is tried if its workers die
 SECONDS_TO_CONNECT = 20
 SECONDS_WITHOUT_WORKERS = 60
-MOST_UNPACKED = 8  # official sides in the folders of a worker: one a day of a class, and one of all days
+MOST_UNPACKED = 8  # official sides that a worker keeps: one per day of a class, and one of all days
 
 
 @dataclass(frozen=True)
 class OfficialParcel:
-    """The official side of some days as bytes by file name. digests: what Official.digest says of each day here."""
+    """The official side of some days, packed for a worker.
+
+    Attributes:
+        files: Contents by file name.
+        digests: The sender's `Official.digest` of each day.
+        package: The sender's version of the course.
+    """
 
     files: Mapping[str, bytes]
     digests: Mapping[int, str]
@@ -41,24 +47,34 @@ class OfficialParcel:
 
 
 def grade_there(queue: Iterator[Submission], settings: Settings, address: str) -> Finished:
-    """Grade on the cluster whose scheduler has an address; yields each submission with its result, as they finish.
+    """Grade submissions on a Dask cluster.
 
-    A worker process has one at a time, whatever its threads; workers may come and go. When one dies, what it had is
-    tried on others, twice; what still ends its worker is unreadable. Raises CourseError where dask is not installed, no
-    scheduler or no worker is there, or a worker has another course.
+    A worker process grades one submission at a time, however many threads it has; workers may come and go. When a
+    worker dies, its submission is tried twice more on any worker; if it still ends its worker, it counts as unreadable.
+
+    Args:
+        queue: Submissions that were read.
+        address: Address of the cluster's scheduler.
+
+    Yields:
+        Each submission with its result, as they finish.
+
+    Raises:
+        CourseError: If dask is not installed, if there is no scheduler or no worker, or if a worker has another
+            version of the course.
     """
     waiting, deaths = deque(islice(queue, 1)), Counter[int]()
     if not waiting:
         return
     parcel_of = cache(lambda day: official_parcel(settings.official, day))
-    plain = replace(settings, official=Official(Path()), log="", out=None)  # a log is written where the kernels are
+    plain = replace(settings, official=Official(Path()), log="", out=None)  # workers cannot write a log here
     with _connected(address) as cluster:
         while waiting or cluster.running:
             for worker in cluster.idle():
                 if waiting:
                     submission = waiting.popleft()
                     cluster.give(worker, submission, parcel_of(submission.day), plain)
-                waiting.extend(islice(queue, not waiting))  # none may be left while all workers are dead
+                waiting.extend(islice(queue, not waiting))  # keep one, or the loop ends while all workers are dead
             for submission, graded in cluster.finished():
                 if graded is None:
                     deaths[submission.place] += 1
@@ -70,7 +86,7 @@ def grade_there(queue: Iterator[Submission], settings: Settings, address: str) -
 
 
 class Cluster:
-    """The workers behind a scheduler, and the submission that each of them has. Its methods raise CourseError."""
+    """The workers of a scheduler, and the submission that each of them grades. Its methods raise CourseError."""
 
     def __init__(self, client: Any, address: str):
         self.client, self.address = client, address
@@ -78,7 +94,7 @@ class Cluster:
         self.seen = time.monotonic()
 
     def idle(self) -> list[str]:
-        """The workers without a submission. There may be none for a while, but not for long."""
+        """Return the workers without a submission. Raise CourseError if the cluster has had no workers for too long."""
         with self._talking():
             workers = set(self.client.nthreads())
         if workers:
@@ -88,14 +104,14 @@ class Cluster:
         return sorted(workers - {worker for worker, _ in self.running.values()})
 
     def give(self, worker: str, submission: Submission, parcel: OfficialParcel, settings: Settings) -> None:
-        """Start grading on a worker."""
+        """Start grading a submission on a worker."""
         with self._talking(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of its size
+            warnings.simplefilter("ignore")  # about the size of what is sent
             future = self.client.submit(grade_parcel, submission, parcel, settings, workers=[worker], pure=False)
         self.running[future] = worker, submission
 
     def finished(self) -> list[tuple[Submission, Graded | None]]:
-        """Wait a second at most for submissions that are finished; None stands for the result where a worker died."""
+        """Wait at most a second for finished submissions, and return them with their results; None if a worker died."""
         from distributed import wait
 
         with self._talking():
@@ -136,7 +152,7 @@ def _connected(address: str) -> Iterator[Cluster]:
         from distributed import Client
     except ImportError:
         raise CourseError("--dask needs packages that are missing: pip install dask distributed") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the course reports what matters in one line
     try:
         client = Client(address, timeout=SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
@@ -151,7 +167,7 @@ def _connected(address: str) -> Iterator[Cluster]:
 
 
 def official_parcel(official: Official, day: int | None) -> OfficialParcel:
-    """The official side of a day, or of every day when it is not known, for a machine that has only the package."""
+    """Pack the official side of a day, or of every day for None, for a machine that has only the package."""
     days = official.days() if day is None else [day]
     files = {official.path(each).name: official.path(each).read_bytes() for each in days}
     seeds = {str(each): dict(official.seeds(each)) for each in days}
@@ -160,18 +176,22 @@ def official_parcel(official: Official, day: int | None) -> OfficialParcel:
 
 
 def grade_parcel(submission: Submission, parcel: OfficialParcel, settings: Settings) -> Graded:
-    """Grade a submission. This is what a Dask worker runs. Raises CourseError when its course is not the sender's."""
+    """Grade a submission; a Dask worker runs this function.
+
+    Raises:
+        CourseError: If the worker's course is not the same as the sender's.
+    """
     with _AT_WORK:
         official = _unpack(parcel)
         return grade_safely(submission, replace(settings, official=official))
 
 
-_AT_WORK = threading.Lock()  # grading takes over sys.stdout
+_AT_WORK = threading.Lock()  # one at a time, because grading redirects sys.stdout
 _UNPACKED: dict[tuple, tempfile.TemporaryDirectory] = {}
 
 
 def _unpack(parcel: OfficialParcel) -> Official:
-    """The official side in a folder of this process. It is written once, and goes after MOST_UNPACKED newer ones."""
+    """Write the official side into a temporary folder, once; it is deleted after MOST_UNPACKED newer ones."""
     if parcel.package != version("course_utils"):
         raise CourseError(_other_course(f"course_utils {version('course_utils')}, not {parcel.package}"))
     known = tuple(parcel.digests.items())

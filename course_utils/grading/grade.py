@@ -1,4 +1,4 @@
-"""Grade notebooks: read, settle what needs no kernel, run the rest through pytest and nbval, collect the results."""
+"""Grade notebooks: read answers, settle what needs no kernel, run the rest with pytest and nbval, collect results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def grade_notebook(
 ) -> Graded:
     """Grade one notebook file; see `grade_submission`.
 
-    day: by default the one that the file's name or cells tell. student: by default the file's name.
+    Args:
+        day: By default the day that the file's name or its cells tell.
+        student: By default the file's name without its ending.
     """
     told = day or known_day(path.name)
     return grade_submission(Submission(student or path.stem, path, told), settings, on_result)
@@ -43,19 +45,19 @@ def grade_notebook(
 def grade_submission(
     submission: Submission, settings: Settings | None = None, on_result: Callable[[Result], None] | None = None
 ) -> Graded:
-    """Grade one submission. It is only read; what it holds can fail exercises but raises nothing here.
+    """Grade one submission. Its file is only read; its content can fail exercises but raises nothing here.
 
     Args:
-        submission: Its day is told by its cells where it is None. It is graded on from the results that it knows.
-        settings: How.
+        submission: If its day is None, its cells tell the day. The results in its `known` are not graded again.
+        settings: How to grade.
         on_result: Called with each result as it comes.
 
     Returns:
-        The grade, with the answers.
+        The grade, with the student's answers.
 
     Raises:
-        PutOff: When the settings are in a hurry and it takes long. What comes with it may be given as `known`.
-        CourseError: When there are no exercises for the day.
+        PutOff: If the settings are in a hurry and the notebook takes long. Pass its results as `known` later.
+        CourseError: If there are no exercises for the day.
     """
     settings, began = settings or Settings(), time.monotonic()
     official, day, questions = settings.official, submission.day, list[Question]()
@@ -94,13 +96,13 @@ def run_notebook(
     settled: Mapping[str, Verdict],
     on_result: Callable[[Result], None] | None = None,
 ) -> dict[str, Result]:
-    """Run a submission's answers through pytest and nbval in this process.
+    """Run the answers of a submission with pytest and nbval in this process.
 
-    No conftest, plugin or setting from a submission's folder takes part: pytest sees one file in a folder of ours.
+    pytest sees one file in a temporary folder, so no conftest, plugin or setting from a submission's folder counts.
 
     Args:
         submission: With its day and its answers.
-        settings: How.
+        settings: How to grade.
         settled: Verdicts that need no kernel, by grade_id.
         on_result: Called with each result as it comes.
 
@@ -114,7 +116,7 @@ def run_notebook(
     with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _quiet():
         book = Path(folder, f"day{submission.day}.ipynb")
         book.touch()
-        own = [f"--rootdir={folder}", f"--confcutdir={folder}"]  # nothing is looked for above it
+        own = [f"--rootdir={folder}", f"--confcutdir={folder}"]  # so that pytest looks for nothing above the folder
         ended = pytest.main(
             [*PYTEST_OPTIONS, *own, f"--nbval-cell-timeout={settings.limits.cell_seconds}", str(book)],
             [plugin],
@@ -124,7 +126,7 @@ def run_notebook(
     return plugin.results
 
 
-UNUSED = (  # plugins of pytest's own: to register them all takes a tenth of a notebook's time
+UNUSED = (  # plugins of pytest's own; registering them all would take a tenth of a notebook's time
     *("cacheprovider", "debugging", "doctest", "faulthandler", "junitxml", "logging", "monkeypatch", "pastebin"),
     *("recwarn", "setuponly", "setupplan", "skipping", "stepwise", "subtests", "threadexception"),
     *("tmpdir", "unittest", "unraisableexception", "warnings"),
@@ -154,7 +156,7 @@ def _unrun(check: nbformat.NotebookNode, grade_id: str, verdict: Verdict) -> Res
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep pytest's own report off the terminal, and settings in the environment away from it."""
+    """Hide pytest's own report from the terminal, and hide settings in the environment from pytest."""
     kept = {name: os.environ.pop(name) for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS") if name in os.environ}
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

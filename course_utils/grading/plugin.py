@@ -1,16 +1,16 @@
-"""A pytest plugin that grades one notebook: nbval's collector and cells, with the verdict taken outside the kernel.
+"""A pytest plugin that grades one notebook: nbval collects and runs its cells, and the judge works outside the kernel.
 
-The official notebook supplies every cell but the answers. A check cell prints evidence, nbval hands it over, and it is
-compared here with the evidence stored in the official notebook. After a slip, an exercise that fails gets a second try
-in a fresh kernel, where reference answers stand in for the earlier ones that failed: nobody pays twice for one slip.
-The time of a notebook is what its kernels work; what the judge does is not charged.
+The official notebook supplies every cell except the answers. A check cell prints evidence, nbval passes it on, and
+this module compares it with the evidence stored in the official notebook. If an exercise fails after an earlier one
+failed, it gets a second try in a fresh kernel, where reference answers stand in for the earlier answers that failed, so
+that nobody loses points twice for one mistake. A notebook's time is the work of its kernels, without the judge's.
 
-A message quotes only a kernel in which there was nothing to tell: no answer that was lent, and no seed of a class. The
-seed of an exercise comes with its hidden check and goes with it, but the answer to it, or an earlier one that patched
-`draw_rungs`, can keep what it saw. So what fails after that is run again in a kernel that had no seed, for its message
-alone. Beside a lent answer a message has no text of the kernel's (see `quotes`). What a student can still draw from
-it for each exercise: whether it passes, and with a lent answer, which is there compiled, a number or a shape too. What
-hidden inputs were like shows in which known relation wrong results have to the right ones.
+A message may quote text only from a kernel with nothing to hide: no lent reference answer, and no class's seed. The
+seed of an exercise comes and goes with its hidden check, but the answer to that exercise, or an earlier answer that
+patched `draw_rungs`, can keep what it saw. So an exercise that fails after that runs again in a kernel that had no
+seed, for its message alone. Beside a lent answer, a message has no text from the kernel (see `redact`). A student can
+still learn of each exercise whether it passes and, beside a lent answer (which is there in compiled form), a number or
+a shape. The known relation of wrong results to the right ones also shows what the hidden inputs were like.
 """
 
 from __future__ import annotations
@@ -41,13 +41,22 @@ from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog
 
 PROPERTY = "course_result"
-PATIENT = 2  # so many exercises may run out of time; then a class comes first, and each of the rest has half the time
+PATIENT = 2  # after so many timeouts the others of a class come first, and each exercise left has half the time
 LOST_HELPER = " No cell of the notebook defines it by that name."
 UNSTEADY = "It fails here, and otherwise or not at all without what earlier answers left behind."
 
 
 class GradePlugin:
-    """Collects the graded notebook and keeps the results, by grade_id."""
+    """Collects the graded notebook and keeps the results, by grade_id.
+
+    Args:
+        submission: With its day and its answers.
+        settled: Verdicts that need no kernel, by grade_id.
+        on_result: Called with each result as it comes.
+
+    Raises:
+        CourseError: If the submission's day is not known.
+    """
 
     def __init__(
         self,
@@ -87,8 +96,13 @@ class GradePlugin:
 
 @dataclass
 class Held:
-    """A kernel, if it runs, and what it has seen: the answers that it ran, the exercises whose answer in it is not the
-    student's, and whether it had a seed."""
+    """A kernel, if one runs, and what it has seen.
+
+    Attributes:
+        ran: Exercises whose answers it has run.
+        lent: Exercises whose answer in this kernel is not the student's.
+        seeded: Whether it has had a class's seed.
+    """
 
     kernel: GradingKernel | None = None
     ran: set[str] = field(default_factory=set)
@@ -96,7 +110,7 @@ class Held:
     seeded: bool = False
 
     def begin(self, kernel: GradingKernel, lent: Iterable[str] = ()) -> None:
-        """Hold this kernel, which has run nothing yet."""
+        """Take over a kernel that has run nothing yet."""
         self.kernel, self.ran, self.lent, self.seeded = kernel, set(), set(lent), False
 
 
@@ -107,22 +121,22 @@ class GradedNotebook(IPyNbFile):
         super().__init__(*args, **kwargs)
         self.plugin = plugin
         self.passed: dict[str, str] = {}
-        self.harmless: dict[str, str] = {}  # what ran and did not lose its kernel
-        self.own, self.lending = Held(), Held()  # with the student's answers; with some that are lent
-        self.dueling = Held()  # with a test alone, and what it names
-        self.held = self.own  # the one of them that works
-        self.worked = 0.0  # seconds, in the kernels that ended
+        self.harmless: dict[str, str] = {}  # answers that ran without losing their kernel
+        self.own, self.lending = Held(), Held()  # with the student's answers alone; with lent ones
+        self.dueling = Held()  # of a duel: with its test and the answers that it names
+        self.held = self.own  # the one of these that is in use
+        self.worked = 0.0  # seconds of work in the kernels that have ended
         self.timeouts = {grade_id for grade_id, verdict in plugin.settled.items() if verdict.status == "timeout"}
         self.stumbled = False
-        self.trouble = ""  # why nothing can be graded, if a cell that everybody is given fails
+        self.trouble = ""  # why nothing can be graded: no kernel starts, or a given cell fails
 
     @property
     def kernel(self) -> GradingKernel | None:
-        """The kernel that nbval's cells run in."""
+        """The kernel in which nbval runs its cells."""
         return self.held.kernel
 
     def setup(self) -> None:
-        """Start the kernel, unless this goes on where it was put off: then it begins with what passed."""
+        """Start the student's kernel; if a notebook was put off, its first exercise starts one instead."""
         if any(verdict.status == "passed" for verdict in self.plugin.settled.values()):
             return
         try:
@@ -134,7 +148,7 @@ class GradedNotebook(IPyNbFile):
         self.drop_kernels()
 
     def collect(self) -> Iterator[IPyNbCell]:
-        """A given cell or an exercise each: an exercise is its answer cell and its check cell together."""
+        """Yield the given cells, then the exercises; an exercise is its answer cell and its check cell together."""
         for number, cell in enumerate(given_cells(self.plugin.official)):
             yield GivenCell.from_parent(
                 self, name=f"given {number}", cell_num=number, cell=cell, options=defaultdict(bool)
@@ -144,13 +158,13 @@ class GradedNotebook(IPyNbFile):
             exercise = ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
             exercise.parts = list(check_parts(cell))
             if find_ladder(self.plugin.day, grade_id).duel:
-                exercise.parts = exercise.parts[1:]  # those of the notebook are among the hidden ones
+                exercise.parts = exercise.parts[1:]  # the hidden part has all implementations
             for hidden in exercise.parts[1:] if self.plugin.seeds.get(grade_id) else ():
                 hidden.source = seeded_cell(hidden.source, self.plugin.seeds[grade_id])
             yield exercise
 
     def launch(self) -> GradingKernel:
-        """A kernel that is ready; a cold one where the process that forks warm ones is gone."""
+        """Return a kernel that is ready; a cold one if the server that forks warm kernels is gone."""
         settings, left, limits = self.plugin.settings, self.left(), self.plugin.settings.limits
         if len(self.timeouts) >= PATIENT:
             limits = replace(limits, cell_seconds=limits.cell_seconds / 2, idle_seconds=limits.idle_seconds / 2)
@@ -163,27 +177,30 @@ class GradedNotebook(IPyNbFile):
         return kernel
 
     def left(self) -> float:
-        """Seconds of work that are left for the kernel that works, its own among them."""
+        """Return the seconds that the kernel in use may work in all, including what it has worked already."""
         others = (each.kernel for each in (self.own, self.lending, self.dueling) if each is not self.held)
         worked = self.worked + sum(kernel.worked for kernel in others if kernel is not None)
         return self.plugin.settings.seconds - worked
 
     def drop_kernel(self, held: Held) -> None:
-        """Stop this kernel, if it runs."""
+        """Stop this kernel, if it runs, and add its work to the notebook's."""
         if held.kernel is not None:
             self.worked += held.kernel.worked
             held.kernel.stop()
             held.kernel = None
 
     def drop_kernels(self) -> None:
-        """Stop all; the next exercise starts a fresh one."""
+        """Stop all kernels; the next exercise starts a fresh one."""
         for held in (self.own, self.lending, self.dueling):
             self.drop_kernel(held)
 
     def needs(self, grade_id: str, lent: bool = False) -> dict[str, str]:
-        """The answers that this one builds on, in order: those that the exercise says, and those that it names.
+        """Return the answers that an exercise needs, in order: those in its `uses`, and those whose names it uses.
 
-        Where one that the exercise says did not pass, or lent is given, the reference stands in for it.
+        The reference answer stands in for a declared answer that did not pass.
+
+        Args:
+            lent: Take the reference for every declared answer.
         """
         plugin, uses = self.plugin, all_exercises(self.plugin.day)[grade_id].uses
         references = reference_answers(plugin.official)
@@ -199,12 +216,19 @@ class GradedNotebook(IPyNbFile):
         return {each: needed[each] for each in references if each in needed}
 
     def ensure_kernel(self, grade_id: str, fresh: bool = False, only: dict[str, str] | None = None) -> None:
-        """Take the student's own kernel for this exercise, if it runs. Raises KernelLost.
+        """Make the kernel for an exercise the one in use: the student's own if it runs, or else a new one.
 
-        With fresh, or where it does not run, it is one in which no answer failed: it has run the given cells, the
-        student's answers that passed, and what this exercise needs. only: these answers instead. Where some of them
-        are lent, it is a kernel beside the student's own, which goes on with the next exercise that would be lent the
-        same: what others are told may quote theirs, and that holds no answer but the student's.
+        No answer has failed in a new kernel: it runs the given cells, the student's answers that passed, and the
+        answers that this exercise needs. If some of these are lent, it is a kernel beside the student's own, because
+        messages may quote the student's own kernel, so that kernel must hold no other answers. The next exercise that
+        needs the same lent answers uses the kernel beside it again.
+
+        Args:
+            fresh: Start a new kernel even if the student's own runs.
+            only: Answers by grade_id that a new kernel runs in place of those that passed or are needed.
+
+        Raises:
+            KernelLost: If a cell loses the kernel, or the notebook's time is used up.
         """
         needed = self.needs(grade_id) if only is None else only
         if duel := find_ladder(self.plugin.day, grade_id).duel:
@@ -234,7 +258,7 @@ class GradedNotebook(IPyNbFile):
 
 
 class GivenCell(IPyNbCell):
-    """A cell that everybody is given. It is run and not compared: what it prints is nobody's answer."""
+    """A cell that everybody is given. It is run but not compared, because its output is nobody's answer."""
 
     def runtest(self) -> None:
         book = self.parent
@@ -253,8 +277,8 @@ class ExerciseCell(IPyNbCell):
     """The check of one exercise, run after the student's answer to it."""
 
     result: Result | None = None
-    parts: Sequence[nbformat.NotebookNode] = ()  # of the check: what everybody sees, and the hidden tests
-    arena: Arena | None = None  # of a duel
+    parts: Sequence[nbformat.NotebookNode] = ()  # of the check: the visible part, then the hidden tests
+    arena: Arena | None = None  # the implementations, if the exercise is a duel
 
     def runtest(self) -> None:
         grade_id, book = self.name, self.parent
@@ -278,7 +302,7 @@ class ExerciseCell(IPyNbCell):
             raise NbCellError(self.cell_num, message, self.cell.source)
 
     def attempt(self, grade_id: str) -> Verdict:
-        """The verdict on an exercise, with a message that quotes no kernel which had something to hide."""
+        """Return the verdict on an exercise. Its message quotes no kernel that had something to hide."""
         book = self.parent
         self.said: dict[str, Verdict] = {}
         self.doubtful: set[str] = set()
@@ -291,15 +315,15 @@ class ExerciseCell(IPyNbCell):
         return replace(self.said.get(verdict.message, verdict), status=verdict.status, share=verdict.share)
 
     def run_twice(self, grade_id: str) -> Verdict:
-        """The better of a run in the kernel as it is and, after a slip, one in a fresh kernel.
+        """Run the exercise, after a failure also in a fresh kernel, and return the better verdict.
 
-        There is no second run for a slip that was clearly made here. Where the kernel was lost or a call was forbidden,
-        the fresh one has none of the answers that this one does not need: a thread or an alarm left behind by one may
-        have been the reason. Where a call was forbidden, references stand in for the earlier answers, which may have
-        made it.
+        There is no second run if the mistake was clearly made in this exercise. If the kernel was lost or a call was
+        forbidden, the fresh kernel runs only the answers that this exercise needs, because a thread or an alarm that
+        another answer left behind may have been the cause. If a call was forbidden, references also stand in for the
+        earlier answers, because one of them may have made the call.
         """
         book, verdict = self.parent, self.run_once()
-        if self.arena:  # its kernel was fresh, and is needed no more
+        if self.arena:  # a duel's kernel was fresh already, and nothing else uses it
             book.drop_kernel(book.dueling)
             return verdict
         forbidden = verdict.status == "forbidden"
@@ -316,12 +340,12 @@ class ExerciseCell(IPyNbCell):
         second = self.run_once(fresh=True, only=needed if lost else None)
         if lost:
             book.drop_kernels()
-        kept = lost and not forbidden  # the first reason, unless it may be another answer's
+        kept = lost and not forbidden  # the first, unless another answer may be its cause
         better = second.share > verdict.share if kept else second.share >= verdict.share
         return second if better else verdict
 
     def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
-        """Whether this is a known mistake, or wrong numbers by hand, with no call to an earlier answer that failed."""
+        """Return whether it is a known mistake or a wrong number by hand, and no failed earlier answer is called."""
         day, named = self.parent.plugin.day, used_names(self.parent.plugin.answers[self.name])
         calls = any(name in named for used in failed for name in find_ladder(day, used).names)
         by_hand = find_ladder(day, self.name).by_hand and verdict.status == "failed"
@@ -329,11 +353,14 @@ class ExerciseCell(IPyNbCell):
         return bool(verdict.misconception in known or by_hand) and not calls
 
     def run_once(self, fresh: bool = False, only: dict[str, str] | None = None) -> Verdict:
-        """Run answer and check, and judge what came out. Never raises for what the student wrote.
+        """Run answer and check, and judge the evidence. Nothing that a student wrote makes this raise.
 
-        fresh, only: as for `ensure_kernel`. The verdict quotes no text. Where the kernel had
-        nothing to hide, `said` has the one that does, by its message; where it has had a seed, `doubtful` has the
-        message if it tells anything that is the kernel's.
+        The verdict quotes no text from the kernel. If the kernel had nothing to hide, `said` maps its message to the
+        verdict that does quote. If the kernel has had a seed, `doubtful` gets a message that depends on the kernel.
+
+        Args:
+            fresh: As for `ensure_kernel`.
+            only: As for `ensure_kernel`.
         """
         book, raised, seeded, clean = self.parent, None, False, False
         self.verdict: Verdict | None = None
@@ -355,7 +382,7 @@ class ExerciseCell(IPyNbCell):
         except KernelLost as lost:
             book.drop_kernel(book.held)
             return Verdict(lost.status, 0.0, f"{lost}.")
-        except Exception as error:  # a check that failed, or whatever a hostile kernel makes nbval stumble over
+        except Exception as error:  # a failed check, or an error that a hostile kernel causes in nbval
             if self.verdict is None:
                 ended = [out.ename for out in self.test_outputs or [] if out.output_type == "error"]
                 kind = kind_of(str((ended or [type(error).__name__])[0]))
@@ -379,7 +406,7 @@ class ExerciseCell(IPyNbCell):
         return verdict
 
     def compare_outputs(self, test: Sequence[Any], ref: Sequence[Any], skip_compare: Any = None) -> bool:
-        """nbval's comparison, of evidence only: numbers with a tolerance, and whatever else was printed left alone."""
+        """Judge the evidence in place of nbval's comparison: numbers have a tolerance, and other output is ignored."""
         given, wanted = evidence_in(test), evidence_in(ref)
         self.comparison_traceback: list[str] = []
         labels = [[(e.exercise, e.hidden) for e in found] for found in (given, wanted)]
@@ -402,7 +429,7 @@ class ExerciseCell(IPyNbCell):
 
 
 def evidence_in(outputs: Iterable[Any]) -> list[Evidence]:
-    """The evidence among a cell's outputs."""
+    """Return the evidence among a cell's outputs."""
     return [
         evidence for each in outputs if each.get("output_type") == "display_data" and (evidence := evidence_of(each))
     ]

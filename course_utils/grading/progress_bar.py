@@ -1,4 +1,4 @@
-"""What a teacher sees while submissions are graded: a bar with the time left, and each result as it comes."""
+"""Show a teacher the progress of grading: a bar with the time left, and each result as it comes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ MOST_TABLES = 10
 
 
 def watch_class(submissions: Sequence[Submission], settings: Settings, tables: bool) -> ClassResult:
-    """`grade_class`, shown: a table each for a few submissions, in their order, a line each and a summary for a class.
+    """Grade submissions with `grade_class`, and show each result.
 
-    A KeyboardInterrupt is passed on after it was said how far the grading came.
+    Args:
+        tables: Print a table for each submission, in their order, in place of a line for each and a summary.
+
+    Raises:
+        KeyboardInterrupt: If the user stops the grading; by then a line has said how far it came.
     """
     order = [(each.student, each.name) for each in submissions] if tables else ()
     with Watch(len(submissions), order) as watch:
@@ -38,9 +42,11 @@ def watch_class(submissions: Sequence[Submission], settings: Settings, tables: b
 
 
 class Watch:
-    """Shows results: a table each for a few, a line each for a class; the bar only where there is a terminal.
+    """Shows results as tables in a given order, or as a line for each; the bar appears only in a terminal.
 
-    order: of the tables, the students and their notebooks; without it, lines come as submissions are finished.
+    Args:
+        total: Number of submissions.
+        order: (student, notebook) of each table; without it, a line is printed as soon as a submission is finished.
     """
 
     def __init__(self, total: int, order: Sequence[tuple[str, str]] = ()):
@@ -48,7 +54,7 @@ class Watch:
         self.console = Console(highlight=False)
         self.to_come = list(order)
         self.waiting: list[Graded] = []
-        self.begun: dict[tuple[str, str], str] = {}  # what is being graded, and how far it is
+        self.begun: dict[tuple[str, str], str] = {}  # submissions that are being graded, and how far each is
         on = self.console if self.console.is_terminal else Console(stderr=True, highlight=False)
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
         columns += [MofNCompleteColumn(), TimeRemainingColumn()]
@@ -82,13 +88,13 @@ class Watch:
         self._show(submission, f"{result.id} {result.status}")
 
     def on_put_off(self, submission: Submission) -> None:
-        """Say that a submission comes last, since it takes long."""
+        """Say that a submission is graded last, because it takes long."""
         self.begun.pop((submission.student, submission.name), None)
         late = f"put off: {one_line(submission.student, 60)}: exercises run out of time, so the others are graded first"
         self.console.print(late, markup=False, emoji=False, soft_wrap=True)
 
     def stopped(self, kept: bool) -> None:
-        """Say how far it came, and how to go on."""
+        """Say how far the grading came, and how to go on."""
         self.bar.stop()
         how = "the same command takes up from there" if kept else "with --out DIR they would have been kept"
         print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
@@ -98,7 +104,7 @@ class Watch:
         self.bar.update(self.task, description="; ".join(self.begun.values()))
 
     def _show_in_order(self) -> None:
-        """The tables for which none before them is still to come."""
+        """Print the waiting tables up to the first one that is still to come."""
         while self.to_come:
             finished = [each for each in self.waiting if (each.student, each.notebook) == self.to_come[0]]
             if not finished:
@@ -117,7 +123,7 @@ class Watch:
 
 
 def summary(result: ClassResult) -> str:
-    """A class in one line: how many submissions, and how they did."""
+    """Return one line about a class: how many submissions there are, and how they did."""
     graded = result.graded
     parts = [f"{len(graded)} submissions", f"{_count(graded, 'passed')} with all points"]
     read = [each for each in graded if not ungraded(each)]

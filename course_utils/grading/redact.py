@@ -1,4 +1,4 @@
-"""How a right answer and a class's seed come into a kernel, and what a student may read of what it says then."""
+"""Put reference answers and a class's seed into a kernel, and keep them out of the messages that students read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Evidence, ForbiddenCall, Outcome
 from course_utils.checks.kernel.recording import DOORS
 
-LENT = "<lent>"  # the file name of code that a kernel is lent, which has no source there
+LENT = "<lent>"  # file name of lent code, whose source the kernel does not have
 LEFT_OUT = "(its text is not shown)"
 OTHER_KIND = "an error of another kind"
 KINDS = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
@@ -25,45 +25,50 @@ KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "Com
 NO_PYTHON = ("SyntaxError", "IndentationError", "TabError")
 MOST_AXES, LONGEST_AXIS = 8, 10**5
 _WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
-_IN_FILE = re.compile(r" \([^()\s]+, line (\d+)\)\Z")  # a file of IPython's own, whose name says nothing
+_IN_FILE = re.compile(r" \([^()\s]+, line (\d+)\)\Z")  # a temporary file of IPython, whose name tells nothing
 _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _UNKNOWN_NAME = re.compile(r"name '(\w+)' is not defined")
 
 
 def lent_cell(source: str) -> str:
-    """A cell that runs this source where its text cannot be read: from a compiled code object, which leaves no name."""
+    """Return a cell that runs this source as a compiled code object, so that its text cannot be read in the kernel."""
     code = base64.b85encode(marshal.dumps(compile(source, LENT, "exec"))).decode()
     return f'exec(__import__("marshal").loads(__import__("base64").b85decode({code!r})))'
 
 
 def seeded_cell(source: str, seed: str) -> str:
-    """A hidden check cell whose check draws its inputs from this seed, and lets it go: so does the text of cells that
-    IPython keeps."""
+    """Return a hidden check cell that draws its inputs from this seed and then forgets it.
+
+    The cell also removes its own text from IPython's cache, because the seed stands in it.
+    """
     forget = '__import__("linecache").cache.pop(__import__("sys")._getframe().f_code.co_filename, None)'
     return f"{forget}\n{with_seed(source, seed)}"
 
 
 def kind_of(error: str) -> str:
-    """The kind that an error's text begins with, if it is Python's or a library's own: a class can have any name."""
+    """Return the type name in an error's text if it is a known exception type; students can name classes freely."""
     kind = re.split(": |, ", error, maxsplit=1)[0]
     return kind if kind in KINDS else OTHER_KIND
 
 
 def of_answer_cell(verdict: Verdict, raised: str) -> Verdict:
-    """The verdict on an exercise whose answer cell itself raised this error. Code that is no Python is no slip with a
-    name."""
+    """Return the verdict on an exercise whose answer cell raised this error; a syntax error names no misconception."""
     name = None if raised.startswith(NO_PYTHON) else f"raises {raised}".rstrip(".")
     said = "The answer cell raised " + _IN_FILE.sub(r" (line \1)", raised)
     return replace(verdict, message=said, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
 def without_text(evidence: Evidence, sources: Iterable[str], forbidden: Iterable[str] = ()) -> Evidence:
-    """Evidence that quotes nothing of its kernel's: of an error the kind and the line, if it is one of the sources', of
-    a call the part of its name that is forbidden.
+    """Return evidence without text from its kernel; it is judged in the same way as the whole evidence.
 
-    It is judged as the whole evidence is. What it still can tell are numbers, shapes and one name of the sources.
+    An error keeps its type, and its line if that is a line of the sources. A forbidden call keeps the forbidden part of
+    its name. The evidence can still tell numbers, shapes and one name that occurs in the sources.
+
+    Args:
+        sources: The student's answer cells.
+        forbidden: Parts of names that the exercise forbids to call.
     """
-    cells = [_EMPTY_LINES.sub("", each).splitlines() for each in sources]  # as IPython numbers them
+    cells = [_EMPTY_LINES.sub("", each).splitlines() for each in sources]  # so that lines count as IPython counts them
     lines = {(i, line.strip()[:100]) for cell in cells for i, line in enumerate(cell, 1)}
     names = set(re.findall(r"\w+", "\n".join(line for _, line in lines)))
     outcomes = [_outcome(each, lines, names) for each in evidence.outcomes]
@@ -100,5 +105,5 @@ def _error(error: str, rung: str, lines: set[tuple[int, str]], names: set[str]) 
 
 
 def _is_usual(shape: tuple[int, ...]) -> bool:
-    """Whether a shape can be that of a right result; an odd one could tell something."""
+    """Return whether a right result can have this shape; an odd shape could carry a message."""
     return len(shape) <= MOST_AXES and all(size < LONGEST_AXIS for size in shape)

@@ -1,4 +1,4 @@
-"""Results kept in a folder, so that nothing is graded twice."""
+"""Keep results in a folder, so that nothing is graded twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ KEPT = ".results"
 
 
 class KeptResults:
-    """Results with the students' code, in a folder: a file each, named by its key. What else lies there is ignored."""
+    """A folder of results with the students' code, one file for each, named by its key. Other files are ignored.
+
+    Args:
+        again: Ignore results that are already in the folder.
+    """
 
     def __init__(self, folder: Path, again: bool = False):
         self.folder, self.again = folder, again
@@ -22,7 +26,7 @@ class KeptResults:
         folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, key: str) -> Graded | None:
-        """The result under a key, or None. With `again`, only what was put here since."""
+        """Return the result under a key, or None. With `again`, only results that this object put there count."""
         if self.again and key not in self.written:
             return None
         try:
@@ -35,7 +39,7 @@ class KeptResults:
             return None
 
     def put(self, key: str, graded: Graded) -> None:
-        """Keep a result, whole or not at all; but none that may be different next time."""
+        """Write a result, whole or not at all; skip one that is `ungraded`, because it may differ next time."""
         if ungraded(graded):
             return
         record = graded.as_record() | {"answers": dict(graded.answers)}
@@ -45,10 +49,14 @@ class KeptResults:
 
 
 def result_key(data: bytes, day: int | None, settings: Settings) -> str:
-    """What decides over a result, as a hash: the submission, the official side of its day, the limits and the time.
+    """Return a hash of what decides a result: the submission, the official side of its day, the limits and the time.
 
-    day: None when only the cells tell it; then every day's official side counts. Raises CourseError when there are no
-    exercises for the day.
+    Args:
+        data: The submitted file.
+        day: None if only the cells tell it; then the official side of every day counts.
+
+    Raises:
+        CourseError: If there are no exercises for the day.
     """
     days = settings.official.days() if day is None else [day]
     official = {each: settings.official.digest(each) for each in days}

@@ -1,4 +1,4 @@
-"""How to grade, and what became of a submission and of each exercise in it."""
+"""The settings for grading, and the results of a submission and of each exercise in it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one exercise."""
+    """The result of one exercise; its status is that of a `checks.judge.verdict.Verdict`."""
 
     id: str
     status: str
@@ -48,17 +48,22 @@ class Result:
     max_score: float
     message: str = ""
     misconception: str | None = None
-    machine_failed: bool = False  # no verdict, since the grading machine failed; not written into grades.json
+    machine_failed: bool = False  # no verdict, because the grading machine failed; not in grades.json
 
     def as_record(self) -> dict:
-        """The exercise as `grades.json` holds it."""
+        """Return the exercise as it stands in `grades.json`."""
         return {name: value for name, value in asdict(self).items() if name != "machine_failed"}
 
 
 @dataclass(frozen=True)
 class Graded:
-    """A graded submission. status: passed when every exercise is, failed when not, unreadable when there was nothing
-    to grade; then `message` says why."""
+    """A graded submission.
+
+    Attributes:
+        status: "passed" if every exercise passed, else "failed"; "unreadable" if there was nothing to grade.
+        seconds: Time that the grading took.
+        message: Why it is unreadable.
+    """
 
     student: str
     notebook: str
@@ -69,11 +74,11 @@ class Graded:
     seconds: float
     exercises: tuple[Result, ...] = ()
     message: str = ""
-    answers: Mapping[str, str] = field(default_factory=dict)  # the student's code, for the page of feedback
+    answers: Mapping[str, str] = field(default_factory=dict)  # the student's code by grade_id, for the feedback page
     lms_id: str = ""  # Moodle's or Canvas's number, for the gradebook
 
     def as_record(self) -> dict:
-        """The submission as `grades.json` holds it."""
+        """Return the submission as it stands in `grades.json`."""
         optional = {"message", "lms_id"}
         record = {k: v for k, v in asdict(self).items() if k != "answers" and (v or k not in optional)}
         record["exercises"] = [result.as_record() for result in self.exercises]
@@ -81,5 +86,5 @@ class Graded:
 
 
 def ungraded(graded: Graded) -> bool:
-    """Whether nothing can be said of an answer: the file could not be read, or the machine failed, not the student."""
+    """Return whether an answer has no verdict, because the file could not be read or the grading machine failed."""
     return graded.status == "unreadable" or any(result.machine_failed for result in graded.exercises)

@@ -1,4 +1,4 @@
-"""Worker processes of this machine: each grades one submission at a time, and one that dies costs no result."""
+"""Worker processes on this machine. Each grades one submission at a time, and no result is lost if one dies."""
 
 from __future__ import annotations
 
@@ -28,16 +28,20 @@ from course_utils.sandbox.confinement import Confinement, KernelServer, open_ker
 Finished = Generator[tuple[Submission, Graded], None, None]  # submissions with their results, as they finish
 PACKAGES = str(ROOT)
 LONE_TRIES = 2
-LARGEST_WORKER = 3 * 2**30  # bytes of data; one that wants more is at fault, and ends
+LARGEST_WORKER = 3 * 2**30  # bytes of data; a worker that asks for more ends
 LABORIOUS = "it takes too much of the grader's own time, beside that of its answers"
 FATAL = "it ends the process that grades it, each time that it is tried"
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who hears what is done: that a submission is begun, each of its results, that it is put off, and its grade.
+    """Callbacks that report the progress of grading. On a cluster only `on_graded` is called.
 
-    On a cluster only the last is heard.
+    Attributes:
+        on_begin: Called when a submission is begun.
+        on_result: Called with the result of each of its exercises.
+        on_put_off: Called when it is put off until the others are graded.
+        on_graded: Called with its grade.
     """
 
     on_begin: Callable[[Submission], None] = lambda submission: None
@@ -49,7 +53,11 @@ class Watcher:
 def grade_safely(
     submission: Submission, settings: Settings, on_result: Callable[[Result], None] | None = None
 ) -> Graded:
-    """Grade one submission; whatever goes wrong with it is its result. Raises PutOff as grade_submission does."""
+    """Grade one submission; any other error becomes its result.
+
+    Raises:
+        PutOff: As `grade_submission` does.
+    """
     try:
         return grade_submission(submission, settings, on_result)
     except PutOff:
@@ -62,7 +70,7 @@ def grade_safely(
 
 
 def as_unreadable(submission: Submission, settings: Settings, why: str) -> Graded:
-    """The result of a submission that cannot be graded; its day is None where there are no exercises for it."""
+    """Return the result of a submission that cannot be graded. Its day is None if that day has no exercises."""
     day, full = submission.day, 0.0
     try:
         full = sum(question.points for question in settings.official.questions(day)) if day is not None else 0.0
@@ -73,15 +81,21 @@ def as_unreadable(submission: Submission, settings: Settings, why: str) -> Grade
 
 
 class Kernels:
-    """Where the kernels of all workers come from: one process of this machine, started when it is first needed, and
-    again for the next submission when it has ended. Without warm kernels there is none."""
+    """The server that forks the kernels of all workers on this machine.
+
+    It starts when it is first needed, and again for the next submission if it has ended. Cold kernels need none.
+    """
 
     def __init__(self, settings: Settings):
         self.plain = settings
         self.server: KernelServer | None = None
 
     def settings(self) -> Settings:
-        """How to grade, with a server that is alive. Raises NotConfined."""
+        """Return the settings for grading, with the folder of a running server.
+
+        Raises:
+            NotConfined: If no server can be started with the confinement that the settings ask for.
+        """
         start = self.plain.start
         if not start.warm:
             return self.plain
@@ -93,32 +107,32 @@ class Kernels:
 
     @property
     def confinement(self) -> Confinement | None:
-        """How far they were confined, once one was started."""
+        """How far the kernels are confined; None until a server has started."""
         return self.server.confinement if self.server else None
 
     @property
     def alive(self) -> bool:
-        """Whether there is one that runs."""
+        """Whether a server runs."""
         return self.server is not None and self.server.alive
 
     def close(self) -> None:
-        """End it, if it was started."""
+        """End the server, if it was started."""
         if self.server is not None:
             self.server.close()
 
 
 def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, watcher: Watcher = Watcher()) -> Finished:
-    """Grade in some worker processes.
+    """Grade submissions in worker processes on this machine.
 
-    One is taken when a worker is free, so no more are held than there are workers. What takes long is put off until
-    the others are graded. When a worker dies, those at work finish, and then what it had is tried again with nothing
-    beside it, twice; what still ends its worker is unreadable.
+    A submission is taken from the queue when a worker is free, so no more are held than there are workers. A submission
+    that takes long is put off until the others are graded. When a worker dies, the other workers finish; then its
+    submission is tried twice more, alone. If it still ends its worker, it counts as unreadable.
 
     Args:
         queue: Submissions that were read.
-        kernels: Where the workers' kernels come from.
-        processes: How many workers.
-        watcher: Hears what they do.
+        kernels: Server of the workers' kernels.
+        processes: Number of workers.
+        watcher: Callbacks that report the progress.
 
     Yields:
         Each submission with its result, as they finish.
@@ -142,7 +156,7 @@ def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, wa
             if busy:
                 for connection in wait(list(busy)):
                     if not isinstance(connection, Connection):
-                        continue  # none but these are waited for
+                        continue  # for the type checker: nothing else is waited for
                     worker = busy[connection]
                     submission, said = worker.submission, worker.take()
                     if isinstance(said, Result):
@@ -166,7 +180,7 @@ def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, wa
 def _following(
     queue: Iterator[Submission], late: deque[Submission], kernels: Kernels
 ) -> tuple[Submission, Settings] | None:
-    """What to grade next, and how: what was put off comes last."""
+    """Return the next submission and the settings for it; submissions that were put off come last."""
     if submission := next(queue, None):
         return submission, replace(kernels.settings(), hurry=True)
     return (late.popleft(), kernels.settings()) if late else None
@@ -177,16 +191,16 @@ def _grade_alone(submission: Submission, worker: Worker, kernels: Kernels) -> Gr
         worker.give(submission, kernels.settings())
         while isinstance(said := worker.take(), Result):
             pass
-        if isinstance(said, Graded):  # nothing is put off here: there is no hurry
+        if isinstance(said, Graded):  # never PutOff, because these settings are not in a hurry
             return said
     return as_unreadable(submission, kernels.plain, f"{submission.name}: {FATAL}")
 
 
 class Worker:
-    """A process that grades, with a temporary folder of its own; another takes its place when it dies.
+    """A process that grades, with a temporary folder of its own. If it dies, another process takes its place.
 
-    It has none of this process's open files, is in a session of its own, so that Ctrl-C does not reach it, and looks
-    for modules in no folder of submissions. It ends when this process does.
+    The process inherits no open files from this one and imports nothing from a folder of submissions. It runs in a
+    session of its own, so that Ctrl-C does not reach it, and ends when this process ends.
     """
 
     def __init__(self, folder: Path):
@@ -217,15 +231,18 @@ class Worker:
         _sweep(self.folder)
 
     def give(self, submission: Submission, settings: Settings) -> Connection:
-        """Hand over what is to be graded, and how; what is returned can be waited for."""
+        """Send a submission and its settings to the process, and return the connection to wait on."""
         self.submission, self.settings = submission, settings
-        with contextlib.suppress(OSError):  # it just died, as `take` will see
+        with contextlib.suppress(OSError):  # the process just died; `take` deals with it
             self.connection.send((submission, settings))
         return self.connection
 
     def take(self) -> Graded | PutOff | Result | None:
-        """What the process says: the result of an exercise on the way, in the end that of the submission, or that it is
-        put off. None when the process died, and then another stands by; but it is unreadable where it worked too long.
+        """Receive the next message from the process, and start another process if it died.
+
+        Returns:
+            The result of an exercise; in the end that of the submission, or PutOff. If the process died: None, or an
+            unreadable result if it used up its processor time.
         """
         try:
             return self.connection.recv()
@@ -238,13 +255,13 @@ class Worker:
 
 
 def work(descriptor: int, folder: str) -> None:
-    """Grade what comes through a connection, until it is closed. This is what a worker process runs."""
-    import resource  # only POSIX systems have it, and only they come here
+    """Grade the submissions that come through a connection until it closes; a worker process runs this function."""
+    import resource  # exists only on POSIX systems, and workers run nowhere else
 
     connection, tempfile.tempdir = Connection(descriptor), folder
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_WORKER, LARGEST_WORKER))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # none is left where the time is up
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core dump when the time is up
     threading.Thread(target=_end_with_parent, args=[Path(folder)], daemon=True).start()
     with contextlib.suppress(EOFError):
         while True:
@@ -261,7 +278,7 @@ def work(descriptor: int, folder: str) -> None:
 
 
 def _end_with_parent(folder: Path) -> None:
-    """Its end of our standard input closes when it ends, however it ends."""
+    """Clean up and exit when the parent ends: its end of our standard input closes then, however it ends."""
     os.read(sys.stdin.fileno(), 1)
     _sweep(folder)
     with contextlib.suppress(OSError):
@@ -270,7 +287,7 @@ def _end_with_parent(folder: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Kill the kernels that have their files in a folder, and delete it."""
+    """Kill the kernels whose files are in a folder, and delete the folder."""
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if f"={folder}/".encode() in environment.read_bytes():
