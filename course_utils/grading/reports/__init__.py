@@ -1,1 +1,1 @@
-"""Grades as files and on the screen, for programs, gradebooks, students and teachers."""
+"""Write and print grades, for programs, gradebooks, students and teachers."""

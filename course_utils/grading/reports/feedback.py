@@ -1,4 +1,4 @@
-"""A page of feedback for a student: verdicts, messages, hints and the student's own code, in one file of HTML."""
+"""A feedback page for a student: verdicts, messages, hints and the student's own code, in one HTML file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from course_utils.grading.results import Graded, Result, ungraded
 
 LONGEST_CODE = 20_000  # characters of an answer that are shown
 MOST_LINES = 500
-LONGEST_LINE = 400  # the time that colouring takes can grow with the square of a line's length
+LONGEST_LINE = 400  # the time to colour a line can grow with the square of its length
 SIGNS = {
     "passed": ("✓", "passed"),
     "failed": ("✗", "not right yet"),
@@ -35,7 +35,7 @@ SIGNS = {
 
 
 def write_feedback(graded: Graded, official: Official, out: Path) -> Path:
-    """Write the page of a graded submission into the folder `out`; returns its path."""
+    """Write the feedback page of a graded submission into the folder `out`, and return its path."""
     page = out / feedback_place(graded)
     page.parent.mkdir(parents=True, exist_ok=True)
     write_whole(page, feedback_page(graded, official))
@@ -43,16 +43,18 @@ def write_feedback(graded: Graded, official: Official, out: Path) -> Path:
 
 
 def feedback_place(graded: Graded) -> Path:
-    """Where a page lies in the folder of grades: `feedback/<student>/<day>.html`; a notebook of no known day is
-    `notebook.html`."""
+    """Return the path of a feedback page in the folder of grades: `feedback/<student>/day<number>.html`.
+
+    The page of a notebook whose day is not known is called `notebook.html`.
+    """
     name = "notebook.html" if graded.day is None else f"day{graded.day}.html"
     return Path("feedback", safe_name(graded.student), name)
 
 
 def feedback_page(graded: Graded, official: Official) -> str:
-    """The page of one graded submission. It needs no script, and a browser fetches nothing for it.
+    """Return the feedback page of a graded submission as HTML, without scripts and without anything to fetch.
 
-    What is a student's is escaped, and characters that cannot be seen or that turn the text round are spelt out.
+    All text from a student is escaped. Characters that are invisible or that reverse the text are spelt out.
     """
     known = {} if graded.day is None else tasks(official, graded.day)
     exercises = [_Exercise.of(each, known, graded.answers.get(each.id)) for each in graded.exercises]
@@ -69,13 +71,13 @@ def feedback_page(graded: Graded, official: Official) -> str:
 
 
 def spell_out(text: str) -> str:
-    """Text in which every character that does not print, also one that turns the direction round, shows its code."""
+    """Return text in which each unprintable character, such as one that reverses the text, is replaced by its code."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"⟦U+{ord(c):04X}⟧" for c in text.replace("\r\n", "\n"))
 
 
 @dataclass(frozen=True)
 class _Exercise:
-    """What the page says of an exercise."""
+    """What the page shows of an exercise, ready for the template."""
 
     id: str
     title: str
@@ -113,7 +115,7 @@ class _Exercise:
 
 
 def _code(source: str) -> tuple[Markup, str]:
-    """An answer as coloured lines with numbers, and a note where it had to be cut."""
+    """Return an answer as coloured, numbered lines, and a note if it was cut."""
     spelt = spell_out(source[:LONGEST_CODE])
     lines = spelt[:LONGEST_CODE].split("\n")[:MOST_LINES]
     shown = "\n".join(line[:LONGEST_LINE] for line in lines)

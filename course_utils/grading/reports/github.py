@@ -1,8 +1,8 @@
-"""Grades in the forms that GitHub reads: annotations of a workflow run, and the results of its classrooms.
+"""Write grades in the forms that GitHub reads: annotations of a workflow run, and results for its classrooms.
 
     python -m course_utils.grading.github annotations|autograding|classroom50 grades/grades.json
 
-All that comes from a student is made one line, and escaped where a line could be taken for a command of the workflow.
+All text from a student becomes one line, and is escaped where the line could be read as a workflow command.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from course_utils.errors import CourseError, one_line
 
 
 def workflow_commands(grades: Mapping) -> list[str]:
-    """Workflow commands that show, on the run's page, each exercise that lost points; at most ten, as GitHub does."""
+    """Return workflow commands that show each exercise that lost points on the run's page; GitHub shows at most ten."""
     lost = [part for part in _parts(grades) if not part.passed]
     return [f"::warning title={_property(part.title)}::{_data(part.message)}" for part in lost[:10]]
 
 
 def autograding_result(grades: Mapping) -> dict:
-    """What the action autograding-grading-reporter takes: the course's points, and a test for each exercise."""
+    """Return what the action autograding-grading-reporter reads: the maximum points, and a test for each exercise."""
     parts = _parts(grades)
     return {
         "version": 1,
@@ -40,10 +40,15 @@ def autograding_result(grades: Mapping) -> dict:
 
 
 def classroom50_result(grades: Mapping, about: Mapping[str, str]) -> dict:
-    """What Classroom 50 reads as result.json (classroom50/result/v1). about: the variables that its runner sets.
+    """Return what Classroom 50 reads as result.json (classroom50/result/v1).
 
-    It keeps whole points only, so the points of an exercise that is right in part are rounded down.
-    Raises CourseError when a variable is missing.
+    Classroom 50 keeps whole points only, so the points of a partly right exercise are rounded down.
+
+    Args:
+        about: The environment variables that Classroom 50's runner sets.
+
+    Raises:
+        CourseError: If one of these variables is missing.
     """
     missing = [name for name in CLASSROOM50 if not about.get(name)]
     if missing:
@@ -80,7 +85,11 @@ CLASSROOM50 = {
 
 
 def main(arguments: list[str]) -> str:
-    """What `python -m course_utils.grading.github` prints. Raises CourseError for anything but a file of grades."""
+    """Return what `python -m course_utils.grading.github` prints.
+
+    Raises:
+        CourseError: If the arguments are not a form and a grades.json of the course.
+    """
     if len(arguments) != 2 or arguments[0] not in FORMS:
         raise CourseError(f"usage: python -m course_utils.grading.github {'|'.join(FORMS)} grades.json")
     form, path = arguments
@@ -100,7 +109,7 @@ FORMS = {
 
 @dataclass(frozen=True)
 class _Part:
-    """An exercise, or a submission that has none because it could not be read."""
+    """An exercise, or a submission that has no exercises because it could not be read."""
 
     title: str
     message: str

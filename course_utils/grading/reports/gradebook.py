@@ -1,19 +1,20 @@
-"""Grades in the forms that Canvas and Moodle import.
+"""Write grades in the forms that Canvas and Moodle import.
 
-Canvas finds a student by the number in the column ID, then by SIS ids, then by the exact name; it takes a header
-`Student, ID, SIS User ID, SIS Login ID, Section`, and a row `Points Possible`. An export with split names begins with
-`LastName, FirstName` in place of `Student`. An assignment in a gradebook that it exported has its number in brackets
-after its name, and a student who is excused has `EX` there. (Source: lib/gradebook_importer.rb and
+Canvas finds a student by the number in the column ID, then by SIS ids, then by the exact name. It reads a header
+`Student, ID, SIS User ID, SIS Login ID, Section` and a row `Points Possible`. An export with split names begins with
+`LastName, FirstName` in place of `Student`. In an exported gradebook, the name of an assignment is followed by its
+number in brackets, and the cell of an excused student holds `EX`. (Source: lib/gradebook_importer.rb and
 gradebook_exporter.rb of instructure/canvas-lms.)
 
-Moodle has two forms. The grading worksheet of one assignment is matched by the number in `Participant 1234`, and needs
-the columns Identifier, Grade and Last modified (grade); an empty grade is passed over. (Source: importgradeslib.php of
-mod/assign/feedback/offline.) The gradebook import is matched by a column that the teacher chooses: user name, ID
-number, email address or user id; there "-" is no grade, while an empty cell would become a zero in a new column.
-(Source: grade/import/csv/classes/load_data.php, and docs.moodle.org, "Grade import".)
+Moodle has two forms. In the grading worksheet of one assignment, it finds a student by the number in
+`Participant 1234`; the worksheet needs the columns Identifier, Grade and Last modified (grade), and Moodle skips an
+empty grade. (Source: importgradeslib.php of mod/assign/feedback/offline.) In the gradebook import, it finds a student
+by a column that the teacher chooses: user name, ID number, email address or user id. There "-" means no grade, while an
+empty cell would become a zero in a new column. (Source: grade/import/csv/classes/load_data.php, and docs.moodle.org,
+"Grade import".)
 
-A submission that could not be read, or not be graded through no fault of its own, has no grade here rather than a zero:
-a zero would count, and nobody would ask again. The class summary lists such submissions.
+A submission that could not be read, or that the machine failed to grade, has no grade here rather than a zero, because
+a zero would count and nobody would ask again. The class summary lists such submissions.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from course_utils.grading.reports.tasks import day_title, tasks
 from course_utils.grading.results import Graded, ungraded
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
-EXPORTED = (["Student", "ID"], ["LastName", "FirstName", "ID"])  # how an export of Canvas begins
+EXPORTED = (["Student", "ID"], ["LastName", "FirstName", "ID"])  # how the header of a Canvas export begins
 EXCUSED = "ex"
 POINTS_POSSIBLE = "Points Possible"
 MOODLE = (
@@ -51,12 +52,16 @@ MOODLE = (
 )
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
 LARGEST_GRADEBOOK = 50 * 2**20
-Filling = tuple[int, list[str], list[str]]  # how many got a grade, who has no row, what else to know
+Filling = tuple[int, list[str], list[str]]  # number of students with a grade, students without a row, notes
 
 
 @dataclass(frozen=True)
 class Person:
-    """A student with their submissions by day. lms_id: as the submissions' names tell, "" where they differ."""
+    """A student with their submissions by day.
+
+    Attributes:
+        lms_id: Moodle's or Canvas's number in the submissions' names; "" if they differ.
+    """
 
     student: str
     lms_id: str
@@ -65,9 +70,14 @@ class Person:
 
 @dataclass(frozen=True)
 class Filled:
-    """A teacher's file, filled in. text: to be written as it is. students: how many got a grade in it. unmatched:
-    students who have no row of their own in it, or share one. notes: what else a teacher should know, a sentence
-    each."""
+    """A teacher's exported file with the grades filled in.
+
+    Attributes:
+        text: Content of the file, to be written unchanged.
+        students: Number of students who got a grade in it.
+        unmatched: Students who have no row in it, or who share one.
+        notes: Sentences about what else a teacher should know.
+    """
 
     text: str
     students: int
@@ -76,9 +86,9 @@ class Filled:
 
 
 def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
-    """A new Canvas gradebook: a row a student, a column a day.
+    """Return a new Canvas gradebook with a row for each student and a column for each day.
 
-    An empty cell clears a grade that Canvas has, so where there may be some, use `fill_gradebook` on its export.
+    An empty cell clears the grade that Canvas has. If there may be grades already, use `fill_gradebook` on an export.
     """
     days = _days(graded)
     rows = [
@@ -92,9 +102,9 @@ def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
 
 
 def moodle_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
-    """A file for Moodle's gradebook import: a row a student, a column a day.
+    """Return a file for Moodle's gradebook import, with a row for each student and a column for each day.
 
-    For classes whose students are called by user name, ID number or email address: Moodle asks which of them it is.
+    The students must be named by user name, ID number or email address; Moodle asks the teacher which of them it is.
     """
     days = _days(graded)
     rows = [["Student", *(day_title(official, day) for day in days)]]
@@ -106,9 +116,9 @@ def moodle_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
 
 
 def moodle_worksheet(graded: Sequence[Graded], day: int, official: Official = COURSE) -> str:
-    """The grading worksheet of one Moodle assignment, with a comment for each student.
+    """Return the grading worksheet of one Moodle assignment, with a comment for each student.
 
-    The assignment's maximum grade must be the day's points; `fill_gradebook` takes any.
+    The assignment's maximum grade must equal the day's points; `fill_gradebook` scales to any maximum.
     """
     rows: list[Sequence[str]] = [MOODLE]
     for person in people([each for each in graded if each.day == day]):
@@ -120,7 +130,7 @@ def moodle_worksheet(graded: Sequence[Graded], day: int, official: Official = CO
 
 
 def worksheets(graded: Sequence[Graded], official: Official = COURSE) -> dict[str, str]:
-    """A Moodle worksheet by file name for each day that has submissions with a participant's number."""
+    """Return, by file name, a Moodle worksheet for each day that has submissions with a participant's number."""
     days = sorted({each.day for each in graded if each.day is not None and each.lms_id})
     return {f"moodle_day{day}.csv": moodle_worksheet(graded, day, official) for day in days}
 
@@ -128,8 +138,15 @@ def worksheets(graded: Sequence[Graded], official: Official = COURSE) -> dict[st
 def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official = COURSE) -> Filled:
     """Fill in a file that a teacher exported: a Canvas gradebook, or the Moodle worksheet of one day.
 
-    All its rows and columns stay. A grade is only set, never cleared, and is scaled to the points that the teacher gave
-    the assignment. In a Canvas gradebook the columns of missing days are added at the end. Raises CourseError.
+    All rows and columns stay. A grade is only set, never cleared, and is scaled to the points that the teacher gave the
+    assignment. In a Canvas gradebook, a day without a column gets a new one at the end.
+
+    Args:
+        exported: Path of the teacher's file.
+
+    Raises:
+        CourseError: If the file cannot be read as such an export, if two of its columns may be the same day, or if a
+            Moodle worksheet would have to hold several days.
     """
     text, mark = _read(exported)
     try:
@@ -154,9 +171,9 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official 
 
 
 def people(graded: Iterable[Graded]) -> list[Person]:
-    """The submissions by student, in order. Of several of one student and day the last counts.
+    """Group submissions by student, in order. If a student handed in a day several times, the last submission counts.
 
-    Students of one name stay apart where they handed in the same day under different numbers.
+    Two students with the same name stay apart if they handed in the same day under different numbers.
     """
     by_name: dict[str, dict[int | None, dict[str, Graded]]] = defaultdict(lambda: defaultdict(dict))
     for each in graded:
@@ -177,7 +194,7 @@ def people(graded: Iterable[Graded]) -> list[Person]:
 
 
 def comment(graded: Graded, official: Official = COURSE) -> str:
-    """What Moodle shows a student beside the grade, as HTML: the exercises that did not pass, and why."""
+    """Return the comment that Moodle shows beside a grade, as HTML: the exercises that did not pass, and why."""
     if graded.status == "unreadable":
         return text_cell(html.escape(graded.message))
     known = tasks(official, graded.day)
@@ -190,16 +207,16 @@ def comment(graded: Graded, official: Official = COURSE) -> str:
 
 
 def text_cell(text: str) -> str:
-    """Text in one line that no spreadsheet takes for a formula: one that looks like it gets a quote before it.
+    """Return text as one line that no spreadsheet reads as a formula: text that looks like one gets a quote before it.
 
-    No name that an LMS knows begins so, and a student with a number is matched by that.
+    Matching does not suffer, because no name in an LMS begins like a formula, and numbers are matched before names.
     """
     said = one_line(text)
     return f"'{said}" if said.startswith(FORMULA) else said
 
 
 def write_csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
-    """Rows as CSV. Every cell is quoted, so that none falls apart in a spreadsheet that splits at other signs."""
+    """Return rows as CSV. Every cell is quoted, so that a spreadsheet with another delimiter does not split it."""
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
     return text.getvalue()
@@ -237,7 +254,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
                 row[column] = grade
                 filled.add(id(row))
     for row in students:
-        if row[place["ID"]].strip():  # Canvas then looks at no name
+        if row[place["ID"]].strip():  # then Canvas ignores the name
             for name in names:
                 row[name] = _canvas_name(_kept_name(row[name]))
     return len(filled), unmatched, notes
@@ -273,10 +290,10 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
 def _match(
     persons: list[Person], rows: list[list[str]], numbers: list[int], names: Sequence[tuple[int, ...]]
 ) -> tuple[list[tuple[Person, list[str]]], list[str]]:
-    """Pairs of a person and their row, and the names of those who have none.
+    """Return pairs of a person and their row, and the names of the persons without a row.
 
-    A person with a number is matched by it alone. One without is matched by the first of the names, each of one column
-    or of last and first name, that exactly one row has. A row that two persons claim is given to neither.
+    A person with a number is matched by it alone, another one by the first of the name columns (one column, or last and
+    first name) in which exactly one row has their name. If two persons match the same row, neither of them gets it.
     """
     by_number = {re.sub(r"\D", "", row[column]): row for column in numbers for row in rows}
     by_name = [_rows_by_name(rows, columns) for columns in names]
@@ -296,7 +313,7 @@ def _match(
 
 
 def _rows_by_name(rows: list[list[str]], columns: tuple[int, ...]) -> dict[str, list[list[str]]]:
-    """Rows by the name in a column, or in those of last and first name; `Lovelace, Ada` is also Ada Lovelace."""
+    """Return rows by the name in one column, or in last and first name; `Lovelace, Ada` is also Ada Lovelace."""
     found = defaultdict(list)
     for row in rows:
         whole = ", ".join(row[column] for column in columns)
@@ -311,7 +328,7 @@ def _plain_name(name: str) -> str:
 
 
 def _column_of(exported: Path, header: list[str], possible: list[str], section: int, day: int, title: str) -> int:
-    """Where the grades of a day go in a Canvas gradebook; one past the end when it has no such column."""
+    """Return the index of the column for a day in a Canvas gradebook; one past the end if it has no such column."""
     named = {
         number: re.sub(r"\s\(\d+\)\Z", "", name).strip().casefold()
         for number, name in enumerate(header)
@@ -327,7 +344,7 @@ def _column_of(exported: Path, header: list[str], possible: list[str], section: 
 
 
 def _read(path: Path) -> tuple[str, str]:
-    """The text of a CSV file, and the mark of byte order that it began with."""
+    """Return the text of a CSV file, and its byte order mark if it begins with one."""
     try:
         if path.stat().st_size > LARGEST_GRADEBOOK:
             raise CourseError(f"{path}: larger than any gradebook ({LARGEST_GRADEBOOK >> 20} MiB)")
@@ -351,7 +368,7 @@ def _full(graded: Iterable[Graded], day: int) -> float:
 
 
 def _points(graded: Graded | None, out_of: float | None = None) -> str:
-    """The grade as an LMS takes it; empty when there is none."""
+    """Return the points as an LMS reads them, scaled to `out_of`; empty if there is no grade."""
     if graded is None or ungraded(graded) or not graded.max_score:
         return ""
     scale = 1.0 if out_of is None else out_of / graded.max_score
@@ -366,10 +383,10 @@ def _number(cell: str) -> float | None:
 
 
 def _canvas_name(name: str) -> str:
-    """A name that Canvas does not take for its row of points, which it knows by these two words."""
+    """Return a name that Canvas does not read as its row Points Possible, which it knows by these two words."""
     return name.replace(POINTS_POSSIBLE, POINTS_POSSIBLE.replace(" ", "\u00a0"))
 
 
 def _kept_name(name: str) -> str:
-    """A name in a teacher's file as it was, unless it looks like a formula."""
+    """Return a name from a teacher's file unchanged, or with a quote before it if it looks like a formula."""
     return f"'{name}" if name.lstrip().startswith(FORMULA) else name

@@ -1,4 +1,4 @@
-"""A learner's progress: noted when the notebooks in exercises/ are graded, and shown as a table."""
+"""Record a learner's progress when the notebooks in exercises/ are graded, and show it as a table."""
 
 from __future__ import annotations
 
@@ -25,11 +25,17 @@ from course_utils.progress import RECORD, DayProgress, Progress, digest, noteboo
 
 
 def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
-    """The learner's own exercises among notebooks that are about to be graded into a folder.
+    """Find the learner's own exercises among notebooks that are about to be graded.
 
-    They lie in exercises/ beside that folder and have the names that the course gave them; what else is graded is
-    nobody's progress. Gives name -> digest of the answers in it. Call it before grading, so that an answer written
-    meanwhile counts as changed.
+    They lie in exercises/ beside the folder of grades, under the names that the course gave them; other notebooks count
+    as nobody's progress. Call this before grading, so that an answer written meanwhile counts as changed.
+
+    Args:
+        paths: Notebooks that are about to be graded.
+        folder: Folder of grades.
+
+    Returns:
+        A digest of the answers in each of them, by file name.
     """
     paths, root = list(paths), folder.absolute().parent.resolve()
     given = _names(root)
@@ -39,11 +45,13 @@ def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
 
 
 def is_alone(paths: Iterable[Path], folder: Path) -> bool:
-    """Whether notebooks that are graded into a folder are one learner's and no class's.
+    """Return whether these notebooks belong to one learner and not to a class.
 
-    They are the course's exercises in exercises/ beside that folder, or in exercises/ of the current folder, as on a
-    runner in a student's repository. There is one notebook a day, which may be missing; JupyterLab's copies of them may
-    lie there too.
+    A learner's notebooks all lie in exercises/ beside the folder of grades, or in exercises/ of the current folder, as
+    on a CI runner in a student's repository. There is at most one for each day, besides JupyterLab's copies of it.
+
+    Args:
+        folder: Folder of grades.
     """
     paths, stems = list(paths), {path.stem for path in paths}
     homes = {path.absolute().parent.resolve() for path in paths}
@@ -54,11 +62,17 @@ def is_alone(paths: Iterable[Path], folder: Path) -> bool:
 
 
 def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path) -> str:
-    """Put the results of the learner's own exercises into the folder's progress.json; other days stay as they are.
+    """Write the results of the learner's own exercises into the folder's progress.json; other days stay as they are.
 
-    own: from `own_exercises`. Of an exercise the last result counts. A notebook that could not be read, or
-    that the machine failed to grade, changes nothing. Gives a sentence for the learner when the file there was damaged
-    and was put aside, else an empty string.
+    If a day was graded twice, the last result counts. A notebook that could not be read, or that the machine failed to
+    grade, changes nothing.
+
+    Args:
+        own: The learner's notebooks, as `own_exercises` returns them.
+        folder: Folder of grades.
+
+    Returns:
+        A sentence for the learner if the old file was damaged and put aside, else an empty string.
     """
     new = {str(each.day): _record(each, own[each.notebook]) for each in graded if _counts(each, own)}
     if not new:
@@ -74,7 +88,7 @@ def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path
 
 
 def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> None:
-    """Print what one learner wants to know after grading: all points, what comes next, and the pages of feedback."""
+    """Print what a learner wants to know after grading: all points, the next exercise, and the feedback pages."""
     progress = read_progress(folder.absolute().parent)
     there = _together(progress)
     console.print(
@@ -87,7 +101,11 @@ def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> No
 
 
 def show_progress(root: Path, console: Console) -> None:
-    """Print the table of days. Raises CourseError for a folder without exercises and for a damaged record."""
+    """Print the table of days.
+
+    Raises:
+        CourseError: If the folder has no exercises, or if the record of grades is damaged.
+    """
     progress = read_progress(root)
     if not any(day.exercises for day in progress.days):
         raise CourseError(f"{root.resolve()}: no exercises in exercises/; {where_it_is()}")
@@ -101,7 +119,7 @@ def show_progress(root: Path, console: Console) -> None:
 
 
 def _names(root: Path) -> set[str]:
-    """What the notebooks of a course's days are called."""
+    """Return the names of the exercise notebooks of all days."""
     return {name for number in NUMBERS if (name := notebook_name(root, number))}
 
 
@@ -154,7 +172,7 @@ def _table(progress: Progress) -> Table:
 
 
 def _together(progress: Progress) -> DayProgress:
-    """All exercises of the course, as if they were of one day."""
+    """Return all exercises of the course as if they belonged to one day."""
     return DayProgress(0, "", exercises=tuple(each for day in progress.days for each in day.exercises))
 
 

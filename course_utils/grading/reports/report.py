@@ -1,4 +1,4 @@
-"""Grades as files: JSON for programs, CSV for gradebooks, JUnit for CI, Markdown and a terminal table for people."""
+"""Write grades as JSON for programs, CSV for gradebooks, JUnit for CI, and Markdown and a table for people."""
 
 from __future__ import annotations
 
@@ -51,8 +51,13 @@ def write_reports(
 ) -> None:
     """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
 
-    notes: lines for the summary of a class, such as how it was confined. alone: all of it is one learner's own, who
-    gets a summary of the days and nothing for Canvas and Moodle. linked: as for `own_summary`. Raises as `open_folder`.
+    Args:
+        notes: Lines for the summary of a class, such as how student code was confined.
+        alone: All notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
+        linked: As for `own_summary`.
+
+    Raises:
+        CourseError: If a file cannot be written in the folder.
     """
     open_folder(folder)
     reports = {"grades.json": as_json(graded), "grades.csv": as_csv(graded), "junit.xml": as_junit(graded)}
@@ -67,7 +72,11 @@ def write_reports(
 
 
 def write_gradebook(exported: Path, graded: Sequence[Graded], folder: Path, *, official: Official = COURSE) -> Filled:
-    """Write gradebook.csv, a teacher's exported gradebook filled in; see `fill_gradebook`. Raises CourseError."""
+    """Fill in a teacher's exported gradebook and write it as gradebook.csv.
+
+    Raises:
+        CourseError: As `fill_gradebook` and `open_folder` do.
+    """
     filled = fill_gradebook(exported, graded, official)
     open_folder(folder)
     write_whole(folder / "gradebook.csv", filled.text)
@@ -75,7 +84,11 @@ def write_gradebook(exported: Path, graded: Sequence[Graded], folder: Path, *, o
 
 
 def open_folder(folder: Path) -> None:
-    """Make a folder for reports, if need be. Raises CourseError when nothing can be written there."""
+    """Make a folder for reports unless it exists.
+
+    Raises:
+        CourseError: If nothing can be written there.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -85,9 +98,9 @@ def open_folder(folder: Path) -> None:
 
 
 def as_json(graded: Sequence[Graded]) -> str:
-    """Schema 1: {"schema", "day", "submissions": [{"student", "notebook", "day", "status", …, "exercises"}]}.
+    """Return grades.json: {"schema": 1, "day", "submissions": [{"student", "notebook", "day", …, "exercises"}]}.
 
-    The day at the top is that of all submissions, null where they are of several.
+    The day at the top is the day of all submissions, or null if they belong to several days.
     """
     days = {submission.day for submission in graded}
     day = days.pop() if len(days) == 1 else None
@@ -96,10 +109,10 @@ def as_json(graded: Sequence[Graded]) -> str:
 
 
 def as_csv(graded: Sequence[Graded]) -> str:
-    """A line a submission: student, notebook, day, status, score, max_score, then the points of each exercise.
+    """Return a CSV line for each submission: student, notebook, day, status, score, max_score, points of each exercise.
 
-    Where there are several days, the columns of exercises are day1.softmax_row and so on, and those of other days than
-    the submission's are empty.
+    With several days, the columns of exercises are called day1.softmax_row and so on, and a submission's cells under
+    other days are empty.
     """
     several = len({submission.day for submission in graded}) > 1
     columns = sorted(
@@ -118,9 +131,10 @@ def as_csv(graded: Sequence[Graded]) -> str:
 
 
 def as_junit(graded: Sequence[Graded]) -> str:
-    """A test suite a submission and a test case an exercise; points are properties of the suite.
+    """Return JUnit XML with a test suite for each submission and a test case for each exercise.
 
-    The schemas that Jenkins and GitLab read know no properties of a test case: there they are `softmax_row.score`.
+    Points are properties of the suite, such as `softmax_row.score`, because the schemas that Jenkins and GitLab read
+    have no properties of a test case.
     """
     root = ElementTree.Element("testsuites")
     for submission in graded:
@@ -151,7 +165,7 @@ def as_junit(graded: Sequence[Graded]) -> str:
 
 
 def as_markdown(graded: Sequence[Graded], notes: Sequence[str] = (), official: Official = COURSE) -> str:
-    """Of one student: a section a submission, with a table of exercises. Of a class: see `class_summary`."""
+    """Return a section with a table of exercises for each submission of one student; for a class, `class_summary`."""
     if len({submission.student for submission in graded}) > 1:
         return class_summary(graded, notes, official)
     lines = ["# Grades", ""]
@@ -161,8 +175,11 @@ def as_markdown(graded: Sequence[Graded], notes: Sequence[str] = (), official: O
 
 
 def own_summary(graded: Sequence[Graded], official: Official = COURSE, linked: bool = True) -> str:
-    """A learner's own notebooks, a section a day with its page of feedback. linked: as a link; else by the name of its
-    file, for a page on GitHub where a link would lead nowhere."""
+    """Return a summary of a learner's own notebooks, with a section for each day that names its feedback page.
+
+    Args:
+        linked: Link to the feedback page; if false, only name its file, for a page on GitHub where links lead nowhere.
+    """
     reached, full = sum(each.score for each in graded), sum(each.max_score for each in graded)
     lines = ["# Your grades", "", f"{reached:g} of {full:g} points in {_count(len(graded), 'notebook')}.", ""]
     for each in sorted(graded, key=lambda each: (each.day is None, each.day)):
@@ -177,9 +194,9 @@ def own_summary(graded: Sequence[Graded], official: Official = COURSE, linked: b
 
 
 def class_summary(graded: Sequence[Graded], notes: Sequence[str] = (), official: Official = COURSE) -> str:
-    """A class: scores by day, the hardest exercises, misconceptions, what needs a teacher's eye, and the students.
+    """Summarise a class: scores by day, hardest exercises, misconceptions, what a teacher should look at, students.
 
-    The tables of students end where the summary would grow beyond what GitHub shows, and say so.
+    The tables of students stop before the summary grows beyond what GitHub shows, and say so.
     """
     students = len({submission.student for submission in graded})
     unread = sum(submission.status == "unreadable" for submission in graded)
@@ -199,7 +216,7 @@ def class_summary(graded: Sequence[Graded], notes: Sequence[str] = (), official:
 
 
 def print_table(submission: Graded, console: Console) -> None:
-    """One graded submission in the terminal: a table, or a line where nothing is answered."""
+    """Print one graded submission as a table, or as a line if nothing is answered."""
     title = f"Graded {escape(one_line(submission.notebook))}: {_points(submission)}"
     if untouched(submission):
         console.print(f"{title}, nothing is answered yet", emoji=False, soft_wrap=True)
@@ -217,7 +234,7 @@ def print_table(submission: Graded, console: Console) -> None:
 
 
 def untouched(submission: Graded) -> bool:
-    """Whether no exercise of a notebook is answered."""
+    """Return whether no exercise of a notebook is answered."""
     return bool(submission.exercises) and all(result.status == "missing" for result in submission.exercises)
 
 
@@ -225,7 +242,7 @@ def untouched(submission: Graded) -> bool:
 
 
 def _distribution(graded: Sequence[Graded], title: str) -> list[str]:
-    """The scores of one day: median, quartiles and a histogram; files that could not be graded are left out."""
+    """Return median, quartiles and a histogram of one day's scores, without files that could not be graded."""
     lines = [f"## {_cell(title)}", ""]
     counted = [each for each in graded if not ungraded(each)]
     if not counted:
@@ -244,7 +261,7 @@ def _distribution(graded: Sequence[Graded], title: str) -> list[str]:
 
 
 def _hardest(graded: Sequence[Graded], official: Official) -> list[str]:
-    """The exercises that the fewest passed, over all days."""
+    """Return a table of the exercises that the fewest students passed, over all days."""
     results = defaultdict(list)
     for submission in graded:
         if not ungraded(submission):
@@ -265,7 +282,7 @@ def _hardest(graded: Sequence[Graded], official: Official) -> list[str]:
 
 
 def _misconceptions(graded: Sequence[Graded], official: Official) -> list[str]:
-    """The slips that have a name: how many students made each, and what the checks say to it."""
+    """Return a table of misconceptions: how many students have each, and what the checks say about it."""
     found = defaultdict(set)
     for submission in graded:
         for result in submission.exercises:
@@ -283,7 +300,7 @@ def _misconceptions(graded: Sequence[Graded], official: Official) -> list[str]:
 
 
 def _watch(graded: Sequence[Graded], room: int) -> list[str]:
-    """What a teacher should look at: files that could not be read, exercises that ended the kernel, forbidden calls."""
+    """Return a table of what a teacher should look at: unreadable files, lost kernels, forbidden calls."""
     rows = []
     for submission in graded:
         told = [f"{each.status} in {each.id}" for each in submission.exercises if each.status in WATCHED]
@@ -299,7 +316,7 @@ def _watch(graded: Sequence[Graded], room: int) -> list[str]:
 
 
 def _students(graded: Sequence[Graded], room: int) -> list[str]:
-    """A row a submission."""
+    """Return a table with a row for each submission."""
     rows = [
         f"| {_cell(each.student)} | {'?' if each.day is None else each.day} | "
         + ("no grade" if ungraded(each) else f"{each.score:g} of {each.max_score:g}")
@@ -312,7 +329,7 @@ def _students(graded: Sequence[Graded], room: int) -> list[str]:
 
 
 def _capped(head: list[str], rows: list[str], room: int) -> list[str]:
-    """A table of as many rows as there is room for, in bytes, and a line about those that are left out."""
+    """Return a table of as many rows as fit into `room` bytes, and a line about the rows that are left out."""
     kept, room = 0, room - 300 - sum(len(line.encode("utf-8", "replace")) + 1 for line in head)
     for row in rows:
         room -= len(row.encode("utf-8", "replace")) + 1
@@ -331,7 +348,7 @@ def _points(submission: Graded) -> str:
 
 
 def _exercises(submission: Graded) -> list[str]:
-    """A submission's exercises as a table, or why there are none."""
+    """Return the exercises of a submission as a table, or why there are none."""
     lines = [f"{submission.status}: {_cell(submission.message)}", ""] if submission.message else []
     if submission.exercises:
         lines += ["| exercise | status | points | what to look at |", "|---|---|---|---|"]
@@ -359,7 +376,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that stays text in Markdown and in its tables, whatever a student put into a name or an error message."""
+    """Return text escaped for a Markdown table, whatever a student put into a name or an error message."""
     said = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace("`", "'")
     said = re.sub(r"([\\|*_\[\]~$#])", r"\\\1", said)
     return re.sub(r"(?i)(https?|ftp|mailto)(?=:)|(?<=www)(?=\.)|(?=@)", lambda m: f"{m[0]}\u200b", said)

@@ -1,4 +1,4 @@
-"""What the exercises are called and what helps with them, as the official notebook says it."""
+"""Read the titles and hints of the exercises from the official notebook."""
 
 from __future__ import annotations
 
@@ -17,14 +17,23 @@ from course_utils.progress import plain_title
 
 @dataclass(frozen=True)
 class Task:
-    """An exercise for people: its title with its number, and its hints as HTML, from the slightest to the plainest."""
+    """The title and the hints of an exercise, for people.
+
+    Attributes:
+        title: Title with the exercise's number.
+        hints: Hints as HTML, the vaguest first.
+    """
 
     title: str
     hints: tuple[str, ...]
 
 
 def day_title(official: Official, day: int) -> str:
-    """The title of a day: `Day 1: Attention by hand`. Raises CourseError when there is no such day."""
+    """Return the title of a day, such as `Day 1: Attention by hand`.
+
+    Raises:
+        CourseError: If there is no such day.
+    """
     first = official.notebook(day).cells[0].source
     found = re.match(r"# Day \d+ exercises: (.)(.*)", first)
     return f"Day {day}: {found[1].upper()}{found[2]}" if found else f"Day {day}"
@@ -32,7 +41,11 @@ def day_title(official: Official, day: int) -> str:
 
 @cache
 def tasks(official: Official, day: int) -> Mapping[str, Task]:
-    """The exercises of a day by grade_id. Raises CourseError when there is no such day."""
+    """Return the exercises of a day, by grade_id.
+
+    Raises:
+        CourseError: If there is no such day.
+    """
     found, title, text = {}, "", ""
     for cell in official.notebook(day).cells:
         if cell.cell_type == "markdown":
@@ -45,14 +58,14 @@ def tasks(official: Official, day: int) -> Mapping[str, Task]:
 
 
 def markdown_html(text: str) -> str:
-    """Markdown as HTML, with formulas as readable text. HTML in it is shown, not obeyed; pictures are not fetched."""
+    """Return Markdown as HTML, with formulas as readable text. HTML in it is escaped, and pictures are not fetched."""
     return _markdown().render(text)
 
 
 def formula_html(tex: str) -> str:
-    r"""LaTeX of the kind that the notebooks write, as HTML text: `\sqrt{d_k}` is √d with k below the line.
+    r"""Return LaTeX as the notebooks use it as HTML text: `\sqrt{d_k}` becomes √d with k as an index.
 
-    A command that is not known is shown by its name.
+    An unknown command is shown by its name.
     """
     return f'<span class="formula">{_parse(iter(_TOKEN.findall(tex)))}</span>'
 
@@ -92,7 +105,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _parse(tokens: Iterator[str]) -> str:
-    """Tokens up to the brace that closes their group."""
+    """Return the HTML of the tokens up to the brace that closes their group."""
     said = ""
     for token in tokens:
         if token == "}":
