@@ -1,18 +1,19 @@
-"""Kernels in which student code runs, and the walls around them. To audit it, read in this order.
+"""Kernels in which student code runs, and the walls around them. To audit the sandbox, read in this order:
 
-    confinement.py   what a kernel may see, at three levels: bubblewrap, Landlock, limits alone; the server's start
-    inside/          all that runs beside student code; it is copied whole, with the checks' inputs, and nothing else is
+    confinement.py   what a kernel may see at each level (bubblewrap, Landlock, limits alone); starts the server
+    inside/          all code that runs beside student code; only this and the checks' inputs are copied there
         forkserver.py  the process that kernels are forked from
-        start.py       from a fork to a kernel, step by step, and the order in which doors are closed
-        namespaces.py  users, mounts and processes of its own, inside bubblewrap
-        landlock.py    which files may be opened, where there is no bubblewrap
-        seccomp.py     which system calls are refused
-        rlimits.py     memory, processor time, files
-        system.py      the calls of the C library that these need
+        start.py       turns a fork into a kernel, and closes its doors in the right order
+        namespaces.py  gives a kernel its own users, mounts and processes, inside bubblewrap
+        landlock.py    restricts the files that a kernel may open, where there is no bubblewrap
+        seccomp.py     refuses system calls
+        rlimits.py     limits memory, processor time and files
+        system.py      the C library calls that these modules need
     provisioner.py   asks the server for kernels, on Jupyter's behalf
-    kernel.py        what a kernel says is read here: capped, timed, and seen at once when it dies
+    kernel.py        reads what a kernel says, caps and times it, and notices at once when it dies
+    pipe.py          answers the questions that a kernel asks while a cell runs
     limits.py        every limit and its default
-    log.py           what each kernel was asked and how it ended, on request
+    log.py           records on request what each kernel was asked and how it ended
 
-What each rule is for stands beside it, with the entry of `tests/hostile` that tries it.
+A comment beside each rule says what it is for, and names the entry of `tests/hostile` that tries to break it.
 """

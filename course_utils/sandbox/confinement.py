@@ -1,4 +1,4 @@
-"""How far student code can be confined on this machine, and the process that starts it so."""
+"""Find out how far student code can be confined on this machine, and start the server that forks kernels there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import course_utils
 from course_utils.course import ROOT
 from course_utils.errors import CourseError, NotConfined
 
-if not hasattr(os, "fork"):  # what comes now needs it
+if not hasattr(os, "fork"):  # the imports below need it
     raise CourseError("answers can be graded on Linux and macOS only, which can fork a kernel; on Windows, use WSL")
 
 from course_utils.sandbox.inside.landlock import landlock_version
@@ -30,7 +30,7 @@ from course_utils.sandbox.inside.namespaces import ASIDE, SCRATCH
 LEVELS = ("bubblewrap", "landlock", "limits")
 MODULES = ("numpy.random", "torch", "matplotlib.pyplot", "course_utils.checks.kernel.evidence")
 PACKAGE = Path(__file__).parents[1]
-# All of the course that a kernel gets: the engine's part of the checks, and what the checks of each day try.
+# All files of the course that a kernel gets: the kernel's part of the checks, and the test inputs of each day.
 GIVEN = (
     "loader.py",
     "checks/kernel/*.py",
@@ -45,16 +45,22 @@ KERNEL_CHECKS = (
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
 MACHINE = ("/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage")
-LIBRARY = "/course"  # where a kernel in bubblewrap finds its library
-INSIDE = Path(__file__).with_name("inside")  # what runs there beside student code
+LIBRARY = "/course"  # where a kernel in bubblewrap finds its copy of the course
+INSIDE = Path(__file__).with_name("inside")  # the code that runs beside student code
 START_SECONDS = 120.0
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # a fork copies a table of pages: it takes half the time
+LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # halves the time of a fork, which copies the page table
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """What holds student code. level: one of LEVELS. filtered: system calls too. why: what a higher level lacked."""
+    """How student code is confined.
+
+    Attributes:
+        level: One of LEVELS.
+        filtered: Whether system calls are filtered, too.
+        why: Why the levels above it could not be used.
+    """
 
     level: str
     filtered: bool
@@ -62,11 +68,11 @@ class Confinement:
 
     @property
     def full(self) -> bool:
-        """Whether nothing stays open."""
+        """Whether this is full confinement, which leaves nothing open."""
         return self.level == "bubblewrap" and self.filtered
 
     def __str__(self) -> str:
-        """A line for people: what holds, and what stays open."""
+        """Say in a line for people what holds student code, and what stays open."""
         held = {
             "bubblewrap": "bubblewrap: no network, no files but the system's and its own scratch, no other processes",
             "landlock": "Landlock: no files but the system's and its own scratch",
@@ -87,10 +93,16 @@ class Confinement:
 
 
 class KernelServer:
-    """The process that kernels are forked from, and the folder they share with the grader.
+    """The process that kernels are forked from, and the folder that they share with the grader.
 
-    warm: it has imported what notebooks import; a cold one has not. Raises NotConfined when the level does not work
-    here. Ends, with all its kernels, at `close` or when this process ends.
+    The server ends with all its kernels at `close`, or when this process ends.
+
+    Args:
+        level: One of LEVELS.
+        warm: Import what notebooks import before the first fork; done on Linux only.
+
+    Raises:
+        NotConfined: If the level does not work on this machine.
     """
 
     def __init__(self, level: str, warm: bool = True):
@@ -101,7 +113,7 @@ class KernelServer:
             (self.folder / "scratch").mkdir()
             settings = {"level": level, "read": readable(self.folder) if level == "landlock" else []}
             (self.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-            self.confinement = self._start(warm and sys.platform == "linux")  # elsewhere libraries mind a fork
+            self.confinement = self._start(warm and sys.platform == "linux")  # elsewhere libraries do not bear a fork
         except BaseException:
             self.close()
             raise
@@ -137,11 +149,11 @@ class KernelServer:
 
     @property
     def alive(self) -> bool:
-        """Whether it still takes requests."""
+        """Whether the server still takes requests."""
         return self.process.poll() is None
 
     def close(self) -> None:
-        """End it with all its kernels, and delete the shared folder."""
+        """End the server with all its kernels, and delete the shared folder."""
         process = getattr(self, "process", None)
         if process is not None:
             for stream in (process.stdin, process.stdout):
@@ -163,9 +175,15 @@ class KernelServer:
 
 
 def open_kernels(confinement: str = "best", warm: bool = True) -> KernelServer:
-    """A server of kernels, as far confined as this machine allows.
+    """Start a server whose kernels are confined as far as this machine allows.
 
-    confinement: "best", "full" for an error where anything stays open, or one of LEVELS. Raises NotConfined.
+    Args:
+        confinement: "best"; "full" for an error if anything stays open; or one of LEVELS.
+        warm: As for `KernelServer`.
+
+    Raises:
+        NotConfined: If kernels cannot be confined as asked for.
+        CourseError: If `confinement` is none of these words.
     """
     if confinement not in ("best", "full", *LEVELS):
         raise CourseError(f"confinement {confinement!r} is none of best, full, {', '.join(LEVELS)}")
@@ -192,7 +210,7 @@ _shared: dict[tuple[str, bool], KernelServer] = {}
 
 
 def shared_kernels(confinement: str = "best", warm: bool = True) -> KernelServer:
-    """The server of this process for these settings, started when first asked for or when the last one ended."""
+    """Return this process's server for these settings; start one if there is none or if it has ended."""
     server = _shared.get((confinement, warm))
     if server is None or not server.alive:
         if server is not None:
@@ -203,16 +221,19 @@ def shared_kernels(confinement: str = "best", warm: bool = True) -> KernelServer
 
 @atexit.register
 def close_shared_kernels() -> None:
-    """End the servers of this process."""
+    """End the servers that `shared_kernels` started."""
     while _shared:
         _shared.popitem()[1].close()
 
 
 def bubblewrap(folder: Path) -> list[str]:
-    """The start of a command line that runs the rest in a sandbox.
+    """Return the start of a command line that runs the rest of the line in a bubblewrap sandbox.
 
-    It sees the system's programs and libraries, this Python with its packages but for the course itself, the library of
-    the kernels at LIBRARY, and `folder`; no network, no processes, no variables and no other files.
+    The sandbox holds the system's programs and libraries, this Python and its packages without the course itself, the
+    kernels' copy of the course at LIBRARY, and `folder`. It has no network, no outside processes and no other files.
+
+    Args:
+        folder: Folder that the server shares with the grader; the sandbox may write in it.
     """
     nobody = ["--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
     words = ["bwrap", "--unshare-all", *nobody, "--new-session"]
@@ -237,14 +258,14 @@ def bubblewrap(folder: Path) -> list[str]:
 
 
 def readable(folder: Path) -> list[str]:
-    """What a kernel may read under Landlock: as in `bubblewrap`, but folder by folder, since nothing can be hidden."""
+    """Return the paths that a kernel may read under Landlock, which cannot hide parts of a folder as bubblewrap can."""
     found = [*SYSTEM, *SYSTEM_FILES, "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", *MACHINE]
     wide = [Path(path).resolve() for path in found] + pythons()
     return [str(part) for path in wide for part in _without(path, answers())] + [str(folder / "lib")]
 
 
 def pythons() -> list[Path]:
-    """The folders of this Python and its packages, wherever they were installed, but none that holds the course."""
+    """Return the folders of this Python and of its installed packages, except /usr and /."""
     folders = {Path(path).resolve() for path in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)}
     folders |= {Path(sys.executable).parent.parent, Path(sys.prefix)}
     folders |= {path for path in packages() if not any(path.is_relative_to(folder) for folder in folders)}
@@ -252,19 +273,24 @@ def pythons() -> list[Path]:
 
 
 def packages() -> list[Path]:
-    """The folders of packages that this process imports from: its own, and those that it was pointed to."""
+    """Return the folders called site-packages or dist-packages from which this process imports."""
     return [Path(path).resolve() for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
 
 
 def answers() -> list[Path]:
-    """The folders in which the course's answers lie: the installed package, and the course's folder around it."""
+    """Return the folders that hold the course's answers: the package, and the checkout around it if there is one."""
     package = Path(course_utils.__file__).resolve().parent
     inside_python = any(ROOT.resolve().is_relative_to(path) for path in pythons())
     return [package] if inside_python else [package, ROOT.resolve()]
 
 
 def kernel_environment(library: str, home: str) -> dict[str, str]:
-    """The environment of student code: nothing of the grader's own but the path to programs."""
+    """Return the environment variables of student code; none of them is copied from the grader's.
+
+    Args:
+        library: Folder of the kernels' copy of the course.
+        home: The kernel's home folder.
+    """
     return {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
         "PYTHONPATH": os.pathsep.join([library, *map(str, packages())]),
@@ -281,7 +307,7 @@ def kernel_environment(library: str, home: str) -> dict[str, str]:
 
 
 def write_kernel_library(folder: Path) -> None:
-    """Write a `course_utils` that holds the inputs of the checks and no answers, and the server beside it."""
+    """Write a `course_utils` that holds the checks' test inputs but no answers, and the server's code beside it."""
     package = folder / "course_utils"
     (package / "checks").mkdir(parents=True)
     (package / "__init__.py").write_text('"""The part of the course that a grading kernel needs."""\n')
@@ -293,22 +319,22 @@ def write_kernel_library(folder: Path) -> None:
 
 
 def given() -> list[Path]:
-    """The modules of the course that a kernel gets."""
+    """Return the modules of the course that a kernel gets."""
     return sorted(path for pattern in GIVEN for path in PACKAGE.glob(pattern))
 
 
 def _copy_compiled(source: Path, target: Path) -> None:
-    """Copy a module, and what Python compiled of it, or else each kernel would do that again."""
+    """Copy a module with its bytecode, because otherwise each kernel would compile it again."""
     compiled = Path(importlib.util.cache_from_source(str(source)))
     cache = target.parent / "__pycache__"
     cache.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target)  # with its times, by which Python knows that the two belong together
+    shutil.copy2(source, target)  # with its time of change, by which Python matches it with its bytecode
     with contextlib.suppress(FileNotFoundError):
         shutil.copy2(compiled, cache / compiled.name)
 
 
 def remove(folder: Path) -> None:
-    """Delete a folder in which student code wrote, however deep it goes and whatever its modes are."""
+    """Delete a folder in which student code wrote, however deep it is and whatever its modes are."""
     delete = ["rm", "-rf", str(folder)]  # rmtree gives up on deep folders
     subprocess.run(delete, stderr=subprocess.DEVNULL)
     if folder.exists():
@@ -317,7 +343,7 @@ def remove(folder: Path) -> None:
 
 
 def _lacking(level: str) -> str:
-    """What this machine lacks for a level, or an empty string."""
+    """Return what this machine lacks for a level, or an empty string."""
     if level == "bubblewrap" and not (sys.platform == "linux" and shutil.which("bwrap")):
         return "bubblewrap is not installed"
     if level == "landlock" and not landlock_version():
@@ -326,7 +352,7 @@ def _lacking(level: str) -> str:
 
 
 def _without(path: Path, hidden: list[Path]) -> list[Path]:
-    """Paths that cover `path` but for what lies in the hidden folders."""
+    """Return paths that cover `path` except for the hidden folders in it."""
     if path in hidden:
         return []
     if not path.is_dir() or not any(folder.is_relative_to(path) for folder in hidden):
@@ -335,6 +361,6 @@ def _without(path: Path, hidden: list[Path]) -> list[Path]:
 
 
 def _short_folder() -> str | None:
-    """Where the shared folder goes: the path of a socket in it may have about 100 characters."""
+    """Return where to put the shared folder: a short path, because a socket's path may have about 100 characters."""
     usual = tempfile.gettempdir()
     return usual if len(usual) < 50 else "/tmp"

@@ -1,4 +1,4 @@
-"""The kernel that runs student code: read while it speaks, capped, timed, and seen at once when it dies."""
+"""Run student code in a kernel: read its output as it comes, cap and time it, and notice at once when it dies."""
 
 from __future__ import annotations
 
@@ -29,26 +29,33 @@ from course_utils.sandbox.log import KernelLog
 from course_utils.sandbox.pipe import Talk
 from course_utils.sandbox.provisioner import ConfinedProvisioner
 
-LARGEST_MESSAGE = 16 * 2**20  # a flood of prints comes in bundles; a larger one cuts the line, and the cell with it
-WAITING_MESSAGES = 16  # a kernel can have so many of them queued in this process
-LARGEST_GROWTH = 2**28  # bytes of this process while a cell runs: a message that never ends is not counted
-LONGEST_END = 3.0  # seconds from the end of a process until its server says so, on a busy machine
-PAUSE = 0.03  # seconds from one question what a cell has worked to the next: most cells need less
+LARGEST_MESSAGE = 16 * 2**20  # bytes; prints come in bundles, and a larger message breaks the connection
+WAITING_MESSAGES = 16  # messages of a kernel that can be queued in this process
+LARGEST_GROWTH = 2**28  # bytes that this process may grow by during a cell: an endless message is not counted
+LONGEST_END = 3.0  # seconds until the server reports the end of a process, on a busy machine
+PAUSE = 0.03  # seconds between two polls of a cell's CPU time; most cells need less
 PROVISIONER = "course-confined"
 SETTINGS = (
     "--HistoryManager.enabled=False",
     "--IPKernelApp.quiet=True",
-    "--Kernel._execute_sleep=0",  # after each cell, for messages that are waited for anyway
+    "--Kernel._execute_sleep=0",  # no pause after a cell: the grader waits for its messages anyway
 )
 
 
 class GradingKernel(RunningKernel):
     """nbval's kernel, confined, in a scratch folder of its own, where `course_utils` holds no answers.
 
-    start: warm kernels come from its server, or else from that of this process; a cold one has a server for itself. Its
-    `get_message` reads output while the cell still runs, and raises KernelLost when the cell's time is up, when it
-    prints too much, or when the process is gone. seconds: of work, for all cells together. log: hears of all of it.
-    Raises OSError when the server is gone, NotConfined as open_kernels.
+    Its `get_message` reads output while the cell still runs, and raises KernelLost if the cell's time is up, if the
+    cell prints too much, or if the process is gone.
+
+    Args:
+        seconds: Seconds of work for all cells together.
+        start: A warm kernel comes from the server named here, or else from this process's; a cold one has its own.
+        log: Records what the kernel is asked and how it ends.
+
+    Raises:
+        OSError: If the server is gone.
+        NotConfined: As `open_kernels` does.
     """
 
     def __init__(self, limits: Limits, seconds: float, start: Start, log: KernelLog | None = None):
@@ -65,11 +72,11 @@ class GradingKernel(RunningKernel):
         try:
             self.km.start_kernel(extra_arguments=list(SETTINGS))
             self.buffer: deque[dict[str, Any]] = deque()
-            self.processors: set[int] = set()  # of this process, while it shares one with the kernel
+            self.processors: set[int] = set()  # this process's own, while it shares one with the kernel
             self.talk = Talk(self._scratch())  # before any cell runs
             self.begin_cell(limits.cell_seconds)
             self._connect()
-        except BaseException:  # such as too many open files: it may run, and nobody else would stop it
+        except BaseException:  # such as too many open files: the kernel may run, and nothing else would stop it
             if hasattr(self, "talk"):
                 self.talk.close()
             if self.km.provisioner is not None:
@@ -84,7 +91,7 @@ class GradingKernel(RunningKernel):
         self.kc.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
         self.kc.context.setsockopt(zmq.RCVHWM, WAITING_MESSAGES)
         self.kc.context.setsockopt(zmq.RECONNECT_IVL, 5)  # ms: the kernel's sockets are not there yet
-        self.kc.start_channels(stdin=False, hb=False, control=False)  # what nobody reads is not opened
+        self.kc.start_channels(stdin=False, hb=False, control=False)  # channels that nobody reads stay closed
         self.lines = [self.kc.shell_channel.socket, self.kc.iopub_channel.socket]
         self.monitors = [line.get_monitor_socket(zmq.EVENT_DISCONNECTED) for line in self.lines]
         self.poller = zmq.Poller()
@@ -98,10 +105,13 @@ class GradingKernel(RunningKernel):
         return scratch
 
     def let_ask(self, answer: Callable[[str], str], seconds: float) -> None:
-        """From now on cells may ask: a line of text, which `answer` answers with another one.
+        """Let cells ask questions from now on.
 
-        seconds: of work for such a cell, where others have the default of `Limits`; else more or less in proportion.
-        Kernel and grader take turns, so they share a processor: to wake up on another one takes longer than an answer.
+        Kernel and grader take turns, so they share a processor: waking up on another one takes longer than an answer.
+
+        Args:
+            answer: Returns the answer to a question; both are a line of text.
+            seconds: Seconds of work for such a cell if other cells have the default of `Limits`, else in proportion.
         """
         self.limits = replace(self.limits, cell_seconds=seconds * self.limits.cell_seconds / Limits.cell_seconds)
         self.talk.answer = answer
@@ -113,7 +123,11 @@ class GradingKernel(RunningKernel):
             self.provisioner.pin(shared)
 
     def wait_until_ready(self) -> None:
-        """Block until the kernel answers and is heard. Raises RuntimeError when it does not start."""
+        """Wait until the kernel answers and its output arrives.
+
+        Raises:
+            RuntimeError: If the kernel does not start.
+        """
         self.begin_cell(self.limits.start_seconds, self.limits.start_seconds)
         try:
             while not self._answers():
@@ -124,7 +138,7 @@ class GradingKernel(RunningKernel):
         self.buffer.clear()
 
     def _answers(self) -> bool:
-        """Ask a question; whether its end was heard: a subscriber misses what was said before it joined."""
+        """Ask for the kernel's info, and return whether its output arrives: a subscriber misses what came before it."""
         asked = self.kc.kernel_info()
         while self.get_message("shell")["parent_header"].get("msg_id") != asked:
             pass
@@ -138,9 +152,16 @@ class GradingKernel(RunningKernel):
         return False
 
     def run(self, source: str, *, given: bool = False) -> str | None:
-        """Run a cell and return the error it raised, as "Name: text", or None. given: it has the time of a start.
+        """Run a cell.
 
-        Raises KernelLost.
+        Args:
+            given: The cell is given to everybody, and has as much time as the start of a kernel.
+
+        Returns:
+            The error that the cell raised, as "Name: text", or None.
+
+        Raises:
+            KernelLost: If a limit is exceeded, or if the process is gone.
         """
         message_id = self.execute_cell_input(source, allow_stdin=False)
         if given:
@@ -160,18 +181,23 @@ class GradingKernel(RunningKernel):
 
     @property
     def provisioner(self) -> ConfinedProvisioner:
-        """Who started the process, and hears of it."""
+        """The provisioner, which started the process and gets news of it."""
         found = self.km.provisioner
         if not isinstance(found, ConfinedProvisioner):
             raise RuntimeError("the kernel was not started by the course's provisioner, or has been cleared away")
         return found
 
     def is_alive(self) -> bool:
-        """Whether the process runs; Jupyter's own way to ask starts an event loop each time."""
+        """Return whether the process runs, without the event loop that Jupyter's own method starts each time."""
         return self.provisioner.ended() is None
 
     def begin_cell(self, seconds: float, idle: float | None = None) -> None:
-        """Start the clocks and the count of output for a cell of so many seconds of work, and of idleness."""
+        """Start the clocks and the count of output for a cell.
+
+        Args:
+            seconds: Seconds that the cell may work.
+            idle: Seconds that it may be idle; by default those of the limits.
+        """
         self.seconds, self.idle, self.heard = seconds, idle or self.limits.idle_seconds, 0
         self.began = self.weighed = time.monotonic()
         self.resident = resident()
@@ -181,9 +207,12 @@ class GradingKernel(RunningKernel):
         self.asked = self.provisioner.asked
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict[str, Any]:
-        """The next message on "shell" or "iopub". Raises KernelLost when the cell's time is up.
+        """Return the next message on "shell" or "iopub".
 
-        nbval's `timeout` for one message does not count: output that drips would put off the end for ever.
+        nbval's `timeout` for one message is ignored, because with it dripping output would put off the end for ever.
+
+        Raises:
+            KernelLost: If a limit is exceeded, or if the process is gone.
         """
         try:
             message = self._next_message(stream)
@@ -217,14 +246,14 @@ class GradingKernel(RunningKernel):
             self._verify_time()
 
     def _answer(self) -> None:
-        """Answer what the kernel asks. It waits meanwhile, so the clock stands still, and its idleness begins anew."""
+        """Answer the kernel's question. It waits meanwhile, so its clock stands still and its idle time begins anew."""
         asked = time.monotonic()
         self.talk.go_on()
         self.began += time.monotonic() - asked
         self.idle_since = None
 
     def _why_cut(self) -> str:
-        """A line ends with its process, or by a message that is too large to be let in."""
+        """Return why a connection ended: its process ended, or a message was too large to be let in."""
         patience = time.monotonic() + LONGEST_END
         while self.is_alive():
             if time.monotonic() > patience:
@@ -233,7 +262,7 @@ class GradingKernel(RunningKernel):
         return "The cell ended the Python process"
 
     def _too_much(self) -> str:
-        """The same for one large message and for many: what comes through first depends on the machine's load."""
+        """Return one text for a large and for many messages, because the machine's load decides which shows first."""
         return f"The cell printed or returned more than {self.limits.output_bytes >> 10} KiB"
 
     def _listen(self) -> None:
@@ -245,7 +274,7 @@ class GradingKernel(RunningKernel):
             raise KernelLost("killed", self._too_much())
 
     def _verify_scratch(self) -> None:
-        """Once a second: what the kernel wrote must stay small where no file system of its own holds it."""
+        """Check once a second that the kernel's files stay small, in case no file system of its own limits them."""
         if time.monotonic() < self.weighed + 1:
             return
         self.weighed = time.monotonic()
@@ -266,7 +295,7 @@ class GradingKernel(RunningKernel):
 
     @property
     def worked(self) -> float:
-        """Seconds of processor time that the kernel has used, as far as is known here."""
+        """Seconds of processor time that the kernel has used, as far as this process knows."""
         spent = self.provisioner.spent
         return spent[0] if spent else 0.0
 
@@ -329,15 +358,18 @@ class CourseKernelspecs(KernelSpecManager):
 
 
 def _register_provisioner() -> None:
-    """Make the provisioner known where the package is used without being installed, or with old entry points."""
+    """Register the provisioner, in case the package is not installed or has old entry points."""
     known = KernelProvisionerFactory.instance().provisioners
     value = "course_utils.sandbox.provisioner:ConfinedProvisioner"
     known.setdefault(PROVISIONER, EntryPoint(PROVISIONER, value, KernelProvisionerFactory.GROUP_NAME))
 
 
 def weigh(folder: Path, most: int = 10_000) -> int:
-    """Bytes on the disk of what is in a folder and below: at least a block each, of the first `most` folders and of
-    the first `most` entries of each."""
+    """Return the bytes on disk of all files and folders in a folder, at least a block for each.
+
+    Args:
+        most: Count only so many folders, and so many entries in each of them.
+    """
     weight = 0
     for place, folders, names in islice(os.walk(folder), most):
         for name in islice(chain(folders, names), most):
@@ -347,7 +379,7 @@ def weigh(folder: Path, most: int = 10_000) -> int:
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds, 0 where the system does not say."""
+    """Return the bytes of memory that this process holds, or 0 if the system does not say."""
     try:
         with open("/proc/self/statm") as statm:
             return int(statm.read().split()[1]) * PAGESIZE

@@ -1,26 +1,26 @@
-"""What one kernel may use, how many can work at once, and how they start: every default of it stands here."""
+"""What one kernel may use, how many kernels can work at once, and how they start, with all defaults."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 
-WALL = 12  # times as long by the clock as of work, where work cannot be told from waiting, and behind all else
+WALL = 12  # times a limit on work, by the clock: where work cannot be told from waiting, and as a last limit
 
 NOTEBOOK_SECONDS = 300.0  # of work, for all cells of a notebook together
 
 
 def cores() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one kernel.
+    """The limits of one kernel.
 
-    Work is processor time of the kernel's own process. A turn that a busy machine does not give is neither work nor
-    sleep. Where the system does not tell one from the other, the clock counts, WALL times as long.
+    Work is processor time of the kernel's own process. Time in which a busy machine gives the kernel no turn counts
+    neither as work nor as sleep. If the system does not tell these apart, a limit is WALL times as long by the clock.
     """
 
     cell_seconds: float = 10.0

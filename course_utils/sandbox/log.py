@@ -1,8 +1,8 @@
-"""A log of kernels, to find out why one failed: what each was asked, what came back and how it ended.
+"""A log of kernels, to find out why one failed: what each kernel was asked, what came back and how it ended.
 
-Lines of JSON, one an event, by time: {"time", "process", "student", "kernel", "event", …}. The events of a kernel are
-started, cell (its source), answered (seconds, bytes heard, the error if it raised one), lost (status, why) and stopped
-(seconds worked). Student code never sees the file: the grader's processes write it, each line at once.
+Each event is a line of JSON, in order of time: {"time", "process", "student", "kernel", "event", …}. The events of a
+kernel are started, cell (its source), answered (seconds, bytes received, the error if it raised one), lost (status,
+why) and stopped (seconds worked). The grader's processes write each line at once; student code never sees the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ _numbers = itertools.count(1)
 
 
 def begin_log(path: Path) -> str:
-    """Make an empty log and return its absolute path. Raises CourseError when nothing can be written there."""
+    """Create an empty log and return its absolute path.
+
+    Raises:
+        CourseError: If nothing can be written there.
+    """
     try:
         path.write_text("", encoding="utf-8")
     except OSError as error:
@@ -31,14 +35,14 @@ def begin_log(path: Path) -> str:
 
 
 class KernelLog:
-    """What one kernel does, written to a log; to none where the path is empty."""
+    """Writes the events of one kernel to a log, or nowhere if the path is empty."""
 
     def __init__(self, path: str = "", student: str = ""):
         self.path, self.student = path, student
         self.kernel = f"{os.getpid()}.{next(_numbers)}" if path else ""
 
     def note(self, event: str, **facts: Any) -> None:
-        """Add an event. A log that can no longer be written stops no grading."""
+        """Write an event. If the log can no longer be written, grading goes on."""
         if not self.path:
             return
         about = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "process": os.getpid()}

@@ -1,6 +1,6 @@
-"""What a kernel may ask its grader while a cell runs: a line each way, through two pipes in the kernel's folder.
+"""Questions from a kernel to its grader while a cell runs: a line each way, through two pipes in the kernel's folder.
 
-Jupyter has a channel for that, which `input` uses; a question takes ten times as long there.
+Jupyter has a channel for questions, which `input` uses, but a question takes ten times as long there.
 """
 
 from __future__ import annotations
@@ -14,36 +14,46 @@ from pathlib import Path
 
 from course_utils.errors import KernelLost
 
-ASKED, TOLD = "asked", "told"  # the pipes: what the kernel writes to, and what it reads from
+ASKED, TOLD = "asked", "told"  # names of the pipes: the kernel writes to the first and reads from the second
 LONGEST_LINE = 2**18  # bytes of a question
-MOMENT = 0.003  # seconds to wait for the next question before anything else is looked at
-TURN = 0.1  # seconds until something else is looked at anyway
-PATIENCE = 5.0  # seconds for a kernel to take an answer
+MOMENT = 0.003  # seconds to wait for the next question before looking at anything else
+TURN = 0.1  # seconds of answering before looking at something else anyway
+PATIENCE = 5.0  # seconds in which a kernel must take an answer
 NO_TALK = "The cell asked in a way that a check does not"
 
 
 class Talk:
-    """The grader's end. answer: makes the answer to a question; both are a line of text.
+    """The grader's end of the pipes.
 
-    Make it before student code runs in the kernel: later a pipe could be exchanged for a link. `fileno` is ready to be
-    read when a question waits; `go_on` answers it. Close it with `close`. Raises OSError where a pipe cannot be made.
+    Create it before student code runs in the kernel, because later that code could replace a pipe with a link. `fileno`
+    is ready to be read when a question waits, `go_on` answers it, and `close` closes the pipes.
+
+    Args:
+        folder: The kernel's folder.
+        answer: Returns the answer to a question; both are a line of text.
+
+    Raises:
+        OSError: If a pipe cannot be made.
     """
 
     def __init__(self, folder: Path, answer: Callable[[str], str] | None = None):
         self.answer, self.heard, self.open = answer, b"", True
         for name in (ASKED, TOLD):
             os.mkfifo(folder / name, 0o600)
-        # Open to both sides, so that neither waits for a kernel to open the other end, nor hears of its end.
+        # Opened for reading and writing, so that opening does not wait for the kernel, nor reading end with it.
         self.asked, self.told = (_opened(folder / name) for name in (ASKED, TOLD))
 
     def fileno(self) -> int:
-        """What to wait at for a question."""
+        """Return the file descriptor to wait on for a question."""
         return self.asked
 
     def go_on(self) -> None:
-        """Answer what is asked, and what is asked next if it comes soon. Raises KernelLost for what is no talk.
+        """Answer the question that waits, and the next ones if they come soon.
 
-        Whoever has asked waits for the answer, so there is never more than one question to be read.
+        The kernel waits for each answer, so there is never more than one question to read.
+
+        Raises:
+            KernelLost: If the kernel sends anything but one question at a time, or does not read the answer.
         """
         end = time.monotonic() + TURN
         while time.monotonic() < end and select.select([self.asked], [], [], MOMENT)[0]:
@@ -65,7 +75,7 @@ class Talk:
         while text:
             try:
                 text = text[os.write(self.told, text) :]
-            except BlockingIOError:  # it is full
+            except BlockingIOError:  # the pipe is full
                 if not select.select([], [self.told], [], max(0.0, end - time.monotonic()))[1]:
                     raise KernelLost("killed", "The cell asked, and did not listen to the answer") from None
 
@@ -78,7 +88,7 @@ class Talk:
 
 
 def _opened(path: Path) -> int:
-    """A pipe, and nothing that stands in its place."""
+    """Open a pipe, and refuse anything else that stands in its place."""
     number = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
     if not stat.S_ISFIFO(os.fstat(number).st_mode):
         os.close(number)

@@ -1,7 +1,8 @@
-"""The provisioner of confined kernels: to Jupyter and nbval they are kernels like any other.
+"""The provisioner of confined kernels, which Jupyter and nbval can use like any other kernels.
 
-A kernelspec whose metadata say `"kernel_provisioner": {"provisioner_name": "course-confined", "config": {...}}` is
-started by it. Without a "server" in the config, the server of this process is asked, and started if need be.
+It starts each kernelspec whose metadata say
+`"kernel_provisioner": {"provisioner_name": "course-confined", "config": {...}}`. Without a "server" in the config, it
+asks this process's own server, which it starts if need be.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PATIENCE = 30.0
 
 
 class ConfinedProvisioner(LocalProvisioner):
-    """Asks a `KernelServer` for kernels. It listens on sockets in the file system, since there is no network."""
+    """Asks a `KernelServer` for kernels. They use sockets in the file system, because they have no network."""
 
     server = Unicode(help="The folder of a server; by default that of this process is used.").tag(config=True)
     confinement = Unicode(Start.confinement, help="How to confine where this process has to start the server.").tag(
@@ -43,7 +44,7 @@ class ConfinedProvisioner(LocalProvisioner):
     status: int | None = None
     spent: tuple[float, float] | None = None
     asked = answered = 0
-    looked = 0.0  # when it was last asked
+    looked = 0.0  # time of the last request for `spent`
     started = False
 
     @property
@@ -87,7 +88,7 @@ class ConfinedProvisioner(LocalProvisioner):
         return self.ended()
 
     def ended(self) -> int | None:
-        """None while the kernel runs, else the status with which it ended."""
+        """Return None while the kernel runs, else its exit status."""
         if self.connection is None:
             return 0 if self.status is None else self.status
         while self.status is None and select.select([self.connection], [], [], 0)[0]:
@@ -95,11 +96,13 @@ class ConfinedProvisioner(LocalProvisioner):
         return self.status
 
     def look(self, pause: float = 0.0) -> None:
-        """Hear what the server says, and ask what the kernel has spent; `spent` has it soon, and `answered` counts.
+        """Read pending server messages and request the kernel's CPU time; the reply updates `spent` and `answered`.
 
-        pause: seconds since it was last asked, before which it is not.
+        `spent` holds the seconds that the kernel has worked and those that it has waited for a turn on a processor; it
+        is None if the system does not say.
 
-        spent: seconds that the kernel has worked, and has waited for a turn; None where its system does not say.
+        Args:
+            pause: Send no request until so many seconds after the last one.
         """
         connection = self.connection
         if connection is None:
@@ -113,13 +116,13 @@ class ConfinedProvisioner(LocalProvisioner):
                 self.asked += 1
 
     def pin(self, processor: int) -> None:
-        """Let the kernel's first thread run on this processor only, where the system can."""
+        """Bind the kernel's first thread to this processor, if the system can."""
         if self.connection is not None:
             with contextlib.suppress(OSError):
                 self.connection.sendall(json.dumps({"processor": processor}).encode() + b"\n")
 
     async def wait(self) -> int | None:
-        """Until the kernel and all that it started have ended, or the server did not answer for PATIENCE seconds."""
+        """Wait until the kernel and all that it started have ended, at most PATIENCE seconds, and return its status."""
         end = time.monotonic() + PATIENCE
         while (status := await self.poll()) is None and time.monotonic() < end:
             await asyncio.sleep(0.005)
@@ -143,7 +146,7 @@ class ConfinedProvisioner(LocalProvisioner):
             remove(self.scratch)
 
     def _hear(self, connection: socket.socket) -> None:
-        """Take what the server says. Raises ConnectionError when it hangs up before the kernel started."""
+        """Read messages from the server; raise ConnectionError if it hangs up before the kernel has started."""
         part = connection.recv(4096)
         *lines, self.heard = (self.heard + part).split(b"\n")
         for line in lines:

@@ -1,1 +1,1 @@
-"""What runs beside student code. It stands alone, since nothing else of the course can be read where it runs."""
+"""The code that runs beside student code. It stands alone, because it can read nothing else of the course there."""

@@ -1,16 +1,16 @@
-"""The process that kernels are forked from: it imports what every notebook imports, and only imports.
+"""The process that kernels are forked from. It imports what every notebook imports, and runs none of it.
 
 usage: python -m inside FOLDER LEVEL [MODULE...]
 
-It stands alone, since it runs where no answer of the course can be read. It listens at FOLDER/server.sock, one
-connection a kernel: the request comes as a line of JSON, {"started": pid} goes back, {"exit": status} follows in the
-end. A line {"signal": number} is passed on to the kernel. {"spent": number} is answered with that number and the
-seconds that the kernel worked and waited for its turn. {"processor": number} lets it run on that one only. A connection
-that closes ends its kernel, and when standard input closes, the server ends with all its kernels.
+It stands alone, because it runs where no answer of the course can be read. It listens at FOLDER/server.sock, with one
+connection for each kernel. The request comes as a line of JSON; the server answers {"started": pid}, and in the end
+{"exit": status}. A line {"signal": number} is passed on to the kernel. {"spent": number} is answered with that number
+and the seconds that the kernel has worked and waited for its turn. {"processor": number} binds the kernel to that
+processor. When a connection closes, its kernel ends. When standard input closes, the server ends with all its kernels.
 
-LEVEL says how a kernel is confined. bubblewrap: this process already runs in a sandbox of bubblewrap's, and each kernel
-gets namespaces of its own inside it. landlock: the kernel restricts itself to the folders of the request. limits:
-neither. System calls are filtered and resources limited at every level, where the system can.
+LEVEL says how a kernel is confined. bubblewrap: this process already runs in a bubblewrap sandbox, and each kernel gets
+namespaces of its own inside it. landlock: the kernel restricts itself to the folders that the request names. limits:
+neither. At every level, system calls are filtered and resources limited as far as the system can.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .seccomp import filter_known
 from .start import COMPLAINTS, become_kernel, try_level
 from .system import set_dumpable
 
-KERNEL_MODULES = (  # what a kernel loads at its start and at its first cell
+KERNEL_MODULES = (  # modules that a kernel loads at its start and at its first cell
     "ipykernel.kernelapp",
     "ipykernel.ipkernel",
     "ipykernel.zmqshell",
@@ -48,7 +48,13 @@ KERNEL_MODULES = (  # what a kernel loads at its start and at its first cell
 
 
 def main(folder: str, level: str, modules: list[str]) -> None:
-    """Try the confinement, import, tell {"ready": true} or {"failed": why} on standard output, and serve."""
+    """Try the confinement, import the modules, report {"ready": true} or {"failed": why} on standard output, and serve.
+
+    Args:
+        folder: Folder that the server shares with the grader.
+        level: How kernels are confined, as above.
+        modules: Modules to import besides those that every kernel loads; none for cold kernels.
+    """
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
@@ -63,15 +69,15 @@ def main(folder: str, level: str, modules: list[str]) -> None:
     print(json.dumps({"ready": True, "filter": filter_known()}), file=told, flush=True)
     told.close()
     server.serve()
-    os._exit(0)  # nothing is left to tidy, and to take all modules down takes a while
+    os._exit(0)  # nothing is left to clean up, and unloading all modules takes a while
 
 
 def _import(modules: list[str]) -> None:
-    """Import what kernels use, and keep it out of the way of their garbage collections, which would copy it."""
-    sys.modules["debugpy"] = None  # type: ignore[assignment]  # rules an import out: nobody debugs a student's kernel
-    # An editable installation of the course would lend its answers to whoever imports them.
+    """Import what kernels use, and exclude it from their garbage collection, which would copy its memory."""
+    sys.modules["debugpy"] = None  # type: ignore[assignment]  # blocks its import: nobody debugs a student's kernel
+    # The import hook of an editable installation would let student code import the course's answers.
     sys.meta_path[:] = [each for each in sys.meta_path if "course_utils" not in getattr(each, "__module__", "")]
-    gc.disable()  # imports leave next to no garbage: to look for it takes a third of their time
+    gc.disable()  # imports leave almost no garbage, and looking for it takes a third of their time
     for name in (*KERNEL_MODULES, *modules):
         importlib.import_module(name)
     gc.freeze()
@@ -84,7 +90,7 @@ class Server:
     def __init__(self, folder: str, level: str, warm: bool):
         self.folder, self.level, self.warm = folder, level, warm
         self.kernels: dict[int, socket.socket] = {}
-        self.inside: dict[int, int] = {}  # from what was forked here to the kernel itself
+        self.inside: dict[int, int] = {}  # forked process -> the kernel itself
         self.selector = selectors.DefaultSelector()
         self.listener = socket.socket(socket.AF_UNIX)
         path = os.path.join(folder, "server.sock")
@@ -100,7 +106,7 @@ class Server:
         self.woken = woken
 
     def serve(self) -> None:
-        """Until standard input closes."""
+        """Serve until standard input closes."""
         lifeline = os.fdopen(0, "rb", buffering=0)
         for source in (lifeline, self.listener, self.wake):
             self.selector.register(source, selectors.EVENT_READ)
@@ -152,7 +158,7 @@ class Server:
         os._exit(status)
 
     def hear(self, connection: socket.socket, process: int) -> None:
-        """A signal for a kernel, or the end of the one who wanted it."""
+        """Obey the lines that came through a connection; stop its kernel if the connection was closed."""
         try:
             data = connection.recv(65536)
         except BlockingIOError:
@@ -179,13 +185,15 @@ class Server:
                 os.kill(process, asked["signal"])
 
     def spent(self, process: int) -> tuple[float, float] | None:
-        """Seconds of processor time that a kernel has used, and for how long its first thread was ready to run and the
-        machine had no turn for it. None where the system does not say."""
+        """Return a kernel's seconds of processor time, and the seconds that its first thread was ready but had no turn.
+
+        None means that the system does not say.
+        """
         kernel = self.kernel_of(process)
         return None if kernel is None else spent_by(kernel)
 
     def kernel_of(self, process: int) -> int | None:
-        """The kernel behind a process that was forked here; None while it is on its way."""
+        """Return the kernel behind a process that was forked here; None while it is still starting."""
         if self.level != "bubblewrap":
             return process
         if process not in self.inside:
@@ -196,7 +204,7 @@ class Server:
         return self.inside[process]
 
     def stop(self, process: int) -> None:
-        """End a kernel: the keeper of one in namespaces ends all that is in them, and then itself."""
+        """End a kernel; if it is in namespaces, its keeper ends everything in them and then itself."""
         with contextlib.suppress(ProcessLookupError):
             if self.level == "bubblewrap":
                 os.kill(process, signal.SIGTERM)
@@ -230,7 +238,7 @@ class Server:
 
 
 def descendants(process: int) -> list[int]:
-    """The child of a process, its child, and so on, where each has one: of a keeper the first inside, the kernel."""
+    """Return the child of a process, its child, and so on; below a keeper, the first process inside and the kernel."""
     children, family = {}, []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat") as stat:
@@ -242,7 +250,7 @@ def descendants(process: int) -> list[int]:
 
 
 def spent_by(process: int) -> tuple[float, float] | None:
-    """What `Server.spent` says, of one process: all its threads, also those that have ended, count as work."""
+    """Return for one process what `Server.spent` does. All its threads count as work, even those that have ended."""
     try:
         with open(f"/proc/{process}/schedstat") as schedule:
             waited = int(schedule.read().split()[1]) / 1e9
@@ -252,7 +260,7 @@ def spent_by(process: int) -> tuple[float, float] | None:
 
 
 def _verify_one_thread() -> None:
-    """A thread does not live on in a fork, and what it held stays locked for ever."""
+    """Raise an error if other threads run: a fork does not continue them, and their locks stay locked for ever."""
     with contextlib.suppress(FileNotFoundError):
         threads = os.listdir("/proc/self/task")
         if len(threads) > 1:

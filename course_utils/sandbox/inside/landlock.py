@@ -1,7 +1,9 @@
-"""Which files a kernel may open, where there is no bubblewrap: Landlock, which any process may put on itself.
+"""Restrict the files that a kernel may open, where there is no bubblewrap, with Landlock.
+
+Any process may restrict itself with Landlock.
 
 It stops "a search of the whole disk", "a search of the editable install", "a search of all processes", "files left
-outside" and "other submissions changed": what is not allowed here cannot be opened, under whatever name.
+outside" and "other submissions changed": a file that is not allowed here cannot be opened under any name.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ LANDLOCK_ACCESS_FS_TRUNCATE, LANDLOCK_ACCESS_FS_IOCTL_DEV = 1 << 14, 1 << 15
 LANDLOCK_ACCESS_NET_BIND_TCP, LANDLOCK_ACCESS_NET_CONNECT_TCP = 1 << 0, 1 << 1
 LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL = 1 << 0, 1 << 1
 
-RIGHTS = (13, 14, 15, 15, 16)  # how many rights on files each version of Landlock knows; later ones know 16
+RIGHTS = (13, 14, 15, 15, 16)  # number of file rights in each version of Landlock, from 1; later ones have 16
 READ = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR
 OF_A_FILE = (  # what a rule on a file may allow; the other rights are on folders
     LANDLOCK_ACCESS_FS_EXECUTE
@@ -38,17 +40,20 @@ USE_DEVICE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urando
 
 
 def landlock_version() -> int:
-    """The version of Landlock that the system has, 0 for none."""
+    """Return the system's version of Landlock, 0 for none."""
     if sys.platform != "linux":
         return 0
     return max(0, LIBC.syscall(SYS_landlock_create_ruleset, None, ctypes.c_size_t(0), LANDLOCK_CREATE_RULESET_VERSION))
 
 
 def restrict_paths(read: Iterable[str], write: Iterable[str]) -> None:
-    """Allow this process, from now on, to read `read` and to use `write`, and nothing else of the file system.
+    """Let this process from now on read `read` and use `write`, and nothing else of the file system.
 
-    From version 4 on no TCP either ("the answer fetched"), from version 6 on no abstract sockets and no signals to
-    other processes ("a shot at the parent"); before those, the filter of `seccomp` holds alone.
+    From version 4 on, Landlock also stops TCP ("the answer fetched"), from version 6 on also abstract sockets and
+    signals to other processes ("a shot at the parent"). With older versions, only the filter of `seccomp` stops these.
+
+    Raises:
+        OSError: If the system has no Landlock, or if it refuses a path.
     """
     version = landlock_version()
     if not version:
@@ -56,7 +61,7 @@ def restrict_paths(read: Iterable[str], write: Iterable[str]) -> None:
     every = (1 << RIGHTS[min(version, len(RIGHTS)) - 1]) - 1
     network = LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP if version >= 4 else 0
     scoped = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL if version >= 6 else 0
-    size = 8 if version < 4 else 16 if version < 6 else 24  # of the structure that the version knows
+    size = 8 if version < 4 else 16 if version < 6 else 24  # bytes of the structure in this version
     handled = struct.pack("QQQ", every, network, scoped)[:size]
     ruleset = call(
         LIBC.syscall(SYS_landlock_create_ruleset, handled, ctypes.c_size_t(size), 0), "landlock_create_ruleset"

@@ -1,8 +1,8 @@
-"""A kernel's own users, mounts and processes, inside the sandbox that bubblewrap has made for all kernels.
+"""Give a kernel its own users, mounts and processes, inside the sandbox that bubblewrap has made for all kernels.
 
-bubblewrap keeps the kernels from the machine; this keeps them from each other. It stops "a neighbour's kernel", "a
-search of all processes", "files left in the temporary folder" and "shared memory left behind": the files and processes
-of another kernel are not there, and what a kernel leaves ends with it.
+bubblewrap keeps the kernels away from the machine; this module keeps them away from each other. It stops
+"a neighbour's kernel", "a search of all processes", "files left in the temporary folder" and
+"shared memory left behind": a kernel does not see the files and processes of others, and what it leaves ends with it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ ABOUT_THE_MACHINE = ("cpuinfo", "meminfo", "stat")  # files of /proc that librar
 
 
 def enter_namespaces(scratch: str) -> Callable[[], None]:
-    """Go on in a process with its own users, mounts and processes, which of the shared folder has `scratch` alone.
+    """Continue in a process with its own users, mounts and processes, which sees only `scratch` of the shared folder.
 
-    Three processes come of it: the keeper, outside, which ends the first one inside when it gets SIGTERM; that one,
-    which ends when the kernel does, and with it all that the kernel started ("a daemon by the book"); and the kernel,
-    where this returns. Returns a function to call once the kernel's sockets are there: from then on `scratch` cannot be
-    written to.
+    Three processes come of it. The keeper, outside, kills the first process inside when it gets SIGTERM. That process
+    ends when the kernel ends, and with it everything that the kernel started ("a daemon by the book"). The third is the
+    kernel, in which this function returns.
+
+    Returns:
+        A function to call once the kernel's sockets exist; from then on, `scratch` is read-only.
     """
     unshare()
     _mount_scratch(scratch)
@@ -64,7 +66,7 @@ def enter_namespaces(scratch: str) -> Callable[[], None]:
 
 
 def unshare() -> None:
-    """Namespaces of this process's own, in which the user keeps the number they have."""
+    """Put this process into namespaces of its own, in which the user keeps their number."""
     user, group = os.getuid(), os.getgid()
     call(LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC), "unshare")
     write_text("/proc/self/setgroups", "deny")
@@ -73,7 +75,7 @@ def unshare() -> None:
 
 
 def _mount_scratch(scratch: str) -> None:
-    """Files of its own: memory that has a limit and ends with the kernel, all else read-only or gone."""
+    """Mount the kernel's own files in memory, which is limited and ends with it; make the rest read-only or hide it."""
     shared = os.path.dirname(os.path.dirname(scratch))
     _mount(None, "/", None, MS_REC | MS_PRIVATE)  # what is mounted here shows nowhere else
     _mount(scratch, ASIDE, None, MS_BIND)
@@ -90,9 +92,9 @@ def _mount_scratch(scratch: str) -> None:
 
 
 def hide_processes() -> None:
-    """Leave of /proc this process and what libraries read of the machine: "a search of all processes".
+    """Leave in /proc only this process and what libraries read about the machine: "a search of all processes".
 
-    The /proc of the sandbox shows all in it, its command lines too, and the system allows no new one inside.
+    The sandbox's /proc shows all its processes with their command lines, and the system allows no new /proc inside.
     """
     _mount("tmpfs", ASIDE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=64k,mode=755")
     os.mkdir(f"{ASIDE}/self")

@@ -1,4 +1,4 @@
-"""How much a kernel may use, as the system itself counts it."""
+"""Limit how much a kernel may use; the system itself counts it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ MOST_PROCESSES = 512
 
 
 def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
-    """limits: "memory" in bytes, "seconds" of CPU time. A cold kernel has libraries still to map."""
+    """Set the limits of this process and of all that it starts.
+
+    Args:
+        limits: "memory" in bytes, "seconds" of CPU time.
+        warm: Whether libraries are loaded already; a cold kernel gets more address space for them.
+        level: At "bubblewrap", processes are limited, too.
+    """
     memory = int(limits["memory"])
     wanted = {
         "DATA": memory,  # "a memory bomb step by step"
@@ -38,7 +44,7 @@ def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
 
 
 def _mapped() -> int:
-    """Bytes of address space in use."""
+    """Return the bytes of address space in use."""
     try:
         with open("/proc/self/statm") as statm:
             return int(statm.read().split()[0]) * resource.getpagesize()

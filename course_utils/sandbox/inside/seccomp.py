@@ -1,7 +1,7 @@
-"""Which system calls student code is refused: those that start a process, reach another one, or open a socket.
+"""Refuse student code the system calls that start a process, reach another process, or open a socket.
 
-A filter is a program that the system runs before each call. It is made here from three tables: calls that are refused,
-calls that are refused with certain arguments, and calls that a process may make about itself alone.
+A filter is a program that the system runs before each call. This module makes it from three tables: calls that are
+refused, calls that are refused with certain arguments, and calls that a process may make only about itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EPERM, ENOSYS = 1, 38
 BPF_LD_W_ABS = 0x20  # BPF_LD | BPF_W | BPF_ABS: load 4 bytes of struct seccomp_data
 BPF_JEQ, BPF_JGE, BPF_JSET = 0x15, 0x35, 0x45  # with BPF_JMP and BPF_K: compare what was loaded with a constant
 BPF_RET = 0x06
-NR, ARCH, ARGS = 0, 4, 16  # where struct seccomp_data holds the call's number, the machine, the first argument
+NR, ARCH, ARGS = 0, 4, 16  # offsets of the call's number, machine and first argument in struct seccomp_data
 AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64 = 0xC000003E, 0xC00000B7
 X32_SYSCALL_BIT = 0x40000000  # other numbers for the same calls, on x86-64
 CLONE_THREAD = 0x10000
@@ -32,7 +32,11 @@ SYS_clone, SYS_clone3, SYS_prlimit64, SYS_seccomp = (56, 220), 435, (302, 261), 
 
 @dataclass(frozen=True)
 class Refused:
-    """Calls that no exercise needs. calls: name -> (number on x86-64, on ARM64), None where there is none."""
+    """System calls that no exercise needs.
+
+    Attributes:
+        calls: (number on x86-64, number on ARM64) by name; None if ARM64 has no such call.
+    """
 
     why: str
     shown_by: str  # the entry of tests/hostile that tries it, or the test where none does
@@ -145,7 +149,12 @@ REFUSED = (
 
 @dataclass(frozen=True)
 class RefusedWith:
-    """A call that is refused with certain values of one argument. argument: its place, from 0."""
+    """A system call that is refused with certain values of one argument.
+
+    Attributes:
+        numbers: The call's numbers on x86-64 and on ARM64.
+        argument: Index of the argument, from 0.
+    """
 
     why: str
     shown_by: str
@@ -190,9 +199,12 @@ ONLY_SELF = {  # "a shot at the parent": signals go to this process alone
 
 
 def filter_calls() -> None:
-    """Refuse, in every thread, what the tables say; EPERM is what student code gets then.
+    """Refuse the calls of the tables in every thread; student code then gets the error EPERM.
 
-    Does nothing where the machine is neither x86-64 nor ARM64 with Linux.
+    Nothing is filtered unless the machine is x86-64 or ARM64 with Linux.
+
+    Raises:
+        OSError: If the filter cannot be set in every thread.
     """
     if not filter_known():
         return
@@ -207,12 +219,18 @@ def filter_calls() -> None:
 
 
 def filter_known() -> bool:
-    """Whether calls can be filtered on this machine."""
+    """Return whether calls can be filtered on this machine."""
     return sys.platform == "linux" and platform.machine() in MACHINES
 
 
 def filter_program(column: int, machine: int, process: int) -> Iterator[bytes]:
-    """The instructions of the filter. column: 0 on x86-64, 1 on ARM64. process: the one that may signal itself."""
+    """Yield the instructions of the filter.
+
+    Args:
+        column: 0 on x86-64, 1 on ARM64.
+        machine: The machine's number in AUDIT_ARCH.
+        process: The process, which may signal only itself.
+    """
     deny, allow = _give(SECCOMP_RET_ERRNO | EPERM), _give(SECCOMP_RET_ALLOW)
     yield from (_load(ARCH), _jump(BPF_JEQ, machine, 1, 0), _give(SECCOMP_RET_KILL_PROCESS))
     yield from (_load(NR), _jump(BPF_JGE, X32_SYSCALL_BIT, 0, 1), deny)
@@ -220,7 +238,7 @@ def filter_program(column: int, machine: int, process: int) -> Iterator[bytes]:
         for of_call in refused.calls.values():
             if (number := of_call[column]) is not None:
                 yield from (_jump(BPF_JEQ, number, 0, 1), deny)
-    # The flags of clone3 lie in memory, where a filter sees nothing: the C library takes clone where it is not there.
+    # A filter cannot see the flags of clone3, which lie in memory; without clone3 the C library uses clone.
     yield from (_jump(BPF_JEQ, SYS_clone3, 0, 1), _give(SECCOMP_RET_ERRNO | ENOSYS))
     yield from (_jump(BPF_JEQ, SYS_clone[column], 0, 4), _load(ARGS), _jump(BPF_JSET, CLONE_THREAD, 1, 0), deny, allow)
     for rule in REFUSED_WITH:
@@ -230,7 +248,7 @@ def filter_program(column: int, machine: int, process: int) -> Iterator[bytes]:
     for numbers in ONLY_SELF.values():
         mine = [_load(ARGS), _jump(BPF_JEQ, process, 1, 0), deny, allow]
         yield from (_jump(BPF_JEQ, numbers[column], 0, len(mine)), *mine)
-    # Limits of another process would end it; 0 stands for this one.
+    # Low limits would end another process; 0 stands for this one.
     mine = [_load(ARGS), _jump(BPF_JEQ, 0, 2, 0), _jump(BPF_JEQ, process, 1, 0), deny, allow]
     yield from (_jump(BPF_JEQ, SYS_prlimit64[column], 0, len(mine)), *mine, allow)
 

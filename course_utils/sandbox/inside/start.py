@@ -1,4 +1,4 @@
-"""From a fork of the server to a kernel that student code may run in."""
+"""Turn a fork of the server into a kernel that student code may run in."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from .rlimits import set_limits
 from .seccomp import filter_calls
 from .system import die_with_parent, drop_capabilities, no_new_privileges, set_dumpable
 
-COMPLAINTS = 3  # where a kernel that cannot start says why: the server's log
+COMPLAINTS = 3  # file descriptor on which a kernel says why it cannot start: the server's log
 
 
 def become_kernel(request: dict[str, Any], level: str, warm: bool) -> None:
-    """Confine this process as the request says and run a kernel in it until it ends.
+    """Confine this process as the request says, and run a kernel in it until it ends.
 
-    request: "scratch", the kernel's own folder, with the connection file in it; "argv" of the kernel; "env"; "limits";
-    "read", the paths that it may read under Landlock.
+    The order matters: files come first, while mounts may still be made; then limits and privileges. The filter of
+    system calls comes last, because the kernel's own start needs some of the calls that it refuses.
 
-    The order matters: files first, while mounts may still be made; then limits and privileges; system calls last, since
-    the kernel's own start needs some of those that are refused.
+    Args:
+        request: "scratch": the kernel's own folder, with the connection file in it; "argv": of the kernel; "env": its
+            environment; "limits": for `set_limits`; "read": the paths that it may read under Landlock.
+        level: How the kernel is confined: bubblewrap, landlock or limits.
+        warm: As for `set_limits`.
     """
     os.setsid()
     die_with_parent()
@@ -67,11 +70,11 @@ def become_kernel(request: dict[str, Any], level: str, warm: bool) -> None:
 
 
 def _nothing() -> None:
-    """What is to be done once the sockets are there, where no namespaces were entered."""
+    """Do nothing once the sockets exist, because no namespaces were entered."""
 
 
 def try_level(level: str) -> None:
-    """Raise OSError when this system does not let a kernel be confined so."""
+    """Raise OSError if this system does not let a kernel be confined at this level."""
     if level == "limits":
         return
     heard, told = os.pipe()

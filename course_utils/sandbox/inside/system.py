@@ -1,4 +1,4 @@
-"""The calls of the C library that the walls are made of, with the kernel's own names for its numbers."""
+"""The C library calls that confine a process, with Linux's own names for the numbers that they take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 
 
 def call(result: int, what: str) -> int:
-    """The result of a call. Raises OSError, with the system's reason, where it is negative."""
+    """Return the result of a call; raise OSError with the system's reason if it is negative."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -22,28 +22,31 @@ def call(result: int, what: str) -> int:
 
 
 def set_dumpable(value: int) -> None:
-    """0: no other process of this user may look into this one, its memory or its open files; 1: as usual.
+    """Set whether other processes of this user may look into this one.
 
-    Stops "a neighbour's kernel" and "a search of all processes", which belong to the same user.
+    This stops "a neighbour's kernel" and "a search of all processes", which belong to the same user.
+
+    Args:
+        value: 0 closes the memory and open files of this process to them; 1 is the usual state.
     """
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_DUMPABLE, value)
 
 
 def die_with_parent() -> None:
-    """The system kills this process when its parent ends, however that ends: "a kernel that will not go"."""
+    """Let the system kill this process when its parent ends, however it ends: "a kernel that will not go"."""
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def no_new_privileges() -> None:
-    """No program started from here gains rights, such as those of a set-user-id bit. Filters need it, too."""
+    """Stop programs started from here from gaining rights, as by a set-user-id bit. Filters need this, too."""
     if sys.platform == "linux":
         call(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
 def drop_capabilities() -> None:
-    """Keep nothing of what root may do, or the owner of a namespace: it could undo every mount of `namespaces`."""
+    """Give up all rights of root or of a namespace's owner, which could undo every mount of `namespaces`."""
     if sys.platform != "linux":
         return
     header = (ctypes.c_uint32 * 2)(_LINUX_CAPABILITY_VERSION_3, 0)
@@ -51,6 +54,6 @@ def drop_capabilities() -> None:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a text to a file that is there or can be made."""
+    """Write a text to a file, and make the file if it does not exist."""
     with open(path, "w") as file:
         file.write(text)
