@@ -1,4 +1,4 @@
-"""The process that kernels are forked from. It imports what every notebook imports, and runs none of it.
+"""The process that kernels are forked from. It only imports what every notebook imports, and forks.
 
 usage: python -m inside FOLDER LEVEL [MODULE...]
 
@@ -174,7 +174,7 @@ class Server:
             asked = json.loads(line)
             if "spent" in asked:
                 said = {"spent": self.spent(process), "asked": asked["spent"]}
-                with contextlib.suppress(OSError):  # whoever asked is gone, or does not listen
+                with contextlib.suppress(OSError):  # the grader is gone, or does not read
                     connection.sendall(json.dumps(said).encode() + b"\n")
             elif "processor" in asked:
                 with contextlib.suppress(OSError):
@@ -234,7 +234,7 @@ class Server:
         for process in self.kernels:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process, 0)
-        shutil.rmtree(self.folder, ignore_errors=True)  # whoever made it may be gone
+        shutil.rmtree(self.folder, ignore_errors=True)  # the grader, which made it, may be gone
 
 
 def descendants(process: int) -> list[int]:
