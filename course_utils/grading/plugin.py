@@ -345,7 +345,7 @@ class ExerciseCell(IPyNbCell):
         return second if better else verdict
 
     def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
-        """Return whether it is a known mistake or a wrong number by hand, and no failed earlier answer is called."""
+        """Return whether this is a known mistake or a wrong number by hand, without calls to failed earlier answers."""
         day, named = self.parent.plugin.day, used_names(self.parent.plugin.answers[self.name])
         calls = any(name in named for used in failed for name in find_ladder(day, used).names)
         by_hand = find_ladder(day, self.name).by_hand and verdict.status == "failed"

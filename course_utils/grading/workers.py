@@ -53,7 +53,7 @@ class Watcher:
 def grade_safely(
     submission: Submission, settings: Settings, on_result: Callable[[Result], None] | None = None
 ) -> Graded:
-    """Grade one submission; any other error becomes its result.
+    """Grade one submission; any error but PutOff becomes its result.
 
     Raises:
         PutOff: As `grade_submission` does.
