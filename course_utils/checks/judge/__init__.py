@@ -1,1 +1,1 @@
-"""What decides over evidence: what is right, which mistake it shows, and how many points it earns."""
+"""Judge evidence: decide whether an answer is right, which known mistake it shows and how many points it earns."""

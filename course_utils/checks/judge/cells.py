@@ -1,7 +1,7 @@
-"""What of a notebook's cells is an answer, for the check in the notebook and for the grader alike.
+"""Find the code of an answer among the cells of a notebook, for the notebook's own check and for the grader.
 
-An answer is the cell that defines it, and whatever that needs by name from other cells: functions, imports, values.
-Magic and shell commands are left out. Nothing is run here.
+An answer is the cell that defines it, together with the functions, imports and values from other cells that it uses by
+name. Magics and shell commands are left out. Nothing is run here.
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ from functools import lru_cache
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 LARGEST_CELL = 20_000  # characters; an answer takes a few hundred
 BROUGHT = "# from other cells of the notebook, since the answer uses it:\n"
-TRANSPARENT = ("time", "capture", "prun")  # magics on top of a cell that run it as it is
+TRANSPARENT = ("time", "capture", "prun")  # cell magics that run the Python below them
 PACKAGES = ("numpy", "torch", "triton", "matplotlib", "IPython", "mpl_toolkits", "functorch")  # beside Python's own
-IN_A_KERNEL = re.compile(r"course_utils\.(checks(\..+)?|days\.day\d+)")  # of the course
+IN_A_KERNEL = re.compile(r"course_utils\.(checks(\..+)?|days\.day\d+)")  # course modules that a grader's kernel has
 NAMES_OF_PYTHON = frozenset(dir(builtins)) | {"__name__", "__file__", "get_ipython", "In", "Out", "_", "display"}
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement at the top of a cell. binds: the names it defines; "*" for all those of a module."""
+    """A statement at the top level of a cell.
+
+    Attributes:
+        binds: the names it defines; "*" for all names of a star import.
+    """
 
     source: str
     binds: frozenset[str]
@@ -34,7 +38,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Found:
-    """An answer as it counts. missing: names that it uses and no cell defines."""
+    """The code of an answer, with the code from other cells that it needs.
+
+    Attributes:
+        missing: names that the code uses and no cell defines.
+        brought: names that the code from other cells defines.
+    """
 
     source: str
     missing: frozenset[str] = frozenset()
@@ -42,9 +51,9 @@ class Found:
 
 
 def plain(source: str) -> str:
-    """A cell as Python alone: prompts are taken off, and each magic or shell command is `pass`, in its own place.
+    """Return a cell as plain Python: without prompts, and with `pass` in place of each magic or shell command.
 
-    A cell that a magic hands to another program is left as it is: it defines nothing.
+    A cell that a magic hands to another program comes back unchanged, because it defines nothing.
     """
     if _parses(source):
         return source
@@ -59,7 +68,7 @@ def plain(source: str) -> str:
 
 
 def _without_commands(line: str) -> str:
-    """A line of a cell; a magic, a shell command or a question to IPython as `pass`, or as None where it is kept."""
+    """Replace a magic, a shell command or an IPython question in a line by `pass`, or by None where it is assigned."""
     bare = line.strip()
     indent = line[: len(line) - len(line.lstrip())]
     if bare[:1] in ("%", "!", "?") or bare.endswith("?"):
@@ -82,7 +91,7 @@ def _parses(source: str) -> bool:
 
 @lru_cache(maxsize=512)
 def statements(source: str) -> tuple[Statement, ...]:
-    """The statements at the top of a cell; none if it is no Python."""
+    """Return the top-level statements of a cell; none if it is not Python."""
     text = plain(source)
     try:
         tree = ast.parse(text)
@@ -97,7 +106,7 @@ def statements(source: str) -> tuple[Statement, ...]:
 
 
 def _binds(statement: ast.AST) -> Iterable[str]:
-    """The names that a statement defines at the top of a cell, however deep it is nested: no function calls itself."""
+    """Yield the names that a statement defines at the top level; not recursive, so that no nesting is too deep."""
     unread = [statement]
     while unread:
         node = unread.pop()
@@ -112,7 +121,7 @@ def _binds(statement: ast.AST) -> Iterable[str]:
 
 
 def used_names(source: str) -> set[str]:
-    """The names that a cell takes from other cells or from its own top level; roughly, if it is no Python."""
+    """Return the global names that a cell refers to; if it is not Python, roughly: every word in it."""
     source = plain(source)
     try:
         tables = [symtable.symtable(source, "cell", "exec")]
@@ -134,16 +143,21 @@ def defines(source: str, names: Collection[str]) -> bool:
 
 
 def definitions(source: str, names: Collection[str]) -> str:
-    """The statements of a cell that define one of these names."""
+    """Return the statements of a cell that define any of these names, as text."""
     wanted = frozenset(names)
     return "\n".join(each.source for each in statements(source) if not wanted.isdisjoint(each.binds))
 
 
 def complete(source: str, cells: Sequence[str], known: Collection[str] = ()) -> Found:
-    """An answer's cell with what it uses from other cells put before it.
+    """Return the cell of an answer, preceded by the statements from other cells that it uses.
 
-    cells: the others, those that count most first. known: names that are there anyway. Python's own names are never
-    looked for. Names of a module that a cell imports with a star are taken to be there.
+    Python's built-in names are not looked up. Where a name stays missing, the star imports of the other cells are
+    added and are taken to define it.
+
+    Args:
+        source: the cell that defines the answer.
+        cells: the other cells; where several define a name, the first one counts.
+        known: names that exist anyway.
     """
     source = plain(source)
     if not _parses(source):
@@ -184,7 +198,7 @@ def complete(source: str, cells: Sequence[str], known: Collection[str] = ()) -> 
 
 
 def _place_of(name: str, cells: Sequence[str]) -> list[tuple[int, int]] | None:
-    """The statements that define a name, in the first of the cells that does."""
+    """Return the places (cell, statement) that define a name, in the first cell that defines it."""
     for number, cell in enumerate(cells):
         if found := _bound_at(cell).get(name):
             return [(number, i) for i in found]
@@ -193,7 +207,7 @@ def _place_of(name: str, cells: Sequence[str]) -> list[tuple[int, int]] | None:
 
 @lru_cache(maxsize=512)
 def _bound_at(source: str) -> dict[str, list[int]]:
-    """The places of the statements of a cell that define a name, by name."""
+    """Map each name that a cell defines to the indices of the statements that define it."""
     places: dict[str, list[int]] = {}
     for i, statement in enumerate(statements(source)):
         for name in statement.binds:
@@ -202,7 +216,7 @@ def _bound_at(source: str) -> dict[str, list[int]]:
 
 
 def modules_not_graded(source: str) -> list[str]:
-    """The modules that a cell imports, at any depth, and a grader's kernel may not have, in order."""
+    """List the modules that a cell imports, at any depth, and that a grader's kernel may lack, in order."""
     try:
         tree = ast.parse(plain(source))
     except NO_PYTHON:

@@ -1,8 +1,9 @@
-"""Where a learner's test meets the implementations when it is graded: they stay here, and calls come from its kernel.
+"""Serve the implementations of a duel to the kernel in which a learner's test is graded.
 
-The kernel is told how many there are to try, and no more. They come in an order that nobody can know, and each is there
-to be called from the verdict on the one before it until its own, which cannot be taken back. Some gross ones come again
-and again: a test that compares what it meets with what most of them gave takes those for right.
+The implementations stay in this process. The kernel learns only how many there are; it sends calls and receives
+results. The implementations come one at a time, in a random order: each can be called after the verdict on the one
+before it and until its own verdict, which is final. Some grossly wrong implementations are repeated many times, so that
+a test which trusts the majority accepts wrong implementations.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, Outcome
 from course_utils.checks.kernel.remote import SECONDS, Local, serve
 
 LARGEST_QUESTION = 200_000  # characters
-# How often gross ones come again, at least and at most. The first outnumber all that are right on an ordinary input.
-# The others may or may not, so that the second place tells nothing either.
+# Least and most repeats of two grossly wrong implementations. The first one outnumbers all implementations that are
+# right on an ordinary input. The second one may or may not, so that the second place tells nothing either.
 DECOYS = ((45, 60), (0, 60))
 
 
 class Arena:
-    """The implementations of a day in the order of one grading. `answer` is what a kernel's questions go to, `named`
-    reads the evidence that comes of it."""
+    """Server for one grading of a duel: all implementations of a day, in a random order with repeats.
+
+    `answer` replies to the kernel's questions; `named` then reads the evidence that the kernel sent.
+    """
 
     def __init__(self, day: int):
         lot = random.SystemRandom()
@@ -41,11 +44,11 @@ class Arena:
         self.order = [*range(len(self.implementations)), *again]
         lot.shuffle(self.order)
         self.day, self.spent = day, 0.0
-        self.verdicts: list[float | None] = []  # by place; None where the test raised an error
-        self.line: Local | None = None  # to the one whose verdict is still to come
+        self.verdicts: list[float | None] = []  # by place in the order; None where the test raised an error
+        self.line: Local | None = None  # to the implementation that awaits its verdict
 
     def answer(self, text: str) -> str:
-        """The answer to a question that a kernel sent; never raises for what it sent."""
+        """Reply to a question from a kernel; never raises, whatever the kernel sent."""
         began = time.process_time()
         try:
             return json.dumps(self._answer(text))
@@ -76,13 +79,14 @@ class Arena:
 
     @property
     def done(self) -> bool:
-        """Whether there is a verdict on each."""
+        """Whether every implementation has its verdict."""
         return len(self.verdicts) == len(self.order)
 
     def named(self, evidence: Evidence) -> Evidence:
-        """Evidence by places as evidence by names: the verdicts that were sent, and the errors that are told with it.
+        """Turn evidence by place into evidence by name of the implementation.
 
-        Of one that came more than once the worst counts.
+        Verdicts are those that arrived here; the evidence adds only error texts. Where an implementation came more than
+        once, the test's worst outcome on it counts.
         """
         told = {each.rung: each.error for each in evidence.outcomes}
         outcomes: dict[int, Outcome] = {}

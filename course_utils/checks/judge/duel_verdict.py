@@ -1,7 +1,7 @@
-"""What a test is worth: nothing if it condemns a right implementation, else by how many wrong ones it catches.
+"""Grade a test that a learner wrote: 0 if it condemns a right implementation, else by the wrong ones it catches.
 
-An outcome is what `evidence.gather` returns for an implementation. One that raised an error says no, as a test does
-that fails: the wrong implementation is caught, the right one condemned.
+`evidence.gather` returns an outcome of the test for each implementation. An error counts as the verdict "wrong": it
+catches a wrong implementation and condemns a right one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ OFTEN, SELDOM = "It is wrong on most inputs.", "It is right on most inputs, and 
 
 @dataclass(frozen=True)
 class Standing:
-    """An implementation and what a test said of it. held: whether the test is right about it. error: what the test
-    raised, or nothing."""
+    """The verdict of a test on one implementation.
+
+    Attributes:
+        what: the implementation.
+        held: whether the test is right about it.
+        error: the error that the test raised, or "".
+    """
 
     what: Implementation
     held: bool
@@ -33,7 +38,7 @@ class Standing:
 
 
 def limits_told() -> str:
-    """What a test may ask of an implementation, and how long it may take, as each statement says it."""
+    """Return the limits on a test's calls and time, in the words of the exercises' statements."""
     return (
         f"`f` can be called, and nothing else. One implementation takes up to {MOST_CALLS:,} calls, those of what it "
         f"makes included. A call holds up to {MOST_NUMBERS:,} numbers and up to {MOST_SCORES:,} pairs of a query and a "
@@ -45,13 +50,17 @@ def limits_told() -> str:
 
 
 def standings(day: int, outcomes: Mapping[str, Outcome]) -> list[Standing]:
-    """How a test stands to the implementations that a learner meets, in their order; of outcomes by name."""
+    """Return the verdict of the student's test on each visible implementation, in order.
+
+    Args:
+        outcomes: the test's outcomes, by name of the implementation.
+    """
     told = [(each, outcomes.get(each.name, Outcome(each.name))) for each in shown(day)]
     return [Standing(each, holds(outcome, each.right), outcome.error) for each, outcome in told]
 
 
 def holds(outcome: Outcome, right: bool) -> bool:
-    """Whether a test is right about an implementation. No outcome at all never is."""
+    """Return whether a test is right about an implementation; False where it gave neither a verdict nor an error."""
     if outcome.error:
         return not right
     said = outcome.values.get("verdict")
@@ -59,8 +68,13 @@ def holds(outcome: Outcome, right: bool) -> bool:
 
 
 def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], slip: tuple[str, str] | None) -> Verdict:
-    """The verdict on a test. gave, wanted: outcomes of the same implementations, in the same order. slip: the name of a
-    known weak test that says just the same of those that a learner meets, and what to say to it."""
+    """Return the verdict on a test.
+
+    Args:
+        gave: the outcomes of the learner's test.
+        wanted: the outcomes of the reference test, for the same implementations in the same order.
+        slip: name and message of a known weak test that agrees with this one on every visible implementation.
+    """
     right = [bool(each.values["verdict"].entries[0]) for each in wanted]
     held = [holds(outcome, ok) for outcome, ok in zip(gave, right, strict=True)]
     rungs = tuple((each.rung, ok) for each, ok in zip(wanted, held, strict=True))
@@ -68,9 +82,9 @@ def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], sli
         return Verdict("passed", 1.0, rungs=rungs)
     kept = [ok for ok, is_right in zip(held, right, strict=True) if is_right]
     caught = [ok for ok, is_right in zip(held, right, strict=True) if not is_right]
-    share = (sum(caught) / len(caught)) ** 2 if all(kept) else 0.0  # squared: one example catches more than half
+    share = (sum(caught) / len(caught)) ** 2 if all(kept) else 0.0  # squared: a single example catches more than half
     if any(is_right and outcome.error for outcome, is_right in zip(gave, right, strict=True)):
-        slip = None  # what it raised says more
+        slip = None  # the error says more
     named = {wanted[i].rung: gave[i] for i in range(len(wanted))}
     message = _counted(kept, caught) + " " + (slip[1] if slip else _advice(standings(day, named)))
     return Verdict("failed", round(share, 4), message.strip(), slip[0] if slip else None, rungs)
@@ -85,7 +99,7 @@ def _counted(kept: Sequence[bool], caught: Sequence[bool]) -> str:
 
 
 def _advice(found: Sequence[Standing]) -> str:
-    """What to say first: of a right one that was condemned, else a hint at a wrong one that got away."""
+    """Describe the first right implementation that was condemned, else hint at the first wrong one that got away."""
     for each in found:
         if each.what.right and not each.held:
             raised = f" On it the test raised {each.error}." if each.error else ""
@@ -97,7 +111,7 @@ def _advice(found: Sequence[Standing]) -> str:
 
 
 def tell_duel(day: int, rungs: Sequence[tuple[str, bool]]) -> str:
-    """The board as lines of text: what was kept and caught by name, what got away by number alone."""
+    """Return the result as lines of text, in which the wrong implementations that got away have numbers, not names."""
     held, found = dict(rungs), shown(day)
     right = [each for each in found if each.right]
     wrong = [each for each in found if not each.right]
@@ -114,7 +128,11 @@ def tell_duel(day: int, rungs: Sequence[tuple[str, bool]]) -> str:
 
 
 def board_of(day: int, rungs: Sequence[tuple[str, bool]], one_example: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """The tiles of `views.DuelBoard`. one_example: what a test with a single example says."""
+    """Return the tiles of `views.DuelBoard`.
+
+    Args:
+        one_example: outcomes of the known weak test that tries a single example.
+    """
     held, often = dict(rungs), {each.rung: each for each in one_example}
     return [
         {

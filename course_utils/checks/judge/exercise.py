@@ -1,4 +1,4 @@
-"""An exercise as the one who holds the answers sees it."""
+"""Grader-side data of one exercise: points, reference answer, known mistakes and tolerances."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong answer that people give: a function, or the values of hand-worked entries, and what to say to them.
+    """A wrong answer that people are known to give, and the message for them.
 
-    answer: None in a student's edition, where only what it gives is stored.
+    Attributes:
+        answer: a function, or the values of hand-worked entries; None in a student's edition, which stores only the
+            results.
     """
 
     name: str
@@ -21,12 +23,17 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Exercise:
-    """points: full marks. reference: a right answer by name, None each in a student's edition. mistakes: wrong ones,
-    the most telling first. uses: the earlier exercises that it builds on; where the learner's answer to one of them
-    fails, the reference stands in for it.
+    """Points, reference answer, known mistakes and tolerances of one exercise.
 
-    A number a holds for b when |a − b| ≤ atol + rtol·|b|, unless its rung is of another mind. scaled: makes the
-    right answer with its scores times a factor; None in a student's edition.
+    A number a counts as equal to b when |a − b| ≤ atol + rtol·|b|, unless the rung sets its own tolerance.
+
+    Attributes:
+        points: full marks.
+        reference: the right answer, by name; every value is None in a student's edition.
+        mistakes: the known mistakes, the most telling first.
+        uses: the earlier exercises that this one builds on. Where the learner's answer to one of them fails, the
+            reference answer replaces it.
+        scaled: makes the right answer with its scores multiplied by a factor; None in a student's edition.
     """
 
     points: int

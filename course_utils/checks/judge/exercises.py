@@ -1,4 +1,4 @@
-"""The exercises of each day as whoever holds the answers knows them, or as a student's edition has them stored."""
+"""The exercises of each day, read from the answers or, in a student's edition, from stored results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course_utils.loader import has_answers
 
 
 def parameters(day: int, grade_id: str) -> tuple[str, ...]:
-    """What the arguments of an answer are called; empty where the answer is no function."""
+    """Return the names of an answer's parameters; empty where the answer is not a function."""
     if not has_answers():
         return tuple(stored(day)[grade_id]["parameters"])
     try:
@@ -23,14 +23,14 @@ def parameters(day: int, grade_id: str) -> tuple[str, ...]:
 
 
 def all_exercises(day: int) -> dict[str, Exercise]:
-    """The exercises of a day by grade_id, in the order of the notebook."""
+    """Return the exercises of a day by grade_id, in the order of the notebook."""
     if not has_answers():
         return _stored_exercises(day)
     return dict(loader.exercises(day))
 
 
 def days_with_exercises() -> list[int]:
-    """The days that have exercises and are there."""
+    """Return the days that this edition holds and that have exercises."""
     if not has_answers():
         return stored_days()
     return [day for day in loader.days_with_answers() if is_there(day)]

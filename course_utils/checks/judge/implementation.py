@@ -1,4 +1,4 @@
-"""One implementation of a duel, and how they are told apart."""
+"""The implementations of a duel, right and wrong ones, which a learner's test must tell apart."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from dataclasses import dataclass
 
 from course_utils.checks.kernel.remote import Calls, Local
 
-ONE_EXAMPLE = "one example"  # the weak test that says which implementations are wrong nearly everywhere
+ONE_EXAMPLE = "one example"  # the weak test that shows which implementations are wrong nearly everywhere
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """name: unique in its day. function: what a test may call. said: how a right one is written, or what is wrong with
-    a wrong one. hint: what to try, for one that got away. gross: whether it is wrong on nearly every input.
+    """An implementation that a test has to judge.
+
+    Attributes:
+        name: unique within its day.
+        function: what a test may call.
+        said: how a right implementation is written, or what is wrong with a wrong one.
+        hint: what to try when a wrong implementation got away.
+        gross: whether it is wrong on nearly every input.
     """
 
     name: str
@@ -22,25 +28,29 @@ class Implementation:
     said: str
     hint: str = ""
     gross: bool = False
-    anew: bool = False  # the function makes what is called: its slip is what several calls share
+    anew: bool = False  # `function` is a factory, called once per trial, because the bug is shared state
 
     def line(self, calls: Calls) -> Local:
-        """A line to it that knows of no earlier one. calls: what a test may call, with its parameters."""
+        """Return a new line to the implementation, which shares nothing with earlier ones.
+
+        Args:
+            calls: the calls that a test may make, with their parameters.
+        """
         return Local(self.function() if self.anew else self.function, calls)
 
 
 def right(name: str, function: Callable, said: str = "") -> Implementation:
-    """A right implementation."""
+    """Return a right implementation."""
     return Implementation(name, function, True, said or f"It is right: {name}.")
 
 
 def wrong(
     name: str, function: Callable, said: str, hint: str, gross: bool = False, anew: bool = False
 ) -> Implementation:
-    """A wrong one."""
+    """Return a wrong implementation."""
     return Implementation(name, function, False, said, hint, gross, anew)
 
 
 def only_if(condition: Callable[..., bool], slip: Callable, honest: Callable) -> Callable:
-    """A function that makes its slip on some inputs only."""
+    """Return a function that is wrong, like `slip`, only on inputs that meet the condition."""
     return lambda *args, **kwargs: (slip if condition(*args, **kwargs) else honest)(*args, **kwargs)

@@ -1,6 +1,6 @@
-"""An exercise as the one who holds the answers judges it: its rungs, its reference, its mistakes and the verdict.
+"""Grader-side view of one exercise: test inputs (rungs), reference answer, known mistakes and verdict.
 
-`judge_of(day, grade_id)` gives it for the public hidden inputs, `judge_of(day, grade_id, seed)` for those of a class.
+`judge_of(day, grade_id)` judges with the public hidden inputs, `judge_of(day, grade_id, seed)` with those of a class.
 """
 
 from __future__ import annotations
@@ -35,17 +35,21 @@ UNKNOWN_NAME = "NameError: name"  # how Python's error for a name that nothing d
 
 @cache
 def judge_of(day: int, grade_id: str, seed: str = "") -> JudgedExercise:
-    """The judge of an exercise; what it finds out is remembered. seed: hex text that hidden inputs are drawn from.
+    """Return the judge of an exercise, which caches all that it computes.
 
-    Raises KeyError for an unknown exercise.
+    Args:
+        seed: hex text that the hidden inputs are drawn from.
+
+    Raises:
+        KeyError: for an unknown exercise.
     """
     return JudgedExercise(day, grade_id, seed)
 
 
 class JudgedExercise:
-    """One exercise with all that decides over an answer to it.
+    """One exercise with everything that the verdict on an answer depends on.
 
-    hidden: whether of the hidden inputs.
+    The argument `hidden` of its methods selects the hidden inputs in place of the visible ones.
     """
 
     def __init__(self, day: int, grade_id: str, seed: str = ""):
@@ -56,16 +60,20 @@ class JudgedExercise:
         self._reference: dict[bool, Evidence] = {}
         self._mistakes: dict[bool, list[tuple[Mistake, Evidence]]] = {}
 
-    # What there is to compare with
+    # Test inputs, and the results to compare with
 
     def rungs(self, hidden: bool = False) -> list[Rung]:
-        """The rungs with their inputs, none of which may be changed; of numbers by hand there are none."""
+        """Return the rungs with their inputs, which must not be changed; hand-worked numbers have none."""
         if hidden not in self._rungs:
             self._rungs[hidden] = rungs_of(self.day, self.grade_id, hidden=hidden, seed=self.seed)
         return self._rungs[hidden]
 
     def reference(self, hidden: bool = False) -> Evidence:
-        """The evidence that the reference answer gives. Raises LookupError where nothing is known of hidden inputs."""
+        """Return the evidence that the reference answer gives.
+
+        Raises:
+            LookupError: for hidden inputs of which this edition stores no results.
+        """
         if hidden not in self._reference:
             self._reference[hidden] = (
                 self._gather(self.exercise.reference, hidden) if has_answers() else read(self._stored(hidden)["right"])
@@ -73,7 +81,7 @@ class JudgedExercise:
         return self._reference[hidden]
 
     def mistakes(self, hidden: bool = False) -> list[tuple[Mistake, Evidence]]:
-        """The evidence of each known mistake, which is run on a rung when that outcome is first asked for."""
+        """Return each known mistake with its evidence; the mistake runs on a rung when that outcome is first read."""
         if hidden not in self._mistakes:
             known = self.exercise.mistakes
             if has_answers():
@@ -84,20 +92,22 @@ class JudgedExercise:
         return self._mistakes[hidden]
 
     def tolerance(self, rung: str) -> Tolerance:
-        """How near the numbers of a rung must come: as the rung says, else as its exercise does."""
+        """Return the tolerance for the numbers of a rung: its own where it sets one, else that of the exercise."""
         own = next((each.tolerance for each in self.rungs() if each.name == rung), {})
         return Tolerance(self.exercise.rtol, self.exercise.atol, own)
 
     def patterns(self) -> Mapping[str, str]:
-        """The patterns of the visible rungs that hold for known mistakes, by name, found by running these; none of
-        numbers by hand."""
+        """Run each known mistake and return, by its name, the pattern of visible rungs that it passes.
+
+        Hand-worked numbers have no patterns.
+        """
         if self.ladder.by_hand:
             return {}
         right = self.reference().outcomes
         return {mistake.name: as_pattern([*self._held(known.outcomes, right)]) for mistake, known in self.mistakes()}
 
     def written_patterns(self) -> Mapping[str, str]:
-        """The patterns that were written down; none unless they are those of all known mistakes."""
+        """Return the patterns that `course build` stored; none unless they cover exactly the known mistakes."""
         known = {mistake.name for mistake in self.exercise.mistakes}
         found = read_patterns(self.day).get(self.grade_id, {}) if has_answers() else {}
         return found if found.keys() == known else {}
@@ -105,15 +115,15 @@ class JudgedExercise:
     # The verdict
 
     def judge(self, evidence: Evidence, expected: Evidence | None = None) -> Verdict:
-        """Compare evidence with what is expected, by default with what the reference answer gives.
+        """Compare evidence with the expected one, by default that of the reference answer, and return the verdict.
 
-        Anything but evidence fails closed. A function earns all its points or none; of hand-worked entries each earns
-        its share.
+        Missing or malformed results count as wrong. A function earns all its points or none; each hand-worked entry
+        earns its share.
         """
         hidden, by_hand = evidence.hidden, self.ladder.by_hand
         if evidence.called:
             return Verdict("forbidden", 0.0, self._of_call(evidence.called))
-        if expected is None or by_hand:  # the stored answers by hand are rounded ones
+        if expected is None or by_hand:  # stored hand-worked answers are rounded
             expected = self.reference(hidden)
         outcomes = {each.rung: each for each in evidence.outcomes}
         wanted = expected.outcomes
@@ -145,7 +155,7 @@ class JudgedExercise:
         return Verdict("failed", share, message.strip(), known.name if known else None, rungs, unknown)
 
     def _decide(self, gave: Sequence[Outcome], names: Sequence[str]) -> Verdict | None:
-        """The verdict on entries of which many are right; None where one is empty or no array of numbers."""
+        """Return the verdict of the ladder's `decide` on all entries; None without one, or where an entry failed."""
         if self.ladder.decide is None or any(outcome.error for outcome in gave):
             return None
         entries = [outcome.array(name) for name, outcome in zip(names, gave, strict=True)]
@@ -160,34 +170,34 @@ class JudgedExercise:
         return Verdict("failed", 0.0, f"{said} {why}".strip(), name, rungs)
 
     def passes(self, evidence: Evidence, expected: Evidence) -> bool:
-        """Whether all rungs hold; no further rung is looked at after one that does not."""
+        """Return whether all rungs hold; stops at the first that does not."""
         return all(self._held(evidence.outcomes, expected.outcomes, evidence.hidden))
 
     def _held(self, gave: Sequence[Outcome], right: Sequence[Outcome], hidden: bool = False) -> Iterator[bool]:
-        """Which rungs hold, each looked at when it is asked for."""
+        """Yield whether each rung holds; a rung is compared only when it is asked for."""
         if machine := self.ladder.machine:
             rungs = self.rungs(hidden)
             return (broken_on(machine, rung, mine) is None for rung, mine in zip(rungs, gave, strict=True))
         return (holds(mine, each, self.tolerance(each.rung)) for mine, each in zip(gave, right, strict=True))
 
     def recognise(self, evidence: Evidence, expected: Evidence, held: list[bool]) -> Mistake | None:
-        """The known mistake whose evidence is the same as this one, rung by rung.
+        """Return the known mistake that gives the same evidence, rung by rung; None where there is none.
 
-        Only mistakes that fail on the same rungs are compared, and run no further than to the first rung that tells
-        them apart. Hidden inputs are tried after the visible ones hold, which hold for no known mistake: none is found
-        on them.
+        Only mistakes that fail on the same rungs are compared, and each runs only up to the first rung on which it
+        differs from the answer. On hidden inputs no mistake is looked for: they are tried after the visible rungs hold,
+        which no known mistake passes.
         """
         if evidence.hidden:
             return None
         outcomes, by_hand = evidence.outcomes, self.ladder.by_hand
         rungs = [outcome.rung for outcome in expected.outcomes]
         if [outcome.rung for outcome in outcomes] != rungs:
-            return None  # no work on rungs that somebody made up
+            return None  # forged rungs: spend no work on them
         patterns, own = self.written_patterns(), as_pattern(held)
         speaks = (
             [i for i, ok in enumerate(held) if not ok] if patterns else sorted(range(len(held)), key=held.__getitem__)
         )
-        if by_hand:  # a mistake worked to two decimals is still known, and also while other entries are empty
+        if by_hand:  # know a mistake worked to two decimals, also while other entries are empty
             speaks = [i for i in speaks if not _is_unwritten(outcomes[i].error)]
         tolerances = [self.tolerance(rungs[i]) for i in speaks]
         if by_hand:
@@ -204,24 +214,24 @@ class JudgedExercise:
         return None
 
     def _weak_test(self, outcomes: Mapping[Any, Outcome]) -> tuple[str, str] | None:
-        """The known test that says the same of each implementation that a learner meets, and what to say to it."""
+        """Return name and message of a known weak test that agrees with this one on every visible implementation."""
         mine = [each.held for each in standings(self.day, outcomes)]
         for mistake, known in self.mistakes():
             if mine == [each.held for each in standings(self.day, {o.rung: o for o in known.outcomes})]:
                 return mistake.name, mistake.message
         return None
 
-    # What is said
+    # Messages
 
     def _all_raised(self, gave: Sequence[Outcome], expected: Evidence, held: Sequence[bool], hidden: bool) -> Verdict:
-        """The verdict where no rung gave a result."""
+        """Return the verdict where every rung gave an error."""
         if all(_is_unwritten(outcome.error) for outcome in gave):
             return Verdict("missing", 0.0, "Not written yet.")
         first = held.index(False)
         given, wanted = gave[first], expected.outcomes[first]
         if self.ladder.by_hand:
             return Verdict("error", 0.0, self._explain(given, wanted))
-        secret = hidden and not self.ladder.duel  # its text may hold the input
+        secret = hidden and not self.ladder.duel  # an error's text may hold the input
         raised = given.error.partition(":")[0] if secret else given.error
         why = "" if hidden or self.ladder.duel else self._why(wanted)
         relation = None if self.ladder.duel else self._relation(gave, expected, held, hidden)
@@ -230,17 +240,17 @@ class JudgedExercise:
         return Verdict("error", 0.0, message, relation.name if relation else None, unknown_name=unknown)
 
     def _on_hidden(self, given: Outcome, wanted: Outcome) -> str:
-        """What to say of a failure on hidden inputs, of which nothing may be told."""
-        kind = (given.error or BAD_RESULT).partition(":")[0]  # its text may hold the input
+        """Return the message for a failure on hidden inputs, which must not reveal them."""
+        kind = (given.error or BAD_RESULT).partition(":")[0]  # the text may hold the input
         raised = "" if kind == BAD_RESULT else f"Here it raised {kind}. "
         message = f"Wrong on hidden inputs (“{wanted.rung}”): the answer must hold for any input. {raised}"
         return message + self._why(wanted)
 
     def _of_call(self, called: Sequence[ForbiddenCall]) -> str:
-        """What to say of the first forbidden call among those that were recorded (see `recording.Recording.found`)."""
+        """Return the message about a recorded forbidden call, rather about a named function than about one of DOORS."""
         first = min(called, key=lambda each: each.name in DOORS)
         name = first.name[:60] or "something"
-        if name.endswith(DISPATCHER):  # NumPy's np.mean is told as _mean_dispatcher
+        if name.endswith(DISPATCHER):  # NumPy reports np.mean as _mean_dispatcher
             name = name.removesuffix(DISPATCHER).lstrip("_")
         who = f"Line {first.line} of its cell" if first.line else "The answer"
         forbidden = self.ladder.forbidden
@@ -252,7 +262,7 @@ class JudgedExercise:
     def _relation(
         self, given: Sequence[Outcome], expected: Evidence, held: Sequence[bool], hidden: bool
     ) -> Relation | None:
-        """What the wrong numbers have in common."""
+        """Return what the wrong numbers have in common, or None."""
         right = expected.outcomes
         names = [wanted.rung for wanted in right]
         if self.ladder.by_hand:
@@ -262,7 +272,7 @@ class JudgedExercise:
             return relate_by_hand(names, mine, wanted, held)
         rungs = self.rungs(hidden)
         if [rung.name for rung in rungs] != names:
-            return None  # what is expected was stored before the ladder changed
+            return None  # the expected results were stored before the ladder changed
         wrong = [
             set() if ok else wrong_parts(mine, wanted, self.tolerance(wanted.rung))
             for mine, wanted, ok in zip(given, right, held, strict=True)
@@ -271,7 +281,7 @@ class JudgedExercise:
         return relate(self.ladder, rungs, given, right, wrong, called, self.exercise.scaled, hidden=hidden)
 
     def _explain(self, given: Outcome, wanted: Outcome) -> str:
-        """The first difference between an outcome and the right one, in words."""
+        """Describe the first difference between an outcome and the right one."""
         rung, by_hand = wanted.rung, self.ladder.by_hand
         if given.error and by_hand:
             said = given.error.partition(": ")[2] or given.error
@@ -305,23 +315,23 @@ class JudgedExercise:
             index.insert(0, str(position))
         place = f"{part}[{', '.join(index)}]" if index else part
         said, expected = f"{got:.5g}", f"{right:.5g}"
-        if said == expected:  # the difference lies further back
+        if said == expected:  # they differ in later digits only
             said, expected = f"{got:.8g}", f"{right:.8g}"
-        if part in self.tolerance(wanted.rung).parts:  # it is random
+        if part in self.tolerance(wanted.rung).parts:  # the result is random
             expected = f"about {right:.3g}"
         return f"On “{wanted.rung}” {place} is {said}, expected {expected}. {self._why(wanted)}"
 
     def _why(self, wanted: Outcome) -> str:
-        """What a failure on a rung hints at."""
+        """Return what a failure on this rung hints at."""
         return next((rung.why for rung in self.rungs() if rung.name == wanted.rung), "")
 
-    # Evidence of the course's own answers
+    # Evidence of the course's own answers, right and wrong
 
     def _gather(self, namespace: Mapping[str, Any], hidden: bool) -> Evidence:
         return evidence_for(self.day, self.grade_id, namespace, hidden=hidden, arrays=True, seed=self.seed)
 
     def _lazily(self, mistake: Mistake, hidden: bool) -> Evidence:
-        """What `gather` returns for arrays, each rung run when its outcome is first asked for."""
+        """Return the evidence of a mistake, tried with arrays; each rung runs when its outcome is first read."""
         answer = mistake.answer
         namespace = answer if isinstance(answer, Mapping) else dict.fromkeys(self.exercise.reference, answer)
         rungs = rungs_of(self.day, self.grade_id, hidden=hidden, seed=self.seed)
@@ -329,14 +339,14 @@ class JudgedExercise:
         return Evidence(self.grade_id, hidden, _Outcomes(tries))
 
     def _stored(self, hidden: bool) -> Mapping[str, Any]:
-        """What a student's edition knows of it. Raises LookupError for hidden inputs: nothing is known of them."""
+        """Return the results stored in a student's edition. Raises LookupError for hidden inputs, which it lacks."""
         if hidden and not self.ladder.by_hand:
             raise LookupError("hidden inputs are tried where the notebook is graded")
         return stored(self.day)[self.grade_id]
 
 
 class _Outcomes(Sequence[Outcome]):
-    """The outcomes of `attempts`, worked out when they are first looked at: in order, as a mistake may remember."""
+    """The outcomes of `attempts`, computed when first read, and in order, because a mistake may keep state."""
 
     def __init__(self, attempts: list[Callable[[], Outcome]]):
         self._attempts, self._found = attempts, list[Outcome]()
@@ -359,7 +369,7 @@ class _Outcomes(Sequence[Outcome]):
 
 
 class _Picked(Sequence[Item]):
-    """Some items of a sequence, in the order of their places; none is looked at before it is asked for."""
+    """The items of a sequence at some places, in that order; an item is read only when it is asked for."""
 
     def __init__(self, items: Sequence[Item], places: list[int]):
         self._items, self._places = items, places
@@ -380,19 +390,19 @@ class _Picked(Sequence[Item]):
 
 
 def _is_unwritten(error: str) -> bool:
-    """Whether an error is that of a stub; PyTorch raises NotImplementedError too."""
+    """Return whether an error is that of an unwritten stub, since PyTorch raises NotImplementedError too."""
     kind, _, text = error.partition(": ")
     return kind == "NotImplementedError" and (text in ("", UNWRITTEN) or text.endswith(NOT_FILLED_IN))
 
 
 def _is_unknown_name(given: Outcome, relation: Relation | None) -> bool:
-    """Whether the rung that is spoken of, or most of those that fail, raised that a name is not defined."""
+    """Return whether the reported rung, or at least half of the failing ones, raised that a name is not defined."""
     named = bool(relation and relation.name.startswith(f"raises {UNKNOWN_NAME}"))
     return named or given.error.startswith(UNKNOWN_NAME)
 
 
 def _failed(error: str) -> str:
-    """An error as a sentence; what the check could not read was not raised by the learner's code."""
+    """Return an error as a sentence; "it raised" is left out for a result that the check could not read."""
     kind, _, text = error.partition(": ")
     return _ended(text or "the result cannot be read" if kind == BAD_RESULT else f"it raised {error}")
 

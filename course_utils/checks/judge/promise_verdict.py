@@ -1,7 +1,7 @@
-"""The verdict on an answer with state: which promises it kept, over the calls of each rung.
+"""Judge an answer with state by the promises that it keeps over the calls of each rung.
 
-What came back is heard by a watch here, outside the process that ran the answer. Equality with a reference is nowhere
-asked for. A known mistake is recognised by the promises that it breaks, rung by rung.
+A watch checks the results here, outside the process that ran the answer. They are never compared with those of a
+reference. A known mistake is recognised by the promises that it breaks, rung by rung.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from course_utils.checks.kernel.promises import (
 
 Known = Iterable[tuple[Mistake, Evidence]]  # mistakes, and the evidence of each
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
-SHOWN = 8  # calls of a rung that a message repeats
-LARGEST = 1e15  # of a number that an answer with state returns
+SHOWN = 8  # most calls of a rung that a message lists
+LARGEST = 1e15  # bound of the numbers that an answer with state may return
 LONGEST_ERROR = 300  # characters, as in evidence
 
 
 def judge_promises(
     machine: Machine, rungs: Sequence[Rung], gave: Sequence[Outcome], known: Known, hidden: bool
 ) -> Verdict:
-    """The verdict on what an answer gave on each rung, in their order."""
+    """Return the verdict on the outcomes of an answer, one for each rung in order."""
     found = [broken_on(machine, rung, outcome) for rung, outcome in zip(rungs, gave, strict=True)]
     held = tuple((rung.name, broken is None) for rung, broken in zip(rungs, found, strict=True))
     first = next(((rung, broken) for rung, broken in zip(rungs, found, strict=True) if broken), None)
@@ -53,10 +53,10 @@ def judge_promises(
 
 
 def recognise(machine: Machine, rungs: Sequence[Rung], found: Sequence[Broken | None], known: Known) -> Mistake | None:
-    """The known mistake that breaks the same promises on the same rungs.
+    """Return the known mistake that breaks the same promises on the same rungs; None where there is none.
 
-    On calls that are drawn, which promise breaks first hangs on free choices: these are not compared, unless nothing
-    else is broken.
+    Rungs with drawn calls are compared only if no other rung fails, because there the promise that breaks first depends
+    on choices that an answer is free to make.
     """
     names = [_name(broken) for broken in found]
     places = [place for place, rung in enumerate(rungs) if rung.why != ANY_ORDER]
@@ -69,7 +69,7 @@ def recognise(machine: Machine, rungs: Sequence[Rung], found: Sequence[Broken | 
 
 
 def broken_on(machine: Machine, rung: Rung, outcome: Outcome) -> Broken | None:
-    """The promise that an outcome breaks; None where all were kept. What no check sends keeps none."""
+    """Return the promise that an outcome breaks, or None; an outcome that no check can have sent counts as broken."""
     setup, calls = rung.args
     if outcome.error:
         kind, found, text = outcome.error[:LONGEST_ERROR].partition(": ")
@@ -87,7 +87,7 @@ def _name(broken: Broken | None) -> str:
 
 
 def _numbers(heard: Numbers, errors: int) -> list[float]:
-    """What was heard of a call. Raises LookupError or ValueError for what no machine writes."""
+    """Return the numbers sent for a call. Raises LookupError or ValueError for numbers that no machine writes."""
     numbers = list(heard.entries)
     if len(heard.shape) != 1 or not all(abs(each) < LARGEST and each % 1 == 0 for each in numbers):
         raise ValueError("no whole numbers of a call")
@@ -97,7 +97,7 @@ def _numbers(heard: Numbers, errors: int) -> list[float]:
 
 
 def _told(rung: Rung, broken: Broken) -> str:
-    """What was broken, after which calls."""
+    """Say what was broken, and after which calls."""
     _, calls = rung.args
     if broken.call >= len(calls):
         return f"On “{rung.name}” {broken.said}."
@@ -107,14 +107,14 @@ def _told(rung: Rung, broken: Broken) -> str:
 
 
 def begin_watch(machine: Machine, setup: tuple) -> Watch:
-    """A watch of an object made from these arguments."""
+    """Return a new watch for an object made from the arguments `setup`."""
     return loader.of_a_day(machine.watch)(*setup)
 
 
 def first_broken(
     machine: Machine, setup: tuple, calls: Sequence[Call], heard: Sequence[Sequence[float]]
 ) -> Broken | None:
-    """The first promise that was not kept; None where all were."""
+    """Return the first promise that the results of these calls break, or None."""
     watch = begin_watch(machine, setup)
     for place, (call, numbers) in enumerate(zip(calls, heard, strict=True)):
         if broken := hear(machine, watch, place, call, numbers):
@@ -123,8 +123,15 @@ def first_broken(
 
 
 def hear(machine: Machine, watch: Watch, place: int, call: Call, numbers: Sequence[float]) -> Broken | None:
-    """Let a watch hear one call; the promise that was broken, if one was. Raises ValueError, or another error of
-    arithmetic or of a look-up, for numbers that no result gives."""
+    """Give the result of one call to a watch, and return the promise that it breaks, or None.
+
+    Args:
+        place: the index of the call.
+        numbers: the result, as `Machine.ask` returns it.
+
+    Raises:
+        ValueError: for numbers that no result gives; the watch may raise an ArithmeticError or LookupError for them.
+    """
     method, *args = call
     if machine.reads[method] is nothing and len(numbers) > 1:
         raise ValueError("a result where there is none")

@@ -1,6 +1,6 @@
-"""Which rungs hold for each known mistake of a day, written down by `course build`.
+"""The pattern of rungs that each known mistake of a day passes, stored by `course build`.
 
-They spare the naming of a mistake most of its work: only mistakes that fail on the same rungs as an answer are run.
+The patterns make it fast to name a mistake: only those that fail on the same rungs as an answer have to be run.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ Patterns = Mapping[str, Mapping[str, str]]  # by grade_id and the mistake's name
 
 
 def as_pattern(held: Sequence[bool]) -> str:
-    """Which rungs hold, as text: 1101."""
+    """Return which rungs hold as text, such as 1101."""
     return "".join("01"[ok] for ok in held)
 
 
 def patterns_path(day: int) -> Path:
-    """Where the patterns of a day's mistakes are written down, beside its answers."""
+    """Return the path of a day's stored patterns, beside its answers."""
     return loader.PACKAGE / "answers" / f"day{day}" / "held.json"
 
 
 @cache
 def read_patterns(day: int) -> Patterns:
-    """What is written down of a day; nothing where that is old or was never done."""
+    """Return the stored patterns of a day; none where they are out of date or missing."""
     return {} if patterns_are_old(day) else json.loads(patterns_path(day).read_text(encoding="utf-8"))["held"]
 
 
 def write_patterns(day: int, held: Patterns) -> None:
-    """Write down the patterns of a day."""
+    """Store the patterns of a day."""
     text = json.dumps({"of": _stamp(day), "held": held}, indent=1, ensure_ascii=False)
     write_whole(patterns_path(day), f"{text}\n")
     read_patterns.cache_clear()
 
 
 def patterns_are_old(day: int) -> bool:
-    """Whether a day's checks changed since its patterns were written down."""
+    """Return whether a day's patterns are missing, or its code changed since they were stored."""
     path = patterns_path(day)
     return not path.exists() or json.loads(path.read_text(encoding="utf-8"))["of"] != _stamp(day)
 
 
 def _stamp(day: int) -> str:
-    """A hash of the code that decides over a day's patterns: what its checks try, its answers, and the modules of days
-    and answers that these import, other days' among them."""
+    """Return a hash of the code that a day's patterns depend on: its ladders, its answers, and the modules of days and
+    answers that these import, those of other days included."""
     unread, read = [f"course_utils.days.day{day}.given.ladders", f"course_utils.answers.day{day}.exercises"], {}
     while unread:
         module = unread.pop()

@@ -1,4 +1,4 @@
-"""What an answer is tried on: rungs that are drawn, and of a duel the implementations of its day."""
+"""The rungs that an answer is tried on: drawn test inputs or, for a duel, the implementations of its day."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from course_utils.checks.kernel.remote import Calls, Tried
 
 
 def rungs_of(day: int, grade_id: str, *, hidden: bool = False, seed: str = "") -> list[Rung]:
-    """What an answer is tried on, as `draw_rungs` draws it; of a duel its implementations."""
+    """Return the rungs of an exercise, as `draw_rungs` draws them; for a duel, its implementations."""
     if find_ladder(day, grade_id).duel:
         return duel_rungs(day, hidden)
     return draw_rungs(day, grade_id, hidden=hidden, seed=seed)
@@ -24,35 +24,35 @@ def rungs_of(day: int, grade_id: str, *, hidden: bool = False, seed: str = "") -
 def evidence_for(
     day: int, grade_id: str, namespace: Mapping[str, Any], *, hidden: bool = False, arrays: bool = False, seed: str = ""
 ) -> Evidence:
-    """The evidence that an answer gives, as `gather` returns it; of a duel too."""
+    """Run an answer on its rungs, also for a duel, and return the evidence as `gather` does."""
     rungs = rungs_of(day, grade_id, hidden=hidden, seed=seed)
     return gather(day, grade_id, namespace, hidden=hidden, arrays=arrays, rungs=rungs)
 
 
 @cache
 def shown(day: int) -> tuple[Implementation, ...]:
-    """The implementations of a day that a learner meets in the notebook."""
+    """Return the implementations of a day that a learner meets in the notebook."""
     return loader.duel(day).IMPLEMENTATIONS
 
 
 @cache
 def unseen(day: int) -> tuple[Implementation, ...]:
-    """Those that grading adds; none in a student's edition."""
+    """Return the implementations that grading adds; none in a student's edition."""
     return tuple(loader.unseen(day))
 
 
 def calls_of(day: int) -> Calls:
-    """What a test of this day may call, with its parameters."""
+    """Return the calls that a test of this day may make, with their parameters."""
     return loader.duel(day).CALLS
 
 
 def implementations(day: int, hidden: bool = False) -> tuple[Implementation, ...]:
-    """Those that a test is tried on: hidden ones as well, or those alone that a learner meets."""
+    """Return the implementations that a test is tried on: those of the notebook, and with `hidden` those of grading."""
     return (*shown(day), *unseen(day)) if hidden else shown(day)
 
 
 def duel_rungs(day: int, hidden: bool = False) -> list[Rung]:
-    """A rung for each implementation; none keeps anything of an earlier try."""
+    """Return a rung for each implementation, which keeps nothing of earlier trials."""
     return [
         Rung(each.name, (Tried(each.line(calls_of(day))),), each.said, verdict_of)
         for each in implementations(day, hidden)

@@ -1,8 +1,8 @@
-"""What the checks of a student's edition compare with: stored results, no answers.
+"""The stored results that the checks of a student's edition compare with; it holds no answers.
 
-`course release` writes a file a day with what the reference and each known mistake give on the visible inputs. Among
-them are the numbers that are worked by hand. Who looks for them there finds them, as who asks the check about one
-number after the other does: nothing here pretends to hide what fits into a notebook's memory.
+`course release` writes one file per day with the results of the reference answer and of each known mistake on the
+visible inputs. The hand-worked numbers are among them. They are not secret: a student can open this file, just as they
+could brute-force the check.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ FOLDER = Path(__file__).parents[2] / "data" / "expected"
 
 
 def stored_days(folder: Path = FOLDER) -> list[int]:
-    """The days of which results are stored."""
+    """Return the days whose results are stored."""
     return sorted(int(path.name.removesuffix(".json.gz").removeprefix("day")) for path in folder.glob("day*.json.gz"))
 
 
 @cache
 def stored(day: int, folder: Path = FOLDER) -> Mapping[str, Any]:
-    """What is stored of a day's exercises, by grade_id. Raises KeyError for a day that this edition does not hold."""
+    """Return the stored results of a day's exercises, by grade_id.
+
+    Raises:
+        KeyError: for a day that this edition does not hold.
+    """
     path = folder / f"day{day}.json.gz"
     if not path.exists():
         raise KeyError(f"this edition holds no checks of day {day}; it has those of days {stored_days(folder)}")
@@ -32,7 +36,7 @@ def stored(day: int, folder: Path = FOLDER) -> Mapping[str, Any]:
 
 
 def store(exercises: Mapping[str, Any], path: Path) -> None:
-    """Write what `stored` reads; the same results give the same bytes."""
+    """Write the file that `stored` reads; the same results give the same bytes."""
     text = json.dumps(exercises, separators=(",", ":"))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(text.encode(), mtime=0))

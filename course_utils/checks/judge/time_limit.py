@@ -1,4 +1,4 @@
-"""An answer that never ends: its check is stopped after some processor time, and what it was doing is told."""
+"""Stop the check of an answer that never ends, and say what the answer was doing."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ from typing import Any, TypeVar
 
 from course_utils.checks.kernel import evidence
 
-# Of processor time, not of the clock: a busy machine must not fail an honest answer. The slowest check takes 3 of them
+# Seconds of processor time, not of the clock, so that a busy machine fails no honest answer. The slowest check takes 3
 # (days 1 to 6 run by a learner, November 2026), and grading allows 10 for a whole cell.
 SECONDS = 20.0
-WALL = 12  # times as long by the clock: an answer that sleeps does not work
-AGAIN = 0.1  # seconds until an answer that caught the stop is stopped once more
-MOST_PRINTED = 2**20  # characters, as in grading; a page stays usable with that
+WALL = 12  # times SECONDS is the limit by the clock, for an answer that sleeps
+AGAIN = 0.1  # seconds until an answer that caught the stop is stopped again
+MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)
-_TRYING = {evidence._outcome.__code__}  # of the functions that try an answer
+_TRYING = {evidence._outcome.__code__}  # code of the functions that run an answer
 
 
 class TookTooLong(BaseException):
-    """Raised inside an answer that is stopped; no Exception, so that few answers catch it."""
+    """Raised inside an answer to stop it. It is not an Exception, so that few answers catch it."""
 
 
 class Patience(AbstractContextManager):
-    """Bears with the answers tried in its block, then stops them: after some seconds of this thread's processor time,
-    WALL times as long by the clock, or when they print without end.
+    """Context manager that stops student code after a CPU-time or output limit.
 
-    said: what to tell the learner once an answer was stopped, else empty. What stopped it ends the block and goes no
-    further. Only code that `gather` tries on a rung is stopped, or that runs in a function marked `tries_answers`. A
-    single call into a library that never returns is not, as with Jupyter's own interrupt. Time is counted in the main
-    thread and not on Windows: signals of this kind do not work elsewhere.
+    The limits are seconds of this thread's processor time, WALL times as many by the clock, and MOST_PRINTED characters
+    of output. The exception that stops an answer ends the block and goes no further. Only code that `gather` runs on a
+    rung, or that runs in a function marked `tries_answers`, is stopped. A single library call that never returns is not
+    stopped, as with Jupyter's own interrupt. The time limits work in the main thread only, and not on Windows, because
+    their signals do not work elsewhere.
+
+    Attributes:
+        said: the message for the learner once an answer was stopped, else "".
     """
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -48,7 +51,7 @@ class Patience(AbstractContextManager):
         if self.timed:
             self.began = time.thread_time()
             self.handler = signal.signal(signal.SIGPROF, self._on_tick)
-            # It counts all threads of the process: never late, and early where torch uses many.
+            # This timer counts all threads of the process: it is never late, and early where torch uses many.
             self.timer = signal.setitimer(signal.ITIMER_PROF, self.seconds, AGAIN)
             self.alarm_handler = signal.signal(signal.SIGALRM, self._on_alarm)
             self.alarm = signal.setitimer(signal.ITIMER_REAL, WALL * self.seconds, AGAIN)
@@ -66,12 +69,12 @@ class Patience(AbstractContextManager):
         return kind is TookTooLong
 
     def stop(self, frame: FrameType | None, why: str) -> None:
-        """Raise TookTooLong if an answer runs in this frame or above it."""
+        """Raise TookTooLong if an answer runs in this frame or in a caller of it."""
         frames = _of_the_answer(frame)
         if not frames:
             return
         self.said = self.said or f"Stopped after {why} {_where(frames)}"
-        # An `except` without a name catches what is raised here; the line that runs then raises again, outside its try.
+        # A bare `except` catches what is raised here; the line that runs next raises again, outside that `try`.
         sys.settrace(_stop)
         for each in frames:
             each.f_trace = _stop
@@ -86,13 +89,13 @@ class Patience(AbstractContextManager):
 
 
 def tries_answers(function: Function) -> Function:
-    """Mark a function that runs an answer: what it runs is stopped too."""
+    """Mark a function that runs an answer, so that `Patience` also stops the code that it runs."""
     _TRYING.add(function.__code__)
     return function
 
 
 class _Counted:
-    """A stream on which an answer prints so much and no more."""
+    """A stream that stops an answer which prints more than MOST_PRINTED characters."""
 
     def __init__(self, stream: Any, patience: Patience):
         self._stream, self._patience = stream, patience
@@ -109,15 +112,14 @@ class _Counted:
 
 
 def _stop(frame: FrameType, event: str, arg: Any) -> Any:
-    """Traces an answer that was stopped: the next line that it runs is its last."""
+    """Trace function for a stopped answer: raise TookTooLong at the next line that it runs."""
     if event == "line" and _of_the_answer(frame):
         raise TookTooLong
     return _stop
 
 
 def _of_the_answer(frame: FrameType | None) -> list[FrameType]:
-    """The frames of an answer that is being tried, the innermost first, and last the one that tries it; none if none
-    is."""
+    """Return the frames of a running answer, innermost first and last the frame that tries it; none if none runs."""
     frames = []
     while frame is not None:
         frames.append(frame)
@@ -128,7 +130,7 @@ def _of_the_answer(frame: FrameType | None) -> list[FrameType]:
 
 
 def _where(frames: list[FrameType]) -> str:
-    """Where an answer was stopped: on which rung, and at which line of the notebook's cell."""
+    """Say where an answer was stopped: on which rung, and at which line of the notebook cell."""
     rung = frames[-1].f_locals.get("name", "the calls tried")
     where = f"on “{rung}”: look for a loop that does not end."
     for frame in frames:

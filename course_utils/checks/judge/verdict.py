@@ -1,4 +1,4 @@
-"""What is said of an answer, and how what it gave is compared with what is right, rung by rung."""
+"""The verdict on an answer, and the comparison of its results with the right ones, rung by rung."""
 
 from __future__ import annotations
 
@@ -21,9 +21,14 @@ ERRORS_OF_ARITHMETIC = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: passed, failed, error, missing or forbidden; from a grader also timeout or killed.
+    """The verdict on one answer.
 
-    share: of the points, 0 to 1. rungs: (name, held). unknown_name: the answer failed for a name that nothing defines.
+    Attributes:
+        status: passed, failed, error, missing, forbidden or timeout; from a grader also killed.
+        share: the part of the points that the answer earns, 0 to 1.
+        misconception: the name of the known mistake, relation or broken promise that was found.
+        rungs: (name, held) of each rung.
+        unknown_name: whether the answer failed because a name is not defined.
     """
 
     status: str
@@ -36,39 +41,43 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """A number a holds for b when |a − b| ≤ atol + rtol·|b|; parts: (rtol, atol) of those that have their own."""
+    """How far a result may be off: a number a counts as equal to b when |a − b| ≤ atol + rtol·|b|.
+
+    Attributes:
+        parts: (rtol, atol) of those parts of a result that have their own.
+    """
 
     rtol: float
     atol: float
     parts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def of(self, part: str) -> Tolerance:
-        """The tolerance of one part of a result."""
+        """Return the tolerance of one part of a result."""
         return Tolerance(*self.parts.get(part, (self.rtol, self.atol)))
 
     def near(self, a: float, b: float) -> bool:
-        """Whether a holds for b."""
+        """Return whether a counts as equal to b."""
         if not math.isfinite(b):
             return a == b or (math.isnan(a) and math.isnan(b))
         return abs(a - b) <= self.atol + self.rtol * abs(b)
 
 
 def holds(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> bool:
-    """Whether an outcome is right: its parts, shapes and numbers, within the tolerance. Never true of an error."""
+    """Return whether an outcome has the right parts, shapes and, within the tolerance, numbers; False for an error."""
     if given.error or not given.values or given.values.keys() != wanted.values.keys():
         return False
     return all(close(given.values[part], array, tolerance.of(part)) for part, array in wanted.values.items())
 
 
 def close(given: Numbers | None, wanted: Numbers, tolerance: Tolerance) -> bool:
-    """Whether an array holds for another: its shape and its entries, within the tolerance."""
+    """Return whether an array has the wanted shape and, within the tolerance, the wanted entries."""
     if given is None or given.shape != wanted.shape:
         return False
     return all(map(tolerance.near, given.entries, wanted.entries))
 
 
 def wrong_parts(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> set[str]:
-    """The parts of an outcome that do not hold: never none, for one that does not."""
+    """Return the wrong parts of an outcome that does not hold: {"result"} where no single part is wrong."""
     right = wanted.values.items()
     return {part for part, array in right if not close(given.values.get(part), array, tolerance.of(part))} or {"result"}
 
@@ -76,11 +85,16 @@ def wrong_parts(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> set[st
 def explains(
     outcomes: Sequence[Outcome], known: Sequence[Outcome], held: Sequence[bool], tolerances: Sequence[Tolerance]
 ) -> bool:
-    """Whether a mistake gives what was given, on the rungs that failed.
+    """Return whether a known mistake explains the outcomes of an answer.
 
-    On a rung that raised, the mistake need only fail too: the same slip raises one error in lists, another in NumPy.
-    An error that no arithmetic gives, such as NameError, is no known mistake. Where any failing rung has finite values,
-    at least one must agree in them.
+    On a rung that raised an error the mistake need only fail too, because the same slip raises one error with lists and
+    another with NumPy. An error that arithmetic never raises, such as NameError, is no known mistake. If the answer
+    gives finite values on any failing rung, the mistake must agree with it on at least one failing rung.
+
+    Args:
+        outcomes: of the answer.
+        known: of the mistake, on the same rungs.
+        held: whether the answer passes each rung.
     """
     agreed = False
     for given, mistaken, ok, tolerance in zip(outcomes, known, held, tolerances, strict=True):
@@ -97,7 +111,7 @@ def explains(
 
 
 def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome], held: Sequence[bool]) -> float:
-    """The largest difference between numbers on the rungs that failed and have the same shape."""
+    """Return the largest difference between two sets of outcomes, over failing rungs and arrays of equal shape."""
     pairs = [
         (a, b)
         for given, other, ok in zip(outcomes, others, held, strict=True)
