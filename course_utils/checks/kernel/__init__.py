@@ -1,1 +1,1 @@
-"""What a grading kernel gets of the checks: evidence, and no answers."""
+"""The part of the checks that a grading kernel imports: it gathers evidence and holds no answers."""

@@ -1,4 +1,4 @@
-"""Whose code a file holds, or a frame runs: Python's, an installed package's, the course's, or a learner's."""
+"""Tell whose code a file holds or a frame runs: Python's, an installed package's, the course's or a learner's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSTALLED = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name 
 
 @cache
 def is_library(filename: str) -> bool:
-    """Whether a file is one of Python, of an installed package or of the course, and no learner's."""
+    """Return whether a file belongs to Python, to an installed package or to the course, and not to a learner."""
     return filename.startswith(("<frozen", "<__array_function__")) or os.path.realpath(filename).startswith(
         (*STANDARD, *INSTALLED, COURSE)
     )
@@ -23,26 +23,26 @@ def is_library(filename: str) -> bool:
 
 @cache
 def is_installed(filename: str) -> bool:
-    """Whether a file is one of an installed package other than the course."""
+    """Return whether a file belongs to an installed package other than the course."""
     path = os.path.realpath(filename)
     return path.startswith(INSTALLED) and not path.startswith(COURSE)
 
 
 @cache
 def is_of_python(filename: str) -> bool:
-    """Whether a file is one of Python's own modules."""
+    """Return whether a file belongs to Python's standard library."""
     return filename.startswith("<frozen") or (
         os.path.realpath(filename).startswith(STANDARD) and not os.path.realpath(filename).startswith(INSTALLED)
     )
 
 
 def is_own(frame: FrameType) -> bool:
-    """Whether a frame runs code of the learner's."""
+    """Return whether a frame runs the learner's code."""
     return not is_library(frame.f_code.co_filename)
 
 
 def has_own(frame: FrameType | None) -> bool:
-    """Whether code of the learner's is at work in a frame or anywhere behind it."""
+    """Return whether the learner's code runs in a frame or in any of its callers."""
     while frame and not is_own(frame):
         frame = frame.f_back
     return frame is not None

@@ -1,7 +1,7 @@
-"""What a learner's function does on chosen inputs, as plain numbers.
+"""Run a learner's function on its test inputs and record the results as plain numbers, called evidence.
 
-A grading kernel can import this room, and what is `given` of each day. They hold no answers: a kernel sends evidence,
-and whoever holds the answers compares.
+A grading kernel can import this package and the folder `given` of each day. They hold no answers: the kernel sends
+evidence, and the grader, which holds the answers, compares.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from course_utils.checks.kernel.recording import IN_A_CELL, Recording, install
 from course_utils.checks.kernel.remote import FailedInside, Tried, ask_for_all
 
 BAD_RESULT = "unreadable"
-UNWRITTEN = "your code goes here"  # what the stub of an answer says
+UNWRITTEN = "your code goes here"  # the error text of an unwritten answer
 NOT_FILLED_IN = "is not filled in"
-_KEPT: dict[int, Mapping[str, Ladder]] = {}  # the ladders that can no longer be imported
+_KEPT: dict[int, Mapping[str, Ladder]] = {}  # ladders of the days whose modules `checks_for` has unloaded
 
 
 def gather(
@@ -41,12 +41,20 @@ def gather(
     seed: str = "",
     rungs: Sequence[Rung] | None = None,
 ) -> Evidence:
-    """Run the answer to an exercise on its ladder.
+    """Run the answer to an exercise on its ladder and return the evidence.
 
-    namespace: where the answer's names are found. hidden: use the hidden inputs. arrays: give NumPy arrays also where
-    the ladder says tensors; the references and mistakes take both, and a grader need not load torch. seed: see
-    `draw_rungs`. rungs: what it is tried on in place of those.
-    Forbidden calls are recorded unless arrays are given. Raises KeyError for an unknown exercise.
+    Forbidden calls are recorded, unless `arrays` is set.
+
+    Args:
+        namespace: holds the names that the answer defines.
+        hidden: whether to use the hidden inputs.
+        arrays: whether to pass NumPy arrays even where the ladder says tensors. References and mistakes take both, so
+            that a grader need not load torch.
+        seed: see `draw_rungs`.
+        rungs: test inputs to use in place of those that `draw_rungs` draws.
+
+    Raises:
+        KeyError: for an unknown exercise.
     """
     tries = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays, seed=seed, rungs=rungs)
     forbidden = find_ladder(day, grade_id).forbidden
@@ -67,7 +75,7 @@ def attempts(
     seed: str = "",
     rungs: Sequence[Rung] | None = None,
 ) -> list[Callable[[], Outcome]]:
-    """What `gather` does, as a function for each rung: called once, it runs the answer and returns the outcome."""
+    """Return a function for each rung that, called once, runs the answer on it and returns the outcome."""
     ladder = find_ladder(day, grade_id)
     if ladder.by_hand:
         values = {name: lambda name=name: {name: as_numbers(_entry(name, namespace))} for name in ladder.names}
@@ -79,16 +87,16 @@ def attempts(
 
 
 def outcome_of(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], *, arrays: bool = False) -> Outcome:
-    """What an answer gives on one rung, which need not be the ladder's own; arrays: as for `gather`."""
+    """Run an answer on a rung, which need not be one of the ladder's, and return the outcome. arrays: see `gather`."""
     given = _given(rung, ladder, arrays)
     return _outcome(rung.name, lambda: _climb(given, ladder, namespace))
 
 
 def checks_for(day: int) -> Callable[..., None]:
-    """The `check` of a grading kernel: it displays evidence and knows no answer. seed: see `draw_rungs`.
+    """Return the `check` of a grading kernel, which displays evidence and knows no answer. seed: see `draw_rungs`.
 
-    An answer cannot come from it to the functions behind it: it is no function of Python's, and whoever imports this
-    package from now on gets another one.
+    Student code cannot reach our code through `check`: it is a C-level wrapper without __globals__, and a later import
+    gets a fresh copy of this package.
     """
     from IPython.display import display
 
@@ -104,7 +112,7 @@ def checks_for(day: int) -> Callable[..., None]:
             else:
                 evidence = gather(day, grade_id, namespace, hidden=hidden, seed=seed)
         finally:
-            seed = ""  # a traceback keeps what is here
+            seed = ""  # a traceback keeps the local variables
         display({MIME: as_line(evidence), "text/plain": f"evidence of {grade_id}"}, raw=True)
 
     del check.__wrapped__
@@ -115,7 +123,7 @@ def checks_for(day: int) -> Callable[..., None]:
 
 
 def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> Evidence:
-    """What a test says of the implementations that the grader holds, by their places in its order."""
+    """Run a learner's test on the implementations that the grader holds; outcomes are named by place in its order."""
     from IPython import get_ipython
 
     (name,), outcomes = find_ladder(day, grade_id).names, []
@@ -130,12 +138,16 @@ def _tried(name: str, namespace: Mapping[str, Any], tried: Tried) -> dict[str, N
 
 
 def all_ladders(day: int) -> Mapping[str, Ladder]:
-    """The ladders of one day's exercises, by grade_id, in the order of the notebook."""
+    """Return the ladders of one day's exercises, by grade_id, in the order of the notebook."""
     return _KEPT.get(day) or loader.ladders(day)
 
 
 def find_ladder(day: int, grade_id: str) -> Ladder:
-    """The ladder of an exercise. Raises KeyError, with the known ids, for an unknown one."""
+    """Return the ladder of an exercise.
+
+    Raises:
+        KeyError: for an unknown exercise; the message lists the known ones.
+    """
     ladders = all_ladders(day)
     if grade_id not in ladders:
         raise KeyError(f"day {day} has no exercise {grade_id!r}; it has {', '.join(ladders)}")
@@ -143,14 +155,18 @@ def find_ladder(day: int, grade_id: str) -> Ladder:
 
 
 def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "") -> list[Rung]:
-    """The rungs of an exercise with their inputs: always the same ones, and others when hidden.
+    """Return the rungs of an exercise with their inputs, the same at every call.
 
-    seed: what the hidden inputs are drawn from, hex text; the public ones without it. Raises ValueError for another,
-    and for a duel, of which whoever holds the implementations makes the rungs.
+    Args:
+        hidden: whether to draw the hidden inputs in place of the visible ones.
+        seed: hex text that the hidden inputs are drawn from; without it they are the public ones.
+
+    Raises:
+        ValueError: for a seed that is not hex text, and for a duel, whose rungs `judge.rungs` makes.
     """
     drawn_from = [day, zlib.crc32(grade_id.encode()), int(hidden)]
     if hidden and seed:
-        drawn_from.append(int(f"1{seed}", 16))  # one that ends in 0 is the one without it
+        drawn_from.append(int(f"1{seed}", 16))  # not 0: a list that ends in 0 draws what it draws without it
     ladder = find_ladder(day, grade_id)
     if ladder.duel:
         raise ValueError(f"{grade_id} is a duel: its rungs are implementations, see judge.rungs")
@@ -159,10 +175,12 @@ def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "")
 
 
 def verdict_of(tells_right: Callable, tried: Tried) -> dict[str, float]:
-    """What a test says of an implementation: {"verdict": 1.0} for right, 0.0 for wrong.
+    """Run a test on an implementation and return {"verdict": 1.0} for right, 0.0 for wrong.
 
-    An assertion that does not hold, and what the implementation itself raised, say that it is wrong. Raises BadResult
-    for anything but True or False, and what else the test raises.
+    A failed assertion, or an error inside the implementation, means wrong. Other errors of the test pass through.
+
+    Raises:
+        BadResult: if the test returns anything but True or False.
     """
     try:
         said = tells_right(tried)
@@ -174,12 +192,12 @@ def verdict_of(tells_right: Callable, tried: Tried) -> dict[str, float]:
 
 
 def _given(rung: Rung, ladder: Ladder, arrays: bool) -> Rung:
-    """A rung with arguments that an answer may write into."""
+    """Return a rung whose arguments are copies, into which an answer may write."""
     return replace(rung, args=_arguments(rung.args, ladder.tensors and not arrays))
 
 
 def _arguments(args: tuple, tensors: bool) -> tuple:
-    """Copies that an answer may write into, arrays as tensors if it is to have those."""
+    """Return copies of the arguments, with arrays turned into tensors if asked."""
     args = copy.deepcopy(args)
     if not tensors:
         return args
@@ -228,7 +246,7 @@ def _outcome(name: str, values: Callable[[], dict[str, Numbers]]) -> Outcome:
 
 
 def say_error(error: BaseException) -> str:
-    """The kind of an error, the first line of its text and the line of a cell it came from, to be sent."""
+    """Return an error as text to send: its type, the first line of its message and the notebook line it came from."""
     try:
         text = str(error).strip().partition("\n")[0]
     except Exception:
@@ -242,13 +260,13 @@ def say_error(error: BaseException) -> str:
 
 
 def _called_by_the_answer(error: BaseException) -> str:
-    """The function of a notebook's cell in which an error arose, if another one in a cell called it."""
+    """Return the notebook function in which an error arose, if another notebook function called it; else ""."""
     names = [each.name for each in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(each.filename)]
     return names[-1] if names and names[-1] != names[0] else ""
 
 
 def _line_of(error: BaseException) -> str:
-    """Where in a notebook's cell an error arose, with the line itself; nothing if it arose in no cell."""
+    """Say at which line of a notebook cell an error arose, with the line itself; empty if it arose in no cell."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(frame.filename)]
     stub = isinstance(error, NotImplementedError) and str(error) in ("", UNWRITTEN)
     if stub or not frames or not frames[-1].line:

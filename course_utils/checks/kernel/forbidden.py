@@ -1,4 +1,4 @@
-"""What exercises forbid: library calls that would do the whole job, by a part of their names, and why."""
+"""Library calls that exercises forbid because they would do the whole job: a part of each name, with the reason."""
 
 from course_utils.checks.kernel.recording import THREAD
 

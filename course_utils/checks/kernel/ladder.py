@@ -1,4 +1,7 @@
-"""The checks of an exercise as a ladder of rungs: what an answer is tried on. It holds no answers and tries none."""
+"""Test inputs of the exercises. A rung is one test input; a ladder is all rungs of an exercise and its return names.
+
+Nothing here holds an answer or runs one.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rung:
-    """One step of a ladder of checks: a name that a person would say, the arguments, and what a failure hints at.
+    """One test input of an exercise.
 
-    measure(function, *args): numbers to record in place of the function's result, one array or a dict of them by part.
-    tolerance: (rtol, atol) by part, for results that are random. of: which of the answer's names is tried, where it
-    has several; the first when left out.
+    Attributes:
+        name: what it tests, as a person would say it.
+        args: the arguments of the call.
+        why: what a failure hints at.
+        measure: measure(function, *args) returns the numbers to record in place of the function's result: one array,
+            or a dict of arrays by part.
+        tolerance: (rtol, atol) by part, for random results.
+        of: which of the answer's names is tried; the first one by default.
     """
 
     name: str
@@ -32,20 +40,29 @@ class Rung:
 
 @dataclass(frozen=True)
 class Ladder:
-    """The checks of one exercise.
+    """All rungs of one exercise, with the names that its answer defines and returns.
 
-    names: what the answer cell must define. returns: the parts of one result, in order. rungs: makes the rungs from
-    a random generator. tensors: the answer is given its arrays as tensors. convert: makes an array of a part that is
-    none, or raises TypeError. by_hand: the names are numbers worked out by hand, and each is a rung of its own.
-    advice: what to say of an entry that is not right. cases: kinds of inputs that a slip may depend on, each as
-    "with …", "without …" and a test of the rung's arguments. quantities: of what a wrong number may be made, by name,
-    from a rung; its whole arguments when left out. called: the rungs' arguments, where they are not those of the
-    function. forbidden: what an answer may not call, by a part of its name in lower case, or may not do
-    (see `recording.DOORS`), and why. small: how the smallest input on which an answer is wrong is drawn, for each kind
-    of rung that has one. duel: the answer is a test, and each rung is an implementation that it is tried on.
-    decide: where many entries by hand are right, what is wrong with some: called by whoever judges, with an array each
-    name, it returns None where they are right, else the name of the mistake and what they give, in a sentence.
-    machine: the answer is an object with state, each rung calls on it, and what counts are the promises it keeps.
+    Attributes:
+        names: what the answer cell must define.
+        returns: the parts of one result, in order.
+        rungs: makes the rungs from a random generator.
+        tensors: whether the answer receives its arrays as tensors.
+        convert: turns a part of a result into an array, or raises TypeError.
+        by_hand: whether the names are numbers worked by hand; each is then a rung of its own.
+        advice: the message for a wrong entry.
+        cases: kinds of inputs that a mistake may depend on, each as "with …", "without …" and a test of the rung's
+            arguments.
+        quantities: returns, for a rung, the named numbers of which a wrong number may be made; by default the
+            positive numbers and the axis lengths among its arguments.
+        called: names of the rungs' arguments, where they differ from the function's own.
+        forbidden: why an answer may not call a function, by a part of the function's name in lower case, or may not do
+            one of `recording.DOORS`.
+        small: how to draw the smallest input on which an answer is wrong, for each kind of rung that has one.
+        duel: whether the answer is a test; each rung is then an implementation that it is tried on.
+        decide: for entries that have many right answers. The judge calls it with one array per name; it returns None
+            where they are right, else the name of the mistake and a sentence that says what they give.
+        machine: for an answer that is an object with state. Each rung makes calls on it, and the verdict counts the
+            promises that it keeps.
     """
 
     names: tuple[str, ...]

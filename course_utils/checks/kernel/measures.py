@@ -1,4 +1,4 @@
-"""What a rung measures of a function beside its result: whether it writes into its arguments, whether it loops."""
+"""Measures of a function other than its result: whether it writes into its arguments, whether it loops."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from course_utils.checks.kernel.code_files import is_installed
 
 
 def changes(function: Callable, *args: Any) -> float:
-    """1.0 if `function` writes into its arguments, else 0.0. NaN counts as equal to itself."""
+    """Return 1.0 if `function` writes into its arguments, else 0.0. NaN counts as equal to itself."""
     before = copy.deepcopy(args)
     function(*args)
     return float(not all(map(_alike, before, args)))
 
 
 def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
-    """1.0 if `function` runs clearly more Python instructions on `many` than on `few`, as a loop does; else 0.0.
+    """Return 1.0 if `function` runs clearly more Python instructions on `many` than on `few`, as a loop does; else 0.0.
 
-    What installed packages run does not count: NumPy takes more steps to print a larger array. Nor does an assert
-    statement.
+    Instructions of installed packages do not count, because NumPy takes more steps to print a larger array. Those of
+    assert statements do not count either.
     """
     counts = []
     for args in (few, many):
@@ -55,18 +55,18 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
             sys.settrace(before)
             threading.settrace(None)
         counts.append(count)
-    return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # whatever else it runs besides
+    return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # a margin for everything else that it runs
 
 
 def seconds_of(thread: int) -> float:
-    """Processor time of a thread that runs, by its number; NaN where it has none yet, or the system does not say."""
+    """Return the processor time in seconds of a running thread; NaN for number 0, or where the system does not say."""
     if not thread or not hasattr(time, "pthread_getcpuclockid"):
         return math.nan
     return time.clock_gettime(time.pthread_getcpuclockid(thread))
 
 
 def at_rest(worked: Callable[[], dict[Any, float]]) -> dict[Any, float]:
-    """What worked() says once it stands still: a pool's thread still works for a moment when its result is there."""
+    """Return worked() once it stops changing, since a pool's thread works on briefly after its result is there."""
     now = worked()
     for _ in range(10 if now else 0):
         sleep(0.02)
@@ -78,7 +78,7 @@ def at_rest(worked: Callable[[], dict[Any, float]]) -> dict[Any, float]:
 
 @cache
 def _asserted(filename: str) -> frozenset[int]:
-    """The lines of a file, or of a notebook's cell, that belong to an assert statement."""
+    """Return the lines of a file, or of a notebook's cell, that belong to an assert statement."""
     try:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError, RecursionError):

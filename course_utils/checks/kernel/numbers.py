@@ -1,4 +1,4 @@
-"""A result as plain numbers, and what is no result."""
+"""Turn the result of an answer into plain numbers, and reject what cannot be a result."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ NOTHING = "the function returned None: is a return missing?"
 
 
 class BadResult(TypeError):
-    """What a function returned is no number, no array and nothing that can be made one; the text says what it is."""
+    """Raised for a result that is neither a number nor an array and cannot be made one; the text says what it is."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """An array: its shape, and its entries in row-major order. NaN is `math.nan` itself, so that equal ones are equal.
+    """An array: its shape, and its entries in row-major order.
 
-    As JSON: {"shape": [...], "numbers": [...]}, where NaN and the infinities are text.
+    Every NaN is the object `math.nan`, so that arrays with the same NaNs compare equal. As JSON it is
+    {"shape": [...], "numbers": [...]}, with NaN and the infinities as text.
     """
 
     shape: tuple[int, ...]
     entries: tuple[float, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """What `read` takes."""
+        """Return the array as JSON data, which `read` takes."""
         return {"shape": list(self.shape), "numbers": [x if math.isfinite(x) else str(x) for x in self.entries]}
 
     @staticmethod
     def read(found: Any) -> Numbers | None:
-        """Numbers from what `as_json` wrote; None for anything else."""
+        """Read what `as_json` wrote; return None for anything else."""
         try:
             sizes, numbers = found["shape"], found["numbers"]
             if not isinstance(sizes, list) or not isinstance(numbers, list):
@@ -43,7 +44,7 @@ class Numbers:
         return Numbers(shape, entries) if len(entries) == math.prod(shape) <= LARGEST_RESULT else None
 
     def as_array(self) -> np.ndarray:
-        """The numbers as a float64 array of their shape."""
+        """Return the numbers as a float64 array of their shape."""
         return np.array(self.entries, dtype=np.float64).reshape(self.shape)
 
 
@@ -59,10 +60,12 @@ def _number(found: Any) -> float:
 
 
 def as_numbers(value: Any) -> Numbers:
-    """A number, nested list, NumPy array or tensor as its shape and entries.
+    """Return a number, nested list, NumPy array or tensor as its shape and entries.
 
     Entries keep eight significant digits, so that the last bits, which differ between machines, do not show.
-    Raises TypeError for what is no array of numbers.
+
+    Raises:
+        TypeError: for anything that is not an array of numbers, or is far too large.
     """
     value = detached(value)
     try:
@@ -74,14 +77,18 @@ def as_numbers(value: Any) -> Numbers:
         raise TypeError(f"{describe(value)} is not a number or a rectangular array of numbers") from None
     if array.size > LARGEST_RESULT:
         raise TypeError(f"an array of shape {array.shape} is far larger than the result should be")
-    entries = [  # without a function: a recording hears of each call
+    entries = [  # inlined, because a `Recording` sees each function call
         0.0 if -1e-12 <= x <= 1e-12 else float(f"{x:.8g}") if x == x else math.nan for x in array.ravel().tolist()
     ]
     return Numbers(array.shape, tuple(entries))
 
 
 def boolean(value: Any) -> Any:
-    """A mask as it is, if it is made of True and False. Raises TypeError for numbers: 0 and 1 mean other things."""
+    """Return a boolean mask unchanged.
+
+    Raises:
+        TypeError: for None, and for a mask of numbers, where 0 and 1 mean something else.
+    """
     if value is None:
         raise TypeError(NOTHING)
     if np.asarray(detached(value)).dtype.kind != "b":
@@ -91,7 +98,7 @@ def boolean(value: Any) -> Any:
 
 
 def detached(value: Any) -> Any:
-    """A tensor as an array, also inside lists."""
+    """Turn a tensor into an array, also inside lists and tuples."""
     if hasattr(value, "detach"):
         try:
             return value.numpy(force=True)

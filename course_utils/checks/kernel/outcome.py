@@ -1,4 +1,4 @@
-"""What an answer did on the inputs of a check, and the line of JSON in which a notebook stores it."""
+"""The results of an answer on the rungs of its exercise, and the line of JSON in which a notebook stores them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,30 @@ NO_RESULT = "no result"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an answer gave on one rung: values, by the names of the parts of its result, or the error that it raised."""
+    """The result of an answer on one rung.
+
+    Attributes:
+        rung: the name of the rung.
+        values: the numbers of the result, by part.
+        error: the error that the answer raised, or "".
+    """
 
     rung: str
     values: Mapping[str, Numbers] = field(default_factory=dict)
     error: str = ""
 
     def array(self, part: str) -> np.ndarray | None:
-        """A part of the result as an array; None where there is none."""
+        """Return a part of the result as an array; None where there is no such part."""
         return self.values[part].as_array() if part in self.values else None
 
 
 @dataclass(frozen=True)
 class ForbiddenCall:
-    """A call that an answer may not make, and the line of the notebook's cell at work, 0 where there is none."""
+    """A forbidden call that an answer made.
+
+    Attributes:
+        line: the line of the notebook cell that was running; 0 if there was none.
+    """
 
     name: str = ""
     line: int = 0
@@ -48,7 +58,7 @@ class Evidence:
 
 
 def as_json(evidence: Evidence) -> dict[str, Any]:
-    """Evidence as dicts and lists: what `read` takes."""
+    """Return evidence as dicts and lists, which `read` takes."""
     outcomes = [_written(each) for each in evidence.outcomes]
     called = [{"name": each.name, "line": each.line} for each in evidence.called]
     found = {"exercise": evidence.exercise, "hidden": evidence.hidden, "outcomes": outcomes}
@@ -56,12 +66,12 @@ def as_json(evidence: Evidence) -> dict[str, Any]:
 
 
 def as_line(evidence: Evidence) -> str:
-    """Evidence as one line of JSON, for an output of a notebook: an object would take a line for each number."""
+    """Return evidence as one line of JSON for an output of a notebook, where an object would take a line per number."""
     return json.dumps(as_json(evidence), separators=(",", ":"), ensure_ascii=False)
 
 
 def read(found: Mapping[str, Any]) -> Evidence:
-    """Evidence from what `as_json` wrote. It may come from a learner's kernel: what no check writes is left out."""
+    """Read what `as_json` wrote. It may come from a learner's kernel, so anything that no check writes is left out."""
     outcomes = [_read_outcome(each) for each in _dicts(found.get("outcomes")) if isinstance(each.get("rung"), str)]
     called = [ForbiddenCall(_text(each.get("name")), _line(each.get("line"))) for each in _dicts(found.get("called"))]
     if found.get("called") and not called:
@@ -70,9 +80,9 @@ def read(found: Mapping[str, Any]) -> Evidence:
 
 
 def evidence_of(output: Mapping[str, Any]) -> Evidence | None:
-    """The evidence in an output of a notebook; None where there is none that can be read.
+    """Return the evidence in an output of a notebook; None where there is none or it cannot be read.
 
-    Editions up to 0.2.1 stored an object in place of the line.
+    Editions up to 0.2.1 stored a JSON object in place of the line of text.
     """
     found = output.get("data", {}).get(MIME)
     with suppress(ValueError, RecursionError):
@@ -84,7 +94,7 @@ def evidence_of(output: Mapping[str, Any]) -> Evidence | None:
 
 
 def is_hidden(output: Mapping[str, Any]) -> bool:
-    """Whether an output of a notebook holds evidence on hidden inputs."""
+    """Return whether an output of a notebook holds evidence on hidden inputs."""
     evidence = evidence_of(output)
     return evidence is not None and evidence.hidden
 

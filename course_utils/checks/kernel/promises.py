@@ -1,9 +1,9 @@
-"""Objects with state, judged by what they promise: calls are made on one, and a watch hears what came back.
+"""Test objects with state by the promises of their exercise: make calls on one, and give the results to a watch.
 
-Which block an allocator hands out, which of two waiting requests gets what is left of a budget: such choices are free.
-So nothing is compared with the results of a reference. A `Watch` keeps the promises of a statement beside the object:
-it notes the choices it hears of, and says which promise was broken, at which call. No watch holds an answer: it never
-decides what an object should do where that is free.
+An object is free in some choices, such as which block an allocator hands out, or which of two waiting requests gets the
+rest of a budget. So nothing is compared with the results of a reference. A `Watch` follows the object: it notes the
+choices that the results show, and says which promise was broken, at which call. A watch holds no answer: where a choice
+is free, it never decides what the object should do.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ Call = tuple[Any, ...]  # the name of a method and its arguments
 _SHORT = Repr()
 _SHORT.maxtuple = 20
 LONGEST_LIST = 10_000  # numbers, far more than any pool has blocks
-ANY_ORDER = "The promises hold in any order of calls."  # why a rung is there whose calls are drawn
-Heard = list[float]  # 0 and the numbers of a result, or the place of an error among those that a machine knows, from 1
+ANY_ORDER = "The promises hold in any order of calls."  # the `why` of a rung whose calls are drawn
+Heard = list[float]  # 0 and the numbers of a result, or the place, from 1, of an error in `Machine.errors`
 
 
 class BrokenPromise(Exception):
-    """A promise that was not kept. name: of the promise. said: what happened, as the end of a sentence."""
+    """Raised for a promise that was not kept.
+
+    Attributes:
+        name: the name of the promise.
+        said: what happened, as the end of a sentence.
+    """
 
     def __init__(self, name: str, said: str):
         super().__init__(said)
@@ -37,7 +42,13 @@ class BrokenPromise(Exception):
 
 @dataclass(frozen=True)
 class Broken:
-    """Where a promise was broken: at which call, from 0, which one, and what happened there, in words."""
+    """A broken promise.
+
+    Attributes:
+        call: the index of the call that broke it, from 0.
+        name: the name of the promise.
+        said: what happened, as the end of a sentence.
+    """
 
     call: int
     name: str
@@ -45,26 +56,32 @@ class Broken:
 
 
 class Watch:
-    """What an object promises, kept beside it. Made from the object's own arguments, like it."""
+    """Follows one object and checks its promises; it is made from the same arguments as the object."""
 
     def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
-        """Take in what a call gave: numbers, or the kind of an error. Raises BrokenPromise."""
+        """Take in the result of a call, as numbers, or the type of the error that it raised.
+
+        Raises:
+            BrokenPromise: if the call broke a promise.
+        """
         raise NotImplementedError
 
     def picture(self) -> Mapping[str, Any]:
-        """What there is to be seen after the calls so far, for a player: {} where there is nothing."""
+        """Return what a player shows after the calls so far; {} where there is nothing to show."""
         return {}
 
 
 @dataclass(frozen=True)
 class Machine:
-    """How an exercise with state is tried.
+    """How to test an answer that is an object with state.
 
-    watch: the class that knows what it promises, as `day7.promise_monitors.AllocatorWatch`: a grading kernel has no
-    watch, and needs none to make the calls.
-    setup: draws the arguments that the object is made from. call: draws a call, given
-    those and the calls before it. reads: for each method, what makes a list of numbers of its result, raising BadResult
-    for what is none. errors: what a call may raise.
+    Attributes:
+        watch: the name of the class that knows the promises, such as `day7.promise_monitors.AllocatorWatch`. A grading
+            kernel has no watch and needs none to make the calls.
+        setup: draws the arguments that the object is made from.
+        call: draws a call, given those arguments and the calls before it.
+        reads: for each method, the function that turns its result into a list of numbers, or raises BadResult.
+        errors: the errors that a call may raise.
     """
 
     watch: str
@@ -74,7 +91,7 @@ class Machine:
     errors: tuple[type[Exception], ...] = (KeyError, MemoryError)
 
     def ask(self, thing: Any, call: Call) -> Heard:
-        """Make one call on an object."""
+        """Make one call on an object and return its result as numbers (see `Heard`)."""
         method, *args = call
         try:
             result = getattr(thing, method)(*args)
@@ -84,7 +101,7 @@ class Machine:
         return [0.0, *map(float, self.reads[method](result))]
 
     def played(self, make: Callable, setup: tuple, calls: Sequence[Call]) -> dict[str, Heard]:
-        """What each call gives, by its place: the measure of a rung."""
+        """Make all calls on a new object and return each result by its place, as the measure of a rung."""
         thing = make(*setup)
         return {str(place): self.ask(thing, call) for place, call in enumerate(calls)}
 
@@ -99,19 +116,19 @@ class Machine:
 
 
 def breaks(name: str, said: str) -> NoReturn:
-    """Say that a promise was broken."""
+    """Raise BrokenPromise."""
     raise BrokenPromise(name, said)
 
 
 def nothing(result: Any) -> list[float]:
-    """Of a call that returns nothing."""
+    """Read the result of a call that returns nothing. Raises BadResult for any other."""
     if result is not None:
         raise BadResult(f"it returned {str(result)[:60]}; it should return nothing")
     return []
 
 
 def whole_numbers(result: Any) -> list[float]:
-    """Of a call that returns a list of whole numbers."""
+    """Read the result of a call that returns a list of whole numbers. Raises BadResult for any other."""
     if not isinstance(result, (list, tuple, np.ndarray)):
         raise BadResult(f"it returned {type(result).__name__}; it should return a list")
     if len(result) > LONGEST_LIST:
@@ -120,20 +137,20 @@ def whole_numbers(result: Any) -> list[float]:
 
 
 def whole_number(result: Any) -> float:
-    """A whole number as one. True and False are none."""
+    """Return a whole number as a float. Raises BadResult for anything else, True and False included."""
     if isinstance(result, bool) or not hasattr(result, "__index__"):
         raise BadResult(f"it returned {str(result)[:60]}, where a whole number belongs")
     return float(result.__index__())
 
 
 def say_call(call: Call) -> str:
-    """A call as code: append('a'); of long arguments the first entries."""
+    """Write a call as code, as `append('a')`; of long arguments the first entries."""
     method, *args = call
     return f"{method}({', '.join(map(_SHORT.repr, args))})"
 
 
 def drawn_calls(machine: Machine, choose: Choose, setup: tuple, count: int) -> tuple[Call, ...]:
-    """So many calls, each drawn after those before it."""
+    """Draw `count` calls one after another, each given those before it."""
     calls: list[Call] = []
     for _ in range(count):
         calls.append(machine.call(choose, setup, calls))

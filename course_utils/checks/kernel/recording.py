@@ -1,8 +1,8 @@
-"""Which calls into libraries an answer makes while it is checked, however they are written.
+"""Record the forbidden library calls that an answer makes while it is checked, however they are written.
 
-PyTorch tells every function and every operation to modes, Python tells every call to a profile function, and an audit
-hook, which nothing can take off again, hears of threads and of tools that could hide a call. What foreign machine code
-does is not seen.
+Three observers work together: PyTorch reports every function and operation to modes, Python reports every call to a
+profile function, and an audit hook, which cannot be removed, sees threads and tools that could hide a call. What
+foreign machine code does is not seen.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from course_utils.checks.kernel.outcome import ForbiddenCall
 
 IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
 MOST_FOUND = 5
-MOST_CALLS = 25_000  # of Python's: then only modes and hook go on, since hearing every call is slow
+MOST_CALLS = 25_000  # Python calls; then only modes and hook go on, because seeing every call is slow
 THREAD, HIDDEN, FRAMES, TOOLS = "thread", "hidden", "frames", "tools"
-DOORS = {  # what could hide a call, as a teacher would say it of an answer
+DOORS = {  # what could hide a call, in words that complete "the answer …"
     THREAD: "starts a thread or another program, or leaves a thread running",
     HIDDEN: "uses a part of PyTorch that is private or hides calls",
     FRAMES: "looks into the frames of its caller",
     TOOLS: "uses tracing, profiling, ctypes or the garbage collector's lists",
 }
 CALLED, HIDES, STARTS = "course.called", "course.hides", "course.starts"  # audit events of our own
-EVENTS = {  # of Python's audit, and what each may be
+EVENTS = {  # audit events of Python, and which of DOORS each may be
     STARTS: THREAD,
     "cpython.PyInterpreterState_New": THREAD,
     "os.fork": THREAD,
@@ -61,7 +61,7 @@ EVENTS = {  # of Python's audit, and what each may be
     CALLED: "",
 }
 OWNERS_OF_FRAMES = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
-HIDING_GUARDS = (  # of torch._C: while one of them is there, modes hear nothing
+HIDING_GUARDS = (  # of torch._C: while one of them is active, modes see nothing
     "DisableTorchFunction",
     "ExcludeDispatchKeyGuard",
     "_AutoDispatchBelowADInplaceOrView",
@@ -75,7 +75,7 @@ HIDING_GUARDS = (  # of torch._C: while one of them is there, modes hear nothing
     "_SetExcludeDispatchKeyGuard",
 )
 HIDING_CALLS = ("_disable_current_modes", "_op_dk", "_pop_mode", "_pop_mode_temporarily", "no_dispatch", "redispatch")
-UFUNCS = ("logaddexp", "logaddexp2")  # they hide a whole exercise and are heard of by no hook
+UFUNCS = ("logaddexp", "logaddexp2")  # each does a whole exercise in one call, and no hook sees them
 THREAD_STARTERS = {  # they raise no event before Python 3.12
     _thread: ("start_new", "start_new_thread", "start_joinable_thread"),
     threading: ("_start_new_thread", "_start_joinable_thread"),
@@ -84,10 +84,15 @@ METHODS = ("accumulate", "at", "outer", "reduce", "reduceat")
 
 
 class Recording(AbstractContextManager):
-    """Records what this thread calls, while its block runs, that has a forbidden part in its name or could hide a call.
+    """Context manager that records calls of this thread whose name has a forbidden part, or that could hide a call.
 
-    forbidden: parts of names, in lower case; names of DOORS among them are recorded anyway. found: what was called,
-    each name once. Needs PyTorch.
+    Needs PyTorch.
+
+    Args:
+        forbidden: parts of names, in lower case. What DOORS lists is recorded in any case.
+
+    Attributes:
+        found: the forbidden calls, each name once.
     """
 
     def __init__(self, forbidden: Mapping[str, str]):
@@ -121,23 +126,27 @@ class Recording(AbstractContextManager):
         if [thread for thread, before in self._worked.items() if worked.get(thread) != before]:
             self.note(THREAD)
         self._probe()
-        with suppress(Exception):  # an answer may have taken the modes off
+        with suppress(Exception):  # an answer may have removed the modes
             self._undo.close()
 
     def note(self, name: str, frame: FrameType | None = None) -> None:
-        """Put a name among what was found. frame: where to look for the notebook's cell, by default here."""
+        """Add a name to `found`.
+
+        Args:
+            frame: where the search for the notebook's cell begins; by default the current frame.
+        """
         if len(self.found) < MOST_FOUND and name not in [each.name for each in self.found]:
             self.found.append(ForbiddenCall(name, _line(frame or sys._getframe())))
 
     def telling(self, name: str) -> str:
-        """The part of a dotted name that is forbidden or hides calls, or nothing."""
+        """Return the part of a dotted name that is forbidden or hides calls, or ""."""
         for each in reversed(name.split(".")):
             if each in HIDING_CALLS or [part for part in self.parts if part in each.lower()]:
                 return each
         return ""
 
     def _probe(self) -> None:
-        """Do something that each mode hears of, if it is still there."""
+        """Make a call that each mode sees if it is still active, and note HIDDEN if one does not."""
         import torch
 
         before = [mode.heard for mode in self._modes]
@@ -148,38 +157,42 @@ class Recording(AbstractContextManager):
 
 @dataclass
 class _Left:
-    """What cells have left behind in this process. threads: the number of each that still runs. reached: whether they
-    have an audit hook, or what the garbage collector knows: with that they reach everything here.
+    """What the learner's cells have left behind in this process.
+
+    Attributes:
+        threads: the number of each thread that still runs.
+        reached: whether cells have added an audit hook or used the garbage collector's lists, through which they can
+            reach everything here.
     """
 
     threads: dict[object, int] = field(default_factory=dict)
     reached: bool = False
 
     def others(self) -> dict[object, int]:
-        """The threads but the one at work."""
+        """Return the learner's threads other than the current one."""
         here = getattr(_here, "thread", None)
         return {each: number for each, number in list(self.threads.items()) if each is not here}
 
     def runs_own_code(self) -> bool:
-        """Whether another thread has code of the learner's on its stack; one of a pool that waits for work has none."""
+        """Return whether another thread has learner code on its stack; an idle thread of a pool has none."""
         stacks = sys._current_frames()
         return bool([each for each in self.others().values() if each not in stacks or has_own(stacks[each])])
 
     def worked(self) -> dict[object, float]:
-        """Seconds of processor time of each other thread; NaN, which is never the same, for unknown."""
+        """Return each other thread's seconds of processor time; NaN, never equal to itself, where unknown."""
         return {each: seconds_of(number) for each, number in self.others().items()}
 
 
 _left = _Left()
-_here = threading.local()  # the thread at work, if it is one of those
+_here = threading.local()  # holds the current thread, if it is one of the learner's
 _active: list[Recording] = []
 
 
 @cache
 def install() -> None:
-    """Be told, from now on and for as long as this process lives, of threads and of what hides calls.
+    """Install the observers of threads and of tools that hide calls, for the rest of this process.
 
-    In a grading kernel this happens before the first answer. Needs PyTorch.
+    A grading kernel calls this before the first answer runs. Needs PyTorch.
     """
     import torch
 
@@ -188,7 +201,7 @@ def install() -> None:
     def hear(event: str, args: tuple) -> None:
         if event not in EVENTS or getattr(busy, "now", False):
             return
-        busy.now = True  # what is asked here raises events of its own
+        busy.now = True  # `_hear` raises audit events itself
         try:
             _hear(event, args, sys._getframe(1))
         finally:
@@ -212,7 +225,7 @@ def _guard(guard: Callable, *args: Any) -> Any:
 
 
 def _start(start: Callable, run: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Start a thread, and remember one of the learner's until it ends."""
+    """Start a thread; remember it until it ends if the learner's code started it."""
     sys.audit(STARTS)
     if not _own_behind(sys._getframe()):
         return start(run, *args, **kwargs)
@@ -230,7 +243,7 @@ def _start(start: Callable, run: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 def _hear(event: str, args: tuple, frame: FrameType) -> None:
-    """An event of Python's audit, raised in this frame."""
+    """Handle an audit event that this frame raised."""
     if frame.f_code.co_filename == __file__ and event not in (CALLED, HIDES, STARTS):
         return
     own = _own_behind(frame)
@@ -254,9 +267,9 @@ def _hear(event: str, args: tuple, frame: FrameType) -> None:
 
 
 class RecordedUfunc:
-    """A ufunc of NumPy that tells when it is called, or one of its methods such as reduce; otherwise it is the same."""
+    """A NumPy ufunc that raises an audit event when it, or one of its methods such as reduce, is called."""
 
-    __class__: Any = np.ufunc  # to isinstance
+    __class__: Any = np.ufunc  # for isinstance
 
     def __init__(self, ufunc: np.ufunc):
         self._ufunc, self.__doc__, self.__module__ = ufunc, ufunc.__doc__, "numpy"
@@ -271,7 +284,7 @@ class RecordedUfunc:
         return getattr(self._ufunc, name)
 
     def __reduce__(self) -> str:
-        return self._ufunc.__name__  # copied and pickled as numpy's object of that name
+        return self._ufunc.__name__  # copied and pickled by name, like NumPy's own ufunc
 
     def __repr__(self) -> str:
         return repr(self._ufunc)
@@ -279,7 +292,7 @@ class RecordedUfunc:
 
 @cache
 def _modes() -> tuple[type, type]:
-    """The modes that hear of each function of PyTorch's, and of each operation that comes of it."""
+    """Return two modes: one sees each PyTorch function that is called, one each operation that it runs."""
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -287,8 +300,12 @@ def _modes() -> tuple[type, type]:
     in_backward = torch._C._current_graph_task_id
 
     class Listening:
-        """heard: how many calls. harmless: functions that need not be noted. To look one up by `in` is no call
-        that the profile function hears of."""
+        """Base of both modes.
+
+        Attributes:
+            heard: the number of calls seen.
+            harmless: functions that are known to be allowed; looking one up by `in` is no call to the profiler.
+        """
 
         def __init__(self, recording: Recording):
             super().__init__()
@@ -315,11 +332,11 @@ def _modes() -> tuple[type, type]:
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            return False  # else PyTorch loads its compiler first, which takes seconds
+            return False  # otherwise PyTorch loads its compiler first, which takes seconds
 
         def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             self.heard += 1
-            if operation._op not in self.harmless:  # the operation itself has a hash in Python
+            if operation._op not in self.harmless:  # hashing the operation itself would run Python code
                 self.hear(operation._op, operation.name().replace("::", "."))
             if self.gradients and in_backward() != -1:
                 self.recording.note("backward")
@@ -329,7 +346,7 @@ def _modes() -> tuple[type, type]:
 
 
 def _on_call(recording: Recording) -> Callable[[FrameType, str, Any], None]:
-    """A profile function: it hears of each function of a library that is written in Python, and of PyTorch's others."""
+    """Return a profile function that sees library functions written in Python, and those of PyTorch written in C."""
     of_code: dict[CodeType, str] = {}
     of_name: dict[str, str] = {}
     calls = 0
@@ -363,9 +380,9 @@ def _on_call(recording: Recording) -> Callable[[FrameType, str, Any], None]:
 
 
 def _called(code: CodeType) -> str:
-    """The dotted name of a function of a library, without those around it; nothing for other code."""
+    """Return the dotted name of a library function, without its enclosing functions; "" for other code."""
     library = is_library(code.co_filename) and not is_of_python(code.co_filename)
-    a_function = code.co_flags & CO_OPTIMIZED  # the body of a class is called too, when it is made
+    a_function = code.co_flags & CO_OPTIMIZED  # false for the body of a class, which runs as a call too
     checks = code.co_filename.startswith(CHECKS)
     return code.co_qualname.rpartition("<locals>.")[2] if library and a_function and not checks else ""
 
@@ -383,14 +400,14 @@ def _of_torch(function: Any) -> bool:
 
 
 def _own_behind(frame: FrameType | None) -> bool:
-    """Whether code of the learner's is at work in a frame, or has called Python's own modules or this one that is."""
+    """Return whether a frame runs learner code, or standard-library code or this module called by learner code."""
     while frame and (is_of_python(frame.f_code.co_filename) or frame.f_code.co_filename == __file__):
         frame = frame.f_back
     return frame is not None and is_own(frame)
 
 
 def _line(frame: FrameType | None) -> int:
-    """The line of the notebook's cell that is at work in a frame or called it; 0 where there is none."""
+    """Return the line of the notebook cell that runs in a frame or called it; 0 where there is none."""
     while frame and not IN_A_CELL.search(frame.f_code.co_filename):
         frame = frame.f_back
     return frame.f_lineno if frame else 0

@@ -1,7 +1,7 @@
-"""What a test that a learner writes is given to try: an implementation that can be called, and nothing else of it.
+"""The implementations that a learner's test can call, without access to anything else of them.
 
-Where the learner works, it runs at once. A grading kernel holds none: a call travels to the grader as a line of JSON,
-and what it gave comes back. So nothing can be read there but numbers.
+In the learner's notebook the implementation runs in the same process. A grading kernel holds no implementation: each
+call goes to the grader as a line of JSON, and the result comes back, so that the kernel sees only numbers.
 """
 
 from __future__ import annotations
@@ -17,35 +17,38 @@ from typing import Any, Protocol
 
 import numpy as np
 
-# The limits of a duel. `duel_verdict.limits_told` says them, and `course build` writes that into each statement.
-MOST_CALLS = 10_000  # of one implementation: to grade a test that makes all takes about a minute on a quiet machine
+# The limits of a duel. `duel_verdict.limits_told` puts them in words, which `course build` writes into each statement.
+MOST_CALLS = 10_000  # per implementation; grading a test that makes them all takes about a minute on an idle machine
 MOST_NUMBERS = 2_000  # in the arguments of one call
-MOST_SCORES = 40_000  # of the queries with the keys of one text
-LARGEST_WHOLE = 1_000  # of what is not in an array or list, such as the size of a block
-SECONDS = 60.0  # of processor time in grading: for the test, and as many for all implementations together
-MOST_TOGETHER = 100_000  # in an array of the largest size that its arrays have along each axis: what they broadcast to
+MOST_SCORES = 40_000  # query-key pairs of one text
+LARGEST_WHOLE = 1_000  # for numbers outside arrays and lists, such as a block size
+SECONDS = 60.0  # processor time in grading: this much for the test, and as much for all implementations together
+MOST_TOGETHER = 100_000  # numbers in the shape that the arrays of one call broadcast to
 LARGEST_RESULT = 200_000
-MOST_OBJECTS = 1_000  # of those that one implementation has made
+MOST_OBJECTS = 1_000  # objects that one implementation may make
 DEEPEST = 6  # lists in lists
 
 
 class Refused(ValueError):
-    """A call that no implementation takes: too many numbers or calls, or what is no number."""
+    """Raised for a call that no implementation takes: too many numbers or calls, or an argument without numbers."""
 
 
 class FailedInside(RuntimeError):
-    """An implementation raised an error when it was called. Which one is not told: its text could name it."""
+    """Raised when an implementation raised an error. The error itself is withheld, since its text could name it."""
 
 
 class Line(Protocol):
-    """Where the calls of one implementation go. made: the number of the object whose method is called; None for the
-    implementation itself. Returns a value, or the number of an object that was made, as ("made", number)."""
+    """The connection through which the calls to one implementation go.
+
+    A call takes `made`, the number of the object whose method is called, or None for the implementation itself. It
+    returns a value, or ("made", number) for an object that the implementation made.
+    """
 
     def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any: ...
 
 
 class Tried:
-    """An implementation as a test sees it: to be called, and no more."""
+    """An implementation as a test sees it: it can be called, and nothing else."""
 
     __slots__ = ("__call",)
 
@@ -63,7 +66,7 @@ class Tried:
 
 
 class Made:
-    """An object that an implementation has made: its methods can be called."""
+    """An object that an implementation made, as a test sees it: its methods can be called."""
 
     __slots__ = ("__call",)
 
@@ -83,14 +86,17 @@ def _told(line: Line, value: Any) -> Any:
     return value
 
 
-Calls = Mapping[str, tuple[str, ...]]  # what may be called, with its parameters; "" is the implementation itself
+Calls = Mapping[str, tuple[str, ...]]  # what may be called, with its parameters; "" is the implementation
 
 
 class Local:
-    """The line to an implementation in this process. Raises Refused and FailedInside.
+    """The line to an implementation in this process. A call may raise Refused or FailedInside.
 
-    function: what is called. calls: how. Arguments are copied, and what comes back are arrays, numbers, and tuples of
-    them.
+    Arguments are copied. Results are arrays, numbers, and tuples or lists of them.
+
+    Args:
+        function: the implementation.
+        calls: the calls that it takes, with their parameters.
     """
 
     def __init__(self, function: Callable, calls: Calls):
@@ -117,7 +123,7 @@ class Local:
             raise FailedInside("the implementation raised an error") from None
 
     def bound(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call by name, in the order in which every implementation takes them."""
+        """Return the arguments of a call by name, in the order in which every implementation takes them."""
         parameters = self.calls.get(name)
         if parameters is None:
             raise Refused(f"it has no {name}; there is {', '.join(each for each in self.calls if each)}")
@@ -127,11 +133,11 @@ class Local:
         return {each: {**own, **kwargs}[each] for each in parameters}
 
     def keep(self, result: Any) -> Any:
-        """A result as it is told; an object is kept here, and told by its number."""
+        """Return a result as the test receives it; an object stays here and is returned as a number."""
         if result is None or isinstance(result, (bool, int, float)):
             return result
         if isinstance(result, (np.ndarray, np.generic)):
-            if result.dtype.kind not in "fiub":  # of objects the bytes are addresses
+            if result.dtype.kind not in "fiub":  # the bytes of an object array are addresses
                 raise TypeError
             if np.size(result) > LARGEST_RESULT:
                 raise Refused(f"a result of {np.size(result):,} numbers: smaller ones show every slip")
@@ -145,9 +151,11 @@ class Local:
 
 
 class Remote:
-    """The line to an implementation that the grader holds. ask: sends a text and returns the answer to it.
+    """The line to an implementation that the grader holds. A call may raise Refused or FailedInside, as with `Local`.
 
-    number: which of those that are to be tried. Raises Refused and FailedInside, as `Local`.
+    Args:
+        ask: sends a text to the grader and returns its reply.
+        number: the place of the implementation in the grader's order.
     """
 
     def __init__(self, ask: Callable[[str], str], number: int):
@@ -171,7 +179,7 @@ class Remote:
 
 
 def serve(line: Line, question: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a line to a question that `Remote` sent, as it is sent back; never raises for what was sent."""
+    """Answer a question from `Remote` with a call on a line; return the reply. Never raises, whatever was sent."""
     try:
         made, method = question.get("made"), question.get("method", "")
         if not (made is None or isinstance(made, int)) or not isinstance(method, str):
@@ -181,12 +189,12 @@ def serve(line: Line, question: Mapping[str, Any]) -> dict[str, Any]:
         return {"value": pack(line(made, method, args, kwargs))}
     except FailedInside as error:
         return {"failed": str(error)}
-    except Exception as error:  # whatever a question is made of, it stops nobody
+    except Exception as error:  # no question, whatever it holds, may stop the grader
         return {"refused": str(error)[:200] if isinstance(error, Refused) else "the call cannot be read"}
 
 
 def pack(value: Any) -> Any:
-    """A value as JSON can hold it: {"a": dtype, shape, bytes} for an array, lists and tuples marked as such."""
+    """Return a value as JSON data: {"a": [dtype, shape, bytes]} for an array, {"t": […]} for a tuple."""
     if isinstance(value, np.ndarray):
         return {"a": [value.dtype.str, list(value.shape), base64.b64encode(value.tobytes()).decode()]}
     if isinstance(value, tuple):
@@ -197,7 +205,11 @@ def pack(value: Any) -> Any:
 
 
 def unpack(packed: Any) -> Any:
-    """What `pack` was given. Raises Refused for what it never gives."""
+    """Return the value that `pack` was given.
+
+    Raises:
+        Refused: for an array of other things than floats, whole numbers or booleans.
+    """
     if isinstance(packed, list):
         return [unpack(each) for each in packed]
     if not isinstance(packed, dict):
@@ -211,7 +223,7 @@ def unpack(packed: Any) -> Any:
 
 
 def _plain(value: Any, budget: list[int]) -> Any:
-    """An argument as a number or an array of numbers; what it holds is taken off the budget. Raises Refused."""
+    """Return an argument as a number or an array, and subtract its numbers from the budget. Raises Refused."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     if isinstance(value, (list, tuple)):
@@ -234,12 +246,12 @@ def _plain(value: Any, budget: list[int]) -> Any:
 
 
 def _narrow(dtype: np.dtype) -> np.dtype:
-    """A dtype of at most 64 bits."""
+    """Return the dtype, or float64 for one of more than 64 bits."""
     return np.dtype(np.float64) if dtype.itemsize > 8 else dtype
 
 
 def _array_of(value: list | tuple) -> np.ndarray:
-    """Lists of numbers, or of arrays, as one array. Raises Refused where they are none."""
+    """Return lists of numbers or of arrays as one array. Raises Refused where they do not form one."""
     left, unread = 2 * MOST_NUMBERS, [(value, 1)]
     while unread:
         one, depth = unread.pop()
@@ -255,14 +267,14 @@ def _array_of(value: list | tuple) -> np.ndarray:
 
 
 def _verify_together(values: Iterable[Any]) -> None:
-    """Raise Refused for arrays that are small and make a huge one together."""
+    """Raise Refused for small arrays that broadcast to a huge one."""
     shapes = [value.shape[::-1] for value in values if isinstance(value, np.ndarray)]
     if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MOST_TOGETHER:
         raise Refused("the axes in front have to be the same for all, or few")
 
 
 def _verify_scores(q: Any, k: Any) -> None:
-    """Raise Refused for more scores than a loop over each of them makes in a second."""
+    """Raise Refused for more scores than a loop over them computes in a second."""
     rows = [x.shape[-2] for x in (q, k) if isinstance(x, np.ndarray) and x.ndim > 1]
     if math.prod(rows) > MOST_SCORES:
         raise Refused(f"{math.prod(rows):,} scores: fewer queries and keys show every slip")
@@ -275,9 +287,10 @@ def _spend(budget: list[int], numbers: int) -> None:
 
 
 class Asking:
-    """A kernel's end of the talk with its grader: called with a line of text, it returns the answer.
+    """The kernel's connection to its grader: call it with a line of text, and it returns the reply.
 
-    connection_file: Jupyter's, which lies in the same folder as the two pipes.
+    Args:
+        connection_file: Jupyter's connection file; the two pipes lie in the same folder.
     """
 
     def __init__(self, connection_file: str):
@@ -293,7 +306,7 @@ class Asking:
 
 
 def ask_for_all(connection_file: str) -> Iterator[tuple[Tried, Callable[[float | None], None]]]:
-    """The implementations that the grader wants tried, in its order, each with a function that tells it the verdict."""
+    """Yield the implementations that the grader offers, in its order, each with a function that sends the verdict."""
     ask = Asking(connection_file)
     for number in range(json.loads(ask(json.dumps({"how": "many"})))["many"]):
         yield Tried(Remote(ask, number)), partial(_tell, ask, number)

@@ -1,8 +1,8 @@
-"""How small inputs are drawn for an exercise: the axes of its arguments by name, so that what must agree agrees.
+"""Draw small inputs for an exercise. Each argument's axes have names, so that sizes that must agree do agree.
 
-A failed check looks among these for the smallest input on which an answer is wrong (`checks.examples.smallest`). They
-are like one of the ladder's own rungs in all but size: as many axes, the same dtype, −∞ or large numbers only where it
-has them.
+A failed check searches them for the smallest input on which an answer is wrong (`checks.examples.smallest`). Except in
+size they resemble a rung of the ladder: they have as many axes and the same dtype, and −∞ or large numbers only where
+the rung has them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-Choose = Callable[[int, int], int]  # choose(least, most): a whole number from least to most, rather a small one
-MOST = 4  # of an axis
-MOST_LEADING = 2  # of an axis in front of the named ones
-ORDINARY = 10  # numbers up to this size come by themselves
-EXACT = 1e4  # float32 still tells this apart from a half more
+Choose = Callable[[int, int], int]  # choose(least, most): a whole number from least to most, preferably small
+MOST = 4  # size of an axis
+MOST_LEADING = 2  # size of an axis in front of the named ones
+ORDINARY = 10  # larger numbers are drawn only where the rung has some
+EXACT = 1e4  # float32 still tells this number from itself plus 0.5
 FEW = 6  # numbers of an array that are drawn one by one; more would take the search too long
 PATTERNS = 7
 SIGNED = (0, 1, -1, 2, -2)
@@ -27,17 +27,22 @@ LEADING = "…"
 
 @dataclass(frozen=True)
 class Small:
-    """The small inputs of some of a ladder's rungs.
+    """How to draw small inputs like some rungs of a ladder.
 
-    args: for each argument in order its axes by name, as "n d_k". "…" stands for axes in front that all such arguments
-    share, "h*d" for a product, "1" for itself. "=h*d" is that number itself; "mask B h n m" is a mask that may spread
-    over these, as the rung's does. A function is given the `Draft` and returns the argument; KEPT leaves the rung's.
-    Arguments behind these stay as they are. measures: what the rungs are measured by, None for nothing; a spec for all
-    rungs that no other is for has None in place of the tuple.
-    fits: whether arguments that were drawn are inputs of the exercise. names: what the arguments are called in the
-    code that is shown, where they are not the function's own. code: what is run with them, by default one call; {f}
-    stands for the answer's name. Or a function that is given this name and the arguments and writes all of the code.
-    tensors: whether the measure makes tensors of the arrays. kept_sizes: axes that keep the rung's size.
+    Attributes:
+        args: for each argument in order, the names of its axes, such as "n d_k". "…" stands for leading axes that all
+            such arguments share, "h*d" for an axis of that product, "1" for size 1. "=h*d" is that number itself.
+            "mask B h n m" is a mask that broadcasts over these axes as the rung's does. A function receives the `Draft`
+            and returns the argument; KEPT takes the rung's. Arguments after these stay as in the rung.
+        measures: the measures of the rungs that this is for, None for no measure. None in place of the tuple means all
+            rungs that no other `Small` is for.
+        fits: tells whether drawn arguments are valid inputs of the exercise.
+        names: names of the arguments in the code shown, where they differ from the function's own.
+        code: the code that runs with the arguments, by default one call, with {f} for the answer's name, {args} for
+            the arguments and {mask} for those that are masks; or a function that receives the name and the arguments
+            and returns all of the code.
+        tensors: whether the measure turns the arrays into tensors.
+        kept_sizes: axes that keep the rung's size.
     """
 
     args: tuple[Any, ...]
@@ -51,7 +56,15 @@ class Small:
 
 @dataclass
 class Draft:
-    """An input that is being drawn. rung: the arguments that it is to be like. sizes: of the axes, by name."""
+    """An input while it is being drawn.
+
+    Attributes:
+        rung: the arguments of the rung that it resembles.
+        cut: whether numbers are cut out of the rung's arrays.
+        sizes: the size of each axis, by name.
+        starts: where the cut begins along each axis, by name.
+        args: the arguments drawn so far.
+    """
 
     choose: Choose
     rung: tuple
@@ -61,21 +74,21 @@ class Draft:
     args: list = field(default_factory=list)
 
     def size(self, axes: str) -> int:
-        """The size of an axis, of a product of several, or a number itself."""
+        """Return the size of an axis, of a product of several, or of a number itself."""
         return math.prod(int(name) if name.isdigit() else self.sizes[name] for name in axes.split("*"))
 
     def whole(self, least: int, most: int) -> int:
-        """A whole number, rather a small one."""
+        """Draw a whole number, preferably a small one."""
         return self.choose(least, max(least, most))
 
     def numbers(self, shape: Sequence[int], like: np.ndarray) -> np.ndarray:
-        """Numbers of this shape such as another array holds: whole ones or halves, and extremes where it has any."""
+        """Draw an array of whole numbers and halves, with extreme values where the array `like` has them."""
         return draw_numbers(self.choose, tuple(shape), like)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """An argument that a function draws. axes: those that it has in the rung, so that their sizes are known."""
+    """An argument that a function draws; `axes` names its axes in the rung, so that their sizes are known."""
 
     axes: str
     draw: Callable[[Draft], Any]
@@ -85,12 +98,12 @@ class Drawn:
 
 
 def KEPT(draft: Draft) -> Any:
-    """The argument as the rung has it."""
+    """Return the argument of the rung itself."""
     return draft.rung[len(draft.args)]
 
 
 def BLANK(draft: Draft) -> Any:
-    """Zeros in place of the rung's numbers, where only their sizes matter."""
+    """Return zeros in place of the rung's numbers, for an argument of which only the size matters."""
     return _blank(draft.rung[len(draft.args)])
 
 
@@ -103,7 +116,7 @@ def _blank(own: Any) -> Any:
 
 
 def whole(least: int = 1) -> Callable[[Draft], int | None]:
-    """A whole number from `least` to that of the rung; None where the rung has that."""
+    """Return a function that draws a whole number from `least` to the rung's, or None where the rung has None."""
 
     def draw(draft: Draft) -> int | None:
         own = draft.rung[len(draft.args)]
@@ -113,7 +126,7 @@ def whole(least: int = 1) -> Callable[[Draft], int | None]:
 
 
 def one_of(*values: Any) -> Callable[[Draft], Any]:
-    """One of these, or what the rung has; rather the first."""
+    """Return a function that draws one of these values or the rung's, preferably the first."""
 
     def pick(draft: Draft) -> Any:
         known = (*values, draft.rung[len(draft.args)])
@@ -123,7 +136,7 @@ def one_of(*values: Any) -> Callable[[Draft], Any]:
 
 
 def up_to(axes: str, most: str) -> Drawn:
-    """Whole numbers with these axes, each from 0 to the size of another axis."""
+    """Return an argument of whole numbers with these axes, each from 0 to the size of the axis `most`."""
 
     def draw(draft: Draft) -> np.ndarray:
         shape, most_of_all = _shape(axes, draft), draft.size(most)
@@ -134,7 +147,7 @@ def up_to(axes: str, most: str) -> Drawn:
 
 
 def shares(axes: str) -> Drawn:
-    """Numbers from 0 to 1 that sum to 1 along the last axis, in quarters."""
+    """Return an argument of multiples of 1/4 that sum to 1 along the last axis."""
 
     def draw(draft: Draft) -> np.ndarray:
         like = np.asarray(draft.rung[len(draft.args)])
@@ -149,7 +162,12 @@ def shares(axes: str) -> Drawn:
 
 
 def draw_args(small: Small, rung: tuple, choose: Choose, most: int = MOST, cut: bool = False) -> tuple:
-    """Arguments like those of a rung, with axes as long as its own or `most`; cut: out of its own numbers."""
+    """Draw arguments like those of a rung.
+
+    Args:
+        most: the longest axis to draw; no axis is longer than the rung's.
+        cut: whether to cut the numbers out of the rung's own arrays.
+    """
     draft = Draft(choose, rung, cut)
     bounds = _bounds(small, rung)
     for name, own in bounds.items():
@@ -195,7 +213,7 @@ def _argument(spec: Any, draft: Draft) -> Any:
 
 
 def draw_numbers(choose: Choose, shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
-    """Numbers of this shape such as `like` holds."""
+    """Draw an array of this shape, with numbers of the kind that `like` holds."""
     count = math.prod(shape)
     if like.dtype.kind == "b":
         return _mask(choose, shape, like)
@@ -218,7 +236,7 @@ def draw_numbers(choose: Choose, shape: tuple[int, ...], like: np.ndarray) -> np
 
 
 def _choices(choose: Choose, count: int, kinds: int) -> list[int]:
-    """So many whole numbers below `kinds`: one by one where they are few, else one of some patterns."""
+    """Draw `count` whole numbers below `kinds`: one by one where they are few, else as one of a few patterns."""
     if count <= FEW:
         return [choose(0, kinds - 1) for _ in range(count)]
     pattern = choose(0, PATTERNS)
@@ -228,20 +246,20 @@ def _choices(choose: Choose, count: int, kinds: int) -> list[int]:
 
 
 def _mask(choose: Choose, shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
-    """Booleans, True at first; in each row one at least, unless `like` has a row without."""
+    """Draw a mask, preferably all True, with at least one True per row unless `like` has a row without."""
     drawn = np.array(_choices(choose, math.prod(shape), 2), dtype=int).reshape(shape) == 0
     _open_a_key(drawn, like)
     return drawn
 
 
 def _open_a_key(mask: np.ndarray, like: np.ndarray) -> None:
-    """Let each row of a mask see a key, where each row of another does."""
+    """Let each row of `mask` see a key, if each row of `like` does."""
     if like.ndim and like.any(axis=-1).all() and mask.shape[-1]:
         mask[..., 0] |= ~mask.any(axis=-1)
 
 
 def _axes(spec: str, ndim: int) -> list[str]:
-    """The names of the axes, those in front numbered from the end."""
+    """Return the names of the axes; leading ones are numbered from the last."""
     names = spec.split()
     if names[:1] != [LEADING]:
         return names
@@ -256,7 +274,7 @@ def _shape(axes: str, draft: Draft, like: np.ndarray | None = None) -> tuple[int
 
 
 def _bounds(small: Small, rung: tuple) -> Mapping[str, int]:
-    """The size that each axis has in the rung; of a name that is only part of a product, as much as fits."""
+    """Return the size of each axis in the rung; for a name that occurs only in a product, the most that fits."""
     bounds: dict[str, int] = {}
     parts: dict[str, int] = {}
     for each, own in zip(small.args, rung, strict=False):
