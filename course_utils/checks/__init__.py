@@ -1,10 +1,10 @@
-"""What an exercise must satisfy, and the misconceptions it recognises.
+"""The checks of the exercises, and the known mistakes that they recognise.
 
 A notebook writes `from course_utils.checks import checks_for` and `check = checks_for(day=1)`; then
-`check("softmax_row")` climbs the ladder of that exercise with what the notebook has defined.
+`check("softmax_row")` tries the notebook's answer on the test inputs (the rungs) of that exercise.
 
-`kernel` holds no answers and is all of this that a grading kernel sees, beside the folder `given` of each day; `judge`,
-`diagnosis` and `examples` stay with the learner's own notebook and with the grader.
+A grading kernel imports only `kernel`, which holds no answers, and the folder `given` of each day. The learner's own
+notebook and the grader also use `judge`, `diagnosis` and `examples`.
 """
 
 

@@ -35,26 +35,27 @@ from course_utils.loader import has_answers
 
 Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
-_FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # by number and text of a cell: its error, and where it arose
+_FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by number and text of a cell
 
 
 class NotYet(Exception):
-    """An exercise that does not pass yet. Jupyter shows its message alone, without a traceback."""
+    """Raised by `check` for an answer that does not pass. Jupyter shows only the message, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
 
 
 def checks_for(day: int) -> Callable[..., None]:
-    """The `check` of a day's exercises.
+    """Return the function `check` for a day's exercises.
 
-    check(grade_id) takes the answer from the notebook it is called in, shows the ladder and raises NotYet with advice
-    when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs, where there are answers,
-    drawn from a seed if one is given. An answer that takes too long is stopped. KeyError for an unknown id.
+    check(grade_id) takes the answer from the notebook that calls it, shows the result on each test input (rung), and
+    raises NotYet with advice when a rung does not hold. check(grade_id, hidden=True) does the same on hidden inputs,
+    which need the answers, drawn from `seed` if one is given. `check` stops an answer that takes too long, and raises
+    KeyError for an unknown exercise.
     """
-    last: dict[tuple[str, bool], tuple[int | None, str, Trace | str]] = {}  # the cell checked, advice, example
-    stopped: dict[str, tuple[int, str]] = {}  # of an answer that was stopped: the cells run until then, and the advice
-    done: set[str] = set()  # what passed in this session
+    last: dict[tuple[str, bool], tuple[int | None, str, Trace | str]] = {}  # cell, advice and example of the last check
+    stopped: dict[str, tuple[int, str]] = {}  # for a stopped answer: number of cells run, and advice
+    done: set[str] = set()  # exercises passed in this session
     _hear_of_failures()
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
@@ -99,7 +100,7 @@ def checks_for(day: int) -> Callable[..., None]:
 
 
 def _show_board(day: int, grade_id: str, verdict: Verdict) -> None:
-    """Show what a test caught as a board. A student's edition of the notebook keeps no picture of it."""
+    """Show on a board which implementations a test caught. A student's edition of the notebook does not keep it."""
     from IPython.display import display
 
     from course_utils.views import DuelBoard
@@ -110,7 +111,7 @@ def _show_board(day: int, grade_id: str, verdict: Verdict) -> None:
 
 
 def _show_trace(day: int, grade_id: str, trace: Trace) -> None:
-    """Show the calls that break a promise in a player. A student's edition of the notebook keeps no picture of it."""
+    """Show the calls that break a promise in a player. A student's edition of the notebook does not keep it."""
     from IPython.display import display
 
     from course_utils.views import TracePlayer
@@ -122,11 +123,14 @@ def _show_trace(day: int, grade_id: str, trace: Trace) -> None:
 def examine(
     day: int, grade_id: str, namespace: MutableMapping[str, Any], *, hidden: bool = False, seed: str = ""
 ) -> tuple[Evidence | None, Verdict]:
-    """The evidence and the verdict for the answer that stands in `namespace`.
+    """Return the evidence and the verdict for the answer that `namespace` holds.
 
-    An answer that fails gets a second try, as in grading, in which references stand in for the earlier answers that it
-    uses: a slip in one of those costs this exercise nothing. A student's edition has no references: there the message
-    says which earlier answer to mend first.
+    As in grading, an answer that fails gets a second try in which reference answers replace the earlier answers that it
+    uses, so that a mistake in one of those costs this exercise nothing. A student's edition has no reference answers;
+    there the message says which earlier answer to correct first.
+
+    Returns:
+        (evidence, verdict). The evidence is None if the answer was stopped.
     """
     exercises = all_exercises(day)
     exercise = exercises[grade_id]
@@ -142,9 +146,9 @@ def examine(
 
 
 def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict) -> str:
-    """The smallest input found on which the answer that stands in `namespace` is wrong, as text; empty for none.
+    """Return, as text, the smallest input found on which the answer in `namespace` is wrong; "" where none is found.
 
-    References stand in for the earlier answers that it uses, where there are any: the slip shown is its own.
+    Reference answers, where present, replace the earlier answers that it uses, so that the mistake shown is its own.
     """
     return _tell(day, grade_id, _example(day, grade_id, namespace, verdict))
 
@@ -154,7 +158,7 @@ def _tell(day: int, grade_id: str, found: Trace | str) -> str:
 
 
 def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict) -> Trace | str:
-    """As `smallest_example`; of an answer with state the calls themselves."""
+    """Return what `smallest_example` does; for an answer with state, the sequence of calls itself."""
     judge = judge_of(day, grade_id)
     if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
         return ""
@@ -171,15 +175,15 @@ def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdi
 
 
 def _says_it_all(verdict: Verdict, error: str) -> bool:
-    """Whether the advice has told already that a result is nothing to read, which does not hang on the input."""
+    """Return whether the advice already says that the result is unreadable, which does not depend on the input."""
     kind, _, text = error.partition(": ")
     return kind == BAD_RESULT and text in verdict.message
 
 
 def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
-    """Why a grader would not get what this notebook has, as the end of a sentence; empty where it would.
+    """Return why a grader would not reproduce the answer of this notebook, as the end of a sentence; "" if it would.
 
-    A grader takes the cell that defines the answer, and what that uses by name from other cells, and runs it afresh.
+    A grader runs only the cell that defines the answer, with the code from other cells that it uses by name.
     """
     number = _cell_number(day, grade_id, namespace)
     if number is None:
@@ -213,12 +217,12 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
 
 @tries_answers
 def _run_afresh(source: str, namespace: dict[str, Any]) -> None:
-    name = "its cells, run afresh"  # noqa: F841  # what `Patience` says was tried
+    name = "its cells, run afresh"  # noqa: F841  # `Patience` reads it to say what was running
     exec(compile(source, "<graded>", "exec"), namespace)
 
 
 def _hear_of_failures() -> None:
-    """Be told of each cell that fails from now on, where there is a notebook."""
+    """Register a callback that records each cell that fails from now on, if there is a notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell:
         shell.events.register("post_run_cell", _keep_failure)
@@ -235,7 +239,7 @@ def _keep_failure(result: Any) -> None:
 
 
 def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
-    """What to say of an answer whose cell, when it was last run, failed before it defined the answer."""
+    """Return the message for an answer whose cell failed, when last run, before it defined the answer; else ""."""
     name = re.escape(find_ladder(day, grade_id).names[0])
     begins = re.compile(rf"^(?:(?:async +)?def|class) +{name}\b|^{name} *[:=]", re.MULTILINE)
     cells = [(number, found) for number, cell in enumerate(_inputs(namespace)) if (found := begins.search(str(cell)))]
@@ -247,7 +251,7 @@ def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
 
 
 def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -> str:
-    """The verdict as lines of text: the points, what to do, and each rung."""
+    """Return the verdict as lines of text: the points, the advice, and the result on each rung."""
     points = all_exercises(day)[grade_id].points
     where = " (hidden inputs)" if hidden else ""
     state = "passed" if verdict.status == "passed" else "not yet"
@@ -265,7 +269,7 @@ def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -
 def _try(
     day: int, grade_id: str, namespace: Mapping[str, Any], hidden: bool = False, seed: str = ""
 ) -> tuple[Evidence | None, Verdict]:
-    """The evidence and the verdict for an answer, without a second try."""
+    """Return the evidence and the verdict for an answer, without a second try."""
     with Patience() as patience:
         evidence = evidence_for(day, grade_id, namespace, hidden=hidden, seed=seed)
     if patience.said:
@@ -274,7 +278,7 @@ def _try(
 
 
 def _with_the_slips_before(day: int, uses: Iterable[str], namespace: Mapping[str, Any], verdict: Verdict) -> Verdict:
-    """The verdict with a word on the earlier answers that fail, which a grader would lend."""
+    """Add to the verdict which earlier answers fail; a grader would replace them by reference answers."""
     failing = [used for used in uses if _try(day, used, namespace)[1].status != "passed"]
     if not failing or verdict.status == "missing":
         return verdict
@@ -283,7 +287,7 @@ def _with_the_slips_before(day: int, uses: Iterable[str], namespace: Mapping[str
 
 
 def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], Found]) -> Found:
-    """What `run` gives while these stand in the namespace."""
+    """Return what `run` gives while the references replace the names of the namespace."""
     before = dict(namespace)
     namespace.update(references)
     try:
@@ -295,19 +299,19 @@ def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], 
 
 
 def _session(namespace: Mapping[str, Any]) -> list[str]:
-    """The cells that were run, in order."""
+    """Return the cells that were run, in order."""
     return [cell for cell in _inputs(namespace) if isinstance(cell, str)]
 
 
 def _inputs(namespace: Mapping[str, Any]) -> Sequence:
-    """What was run in the notebook, by Jupyter's numbers: as it was typed, where Jupyter itself can be asked."""
+    """Return the cells that were run, by Jupyter's number, and as typed where Jupyter's history is available."""
     cells = namespace.get("In", ())
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return shell.history_manager.input_hist_raw if shell and shell.user_ns.get("In") is cells else cells
 
 
 def _cell_number(day: int, grade_id: str, namespace: Mapping[str, Any]) -> int | None:
-    """Jupyter's number of the cell in which the answer was last run; None where it was not written in a notebook."""
+    """Return Jupyter's number of the cell that last defined the answer; None if no notebook cell did."""
     name = find_ladder(day, grade_id).names[0]
     cells = enumerate(_inputs(namespace))
     return max((number for number, cell in cells if isinstance(cell, str) and defines(cell, [name])), default=None)

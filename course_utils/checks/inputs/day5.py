@@ -1,4 +1,4 @@
-"""Where exercises of editions up to 0.2.1 import what is in `course_utils.days.day5` now."""
+"""Import path that exercises of editions up to 0.2.1 use for what now lies in `course_utils.days.day5`."""
 
 from typing import Any
 
