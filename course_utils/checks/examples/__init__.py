@@ -1,1 +1,1 @@
-"""The smallest input, or the shortest sequence of calls, on which an answer is wrong."""
+"""Find the smallest input, or the shortest sequence of calls, on which an answer is wrong."""

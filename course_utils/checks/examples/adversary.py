@@ -1,10 +1,10 @@
-"""The shortest sequence of calls on which an answer with state breaks a promise.
+"""Search for the shortest sequence of calls on which an answer with state breaks a promise.
 
-It begins with the calls of the rungs. Of an answer that breaks several promises it keeps to the one that is broken on
-the first of these, since that is what the check speaks of. It leaves out what can be. Then Hypothesis draws shorter
-ones as the exercise's machine says, makes them on the learner's object, asks the watch after each, and shrinks what
-breaks that promise. Nothing is compared with a reference, so this works where no answer is at hand. The same answer
-gets the same sequence, unless its time runs out.
+The search begins with the calls of the rungs. If the answer breaks several promises, the search stays with the one that
+breaks on the first failing rung, because the check's message is about that one. It leaves out calls that it can.
+Then Hypothesis draws shorter sequences, as the exercise's `Machine` says, makes the calls on the learner's object, asks
+the watch after each, and shrinks a sequence that breaks the promise. Nothing is compared with a reference, so the
+search works in an edition without answers. The same answer gets the same sequence, unless the time runs out.
 """
 
 from __future__ import annotations
@@ -29,26 +29,31 @@ from course_utils.checks.kernel.numbers import BadResult
 from course_utils.checks.kernel.promises import Broken, Call, Machine, say_call
 
 SECONDS = 2.0
-LEVELS = ((6, 100), (12, 200), (24, 400))  # calls in a sequence, sequences tried
-AGAIN = 200  # sequences tried that are shorter than what was found
-AFTER = 0.5  # seconds more, to leave out what can be
-PAIRS = 14  # calls of which two at once are left out, where there are no more
-PATIENCE = 1.5  # times the seconds, for an answer that does not come back
-LONGEST_RESULT = 60  # letters of what a call gave, for a player
-RAISED = "no other errors"  # the promises that are broken by an error, or by a result, that the statement does not know
+LEVELS = ((6, 100), (12, 200), (24, 400))  # most calls in a sequence, number of sequences tried
+AGAIN = 200  # sequences tried that are shorter than the best found
+AFTER = 0.5  # further seconds for leaving out calls that are not needed
+PAIRS = 14  # most calls in a sequence of which pairs are left out, too
+PATIENCE = 1.5  # times the seconds is the limit for an answer that never returns
+LONGEST_RESULT = 60  # characters of a call's result that a player shows
+RAISED = "no other errors"  # broken by an error that the statement does not know; the next by such a result
 RESULT = "results as the statement says"
 
 
 class _Over(BaseException):
-    """The time is over; no Exception, so that Hypothesis lets it through."""
+    """Raised when the time is over. It is not an Exception, so that Hypothesis lets it through."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Calls of which the last one breaks a promise. pictures: what the watch saw before, and after each call but the
-    last. gave: what each call returned or raised, as code, "" for nothing. raised: the error of the last call, with its
-    line, "" where it raised none. shared: lists, dicts and sets that stand in the class, by name. ran_out: whether the
-    time was over before the search was."""
+    """A sequence of calls of which the last one breaks a promise.
+
+    Attributes:
+        pictures: what the watch shows before the first call, and after each call but the last.
+        gave: what each call returned or raised, as code; "" for nothing.
+        raised: the error of the last call, with its line; "" for none.
+        shared: names of the lists, dicts and sets that belong to the class and so to all its objects.
+        ran_out: whether the time ended before the search did.
+    """
 
     setup: tuple
     calls: tuple[Call, ...]
@@ -63,15 +68,18 @@ class Trace:
 def find_trace(
     ladder: Ladder, namespace: Mapping[str, Any], seconds: float = SECONDS, rungs: Iterable[Rung] = ()
 ) -> Trace | None:
-    """The shortest sequence of calls found that breaks a promise of the answer in `namespace`; None where none was.
+    """Return the shortest sequence of calls found on which the answer in `namespace` breaks a promise, or None.
 
-    seconds: of processor time, at most. rungs: those of the ladder, whose calls are tried first. An answer that prints
-    is not heard.
+    What the answer prints is discarded.
+
+    Args:
+        seconds: the limit of processor time for the search.
+        rungs: the rungs of the ladder, whose calls are tried first.
     """
     machine, make = ladder.machine, namespace.get(ladder.names[0])
     if machine is None or make is None:
         return None
-    importlib.import_module("hypothesis")  # which takes a while, once
+    importlib.import_module("hypothesis")  # here, because the first import takes a while
     search = _Search(machine, make, time.process_time() + seconds, [rung.args for rung in rungs])
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
@@ -87,8 +95,10 @@ def find_trace(
 
 @tries_answers
 def play(machine: Machine, make: Callable, setup: tuple, calls: Sequence[Call]) -> Broken | None:
-    """Make calls on a new object until a promise breaks; an error that is no promise breaks one too, at call −1 where
-    the object cannot be made."""
+    """Make calls on a new object until one breaks a promise, and return the broken promise, or None.
+
+    An error that the statement does not allow breaks a promise too, at call −1 if the object cannot be made.
+    """
     try:
         thing, watch = make(*setup), begin_watch(machine, setup)
     except Exception as error:
@@ -106,7 +116,7 @@ def play(machine: Machine, make: Callable, setup: tuple, calls: Sequence[Call]) 
 
 
 def tell_trace(trace: Trace, name: str) -> str:
-    """The sequence as text: code to paste, and what is wrong after its last call."""
+    """Return the sequence as text: code to paste, and what is wrong after its last call."""
     lines, count = [f"    {line}" for line in _code(trace, name)], len(trace.calls)
     found = "found before the time was over" if trace.ran_out else "found"
     calls = f"{count} call" + ("" if count == 1 else "s")
@@ -122,9 +132,13 @@ def tell_trace(trace: Trace, name: str) -> str:
 
 
 def as_data(trace: Trace, name: str) -> dict[str, Any]:
-    """The sequence as `views.TracePlayer` takes it: lists, text and numbers. name: of the answer's class.
+    """Return the sequence as plain data for `views.TracePlayer`.
 
-    There is a picture before each call; where an answer went another way when it was played again, the last one stays.
+    There is a picture before each call. If the answer behaved differently when the calls were played again and pictures
+    are missing, the last one is repeated.
+
+    Args:
+        name: the name of the answer's class.
     """
     made, *code = _code(trace, name)
     gave = (*trace.gave, *[""] * len(code))
@@ -140,31 +154,37 @@ def as_data(trace: Trace, name: str) -> dict[str, Any]:
 
 
 def _code(trace: Trace, name: str) -> list[str]:
-    """The line that makes the object, and one for each call."""
+    """Return the line of code that makes the object, and one for each call."""
     short = re.findall(r"[A-Z][a-z]*", name)[-1].lower()
     made = f"{short} = {name}({', '.join(map(repr, trace.setup))})"
     return [made, *(f"{short}.{say_call(call)}" for call in trace.calls)]
 
 
 def _shared(thing: Any) -> tuple[str, ...]:
-    """Lists, dicts and sets that an object has from its class alone: what one object writes there another one finds."""
+    """Return the names of the lists, dicts and sets that an object has only from its class, shared with all others."""
     of_class = vars(type(thing)).items()
     shared = [name for name, value in of_class if isinstance(value, (list, dict, set)) and not name.startswith("__")]
     return tuple(name for name in shared if name not in vars(thing))
 
 
 class _Search:
-    """A search for the shortest sequence of calls that breaks a promise. best: setup, calls, and what was broken."""
+    """A search for the shortest sequence of calls that breaks a promise.
+
+    Attributes:
+        best: the best sequence so far, as (setup, calls, broken promise), or None.
+    """
 
     def __init__(self, machine: Machine, make: Callable, ends: float, starts: Sequence[tuple] = ()):
         self.machine, self.make, self.ends, self.starts = machine, make, ends, starts
         self.best: tuple[tuple, tuple[Call, ...], Broken] | None = None
-        self.promise = ""  # that is broken on the first rung; "" while any will do
+        self.promise = ""  # the promise to break, that of the first failing rung; "" for any
         self.ran_out = False
 
     def run(self) -> None:
-        """Begin with what is known to break, or look among short sequences, then longer ones; then look for shorter
-        ones, and leave out what can be."""
+        """Find a sequence that breaks a promise, among the rungs' calls, then short sequences, then longer ones.
+
+        Then look for shorter sequences, and leave out calls that are not needed.
+        """
         with suppress(_Over):
             for setup, calls in self.starts:
                 self._breaks(setup, calls)
@@ -183,12 +203,12 @@ class _Search:
             pass
 
     def _look(self, longest: int, tries: int) -> bool:
-        """Whether there is something better among so many sequences of so many calls."""
+        """Try so many sequences of `longest` calls, and return whether one of them is better."""
         from hypothesis import HealthCheck, Phase, find, settings
         from hypothesis.errors import HypothesisException
         from hypothesis.strategies import booleans, composite
 
-        bit = booleans()  # integers would depend on the constants in the learner's modules, and write those down
+        bit = booleans()  # not integers(), which depend on the constants in the learner's modules and store those
 
         @composite
         def traces(draw: Callable) -> tuple[tuple, tuple[Call, ...]]:
@@ -212,7 +232,7 @@ class _Search:
             suppress_health_check=list(HealthCheck),
             phases=(Phase.generate, Phase.shrink),
         )
-        with suppress(HypothesisException):  # there is none, or the answer is wrong only now and then
+        with suppress(HypothesisException):  # none found, or the answer is wrong only now and then
             find(traces(), lambda trace: self._breaks(*trace), settings=limits, random=random.Random(0))
         return self.best is not before
 
@@ -229,8 +249,8 @@ class _Search:
         return True
 
     def _simpler(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
-        """Whether calls before the last can be left out, an object be made smaller, a list of a call shorter, a number
-        of it smaller, or names come in the order of the alphabet."""
+        """Return whether a simpler sequence still breaks the promise: one with fewer calls, a smaller object, a shorter
+        list or smaller number in a call, or names in alphabetical order."""
         places = list(reversed(range(len(calls) - 1)))
         left_out = [{place} for place in places]
         if len(calls) <= PAIRS:
@@ -252,7 +272,7 @@ class _Search:
 
 
 def _less(call: Call) -> Iterator[Call]:
-    """A call with one of its lists shorter, or one of its numbers smaller."""
+    """Yield the call with one of its lists shorter, or one of its numbers smaller."""
     for place, part in enumerate(call):
         shorter: list[Any] = []
         if isinstance(part, tuple) and len(part) > 1:
@@ -266,7 +286,7 @@ def _less(call: Call) -> Iterator[Call]:
 
 
 def _renamed(calls: Sequence[Call]) -> tuple[Call, ...]:
-    """The same calls, with the letters a, b, … for names in the order in which they come."""
+    """Return the same calls with the names replaced by a, b, … in the order in which they occur."""
     names = dict.fromkeys(part for call in calls for part in call[1:] if isinstance(part, str))
     letters = dict(zip(names, ascii_lowercase, strict=False))
     return tuple((call[0], *(letters.get(part, part) if isinstance(part, str) else part for part in call[1:]))
@@ -274,15 +294,14 @@ def _renamed(calls: Sequence[Call]) -> tuple[Call, ...]:
 
 
 def _size(setup: tuple, calls: Sequence[Call]) -> tuple[int, str]:
-    """How long a sequence is; of two as long, the one that is written down in fewer and earlier letters."""
+    """Return a key for comparing sequences: by number of calls, then by length and order of their text."""
     written = repr((setup, calls))
     return len(calls), f"{len(written):6}{written}"
 
 
 @dataclass
 class _Played:
-    """What was seen when calls were played again. raised: by the last of them, "" if it raised nothing. shared: what
-    the object has from its class alone."""
+    """What was seen when the calls of a sequence were played again; for the attributes see `Trace`."""
 
     pictures: list[Mapping[str, Any]]
     gave: list[str] = field(default_factory=list)
@@ -291,7 +310,7 @@ class _Played:
 
 
 class _Recorded:
-    """An object of which every call is written down: what it returned, or raised."""
+    """A wrapper around an object that records what every call returned or raised."""
 
     def __init__(self, thing: Any, played: _Played):
         self._thing, self._played = thing, played
@@ -322,7 +341,7 @@ def _watch(
     calls: Sequence[Call],
     played: _Played,
 ) -> None:
-    """Play the calls again, and add what the watch sees after each but the last, and what each gave."""
+    """Play the calls again, and add to `played` what each gave and what the watch shows after each but the last."""
     watch = begin_watch(machine, setup)
     with suppress(Exception):
         made = make(*setup)

@@ -1,4 +1,4 @@
-"""The smallest input on which an answer is wrong, as a learner reads it: code to paste, what came, what is right."""
+"""Present the smallest input on which an answer is wrong: code to paste, the answer's result and the right one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from course_utils.checks.judge.verdict import wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.numbers import Numbers
 
-MOST_SHOWN = 64  # numbers of an input that can be pasted
+MOST_SHOWN = 64  # most numbers of an input that is shown as code
 INDENT = "    "
 ROUGH = 1e-2
 SOFTMAX = "They part at the softmax: each row of weights should sum to 1 over the keys."
@@ -25,13 +25,14 @@ SCALE = "They part at the scale: your weights are those of the right scores time
 SCORES = "They part at the scores, or earlier: your weights are those of other scores."
 BLEND = "They part at the blend: the weights are right, and the output is not these weights times v."
 UNSTEADY = "It does not give the same twice: with this input it gave one result and then another."
-PROJECTED = ("x", "W_q", "W_k", "W_v")  # what the stepper takes
+PROJECTED = ("x", "W_q", "W_k", "W_v")  # the arguments that the stepper takes
 
 
 def tell_example(example: Example, judge: JudgedExercise, answer: Any = None) -> str:
-    """The example as text; empty where its input cannot be written down in a few lines.
+    """Return the example as text; "" where its input does not fit in a few lines.
 
-    answer: the learner's function, whose own names for its arguments are used.
+    Args:
+        answer: the learner's function, whose parameter names the text uses.
     """
     code = as_code(example, judge, answer)
     if not code:
@@ -46,7 +47,7 @@ def tell_example(example: Example, judge: JudgedExercise, answer: Any = None) ->
 
 
 def as_code(example: Example, judge: JudgedExercise, answer: Any = None) -> str:
-    """Assignments of the arguments and the call, to be pasted below the answer; empty where that would be too long."""
+    """Return code to paste below the answer: assignments of the arguments, and the call; "" if it would be too long."""
     rung, ladder, small = example.rung, judge.ladder, example.small
     if example.numbers > MOST_SHOWN:
         return ""
@@ -69,7 +70,7 @@ def as_code(example: Example, judge: JudgedExercise, answer: Any = None) -> str:
 
 
 def literal(value: Any, *, tensors: bool = False) -> str | None:
-    """A value as Python code, arrays as tensors if so wished; None for what cannot be written so."""
+    """Return a value as Python code, with arrays as tensors if asked; None for a value that cannot be written so."""
     if isinstance(value, np.ndarray):
         usual = value.dtype.kind in "bi" or (value.dtype.itemsize == 8 and not tensors)
         module, function = ("torch", "tensor") if tensors else ("np", "array")
@@ -90,12 +91,12 @@ def literal(value: Any, *, tensors: bool = False) -> str | None:
 
 
 def numbers(array: Numbers) -> str:
-    """An array in brackets, to four figures."""
+    """Return an array as text in brackets, to four digits."""
     return _nested([*map(_short, array.entries)], array.shape)
 
 
 def _names(answer: Any, count: int) -> tuple[str, ...]:
-    """What a function calls its first arguments; empty where that cannot be told."""
+    """Return the names of a function's parameters; empty where they are unknown or fewer than `count`."""
     try:
         names = tuple(inspect.signature(answer).parameters)
     except (TypeError, ValueError):
@@ -104,7 +105,7 @@ def _names(answer: Any, count: int) -> tuple[str, ...]:
 
 
 def _first_step(example: Example) -> str:
-    """Where attention went wrong first, told from its weights and output; empty where it returns no weights."""
+    """Say at which step attention went wrong first, judged by weights and output; "" where there are no weights."""
     values, wanted = example.gave.values, example.right.values
     if not {"weights", "output"} <= wanted.keys() & values.keys():
         return ""
@@ -115,7 +116,7 @@ def _first_step(example: Example) -> str:
         return ""
     if _close(mine, theirs):
         return "" if _close(blend, output) else BLEND
-    sees = theirs.sum(axis=-1) > 0.5  # a row without keys has no weights
+    sees = theirs.sum(axis=-1) > 0.5  # a row without keys has only zero weights
     if not np.isfinite(mine[sees]).all() or not _close(mine[sees].sum(axis=-1), np.ones(int(sees.sum()))):
         return SOFTMAX
     masked = any(isinstance(x, np.ndarray) and x.dtype == bool for x in example.rung.args) or _is_causal(theirs)
@@ -126,13 +127,13 @@ def _first_step(example: Example) -> str:
 
 
 def _is_causal(weights: np.ndarray) -> bool:
-    """Whether all above the diagonal is 0 and nothing else, of two tokens or more."""
+    """Return whether exactly the entries above the diagonal are 0, for two tokens or more."""
     n, m = weights.shape[-2:]
     return n == m > 1 and bool(((weights == 0) == np.triu(np.ones((n, m), dtype=bool), k=1)).all())
 
 
 def _factor(mine: np.ndarray, theirs: np.ndarray) -> float | None:
-    """By what the right scores must be multiplied to give these weights; None where nothing does."""
+    """Return the factor that turns the right scores into those of these weights; None where no factor does."""
     if (mine <= 0).any() or (theirs <= 0).any():
         return None
     own, right = (np.log(weights) - np.log(weights).mean(axis=-1, keepdims=True) for weights in (mine, theirs))
@@ -143,7 +144,7 @@ def _factor(mine: np.ndarray, theirs: np.ndarray) -> float | None:
 
 
 def _results(example: Example, judge: JudgedExercise) -> list[str]:
-    """What the answer gave and what is right, of the parts that differ."""
+    """Return lines with the answer's result and the right one, for the parts that differ."""
     gave, right = example.gave, example.right.values
     order = [name for name in (*judge.ladder.returns, *right) if name in right and name != "measure"]
     order = list(dict.fromkeys(order))[:3]
@@ -176,7 +177,7 @@ def _short(x: float) -> str:
 
 
 def _stepper(example: Example, judge: JudgedExercise) -> str:
-    """How to open the stepper on the example, where it is one attention that the stepper can show."""
+    """Return code that opens the stepper on the example, where the stepper can show it; else ""."""
     args = example.rung.args
     names = parameters(judge.day, judge.grade_id)[: len(args)]
     if example.rung.measure or "weights" not in judge.ladder.returns or any(np.ndim(x) != 2 for x in args):
@@ -184,7 +185,7 @@ def _stepper(example: Example, judge: JudgedExercise) -> str:
     if tuple(name.lower() for name in names) == ("q", "k", "v"):
         if len(args[0]) != len(args[1]):
             return ""
-        given = [np.eye(len(args[0])), *args]  # x = 1, so that W_q is q
+        given = [np.eye(len(args[0])), *args]  # x is the identity, so that W_q is q
     elif names == PROJECTED:
         given = list(args)
     else:

@@ -1,7 +1,7 @@
-"""The smallest input on which an answer is wrong: as few numbers as possible, to be redone with a pencil.
+"""Search for the smallest input on which an answer is wrong, with so few numbers that it can be redone by pencil.
 
-Hypothesis draws inputs as the ladder says (`inputs.small`) and shrinks them. They are drawn anew and never come from
-hidden inputs. The same answer gets the same example, unless its time runs out.
+Hypothesis draws inputs as the ladder says (`kernel.small`) and shrinks them. They never come from hidden inputs. The
+same answer gets the same example, unless the time runs out.
 """
 
 from __future__ import annotations
@@ -28,24 +28,29 @@ from course_utils.checks.kernel.small import FEW, Small, draw_args
 from course_utils.loader import has_answers
 
 SECONDS = 1.0
-LEVELS = ((2, 50, False), (3, 60, False), (4, 100, False), (8, 60, True))  # longest axis, inputs tried a rung, cut
-PATIENCE = 1.5  # times the seconds, for an answer that does not come back
-TEMPLATES = 4  # failing rungs whose like is drawn, the smallest ones
-PLAIN = Tolerance(1e-2, 1e-2)  # what a pencil can tell apart
+LEVELS = ((2, 50, False), (3, 60, False), (4, 100, False), (8, 60, True))  # longest axis, inputs tried per rung, cut
+PATIENCE = 1.5  # times the seconds is the limit for an answer that never returns
+TEMPLATES = 4  # the smallest failing rungs, so many, serve as models for inputs
+PLAIN = Tolerance(1e-2, 1e-2)  # differences that a pencil calculation shows
 
 
 class _Over(BaseException):
-    """The time is over; no Exception, so that Hypothesis lets it through."""
+    """Raised when the time is over. It is not an Exception, so that Hypothesis lets it through."""
 
 
 @dataclass(frozen=True)
 class Example:
     """An input on which an answer is wrong.
 
-    rung: the input with what it is measured by; its name is that of the rung that it is like. gave, right: outcomes.
-    small: how inputs like it are drawn and shown, None where nothing says so. drawn: whether it was drawn so; else it
-    is the rung itself. ran_out: whether the time was over before the search was. unsteady: whether the answer gives
-    something else each time. tried: how many inputs were.
+    Attributes:
+        rung: the input with its measure; it has the name of the rung that it resembles.
+        gave: the outcome of the answer.
+        right: the right outcome.
+        small: how to draw and show inputs like it; None if the ladder does not say.
+        drawn: whether the input was drawn; otherwise it is a rung of the ladder.
+        ran_out: whether the time ended before the search did.
+        unsteady: whether the answer gave another result when it was run again.
+        tried: the number of inputs tried.
     """
 
     rung: Rung
@@ -59,18 +64,21 @@ class Example:
 
     @property
     def numbers(self) -> int:
-        """How many numbers the input has."""
+        """The number of numbers in the input."""
         return count_numbers(self.rung.args)
 
 
 def find_smallest(
     judge: JudgedExercise, namespace: Mapping[str, Any], held: Mapping[str, bool], seconds: float = SECONDS
 ) -> Example | None:
-    """The smallest input found on which the answer in `namespace` is wrong; None where none was.
+    """Return the smallest input found on which the answer in `namespace` is wrong, or None.
 
-    held: which of the visible rungs the answer passes, by name. seconds: of processor time, at most. Where no reference
-    is at hand, it is the smallest of the rungs that failed. An answer that prints is not heard, and what it changes in
-    its arguments is undone.
+    In an edition without answers it is the smallest of the failing rungs. What the answer prints is discarded, and it
+    receives copies of its arguments.
+
+    Args:
+        held: which of the visible rungs the answer passes, by name.
+        seconds: the limit of processor time for the search.
     """
     if judge.ladder.by_hand or judge.ladder.duel:
         return None
@@ -79,7 +87,7 @@ def find_smallest(
     )
     if not failed:
         return None
-    importlib.import_module("hypothesis")  # which takes a while, once
+    importlib.import_module("hypothesis")  # here, because the first import takes a while
     search = _Search(judge, namespace, time.process_time() + seconds)
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
@@ -97,7 +105,7 @@ def find_smallest(
 
 
 class _Search:
-    """A search for the smallest input on which an answer is wrong. best: the smallest one so far."""
+    """A search for the smallest input on which an answer is wrong; `best` is the smallest one so far."""
 
     def __init__(self, judge: JudgedExercise, namespace: Mapping[str, Any], ends: float):
         self.judge, self.namespace, self.ends = judge, namespace, ends
@@ -105,7 +113,7 @@ class _Search:
         self.ran_out, self.tried = False, 0
 
     def run(self, failed: Sequence[Rung]) -> None:
-        """Look among inputs like each of the rungs that failed, with short axes first, then among parts of these."""
+        """Try inputs like each of the failing rungs, with short axes first, then parts cut out of these rungs."""
         drawn = [(rung, small_for(self.judge.ladder, rung)) for rung in failed]
         templates = [(rung, small) for rung, small in drawn if small is not None]
         if not templates:
@@ -121,7 +129,7 @@ class _Search:
         from hypothesis.errors import HypothesisException
         from hypothesis.strategies import booleans, composite
 
-        bit = booleans()  # integers would depend on the constants in the learner's modules, and write those down
+        bit = booleans()  # not integers(), which depend on the constants in the learner's modules and store those
 
         @composite
         def inputs(draw: Callable) -> Rung:
@@ -144,7 +152,7 @@ class _Search:
         def is_wrong(rung: Rung) -> bool:
             return self._is_wrong(rung, small, cut)
 
-        with suppress(HypothesisException):  # there is none, or the answer is wrong only now and then
+        with suppress(HypothesisException):  # none found, or the answer is wrong only now and then
             find(inputs(), is_wrong, settings=limits, random=random.Random(0))
 
     def _is_wrong(self, rung: Rung, small: Small, cut: bool) -> bool:
@@ -170,9 +178,9 @@ class _Search:
 
 
 def count_numbers(args: Any) -> int:
-    """How many numbers there are in arguments: entries of arrays and lists, numbers by themselves.
+    """Return how many numbers the arguments hold: entries of arrays and lists, and single numbers.
 
-    Of a large array of zeros only the sizes count, as it is written.
+    A large array of zeros counts only its sizes, since it is shown as `zeros(shape)`.
     """
     if is_blank(args):
         return np.ndim(args)
@@ -190,7 +198,7 @@ def count_numbers(args: Any) -> int:
 def _smallest_rung(
     judge: JudgedExercise, namespace: Mapping[str, Any], failed: Sequence[Rung], stopped: bool
 ) -> Example | None:
-    """The smallest of the rungs that failed, with what is expected of it."""
+    """Return the smallest of the failing rungs as an example; None if the answer had to be stopped."""
     if stopped:
         return None
     rung = failed[0]
@@ -202,21 +210,21 @@ def _smallest_rung(
 
 
 def small_for(ladder: Ladder, rung: Rung) -> Small | None:
-    """How inputs like those of a rung are drawn; None where nothing says it."""
+    """Return how to draw inputs like a rung's; None where the ladder does not say."""
     own = [small for small in ladder.small if small.measures is not None and rung.measure in small.measures]
     rest = [small for small in ladder.small if small.measures is None]
     return next(iter(own + rest), None)
 
 
 def is_blank(value: Any) -> bool:
-    """Whether this is an array or a list of more than a few zeros."""
+    """Return whether this is an array or a list of more than FEW zeros and nothing else."""
     if isinstance(value, np.ndarray):
         return value.size > FEW and value.dtype.kind == "f" and not value.any()
     return isinstance(value, list) and len(value) > FEW and all(isinstance(x, float) and x == 0 for x in value)
 
 
 def size_of(args: Any) -> tuple[int, int, int, float]:
-    """How large an input is: its numbers, those that are no halves, those that are not whole, and the sum of all."""
+    """Return a size to compare inputs by: the counts of numbers, of non-halves and of non-integers, and the sum."""
     finite = [abs(number) for number in _flat(args) if math.isfinite(number)]
     no_halves, not_whole = (sum(number * part % 1 != 0 for number in finite) for part in (2, 1))
     return count_numbers(args), no_halves, not_whole, sum(finite)
@@ -235,5 +243,5 @@ def _flat(args: Any) -> list[float]:
 
 
 def _wider(tolerance: Tolerance) -> Tolerance:
-    """A tolerance that passes over differences too small for a pencil."""
+    """Return a tolerance that ignores differences too small for a pencil calculation."""
     return Tolerance(max(tolerance.rtol, PLAIN.rtol), max(tolerance.atol, PLAIN.atol), tolerance.parts)
