@@ -1,1 +1,1 @@
-"""What wrong numbers have in common with the right ones, where no known mistake explains them."""
+"""Describe how wrong numbers relate to the right ones, where no known mistake explains them."""

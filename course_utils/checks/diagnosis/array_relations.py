@@ -1,4 +1,4 @@
-"""How wrong arrays relate to the right ones: a factor, a transpose, rows that do not sum to 1, one wrong corner."""
+"""Relate wrong arrays to the right ones: a factor, a transpose, rows that do not sum to 1, one wrong corner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from course_utils.checks.diagnosis.wrong_places import same_everywhere, shaped, 
 FLOAT32, FLOAT16, BFLOAT16 = 2.0**-24, 2.0**-11, 2.0**-8  # halves of a unit in the last place
 
 
-# Whole arrays: what was done to the right one -----------------------------------------------------------------------
+# Whole arrays: what turns the right one into it ---------------------------------------------------------------------
 
 
 def _all_same(pairs: Sequence[Pair], made: Callable[[Pair], np.ndarray | None]) -> bool:
@@ -24,7 +24,7 @@ def _all_same(pairs: Sequence[Pair], made: Callable[[Pair], np.ndarray | None]) 
 
 
 def rounding(pairs: Sequence[Pair]) -> Relation | None:
-    """Right to the precision of a narrower type, or to some decimals."""
+    """Recognise numbers that are right to the precision of a narrower type, or to some decimals."""
     if not all(pair.alike and np.isfinite(pair.given).all() for pair in pairs):
         return None
     off = max(_distance(pair) for pair in pairs)
@@ -62,7 +62,7 @@ def _as_bfloat16(x: np.ndarray) -> np.ndarray:
 
 
 def _copied(pairs: Sequence[Pair]) -> Relation | None:
-    """An argument, or another part of the result, in its place."""
+    """Recognise an argument, or another part of the result, in the place of this part."""
     for i in range(max((len(pair.rung.args) for pair in pairs), default=0)):
         if _all_same(pairs, partial(_argument, i=i)) and telling(pairs):
             called = pairs[0].rung.called[i]
@@ -86,7 +86,7 @@ def _through(pair: Pair, function: Callable[[np.ndarray], np.ndarray | None]) ->
 
 
 def _monotone(pairs: Sequence[Pair]) -> Relation | None:
-    """The right numbers, sent through a function."""
+    """Recognise the right numbers after one of FUNCTIONS, such as a square root."""
     for name, function, message in FUNCTIONS:
         if _all_same(pairs, partial(_through, function=function)) and telling(pairs):
             return Relation(name, message)
@@ -122,7 +122,7 @@ FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
 
 
 def _arranged(pairs: Sequence[Pair]) -> Relation | None:
-    """The right numbers at other places, or in another shape."""
+    """Recognise the right numbers at other places, summed, or in another shape (see ARRANGEMENTS)."""
     for name, made, message in ARRANGEMENTS:
         if _all_same(pairs, partial(_tried, made)) and telling(pairs):
             return Relation(name, message)
@@ -234,7 +234,7 @@ ARRANGEMENTS: tuple[tuple[str, Callable, str], ...] = (
 
 
 def _sorted_as(pair: Pair) -> np.ndarray | None:
-    """What was given, if it holds the right numbers in another order."""
+    """Return the answer's array if it holds the right numbers in another order, else None."""
     if pair.given.size != pair.right.size or pair.given.size < 2:
         return None
     return pair.given if same(np.sort(pair.given, axis=None), np.sort(pair.right, axis=None)) else None
@@ -244,7 +244,7 @@ def _sorted_as(pair: Pair) -> np.ndarray | None:
 
 
 def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
-    """All numbers too large by one factor: a constant, or made of sizes and whole arguments."""
+    """Recognise numbers that are all off by one factor: a constant, or one made of sizes and arguments."""
     factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
     if len(factors) < len(pairs) or not (telling(pairs) or len(pairs) > 1):
         return None
@@ -268,7 +268,7 @@ def _ratio(pair: Pair) -> float | None:
 
 
 def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
-    """All numbers too large or too small by one term."""
+    """Recognise numbers that are all too large or too small by the same term."""
     terms = [term for pair in pairs if (term := _difference(pair)) is not None]
     if len(terms) < len(pairs) or len(pairs) < 2 or not telling(pairs):
         return None
@@ -289,7 +289,7 @@ def _difference(pair: Pair) -> float | None:
 
 
 def _rows(pairs: Sequence[Pair]) -> Relation | None:
-    """What holds of rows that are to sum to 1, or row by row."""
+    """Describe rows that should sum to 1, or that are off by a factor or a term of their own."""
     if not all(pair.alike and pair.right.ndim for pair in pairs):
         return None
     sums_to_one = all(np.allclose(pair.right.sum(-1), 1, atol=1e-6) for pair in pairs)
@@ -326,7 +326,7 @@ def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
 
 
 def _sharper(pairs: Sequence[Pair]) -> Relation | None:
-    """Rows that are the softmax of the right scores times a factor: the logarithms are the right ones, stretched."""
+    """Recognise rows that are the softmax of the right scores times a factor, by their scaled logarithms."""
     factors, masks_differ, telling_rows = [], False, False
     for pair in pairs:
         right, given = pair.right.reshape(-1, pair.right.shape[-1]), pair.given.reshape(-1, pair.right.shape[-1])
@@ -335,7 +335,8 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
         x, y = (each - _mean_of_numbers(each) for each in (x, y))
         usable = np.isfinite(x) & np.isfinite(y)
         rows = (row[found].round(9) for row, found in zip(x, usable, strict=True))
-        telling_rows = telling_rows or any(len(np.unique(row)) > 2 for row in rows)  # of two any row is such a one
+        # A row of two numbers fits some factor in any case.
+        telling_rows = telling_rows or any(len(np.unique(row)) > 2 for row in rows)
         masks_differ = masks_differ or bool(((right > 1e-12) != (given > 1e-12)).any())
         if (x[usable] ** 2).sum() < 1e-12:
             continue
@@ -359,7 +360,7 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def _mean_of_numbers(x: np.ndarray) -> np.ndarray:
-    """The mean of each row over what is a number; 0 where nothing is."""
+    """Return the mean of each row, NaN left out; 0 where all entries are NaN."""
     return np.nansum(x, axis=-1, keepdims=True) / np.isfinite(x).sum(axis=-1, keepdims=True).clip(1)
 
 

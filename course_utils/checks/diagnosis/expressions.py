@@ -1,4 +1,4 @@
-"""A number as a formula: a constant times powers of the sizes and the whole arguments of what was asked."""
+"""Express a number as a formula: a constant times powers of the sizes and numbers among the arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUPERSCRIPTS: dict[float, str] = {1: "", 2: "²"}
 
 
 def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
-    """A constant, or a constant times powers of sizes and arguments, that gives the values; else empty."""
+    """Return a constant, or a constant times powers of sizes and arguments, that gives all the values; else ""."""
     if _near_all(values, [values[0]] * len(values)):
         return _number(values[0])
     known = quantities_of(pairs)
@@ -30,7 +30,7 @@ def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
 
 
 def _exponents(names: Sequence[str]) -> Iterator[tuple[tuple[str, float], ...]]:
-    """The powers to try, simple ones first: one or two of any kind, then products of up to four."""
+    """Yield the powers to try, simple ones first: of one or two quantities, then products of up to four."""
     for many, kinds in ((1, POWERS), (2, POWERS), (3, (1, 2)), (4, (1,))):
         for chosen in combinations(names[:8], many):
             for powers in product(kinds, repeat=many):
@@ -38,7 +38,7 @@ def _exponents(names: Sequence[str]) -> Iterator[tuple[tuple[str, float], ...]]:
 
 
 def is_plain(constant: float) -> bool:
-    """Whether a constant is one that people write: 2, 1/4, 12."""
+    """Return whether a constant is one that people write, such as 2, 1/4 or 12."""
     near = Fraction(abs(constant)).limit_denominator(16)
     return near.numerator <= 64 and bool(near) and math.isclose(float(near), abs(constant), rel_tol=1e-5)
 
@@ -61,7 +61,7 @@ def _power(name: str, power: float) -> str:
 
 
 def _number(x: float) -> str:
-    """A number as people write it: 3, 1/3, √2, 0.2887."""
+    """Return a number as people write it, such as 3, 1/3, √2 or 0.2887."""
     for value, form in ((x, "{}"), (x * abs(x), "√{}")):
         near = Fraction(abs(value)).limit_denominator(64)
         if near and math.isclose(float(near), abs(value), rel_tol=1e-6):
@@ -71,7 +71,7 @@ def _number(x: float) -> str:
 
 
 def quantities_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
-    """What a factor may be made of, by name, a value each pair: whole arguments and lengths of axes of arguments."""
+    """Return the numbers and axis lengths that a factor may be made of, by name, with one value per pair."""
     own = [pair.rung.quantities for pair in pairs if pair.rung.quantities is not None]
     if len(own) == len(pairs):
         names = [name for name in own[0] if all(name in each for each in own)]

@@ -1,4 +1,4 @@
-"""How numbers worked by hand relate to the right ones. What is said of them does not give the right ones away."""
+"""Relate wrong hand-worked numbers to the right ones, with messages that do not give the right ones away."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from course_utils.checks.diagnosis.relation import Relation
 
-Test = Callable[[np.ndarray, np.ndarray], bool | np.bool]  # of an entry and the right one
-PENCIL = 5.5e-3  # how near numbers worked to two decimals come
+Test = Callable[[np.ndarray, np.ndarray], bool | np.bool]  # test(entry, right entry)
+PENCIL = 5.5e-3  # error of numbers worked to two decimals
 NEARLY = 0.0115
 
 
@@ -19,7 +19,11 @@ def relate_by_hand(
     right: Sequence[np.ndarray | None],
     held: Sequence[bool],
 ) -> Relation | None:
-    """What can be said of the entries that are not right; None where there is nothing. given: None for an empty one."""
+    """Return what can be said of the wrong entries, or None.
+
+    Args:
+        given: the learner's entries, None for an empty one.
+    """
     found = []
     for i, name in enumerate(names):
         mine, wanted = given[i], right[i]
@@ -78,7 +82,7 @@ def _sums_to_1(x: np.ndarray) -> bool:
 
 
 def _factor(mine: np.ndarray, right: np.ndarray) -> float:
-    """The factor between two arrays or numbers; 0 where there is none."""
+    """Return the factor between two arrays or numbers; 0 where there is none."""
     if not right.any() or not mine.any():
         return 0.0
     factor = float((mine * right).sum() / (right * right).sum())
@@ -86,7 +90,7 @@ def _factor(mine: np.ndarray, right: np.ndarray) -> float:
 
 
 def _is_plain(factor: float) -> bool:
-    """Whether a factor is, to pencil's precision, a whole number, a power of 2, or 1 over one."""
+    """Return whether a factor is, to the precision of a pencil, a whole number from 2 or 1 over one."""
     larger = max(abs(factor), 1 / abs(factor)) if factor else 0.0
     return larger > 1.2 and abs(larger - round(larger)) < 0.006 * larger
 

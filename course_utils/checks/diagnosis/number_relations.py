@@ -1,4 +1,4 @@
-"""How wrong numbers that come from a formula relate to the right ones: which terms are too much, and which missing."""
+"""Relate wrong single numbers, which come from a formula, to the right ones: which terms are too many or missing."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from course_utils.checks.diagnosis.expressions import as_product, is_plain, quan
 from course_utils.checks.diagnosis.relation import NEAR, Pair, Relation, Step, argument
 
 MOST_QUANTITIES, MOST_PAIRED = 6, 120
-EXACT = 2e-7  # relative to the right number, of which eight digits are kept
+EXACT = 2e-7  # relative to the right number, which has eight digits
 LARGEST_FACTOR = 16
 
-Term = tuple[tuple[str, float], ...]  # quantities and their powers
+Term = tuple[tuple[str, float], ...]  # (quantity, power) pairs
 
 
 def of_terms(pairs: Sequence[Pair]) -> Relation | None:
-    """Single numbers that are off by one term or two, each a plain number times sizes; or that are one term alone."""
+    """Find one or two terms (a simple number times sizes) by which single numbers are off, or one that they equal."""
     if len(pairs) < 4 or any(pair.given.ndim or pair.right.ndim for pair in pairs):
         return None
     given, right = (np.array([float(getattr(pair, side)) for pair in pairs]) for side in ("given", "right"))
@@ -41,7 +41,7 @@ def of_terms(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def of_a_share(pairs: Sequence[Pair]) -> Relation | None:
-    """Single numbers that are 1 + x times the right ones, or the right ones over 1 + x, with x made of sizes."""
+    """Find x, made of sizes, for which single numbers are 1 + x times the right ones, or the right ones over 1 + x."""
     if len(pairs) < 4 or any(pair.given.ndim or pair.right.ndim for pair in pairs):
         return None
     given, right = (np.array([float(getattr(pair, side)) for pair in pairs]) for side in ("given", "right"))
@@ -65,7 +65,7 @@ def of_a_share(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def along_a_diagonal(pairs: Sequence[Pair]) -> Relation | None:
-    """Single numbers that are the mean or a sum of entries of a square array, on a line parallel to its diagonal."""
+    """Find a line parallel to the diagonal of a square array of which single numbers are the sum or the mean."""
     found = [each for pair in pairs if (each := _square_and_size(pair.rung)) is not None]
     if len(pairs) < 3 or len(found) < len(pairs) or any(pair.given.ndim for pair in pairs):
         return None
@@ -91,7 +91,7 @@ def _entries(cut: str, size_name: str) -> str:
 
 
 def _is_cut_sum(sums: Sequence[float], size: int, wanted: float, first: str, last: str, counted: Callable) -> bool:
-    """Whether a number is the sum of a line without its ends, over what is counted. sums: the running sums."""
+    """Return whether a number is the sum of a line without its ends, over a count. sums: the line's running sums."""
     start, stop = CUTS[first](size), len(sums) - 1 - CUTS[last](size)
     return start < stop and abs((sums[stop] - sums[start]) / counted(stop - start, size) - wanted) <= NEAR
 
@@ -120,7 +120,7 @@ def _shift(times: int, more: int, name: str) -> str:
 
 
 def _square_and_size(step: Step) -> tuple[np.ndarray, int, str, str] | None:
-    """A square array and a whole number among the arguments, and what they are called."""
+    """Return the one square array and the one whole number among the arguments, with their names, or None."""
     arrays = [(array, step.called[i]) for i in range(len(step.args)) if (array := argument(step, i)) is not None]
     squares = [each for each in arrays if each[0].ndim == 2 and len(set(each[0].shape)) == 1]
     sizes = [(arg, step.called[i]) for i, arg in enumerate(step.args) if type(arg) is int]
@@ -128,7 +128,7 @@ def _square_and_size(step: Step) -> tuple[np.ndarray, int, str, str] | None:
 
 
 def _terms(pairs: Sequence[Pair]) -> tuple[list[Term], np.ndarray]:
-    """Products of quantities, the simplest first, and their values on each pair."""
+    """Return products of quantities, the simplest first, and their values on each pair."""
     known = dict(list(quantities_of(pairs).items())[:MOST_QUANTITIES])
     powers = sorted(product((0, 1, 2), repeat=len(known)), key=lambda p: (sum(p), max(p, default=0)))
     columns = np.array(list(known.values()), dtype=float).reshape(len(known), len(pairs))
@@ -137,8 +137,8 @@ def _terms(pairs: Sequence[Pair]) -> tuple[list[Term], np.ndarray]:
 
 
 def _of_one(terms: Sequence[Term], values: np.ndarray, off: np.ndarray, scale: np.ndarray) -> list[tuple[float, Term]]:
-    """The simplest term that, with a plain factor, is what is off."""
-    surest = (np.abs(off) / scale).argmax()  # given numbers have eight digits
+    """Return the simplest term that, times a simple factor, equals the difference `off`."""
+    surest = (np.abs(off) / scale).argmax()  # numbers of an answer have eight digits
     factors = off[surest] / values[:, surest]
     fits = (np.abs(factors[:, None] * values - off) <= EXACT * scale).all(axis=1) & (np.abs(factors) > 1e-9)
     for k in np.flatnonzero(fits).tolist():
@@ -148,13 +148,13 @@ def _of_one(terms: Sequence[Term], values: np.ndarray, off: np.ndarray, scale: n
 
 
 def _is_simple(factor: float) -> bool:
-    """Whether a factor is a small whole number or the half of one, so that two of them are no accident."""
+    """Return whether a factor is a small whole number or half of one, so that two of them are no accident."""
     twice = round(2 * factor)
     return 0 < abs(twice) <= 2 * LARGEST_FACTOR and abs(2 * factor - twice) < 1e-4
 
 
 def _of_two(terms: Sequence[Term], values: np.ndarray, off: np.ndarray, scale: np.ndarray) -> list[tuple[float, Term]]:
-    """The simplest two terms, with plain factors, that add up to what is off."""
+    """Return the simplest two terms that, times simple factors, add up to the difference `off`."""
     terms, made, off = terms[:MOST_PAIRED], values[:MOST_PAIRED] / scale, off / scale
     gram, along, size = made @ made.T, made @ off, off @ off
     i, j = np.triu_indices(len(terms), 1)

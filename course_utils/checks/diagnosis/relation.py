@@ -1,4 +1,4 @@
-"""What a relation between wrong and right numbers is, and what it is looked for in."""
+"""The result of a diagnosis, a relation between wrong and right numbers, and the data in which it is looked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ NEAR = 2e-6  # relative to the largest number of an array: how well a relation m
 
 @dataclass(frozen=True)
 class Relation:
-    """name: as a class report lists it. message: a sentence or two for the learner."""
+    """A relation between the wrong numbers of an answer and the right ones.
+
+    Attributes:
+        name: the name that a class report lists.
+        message: a sentence or two for the learner.
+    """
 
     name: str
     message: str
@@ -22,7 +27,12 @@ class Relation:
 class Step:
     """A rung with the names of its arguments.
 
-    measured: how the answer works is recorded. of: the function. quantities: see Ladder. measure: see Rung.
+    Attributes:
+        called: the names of the arguments.
+        measured: whether the rung records a measure in place of the result.
+        of: the name of the function that is tried.
+        quantities: see `Ladder`.
+        measure: see `Rung`.
     """
 
     name: str
@@ -36,22 +46,22 @@ class Step:
 
 @dataclass(frozen=True)
 class Pair:
-    """One part of one result that is wrong: the rung, what was given, and what is right."""
+    """One wrong part of one result: the rung, the answer's array and the right one."""
 
     rung: Step
     given: np.ndarray
     right: np.ndarray
     others: Mapping[str, np.ndarray] = field(default_factory=dict)  # the other parts of the right result
-    mask: bool = False  # 1 and 0 are True and False
+    mask: bool = False  # whether 1 and 0 stand for True and False
 
     @property
     def alike(self) -> bool:
-        """Whether both have one shape."""
+        """Whether both arrays have the same shape."""
         return self.given.shape == self.right.shape
 
 
 def same(a: np.ndarray, b: np.ndarray, near: float = NEAR) -> bool:
-    """Whether two arrays have one shape and the same numbers, but for rounding."""
+    """Return whether two arrays have the same shape and the same numbers, up to rounding."""
     if a.shape != b.shape:
         return False
     if not a.size:
@@ -64,7 +74,7 @@ def same(a: np.ndarray, b: np.ndarray, near: float = NEAR) -> bool:
 
 
 def telling(pairs: Sequence[Pair]) -> bool:
-    """Whether the arrays hold enough different numbers for a relation to be no accident."""
+    """Return whether the right arrays hold enough different numbers for a relation to be no accident."""
     return sum(len(np.unique(pair.right.round(9))) for pair in pairs) >= 3
 
 

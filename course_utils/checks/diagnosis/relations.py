@@ -1,7 +1,7 @@
-"""How wrong numbers relate to the right ones, in general: twice as large, transposed, right for squares only.
+"""Find how wrong results relate to the right ones: twice as large, transposed, right only for square inputs.
 
-A relation is a fact about all that went wrong, true of every such answer. So it may be said where no known mistake is
-recognised, and it never names a mistake that was not made.
+A relation is a fact about all failing rungs. It is stated where no known mistake is recognised, and because it is true
+of the answer it never names a mistake that was not made.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Outcome
 
-MOST_NAMED = 3  # rungs that are listed by name
-MOST_PARTS = 4  # of a result that are looked at by themselves
+MOST_NAMED = 3  # most rungs that are listed by name
+MOST_PARTS = 4  # most parts of a result that are examined separately
 SLIPS_OF_THE_PEN = ("NameError", "AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
-NEEDS_FLOAT64 = "float32 cannot tell apart"  # in the names of rungs
+NEEDS_FLOAT64 = "float32 cannot tell apart"  # occurs in the names of rungs
 LONGEST_ERROR = 90  # characters of an error in the name of a relation
-LARGE = 80.0  # exp of it is near the end of float32
+LARGE = 80.0  # exp of it is near the largest float32
 
 
 def relate(
@@ -41,11 +41,15 @@ def relate(
     *,
     hidden: bool = False,
 ) -> Relation | None:
-    """What can be said of all rungs that do not hold, the most telling first; None where there is nothing.
+    """Return the most telling relation that holds on all failing rungs, or None.
 
-    given, right: an outcome each rung. wrong: the parts of each rung that do not hold.
-    parameters: what the arguments are called. scaled: see Exercise. hidden: nothing may be told of the inputs, nor of
-    the text of an error.
+    Args:
+        given: the answer's outcome on each rung.
+        right: the right outcome on each rung.
+        wrong: the wrong parts of each rung; none where it holds.
+        parameters: the names of the arguments.
+        scaled: see `Exercise`.
+        hidden: whether the inputs and the texts of errors must not be revealed.
     """
     held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
@@ -91,9 +95,9 @@ def _wrong_pairs(
     right: Sequence[Outcome],
     wrong: Sequence[Collection[str]],
 ) -> dict[str, list[Pair]]:
-    """The pairs of arrays that differ, by part, and by function where the answer has several.
+    """Return the pairs of arrays that differ, by part, or by function where the answer has several functions.
 
-    Measured rungs and what has no finite numbers are left out.
+    Measured rungs and arrays without finite numbers are left out.
     """
     found: dict[str, list[Pair]] = {}
     for i in range(len(rungs)):
@@ -116,7 +120,7 @@ def _wrong_pairs(
 
 
 def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing: Sequence[int]) -> Relation | None:
-    """Right to float32's digits, where large inputs take some of them away and one rung needs more than it has."""
+    """Recognise results right to float32 precision, less what large inputs cost, if a rung needs more than that."""
     pairs = [pair for each in parts.values() for pair in each]
     if len(failing) * 2 > len(rungs) or not any(NEEDS_FLOAT64 in pair.rung.name for pair in pairs):
         return None
@@ -131,7 +135,7 @@ def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing:
 
 
 def _kind_of(part: str) -> str:
-    """A part without the numbers in its name: what it is of every step."""
+    """Return the name of a part with its numbers replaced by "…", the same for every step."""
     return re.sub(r"\[?\b\d+\b\]?", "…", part)
 
 
@@ -140,13 +144,13 @@ def _place(ladder: Ladder, part: str) -> int:
 
 
 def _said_where(found: Relation, held: Sequence[bool]) -> Relation:
-    """A relation of what is wrong, where other rungs are right."""
+    """Add "Where it is wrong" to a relation's message if other rungs hold."""
     message = found.message
     return Relation(found.name, f"Where it is wrong, {message[0].lower()}{message[1:]}" if any(held) else message)
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
-    """A relation of one part of several, or of one function of several, says which."""
+    """Add the name of the part or function to a relation, if the answer has several."""
     if len(ladder.returns) < 2 and len(ladder.names) < 2:
         return found
     return Relation(f"{part}: {found.name}", f"{part}: {found.message[0].lower()}{found.message[1:]}")
@@ -164,7 +168,7 @@ def _named(ladder: Ladder, rung: Rung, wanted: Outcome, parameters: Sequence[str
 
 
 def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
-    """A property of the inputs that tells the rungs that hold from those that do not."""
+    """Find a property of the inputs that separates the failing rungs from those that hold."""
     valued = {i for i, rung in enumerate(rungs) if not rung.measured}
     failing = {i for i in valued if not held[i]}
     if len(failing) < 2 or failing == valued:
@@ -192,7 +196,7 @@ def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -
 
 
 def _holds(test: Callable[..., bool], rung: Step) -> bool:
-    """Whether a rung is of a kind; one that has fewer arguments than the kind asks about is not."""
+    """Return whether a rung passes the test of a case; False if it lacks arguments that the test needs."""
     try:
         return bool(test(*rung.args))
     except (TypeError, AttributeError, IndexError, ValueError):
@@ -200,7 +204,7 @@ def _holds(test: Callable[..., bool], rung: Step) -> bool:
 
 
 def _unreadable(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
-    """A result of another kind than asked for, wherever it is wrong."""
+    """Recognise results of a kind that the check cannot read, on at least half of the failing rungs."""
     said = [given[i].error for i in failing]
     strange = [each for each in said if each.startswith(BAD_RESULT)]
     if not strange or strange[0] != said[0] or len(strange) * 2 < len(said):
@@ -263,7 +267,7 @@ CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
 
 
 def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> Relation | None:
-    """What attention gives for scores times a factor."""
+    """Recognise the result of attention whose scores are multiplied by a factor."""
     pairs = [pair for pair in pairs if pair.rung.measure is None]
     if len(pairs) < 2 or not all(p.alike and np.isfinite(p.given).all() for p in pairs):
         return None
@@ -280,11 +284,11 @@ def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> 
     return Relation("scores times a factor", said)
 
 
-MOST_FITTED = 5  # rungs on which a factor is looked for
+MOST_FITTED = 5  # most rungs on which a factor is fitted
 
 
 def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
-    """The factor of the scores that gives what was given; None where none does."""
+    """Return the factor of the scores that gives the answer's result; None where no factor does."""
 
     def off(power: float) -> float:
         made = np.asarray(scaled(2.0**power)(*pair.rung.args), dtype=float)
@@ -305,10 +309,10 @@ def _only_some_parts(
     wrong: Sequence[Iterable[str]],
     failing: Sequence[int],
 ) -> Relation | None:
-    """Of several parts some are right on every rung."""
+    """Recognise parts of the result that are right on every rung, while others are wrong."""
     if len(ladder.returns) < 2 or any(given[i].error for i in failing):
         return None
-    usual = next(rung.measure for rung in rungs)  # others merge twice, or take the result further
+    usual = next(rung.measure for rung in rungs)  # other measures combine or process results further
     single = [i for i in failing if rungs[i].measure == usual]
     seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in single]
     parts = {part for each in seen for part in each}
@@ -320,7 +324,7 @@ def _only_some_parts(
 
 
 def _raised(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[int], hidden: bool) -> Relation | None:
-    """One kind of error, on half of what fails or more."""
+    """Recognise one type of error on at least half of the failing rungs."""
     errors = {i: given[i].error for i in failing if given[i].error}
     kinds = [error.partition(":")[0] for error in errors.values() if not error.startswith(BAD_RESULT)]
     usual = max(kinds, key=kinds.count, default="")
@@ -335,13 +339,13 @@ def _raised(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[i
 
 
 def _without_numbers(text: str) -> str:
-    """The text of an error, the same for all inputs and wherever it arose."""
+    """Return the text of an error without its numbers and its line, so that it is the same for all inputs."""
     text = re.sub(r",? at (the )?line .*", "", text)
     return re.sub(r"-?\b\d+(x\d+)?(\.\d+)?\b", "…", text)[:LONGEST_ERROR].strip(" :.")
 
 
 def _not_finite(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
-    """NaN or an infinity wherever something is wrong."""
+    """Recognise NaN or an infinity on every failing rung."""
     kinds = set()
     for i in failing:
         arrays = [each.as_array() for each in given[i].values.values()]
@@ -353,7 +357,7 @@ def _not_finite(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | 
 
 
 def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
-    """A few rungs fail, of one kind, and the others say that all else is right."""
+    """Recognise that at most MOST_NAMED rungs fail, and no more than half of all."""
     failing = [rung.name for rung, ok in zip(rungs, held, strict=True) if not ok]
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
@@ -362,7 +366,7 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
 
 
 def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
-    """All is right up to a rung, and nothing after it."""
+    """Recognise that all rungs hold up to one, and none from there on."""
     first = list(held).index(False)
     if first < 2 or any(held[first:]):
         return None
@@ -371,7 +375,7 @@ def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | N
 
 
 def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
-    """A few rungs hold, and no other."""
+    """Recognise that at most MOST_NAMED rungs hold, and no more than half of all."""
     valued = [(rung, ok) for rung, ok in zip(rungs, held, strict=True) if not rung.measured]
     fine = [rung.name for rung, ok in valued if ok]
     if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued) or len(valued) < 4:
@@ -381,7 +385,7 @@ def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | No
 
 
 def _of_errors(parts: Mapping[str, list[Pair]]) -> Relation | None:
-    """Errors that are to be raised, counted as 1 or 0: one is missing, or raised where it should not be."""
+    """Recognise a required error that is missing, or one where none is due, in parts that count errors as 1 or 0."""
     for part, pairs in parts.items():
         if kind := re.match(r"\w+Error", part):
             missing = [pair for pair in pairs if pair.right.sum() > pair.given.sum()]

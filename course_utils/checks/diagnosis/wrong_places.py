@@ -1,4 +1,4 @@
-"""Which entries of an array are wrong, and shapes that are: one corner, one axis, everything but the diagonal."""
+"""Say which entries of an array are wrong, such as one row or all above the diagonal, or how its shape is wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from course_utils.checks.diagnosis.relation import NEAR, Pair, Relation, same, t
 
 
 def where_wrong(pairs: Sequence[Pair]) -> Relation | None:
-    """Right but for some entries, which are told by their places or by what stands there."""
+    """Recognise arrays that are right except for some entries, described by their places or by their values."""
     if not all(pair.alike and pair.right.ndim and pair.right.size > 1 for pair in pairs):
         return None
     right = [np.isclose(p.given, p.right, rtol=0, atol=NEAR * max(float(np.abs(p.right).max()), 1e-9)) for p in pairs]
@@ -38,13 +38,13 @@ def where_wrong(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def _only_there(ok: np.ndarray, wrong: Callable[[np.ndarray], np.ndarray | None]) -> bool:
-    """Whether the entries that are wrong are at these places and nowhere else, and some others are right."""
+    """Return whether all wrong entries are at these places, and other places exist; `ok` marks the right entries."""
     places = wrong(ok)
     return places is not None and bool((~ok[places]).any()) and bool(ok[~places].all()) and bool((~places).any())
 
 
 def _all_but(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
-    """All rows or columns but one end, if none of them is right as a whole."""
+    """Return a place test for all rows or columns but one end, which fails if one of them is right as a whole."""
 
     def places(ok: np.ndarray) -> np.ndarray | None:
         found = _along(axis, entries)(ok)
@@ -105,7 +105,7 @@ PLACES: tuple[tuple[str, str, Callable], ...] = (
 
 
 def of_a_mask(pairs: Sequence[Pair]) -> Relation | None:
-    """A mask of 0 and 1: a diagonal at another place, or too much or too little of it."""
+    """Describe a wrong mask of 0 and 1: its diagonal edge is shifted, or it has too many or too few ones."""
     for k in (-2, -1, 1, 2):
         if all(p.right.ndim >= 2 and same(p.given, _moved(p.right, k)) for p in pairs):
             how = "later" if k > 0 else "earlier"
@@ -127,13 +127,13 @@ def of_a_mask(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def _moved(mask: np.ndarray, k: int) -> np.ndarray:
-    """A mask whose rows begin with True, with k more of it in each."""
+    """Return a mask whose rows begin with True, with k more True in each row."""
     counts = np.clip(mask.sum(-1) + k, 0, mask.shape[-1])
     return (np.arange(mask.shape[-1]) < counts[..., None]).astype(float)
 
 
 def same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
-    """A result that does not depend on what is asked."""
+    """Recognise a result that does not depend on the input."""
     different = len({pair.right.tobytes() for pair in pairs}) > 1
     if not different and not telling(pairs):
         return None
@@ -146,7 +146,7 @@ def same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def shaped(pairs: Sequence[Pair]) -> Relation | None:
-    """Another shape than the right one, on half of the rungs or more, and in the same way."""
+    """Recognise a wrong shape, on at least half of the rungs and always of the same kind."""
     unlike = [pair for pair in pairs if not pair.alike]
     if len(unlike) * 2 < len(pairs):
         return None
