@@ -1,7 +1,7 @@
 """Search for the shortest sequence of calls on which an answer with state breaks a promise.
 
 The search begins with the calls of the rungs. If the answer breaks several promises, the search stays with the one that
-breaks on the first failing rung, because the check's message is about that one. It leaves out calls that it can.
+breaks on the first failing rung, because the check's message is about that one. It leaves out the calls that it can.
 Then Hypothesis draws shorter sequences, as the exercise's `Machine` says, makes the calls on the learner's object, asks
 the watch after each, and shrinks a sequence that breaks the promise. Nothing is compared with a reference, so the
 search works in an edition without answers. The same answer gets the same sequence, unless the time runs out.

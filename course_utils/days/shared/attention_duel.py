@@ -1,4 +1,4 @@
-"""Attention in NumPy, step by step, so that each implementation says only what it does in its own way."""
+"""Attention in NumPy, split into steps, so that an implementation only defines the step that it does differently."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Weigh = Callable[[np.ndarray], np.ndarray]
 
 
 def swapped(x: np.ndarray) -> np.ndarray:
-    """The last two axes exchanged."""
+    """Return the array with its last two axes exchanged."""
     return np.swapaxes(x, -1, -2)
 
 
 def weigh(s: np.ndarray) -> np.ndarray:
-    """Softmax of each row. Large scores are safe; a row of nothing but −∞ gives zeros."""
+    """Return the softmax of each row; safe for large scores, and zeros for a row that is all −∞."""
     top = np.max(s, axis=-1, keepdims=True)
     e = np.exp(s - np.where(np.isinf(top), 0.0, top))
     total = e.sum(axis=-1, keepdims=True)
@@ -30,7 +30,7 @@ def made_of(
     blend: Callable = lambda w, v: w @ v,
     told: Callable = lambda o, w: (o, w),
 ) -> Callable:
-    """Attention made of these steps: f(q, k, v, mask=None) -> (output, weights). mask: True may attend."""
+    """Return attention made of these steps: f(q, k, v, mask=None) -> (output, weights), mask True where allowed."""
 
     def f(q, k, v, mask=None):
         q, k, v = (np.asarray(x, dtype=float) for x in (q, k, v))
@@ -47,7 +47,7 @@ PLAIN = made_of()
 
 
 def with_inputs(change: Callable, of: Callable = PLAIN) -> Callable:
-    """The same, of q, k and v that were changed first: change(q, k, v) -> (q, k, v)."""
+    """Return the attention `of` applied to change(q, k, v) -> (q, k, v)."""
 
     def f(q, k, v, mask=None):
         q, k, v = change(*(np.asarray(x, dtype=float) for x in (q, k, v)))
@@ -67,12 +67,16 @@ def one_query_at_a_time(q, k, v, mask=None):
 
 
 def score_shape(q: np.ndarray, k: np.ndarray) -> tuple[int, ...]:
-    """The shape of the scores of queries and keys."""
+    """Return the shape of the scores of q and k."""
     return (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
 
 
 def in_blocks(size: int, later: Callable = lambda old, new: np.exp(old - new)) -> Callable:
-    """Keys taken `size` at a time, with a running maximum and sum; later(old, new): the factor for what came before."""
+    """Return attention that takes `size` keys at a time, with a running maximum and sum.
+
+    Args:
+        later: later(old, new) is the factor that rescales earlier sums when the maximum changes.
+    """
 
     def f(q, k, v, mask=None):
         q, k, v = (np.asarray(x, dtype=float) for x in (q, k, v))
@@ -155,7 +159,7 @@ def by_log_sum_exp(s: np.ndarray) -> np.ndarray:
 
 
 def by_differences(s: np.ndarray) -> np.ndarray:
-    """1 / Σ e^(s_l − s_j), for each key j: no peak is looked for."""
+    """Return 1 / Σ_l e^(s_l − s_j) for each key j, which needs no maximum."""
     w = np.zeros(s.shape)
     for j in range(s.shape[-1]):
         apart = s - s[..., j : j + 1]
@@ -170,7 +174,7 @@ def without_peak(s: np.ndarray) -> np.ndarray:
 
 
 def over(axis: int | tuple[int, ...]) -> Weigh:
-    """A softmax over other axes than the last."""
+    """Return a softmax over `axis`, for axes other than the last."""
 
     def f(s: np.ndarray) -> np.ndarray:
         e = np.exp(s - s.max(axis=axis, keepdims=True))
@@ -180,5 +184,5 @@ def over(axis: int | tuple[int, ...]) -> Weigh:
 
 
 def hard(s: np.ndarray) -> np.ndarray:
-    """All weight on the first of the largest scores."""
+    """Put all weight of a row on the first of its largest scores."""
     return (np.arange(s.shape[-1]) == s.argmax(axis=-1)[..., None]).astype(float)

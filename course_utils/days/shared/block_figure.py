@@ -1,4 +1,4 @@
-"""A block of a decoder, drawn with its shapes."""
+"""Figure of a decoder block with the shapes on its arrows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ if TYPE_CHECKING:
 
 
 def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = False) -> Figure:
-    """A block of a decoder with the shapes on its arrows: the residual stream on top, and what two branches add to it.
+    """Draw a decoder block with the shapes on its arrows: the residual stream on top, and two branches that add to it.
 
-    sizes: a model whose layers have heads and a feed-forward network. qk_norm: it normalises the queries and keys of
-    each head; rope: it turns them by their positions. The branch on the left is the whole layer of attention, from the
-    projections to W_O. Raises ValueError for a model without a feed-forward width.
+    The left branch is the whole attention layer, from the projections to W_O; the right one is the feed-forward part.
+
+    Args:
+        sizes: a model whose layers have heads and a feed-forward network.
+        qk_norm: whether the model normalises the queries and keys of each head.
+        rope: whether it rotates them by their positions.
+
+    Raises:
+        ValueError: for a model without a feed-forward width.
     """
     if sizes.d_ff is None:
         raise ValueError(f"{sizes.name} has experts in place of one feed-forward network")
@@ -28,7 +34,7 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
     x, joined, wide = f"(T, {sizes.d_model:,})", f"(T, {h * d_head:,})", f"(T, {sizes.d_ff:,})"
     width, height = 770, 400
     fig = new_figure(width, height)
-    ax = fig.add_axes((0, 0, 1, 1))  # in CSS pixels, from the top
+    ax = fig.add_axes((0, 0, 1, 1))  # the axes count CSS pixels from the top
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
     _stream(ax, x, (500, 730))
@@ -102,7 +108,7 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
 
 
 def _gated(ax, narrow, wide):
-    """Below the norm at (610, 110) two matrices side by side, the second with SiLU, and their product, to y = 316."""
+    """Draw up and gate side by side, gate with SiLU, and their product, from the norm at (610, 110) down to y = 316."""
     ax.plot([610, 610], [123, 152], color=palette.FAINT, linewidth=1.2, zorder=1)
     ax.text(617, 138, narrow, fontsize=8.5, color=palette.INK, va="center")
     for x, name in ((565, "up"), (655, "gate")):
@@ -119,7 +125,7 @@ def _gated(ax, narrow, wide):
 
 
 def _stream(ax, shape, added):
-    """The residual stream along the top, with the two places where a branch is added."""
+    """Draw the residual stream along the top, with the two places where a branch is added."""
     ax.annotate(
         "", xy=(762, 44), xytext=(8, 44), arrowprops={"arrowstyle": "-|>", "linewidth": 3, "color": palette.INK}
     )
@@ -137,13 +143,13 @@ def _part(ax, x, y, width, height, words, colour=None):
 
 
 def _way(ax, start, end, words="", bend=None, beside=False):
-    """An arrow from start to end, round a corner where there is one, with the shape of what goes along it."""
+    """Draw an arrow from start to end, by way of `bend` if given, with the shape of its tensor beside it."""
     if bend:
         ax.plot([start[0], bend[0]], [start[1], bend[1]], color=palette.FAINT, linewidth=1.2, zorder=1)
     arrow = {"arrowstyle": "-|>", "linewidth": 1.2, "color": palette.FAINT, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=bend or start, arrowprops=arrow, zorder=1)
     middle = ((bend or start)[0] + end[0]) / 2, ((bend or start)[1] + end[1]) / 2
-    across = middle[1] != end[1]  # an upright arrow has its words on the right
+    across = middle[1] != end[1]  # an upright arrow has its text on the right
     x, y = (middle[0] + 7, middle[1]) if across or beside else (middle[0], middle[1] - 5)
     align = {"ha": "left", "va": "center"} if across or beside else {"ha": "center", "va": "bottom"}
     ax.text(x, y, words, fontsize=8.5, color=palette.INK, **align)

@@ -1,4 +1,4 @@
-"""Which output depends on which token: a map for each layer or function."""
+"""Figure of which output depends on which token, with one map per layer or function."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STROKES = ["-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2))]
-_MARKS = [None, "o", "s", "^"]  # two lines that coincide can both be seen
+_MARKS = [None, "o", "s", "^"]  # so that two lines that coincide can both be seen
 
 
 def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
-    """How strongly each output (row) depends on each token (column), a grid of numbers per implementation.
+    """Draw how strongly each output (row) depends on each token (column), as a grid of numbers per implementation.
 
-    maps: title -> (T, T) amounts, not negative. What lies above the diagonal and is larger than the tolerance is a
-    leak: in the colour of what goes wrong, and framed.
+    A number above the diagonal that exceeds the tolerance is a leak; it is framed and has the colour of errors.
+
+    Args:
+        maps: title -> (T, T) amounts, not negative.
     """
     maps = {title: np.asarray(amounts, dtype=float) for title, amounts in maps.items()}
     height = 84 + 690 / len(maps)
@@ -56,7 +58,7 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
 
 
 def _leaks(amounts, tolerance):
-    """What stands above the diagonal, in words."""
+    """Describe the amounts above the diagonal in words."""
     ahead = np.triu(amounts, 1)
     if not (ahead > tolerance).any():
         return "zeros above the diagonal, no leak"

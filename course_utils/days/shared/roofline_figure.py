@@ -1,4 +1,4 @@
-"""The most that a machine reaches at each intensity, and where tasks stand below it."""
+"""Roofline figure: the most FLOP/s that a machine reaches at each intensity, and the tasks below it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ _SERIES = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.FAINT]
 
 
 def roofline(machine: Any, series: Any) -> Figure:
-    """The most FLOP/s that a machine reaches at each intensity, and where tasks stand below or on its roof.
+    """Draw the most FLOP/s that a machine reaches at each intensity, and tasks on or below this roof.
 
-    machine: a costs.roofline.Machine. series: name -> {label: intensity}, FLOPs a byte, at most four names. In place of
-    an intensity alone, which stands on the roof, (intensity, FLOP/s) tells what was reached.
+    Args:
+        machine: a costs.roofline.Machine.
+        series: name -> {label: intensity in FLOPs per byte}, at most four names. A task with a plain intensity lies on
+            the roof; (intensity, FLOP/s) gives the speed that it reached.
     """
     fig = new_figure(720, 380)
     ax = fig.subplots()
@@ -37,10 +39,10 @@ def roofline(machine: Any, series: Any) -> Figure:
     for place, ((name, points), colour, mark) in enumerate(zip(series.items(), _SERIES, "osD^", strict=False)):
         widths, heights = zip(*((x, y / 1e12) for x, y in points.values()), strict=True)
         ax.scatter(widths, heights, s=46, color=colour, marker=mark, label=name, zorder=3)
-        on_roof = all(y == attainable(machine, x) for x, y in points.values())  # below it, names would cross its line
+        on_roof = all(y == attainable(machine, x) for x, y in points.values())  # below it, labels would cross its line
         above, before = on_roof and place % 2 == 0, 0.0
         for label, x, y in zip(points, widths, heights, strict=True):
-            near = x < 1.6 * before  # a label beside its dot, for below stands the one before
+            near = x < 1.6 * before  # a label beside its dot, because the one before lies below it
             offset, side = ((-7, 5), "right") if above else ((9, -5) if near else (8, -12), "left")
             before = x
             ax.annotate(
@@ -65,7 +67,7 @@ def roofline(machine: Any, series: Any) -> Figure:
 
 
 def _reached(machine, point):
-    """(intensity, FLOP/s), on the roof where the point is an intensity alone."""
+    """Return (intensity, FLOP/s) of a point, on the roof if the point is an intensity alone."""
     return point if isinstance(point, tuple) else (point, attainable(machine, point))
 
 

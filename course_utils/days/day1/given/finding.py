@@ -1,4 +1,4 @@
-"""Whom *arrived* finds, in the example of day 1, with keys that a learner's matrix makes."""
+"""Judge a learner's W_K in the example of day 1: to which token *arrived* attends with its keys."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 TOKENS = ("the", "parcel", "arrived")
 X = ((1, 0, 0, 1), (0, 1, 0, 1), (0, 0, 1, 0))
 W_Q = ((1, 0), (0, 1), (1, 1), (0, 0))
-ENOUGH = 0.8  # the weight of arrived on parcel that is asked for
-ROUNDING = 5e-4  # of numbers that were worked out to give just that
+ENOUGH = 0.8  # the required weight of arrived on parcel
+ROUNDING = 5e-4  # allowance for matrices computed to give exactly this weight
 ALIKE = 5e-3
 
 
 def weights_of_arrived(W_K: np.ndarray) -> np.ndarray:
-    """The row of *arrived* among the weights, (3,), with keys X @ W_K; NaN where a score is no finite number.
+    """Return the weights (3,) of the query *arrived*, with keys X @ W_K; NaN where a score is not finite.
 
-    W_K: (4, 2).
+    Args:
+        W_K: (4, 2).
     """
     with np.errstate(all="ignore"):
         keys = np.array(X, dtype=float) @ W_K  # (3, 2)
@@ -27,9 +28,9 @@ def weights_of_arrived(W_K: np.ndarray) -> np.ndarray:
 
 
 def whom_arrived_finds(W_K: np.ndarray) -> tuple[str, str] | None:
-    """What is wrong with a matrix of keys, by the name of the mistake, and what it gives; None where nothing is.
+    """Return the name of the mistake in W_K and a sentence on what this W_K gives; None where it is right.
 
-    Right is any (4, 2) with which *arrived* gives *parcel* a weight of 0.8 or more.
+    Every W_K (4, 2) with which *arrived* gives *parcel* a weight of 0.8 or more is right.
     """
     size = " × ".join(map(str, W_K.shape))
     if W_K.shape != (4, 2):

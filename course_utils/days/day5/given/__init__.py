@@ -1,1 +1,1 @@
-"""What a grading kernel gets of day 5: what its checks try. No answers."""
+"""The test inputs of day 5, the only part of it that a grading kernel imports; no answers."""

@@ -1,6 +1,6 @@
-"""The kernels around the learner's Triton loops.
+"""The Triton kernels around the learner's loops, and the same kernels in NumPy.
 
-Triton is loaded when it is first needed: there is none outside Linux, and the other exercises do without it.
+Triton is loaded only when it is needed, because it exists on Linux only and the other exercises do without it.
 """
 
 import functools
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     import torch
 
 LOG2_E = math.log2(math.e)
-FAR = 1000.0  # what lies behind a row is so much larger than all of it
+FAR = 1000.0  # the numbers behind a row are this much larger than its scores
 NO_TRITON = (
     "Triton is not installed here, and this exercise needs it: it has wheels for Linux only. Its points count on a "
     "Linux machine, in the interpreter if there is no GPU"
 )
-triton = tl = None  # the modules, or stand-ins, once they are loaded
+triton = tl = None  # the modules, or NoTriton, once loaded
 
 
 class NoTriton:
-    """Stands for `triton` and `triton.language` where there is none: cells that define kernels can still be run."""
+    """Stand-in for `triton` and `triton.language` where Triton is missing: cells that define kernels still run."""
 
     constexpr = None
 
@@ -37,9 +37,9 @@ class NoTriton:
 
 
 def load_triton() -> tuple[Any, Any]:
-    """(triton, triton.language): its interpreter where there is no GPU, and stand-ins where there is no Triton.
+    """Return (triton, triton.language), or stand-ins where Triton is missing.
 
-    TRITON_INTERPRET, when set to 0 or 1, decides about the interpreter instead.
+    Without a GPU Triton runs in its interpreter, unless TRITON_INTERPRET is set, which then decides.
     """
     global triton, tl
     if triton is None:
@@ -49,8 +49,8 @@ def load_triton() -> tuple[Any, Any]:
             import triton.language as tl
             from triton.runtime import interpreter
 
-            # It gives a kernel's module all names of its own. With a __file__ a notebook would look like a script, and
-            # no other process could be started from it.
+            # The interpreter copies all its names into a kernel's module. With a __file__ a notebook would look like a
+            # script, and could start no other process.
             vars(interpreter).pop("__file__", None)
         except ImportError:
             triton = tl = NoTriton
@@ -63,7 +63,7 @@ def _interpret_without_gpu() -> None:
     if "TRITON_INTERPRET" in os.environ or torch.cuda.is_available():
         return
     os.environ["TRITON_INTERPRET"] = "1"
-    # Torch's optimizers import Triton, and its own functions were then prepared for a GPU: let it load again.
+    # Torch's optimizers have already imported Triton, and prepared its functions for a GPU: make it load again.
     for name in [name for name in sys.modules if name.split(".")[0] == "triton" and "._C" not in name]:
         del sys.modules[name]
 
@@ -71,10 +71,13 @@ def _interpret_without_gpu() -> None:
 def through_the_kernel(
     inner: Any, q: Array, k: Array, v: Array, causal: bool, block_q: int, block_k: int
 ) -> dict[str, Any]:
-    """Attention by the kernel below with the given inner loop: o (heads, n, D_HEAD) and lse (heads, n).
+    """Run `attention_kernel` with the given inner loop: o (heads, n, D_HEAD) and lse (heads, n).
 
-    With tensors it is Triton that runs it. With arrays the same kernel runs in NumPy, for loops that were written in
-    NumPy: those of whoever judges, and has no Triton.
+    Tensors run in Triton. Arrays run through the same kernel in NumPy, with an inner loop written in NumPy, because the
+    grader has no Triton.
+
+    Raises:
+        BadResult: for tensors where Triton is missing, or if `inner` is not a Triton function.
     """
     if isinstance(q, np.ndarray):
         return _in_numpy(inner, q, k, v, causal, block_q, block_k)
@@ -95,10 +98,17 @@ def launch(
     block_q: int = 16,
     block_k: int = 16,
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Run `attention_kernel` around an inner loop: (o, lse) of q (heads, n, D_HEAD), k and v (heads, m, D_HEAD).
+    """Run `attention_kernel` in Triton with an inner loop and return (o, lse).
 
-    D_HEAD and the blocks are powers of two, at least 16. The tensors move to the GPU unless Triton's interpreter runs.
-    Raises RuntimeError where there is no Triton, and what the loop raises.
+    The tensors move to the GPU unless Triton's interpreter runs. Errors of the loop come without Triton's wrapping.
+
+    Args:
+        q: (heads, n, D_HEAD); D_HEAD and both block sizes are powers of two, at least 16.
+        k: (heads, m, D_HEAD).
+        v: (heads, m, D_HEAD).
+
+    Raises:
+        RuntimeError: where Triton is missing.
     """
     triton, _ = load_triton()
     if triton is NoTriton:
@@ -126,7 +136,7 @@ def launch(
 
 @functools.cache
 def attention_kernel() -> Any:
-    """The forward kernel, without its inner loop: that one is an argument."""
+    """Return the forward kernel, which takes its inner loop as an argument."""
     load_triton()
 
     @triton.jit(do_not_specialize=["n_queries", "n_keys"])
@@ -169,9 +179,12 @@ def attention_kernel() -> Any:
 
 
 def through_the_row_kernel(inner: Any, scores: Array, values: Array, block: int) -> dict[str, Any]:
-    """The softmax of each row of scores (rows, n) and its blend of values (n,): o (rows,) and lse (rows,).
+    """Run `row_kernel`: for scores (rows, n) and values (n,), the softmax average o (rows,) and lse (rows,).
 
-    Tensors go through Triton, arrays through the same kernel in NumPy, as in `through_the_kernel`.
+    Tensors run in Triton, arrays through the same kernel in NumPy, as in `through_the_kernel`.
+
+    Raises:
+        BadResult: for tensors where Triton is missing, or if `inner` is not a Triton function.
     """
     if isinstance(scores, np.ndarray):
         return _rows_in_numpy(inner, scores, values, block)
@@ -186,10 +199,18 @@ def through_the_row_kernel(inner: Any, scores: Array, values: Array, block: int)
 def launch_rows(
     inner: Any, scores: "torch.Tensor", values: "torch.Tensor", block: int = 4
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Run `row_kernel` around `one_pass`: (o, lse), each (rows,), of scores (rows, n) and values (n,) in float32.
+    """Run `row_kernel` in Triton around a pass and return (o, lse), each (rows,).
 
-    block is a power of two. Behind each row lie larger numbers, behind the values NaN: other memory holds anything.
-    Raises RuntimeError where there is no Triton, and what the pass raises.
+    In memory each row is followed by larger numbers and the values by NaN, so that a pass which reads beyond the end
+    gives a wrong result. Errors of the pass come without Triton's wrapping.
+
+    Args:
+        scores: (rows, n) in float32.
+        values: (n,) in float32.
+        block: a power of two.
+
+    Raises:
+        RuntimeError: where Triton is missing.
     """
     triton, _ = load_triton()
     if triton is NoTriton:
@@ -211,7 +232,7 @@ def launch_rows(
 
 @functools.cache
 def row_kernel() -> Any:
-    """The kernel of a row, without its pass: that one is an argument."""
+    """Return the kernel of a row, which takes its pass as an argument."""
     load_triton()
 
     @triton.jit(do_not_specialize=["n"])
@@ -228,14 +249,14 @@ def row_kernel() -> Any:
 
 
 def _root(error: BaseException, inner: Any) -> BaseException:
-    """What went wrong inside Triton, freed of what Triton wraps around it."""
+    """Return the original error inside Triton, without the errors that Triton wraps around it."""
     at = None
     while True:
-        at = error if hasattr(error, "node") else at  # a compiler's error knows the place
+        at = error if hasattr(error, "node") else at  # an error of the compiler knows the place
         if error.__cause__ is None:
             break
         error = error.__cause__
-    if "raise NotImplementedError" in getattr(inner, "src", ""):  # a compiler knows no raise
+    if "raise NotImplementedError" in getattr(inner, "src", ""):  # the compiler does not support raise
         return NotImplementedError()
     if at:
         said = str((error.error_message if error is at else error) or "Triton cannot compile this").strip()
@@ -249,7 +270,7 @@ def _root(error: BaseException, inner: Any) -> BaseException:
 def _in_numpy(
     inner: Any, q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, block_q: int, block_k: int
 ) -> dict[str, Any]:
-    """`attention_kernel` in NumPy, in float64."""
+    """Run `attention_kernel` in NumPy, in float64."""
     heads, n, D_HEAD = q.shape
     n_keys, scale_log2 = k.shape[1], LOG2_E / math.sqrt(D_HEAD)
     o, lse = np.zeros((heads, n, D_HEAD)), np.zeros((heads, n))
@@ -271,7 +292,7 @@ def _in_numpy(
 
 
 class Tiles:
-    """What a tensor descriptor is to Triton, for arrays (heads, T, D_HEAD): it reads tiles, and zeros past the end."""
+    """Tensor descriptor in NumPy for an array (heads, T, D_HEAD): it reads tiles, with zeros past the end."""
 
     def __init__(self, array, rows):
         self.array, self.rows = array.astype(np.float64), rows
@@ -285,7 +306,7 @@ class Tiles:
 
 
 def _rows_in_numpy(inner: Any, scores: np.ndarray, values: np.ndarray, block: int) -> dict[str, Any]:
-    """`row_kernel` in NumPy, in float64."""
+    """Run `row_kernel` in NumPy, in float64."""
     behind = np.full(block, scores.max() + FAR, dtype=np.float64)
     long = np.append(values.astype(np.float64), np.full(block, math.nan))
     o, lse = np.zeros(len(scores)), np.zeros(len(scores))

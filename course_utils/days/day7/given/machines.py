@@ -1,4 +1,7 @@
-"""How the objects of day 7 are tried: what is drawn, how a result is read. `promise_monitors` knows their promises."""
+"""How the checks test the objects of day 7: which calls are drawn, and how results are read.
+
+`promise_monitors` checks the promises.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from course_utils.checks.kernel.numbers import BadResult
 from course_utils.checks.kernel.promises import Call, Machine, nothing, whole_number, whole_numbers
 from course_utils.checks.kernel.small import Choose
 
-NAMES = "abcd"  # of sequences and requests
-LETTERS = "abcdefghijklmnopqrstuvwxyz"  # of requests to a scheduler
+NAMES = "abcd"  # names of sequences and requests
+LETTERS = "abcdefghijklmnopqrstuvwxyz"  # names of requests to a scheduler
 
 
 def allocator_call(choose: Choose, _: tuple, __: Sequence[Call]) -> Call:
-    """A call on an allocator: rather an append."""
+    """Draw a call on an allocator, preferably an append."""
     kind, seq = choose(0, 9), NAMES[choose(0, 2)]
     if kind < 5:
         return ("append", seq)
@@ -23,12 +26,12 @@ def allocator_call(choose: Choose, _: tuple, __: Sequence[Call]) -> Call:
 
 
 def place_of_a_token(result: object) -> list[float]:
-    """A block and a slot."""
+    """Read the pair (block, slot)."""
     return [whole_number(each) for each in _pair(result, "append returns (block, slot)")]
 
 
 def _pair(result: object, said: str, first: type = object) -> Sequence:
-    """A result that is a pair, whose first part is of a kind. said: what the call returns, for one that is none."""
+    """Return a result that is a pair whose first part has type `first`. Raises BadResult with `said` for any other."""
     if not isinstance(result, (tuple, list)) or len(result) != 2 or not isinstance(result[0], first):
         came = "None" if result is None else type(result).__name__
         raise BadResult(f"it returned {came}; {said}")
@@ -48,18 +51,18 @@ ALLOCATOR = Machine(
 
 
 def admitted(result: object) -> list[float]:
-    """How many tokens are cached, and the table."""
+    """Read the number of cached tokens, and the table."""
     cached, table = _pair(result, "admit returns (cached, table)")
     return [whole_number(cached), *whole_numbers(table)]
 
 
 def prefix_call(choose: Choose, setup: tuple, before: Sequence[Call]) -> Call:
-    """A call on a cache of prefixes: rather one that makes sense. Texts are of few tokens, so that beginnings agree."""
+    """Draw a call on a prefix cache, preferably a valid one; texts use few different tokens, so that prefixes agree."""
     alive = {call[1]: call[0] for call in before if call[0] in ("admit", "commit", "release")}
     here = [name for name, last in alive.items() if last != "release"]
     others = [name for name in NAMES[:3] if name not in here]
     kind = choose(0, 15)
-    if kind == 15:  # perhaps of a name that is not known, or known already
+    if kind == 15:  # with a name that may be unknown, or known already
         name = NAMES[choose(0, 2)]
         return [("commit", name), ("release", name), ("table", name), ("admit", name, (0,))][choose(0, 3)]
     if not here or (others and kind < 6):
@@ -85,7 +88,7 @@ PREFIXES = Machine(
 
 
 def planned(result: object) -> list[float]:
-    """How many are planned, who and how much, then who was preempted."""
+    """Read a plan: the number of requests, each with its tokens, then the preempted requests."""
     plan, preempted = _pair(result, "step returns (plan, preempted), a dict and a list", Mapping)
     numbers = [float(len(plan))]
     for name, count in plan.items():
@@ -100,7 +103,7 @@ def _place(name: object) -> float:
 
 
 def scheduler_call(choose: Choose, _: tuple, before: Sequence[Call]) -> Call:
-    """A call on a scheduler: rather a step. Not all come in the order of their names, and some are long."""
+    """Draw a call on a scheduler, preferably a step; names do not always come in order, and some requests are long."""
     there = {call[1] for call in before if call[0] == "add"}
     free = [letter for letter in LETTERS if letter not in there]
     if not free or (there and choose(0, 2) < 2):
@@ -122,7 +125,7 @@ SCHEDULER = Machine(
 
 
 def window_call(choose: Choose, _: tuple, before: Sequence[Call]) -> Call:
-    """A call on a window: rather one that is not refused. Each token has a number of its own."""
+    """Draw a call on a window, preferably a valid one; each token has a number of its own."""
     count = sum(len(call[1]) if call[0] == "draft" else call[0] == "append" for call in before)
     last = next((call for call in reversed(before) if call[0] in ("draft", "keep")), ("keep",))
     kind = choose(0, 9)

@@ -1,1 +1,1 @@
-"""What the checks of several days share. No answers."""
+"""Code that the checks of several days share; it holds no answers."""

@@ -1,4 +1,4 @@
-"""The watch over tensors: what a function makes of them, keeps, works out and takes out of PyTorch."""
+"""Observe what a function does with tensors: those it makes and keeps, the work, and numbers that leave PyTorch."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ from course_utils.days.shared.given.draws import named
 
 
 def watch_both(function: Callable, *args: Any) -> tuple[Any, Any]:
-    """What a tiled attention does without a causal mask, and with it."""
+    """Watch a tiled attention without a causal mask and with it."""
     return watch(function, *args, False), watch(function, *args, True)
 
 
 def watch(function: Callable, *args: Any) -> Any:
-    """Run a function and see what it does with tensors.
+    """Run a function and observe what it does with tensors.
 
-    Returns an object with `result`; `largest`: elements of the largest tensor made; `most_kept`: of all that were there
-    at once; `work`: multiply-adds of matrix products, and elements of all other results; `operations`: how many there
-    were; `taken_out`: numbers that left PyTorch, except those of the result. Views of other tensors count as nothing
-    new. What is given does not count. The last two answers are remembered.
+    The arguments and views of other tensors do not count as new tensors. The last two calls are cached.
+
+    Returns:
+        An object with the attributes
+        result: what the function returned,
+        largest: elements of the largest tensor made,
+        most_kept: the most elements that existed at one time,
+        work: multiply-adds of matrix products, plus the elements of all other results,
+        operations: the number of operations,
+        taken_out: numbers that left PyTorch, except those of the result.
     """
     key = (function, *(np.asarray(x).tobytes() for x in args))
     if key not in _watched:
@@ -50,14 +56,14 @@ def _watch(function: Callable, args: tuple) -> Any:
                 eye.result = function(*tensors)
         finally:
             if eye.operations > MOST_OPERATIONS:
-                raise BadResult(TOO_MANY) from None  # what was raised inside an operation comes out as another error
+                raise BadResult(TOO_MANY) from None  # an error raised inside an operation reaches us as another one
     eye.taken_out = door.taken_out_beside(eye.result)
     return eye
 
 
 @functools.cache
 def _modes() -> tuple[type, type]:
-    """The two modes that see every operation on tensors, the one by what it makes, the other by its name."""
+    """Return two modes that see every operation on tensors: one records results, the other names of functions."""
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -71,11 +77,11 @@ def _modes() -> tuple[type, type]:
 
         @classmethod
         def _should_skip_dynamo(cls):
-            return False  # else PyTorch loads its compiler first, which takes seconds
+            return False  # otherwise PyTorch loads its compiler first, which takes seconds
 
         def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
             if torch.is_inference_mode_enabled() and operation._can_decompose():
-                with self:  # else a whole matmul comes here as one operation, and not the products that it is made of
+                with self:  # otherwise a matmul arrives whole, not as the products that it consists of
                     return operation.decompose(*args, **(kwargs or {}))
             out = operation(*args, **kwargs) if kwargs else operation(*args)
             self.operations += 1
@@ -88,9 +94,10 @@ def _modes() -> tuple[type, type]:
             return out
 
         def says(self, verdict, **others):
-            """A verdict as a measure, beside the start of what was returned: the result has to be right too.
+            """Return a verdict as a measure, with the start of the result, because the result must be right too.
 
-            others: further runs that the verdict is about, whose results have to be right as well.
+            Args:
+                others: further runs behind the verdict, whose results must be right as well.
             """
             return (
                 {"measure": float(verdict)}
@@ -99,7 +106,7 @@ def _modes() -> tuple[type, type]:
             )
 
         def start(self):
-            """The first columns of o, and lse."""
+            """Return the first two columns of o, and lse."""
             parts = named(self.result, ("o", "lse"))
             return {"o": torch.as_tensor(parts["o"])[:, :2], "lse": parts["lse"]}
 
@@ -127,7 +134,7 @@ def _modes() -> tuple[type, type]:
     class Door(TorchFunctionMode):
         def __init__(self):
             super().__init__()
-            self.taken_out = []  # the place of each tensor's numbers, and how many there are
+            self.taken_out = []  # address and number of elements of each tensor taken out
 
         def taken_out_beside(self, result):
             places = {x.untyped_storage().data_ptr() for x in tree_leaves(result) if isinstance(x, torch.Tensor)}
@@ -143,7 +150,7 @@ def _modes() -> tuple[type, type]:
     return Eye, Door
 
 
-MOST_OPERATIONS = 20_000  # for at most 40 tiles; right answers that go by the rows of tiles take 8,000
+MOST_OPERATIONS = 20_000  # for at most 40 tiles; right answers that go row by row in each tile take 8,000
 TOO_MANY = (
     f"it takes more than {MOST_OPERATIONS:,} operations for at most 40 tiles: take block_q queries and block_k keys "
     "at a time, no fewer"
@@ -164,7 +171,7 @@ PRODUCTS = {
     "addmm": 1,
     "baddbmm": 1,
     "addmv": 1,
-}  # which argument is the left one
+}  # index of the left argument
 
 
 def _work(operation: Any, args: tuple, result: Any) -> int:

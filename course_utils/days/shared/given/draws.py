@@ -1,4 +1,4 @@
-"""What the checks of several days share: the worked example, draws, and the reading of a result."""
+"""Parts that the checks of several days share: the worked example, random inputs, and the reading of results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from course_utils.checks.kernel.numbers import BadResult
 if TYPE_CHECKING:
     import torch
 
-Array: TypeAlias = "np.ndarray | torch.Tensor"  # a reference is given arrays, a learner's answer tensors
+Array: TypeAlias = "np.ndarray | torch.Tensor"  # references receive arrays, a learner's answer tensors
 
 Q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
 K = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
@@ -25,33 +25,33 @@ NEW_TENSORS = (
 
 
 def draw(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Standard normal entries rounded to two decimals, so that a learner can work a failing case out by hand."""
+    """Return standard normal entries rounded to two decimals, so that a learner can redo a failing case by hand."""
     return rng.standard_normal(shape).round(2) + 0.0
 
 
 def draw_qkv(
     rng: np.random.Generator, n: int, m: int, d_k: int, d_v: int, lead: tuple[int, ...] = (), size: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q (…, n, d_k), k (…, m, d_k) and v (…, m, d_v), with the axes `lead` in front; q and k times `size`."""
+    """Return q (*lead, n, d_k), k (*lead, m, d_k) and v (*lead, m, d_v), with q and k multiplied by `size`."""
     return size * draw(rng, *lead, n, d_k), size * draw(rng, *lead, m, d_k), draw(rng, *lead, m, d_v)
 
 
 def rows_far_apart(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, k and v for which the scores of one query lie far above all of the other's."""
+    """Return q, k and v for which all scores of one query lie far above those of the other."""
     q = np.array([[40.0, 0.0], [-40.0, 1.0]])
     k = np.array([[40.0, 1.0], [41.0, 0.5], [40.5, 2.0]])
     return q, k, draw(rng, 3, 2)
 
 
 def far_below_zero(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, k and v for which all scores lie near −1000."""
+    """Return q, k and v for which all scores lie far below zero, near −1000."""
     q = np.array([[40.0, 1.0], [30.0, 2.0]])
     k = np.array([[-40.0, 1.0], [-41.0, 0.5], [-40.5, 2.0]])
     return q, k, draw(rng, 3, 2)
 
 
 def draw_mask(rng: np.random.Generator, n: int, m: int) -> np.ndarray:
-    """A boolean (n, m) in which each query may attend to at least one key, and not to all."""
+    """Return a boolean mask (n, m) in which each query may attend to at least one key, but not to all."""
     mask = np.zeros((n, m), dtype=bool)
     for row in mask:
         row[rng.permutation(m)[: rng.integers(1, m)]] = True
@@ -68,7 +68,11 @@ def only_in(result: dict[str, Any], *dtypes: str) -> dict[str, Any]:
 
 
 def named(result: Any, names: Sequence[str]) -> dict[str, Any]:
-    """A result of several parts as a dict of them. Raises BadResult where it is something else."""
+    """Return a result of several parts as a dict by their names.
+
+    Raises:
+        BadResult: if the result does not have exactly these parts, or one of them is None.
+    """
     if result is None:
         raise BadResult("the function returned None: is a return missing?")
     if not isinstance(result, (tuple, list)) or len(result) != len(names):
