@@ -1,6 +1,6 @@
-"""Day 1: the ladders of its exercises.
+"""The ladders of day 1: the test inputs (rungs) of each exercise.
 
-Inputs are drawn so that every known mistake shows: d_k, d_v, n, m and d_model all differ wherever they can, no d_k is
+Every known mistake fails on some of them: d_k, d_v, n, m and d_model all differ wherever they can, no d_k is
 4 (where √d_k = d_k / 2), and large scores come in both signs.
 """
 
@@ -200,7 +200,7 @@ def self_attention(rng: np.random.Generator) -> list[Rung]:
 
 
 def without_a_loop(function: Callable, few: tuple, many: tuple) -> dict[str, Any]:
-    """Whether more matrices take more Python steps, and what the function made of the many while it was watched."""
+    """Return whether more matrices take more Python steps, with the results for the many matrices."""
     results = []
     growth = bytecodes_grow(lambda *args: results.append(function(*args)), few, many)
     output, weights = results[-1]
@@ -212,7 +212,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
 
 
 def rows_of_numbers(result: Any) -> Any:
-    """A list of rows as it is. Raises TypeError where later rows are empty, as they are from a used-up iterator."""
+    """Return the result unchanged. Raises TypeError if later rows are empty, as they are from a used-up iterator."""
     if isinstance(result, (list, tuple)) and result and all(isinstance(row, (list, tuple)) for row in result):
         first, *later = map(len, result)
         if first and 0 in later:

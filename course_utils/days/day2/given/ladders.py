@@ -1,12 +1,12 @@
-"""Day 2: the ladders of its exercises.
+"""The ladders of day 2: the test inputs (rungs) of each exercise.
 
-Inputs are drawn so that every known mistake shows: sizes all differ, no d_k is 4 (where √d_k = d_k / 2), the axis is
+Every known mistake fails on some of them: sizes all differ, no d_k is 4 (where √d_k = d_k / 2), the axis is
 not always the last one, and large entries are multiples of a quarter, which float32 holds exactly.
 
-Answers that draw random numbers are compared within what chance allows: at least five standard deviations, and more
-where q and k may come from other distributions than the normal. What one call leaves open, many calls with few samples
-decide: how far their figures stray shows how many samples there are, and whether they are independent. Samples are few,
-so that an answer that takes a thousand of its own, or multiplies each with every other one, gets its verdict soon.
+Answers that draw random numbers are compared with a tolerance of at least five standard deviations, and more where q
+and k may come from other distributions than the normal. Many calls with few samples decide what one call leaves open:
+the spread of their figures shows how many samples there are, and whether they are independent. There are few samples,
+so that an answer which draws a thousand of its own, or multiplies each with every other one, gets its verdict soon.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def dot_product_stats(rng: np.random.Generator) -> list[Rung]:
         return d_k, samples, generator(rng)
 
     def chance(d_k, samples, off):
-        """off: how far a std may be, relatively; entries with long tails, such as exponential ones, need much."""
+        """Return tolerances; off: the relative one of a std, large because entries may have long tails."""
         return {"mean": (0.0, 9 * math.sqrt(d_k / samples)), "std": (off, 0.0), "standard_error": (off, 0.0)}
 
     return [
@@ -117,7 +117,7 @@ def stable_softmax(rng: np.random.Generator) -> list[Rung]:
     apart = quarters(rng, 3, 4) + np.array([[10_000.0], [0.0], [-10_000.0]])
     hidden = draw(rng, 3, 4)
     hidden[0, 1] = hidden[2, :3] = -np.inf
-    # No two of these are level: exp(x - logsumexp(x)), which is right too, would lose log 2 beside 10^12.
+    # No two of these are equal: exp(x - logsumexp(x)), which is right too, would lose log 2 beside 10^12.
     far_below = np.array([[-np.inf, -1e12, -2e12], [-1e12, 5.0, -np.inf]])
     return [
         Rung("one entry takes all the weight", (np.array([3.0]),), "e^x / e^x is 1, whatever x is."),
@@ -506,7 +506,7 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
     def halves(*arrays):
         return tuple(np.array(x, dtype=np.float16) for x in arrays)
 
-    # q · k_j is 256 · 256 + g_j: past the end of float16 before the scale, and 16 384 + g_j / 4 after it.
+    # q · k_j is 256 · 256 + g_j: beyond float16 before scaling, and 16 384 + g_j / 4 after it.
     far, keys = np.zeros((1, 16)), np.zeros((4, 16))
     far[0, :2], keys[:, 0], keys[:, 1] = (256, 1), 256, (0, 6, 2, 5)
     near = [[50.0], [50.03125], [50.0625], [49.96875]]  # neighbours in float16; times 40 they are 1.25 apart
@@ -560,7 +560,7 @@ def output_in_half_or_single(function: Callable, *args: np.ndarray) -> dict[str,
 
 
 def float32_is_enough(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> bool:
-    """Whether scores in float32 give nearly the weights that those in float64 give."""
+    """Return whether scores in float32 give nearly the same weights as scores in float64."""
     exps = []
     for dtype in (np.float32, np.float64):
         scores = q.astype(dtype) @ np.swapaxes(k, -1, -2).astype(dtype) / math.sqrt(q.shape[-1])
@@ -650,7 +650,7 @@ LADDERS = {
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
 CALLS = 40
-PCG64 = 0x2360ED051FC65DA44385DF649FCCF645  # the factor of the generator that default_rng makes
+PCG64 = 0x2360ED051FC65DA44385DF649FCCF645  # the multiplier of the generator that default_rng makes
 
 
 def generator(rng: np.random.Generator) -> np.random.Generator:
@@ -658,7 +658,7 @@ def generator(rng: np.random.Generator) -> np.random.Generator:
 
 
 def quarters(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Entries that are exact in float32 also when ±10 000 is added."""
+    """Return multiples of a quarter, exact in float32 even after adding ±10 000."""
     return (4 * draw(rng, *shape)).round() / 4
 
 
@@ -670,13 +670,13 @@ def figures(result: Any) -> tuple[float, ...]:
 
 
 def error_is_std_over_root(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
-    """1.0 if the standard error is std / √samples to a thousandth in five calls, whether std is over n or n − 1."""
+    """Return 1.0 if in five calls the standard error is std / √samples to a thousandth; std may be over n or n − 1."""
     calls = [figures(function(d_k, samples, rng)) for _ in range(5)]
     return float(all(abs(error * math.sqrt(samples) / std - 1) < 1e-3 for _, std, error in calls))
 
 
 def without_a_loop(function: Callable, few: tuple, many: tuple) -> dict[str, Any]:
-    """Whether more samples take more Python steps, and the figures of the many that came while it was watched."""
+    """Return whether more samples take more Python steps, with the figures for the many samples."""
     results = []
     growth = bytecodes_grow(lambda *args: results.append(figures(function(*args))), few, many)
     mean, std, standard_error = results[-1]
@@ -684,13 +684,13 @@ def without_a_loop(function: Callable, few: tuple, many: tuple) -> dict[str, Any
 
 
 def pairs_are_drawn(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
-    """0.0 if what is taken from rng grows with the samples but not with d_k; from a generator seeded by it, neither."""
+    """Return 0.0 if the draws from rng grow with samples but not with d_k; 1.0 also if rng only seeds another one."""
     few, many, wide = (taken(function, *sizes, rng) for sizes in ((1, samples // 10), (1, samples), (d_k, samples)))
     return float(many < few + 10 or wide > many * d_k / 4)
 
 
 def taken(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> int:
-    """How many steps a call makes rng go, whatever is drawn: of PCG64, whose state is a linear congruence."""
+    """Count the steps by which a call advances rng, a PCG64, whose state is a linear congruential generator."""
     state, inc = (rng.bit_generator.state["state"][part] for part in ("state", "inc"))
     function(d_k, samples, rng)
     wanted, steps, bit, factor = rng.bit_generator.state["state"]["state"], 0, 1, PCG64
@@ -702,7 +702,7 @@ def taken(function: Callable, d_k: int, samples: int, rng: np.random.Generator) 
 
 
 def one_sample_does_not_spread(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
-    """0.0 if in five calls with one sample the std is 0 or has no value, 1.0 if it is the size of the mean, or 2.0."""
+    """Return 0.0 if in five calls with one sample the std is 0 or undefined, 1.0 if it equals |mean|, else 2.0."""
     try:
         means, stds, _ = many_calls(5, function, d_k, samples, rng).T
     except (ZeroDivisionError, ValueError):
@@ -713,20 +713,20 @@ def one_sample_does_not_spread(function: Callable, d_k: int, samples: int, rng: 
 
 
 def stds_agree(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
-    """1.0 if the middle half of 20 stds lies close together; with one query for all samples it does not."""
+    """Return 1.0 if the middle half of 20 stds lies close together, as it does not with one query for all samples."""
     low, high = np.quantile(many_calls(20, function, d_k, samples, rng)[:, 1], [0.25, 0.75])
     return float(high < 1.5 * low)
 
 
 def stds_come_near_the_root(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
-    """0 if the median of the stds of 100 calls is √d_k, to 7% for nine numbers and to 20% for one."""
+    """Return 0 if the median std of 100 calls is √d_k to 7%, or to 20% for d_k = 1 (see `side`)."""
     middle = np.median(many_calls(100, function, d_k, samples, rng)[:, 1]) / math.sqrt(d_k)
     margin = 0.07 if d_k > 1 else 0.2
     return side(middle, 1 - margin, 1 + margin)
 
 
 def means_lie_around_zero(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> list[float]:
-    """Zeros if the means of 400 calls have the centre, the spread and the bell shape of means of d_k = 1."""
+    """Return zeros if the means of 400 calls have the expected centre, spread and bell shape (see `side`)."""
     means = many_calls(400, function, d_k, samples, rng)[:, 0]
     centre = means.mean() * math.sqrt(400 * samples / d_k)
     spread = root_mean_square(means) * math.sqrt(samples / d_k)
@@ -735,17 +735,17 @@ def means_lie_around_zero(function: Callable, d_k: int, samples: int, rng: np.ra
 
 
 def means_stray_as_pairs_do(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> list[float]:
-    """Zeros if the means of 1000 calls stray by √(d_k / samples), and their stds as those of few pairs do."""
+    """Return zeros if the means of 1000 calls spread by √(d_k / samples), and their stds as expected (see `side`)."""
     means, stds, _ = many_calls(1000, function, d_k, samples, rng).T
     strays = root_mean_square(means) * math.sqrt(samples / d_k)
     return [side(strays, 0.855, 1.15), side(stds.std() / stds.mean(), 0.64, 0.97)]
 
 
 def single_products_stray_by_one(function: Callable, d_k: int, samples: int, rng: np.random.Generator) -> float:
-    """0 if the sizes of 500 products of two numbers are as usual; a key that stays the same makes them another."""
+    """Return 0 if 500 products of two numbers have the usual size, as they do not with a constant key (see `side`)."""
     try:
         means = many_calls(500, function, d_k, samples, rng)[:, 0]
-    except (ZeroDivisionError, ValueError):  # a std over samples − 1 has no value for one sample
+    except (ZeroDivisionError, ValueError):  # a std over samples − 1 is undefined for one sample
         return 0.0
     return side(np.abs(means).mean(), 0.3, 1.3)
 
@@ -760,7 +760,7 @@ def root_mean_square(x: np.ndarray) -> float:
 
 
 def side(x: float, low: float, high: float) -> float:
-    """0.0 if x is between low and high, −1.0 if it is below, 1.0 if above, 2.0 if it is no number."""
+    """Return 0.0 if x lies between low and high, −1.0 if below, 1.0 if above, 2.0 if it is NaN."""
     return 2.0 if math.isnan(x) else float(x > high) - float(x < low)
 
 
@@ -769,12 +769,12 @@ def mean_of_calls(function: Callable, *args: Any) -> dict[str, Any]:
 
 
 def calls_agree(function: Callable, *args: Any) -> float:
-    """1.0 if calls with a few hundred samples differ as they should, by about 0.0075; eight sets of keys give 0.025."""
+    """Return 1.0 if the std of 40 calls is about 0.0075, as it should be, and not 0.025, as with eight sets of keys."""
     return float(np.std([figures(function(*args)) for _ in range(40)]) < 0.0135)
 
 
 def spread_is_that_of_two_samples(function: Callable, *args: Any) -> float:
-    """0 if 1000 calls with two samples of d_k = 16, five keys, scaled, spread by 0.0958, or near it."""
+    """Return 0 if 1000 calls (two samples, d_k = 16, five keys, scaled) spread by about 0.0958 (see `side`)."""
     answers = many_calls(50, function, *args)
     if 0.4 < answers.std() / 0.0958 < 2:
         answers = many_calls(1000, function, *args)
@@ -782,12 +782,12 @@ def spread_is_that_of_two_samples(function: Callable, *args: Any) -> float:
 
 
 def single_samples_average_out(function: Callable, *args: Any) -> float:
-    """0 if 500 calls with one sample of d_k = 3, two keys, not scaled, are 0.7796 on average, or near it."""
+    """Return 0 if 500 calls (one sample, d_k = 3, two keys, unscaled) average about 0.7796 (see `side`)."""
     return side((many_calls(500, function, *args).mean() - 0.7796) / (0.1551 / math.sqrt(500)), -5.3, 5.3)
 
 
 class Loud(np.random.Generator):
-    """A generator whose normal numbers are a thousand times larger."""
+    """A generator whose normal numbers are a thousand times as large."""
 
     def standard_normal(self, *args: Any, **kwargs: Any) -> Any:
         return 1000 * super().standard_normal(*args, **kwargs)
@@ -797,7 +797,7 @@ class Loud(np.random.Generator):
 
 
 def loud_entries_are_no_trouble(function: Callable, *args: Any) -> float:
-    """1.0 if the largest weight is still one, with no NaN on the way; from a rng of its own it is 0.87 and as good."""
+    """Return 1.0 if the largest weight is about 1, or 0.87 as from an rng of its own, without a NaN on the way."""
     *sizes, rng = args
     try:
         with np.errstate(invalid="raise"):
@@ -813,7 +813,7 @@ def same_state_same_figures(function: Callable, *args: Any) -> float:
 
 
 def other_state_other_figures(function: Callable, *args: Any) -> float:
-    """1.0 if each figure of four calls with generators of other states, and of a call after them, has other values."""
+    """Return 1.0 if each figure varies between generators, and two calls with the same generator differ."""
     *sizes, rng = args
     calls = [figures(function(*sizes, generator(rng))) for _ in range(4)]
     calls.append(figures(function(*sizes, rng)))

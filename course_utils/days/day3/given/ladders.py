@@ -1,8 +1,8 @@
-"""Day 3: the ladders of its exercises.
+"""The ladders of day 3: the test inputs (rungs) of each exercise.
 
-Inputs are drawn so that every known mistake shows: n and m differ wherever they can, lengths go from 0 to all, and
-blocked scores lie far above and far below the allowed ones. The functions of `first_leak` are small mixing layers
-that keep what the exercise promises: each dependence shows in a random change of its token, and in the gradient.
+Every known mistake fails on some of them: n and m differ wherever they can, lengths go from 0 to all, and blocked
+scores lie far above and far below the allowed ones. The functions of `first_leak` are small mixing layers that keep the
+promise of the exercise: each dependence shows in a random change of its token, and in the gradient.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ MADE_NAN = (
 
 
 def gradient(function: Callable, scores: Array, mask: Array, wanted: Array) -> dict[str, Any]:
-    """The weights, and the gradient of a weighted sum of them with respect to the scores."""
+    """Return the weights, and the gradient of a weighted sum of them with respect to the scores."""
     import torch
 
     scores, mask, wanted = (torch.as_tensor(array).clone() for array in (scores, mask, wanted))
@@ -155,7 +155,7 @@ def gradient(function: Callable, scores: Array, mask: Array, wanted: Array) -> d
 
 
 def weight_of_blocked(function: Callable, scores: Array, mask: Array) -> dict[str, Any]:
-    """The weights in float64, and 1.0 if a blocked key has a weight other than 0 in any of three dtypes; else 0.0."""
+    """Return the float64 weights, and 1.0 if a blocked key has a nonzero weight in any of three dtypes, else 0.0."""
     import torch
 
     mask, found = torch.as_tensor(mask), []
@@ -207,7 +207,7 @@ def causal_attention(rng: np.random.Generator) -> list[Rung]:
 def from_scores(
     rng: np.random.Generator, queries: Sequence[float] | np.ndarray, keys: Sequence[float] | np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """x and three matrices with d_k = 1 in which query i and key j are the given numbers, so the score is a product."""
+    """Return x and three matrices with d_k = 1 for which query i and key j are the given numbers."""
     x = np.column_stack([queries, keys, draw(rng, len(keys), 2)]).astype(float)
     W_q, W_k = np.eye(4)[:, :1], np.eye(4)[:, 1:2]
     W_v = np.concatenate([np.zeros((2, 3)), draw(rng, 2, 3)])  # values from the last two columns only
@@ -215,7 +215,7 @@ def from_scores(
 
 
 def with_a_word_on_dtype(function: Callable, *args: Any) -> dict[str, Any]:
-    """The result; an error that tells of two dtypes also tells what to do."""
+    """Return the result; to an error about two dtypes, add what to do."""
     try:
         result = function(*args)
     except RuntimeError as error:
@@ -227,7 +227,7 @@ def with_a_word_on_dtype(function: Callable, *args: Any) -> dict[str, Any]:
 
 
 def tensor(result: Any) -> Any:
-    """A tensor as it is. Raises BadResult for a list, a NumPy array and the like."""
+    """Return a tensor, or None, unchanged. Raises BadResult for a list, a NumPy array and the like."""
     import torch
 
     if result is None or isinstance(result, torch.Tensor):
@@ -239,7 +239,7 @@ def tensor(result: Any) -> Any:
 
 
 def boolean_tensor(result: Any) -> Any:
-    """A mask as it is, if it is a tensor of True and False. Raises TypeError for anything else."""
+    """Return a boolean tensor unchanged. Raises TypeError for anything else."""
     return boolean(tensor(result))
 
 
@@ -323,7 +323,7 @@ def packed_texts(rng: np.random.Generator) -> list[Rung]:
 
 
 def texts_in_rows(draft: Draft) -> np.ndarray:
-    """Numbers of texts like the rung's: side by side, each text with a number of its own, padding where it has any."""
+    """Draw text numbers like the rung's: texts side by side, each with its number, and padding if the rung has any."""
     like = np.asarray(draft.rung[len(draft.args)])
     rows = draft.whole(1, min(2, len(like))) if like.ndim == 2 else 1
     tokens = draft.whole(1, min(4, like.shape[-1]))
@@ -332,7 +332,7 @@ def texts_in_rows(draft: Draft) -> np.ndarray:
     for row in drawn:
         number, before = 0, 0
         for place in range(tokens):
-            kind = draft.choose(0, kinds)  # 0 goes on with the text, 1 begins another, 2 is padding
+            kind = draft.choose(0, kinds)  # 0 continues the text, 1 begins another, 2 is padding
             if place and (kind == 1 or before == -1):
                 number += 1
             row[place] = before = -1 if kind == 2 else number
@@ -357,7 +357,7 @@ def lower_right(rng: np.random.Generator) -> list[Rung]:
 
 def first_leak(rng: np.random.Generator) -> list[Rung]:
     def triangle(n, least=0):
-        """Coefficients of each token i for itself and those before it, or only for those at least `least` before."""
+        """Draw coefficients of each output i for the tokens at least `least` places before it; 0 includes token i."""
         return {(i, j): coefficient(rng) for i in range(n) for j in range(i + 1 - least)}
 
     def causal(n, d, d_out, **more):
@@ -448,11 +448,15 @@ def layer(
     padded: bool = False,
     normed: bool = False,
 ) -> Callable:
-    """A layer in which output i mixes the tokens j of `coefficients[i, j]` and of `leaks`, and no others.
+    """Return a layer whose output i mixes exactly the tokens j of `coefficients[i, j]` and of `leaks`.
 
-    reads: the features of a token that it looks at. writes: the features of an output that the leaks reach.
-    leak_into: the matrix (d, d_out) of the leaks. curved: not linear. padded: tokens of zeros get outputs of zeros.
-    normed: what is mixed are the tokens after a layer norm.
+    Args:
+        reads: the features of a token that the layer reads.
+        writes: the features of an output that the leaks reach.
+        leak_into: the matrix (d, d_out) of the leaks.
+        curved: whether the layer is nonlinear.
+        padded: whether tokens of zeros get outputs of zeros.
+        normed: whether a layer norm precedes the mixing.
     """
     into = rng.integers(5, 15, (d, d_out)) / 10.0  # (d, d_out), all positive
     if reads is not None:
@@ -484,7 +488,7 @@ def layer(
 
 
 class Mixing:
-    """A layer without a bend: output i is the sum of matrix[i, j] times token j."""
+    """A linear layer: output i is the sum of matrix[i, j] times token j."""
 
     def __init__(self, matrix: np.ndarray):
         self.matrix, self.numbers = matrix, matrix.ravel().tolist()
@@ -499,7 +503,7 @@ class Mixing:
 
 
 def mixing(draft: Draft) -> Mixing:
-    """A layer of n tokens: what stands on the diagonal and below is no leak, what stands above is one."""
+    """Draw a linear layer of n tokens; its matrix has leaks where an entry above the diagonal is not 0."""
     n = draft.size("n")
     return Mixing(np.array([[SIGNED[draft.choose(0, 2)] for _ in range(n)] for _ in range(n)]))
 
@@ -509,18 +513,18 @@ def coefficient(rng: np.random.Generator) -> float:
 
 
 def large(rng: np.random.Generator) -> float:
-    """The coefficient of a leak that moves its output by more than 1, so that only weak leaks speak of thresholds."""
+    """Draw the coefficient of a leak that moves its output by more than 1, so that only weak leaks test thresholds."""
     return 3 + coefficient(rng)
 
 
 def leak_reported(function: Callable, fn: Callable, n: int, d: int) -> dict[str, Any]:
-    """What a leak test says of fn: whether there is a leak, and the pair, (−1, −1) for None."""
+    """Return what a leak test reports of fn: whether there is a leak, and the pair (i, j), or (−1, −1) for None."""
     pair = no_leak_or_pair(function(fn, n, d))
     return {"number of leaks reported": float(pair is not None), **dict(zip("ij", pair or (-1, -1), strict=True))}
 
 
 def no_leak_or_pair(result: Any) -> Any:
-    """None as it is, a pair of whole numbers from 0 as a list. Raises TypeError for anything else."""
+    """Return None, or a pair of whole numbers from 0 as a list. Raises TypeError for anything else."""
     if result is None:
         return None
     try:
@@ -570,7 +574,7 @@ def cross_attention(rng: np.random.Generator) -> list[Rung]:
     def keep(*bits):
         return np.array(bits, dtype=bool)
 
-    above = rng.permutation(4)  # the place of the padded token, whose score is far above
+    above = rng.permutation(4)  # the place of the padded token, which has by far the largest score
     tall = np.where(above == 0, 4000.0, above)
     deep = np.where(above == 0, 3.0, -30000.0 - above)
     return [
@@ -618,7 +622,7 @@ def cross_attention(rng: np.random.Generator) -> list[Rung]:
 
 
 def memory_scores(rng: np.random.Generator, keys: Sequence[float] | np.ndarray) -> tuple[np.ndarray, ...]:
-    """x, memory and three matrices with d_k = 1 for which every score of two queries is the number of the key."""
+    """Return x, memory and three matrices with d_k = 1 for which the score of key j is `keys[j]`, for both queries."""
     memory = np.column_stack([keys, draw(rng, len(keys), 2)])
     W_v = np.concatenate([np.zeros((1, 3)), draw(rng, 2, 3)])  # values from the last two columns only
     return np.ones((2, 2)), memory, np.array([[1.0], [0.0]]), np.eye(3)[:, :1], W_v
@@ -626,7 +630,7 @@ def memory_scores(rng: np.random.Generator, keys: Sequence[float] | np.ndarray) 
 
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays = partial(draw_qkv, rng)
-    quarters = rng.permutation(9)[:4, None] / 4.0  # beside 1000 float32 keeps them whole
+    quarters = rng.permutation(9)[:4, None] / 4.0  # exact in float32 also when added to 1000
     return [
         Rung("nothing masked", (*arrays(2, 3, 3, 2), np.ones((2, 3), dtype=bool)),
             "With nothing masked it is plain attention. A fill goes where the mask is False: ~mask."),
@@ -664,7 +668,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
 
 
 def share_of_blocked(function: Callable, q: Array, k: Array, v: Array, mask: Array) -> dict[str, Any]:
-    """The result, and 1.0 if a key that the mask blocks has a weight other than 0, else 0.0."""
+    """Return the result, and 1.0 if a key that the mask blocks has a nonzero weight, else 0.0."""
     result = named(function(q, k, v, copy.deepcopy(mask)), ("output", "weights"))
     weights = np.asarray(result["weights"])
     share = (weights[~np.broadcast_to(np.asarray(mask), weights.shape)] != 0).any()

@@ -1,9 +1,9 @@
-"""Day 4: the ladders of its exercises.
+"""The ladders of day 4: the test inputs (rungs) of each exercise.
 
-Inputs are drawn so that every known mistake shows: reshapes are tried on numbered entries, sizes differ wherever they
-can, and coincide where a wrong axis would fit. d_head is 4 only where scores are large: there 2 is the scale in every
-precision, and elsewhere a wrong scale shows. The models of `head_ablation` are tables of votes for the next token, in
-which each head's worth is known.
+Every known mistake fails on some of them: reshapes are tried on numbered entries, sizes differ wherever they can, and
+coincide where a wrong axis would fit. d_head is 4 only where scores are large: there the scale 2 is exact in every
+precision; elsewhere a wrong scale shows. The models of `head_ablation` are tables of votes for the next token, so that
+the contribution of each head is known.
 """
 
 from __future__ import annotations
@@ -109,12 +109,12 @@ def merge_heads(rng: np.random.Generator) -> list[Rung]:
 
 
 def numbered(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """0, 1, 2, … in the order of the axes, from a number on that is drawn."""
+    """Return consecutive whole numbers in row-major order, beginning with a random one."""
     return np.arange(np.prod(shape), dtype=np.float64).reshape(shape) + int(rng.integers(0, 50))
 
 
 def gradient(function: Callable, x: Array, *rest: Any) -> dict[str, Any]:
-    """The gradient with respect to x of a weighted sum of the result; the weights come last in `rest`."""
+    """Return the gradient with respect to x of a weighted sum of the result; the weights come last in `rest`."""
     import torch
 
     x, wanted = torch.as_tensor(x).clone().requires_grad_(), torch.as_tensor(rest[-1])
@@ -123,7 +123,7 @@ def gradient(function: Callable, x: Array, *rest: Any) -> dict[str, Any]:
 
 
 def back(result: Any, wanted: Array) -> None:
-    """Send the gradient of a weighted sum back, whatever the result's shape; BadResult if the result has none."""
+    """Backpropagate a weighted sum of the result, whatever its shape. Raises BadResult if it carries no gradient."""
     import torch
 
     result = torch.as_tensor(result)
@@ -131,12 +131,12 @@ def back(result: Any, wanted: Array) -> None:
         raise BadResult("the result carries no gradient back")
     if result.dtype != wanted.dtype:
         raise BadResult(f"the result is {result.dtype}, and what it is made of {wanted.dtype}: keep the dtype")
-    sizes = np.resize(wanted.numpy(), result.numel())  # from the beginning again where it ends too early
+    sizes = np.resize(wanted.numpy(), result.numel())  # repeated if there are too few weights
     (result.flatten() * torch.as_tensor(sizes)).sum().backward()
 
 
 def one_tensor(result: Any) -> Any:
-    """A result that is a tensor, as it is. Raises TypeError, which says what to return, for anything else."""
+    """Return a tensor, or None, unchanged. Raises TypeError, which says what to return, for anything else."""
     if isinstance(result, (list, tuple)):
         raise TypeError(f"the function returned a {type(result).__name__} of {len(result)}: return one tensor alone")
     if result is not None and not hasattr(result, "detach"):
@@ -145,7 +145,7 @@ def one_tensor(result: Any) -> Any:
 
 
 def gradient_of(leaf: torch.Tensor) -> torch.Tensor:
-    """What came back to a tensor: zeros if nothing did."""
+    """Return the gradient of a tensor; zeros if it has none."""
     import torch
 
     return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
@@ -156,7 +156,7 @@ def gradient_of(leaf: torch.Tensor) -> torch.Tensor:
 
 def multi_head(rng: np.random.Generator) -> list[Rung]:
     def layer(B, T, d_model, n_heads, *mask, size=0.5):
-        """The arguments of `attended`: sizes, both matrices, x, and perhaps a mask."""
+        """Draw the arguments of `attended`: sizes, both matrices, x, and the mask if there is one."""
         x = draw(rng, B, T, d_model)
         return d_model, n_heads, size * draw(rng, 3 * d_model, d_model), size * draw(rng, d_model, d_model), x, *mask
 
@@ -249,7 +249,7 @@ def multi_head(rng: np.random.Generator) -> list[Rung]:
 
 
 def near(rng: np.random.Generator) -> tuple:
-    """A layer of two heads of width 4 in which all scores of a query are 1 000 000 and a few hundredths."""
+    """Return arguments for two heads of width 4 in which every score of a query is 1 000 000 plus a few hundredths."""
     W_qkv = np.zeros((24, 8))
     W_qkv[[0, 4, 8, 12], [0, 0, 1, 1]] = 1.0  # q is the first number of x, k the second, in both heads
     W_qkv[16:, 2:] = draw(rng, 8, 6)
@@ -258,7 +258,7 @@ def near(rng: np.random.Generator) -> tuple:
 
 
 def far_below(rng: np.random.Generator) -> tuple:
-    """A layer of two heads of width 4 in which every score that the mask allows is −3e9 or less, and exact."""
+    """Return arguments for two heads of width 4 in which every allowed score is −3e9 or less, and exact."""
     W_qkv = np.zeros((24, 8))
     W_qkv[[0, 4, 8, 12], [0, 0, 1, 1]] = 1.0  # q is the first number of x, k the second, in both heads
     W_qkv[16:, 2:] = draw(rng, 8, 6)
@@ -272,7 +272,7 @@ def as_single(args: tuple) -> tuple:
 
 
 def attended(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, *mask: Any) -> dict[str, Any]:
-    """The output of a new layer with these weights."""
+    """Return the output of a new layer with these weights."""
     import torch
 
     return {"output": output_of(filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x), *tensors(mask))}
@@ -281,7 +281,7 @@ def attended(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x
 def attended_by_name(
     kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, mask: Array
 ) -> dict[str, Any]:
-    """The output of a new layer that is given its mask by name."""
+    """Return the output of a new layer that receives its mask by name."""
     import torch
 
     (mask,) = tensors([mask])
@@ -291,12 +291,12 @@ def attended_by_name(
 def attended_each(
     kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, *masks: np.ndarray
 ) -> dict[str, Any]:
-    """The output of a new layer for each of the masks."""
+    """Return the output of a new layer for each of the masks."""
     return under_each(lambda m: attended(kind, d_model, n_heads, W_qkv, W_o, *copies(x), m)["output"], masks)
 
 
 def under_each(output: Callable, masks: Sequence[Array]) -> dict[str, Any]:
-    """output(mask) of each mask, by parts that name the mask's shape."""
+    """Return output(mask) for each mask, under a part that names the mask's shape."""
     return {f"output under a mask {tuple(mask.shape)}": output(mask) for mask in tensors(masks)}
 
 
@@ -311,7 +311,7 @@ def copies(*arrays: Array) -> list:
 
 
 def output_of(layer: Callable, x: Array, *mask: Any, **named: Any) -> Any:
-    """What a layer returns, if it is a tensor of the dtype of x; else BadResult."""
+    """Return the output of a layer. Raises BadResult unless it is a tensor with the dtype of x."""
     import torch
 
     output = layer(x, *mask, **named)
@@ -325,7 +325,7 @@ def output_of(layer: Callable, x: Array, *mask: Any, **named: Any) -> Any:
 
 
 def parameters(kind: type, d_model: int, n_heads: int) -> dict[str, Any]:
-    """The shapes of both weights, and the number of parameters in all."""
+    """Return the shapes of both weights, and the numbers of all and of trainable parameters."""
     layer = new_layer(kind, d_model, n_heads)
     shapes = {f"the shape of {name}.weight": np.array(getattr(layer, name).weight.shape) for name in ("W_qkv", "W_o")}
     sizes = {"the number of parameters": [p.numel() for p in layer.parameters()]}
@@ -334,7 +334,7 @@ def parameters(kind: type, d_model: int, n_heads: int) -> dict[str, Any]:
 
 
 def called_again(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array) -> dict[str, Any]:
-    """The outputs of one layer for one token of x, then for x twice as a batch."""
+    """Return the outputs of one layer for one token of x, then for a batch of x and x reversed."""
     import torch
 
     layer, x = filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x)
@@ -345,7 +345,7 @@ def called_again(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Arra
 def called_in_turn(
     kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, *masks: np.ndarray
 ) -> dict[str, Any]:
-    """The outputs of one layer under one mask after the other, for another x of the same shape each time."""
+    """Return the outputs of one layer under each mask in turn, each time for another x of the same shape."""
     import torch
 
     layer, x = filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x)
@@ -354,7 +354,7 @@ def called_in_turn(
 
 
 def side_by_side(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array) -> dict[str, Any]:
-    """The outputs of three layers made one after the other: the second has other weights, the third other heads."""
+    """Return the outputs of three layers that exist together: the second has other weights, the third one more head."""
     import torch
 
     made = [filled_layer(kind, d_model, *rest) for rest in ((n_heads, W_qkv, W_o), (n_heads, -W_qkv, 2 * W_o))]
@@ -368,7 +368,7 @@ def side_by_side(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Arra
 def layer_gradients(
     kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, mask: Array, wanted: Array
 ) -> dict[str, Any]:
-    """The gradients of a weighted sum of the outputs with respect to x and to both weights."""
+    """Return the gradients of a weighted sum of the outputs with respect to x and to both weights."""
     import torch
 
     layer, x = filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x).clone().requires_grad_()
@@ -380,7 +380,7 @@ def layer_gradients(
 def layer_changes(
     kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, *masks: np.ndarray
 ) -> float:
-    """1.0 if a layer writes into x, into a mask or into its own weights, or changes its mode, else 0.0."""
+    """Return 1.0 if a layer writes into x, into a mask or into its own weights, or changes its mode, else 0.0."""
     import torch
 
     written = []
@@ -394,7 +394,7 @@ def layer_changes(
 
 
 def filled_layer(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array) -> Any:
-    """A layer of the learner's class with copies of these weights, in their dtype."""
+    """Make a layer of the learner's class with copies of these weights, in their dtype."""
     import torch
 
     layer = new_layer(kind, d_model, n_heads).to(torch.as_tensor(W_qkv).dtype)
@@ -408,7 +408,7 @@ def filled_layer(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Arra
 
 
 def new_layer(kind: type, d_model: int, n_heads: int) -> Any:
-    """A layer of the learner's class, if it has the two linear maps without bias; else BadResult."""
+    """Make a layer of the learner's class. Raises BadResult unless it has both linear maps, without bias."""
     import torch
 
     if not isinstance(kind, type):
@@ -466,7 +466,7 @@ def count_parameters(rng: np.random.Generator) -> list[Rung]:
 
 
 def by_name(part: str, name: str) -> Callable:
-    """A measure: the result, as this part, of a function that is given its last argument by name."""
+    """Return a measure that calls the function with its last argument by name, and records the result as `part`."""
     return lambda function, *args: {part: function(*args[:-1], **{name: args[-1]})}
 
 
@@ -587,17 +587,17 @@ SHARED = (
 
 
 def grouped_each(function: Callable, q: Array, k: Array, v: Array, *masks: Array) -> dict[str, Any]:
-    """The output for each of the masks."""
+    """Return the output for each of the masks."""
     return under_each(lambda mask: function(*copies(q, k, v), mask), masks)
 
 
 def grouped_changes(function: Callable, q: Array, k: Array, v: Array, *masks: Array) -> float:
-    """1.0 if a function writes into its arguments under any of the masks, else 0.0."""
+    """Return 1.0 if a function writes into its arguments under any of the masks, else 0.0."""
     return max(changes(function, *tensors([q, k, v, mask])) for mask in masks)
 
 
 def shared_gradients(function: Callable, q: Array, k: Array, v: Array, wanted: Array, *mask: Array) -> dict[str, Any]:
-    """The gradients of a weighted sum of the output with respect to q, k and v."""
+    """Return the gradients of a weighted sum of the output with respect to q, k and v."""
     import torch
 
     leaves = {name: torch.as_tensor(a).clone().requires_grad_() for name, a in zip("qkv", (q, k, v), strict=True)}
@@ -610,7 +610,7 @@ def shared_gradients(function: Callable, q: Array, k: Array, v: Array, wanted: A
 
 def induction_score(rng: np.random.Generator) -> list[Rung]:
     def head(period, key, rows=None):
-        """Weights of a head of which each query looks at one key, key(i); the others, and all not in rows, at key 0."""
+        """Return weights by which query i sees only key(i), or key 0 if that is negative or i is not in `rows`."""
         weights = np.zeros((2 * period, 2 * period))
         for i in range(2 * period):
             weights[i, max(0, key(i)) if rows is None or i in rows else 0] = 1.0
@@ -661,17 +661,17 @@ def induction_score(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
-WORDS = 6  # of the models below; each sequence runs round them all, so that every token but the last has its successor
+WORDS = 6  # vocabulary size below; sequences run round all words, so that every token but the last has its successor
 
 
 def head_ablation(rng: np.random.Generator) -> list[Rung]:
-    """The rungs of models with these votes: {(layer, head): (strength, words)}, or with more in `table`."""
+    """Return rungs whose models have the votes {(layer, head): (strength, words)}; for the options see `table`."""
 
     def rung(name, model, why, measure=chosen_head):
         return Rung(name, model, why, measure)
 
     def where(n_layers, n_heads, count):
-        """So many heads, drawn."""
+        """Draw `count` different heads, as (layer, head)."""
         places = rng.permutation(n_layers * n_heads)[:count]
         return [divmod(int(place), n_heads) for place in places]
 
@@ -784,13 +784,17 @@ def table(
     loops: Sequence[Sequence[int]] = (),
     length: int = 13,
 ) -> tuple:
-    """What a model is made of: (votes, backup, reads, tokens), arrays and tuples of plain numbers.
+    """Return the parts of a model, (votes, backup, reads, tokens), as arrays and tuples of plain numbers.
 
-    votes: {(layer, head): (strength, words)}: after each of these words the head votes for the successor. rest: the
-    strength with which all other heads do. backup: two heads of which only the larger vote counts. reads: a head of
-    layer 0 and the heads of layer 1 that give nothing without it. lift: {head: how much it adds to all logits after
-    every other word}. echo: {head: the strengths with which it votes for the present token and for the one before}.
-    starts: the first words of the sequences, `length` words each; loops: the words come again in these loops.
+    Args:
+        votes: {(layer, head): (strength, words)}; after each of these words the head votes for the successor.
+        rest: the strength with which all other heads vote, after every word.
+        backup: two heads of which only the larger vote counts.
+        reads: a head of layer 0, and the heads of layer 1 that give nothing without it.
+        lift: {head: amount that it adds to all logits after every second word}.
+        echo: {head: strengths of its votes for the present token and for the one before}.
+        starts: the first words of the sequences, which have `length` words each.
+        loops: the cycles in which the words follow each other.
     """
     loops = loops or (tuple(range(WORDS)),)
     after = {word: loop[(i + 1) % len(loop)] for loop in loops for i, word in enumerate(loop)}
@@ -813,10 +817,10 @@ def table(
 
 
 def table_model(votes: np.ndarray, backup: tuple, reads: tuple | None) -> Any:
-    """A model with the interface of a Decoder, as far as the exercise promises it.
+    """Make a model that has as much of the interface of a Decoder as the exercise promises.
 
-    logits (B, T, WORDS) are the sum over the heads that are on of votes[layer, head, token], but for two rules: of the
-    heads in `backup` the largest vote counts, and the heads that read another one count only where that one is on.
+    Its logits (B, T, WORDS) are the sum of votes[layer, head, token] over the active heads, with two exceptions: of the
+    heads in `backup` only the larger vote counts, and heads that read another one count only while that one is active.
     """
     import torch
 
@@ -850,7 +854,7 @@ def table_model(votes: np.ndarray, backup: tuple, reads: tuple | None) -> Any:
 
 
 def holds_throughout(conditions: torch.Tensor) -> bool:
-    """Whether all of these hold; under torch.vmap, which does not let one look, they are taken to."""
+    """Return whether all conditions hold; True under torch.vmap, where their values cannot be read."""
     try:
         return bool(conditions.all())
     except RuntimeError:
@@ -860,7 +864,7 @@ def holds_throughout(conditions: torch.Tensor) -> bool:
 def chosen_head(
     function: Callable, votes: np.ndarray, backup: tuple, reads: tuple | None, tokens: Array
 ) -> dict[str, Any]:
-    """Layer and head that the function names, for a model that is made anew."""
+    """Return the layer and head that the function names for a new model."""
     import torch
 
     chosen = function(table_model(votes, backup, reads), torch.as_tensor(tokens))
@@ -870,7 +874,7 @@ def chosen_head(
 def left_behind(
     function: Callable, votes: np.ndarray, backup: tuple, reads: tuple | None, tokens: Array
 ) -> dict[str, Any]:
-    """What a function leaves behind, in either mode: 1.0 if something changed, else 0.0; and the head that it names."""
+    """Return 1.0 if the function changes model or tokens for good, in either mode, else 0.0; and the head it names."""
     import torch
 
     tokens = torch.as_tensor(tokens)
@@ -887,7 +891,7 @@ def left_behind(
 
 
 def pair(result: Any, sizes: Sequence[int]) -> list[float]:
-    """Two whole numbers as a list. Raises BadResult for anything else."""
+    """Return two whole numbers as a list. Raises BadResult for anything else."""
     try:
         numbers = [float(part) for part in result]
     except (TypeError, ValueError, RuntimeError):
@@ -934,7 +938,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
-# Kinds of inputs, and of what numbers may be made -------------------------------------------------------------------
+# Kinds of inputs, and what numbers may be made of -------------------------------------------------------------------
 
 
 def matrices(rung: Rung) -> dict[str, Any]:
@@ -981,18 +985,18 @@ LAYER = ("d_model", "n_heads", "weight of W_qkv", "weight of W_o", "x", "mask")
 
 
 def cut_evenly(d_model: int, n_heads: int, n_kv_heads: int | None = None, d_head: int | None = None) -> bool:
-    """Whether heads of these numbers exist."""
+    """Return whether these numbers of heads divide evenly."""
     return n_heads % (n_kv_heads or 1) == 0 and (d_head is not None or d_model % n_heads == 0)
 
 
 def words(draft: Draft) -> np.ndarray:
-    """Tokens that the table of votes has."""
+    """Draw tokens that the table of votes contains."""
     B, T, V = (draft.size(name) for name in "BTV")
     return np.array([draft.choose(0, max(V - 1, 0)) for _ in range(B * T)], dtype=np.int64).reshape(B, T)
 
 
 def has_a_first(votes: np.ndarray, backup: tuple, reads: tuple | None, tokens: np.ndarray) -> bool:
-    """Whether the loss rises clearly most without one of the heads, each of which votes for itself."""
+    """Return whether one head is clearly the one without which the loss rises most, if heads vote independently."""
     if backup or reads or tokens.shape[1] < 2:
         return False
 
