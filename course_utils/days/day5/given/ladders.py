@@ -1,8 +1,8 @@
-"""Day 5: the ladders of its exercises, and the tiny model that `generate_cached` decodes with.
+"""The ladders of day 5, the test inputs (rungs) of each exercise, and the tiny model that `generate_cached` runs.
 
-Inputs are drawn so that every known mistake shows: d_k and d_v differ, B and h too, and where an axis taken for another
-would raise, a rung with all sizes equal stands beside. Caches are scripts of calls: each is tried over many steps, two
-at a time, and once more after it was refused something.
+Every known mistake fails on some rung: d_k and d_v differ, B and h too, and where a confused axis would raise an error,
+there is also a rung with all sizes equal. Caches are tried with scripts of calls: over many steps, two caches at a
+time, and again after a call was refused.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def untouched(function: Callable, q_t: Array, k_t: Array, v_t: Array, keys: Arra
 
 
 def steps(function: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cache: Any = None) -> tuple[list, Any]:
-    """Decode all tokens of q, k, v, one call each: the outputs as a list, and the last cache."""
+    """Decode all tokens of q, k, v with one call per token; return the list of outputs and the last cache."""
     outputs = []
     for t in range(q.shape[-2]):
         output, cache = step_of(function(*(x[..., t : t + 1, :].clone() for x in (q, k, v)), cache))
@@ -158,7 +158,7 @@ def steps(function: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
 
 
 def step_of(result: Any) -> tuple:
-    """The output and the cache that a step returned. Raises BadResult unless they are (output, (k, v))."""
+    """Return the output and the cache of a step. Raises BadResult unless they are (output, (k, v))."""
     output, cache = output_and_cache(result)
     if not isinstance(cache, (tuple, list)) or len(cache) != 2:
         raise BadResult(f"the cache that came back is {said(cache)}; it should be the pair (k, v)")
@@ -166,7 +166,7 @@ def step_of(result: Any) -> tuple:
 
 
 def output_and_cache(result: Any) -> Sequence:
-    """The two things that a step returned, whatever the cache is made of."""
+    """Return the output and the cache of a step, whatever the cache consists of. Raises BadResult for anything else."""
     if result is None:
         raise BadResult(NOTHING)
     if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -175,7 +175,7 @@ def output_and_cache(result: Any) -> Sequence:
 
 
 def side_by_side(outputs: Sequence) -> np.ndarray:
-    """The outputs of several steps, (…, t, d_v) each, as one array along the tokens; the odd one if they do not fit."""
+    """Join the outputs of several steps, (…, t, d_v) each, along the tokens; if they do not fit, return the odd one."""
     arrays = [array_of(output) for output in outputs]
     try:
         return np.concatenate(arrays, axis=-2)
@@ -184,12 +184,12 @@ def side_by_side(outputs: Sequence) -> np.ndarray:
 
 
 def fits(array: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two outputs are alike in all axes but that of the tokens."""
+    """Return whether two outputs have the same shape except along the tokens."""
     return array.shape[:-2] == other.shape[:-2] and array.shape[-1:] == other.shape[-1:]
 
 
 def array_of(value: Any) -> np.ndarray:
-    """Numbers of any kind as a float64 array. Raises BadResult for what is none."""
+    """Return numbers of any kind as a float64 array. Raises BadResult for anything else."""
     try:
         return as_numbers(value).as_array()
     except TypeError as error:
@@ -197,14 +197,14 @@ def array_of(value: Any) -> np.ndarray:
 
 
 def check_dtype(name: str, value: Any, dtype: Any) -> None:
-    """Raises BadResult, which says what a value is made of, unless it has the dtype."""
+    """Raise BadResult, which names the dtype of the value, unless it is the given one."""
     kind, wanted = (str(each).removeprefix("torch.") for each in (getattr(value, "dtype", said(value)), dtype))
     if kind != wanted:
         raise BadResult(f"{name} {kind}, and the inputs are {wanted}")
 
 
 def said(value: Any) -> str:
-    """What kind of thing a value is, in words."""
+    """Describe in words what kind of thing a value is."""
     if hasattr(value, "shape"):
         return f"a {type(value).__name__} of shape {tuple(value.shape)}"
     if isinstance(value, (tuple, list)):
@@ -216,12 +216,12 @@ def said(value: Any) -> str:
 
 
 class TinyModel:
-    """A decoder of two layers with one head each, and random weights that the seed fixes. It has learned nothing.
+    """An untrained decoder of two layers with one head each; the seed fixes its random weights.
 
     logits, cache = model(tokens, positions, cache): tokens (B, t) are whole numbers below `vocabulary`, positions (t,)
     their places in the text, from 0. cache is None, or what an earlier call returned; the tokens then follow those that
-    it holds. logits is (B, t, vocabulary); after the positions in `zero_after` token 0 is the likeliest. `passed`
-    counts the tokens of a text that went through so far.
+    it holds. logits is (B, t, vocabulary); after the positions in `zero_after` token 0 is the most likely. `passed`
+    counts the tokens per text that went through so far.
     """
 
     def __init__(self, seed=0, vocabulary=23, d_model=16, zero_after=()):
@@ -249,10 +249,10 @@ class TinyModel:
             m = k.shape[1]
             allowed = torch.arange(m) <= torch.arange(m - t, m)[:, None]  # (t, m)
             scores = (q @ k.mT / d_model**0.5).masked_fill(~allowed, -torch.inf)
-            x = torch.sin(x + 8 * torch.softmax(scores, dim=-1) @ v @ W_o)  # restless: no two tokens alike
+            x = torch.sin(x + 8 * torch.softmax(scores, dim=-1) @ v @ W_o)  # restless, so that no two tokens are alike
             now_held.append((k, v))
         logits = x @ torch.as_tensor(self._unembedding)
-        if self._zero_after:  # the positions after which token 0 is the likeliest
+        if self._zero_after:  # the positions after which token 0 is the most likely
             logits[:, torch.isin(positions, torch.tensor(self._zero_after)), 0] += 1e3
         return logits, tuple(now_held)
 
@@ -267,7 +267,7 @@ class TinyModel:
 
 
 def waves(positions: torch.Tensor, d_model: int) -> torch.Tensor:
-    """A vector for each position, (t, d_model): sines and cosines that are slower from one pair to the next."""
+    """Return a vector for each position, (t, d_model): sines and cosines, each pair slower than the one before."""
     import torch
 
     speeds = 2.0 ** -torch.arange(d_model // 2, dtype=torch.float64)
@@ -331,7 +331,7 @@ _counts: Counter | None = None
 
 @contextmanager
 def counted_places() -> Iterator:
-    """Count how often each place of a text goes through a model, be it the one that was given or a copy of it."""
+    """Count how often each position of a text goes through any TinyModel, copies included."""
     global _counts
     before, _counts = _counts, Counter()
     try:
@@ -343,12 +343,12 @@ def counted_places() -> Iterator:
 def generated(
     function: Callable, seed: int, prompt: np.ndarray, n_new: int, zero_after: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """The tokens that come back, and how often each place of the text went through the model."""
+    """Return the generated tokens, and how often each position of the text went through the model."""
     (B, T), model = prompt.shape, TinyModel(seed, zero_after=zero_after)
     with counted_places() as passes:
         tokens = tokens_of(function(model, tensor(prompt), n_new))
     counted = [passes[place] / B for place in range(T + n_new)]
-    free = range(T + n_new - 1, T + n_new) if n_new else range(T)  # nobody asks what comes after these
+    free = range(T + n_new - 1, T + n_new) if n_new else range(T)  # what follows these positions is not needed
     return {
         "tokens": tokens,
         "passes by position": [max(1, n) if place in free else n for place, n in enumerate(counted)],
@@ -417,7 +417,7 @@ def by_keyword(function: Callable, *sizes: Any) -> dict[str, Any]:
 
 
 def to_the_last_byte(function: Callable, *sizes: Any) -> dict[str, Any]:
-    """The bytes and their last digits, which eight significant digits would not show."""
+    """Return the bytes, and their last digits, which eight significant digits would not show."""
     given = function(*sizes)
     if given is None:
         raise BadResult(NOTHING)
@@ -426,8 +426,8 @@ def to_the_last_byte(function: Callable, *sizes: Any) -> dict[str, Any]:
 
 def longest_context(rng: np.random.Generator) -> list[Rung]:
     heads, d_head, tokens = int(rng.integers(2, 9)), int(rng.integers(30, 200)), int(rng.integers(1000, 90000))
-    tokens += tokens % 7 == 0  # the tokens of a batch of 7 must not come out even
-    a_token = 2 * 3 * heads * d_head * 2  # three layers
+    tokens += tokens % 7 == 0  # the number of tokens must not divide evenly by a batch of 7
+    a_token = 2 * 3 * heads * d_head * 2  # bytes per token, for three layers
     return [
         Rung("exactly one token", (4, 1, 1, 1),
             "A key and a value of one number each, 2 bytes a number: 4 bytes are one token.",
@@ -466,7 +466,7 @@ def longest_context(rng: np.random.Generator) -> list[Rung]:
 
 
 def whole_tokens(function: Callable, *args: Any) -> dict[str, Any]:
-    """The number of tokens and its last digits, which eight significant digits would not show."""
+    """Return the number of tokens, and its last digits, which eight significant digits would not show."""
     tokens = function(*args)
     if tokens is None:
         raise BadResult(NOTHING)
@@ -569,22 +569,22 @@ def latents_changed(function: Callable, *arrays: Array) -> float:
 
 
 def products_elsewhere(function: Callable, *arrays: Array) -> dict[str, Any]:
-    """1.0 if clearly fewer multiply-adds are seen than absorbed decoding takes, else 0.0; and the output."""
+    """Return 1.0 if PyTorch runs clearly fewer multiply-adds than absorbed decoding takes, else 0.0; and the output."""
     seen = watch(function, *arrays)
     return {"measure": float(seen.work < 0.9 * least_work(*arrays)), "output": seen.result}
 
 
 def makes_keys(function: Callable, *arrays: Array) -> dict[str, Any]:
-    """1.0 if more than 2.6 times the multiply-adds of absorbed decoding are seen, else 0.0; and the output.
+    """Return 1.0 if PyTorch runs more than 2.6 times the multiply-adds of absorbed decoding, else 0.0; and the output.
 
-    Products of single elements count twice, once multiplied and once added. Keys alone take four times as many.
+    Products of single elements count twice, for the product and the sum. The keys alone take four times as many.
     """
     seen = watch(function, *arrays)
     return {"measure": float(seen.work > 2.6 * least_work(*arrays)), "output": seen.result}
 
 
 def least_work(q: Array, c: Array, W_UK: Array, W_UV: Array) -> int:
-    """Multiply-adds of absorbed decoding: two products a head, then scores and blend over the latents."""
+    """Return the multiply-adds of absorbed decoding: two products per head, then scores and average over latents."""
     return W_UK.size + W_UV.size + 2 * len(q) * c.size
 
 
@@ -669,9 +669,10 @@ def ring_types(cls: Callable, window: int, keys: Array, values: Array) -> dict[s
 
 
 def in_float32(result: Any, method: str) -> dict[str, Any]:
-    """Keys and values as a method returned them, and as "measure" 1.0 if they are not in float32, else 0.0.
+    """Return the keys and values that a method returned, and as "measure" 1.0 if they are not in float32, else 0.0.
 
-    Raises BadResult for lists.
+    Raises:
+        BadResult: for lists.
     """
     read = dict(zip(("keys", "values"), pair_of(result, method), strict=True))
     for name, part in zip(read, result, strict=True):
@@ -714,7 +715,7 @@ def kept_views(cls: Callable, window: int, keys: Array, values: Array, looks: Se
 
 
 def ring_grows(cls: Callable, window: int, keys: Array, values: Array, looked_at: int) -> dict[str, Any]:
-    """1.0 if more than three windows of numbers are kept at any time, in the object or elsewhere; and the last view."""
+    """Return 1.0 if the ring ever keeps more than three windows of numbers, inside or elsewhere; and the last view."""
     ring, given, most = cls(window), [], 0
     for k, v in map(lambda *pair: tuple(map(tensor, pair)), keys, values):
         given += [weakref.ref(k), weakref.ref(v)]
@@ -728,14 +729,14 @@ def ring_grows(cls: Callable, window: int, keys: Array, values: Array, looked_at
 
 
 def alive(references: Sequence[Callable]) -> int:
-    """How many of the weakly referred to are still there."""
+    """Count the weak references whose object still exists."""
     if sum(reference() is not None for reference in references) > len(references) / 3:
-        gc.collect()  # circles go late
+        gc.collect()  # frees reference cycles
     return sum(reference() is not None for reference in references)
 
 
 def ring_changes(cls: Callable, window: int, keys: Array, values: Array) -> float:
-    """1.0 if append writes into what it is given, else 0.0."""
+    """Return 1.0 if append or view writes into the arguments of append, else 0.0."""
     ring, given = cls(window), [(tensor(k), tensor(v)) for k, v in zip(keys, values, strict=True)]
     for k, v in given:
         ring.append(k, v)
@@ -744,7 +745,7 @@ def ring_changes(cls: Callable, window: int, keys: Array, values: Array) -> floa
 
 
 def written_into(given: Sequence, keys: Array, values: Array) -> float:
-    """1.0 if the tensors of the tokens are no longer what they were, else 0.0."""
+    """Return 1.0 if the tensors given for the tokens have changed, else 0.0."""
     return float(not all(unchanged(k, keys[i]) and unchanged(v, values[i]) for i, (k, v) in enumerate(given)))
 
 
@@ -757,7 +758,7 @@ def count(n: int) -> str:
 
 
 def pair_of(result: Any, method: str) -> list[np.ndarray]:
-    """Keys and values as a method returned them. Raises BadResult unless they are two."""
+    """Return the keys and values that a method returned. Raises BadResult unless they are a pair."""
     if result is None:
         raise BadResult(f"{method} returned None: is a return missing?")
     if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -765,14 +766,14 @@ def pair_of(result: Any, method: str) -> list[np.ndarray]:
     return [array_of(part) for part in result]
 
 
-SHARED = (type, ModuleType, CodeType, FrameType, TracebackType)  # what holds far more than an object's own
+SHARED = (type, ModuleType, CodeType, FrameType, TracebackType)  # objects that lead far beyond an object's own data
 
 
 def numbers_held(thing: Any) -> int:
-    """How many floating-point numbers an object holds, in all that hangs on it: attributes, lists, closures.
+    """Count the floating-point numbers that an object holds in its attributes, lists and closures, at any depth.
 
-    A slice of a tensor holds the whole storage, and so counts with it; what hangs on two attributes counts once.
-    Bytes count as float32. What belongs to a class or a module is not the object's.
+    A slice of a tensor counts with its whole storage; an object that two attributes share counts once. Bytes count as
+    float32. Objects that belong to a class or a module do not count.
     """
     loose, stored, seen, waiting = 0, {}, {}, [thing]
     while waiting:
@@ -780,14 +781,14 @@ def numbers_held(thing: Any) -> int:
         if isinstance(each, (float, np.floating)):
             loose += 1
         elif id(each) not in seen and not isinstance(each, SHARED):
-            seen[id(each)] = each  # held, so that no other takes its id
+            seen[id(each)] = each  # kept alive, so that its id stays unique
             stored |= stored_in(each)
             waiting += hanging_on(each)
     return loose + sum(stored.values())
 
 
 def stored_in(each: Any) -> dict[int, int]:
-    """The storage of a tensor, an array or bytes, by its address, and how many floating-point numbers it holds."""
+    """Map the address of the storage of a tensor, an array or bytes to its number of floating-point numbers."""
     if hasattr(each, "untyped_storage"):
         storage = each.untyped_storage()
         return {storage.data_ptr(): storage.nbytes() // each.element_size()} if each.dtype.is_floating_point else {}
@@ -801,7 +802,7 @@ def stored_in(each: Any) -> dict[int, int]:
 
 
 def hanging_on(each: Any) -> list:
-    """What an object refers to, as far as it is its own."""
+    """Return the objects that an object refers to as its own."""
     if isinstance(each, FunctionType):
         return [each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__]
     if isinstance(each, np.ndarray) and each.dtype.kind == "O":
@@ -896,7 +897,7 @@ NAMES = (0, None, "", -1, -2, "0", (0, 1), frozenset({7}))
 
 
 def in_words(script: str) -> str:
-    """A script of calls as a reader would say it: "a a -a" is "append a, a; free a"."""
+    """Return a script of calls in words: "a a -a" is "append a, a; free a"."""
     calls = []
     for op in script.split():
         said_so = {"?": "gather", "-": "free"}.get(op[0], "append")
@@ -912,7 +913,7 @@ def vectors(rng: np.random.Generator, n: int, d: int = 3) -> tuple[np.ndarray, n
 
 
 def busy(rng: np.random.Generator, n: int = 40, between: int = 6) -> str:
-    """A random script: n appends to five sequences, and now and then a free, and a look at the one that was freed."""
+    """Draw a script of n appends to five sequences; now and then one is freed, and gathered after that."""
     names, script = "abcde", []
     for i in range(n):
         script.append(names[int(rng.integers(5))])
@@ -923,9 +924,9 @@ def busy(rng: np.random.Generator, n: int = 40, between: int = 6) -> str:
 
 
 def paged(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> dict[str, Any]:
-    """Run a script on a cache: which appends were refused with MemoryError, what was gathered, what was unknown.
+    """Run a script on a cache and record MemoryErrors of append, gathered keys and values, and KeyErrors.
 
-    "a" appends the next token to sequence a, "?a" gathers it, "-a" frees it. Of an unknown sequence a KeyError is told.
+    "a" appends the next token to sequence a, "?a" gathers it, "-a" frees it. An unknown sequence raises KeyError.
     """
     cache, refused, results, tokens = cls(n_blocks, block_size, keys.shape[1]), [], {}, pairs(keys, values)
     for i, op in enumerate(script.split(), start=1):
@@ -988,7 +989,7 @@ def reserved(cls: Callable, n_blocks: int, block_size: int, script: str, keys: A
     start = numbers_held(cache)
 
     def held():
-        """The numbers of the room, where the cache holds little more; else those that it holds."""
+        """Return the count of numbers held; exactly `room` if the cache holds little more than that."""
         now = numbers_held(cache)
         return float(room if room <= now < 1.5 * room and now - start < d else now)
 
@@ -1015,7 +1016,7 @@ def paged_types(
 
 
 def paged_changes(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> float:
-    """1.0 if append writes into what it is given, else 0.0."""
+    """Return 1.0 if append or gather writes into the arguments of append, else 0.0."""
     cache, names = cls(n_blocks, block_size, keys.shape[1]), script.split()
     keys, values = keys[: len(names)], values[: len(names)]
     given = [(tensor(k), tensor(v)) for k, v in zip(keys, values, strict=True)]
@@ -1031,7 +1032,7 @@ def pairs(keys: Array, values: Array) -> Iterator:
 
 
 def gathered(cache: Any, name: str, place: str) -> dict[str, Any]:
-    """What gather gives for a sequence, by part, and whether it raised KeyError; of an unknown one, no rows."""
+    """Return the keys and values that gather gives, or no rows if it raised KeyError, and whether it did."""
     found = []
     unknown = is_unknown(lambda: found.append(cache.gather(name)))
     keys, values = (np.zeros((0, 0)),) * 2 if unknown else pair_of(found[0], "gather")
@@ -1039,7 +1040,7 @@ def gathered(cache: Any, name: str, place: str) -> dict[str, Any]:
 
 
 def is_refused(cache: Any, name: str, k: Array, v: Array) -> float:
-    """1.0 if the append raises MemoryError, else 0.0."""
+    """Return 1.0 if the append raises MemoryError, else 0.0."""
     try:
         cache.append(name, tensor(k), tensor(v))
     except MemoryError:
@@ -1048,7 +1049,7 @@ def is_refused(cache: Any, name: str, k: Array, v: Array) -> float:
 
 
 def is_unknown(call: Callable) -> float:
-    """1.0 if the call raises KeyError, else 0.0."""
+    """Return 1.0 if the call raises KeyError, else 0.0."""
     try:
         call()
     except KeyError:
@@ -1119,7 +1120,7 @@ def forked_chunks(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
 
 
 def chunk_changes(function: Callable, *arrays: np.ndarray) -> float:
-    """1.0 if the function writes into q, k or v, else 0.0."""
+    """Return 1.0 if the function writes into q, k or v, else 0.0."""
     cache, changed = None, False
     for chunk in (slice(0, 3), slice(3, 5)):
         given = [tensor(x[..., chunk, :]) for x in arrays]
@@ -1131,7 +1132,7 @@ def chunk_changes(function: Callable, *arrays: np.ndarray) -> float:
 def chunks(
     function: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sizes: Sequence[int], cache: Any = None
 ) -> tuple[list, Any]:
-    """Run q, k and v through in chunks of the given sizes: the outputs as a list, and the last cache."""
+    """Run q, k and v through in chunks of the given sizes; return the list of outputs and the last cache."""
     outputs, start = [], 0
     for size in sizes:
         output, cache = output_and_cache(function(*(x[..., start : start + size, :].clone() for x in (q, k, v)), cache))
@@ -1140,7 +1141,7 @@ def chunks(
     return outputs, cache
 
 
-# Of what numbers may be made ----------------------------------------------------------------------------------------
+# What numbers may be made of ----------------------------------------------------------------------------------------
 
 
 def cached(rung: Rung) -> dict[str, Any]:
@@ -1169,18 +1170,18 @@ BATCHED = (
 
 
 def shared_evenly(n_heads: int, n_kv_heads: int, *sizes: int) -> bool:
-    """Whether each key head serves as many query heads."""
+    """Return whether each key head serves the same number of query heads."""
     return n_heads % n_kv_heads == 0
 
 
 def looks(draft: Draft) -> list[int]:
-    """After which tokens one looks: after the last, and perhaps after others."""
+    """Draw after which tokens the cache is read: after the last, and perhaps after others."""
     T = draft.size("T")
     return [t for t in range(1, T + 1) if t == T or draft.choose(0, 1)]
 
 
 def cut_into_chunks(draft: Draft) -> list[int]:
-    """The sizes of chunks that make up the text."""
+    """Draw the sizes of chunks that make up the text."""
     left, sizes = draft.size("T"), []
     while left:
         sizes.append(draft.whole(1, left))
@@ -1189,7 +1190,7 @@ def cut_into_chunks(draft: Draft) -> list[int]:
 
 
 def calls(draft: Draft) -> str:
-    """A script made of calls that the rung's script has, with at most two sequences; or the rung's."""
+    """Draw a script from the calls of the rung's script, with at most two sequences; if `cut`, return the rung's."""
     if draft.cut:
         return draft.rung[2]
     known = sorted({op for op in draft.rung[2].split() if op[-1] in "ab"}, key=lambda op: (len(op), op))
@@ -1198,7 +1199,7 @@ def calls(draft: Draft) -> str:
 
 
 def a_row_a_call(draft: Draft) -> np.ndarray:
-    """As many keys or values as a script needs."""
+    """Draw enough keys or values for a script."""
     like = draft.rung[len(draft.args)]
     if draft.cut:
         return like[: 2 * len(draft.args[2].split()), : draft.size("d")]
@@ -1206,7 +1207,7 @@ def a_row_a_call(draft: Draft) -> np.ndarray:
 
 
 def room(draft: Draft) -> int:
-    """A small whole number, at most that of the rung; or the rung's."""
+    """Draw a small whole number, at most the rung's; if `cut`, return the rung's."""
     own = draft.rung[len(draft.args)]
     return own if draft.cut else draft.whole(1, min(4, own))
 
@@ -1221,7 +1222,7 @@ TELLS = """def tell(call, *args):
 
 
 def script_as_code(name: str, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> str:
-    """A script of calls as the calls themselves."""
+    """Return the Python code of the calls of a script."""
     lines = [f"cache = {name}({n_blocks}, {block_size}, {keys.shape[1]})"]
     tokens = iter(zip(keys.tolist(), values.tolist(), strict=True))
     for op in script.split():

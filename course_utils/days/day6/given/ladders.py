@@ -1,6 +1,6 @@
-"""Day 6: the ladders of its exercises.
+"""The ladders of day 6: the test inputs (rungs) of each exercise.
 
-Inputs are drawn so that every known mistake shows: maxima rise and fall along the keys, blocks divide neither n nor m
+Every known mistake fails on some of them: maxima rise and fall along the keys, blocks divide neither n nor m
 unless a rung is about that, and d_k, d_v, n, m differ. One head throughout: q is (n, d_k), k (m, d_k), v (m, d_v).
 """
 
@@ -36,7 +36,7 @@ SINGLE = {part: (1e-4, 1e-4) for part in ("m", "l", "o", "lse", "dq", "dk", "dv"
 
 
 def writes(function: Callable, *args: Any) -> float:
-    """1.0 if `function` writes into its arguments, even if it restores them, else 0.0."""
+    """Return 1.0 if `function` writes into its arguments, even if it restores them, else 0.0."""
     tensors = [x for arg in args for x in (arg if isinstance(arg, tuple) else (arg,)) if hasattr(x, "_version")]
     before = [x._version for x in tensors]
     changed = changes(function, *args)
@@ -44,7 +44,7 @@ def writes(function: Callable, *args: Any) -> float:
 
 
 def of_one_dtype(result: dict[str, Any], example: Array) -> dict[str, Any]:
-    """The parts of a result, and as "measure" 1.0 if some have another dtype than the example, else 0.0."""
+    """Return the parts of a result, and as "measure" 1.0 if any has another dtype than the example, else 0.0."""
     wanted = str(example.dtype).removeprefix("torch.")
     others = (str(getattr(x, "dtype", wanted)).removeprefix("torch.") != wanted for x in result.values())
     return {"measure": float(any(others))} | result
@@ -112,7 +112,7 @@ def online_softmax(rng: np.random.Generator) -> list[Rung]:
 
 
 def of_a_generator(function: Callable, numbers: Sequence[float]) -> dict[str, Any]:
-    """m and l of a stream that can be read once."""
+    """Return m and l of a stream that can be read only once."""
     return named(function(x for x in numbers), ("m", "l"))
 
 
@@ -121,9 +121,9 @@ def of_a_list(function: Callable, numbers: Sequence[float]) -> dict[str, Any]:
 
 
 def numbers_kept(function: Callable, numbers: Sequence[float]) -> dict[str, Any]:
-    """1.0 if `function` keeps more of a stream than a few numbers at a time, else 0.0; and what it returns.
+    """Return 1.0 if `function` keeps more than a few numbers of a stream at a time, else 0.0; and its result.
 
-    Other threads allocate memory too, so it counts only what shows three times.
+    Because other threads allocate memory too, the function must appear to keep numbers in three runs.
     """
     for _ in range(3):
         stream, result = _read(function, numbers)
@@ -143,15 +143,15 @@ def _read(function: Callable, numbers: Sequence[float]) -> tuple:
     return stream, result
 
 
-FEW = 64  # numbers that a reader may hold
+FEW = 64  # most numbers that a reader may hold
 
 
 class WatchedStream:
-    """Yields numbers and looks at the reader: `kept` says whether it keeps them.
+    """An iterator over numbers that observes its reader; `kept` says whether the reader keeps them.
 
-    A list of them holds a block of memory for each. Where they were copied into an array, a variable of the functions
-    on the stack has grown, or holds more than FEW of them. And an array that is filled in C reads many without a step
-    of Python in between.
+    Three signs show it. A list holds a block of memory for each number. If the numbers are copied into an array, a
+    variable of a function on the stack grows or holds more than FEW numbers. An array that is filled in C reads many
+    numbers without a Python instruction in between.
     """
 
     def __init__(self, numbers):
@@ -173,10 +173,10 @@ class WatchedStream:
             many = self.count - 100
             self.kept = self.kept or blocks - self.blocks > 0.9 * many or held - self.held > 4 * many
         self.kept = self.kept or self.in_a_row > FEW or any(_holds_many(x) for x in self._variables())
-        return next(self.numbers) + 0.0  # a new number each time
+        return next(self.numbers) + 0.0  # a new object each time
 
     def _held(self):
-        """Bytes of the variables of the functions that are reading."""
+        """Return the size in bytes of the variables of the reading functions."""
         return sum(map(sys.getsizeof, self._variables()))
 
     def _variables(self):
@@ -195,7 +195,7 @@ class WatchedStream:
 
 
 def _holds_many(value: Any, inside: int = 1) -> bool:
-    """Whether a value, or a part of it, is an array or a sequence of more than FEW numbers."""
+    """Return whether a value, or a part of it, is an array or a sequence of more than FEW numbers."""
     if isinstance(value, (str, bytes, int, float, type)) or callable(value):
         return False
     size = value.numel() if hasattr(value, "numel") else getattr(value, "size", None)
@@ -217,7 +217,7 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
         return Rung(name, (*a, *b), why, measure)
 
     def of_keys(keys, n, d_v):
-        """The partial result of n queries and some keys, or none."""
+        """Draw the partial result of n queries over `keys` keys, which may be 0."""
         return gathered(draw(rng, n, keys), draw(rng, keys, d_v))
 
     low, high = gathered([[0.5]], draw(rng, 1, 2)), gathered([[2.0]], draw(rng, 1, 2))
@@ -310,7 +310,7 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
 
 
 def gathered(scores: Sequence | np.ndarray, values: Array) -> tuple:
-    """(m, l, o) of scores (…, n, keys) and values (…, keys, d_v): o is not divided by l. All −∞ is empty."""
+    """Return (m, l, o) of scores (…, n, keys) and values (…, keys, d_v), o not divided by l; a row of −∞ is empty."""
     scores = np.asarray(scores, dtype=np.float64)
     m = scores.max(axis=-1, initial=-INFINITY)
     p = np.exp(scores - np.where(np.isinf(m), 0.0, m)[..., None])
@@ -326,7 +326,7 @@ def merged_in_dtype(function: Callable, *parts: Array) -> dict[str, Any]:
 
 
 def shares_memory(function: Callable, *parts: Array) -> dict[str, Any]:
-    """1.0 if results share memory with arguments or with each other, else 0.0; and the last result."""
+    """Return 1.0 if results share memory with arguments or with each other, else 0.0; and the last result."""
     pairs = ((*parts[:3], *parts[3:]), (*parts[3:], *parts[:3]), parts)
     results = [merged(function, *pair).values() for pair in pairs]
     *arrays, last = ([np.asarray(x) for x in group] for group in (parts, *results))
@@ -346,7 +346,7 @@ def last_two_first(function: Callable, *parts: Array) -> dict[str, Any]:
 
 
 def merged_like(example: Sequence, function: Callable, a: tuple, b: tuple) -> tuple:
-    """What merge returns, made of tensors or arrays as the example is."""
+    """Return what merge returns, as arrays if the example consists of arrays, else as tensors."""
     parts = named(function(a, b), PARTIAL).values()
     if isinstance(example[0], np.ndarray):
         return tuple(np.asarray(x) for x in parts)
@@ -356,7 +356,7 @@ def merged_like(example: Sequence, function: Callable, a: tuple, b: tuple) -> tu
 
 
 def key_by_key(function: Callable, scores: Array, values: Array) -> dict[str, Any]:
-    """Output and log-sum-exp of queries whose keys are merged one after another into an empty part."""
+    """Merge keys one after another into an empty part, and return the output and log-sum-exp of the queries."""
     zeros = scores[:, 0] * 0
     part = zeros - INFINITY, zeros, scores[:, :1] * 0 + values[:1] * 0
     for j in range(scores.shape[1]):
@@ -377,12 +377,12 @@ def tiled_attention(rng: np.random.Generator) -> list[Rung]:
     arrays = functools.partial(draw_qkv, rng)
 
     def from_scores(*scores):
-        """One query of a single 1, and keys that are the scores themselves."""
+        """Return two queries that are 1, keys that equal the scores, and random values."""
         return np.ones((2, 1)), np.array(scores, dtype=float)[:, None], draw(rng, len(scores), 3)
 
     single = tuple(array.astype(np.float32) for array in arrays(5, 7, 4, 3))
     two_rounds = [*draw(rng, 3).tolist()] * 2
-    opposite = draw(rng, 6, 3) + np.repeat([1e4, -1e4], 3)[:, None]  # the second round takes away what the first gave
+    opposite = draw(rng, 6, 3) + np.repeat([1e4, -1e4], 3)[:, None]  # the second round cancels the first
     plain, lower, wide = arrays(48, 60, 2, 2), arrays(48, 48, 2, 2), arrays(48, 48, 64, 64)
     open_door, thin, few, long = (
         arrays(48, 60, 16, 16),
@@ -496,7 +496,7 @@ def tiled_in_dtype(function: Callable, q: Array, *args: Any) -> dict[str, Any]:
 
 
 def leaves_pytorch(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
-    """1.0 if scores are made outside PyTorch, where nobody can watch them, else 0.0."""
+    """Return 1.0 if scores are computed outside PyTorch, where they cannot be watched, else 0.0."""
     seen, causal = watch_both(function, q, k, v, *blocks)
     n, m, d_k, d_v = len(q), len(k), q.shape[1], v.shape[1]
     outside = max(seen.taken_out, causal.taken_out) >= n * m / 2 or seen.work < 0.9 * n * m * (d_k + d_v)
@@ -504,20 +504,20 @@ def leaves_pytorch(function: Callable, q: Array, k: Array, v: Array, *blocks: An
 
 
 def makes_all_scores(function: Callable, q: Array, k: Array, v: Array, *options: Any) -> dict[str, Any]:
-    """1.0 if some tensor has as many elements as there are scores, else 0.0."""
+    """Return 1.0 if some tensor has as many elements as there are scores, else 0.0."""
     seen = watch(function, q, k, v, *options)
     return seen.says(seen.largest >= len(q) * len(k))
 
 
 def makes_stripes(function: Callable, q: Array, k: Array, v: Array, block_q: int, block_k: int) -> dict[str, Any]:
-    """1.0 if some tensor has as many elements as a row or a column of tiles, else 0.0."""
+    """Return 1.0 if some tensor has as many elements as a row or a column of tiles, else 0.0."""
     seen, causal = watch_both(function, q, k, v, block_q, block_k)
     striped = max(seen.largest, causal.largest) >= min(block_q * len(k), len(q) * block_k)
     return seen.says(striped, causal=causal)
 
 
 def makes_larger_tiles(function: Callable, q: Array, k: Array, v: Array, block_q: int, block_k: int) -> dict[str, Any]:
-    """1.0 if some tensor is half as large again as a tile, else 0.0. A tile is larger than q, k and v here."""
+    """Return 1.0 if some tensor is at least 1.5 times as large as a tile, else 0.0; here q, k and v are smaller."""
     seen, causal = watch_both(function, q, k, v, block_q, block_k)
     return seen.says(max(seen.largest, causal.largest) >= 1.5 * block_q * block_k, causal=causal)
 
@@ -525,13 +525,13 @@ def makes_larger_tiles(function: Callable, q: Array, k: Array, v: Array, block_q
 def ignores_blocks(
     function: Callable, q: Array, k: Array, v: Array, small: tuple[int, int], large: tuple[int, int]
 ) -> dict[str, Any]:
-    """1.0 if small blocks, ten times as many, take less than three times the operations of large ones, else 0.0."""
+    """Return 1.0 if ten times as many small blocks take less than 3 times the operations of large ones, else 0.0."""
     many, few = watch(function, q, k, v, *small), watch(function, q, k, v, *large)
     return many.says(many.operations < 3 * few.operations, **{"in large blocks": few})
 
 
 def keeps_tiles(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
-    """1.0 if the tensors kept have together a third as many elements as a row of tiles, here all scores, else 0.0."""
+    """Return 1.0 if the tensors kept at one time hold a third as many elements as there are scores, else 0.0."""
     seen, causal = watch_both(function, q, k, v, *blocks)
     return seen.says(max(seen.most_kept, causal.most_kept) >= len(q) * len(k) / 3, causal=causal)
 
@@ -539,14 +539,14 @@ def keeps_tiles(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) 
 def does_not_skip(
     function: Callable, q: Array, k: Array, v: Array, block_q: int, block_k: int, causal: bool
 ) -> dict[str, Any]:
-    """1.0 if a causal mask saves less than 0.34 of the work, else 0.0: skipping 15 of 36 tiles saves 0.4."""
+    """Return 1.0 if a causal mask saves less than 0.34 of the work, else 0.0; skipping 15 of 36 tiles saves 0.4."""
     full = watch(function, q, k, v, block_q, block_k, False)
     seen = watch(function, q, k, v, block_q, block_k, causal)
     return seen.says(seen.work > 0.66 * full.work, **{"without causal": full})
 
 
 def uses_unseen_tiles(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
-    """1.0 if values of tiles that a block of queries should skip come into its output, else 0.0; and the output."""
+    """Return 1.0 if a block of queries reads values of tiles that it should skip, else 0.0; and the output."""
     result, used = named(function(q, k, v, *blocks[0], True), ("o", "lse")), False
     if np.isnan(np.asarray(result["o"])).any():
         return {"measure": 0.0} | result  # wrong, but for another reason
@@ -657,7 +657,7 @@ def flash_backward(rng: np.random.Generator) -> list[Rung]:
 
 
 def with_forward(q: np.ndarray, k: np.ndarray, v: np.ndarray, do: np.ndarray) -> tuple[np.ndarray, ...]:
-    """(q, k, v, o, lse, do): what a forward pass keeps, and a gradient of its output."""
+    """Return (q, k, v, o, lse, do): what a forward pass keeps, and a gradient of its output."""
     scores = q @ k.T / math.sqrt(q.shape[1])
     m = scores.max(axis=1)
     lse = m + np.log(np.exp(scores - m[:, None]).sum(axis=1))
@@ -741,7 +741,7 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
         x.astype(np.float32) for x in (0.5 + draw(rng, 1, 20, 16) ** 2, draw(rng, 1, 20, 16), draw(rng, 1, 20, 16))
     )
     leap[1][0, -1] = 1000.0
-    abyss = tuple(x.copy() for x in deep)  # two keys share each score: of this size no other difference is left
+    abyss = tuple(x.copy() for x in deep)  # pairs of keys share a score, since at this size smaller differences vanish
     abyss[1][0, :, 0] = -1e20 * (1.0 + rng.permutation(20) // 2)
     half = {part: (4e-3, 4e-3) for part in ("o", "lse")}
     blocks = 16, 16
@@ -810,7 +810,7 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays = functools.partial(draw_qkv, rng)
     ahead, below = arrays(3, 8, 2, 3), arrays(2, 6, 2, 2)
-    ahead[1][5:], ahead[0][:] = 900.0, np.abs(ahead[0]) + 0.5  # what lies behind the length has far the largest scores
+    ahead[1][5:], ahead[0][:] = 900.0, np.abs(ahead[0]) + 0.5  # keys beyond `length` have by far the largest scores
     below[1][:], below[0][:] = -40.0 - np.abs(below[1]), np.abs(below[0]) + 0.5
     far_below = (np.ones((2, 1)), rng.permutation(6)[:, None] / 4.0 - 300_000.0, draw(rng, 6, 2))
     return [
@@ -921,7 +921,7 @@ BLOCKS = (
 
 
 def counted(rung: Rung) -> dict[str, Any]:
-    """What the bytes of a rung are made of."""
+    """Return the quantities of which a rung's number of bytes is made."""
     T, d, *rest = rung.args
     if rung.of == "naive_bytes":
         return {"T": T, "d": d, "bytes_per_value": (*rest, 2)[0]}
@@ -936,14 +936,14 @@ def counted(rung: Rung) -> dict[str, Any]:
 
 
 def sums(draft: Draft) -> np.ndarray:
-    """l of a partial result whose m was drawn before: 0 where that is −∞, else 1 and more."""
+    """Draw l of a partial result, after its m: 0 where m is −∞, else 1 to 3."""
     m = np.asarray(draft.args[-1])
     drawn = np.array([draft.whole(1, 3) for _ in range(m.size)], dtype=m.dtype).reshape(m.shape)
     return np.where(np.isneginf(m), 0.0, drawn).astype(m.dtype)
 
 
 def blends(draft: Draft) -> np.ndarray:
-    """o of a partial result whose m and l were drawn before: 0 where there is no key."""
+    """Draw o of a partial result, after its m and l: 0 where there is no key."""
     m = np.asarray(draft.args[-2])
     like = draft.rung[len(draft.args)]
     drawn = draft.numbers((*m.shape, draft.size("e")), like)
@@ -951,7 +951,7 @@ def blends(draft: Draft) -> np.ndarray:
 
 
 def forward(part: int) -> Callable[[Draft], np.ndarray]:
-    """What the forward pass of the q, k and v that were drawn before makes: 3 is o, 4 is lse."""
+    """Return a function that computes o (part 3) or lse (part 4) of the q, k and v drawn before."""
     return lambda draft: with_forward(*draft.args[:3], np.zeros(1))[part].astype(draft.args[0].dtype)
 
 

@@ -1,10 +1,10 @@
-"""What the answers of day 7 are tried on. No answer is here.
+"""The ladders of day 7: the test inputs (rungs) of each exercise; no answers.
 
 Calls on an object are written as the words of a script. For an allocator `a` appends a token to sequence a, `a>b` forks
-a into b, `?a` asks for the table of a, `-a` frees it. For a cache of prefixes `a=011` admits a with the tokens 0, 1, 1,
-`+a` commits it, `?a` asks for its table, `-a` releases it. For a scheduler `a=5+2` adds a request with a prompt of 5
-tokens and 2 new ones, `.` is a step, and `3.` are three of them. For a window `7` appends token 7, `7,8` drafts two
-tokens, `+1` keeps the first of those that are drafted, and `?` asks what is visible.
+a into b, `?a` asks for the table of a, `-a` frees it. For a prefix cache `a=011` admits a with the tokens 0, 1, 1, `+a`
+commits it, `?a` asks for its table, `-a` releases it. For a scheduler `a=5+2` adds a request with a prompt of 5 tokens
+and 2 new ones, `.` is a step, and `3.` is three steps. For a window `7` appends token 7, `7,8` drafts two tokens, `+1`
+keeps the first drafted token, and `?` asks what is visible.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COPY = "The answer is right but writes into its arguments, which the caller stil
 
 
 def allocator_calls(script: str) -> tuple[Call, ...]:
-    """The calls of a script for an allocator."""
+    """Return the calls of a script for an allocator."""
     calls: list[Call] = []
     for word in script.split():
         if ">" in word:
@@ -41,7 +41,7 @@ def allocator_calls(script: str) -> tuple[Call, ...]:
 
 
 def prefix_calls(script: str) -> tuple[Call, ...]:
-    """The calls of a script for a cache of prefixes."""
+    """Return the calls of a script for a prefix cache."""
     calls: list[Call] = []
     for word in script.split():
         if "=" in word:
@@ -53,7 +53,7 @@ def prefix_calls(script: str) -> tuple[Call, ...]:
 
 
 def scheduler_calls(script: str) -> tuple[Call, ...]:
-    """The calls of a script for a scheduler."""
+    """Return the calls of a script for a scheduler."""
     calls: list[Call] = []
     for word in script.split():
         if "=" in word:
@@ -65,7 +65,7 @@ def scheduler_calls(script: str) -> tuple[Call, ...]:
 
 
 def window_calls(script: str) -> tuple[Call, ...]:
-    """The calls of a script for a window. A draft of one token is written with a comma behind it."""
+    """Return the calls of a script for a window; a draft of one token ends in a comma."""
     calls: list[Call] = []
     for word in script.split():
         if word == "?":
@@ -80,17 +80,17 @@ def window_calls(script: str) -> tuple[Call, ...]:
 
 
 def choose_from(rng: np.random.Generator) -> Choose:
-    """Whole numbers, each as likely as another."""
+    """Return a `Choose` that draws whole numbers uniformly."""
     return lambda least, most: int(rng.integers(least, most + 1))
 
 
 def on(machine: Machine, read: Callable[[str], tuple[Call, ...]]) -> Callable[..., Rung]:
-    """Makes the rungs of a machine: rung(name, setup, script, why)."""
+    """Return the function rung(name, setup, script, why), which makes the rungs of a machine."""
     return lambda name, setup, script, why: Rung(name, (setup, read(script)), why, machine.played)
 
 
 def drawn(machine: Machine, rng: np.random.Generator, name: str, setup: tuple, count: int) -> Rung:
-    """A rung of so many calls that are drawn."""
+    """Return a rung of `count` drawn calls."""
     calls = drawn_calls(machine, choose_from(rng), setup, count)
     return Rung(name, (setup, calls), ANY_ORDER, machine.played)
 
@@ -366,7 +366,7 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         q = times * draw(rng, sizes[2])
         return Rung(name, (q, times * keys, values, np.array(table), length), why)
 
-    others = np.arange(3)[:, None, None] == 1  # a block that the table does not name
+    others = np.arange(3)[:, None, None] == 1  # a block that is not in the table
     spoiled = [np.where(others, np.nan, each) for each in pool(3, 2, 3, 2)]
     return [
         rung("one token", (2, 2, 3, 2), [1], 1, "One token takes all the weight: the output is its value."),
@@ -387,13 +387,13 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
 
 
 def table_of(draft: Draft) -> np.ndarray:
-    """Which blocks a text lies in: at least one."""
+    """Draw the table of a text: the numbers of its blocks, at least one."""
     blocks = draft.sizes["n"]
     return np.array([draft.choose(0, blocks - 1) for _ in range(draft.choose(1, min(3, len(draft.rung[3]))))])
 
 
 def length_of(draft: Draft) -> int:
-    """So many tokens that the last block of the table is begun."""
+    """Draw a number of tokens with which the last block of the table is at least begun."""
     size, blocks = draft.sizes["s"], len(draft.args[3])
     return size * (blocks - 1) + draft.choose(1, size)
 
@@ -428,12 +428,12 @@ def latencies(rng: np.random.Generator) -> list[Rung]:
 
 
 def of_three(function: Callable, *args: Any) -> dict[str, Any]:
-    """The three arrays by name."""
+    """Return the three arrays by name."""
     return named(function(*args), ("ttft", "tpot", "largest_gap"))
 
 
 def token_times(draft: Draft) -> list[list[float]]:
-    """For each request when its tokens came, after its arrival."""
+    """Draw, for each request, the times of its tokens after its arrival."""
     times = []
     for start in draft.args[0]:
         clock, each = float(start), []
@@ -445,7 +445,7 @@ def token_times(draft: Draft) -> list[list[float]]:
 
 
 def arrivals(draft: Draft) -> np.ndarray:
-    """When one or two requests arrive."""
+    """Draw the arrival times of one or two requests."""
     return np.array([float(draft.choose(0, 2)) for _ in range(draft.choose(1, min(2, len(draft.rung[0]))))])
 
 
@@ -483,12 +483,12 @@ def chunks(rng: np.random.Generator) -> list[Rung]:
 
 
 def few_todo(draft: Draft) -> list[int]:
-    """What a few requests have left to compute."""
+    """Draw the tokens that a few requests have left to compute."""
     return [draft.choose(1, 4) for _ in range(draft.choose(1, 3))]
 
 
 def a_budget(draft: Draft) -> int:
-    """A small number of tokens."""
+    """Draw a small number of tokens."""
     return draft.choose(0, 6)
 
 
@@ -496,14 +496,14 @@ def a_budget(draft: Draft) -> int:
 
 
 def shares_of(rng: np.random.Generator, rows: int, words: int) -> np.ndarray:
-    """Rows of probabilities in sixteenths, none of them 0."""
+    """Draw rows of nonzero probabilities in sixteenths."""
     counts = 1 + rng.multinomial(16 - words, np.full(words, 1 / words), size=rows)
     return counts / 16
 
 
 def accept(rng: np.random.Generator) -> list[Rung]:
     def rung(name, gamma, words, until, why, measure=of_two, again=-1):
-        """until: how many tokens the coins keep. again: a later place whose coin would reject, too."""
+        """Return a rung in which the coins keep `until` tokens; the coin at the later place `again` rejects, too."""
         while True:
             p, q = shares_of(rng, gamma + 1, words), shares_of(rng, gamma, words)
             drafted = rng.integers(0, words, gamma)
@@ -538,12 +538,12 @@ def accept(rng: np.random.Generator) -> list[Rung]:
 
 
 def of_two(function: Callable, *args: Any) -> dict[str, Any]:
-    """The number of tokens that are kept, and the distribution of the next one."""
+    """Return the number of accepted tokens, and the distribution of the next one."""
     return named(function(*args), ("accepted", "following"))
 
 
 def quarters(axes: str, rows: str) -> Drawn:
-    """Rows of probabilities in eighths, none of them 0: as many as `rows` says, or one more."""
+    """Return an argument of nonzero probabilities in eighths: g rows, or g + 1 if `rows` is "g+1"."""
 
     def draw_rows(draft: Draft) -> np.ndarray:
         words, count = draft.sizes["V"], draft.sizes["g"] + (rows == "g+1")
@@ -557,12 +557,12 @@ def quarters(axes: str, rows: str) -> Drawn:
 
 
 def drafted_tokens(draft: Draft) -> np.ndarray:
-    """A token for each row of q."""
+    """Draw a token for each row of q."""
     return np.array([draft.choose(0, draft.sizes["V"] - 1) for _ in range(draft.sizes["g"])])
 
 
 def some_coins(draft: Draft) -> np.ndarray:
-    """Coins from 0 to below 1, in eighths."""
+    """Draw coins from 0 to below 1, in eighths."""
     return np.array([draft.choose(0, 7) / 8 for _ in range(draft.sizes["g"])])
 
 
@@ -575,7 +575,7 @@ def how_many(rng: np.random.Generator) -> list[Rung]:
         return np.cumprod(kept, axis=1)
 
     def rung(name, kept, fixed, per_token, bend, why):
-        """Costs: a fixed part, and so much for each token beyond `bend`."""
+        """Return a rung whose costs are `fixed`, plus `per_token` for each token beyond `bend`."""
         tokens = np.arange(kept.shape[0] * (1 + kept.shape[1]) + 1)
         return Rung(name, (kept, fixed + per_token * np.maximum(tokens - bend, 0)), why)
 
@@ -603,14 +603,14 @@ def how_many(rng: np.random.Generator) -> list[Rung]:
 
 
 def sure_to_fall(draft: Draft) -> np.ndarray:
-    """Probabilities in eighths that fall along each row."""
+    """Draw probabilities in eighths that do not rise along a row."""
     requests, gamma = draft.sizes["n"], draft.sizes["g"]
     rows = [sorted((draft.choose(1, 8) / 8 for _ in range(gamma)), reverse=True) for _ in range(requests)]
     return np.array(rows)
 
 
 def some_costs(draft: Draft) -> np.ndarray:
-    """What steps of 0, 1, … tokens cost: a fixed part, and a part for each token."""
+    """Draw the costs of steps of 0, 1, … tokens: a fixed part, and a part for each token."""
     requests, gamma = draft.args[0].shape
     fixed, each = draft.choose(1, 4), draft.choose(0, 4) / 4
     return fixed + each * np.arange(requests * (1 + gamma) + 1)
