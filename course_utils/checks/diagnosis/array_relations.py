@@ -376,7 +376,7 @@ def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> 
     return len(rows) > 2 and telling(rows) and all(same(r.given, r.right) or less(r) is not None for r in rows)
 
 
-# Which entries are wrong --------------------------------------------------------------------------------------------
+# All relations, in the order in which they are tried ----------------------------------------------------------------
 
 
 LOOKS: tuple[Callable[[Sequence[Pair]], Relation | None], ...] = (

@@ -90,7 +90,7 @@ def _factor(mine: np.ndarray, right: np.ndarray) -> float:
 
 
 def _is_plain(factor: float) -> bool:
-    """Return whether a factor is, to the precision of a pencil, a whole number from 2 or 1 over one."""
+    """Return whether a factor is, to the precision of a pencil, a whole number of at least 2, or 1 over one."""
     larger = max(abs(factor), 1 / abs(factor)) if factor else 0.0
     return larger > 1.2 and abs(larger - round(larger)) < 0.006 * larger
 

@@ -138,7 +138,8 @@ def _terms(pairs: Sequence[Pair]) -> tuple[list[Term], np.ndarray]:
 
 def _of_one(terms: Sequence[Term], values: np.ndarray, off: np.ndarray, scale: np.ndarray) -> list[tuple[float, Term]]:
     """Return the simplest term that, times a simple factor, equals the difference `off`."""
-    surest = (np.abs(off) / scale).argmax()  # numbers of an answer have eight digits
+    # The largest relative difference is the most precise one, because the numbers have eight digits.
+    surest = (np.abs(off) / scale).argmax()
     factors = off[surest] / values[:, surest]
     fits = (np.abs(factors[:, None] * values - off) <= EXACT * scale).all(axis=1) & (np.abs(factors) > 1e-9)
     for k in np.flatnonzero(fits).tolist():

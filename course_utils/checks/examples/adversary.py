@@ -1,10 +1,10 @@
 """Search for the shortest sequence of calls on which an answer with state breaks a promise.
 
 The search begins with the calls of the rungs. If the answer breaks several promises, the search stays with the one that
-breaks on the first failing rung, because the check's message is about that one. It leaves out the calls that it can.
-Then Hypothesis draws shorter sequences, as the exercise's `Machine` says, makes the calls on the learner's object, asks
-the watch after each, and shrinks a sequence that breaks the promise. Nothing is compared with a reference, so the
-search works in an edition without answers. The same answer gets the same sequence, unless the time runs out.
+breaks on the first failing rung, because the check's message is about that one. It leaves out calls that are not
+needed. Then Hypothesis draws shorter sequences, as the exercise's `Machine` says, makes the calls on the learner's
+object, asks the watch after each, and shrinks a sequence that breaks the promise. Nothing is compared with a reference,
+so the search works in an edition without answers. The same answer gets the same sequence, unless the time runs out.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SECONDS = 2.0
 LEVELS = ((6, 100), (12, 200), (24, 400))  # most calls in a sequence, number of sequences tried
 AGAIN = 200  # sequences tried that are shorter than the best found
 AFTER = 0.5  # further seconds for leaving out calls that are not needed
-PAIRS = 14  # most calls in a sequence of which pairs are left out, too
-PATIENCE = 1.5  # times the seconds is the limit for an answer that never returns
+PAIRS = 14  # most calls in a sequence for leaving out pairs of calls, too
+PATIENCE = 1.5  # the limit for an answer that never returns, in multiples of `seconds`
 LONGEST_RESULT = 60  # characters of a call's result that a player shows
-RAISED = "no other errors"  # broken by an error that the statement does not know; the next by such a result
-RESULT = "results as the statement says"
+RAISED = "no other errors"  # the promise broken by an error that the statement does not allow
+RESULT = "results as the statement says"  # the promise broken by a result that cannot be read
 
 
 class _Over(BaseException):

@@ -29,8 +29,8 @@ from course_utils.loader import has_answers
 
 SECONDS = 1.0
 LEVELS = ((2, 50, False), (3, 60, False), (4, 100, False), (8, 60, True))  # longest axis, inputs tried per rung, cut
-PATIENCE = 1.5  # times the seconds is the limit for an answer that never returns
-TEMPLATES = 4  # the smallest failing rungs, so many, serve as models for inputs
+PATIENCE = 1.5  # the limit for an answer that never returns, in multiples of `seconds`
+TEMPLATES = 4  # number of failing rungs, the smallest ones, that serve as models for inputs
 PLAIN = Tolerance(1e-2, 1e-2)  # differences that a pencil calculation shows
 
 

@@ -106,7 +106,7 @@ def statements(source: str) -> tuple[Statement, ...]:
 
 
 def _binds(statement: ast.AST) -> Iterable[str]:
-    """Yield the names that a statement defines at the top level; not recursive, so that no nesting is too deep."""
+    """Yield the names that a statement defines at the top level; without recursion, so that no nesting is too deep."""
     unread = [statement]
     while unread:
         node = unread.pop()
@@ -137,7 +137,7 @@ def used_names(source: str) -> set[str]:
 
 
 def defines(source: str, names: Collection[str]) -> bool:
-    """Whether a cell defines all of these names."""
+    """Return whether a cell defines all of these names."""
     bound = {name for statement in statements(source) for name in statement.binds}
     return bound.issuperset(names)
 

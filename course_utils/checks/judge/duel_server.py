@@ -22,7 +22,7 @@ from course_utils.checks.kernel.remote import SECONDS, Local, serve
 
 LARGEST_QUESTION = 200_000  # characters
 # Least and most repeats of two grossly wrong implementations. The first one outnumbers all implementations that are
-# right on an ordinary input. The second one may or may not, so that the second place tells nothing either.
+# right on an ordinary input. The second one may or may not, so that being the second most frequent tells nothing.
 DECOYS = ((45, 60), (0, 60))
 
 

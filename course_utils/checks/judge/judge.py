@@ -30,7 +30,7 @@ from course_utils.loader import has_answers
 Item = TypeVar("Item")
 UNHEARD = "the check hears what an answer calls, and would not hear it so"
 DISPATCHER = "_dispatcher"
-UNKNOWN_NAME = "NameError: name"  # how Python's error for a name that nothing defines begins
+UNKNOWN_NAME = "NameError: name"  # the beginning of Python's error for an undefined name
 
 
 @cache
@@ -160,7 +160,7 @@ class JudgedExercise:
             return None
         entries = [outcome.array(name) for name, outcome in zip(names, gave, strict=True)]
         if any(entry is None for entry in entries):
-            return Verdict("failed", 0.0, self.ladder.advice)  # no check sends this
+            return Verdict("failed", 0.0, self.ladder.advice)  # no check sends such an outcome
         found = self.ladder.decide(*entries)
         rungs = tuple((name, found is None) for name in names)
         if found is None:
@@ -197,7 +197,7 @@ class JudgedExercise:
         speaks = (
             [i for i, ok in enumerate(held) if not ok] if patterns else sorted(range(len(held)), key=held.__getitem__)
         )
-        if by_hand:  # know a mistake worked to two decimals, also while other entries are empty
+        if by_hand:  # recognise a mistake worked to two decimals, even while other entries are empty
             speaks = [i for i in speaks if not _is_unwritten(outcomes[i].error)]
         tolerances = [self.tolerance(rungs[i]) for i in speaks]
         if by_hand:
@@ -247,7 +247,7 @@ class JudgedExercise:
         return message + self._why(wanted)
 
     def _of_call(self, called: Sequence[ForbiddenCall]) -> str:
-        """Return the message about a recorded forbidden call, rather about a named function than about one of DOORS."""
+        """Return the message about a recorded forbidden call, preferably one of a named function, not one of DOORS."""
         first = min(called, key=lambda each: each.name in DOORS)
         name = first.name[:60] or "something"
         if name.endswith(DISPATCHER):  # NumPy reports np.mean as _mean_dispatcher
@@ -288,7 +288,7 @@ class JudgedExercise:
             return _ended(said if said.startswith(rung) else f"{rung}: {said}")
         if given.error:
             return f"On “{rung}” {_failed(given.error)} {self._why(wanted)}"
-        returns = self.ladder.returns  # a stored notebook has the parts in another order
+        returns = self.ladder.returns  # a stored notebook lists the parts in another order
         for part in sorted(wanted.values, key=lambda name: returns.index(name) if name in returns else len(returns)):
             right, got = wanted.values[part], given.values.get(part)
             if got is None:

@@ -26,7 +26,7 @@ from course_utils.checks.kernel.promises import (
     say_call,
 )
 
-Known = Iterable[tuple[Mistake, Evidence]]  # mistakes, and the evidence of each
+Known = Iterable[tuple[Mistake, Evidence]]  # known mistakes, each with its evidence
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
 SHOWN = 8  # most calls of a rung that a message lists
 LARGEST = 1e15  # bound of the numbers that an answer with state may return
@@ -69,7 +69,7 @@ def recognise(machine: Machine, rungs: Sequence[Rung], found: Sequence[Broken | 
 
 
 def broken_on(machine: Machine, rung: Rung, outcome: Outcome) -> Broken | None:
-    """Return the promise that an outcome breaks, or None; an outcome that no check can have sent counts as broken."""
+    """Return the promise that an outcome breaks, or None; an outcome that no check can have sent breaks FORGED."""
     setup, calls = rung.args
     if outcome.error:
         kind, found, text = outcome.error[:LONGEST_ERROR].partition(": ")

@@ -1,4 +1,4 @@
-"""The stored results that the checks of a student's edition compare with; it holds no answers.
+"""The stored results that the checks of a student's edition compare with, in place of the answers.
 
 `course release` writes one file per day with the results of the reference answer and of each known mistake on the
 visible inputs. The hand-worked numbers are among them. They are not secret: a student can open this file, just as they

@@ -17,7 +17,7 @@ from course_utils.checks.kernel import evidence
 # Seconds of processor time, not of the clock, so that a busy machine fails no honest answer. The slowest check takes 3
 # (days 1 to 6 run by a learner, November 2026), and grading allows 10 for a whole cell.
 SECONDS = 20.0
-WALL = 12  # times SECONDS is the limit by the clock, for an answer that sleeps
+WALL = 12  # the limit by the clock, in multiples of `SECONDS`, for an answer that sleeps
 AGAIN = 0.1  # seconds until an answer that caught the stop is stopped again
 MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)

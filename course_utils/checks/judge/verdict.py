@@ -92,8 +92,8 @@ def explains(
     gives finite values on any failing rung, the mistake must agree with it on at least one failing rung.
 
     Args:
-        outcomes: of the answer.
-        known: of the mistake, on the same rungs.
+        outcomes: the outcomes of the answer.
+        known: the outcomes of the mistake on the same rungs.
         held: whether the answer passes each rung.
     """
     agreed = False

@@ -166,7 +166,7 @@ def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "")
     """
     drawn_from = [day, zlib.crc32(grade_id.encode()), int(hidden)]
     if hidden and seed:
-        drawn_from.append(int(f"1{seed}", 16))  # not 0: a list that ends in 0 draws what it draws without it
+        drawn_from.append(int(f"1{seed}", 16))  # the 1, because a seed of 0 would draw the public inputs
     ladder = find_ladder(day, grade_id)
     if ladder.duel:
         raise ValueError(f"{grade_id} is a duel: its rungs are implementations, see judge.rungs")

@@ -56,7 +56,7 @@ class Broken:
 
 
 class Watch:
-    """Follows one object and checks its promises; it is made from the same arguments as the object."""
+    """An observer that follows one object and checks its promises; it is made from the same arguments as the object."""
 
     def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
         """Take in the result of a call, as numbers, or the type of the error that it raised.

@@ -89,7 +89,7 @@ class Recording(AbstractContextManager):
     Needs PyTorch.
 
     Args:
-        forbidden: parts of names, in lower case. What DOORS lists is recorded in any case.
+        forbidden: parts of names, in lower case. Calls that could hide others (see DOORS) are recorded in any case.
 
     Attributes:
         found: the forbidden calls, each name once.

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 Choose = Callable[[int, int], int]  # choose(least, most): a whole number from least to most, preferably small
-MOST = 4  # size of an axis
-MOST_LEADING = 2  # size of an axis in front of the named ones
+MOST = 4  # largest size of an axis
+MOST_LEADING = 2  # largest size of an axis in front of the named ones
 ORDINARY = 10  # larger numbers are drawn only where the rung has some
 EXACT = 1e4  # float32 still tells this number from itself plus 0.5
-FEW = 6  # numbers of an array that are drawn one by one; more would take the search too long
+FEW = 6  # most numbers of an array that are drawn one by one; more would make the search too slow
 PATTERNS = 7
 SIGNED = (0, 1, -1, 2, -2)
 LEADING = "…"

@@ -1,1 +1,1 @@
-"""What several days share."""
+"""Code that several days share."""
