@@ -21,6 +21,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from course_utils import loader
 from course_utils.authoring.strip_answers import SETUP
 from course_utils.checks.judge.duel_verdict import limits_told
 from course_utils.course import (
@@ -67,6 +68,7 @@ _SETUP = re.compile(
 _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
 _LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
 _GRADED = re.compile(r"^( +days:)( \d+)+$", re.MULTILINE)
+_QUESTIONS = re.compile(r"^[A-Z][a-z]+ questions?(?=[.;] (?:Choose with|every choice))", re.MULTILINE)
 _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
 
 
@@ -129,6 +131,8 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
         for path in _paths(day, root, LESSONS):
             text = _with_setup(path.read_text(encoding="utf-8"))
             text = _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
+            if questions := len(loader.quiz(day.number)):
+                text = _QUESTIONS.sub(_count(_word(questions).capitalize(), "question"), text)
             asked = [f"[its exercises](../{EXERCISES}/{name}.ipynb)"] if (name := _name(day, root, SOLUTIONS)) else []
             yield path, _GO.sub(_around(day, root, asked, ""), text)
     if (path := root / SOURCES[LESSONS] / "references.md").exists():
@@ -188,10 +192,13 @@ def _exercises(text: str) -> str:
         if of_one:
             text = text[: found.start()] + _count(of_one, "point") + found[1] + text[found.end() :]
     minutes = sum(int(found[2]) for found in headings)
-    number = WORDS[len(points)] if len(points) < len(WORDS) else str(len(points))
     about = f"about {spell_minutes(minutes)}"
-    sentence = f"{_count(number.capitalize(), 'exercise')}, {_count(sum(points), 'point')}, {about}."
+    sentence = f"{_count(_word(len(points)).capitalize(), 'exercise')}, {_count(sum(points), 'point')}, {about}."
     return _FIRST_SENTENCE.sub(sentence, text, count=1)
+
+
+def _word(number: int) -> str:
+    return WORDS[number] if number < len(WORDS) else str(number)
 
 
 def _count(number: int | str, what: str) -> str:
@@ -221,8 +228,7 @@ def _map_row(day: Day, root: Path) -> str:
     exercises = ""
     if asked:
         number = len(_UNDER_HEADING.findall(_source(day, root, SOLUTIONS)))
-        said = WORDS[number] if number < len(WORDS) else str(number)
-        exercises = f"[{said}](../{EXERCISES}/{asked}.ipynb)"
+        exercises = f"[{_word(number)}](../{EXERCISES}/{asked}.ipynb)"
     return f"| {day.number} | [{day.title}]({name}.ipynb) | {exercises} | {day.doing} |\n"
 
 

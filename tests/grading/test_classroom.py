@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import nbformat
 import pytest
+from as_cells import FULL
 from in_process import course
 
 from course_utils.authoring.answer_key import COURSE, Official
@@ -254,7 +255,7 @@ def test_a_submission_that_takes_the_grader_too_long_to_read_is_unreadable_and_c
     try:
         worker.give(read(0, slow), replace(COLD, work=1))
         graded = worker.take()
-        assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", 31)
+        assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", FULL)
         assert graded.message == f"s0.ipynb: {LABORIOUS}"
         worker.give(read(1, notebook()), COLD)
         assert worker.take().status == "failed"
@@ -340,7 +341,9 @@ def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path):
     lines = said.splitlines()
     assert (code, complaint, len(lines)) == (0, "", 5)
     assert lines[-2].startswith("3 submissions; 0 with all points; 0 % of the points on average; 1 unreadable")
-    assert sum("0 of 31 points" in line for line in lines) == 2 and sum("unreadable: " in line for line in lines) == 1
+    assert (
+        sum(f"0 of {FULL} points" in line for line in lines) == 2 and sum("unreadable: " in line for line in lines) == 1
+    )
     order = [each["student"] for each in json.loads((tmp_path / "out" / "grades.json").read_text())["submissions"]]
     assert len(order) == 3 and order[0] != order[1]
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from as_cells import FULL
 from hostile.entries import CHECKS
 from in_process import course
 from typer.testing import CliRunner
@@ -130,7 +131,7 @@ def test_untidy_answers_that_are_right_score_full_marks(tmp_path):
     path = submission(tmp_path, answers)
     before = path.read_bytes(), path.stat().st_mtime_ns
     graded = grade_notebook(path)
-    assert (outcome(graded), graded.score, graded.max_score, graded.status) == ({}, 31, 31, "passed")
+    assert (outcome(graded), graded.score, graded.max_score, graded.status) == ({}, FULL, FULL, "passed")
     assert [each.id for each in graded.exercises] == [question.grade_id for question in COURSE.questions(1)]
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
@@ -449,7 +450,7 @@ def test_a_file_that_is_no_submission_is_unreadable_in_one_line(tmp_path, kind):
     if content is not None:
         path.write_bytes(content() if callable(content) else content)
     graded = grade_notebook(path)
-    assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, 31)
+    assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, FULL)
     assert reason in graded.message
     assert "\n" not in graded.message
 
@@ -506,11 +507,11 @@ def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_pat
     nbformat.write(unfilled(), tmp_path / "day1_ada.ipynb")
     arguments = ["grade", "day1_ada.ipynb", "--out", "grades", "--cold"]
     code, said, _ = course(*arguments, cwd=tmp_path)
-    assert (code, "0 of 31 points" in said) == (0, True)
+    assert (code, f"0 of {FULL} points" in said) == (0, True)
     (graded,) = json.loads((tmp_path / "grades" / "grades.json").read_text())["submissions"]
     assert (graded["student"], graded["score"]) == ("day1_ada", 0)
     code, _, said = course(*arguments, "--fail-under", "1", cwd=tmp_path)
-    assert (code, said) == (1, "course: 0 of 31 points, below 1 %\n")
+    assert (code, said) == (1, f"course: 0 of {FULL} points, below 1 %\n")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from as_cells import FULL
 from markdown_it import MarkdownIt
 
 from course_utils.authoring.answer_key import COURSE
@@ -152,7 +153,7 @@ def test_a_student_of_several_days_is_one_row_of_the_canvas_file():
     class_ = [graded("ada", 1, ["softmax_row"], "101"), graded("bob", 2, lms_id="102"), graded("ada", 2, lms_id="101")]
     head, ada, bob = table(canvas_csv(class_))
     assert list(head)[:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
-    assert (head["Student"], head["Day 1: Attention by hand"]) == ("    Points Possible", "31")
+    assert (head["Student"], head["Day 1: Attention by hand"]) == ("    Points Possible", f"{FULL}")
     assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √d_k"]) == ("101", "29", points(2))
     assert (bob["Day 1: Attention by hand"], bob["Day 2: Why √d_k"]) == ("", points(2))
 
@@ -235,12 +236,12 @@ def test_a_canvas_export_is_filled_in_and_nothing_in_it_is_lost(tmp_path):
 def test_a_column_that_canvas_only_reads_out_takes_no_grades(tmp_path):
     text = EXPORT.replace("Day 1 warm-up (1)", "Warm-up").replace("Day 1: Attention by hand (2)", "Essay")
     (head, *_, last) = csv.reader(io.StringIO(fill(tmp_path, [graded("x", lms_id="105")], text).text))
-    assert (head[-1], last[-1]) == ("Day 1: Attention by hand", "31")
+    assert (head[-1], last[-1]) == ("Day 1: Attention by hand", f"{FULL}")
 
 
 def test_grades_are_scaled_to_the_points_that_the_teacher_gave(tmp_path):
     assert fill(tmp_path, [graded("a", lms_id="101")]).notes == (
-        "Day 1: Attention by hand (2) is worth 50 points there and 31 here: grades were scaled.",
+        f"Day 1: Attention by hand (2) is worth 50 points there and {FULL} here: grades were scaled.",
     )
 
 
@@ -325,7 +326,7 @@ def test_a_moodle_worksheet_is_filled_in(tmp_path):
     ada, grace = table(filled.text)
     assert (ada["Grade"], grace["Grade"], grace["Feedback comments"]) == ("93.55", "55", "good")
     assert ada["Feedback comments"] == "5. The score matrix: 0 of 2. Look at scores."
-    assert filled.notes == ("The assignment is worth 100 points and 31 here: scaled.",)
+    assert filled.notes == (f"The assignment is worth 100 points and {FULL} here: scaled.",)
 
 
 NO_GRADEBOOK = {
@@ -387,7 +388,7 @@ def test_the_summary_of_a_class_tells_how_it_did():
     scores = [each.score for each in class_[:4]]
     first, median, third = statistics.quantiles(scores, n=4, method="inclusive")
     assert "5 students, 5 submissions. 1 file could not be read." in text
-    assert f"4 submissions, 31 points: median {median:g}, quartiles {first:g} and {third:g}, lowest 27" in text
+    assert f"4 submissions, {FULL} points: median {median:g}, quartiles {first:g} and {third:g}, lowest 27" in text
     bars = re.findall(r"(?m)^ *\d+ to +(\d+) % +(\d+)  (█+)$", text)
     assert [(end, count) for end, count, _ in bars] == [("90", "1"), ("100", "3")]
     hardest = text[text.index("## The hardest") :].splitlines()[4:6]
@@ -431,7 +432,7 @@ def test_the_summary_of_a_huge_class_fits_into_a_job_summary_and_says_what_is_le
     left, again = map(int, re.findall(r"(?m)^(\d+) more are left out here", text))
     assert left + text[: text.index("## Students")].count("timeout in scores") == 2500
     assert left > 100 and again < 2400  # each table has its share of the room
-    assert again + text[text.index("## Students") :].count("| 1 of 31 |") == 2500
+    assert again + text[text.index("## Students") :].count(f"| 1 of {FULL} |") == 2500
 
 
 # The page of feedback -----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from course_utils import loader
 from course_utils.course import NUMBERS, ROOT
 
-SECTION = """## 13. Twice a number
+SECTION = """## 12. Twice a number
 
 2 points · difficulty 1 of 5 · 5 minutes
 
@@ -143,8 +143,8 @@ def course(tmp_path_factory):
     for name, text in EXERCISE.items():
         path = copy / name
         before = path.read_text(encoding="utf-8")
-        end = before.index("## How did it go") if path.suffix == ".md" else len(before)
-        path.write_text(before[:end] + text + before[end:], encoding="utf-8")
+        end = before.index("## 12. Write the test") if path.suffix == ".md" else len(before)
+        path.write_text(before[:end] + text + before[end:].replace("## 12.", "## 13.", 1), encoding="utf-8")
     (copy / TABLE).write_text((copy / TABLE).read_text(encoding="utf-8") + ENTRY, encoding="utf-8")
     for name in NEW:
         assert not (copy / name).exists(), name

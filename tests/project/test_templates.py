@@ -15,6 +15,7 @@ import nbformat
 import pytest
 import typer
 import yaml
+from as_cells import FULL
 
 from course_utils.authoring.answer_key import COURSE, reference_answers
 from course_utils.cli import app
@@ -153,7 +154,7 @@ def test_the_grade_step_writes_the_summary_the_reports_and_the_points(student):
     result = result_of(folder)
     scores = {test["name"]: test["score"] for test in result["tests"]}
     full = {f"day 1, {question.grade_id}": question.points for question in COURSE.questions(1)}
-    assert scores == full | {"day 1, scores": 0} and result["max_score"] == 31 and result["status"] == "fail"
+    assert scores == full | {"day 1, scores": 0} and result["max_score"] == FULL and result["status"] == "fail"
 
 
 def test_what_a_student_prints_is_no_command_of_the_workflow(student):
@@ -172,8 +173,8 @@ def test_too_few_points_fail_the_run_and_a_missing_notebook_gets_none(tmp_path):
     done = grade(folder, fail_under="50")
     assert done.returncode != 0 and "no such file" in done.stderr
     result = result_of(folder)
-    assert (result["status"], result["max_score"], [t["score"] for t in result["tests"]]) == ("fail", 31, [0])
-    assert "0 of 31 points" in (folder / "summary").read_text()
+    assert (result["status"], result["max_score"], [t["score"] for t in result["tests"]]) == ("fail", FULL, [0])
+    assert f"0 of {FULL} points" in (folder / "summary").read_text()
 
 
 @DAYS_TOGETHER
@@ -261,9 +262,9 @@ def test_the_autograder_for_classroom_50_writes_its_result_and_its_page(tmp_path
     load_autograder().grade(Path(sys.executable), ROOT)
     result = json.loads((tmp_path / "result.json").read_text())
     assert (result["schema"], result["submission"]) == ("classroom50/result/v1", "submission_tag")
-    assert (result["score"], result["max-score"], result["review"]) == (0, 31, "commit_url")
+    assert (result["score"], result["max-score"], result["review"]) == (0, FULL, "commit_url")
     assert [test["passed"] for test in result["tests"]] == [False]
-    assert "0 of 31 points" in (tmp_path / "release-body.md").read_text()
+    assert f"0 of {FULL} points" in (tmp_path / "release-body.md").read_text()
 
 
 @DAYS_TOGETHER

@@ -149,14 +149,15 @@ def up_to(axes: str, most: str) -> Drawn:
 def shares(axes: str) -> Drawn:
     """Return an argument of multiples of 1/4 that sum to 1 along the last axis."""
 
-    def draw(draft: Draft) -> np.ndarray:
+    def draw(draft: Draft) -> np.ndarray | list:
         like = np.asarray(draft.rung[len(draft.args)])
         *rows, m = _shape(axes, draft, like)
         drawn = np.zeros((math.prod(rows), m))
         for row in drawn:
             for _ in range(4):
                 row[draft.choose(0, m - 1)] += 0.25
-        return drawn.reshape(*rows, m).astype(like.dtype)
+        drawn = drawn.reshape(*rows, m).astype(like.dtype)
+        return drawn.tolist() if isinstance(draft.rung[len(draft.args)], list) else drawn
 
     return Drawn(axes, draw)
 
