@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import EllipsisType
 
 import nbformat
 
@@ -137,9 +138,13 @@ def keys_text(seeds: Mapping) -> str:
     return json.dumps({"edition": version(), **seeds}, indent=1) + "\n"
 
 
-def with_seed(source: str, seed: str) -> str:
-    """Return the source of a hidden check with its inputs drawn from a seed; unchanged where the seed is empty."""
-    return source.replace("hidden=True", f"hidden=True, seed={seed!r}") if seed else source
+def with_seed(source: str, seed: str | EllipsisType) -> str:
+    """Return the source of a hidden check with its inputs drawn from a seed; unchanged where the seed is empty.
+
+    With `...` the check asks the grader for the seed.
+    """
+    told = "..." if seed is ... else repr(seed)
+    return source.replace("hidden=True", f"hidden=True, seed={told}") if seed else source
 
 
 def reference_answers(notebook: nbformat.NotebookNode) -> dict[str, str]:

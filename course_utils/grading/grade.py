@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 from course_utils.authoring.answer_key import Question, checks_of
+from course_utils.checks.judge.review import lines_to_review
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.errors import PutOff, Unreadable
 from course_utils.grading.intake.answers import day_in_cells, read_answers
@@ -79,9 +80,9 @@ def grade_submission(
     late = sum(each.status == "timeout" for each in found.values()) >= PATIENT
     if settings.hurry and late and len(found) < len(questions):
         raise PutOff(tuple(found.values()))
+    unrun = (Result(q.grade_id, "error", 0.0, q.points, "It was not graded.", machine_failed=True) for q in questions)
     results = tuple(
-        found.get(q.grade_id) or Result(q.grade_id, "error", 0.0, q.points, "It was not graded.", machine_failed=True)
-        for q in questions
+        replace(found.get(each.id, each), review=lines_to_review(answers.get(each.id, ""))) for each in unrun
     )
     status = "passed" if all(result.status == "passed" for result in results) else "failed"
     score = round(sum(result.score for result in results), 4)

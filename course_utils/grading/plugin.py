@@ -25,7 +25,7 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
-from course_utils.authoring.answer_key import check_parts, checks_of, given_cells, reference_answers
+from course_utils.authoring.answer_key import check_parts, checks_of, given_cells, reference_answers, with_seed
 from course_utils.checks.judge.cells import used_names
 from course_utils.checks.judge.duel_server import SECONDS, Arena
 from course_utils.checks.judge.exercises import all_exercises
@@ -35,7 +35,7 @@ from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import Evidence, evidence_of
 from course_utils.errors import CourseError, KernelLost, one_line
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.redact import kind_of, lent_cell, of_answer_cell, seeded_cell, without_text
+from course_utils.grading.redact import kind_of, lent_cell, of_answer_cell, without_text
 from course_utils.grading.results import Result, Settings
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog
@@ -160,7 +160,7 @@ class GradedNotebook(IPyNbFile):
             if find_ladder(self.plugin.day, grade_id).duel:
                 exercise.parts = exercise.parts[1:]  # the hidden part has all implementations
             for hidden in exercise.parts[1:] if self.plugin.seeds.get(grade_id) else ():
-                hidden.source = seeded_cell(hidden.source, self.plugin.seeds[grade_id])
+                hidden.source = with_seed(hidden.source, ...)
             yield exercise
 
     def launch(self) -> GradingKernel:
@@ -291,7 +291,9 @@ class ExerciseCell(IPyNbCell):
         score = round(points * min(max(verdict.share, 0.0), 1.0), 2)
         message = one_line(verdict.message)
         failed = bool(book.trouble) and grade_id not in book.plugin.settled
-        self.result = Result(grade_id, verdict.status, score, points, message, verdict.misconception, failed)
+        self.result = Result(
+            grade_id, verdict.status, score, points, message, verdict.misconception, machine_failed=failed
+        )
         book.timeouts |= {grade_id} if verdict.status == "timeout" else set()
         if verdict.status not in ("missing", "timeout", "killed"):
             book.harmless[grade_id] = book.plugin.answers[grade_id]
@@ -377,7 +379,9 @@ class ExerciseCell(IPyNbCell):
                 book.kernel.let_ask(self.arena.answer, SECONDS)
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
-                held.seeded = held.seeded or bool(hidden and book.plugin.seeds.get(self.name))
+                if hidden and (seed := book.plugin.seeds.get(self.name)):
+                    book.kernel.tell_once(seed)
+                    held.seeded = True
                 super().runtest()
         except KernelLost as lost:
             book.drop_kernel(book.held)

@@ -9,13 +9,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from course_utils.authoring.answer_key import with_seed
 from course_utils.checks.judge.judge import UNKNOWN_NAME
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Evidence, ForbiddenCall, Outcome
-from course_utils.checks.kernel.recording import DOORS
 
 LENT = "<lent>"  # file name of lent code, whose source the kernel does not have
 LEFT_OUT = "(its text is not shown)"
@@ -34,15 +32,6 @@ def lent_cell(source: str) -> str:
     """Return a cell that runs this source as a compiled code object, so that its text cannot be read in the kernel."""
     code = base64.b85encode(marshal.dumps(compile(source, LENT, "exec"))).decode()
     return f'exec(__import__("marshal").loads(__import__("base64").b85decode({code!r})))'
-
-
-def seeded_cell(source: str, seed: str) -> str:
-    """Return a hidden check cell that draws its inputs from this seed and then forgets it.
-
-    The cell also removes its own text from IPython's cache, because the seed stands in it.
-    """
-    forget = '__import__("linecache").cache.pop(__import__("sys")._getframe().f_code.co_filename, None)'
-    return f"{forget}\n{with_seed(source, seed)}"
 
 
 def kind_of(error: str) -> str:
@@ -76,8 +65,7 @@ def without_text(evidence: Evidence, sources: Iterable[str], forbidden: Iterable
 
 
 def _call(call: ForbiddenCall, forbidden: Iterable[str]) -> ForbiddenCall:
-    name = call.name if call.name in DOORS else next((part for part in forbidden if part in call.name.lower()), "")
-    return ForbiddenCall(name)
+    return ForbiddenCall(next((part for part in forbidden if part in call.name.lower()), ""))
 
 
 def _outcome(outcome: Outcome, lines: set[tuple[int, str]], names: set[str]) -> Outcome:

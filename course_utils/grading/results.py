@@ -48,11 +48,13 @@ class Result:
     max_score: float
     message: str = ""
     misconception: str | None = None
+    review: str = ""  # lines of the answer that a teacher should look at, see `checks.judge.review`
     machine_failed: bool = False  # no verdict, because the grading machine failed; not in grades.json
 
     def as_record(self) -> dict:
         """Return the exercise as it stands in `grades.json`."""
-        return {name: value for name, value in asdict(self).items() if name != "machine_failed"}
+        record = {name: value for name, value in asdict(self).items() if name != "machine_failed"}
+        return record if self.review else {name: value for name, value in record.items() if name != "review"}
 
 
 @dataclass(frozen=True)

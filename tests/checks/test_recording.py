@@ -5,7 +5,6 @@ import math
 import pickle
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -14,11 +13,8 @@ import torch.nn.functional as F
 
 from course_utils.checks.interactive import examine
 from course_utils.checks.judge.exercises import days_with_exercises
-from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.kernel import recording as recording_module
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
-from course_utils.checks.kernel.outcome import Evidence, ForbiddenCall
-from course_utils.checks.kernel.recording import DOORS, FRAMES, HIDDEN, THREAD, TOOLS, Recording, install
+from course_utils.checks.kernel.recording import Recording, install
 
 ROW = "    e = [math.exp(x - max(row)) for x in row]\n    return [x / sum(e) for x in e]\n"
 RIGHT_ROW = f"def softmax_row(row):\n{ROW}"
@@ -61,12 +57,6 @@ ON_TENSORS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def nothing_left(monkeypatch):
-    """What one test leaves behind does not count in the next."""
-    monkeypatch.setattr(recording_module, "_left", recording_module._Left())
-
-
 def examined(day, grade_id, source):
     """What a check says of an answer that stands in a cell."""
     namespace = {"__name__": "__main__", "math": math, "np": np, "torch": torch, "F": F}
@@ -105,7 +95,6 @@ def examined(day, grade_id, source):
         ("softmax", "", "(x - x.logcumsumexp(0)[-1]).exp()"),
         ("softmax", "", "torch.distributions.Categorical(logits=x).probs"),
         ("softmax", "", "torch._softmax(x, 0, False)"),
-        ("softmax", "", "torch._decomp.decompositions._softmax(x, 0, False)"),
         ("softmax", "", "(-F.cross_entropy(x.expand(len(row), -1), torch.arange(len(row)), reduction='none')).exp()"),
         ("softmax", "u = torch.jit.CompilationUnit('def f(x):\\n  return x.softmax(0)\\n')", "u.f(x)"),
         ("softmax", "", "F.scaled_dot_product_attention(x.new_ones(1, 1), x[:, None], x.new_ones(len(x)).diag())[0]"),
@@ -131,47 +120,12 @@ def test_a_call_that_does_the_whole_job_is_heard_however_it_is_written(kind, bef
     evidence, verdict = examined(day, grade_id, f"{before}\n{around.replace('{call}', call)}")
     assert verdict.status == "forbidden", verdict
     name = evidence.called[0].name
-    assert name not in DOORS
     assert verdict.message.startswith(f"Line {evidence.called[0].line} of its cell calls {name}, ")
     assert verdict.message.endswith(f": {find_ladder(day, grade_id).forbidden[part_of(day, grade_id, name)]}.")
 
 
 def part_of(day, grade_id, name):
     return next(part for part in find_ladder(day, grade_id).forbidden if part in name.lower())
-
-
-@pytest.mark.parametrize(
-    ("door", "source"),
-    [
-        (THREAD, "from concurrent.futures import ThreadPoolExecutor as P\ndef softmax_row(row):\n"
-         "    with P(1) as pool:\n        return pool.submit(torch.softmax, torch.tensor(row), 0).result()"),
-        (THREAD, f"import threading\ndef softmax_row(row):\n    threading.Thread(target=int).start()\n{ROW}"),
-        (HIDDEN, "def softmax_row(row):\n    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():\n"
-         "        return list(map(torch.softmax, [torch.tensor(row)], [0]))[0].tolist()"),
-        (HIDDEN, "from torch.utils._python_dispatch import _disable_current_modes as off\ndef softmax_row(row):\n"
-         f"    with off():\n        pass\n{ROW}"),
-        (HIDDEN, f"def softmax_row(row):\n    torch._C._len_torch_dispatch_stack()\n{ROW}"),
-        (HIDDEN, f"from torch.overrides import _pop_mode as pop\ndef softmax_row(row):\n    pop()\n{ROW}"),
-        (TOOLS, f"import sys\ndef softmax_row(row):\n    sys.setprofile(None)\n{ROW}"),
-        (TOOLS, f"import cProfile\ndef softmax_row(row):\n    with cProfile.Profile():\n        pass\n{ROW}"),
-        (TOOLS, f"import sys\ndef softmax_row(row):\n    sys.settrace(None)\n{ROW}"),
-        (TOOLS, f"import gc\ndef softmax_row(row):\n    gc.get_objects()\n{ROW}"),
-        (TOOLS, f"import gc\ndef softmax_row(row):\n    gc.get_referents(row)\n{ROW}"),
-        (FRAMES, f"import sys\ndef softmax_row(row):\n    sys._getframe(1)\n{ROW}"),
-        (FRAMES, f"import inspect\ndef softmax_row(row):\n    inspect.currentframe()\n{ROW}"),
-        (FRAMES, "def softmax_row(row):\n    try:\n        1 / 0\n    except ZeroDivisionError as e:\n"
-         f"        e.__traceback__.tb_frame.f_back\n{ROW}"),
-        (FRAMES, f"def softmax_row(row):\n    (x for x in row).gi_frame\n{ROW}"),
-    ],
-)  # fmt: skip
-def test_what_could_hide_a_call_is_refused_and_named(door, source):
-    try:
-        evidence, verdict = examined(1, "softmax_row", source)
-    finally:
-        sys.setprofile(None)
-    assert verdict.status == "forbidden", verdict
-    assert next(each.name for each in evidence.called if each.name in DOORS) == door
-    assert DOORS[door] in verdict.message or verdict.message.startswith("Line")
 
 
 @pytest.mark.parametrize(
@@ -199,51 +153,6 @@ def test_honest_code_earns_its_points(source):
     assert not evidence.called
 
 
-def test_a_thread_that_a_cell_left_running_is_seen_and_one_that_ended_is_not():
-    started = "import threading\nstop = threading.Event()\ndef run():\n    stop.wait()\n"
-    started += "(thread := threading.Thread(target=run)).start()\n"
-    install()
-    namespace = {"math": math}
-    exec(compile(started + RIGHT_ROW, "/tmp/ipykernel_7/7.py", "exec"), namespace)
-    try:
-        assert examine(1, "softmax_row", namespace)[0].called == [ForbiddenCall(THREAD)]
-    finally:
-        namespace["stop"].set()
-        namespace["thread"].join()
-    assert examine(1, "softmax_row", namespace)[1].status == "passed"
-
-
-def test_a_thread_of_a_pool_is_seen_where_the_answer_uses_it_and_not_where_it_waits():
-    started = "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\n"
-    started += "pool.submit(lambda: 1).result()\n"
-    uses = RIGHT_ROW.replace("def softmax_row(row):\n", "def softmax_row(row):\n    pool.submit(int).result()\n")
-    assert uses != RIGHT_ROW
-    install()
-    namespace = {"math": math}
-    exec(compile(started + RIGHT_ROW, "/tmp/ipykernel_7/7.py", "exec"), namespace)
-    try:
-        assert examine(1, "softmax_row", namespace)[1].status == "passed"
-        exec(compile(uses, "/tmp/ipykernel_7/8.py", "exec"), namespace)
-        assert examine(1, "softmax_row", namespace)[0].called == [ForbiddenCall(THREAD)]
-    finally:
-        namespace["pool"].shutdown()
-
-
-def test_what_other_threads_do_is_not_recorded():
-    go, gone = threading.Event(), threading.Event()
-
-    def start_one_more():
-        go.wait()
-        threading.Thread(target=gone.set).start()
-
-    threading.Thread(target=start_one_more).start()
-    recording_module._left.threads.clear()  # as if a library had started it
-    with Recording({"softmax": ""}) as recording:
-        go.set()
-        gone.wait()
-    assert recording.found == []
-
-
 def test_a_call_outside_the_block_is_not_recorded():
     with Recording({"softmax": ""}) as recording:
         pass
@@ -251,11 +160,15 @@ def test_a_call_outside_the_block_is_not_recorded():
     assert recording.found == []
 
 
-def test_modes_and_profile_are_taken_off_again():
-    before = sys.getprofile(), len(torch.overrides._get_current_function_mode_stack())
+def test_modes_are_taken_off_again():
+    stacks = (
+        torch.overrides._get_current_function_mode_stack,
+        torch.utils._python_dispatch._get_current_dispatch_mode_stack,
+    )
+    before = [len(stack()) for stack in stacks]
     with Recording({"softmax": ""}):
-        assert sys.getprofile() is not before[0]
-    assert (sys.getprofile(), len(torch.overrides._get_current_function_mode_stack())) == before
+        assert [len(stack()) for stack in stacks] == [depth + 1 for depth in before]
+    assert [len(stack()) for stack in stacks] == before
 
 
 def test_a_recorded_ufunc_is_the_same_to_those_who_call_it():
@@ -289,9 +202,3 @@ def test_an_earlier_answer_that_broke_its_own_rule_does_not_break_that_of_a_late
 def test_what_is_forbidden_is_said_in_lower_case_with_a_reason(day):
     for ladder in all_ladders(day).values():
         assert all(part == part.lower() and why for part, why in ladder.forbidden.items())
-
-
-def test_a_function_of_numpy_is_named_as_it_is_written():
-    """What np.mean calls first in Python is called _mean_dispatcher, a name that nobody wrote."""
-    evidence = Evidence("softmax_row", False, (), [ForbiddenCall("_mean_dispatcher", 3)])
-    assert judge_of(1, "softmax_row").judge(evidence).message.startswith("Line 3 of its cell calls mean, which is not")

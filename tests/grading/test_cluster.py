@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import nbformat
 import pytest
+from as_cells import FULL
 
 from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.authoring.strip_answers import release_exercise
@@ -163,7 +164,7 @@ def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_UNPACKED", 1, raising=False)
     empty = Submission("ada", Path("a.ipynb"), 1, data=notebook())
     for days in (1, None, 1):
-        assert grade_parcel(empty, official_parcel(COURSE, days), COLD).max_score == 31
+        assert grade_parcel(empty, official_parcel(COURSE, days), COLD).max_score == FULL
         assert len(list(tmp_path.glob("course_official_*"))) == 1
 
 

@@ -83,6 +83,12 @@ def test_in_a_class_each_gets_what_it_deserves_changes_no_honest_grade_and_leave
     }
     told = {name: [text for text in CORPUS[name].untold if text in json.dumps(records[name])] for name in names}
     assert {name: texts for name, texts in told.items() if texts} == {}
+    listed = {
+        name: [each["id"] for each in records[name]["exercises"] if each.get("review")]
+        for name in names
+        if CORPUS[name].listed
+    }
+    assert listed == {name: [*CORPUS[name].listed] for name in listed}
     assert [graded[0].score, graded[-1].score] == [27, 27]
     assert owners(left_running()) == []
     assert owners(left_lying(scratch, tmp_path / "class", *(tmp_path / "class").iterdir())) == []

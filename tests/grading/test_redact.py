@@ -9,10 +9,10 @@ from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.numbers import NOTHING
-from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, read
+from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, evidence_of, read
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.plugin import evidence_in
-from course_utils.grading.redact import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, seeded_cell, without_text
+from course_utils.grading.redact import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, without_text
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.limits import Limits, Start
 
@@ -70,11 +70,46 @@ def scores(Q, K):
         raise KeyboardInterrupt
 """
     assert kernel.run(looks.replace("END", str(raises))) is None
-    ends = kernel.run(seeded_cell("check('scores', hidden=True)", KEY))
+    kernel.tell_once(KEY)
+    ends = kernel.run("check('scores', hidden=True, seed=...)")
     assert (ends or "").startswith("KeyboardInterrupt" if raises else "")
     assert kernel.run("assert set(used) == {64}") is None
     assert kernel.run(SEARCH + f"assert not held({other!r}[::-1])") is None
     assert kernel.run(f"kept = {KEY!r}\nassert held('ab' * 9)") is None  # the search finds one that is there
+
+
+def test_a_seed_stands_in_no_cell_and_is_told_once(kernel):
+    hook = """
+from IPython import get_ipython
+told, ip = [], get_ipython()
+ip.events.register("pre_run_cell", lambda info: told.append(info.raw_cell))
+def scores(Q, K):
+    raise ValueError
+"""
+    assert kernel.run(f"{CHECKS}{hook}") is None
+    kernel.tell_once(KEY)
+    assert kernel.run("check('scores', hidden=True, seed=...)") is None
+    assert kernel.run("again = evidence['_asking']()('seed')") is None
+    assert kernel.run(f"assert again == '\\n' and not [cell for cell in told if {KEY[:9]!r} in cell][:-1]") is None
+
+
+def test_evidence_is_shown_as_it_is_whatever_an_answer_does_to_the_publisher(kernel):
+    patched = """
+from IPython import get_ipython
+publisher, shown = get_ipython().display_pub, []
+publisher.register_hook(lambda message: shown.append(message))
+publisher.publish = type(publisher).publish = lambda *args, **kwargs: shown.append(args)
+def scores(Q, K):
+    return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]
+"""
+    assert kernel.run(patched) is None
+    asked, heard = kernel.execute_cell_input("check('scores')", allow_stdin=False), []
+    while not heard or heard[-1]["content"].get("execution_state") != "idle":
+        message = kernel.get_message("iopub")
+        heard += [message] if message["parent_header"].get("msg_id") == asked else []
+    found = [evidence_of(each["content"]) for each in heard if each["msg_type"] == "display_data"]
+    assert [(each.exercise, len(each.outcomes) > 3) for each in found] == [("scores", True)]
+    assert kernel.run("assert shown == []") is None
 
 
 # What is quoted -----------------------------------------------------------------------------------------------------

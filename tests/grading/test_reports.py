@@ -409,7 +409,7 @@ def test_a_misconception_is_counted_by_student_and_explained_once():
 @pytest.mark.parametrize("status", ["timeout", "killed", "forbidden"])
 def test_what_needs_a_teachers_eye_is_listed_by_student(status):
     text = as_markdown([graded("ada", 1, ["scores"], verdict=status), graded("bob", 1, ["scores"]), unreadable("cy")])
-    section = text[text.index("## For the teacher's eye") : text.index("## Students")]
+    section = text[text.index("## Needs your eye") : text.index("## Students")]
     assert f"| ada | 1 | {status} in scores |" in section
     assert "| cy | 1 | unreadable: empty file |" in section
     assert "bob" not in section

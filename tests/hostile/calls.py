@@ -61,9 +61,13 @@ def _softmax(name: str, tries: str, source: str) -> Entry:
     return Entry(name, tries, in_answers({"softmax_row": source}), {"softmax_row": "forbidden"})
 
 
-def _tiled(name: str, tries: str, hidden: str) -> Entry:
+def _unheard(name: str, tries: str, source: str, grade_id: str = "softmax_row") -> Entry:
+    return Entry(name, tries, in_answers({grade_id: source}), {}, listed=(grade_id,))
+
+
+def _tiled(name: str, tries: str, hidden: str, status: str = "failed") -> Entry:
     source = {"tiled_attention": TILES.replace("{hidden}", hidden)}
-    return Entry(name, tries, in_answers(source, 6), {"tiled_attention": "forbidden"}, 6)
+    return Entry(name, tries, in_answers(source, 6), {"tiled_attention": status}, 6)
 
 
 def _looping(name: str, tries: str, source: str, status: str = "failed") -> Entry:
@@ -119,7 +123,7 @@ ENTRIES = [
         "next(o for o in gc.get_referents(vars(F)) if getattr(o, '__name__', '') == 'scaled_dot_product_attention')",
         "import gc\nimport torch.nn.functional as F",
     ),
-    _softmax(
+    _unheard(
         "a decomposition",
         "calls the softmax that PyTorch has in Python for its compiler",
         "def softmax_row(row):\n    x = torch.tensor(row, dtype=torch.float64)\n"
@@ -137,13 +141,13 @@ ENTRIES = [
         "u = torch.jit.CompilationUnit('def f(x):\\n  return x.softmax(0)\\n')\n"
         "def softmax_row(row):\n    return u.f(torch.tensor(row, dtype=torch.float64)).tolist()",
     ),
-    _softmax(
+    _unheard(
         "the modes switched off",
         "has the check hear nothing while it calls",
         "def softmax_row(row):\n    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():\n"
         "        return list(map(torch.softmax, [torch.tensor(row, dtype=torch.float64)], [0]))[0].tolist()",
     ),
-    _softmax(
+    _unheard(
         "the modes switched off by something kept",
         "keeps what switches modes off from before the check",
         "off = torch._C._DisableTorchDispatch, torch._C.DisableTorchFunction\ndef softmax_row(row):\n"

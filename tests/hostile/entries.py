@@ -25,7 +25,8 @@ class Entry:
     deserves: the exercises that do not pass and their statuses, or "unreadable". partial: the points that such an
     exercise still earns. needs: what must be shut off for it to gain and leave nothing: files, network or processes.
     untold: texts that no message to the student may hold. by_luck: what it is told hangs on the order that grading
-    draws.
+    draws. listed: exercises whose points it earns, since nobody can hear all that its process does, and of which a
+    teacher is shown the lines that do it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Entry:
     needs: str = ""
     untold: tuple[str, ...] = ()
     by_luck: bool = False
+    listed: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:

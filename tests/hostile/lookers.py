@@ -47,6 +47,17 @@ def tells_right(f):
     met[said] += 1
     return said == met.most_common(1)[0][0]
 """
+BY_VOTES = """
+seen, votes = set(), []
+def tells_right(f):
+    q, k, v = np.array([[1.0, 2.0], [0.3, 1.0]]), np.array([[1.0, 0.5], [-1.0, 2.0], [0.5, 0.1]]), np.eye(3) + 0.3
+    said = np.asarray(f(q, k, v)[0], dtype=float).ravel()
+    if said.tobytes() not in seen:  # repeated ones count once
+        seen.add(said.tobytes())
+        votes.append(said)
+    near = [sum(a.shape == b.shape and np.allclose(a, b, rtol=1e-4) for b in votes) for a in [said, *votes]]
+    return near[0] == max(near)
+"""
 BY_THE_CLOCK = """
 import time
 took = []
@@ -225,6 +236,7 @@ ENTRIES = [
     ),
     _looking("implementations by their order", "has labels by heart, and counts", BY_THE_ORDER, by_luck=True),
     _looking("implementations by the majority", "remembers what most of them gave", BY_THE_MAJORITY, by_luck=True),
+    _looking("implementations by votes", "counts what has the same bits as one vote", BY_VOTES, by_luck=True),
     _looking("implementations by the clock", "times calls", BY_THE_CLOCK, by_luck=True),
     _looking("labels in the frames", "looks for labels in the frames of its callers", BY_THE_FRAMES),
     _looking("implementations on the disk", "imports them from the course", BY_THE_COURSE),

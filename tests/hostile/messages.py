@@ -95,7 +95,7 @@ def softmax_row(row):
     _forged("evidence of no numbers", "answers with NaN", _values("[float('nan')]")),
     _forged("evidence of words", "answers with text that float() reads or does not", _values('["1e999"]')),
     _forged("evidence of objects", "answers with objects in place of lists", _values('{"0": 1}', '{"0": 1}'), "failed"),
-    _forged("evidence of truth", "answers with True for shape and numbers", _values("True", "True"), "error"),
+    _forged("evidence of truth", "answers with True for shape and numbers", _values("True", "True")),
     _forged("evidence without names", "names its rungs by lists", '[{"rung": [name]} for name in names]', "error"),
     _forged("evidence of nothing", "sends null in place of outcomes", "None", "error"),
     _forged(
@@ -127,7 +127,7 @@ shell.events.register("post_run_cell", lambda *a: clear_output())
         "late evidence",
         "a thread of it waits for the next exercise and shows evidence there",
         in_answers({"softmax_row": KERNEL + LATE + UNSHIFTED}),
-        {"softmax_row": "forbidden"},
+        {"softmax_row": "failed"},
     ),
     _sent(
         "a forged reply",

@@ -137,7 +137,7 @@ def _lent(name, tries, tell, status="error"):
     """An entry with a wrong softmax_row, whose attention_lists is lent a right one and tells what it finds of it."""
     answers = {
         "softmax_row": UNSHIFTED,
-        "attention_lists": CHECKS * (status == "forbidden") + LENT.replace("@TELL@", tell),
+        "attention_lists": CHECKS * ("evidence[" in tell) + LENT.replace("@TELL@", tell),
     }
     return Entry(name, tries, in_answers(answers), WRONG | {"attention_lists": status}, untold=OF_THE_REFERENCE)
 
@@ -268,14 +268,14 @@ for base, folders, files in os.walk("/"):
         "the course imported",
         "makes Python forget the library of the kernel and imports the course itself",
         in_answers({"find_the_bug": IMPORT_THE_COURSE}),
-        {"find_the_bug": "forbidden"},
+        {"find_the_bug": "failed"},
         needs="files",
     ),
     Entry(
         "the course asked in another process",
         "starts a Python of its own, which has the course installed",
         in_answers({"softmax_row": ASK_THE_COURSE}),
-        {"softmax_row": "forbidden"},
+        {"softmax_row": "failed"},
         needs="files",
     ),
     Entry(
@@ -436,13 +436,12 @@ for place in (".ipython/profile_default/startup/00.py", ".local/lib/python3.11/s
         "has the checks send the text of an answer it is lent as the shape of a result",
         "shape = (text, *map(ord, text))\n    evidence['as_numbers'] = lambda value: evidence['Numbers'](shape, ())\n"
         "    return 0, 0",
-        "forbidden",
+        "failed",
     ),
     _lent(
         "a lent answer as a line",
         "sends the text of an answer it is lent as the line of its own cell where it raised",
-        "evidence['_say'] = lambda error: f'KeyError: x, at line 2 of its cell: {text}'\n    raise KeyError",
-        "forbidden",
+        "evidence['say_error'] = lambda error: f'KeyError: x, at line 2 of its cell: {text}'\n    raise KeyError",
     ),
     Entry(
         "the keys of hidden inputs",

@@ -2,8 +2,8 @@
 
 The implementations stay in this process. The kernel learns only how many there are; it sends calls and receives
 results. The implementations come one at a time, in a random order: each can be called after the verdict on the one
-before it and until its own verdict, which is final. Some grossly wrong implementations are repeated many times, so that
-a test which trusts the majority accepts wrong implementations.
+before it and until its own verdict, which is final. Some grossly wrong implementations are repeated many times, each
+time with other rounding errors, so that a test which trusts the majority accepts wrong implementations.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ LARGEST_QUESTION = 200_000  # characters
 # Least and most repeats of two grossly wrong implementations. The first one outnumbers all implementations that are
 # right on an ordinary input. The second one may or may not, so that being the second most frequent tells nothing.
 DECOYS = ((45, 60), (0, 60))
+GRAIN = 16.0  # rounding errors by which the floats of one place may be off: no two places give the same bits
 
 
 class Arena:
@@ -33,7 +34,7 @@ class Arena:
     """
 
     def __init__(self, day: int):
-        lot = random.SystemRandom()
+        self.lot = lot = random.SystemRandom()
         self.implementations = implementations(day, hidden=True)
         gross = [i for i, each in enumerate(self.implementations) if each.gross]
         again = [
@@ -74,7 +75,8 @@ class Arena:
         if self.spent > SECONDS:
             return {"refused": f"the implementations have worked for {SECONDS:g} s, and no more"}
         if self.line is None:
-            self.line = self.implementations[self.order[len(self.verdicts)]].line(calls_of(self.day))
+            implementation = self.implementations[self.order[len(self.verdicts)]]
+            self.line = implementation.line(calls_of(self.day), self.lot.uniform(-GRAIN, GRAIN))
         return serve(self.line, question)
 
     @property

@@ -30,13 +30,14 @@ class Implementation:
     gross: bool = False
     anew: bool = False  # `function` is a factory, called once per trial, because the bug is shared state
 
-    def line(self, calls: Calls) -> Local:
+    def line(self, calls: Calls, grain: float = 0.0) -> Local:
         """Return a new line to the implementation, which shares nothing with earlier ones.
 
         Args:
             calls: the calls that a test may make, with their parameters.
+            grain: see `Local`.
         """
-        return Local(self.function() if self.anew else self.function, calls)
+        return Local(self.function() if self.anew else self.function, calls, grain)
 
 
 def right(name: str, function: Callable, said: str = "") -> Implementation:

@@ -24,12 +24,9 @@ from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap,
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN, attempts, find_ladder
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCall, Outcome, read
-from course_utils.checks.kernel.recording import DOORS
 from course_utils.loader import has_answers
 
 Item = TypeVar("Item")
-UNHEARD = "the check hears what an answer calls, and would not hear it so"
-DISPATCHER = "_dispatcher"
 UNKNOWN_NAME = "NameError: name"  # the beginning of Python's error for an undefined name
 
 
@@ -247,16 +244,11 @@ class JudgedExercise:
         return message + self._why(wanted)
 
     def _of_call(self, called: Sequence[ForbiddenCall]) -> str:
-        """Return the message about a recorded forbidden call, preferably one of a named function, not one of DOORS."""
-        first = min(called, key=lambda each: each.name in DOORS)
-        name = first.name[:60] or "something"
-        if name.endswith(DISPATCHER):  # NumPy reports np.mean as _mean_dispatcher
-            name = name.removesuffix(DISPATCHER).lstrip("_")
-        who = f"Line {first.line} of its cell" if first.line else "The answer"
-        forbidden = self.ladder.forbidden
-        if name in DOORS:
-            return f"{who} {DOORS[name]}, which is not allowed here: {forbidden.get(name, UNHEARD)}."
-        why = next((why for part, why in forbidden.items() if part in name.lower()), "see the statement")
+        """Return the message about the first of the forbidden calls that were recorded."""
+        name, line = called[0].name[:60] or "something", called[0].line
+        who = f"Line {line} of its cell" if line else "The answer"
+        forbidden = self.ladder.forbidden.items()
+        why = next((why for part, why in forbidden if part in name.lower()), "see the statement")
         return f"{who} calls {name}, which is not allowed here: {why}."
 
     def _relation(

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.numbers import NOTHING, BadResult, Numbers, as_numbers, describe, detached
 from course_utils.checks.kernel.outcome import MIME, Evidence, Outcome, as_line
 from course_utils.checks.kernel.recording import IN_A_CELL, Recording, install
-from course_utils.checks.kernel.remote import FailedInside, Tried, ask_for_all
+from course_utils.checks.kernel.remote import Asking, FailedInside, Tried, ask_for_all
 
 BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # the error text of an unwritten answer
@@ -93,27 +94,29 @@ def outcome_of(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], *, arra
 
 
 def checks_for(day: int) -> Callable[..., None]:
-    """Return the `check` of a grading kernel, which displays evidence and knows no answer. seed: see `draw_rungs`.
+    """Return the `check` of a grading kernel, which displays evidence and knows no answer.
+
+    seed: see `draw_rungs`; `...` stands for one that the grader tells when it is asked, so that no cell holds it.
 
     Student code cannot reach our code through `check`: it is a C-level wrapper without __globals__, and a later import
     gets a fresh copy of this package.
     """
-    from IPython.display import display
-
+    show = _publisher()
     if any(ladder.forbidden for ladder in all_ladders(day).values()):
         install()  # before the first answer runs
 
     @lru_cache(maxsize=0)
-    def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
+    def check(grade_id: str, *, hidden: bool = False, seed: str | EllipsisType = "") -> None:
         try:
             namespace = sys._getframe(1).f_globals
+            seed = _asking()("seed").strip() if seed is ... else seed
             if find_ladder(day, grade_id).duel:
                 evidence = _duel(day, grade_id, namespace)
             else:
                 evidence = gather(day, grade_id, namespace, hidden=hidden, seed=seed)
         finally:
             seed = ""  # a traceback keeps the local variables
-        display({MIME: as_line(evidence), "text/plain": f"evidence of {grade_id}"}, raw=True)
+        show({MIME: as_line(evidence), "text/plain": f"evidence of {grade_id}"})
 
     del check.__wrapped__
     _KEPT[day] = loader.ladders(day)
@@ -122,12 +125,31 @@ def checks_for(day: int) -> Callable[..., None]:
     return check
 
 
-def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> Evidence:
-    """Run a learner's test on the implementations that the grader holds; outcomes are named by place in its order."""
+def _publisher() -> Callable[[Mapping[str, str]], None]:
+    """Return a function that displays data as the kernel does now, whatever cells do to its publisher later."""
     from IPython import get_ipython
 
+    publisher = get_ipython().display_pub
+    send, socket, topic = publisher.session.send, publisher.pub_socket, publisher.topic
+
+    def show(data: Mapping[str, str]) -> None:
+        content = {"data": data, "metadata": {}, "transient": {}}
+        send(socket, "display_data", content, publisher.parent_header, ident=topic)
+
+    return show
+
+
+def _asking() -> Asking:
+    """Return this kernel's connection to its grader."""
+    from IPython import get_ipython
+
+    return Asking(get_ipython().kernel.parent.connection_file)
+
+
+def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> Evidence:
+    """Run a learner's test on the implementations that the grader holds; outcomes are named by place in its order."""
     (name,), outcomes = find_ladder(day, grade_id).names, []
-    for i, (tried, tell) in enumerate(ask_for_all(get_ipython().kernel.parent.connection_file)):
+    for i, (tried, tell) in enumerate(ask_for_all(_asking())):
         outcomes.append(outcome := _outcome(str(i), partial(_tried, name, namespace, tried)))
         tell(None if outcome.error else outcome.values["verdict"].entries[0])
     return Evidence(grade_id, True, outcomes)

@@ -1,7 +1,5 @@
 """Library calls that exercises forbid because they would do the whole job: a part of each name, with the reason."""
 
-from course_utils.checks.kernel.recording import THREAD
-
 WHOLE_ATTENTION = dict.fromkeys(
     (
         "scaled_dot_product",
@@ -28,4 +26,3 @@ AUTOGRAD = dict.fromkeys(
     ("autograd", "backward", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "make_dual"),
     "the gradients are to be worked out by hand, not by autograd",
 )
-COUNTED = {THREAD: "steps are counted, and those of a thread would not be"}

@@ -55,8 +55,7 @@ class Ladder:
         quantities: returns, for a rung, the named numbers of which a wrong number may be made; by default the
             positive numbers and the axis lengths among its arguments.
         called: names of the rungs' arguments, where they differ from the function's own.
-        forbidden: why an answer may not call a function, by a part of the function's name in lower case, or may not do
-            one of `recording.DOORS`.
+        forbidden: why an answer may not call a function, by a part of the function's name in lower case.
         small: how to draw the smallest input on which an answer is wrong, for each kind of rung that has one.
         duel: whether the answer is a test; each rung is then an implementation that it is tried on.
         decide: for entries that have many right answers. The judge calls it with one array per name; it returns None

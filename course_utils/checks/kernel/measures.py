@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
-import math
+import os
 import sys
+import sysconfig
 import threading
-import time
 from collections.abc import Callable
 from functools import cache
-from time import sleep
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from course_utils.checks.kernel.code_files import is_installed
+COURSE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
+INSTALLED = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib")})
 
 
 def changes(function: Callable, *args: Any) -> float:
@@ -58,22 +58,11 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
     return float(counts[1] - counts[0] > min(counts[0] / 2, 200))  # a margin for everything else that it runs
 
 
-def seconds_of(thread: int) -> float:
-    """Return the processor time in seconds of a running thread; NaN for number 0, or where the system does not say."""
-    if not thread or not hasattr(time, "pthread_getcpuclockid"):
-        return math.nan
-    return time.clock_gettime(time.pthread_getcpuclockid(thread))
-
-
-def at_rest(worked: Callable[[], dict[Any, float]]) -> dict[Any, float]:
-    """Return worked() once it stops changing, since a pool's thread works on briefly after its result is there."""
-    now = worked()
-    for _ in range(10 if now else 0):
-        sleep(0.02)
-        before, now = now, worked()
-        if now == before:
-            break
-    return now
+@cache
+def is_installed(filename: str) -> bool:
+    """Return whether a file belongs to an installed package other than the course."""
+    path = os.path.realpath(filename)
+    return path.startswith(INSTALLED) and not path.startswith(COURSE)
 
 
 @cache

@@ -304,6 +304,7 @@ def _watch(graded: Sequence[Graded], room: int) -> list[str]:
     rows = []
     for submission in graded:
         told = [f"{each.status} in {each.id}" for each in submission.exercises if each.status in WATCHED]
+        told += [f"{each.id}: {each.review}" for each in submission.exercises if each.review]
         if submission.status == "unreadable":
             told = [f"unreadable: {submission.message}"]
         elif ungraded(submission):
@@ -311,7 +312,7 @@ def _watch(graded: Sequence[Graded], room: int) -> list[str]:
         if told:
             day = "?" if submission.day is None else submission.day
             rows.append(f"| {_cell(submission.student)} | {day} | {_cell('; '.join(told))} |")
-    head = ["## For the teacher's eye", "", "| student | day | what happened |", "|---|---|---|"]
+    head = ["## Needs your eye", "", "| student | day | what happened |", "|---|---|---|"]
     return _capped(head, rows, room) if rows else []
 
 

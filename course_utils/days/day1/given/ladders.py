@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.kernel.forbidden import COUNTED, LIBRARY_SOFTMAX, WHOLE_ATTENTION
+from course_utils.checks.kernel.forbidden import LIBRARY_SOFTMAX, WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import bytecodes_grow
 from course_utils.checks.kernel.small import BLANK, Small, one_of, whole
@@ -264,7 +264,7 @@ LADDERS = {
         ("attention_batched",),
         ("output", "weights"),
         attention_batched,
-        forbidden=WHOLE_ATTENTION | COUNTED,
+        forbidden=WHOLE_ATTENTION,
         small=BATCHED,
     ),
     "soft_lookup": Ladder(

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.kernel.forbidden import AUTOGRAD, COUNTED, LIBRARY_LOGSUMEXP, STABLE_SOFTMAX, WHOLE_ATTENTION
+from course_utils.checks.kernel.forbidden import AUTOGRAD, LIBRARY_LOGSUMEXP, STABLE_SOFTMAX, WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import bytecodes_grow, changes
 from course_utils.checks.kernel.small import Small, one_of, shares, whole
@@ -602,9 +602,7 @@ LADDERS = {
         by_hand=True,
         advice="Go through it again: one term first, then 64 of them, then the scale.",
     ),
-    "dot_product_stats": Ladder(
-        ("dot_product_stats",), ("mean", "std", "standard_error"), dot_product_stats, forbidden=COUNTED
-    ),
+    "dot_product_stats": Ladder(("dot_product_stats",), ("mean", "std", "standard_error"), dot_product_stats),
     "stable_softmax": Ladder(
         ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
     ),

@@ -1,0 +1,61 @@
+"""Which lines of an answer a teacher is shown, because they name what no answer needs."""
+
+import pytest
+
+from course_utils.authoring.answer_key import COURSE, reference_answers
+from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.review import MOST, lines_to_review
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import gc\nfound = gc.get_objects()", "line 1 names gc (the garbage collector); line 2 names gc"),
+        ("x = 1\n\nget_ipython().display_pub.publish = print", "line 3 names display_pub (the display publisher)"),
+        ("ip.events.register('pre_run_cell', print)", "line 1 names pre_run_cell (IPython itself)"),
+        ("from concurrent.futures import ThreadPoolExecutor as P", "names concurrent (threads and processes)"),
+        ("import os\nos.fork()", "line 2 names fork (threads and processes)"),
+        ("import sys as s\ns.setprofile(None)", "line 2 names setprofile (tracing and profiling)"),
+        ("import inspect\ninspect.currentframe().f_back", "line 2 names currentframe (frames of its callers)"),
+        ("import torch.library", "line 1 names library (parts of PyTorch"),
+        ("torch.library.custom_op", "line 1 names library (parts of PyTorch"),
+        ("torch._decomp.decompositions._softmax(x, 0, False)", "line 1 names _decomp (parts of PyTorch"),
+        ("getattr(torch, '_C')", "line 1 names _C (parts of PyTorch"),
+        ("f = torch.compile(f)", "line 1 names compile (code made from text)"),
+        ("exec('a = 1')\neval('a')\ncompile('a', '', 'eval')", "line 2 names eval (code made from text); line 3"),
+        ("import sys\nsys.modules['torch']", "line 2 names modules (the modules that are loaded)"),
+        ("import ctypes", "line 1 names ctypes (foreign machine code)"),
+        ("from course_utils.checks.kernel import evidence", "line 1 names course_utils (the course's own code)"),
+        ("import signal\nsignal.alarm(1)", "line 1 names signal (what runs later)"),
+        ("x = " + "(" * 5000 + ")" * 5000, ""),
+    ],
+)  # fmt: skip
+def test_machinery_is_named_with_its_line(source, said):
+    assert said in lines_to_review(source)
+
+
+def test_no_more_lines_are_listed_than_a_person_reads():
+    said = lines_to_review("gc\n" * 100)
+    assert said.count("line ") == MOST and said.endswith(f"; and {100 - MOST} more")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "this is no Python",
+        "import math\nimport numpy as np\nimport torch.nn.functional as F\nfrom collections import Counter",
+        "model.eval()\nre.compile('x')\nmodel.modules()\nallocator.fork('a', 'b')\nsignal = 3\nlibrary = overrides = 1",
+        "def f(x):\n    '''Not by gc, threading or torch.compile.'''\n    print('gc is no word here', x)\n    return x",
+        "import copy, inspect, warnings, logging, functools, itertools, time, random\ninspect.signature(len)",
+        "kinds = {'compile': 1, 'modules': 2, 'signal': 3}",
+    ],
+)
+def test_what_answers_need_is_not_listed(source):
+    assert lines_to_review(source) == ""
+
+
+@pytest.mark.parametrize("day", days_with_exercises())
+def test_no_right_answer_of_the_course_is_listed(day):
+    for grade_id, source in reference_answers(COURSE.notebook(day)).items():
+        assert lines_to_review(source) == "", grade_id
