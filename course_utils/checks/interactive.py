@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -16,11 +15,12 @@ from course_utils.checks.examples.adversary import Trace, as_data, find_trace, t
 from course_utils.checks.examples.example_text import tell_example
 from course_utils.checks.examples.smallest import find_smallest
 from course_utils.checks.judge.cells import LARGEST_CELL, complete, defines, modules_not_graded
-from course_utils.checks.judge.duel_verdict import board_of, tell_duel
+from course_utils.checks.judge.duel_verdict import board_of
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.implementation import ONE_EXAMPLE
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import evidence_for
+from course_utils.checks.judge.said import Said
 from course_utils.checks.judge.time_limit import Patience, tries_answers
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import (
@@ -39,7 +39,10 @@ _FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by n
 
 
 class NotYet(Exception):
-    """Raised by `check` for an answer that does not pass. Jupyter shows only the message, without a traceback."""
+    """Raised by `check` for an answer that does not pass, with what it `Said` or a text.
+
+    Jupyter shows only the message, without a traceback.
+    """
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
@@ -63,14 +66,15 @@ def checks_for(day: int) -> Callable[..., None]:
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
         namespace = sys._getframe(1).f_globals
         if why := _not_run(day, grade_id, namespace):
-            raise NotYet(report(day, grade_id, Verdict("error", 0.0, why)))
+            raise NotYet(Said(day, grade_id, Verdict("error", 0.0, why)))
         cells, (until, advice) = _inputs(namespace), stopped.get(grade_id, (0, ""))
         if advice and until < len(cells) and all(str(cell).lstrip().startswith("check(") for cell in cells[until:]):
             raise NotYet(f"{advice}\n\n{SAME_ANSWER}")
         evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
         if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
-        advice, cell = report(day, grade_id, verdict, hidden=hidden), _cell_number(day, grade_id, namespace)
+        said = Said(day, grade_id, verdict, hidden)
+        advice, cell = said.advice(), _cell_number(day, grade_id, namespace)
         same = cell is not None and last.get((grade_id, hidden), ())[:2] == (cell, advice)
         found = last[grade_id, hidden][2] if same else ""
         if not same and not hidden:
@@ -78,18 +82,17 @@ def checks_for(day: int) -> Callable[..., None]:
         last[grade_id, hidden] = cell, advice, found
         if verdict.status == "timeout":
             stopped[grade_id] = len(cells), advice
-        example = _tell(day, grade_id, found)
+        said = replace(said, example=_tell(day, grade_id, found), note=SAME_ANSWER if same else "")
         if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
             _show_board(day, grade_id, verdict)
         if isinstance(found, Trace) and found.calls:
             _show_trace(day, grade_id, found)
-        text = "\n\n".join(filter(None, [advice, example, SAME_ANSWER if same else ""]))
         if evidence is None or verdict.status != "passed":
             done.discard(grade_id)
-            raise NotYet(text)
+            raise NotYet(said)
         from IPython.display import display
 
-        display({MIME: as_line(evidence), "text/plain": text}, raw=True, metadata={"course": {"hidden": hidden}})
+        display({MIME: as_line(evidence), "text/plain": str(said)}, raw=True, metadata={"course": {"hidden": hidden}})
         if not hidden:
             from course_utils.views.passed import passed
 
@@ -248,22 +251,6 @@ def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     if found is None or not error or line > found.string.count("\n", 0, found.start()) + 1:
         return ""
     return f"Its cell failed when it was last run, and defined nothing: {error}. Mend the cell and run it."
-
-
-def report(day: int, grade_id: str, verdict: Verdict, *, hidden: bool = False) -> str:
-    """Return the verdict as lines of text: the points, the advice, and the result on each rung."""
-    points = all_exercises(day)[grade_id].points
-    where = " (hidden inputs)" if hidden else ""
-    state = "passed" if verdict.status == "passed" else "not yet"
-    of = f"{points} point" if points == 1 else f"{points} points"
-    parts = [f"{grade_id}{where}: {state}, {round(points * verdict.share, 2):g} of {of}"]
-    if verdict.message:
-        parts.append(textwrap.fill(verdict.message, 88, break_on_hyphens=False, break_long_words=False))
-    if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
-        parts.append(tell_duel(day, verdict.rungs))
-    elif not hidden and any(held for _, held in verdict.rungs):
-        parts.append("\n".join(f"  {'✓' if held else '✗'} {name}" for name, held in verdict.rungs))
-    return "\n\n".join(parts)
 
 
 def _try(

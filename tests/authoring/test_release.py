@@ -26,10 +26,11 @@ from course_utils.authoring import release as class_release
 from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.release import class_seeds, hidden_outputs, read_secret, release
-from course_utils.checks.interactive import examine, report
+from course_utils.checks.interactive import examine
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import evidence_for
+from course_utils.checks.judge.said import Said
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.outcome import MIME, as_json, evidence_of
 from course_utils.cli import app
@@ -366,7 +367,7 @@ def test_a_check_in_the_students_notebook_advises_and_names_the_slip_before_it(t
         e = [2.718281828459045**x for x in row]
         return [x / sum(e) for x in e]
 
-    own = report(1, "softmax_row", examine(1, "softmax_row", {"softmax_row": softmax_row})[1])
+    own = str(Said(1, "softmax_row", examine(1, "softmax_row", {"softmax_row": softmax_row})[1]))
     assert softmax.startswith(f"{own}\n\nThe smallest input found on which it is wrong (3 numbers):\n")
     assert "Subtract max(row)" in " ".join(softmax.split())
     assert "It may build on softmax_row, not passed yet" in " ".join(attention.split())

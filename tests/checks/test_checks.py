@@ -16,11 +16,12 @@ import torch.nn.functional as F
 from variants import RIGHT, SLOW, WRONG, day1
 
 from course_utils.checks import NotYet, checks_for
-from course_utils.checks.interactive import examine, report
+from course_utils.checks.interactive import examine
 from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import evidence_for, rungs_of
+from course_utils.checks.judge.said import Said
 from course_utils.checks.judge.verdict import Tolerance, close
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.ladder import Ladder, Rung
@@ -502,7 +503,7 @@ def test_numbers_that_differ_far_back_are_told_with_more_digits(invented):
         (lambda x: x - x.max(), (np.array([1.0, np.nan]),), 0.0),
         (lambda x: x.fill(0), (np.array([1.0, np.nan]),), 1.0),
         (lambda x, m: x.masked_fill(~m, 0), (torch.ones(2), torch.tensor([True, False])), 0.0),
-        (lambda x, m: m.logical_not_(), (torch.ones(2), torch.tensor([True, False])), 1.0),
+        (lambda x, m: m.logical_not_(), (torch.ones(2), torch.tensor([True, False])), 2.0),
         (lambda row, n: row.sort(), ([2, 1], 3), 1.0),
         (lambda rows: rows[0].append(1), ([[2], [1]],), 1.0),
         (sorted, ([2, 1],), 0.0),
@@ -675,7 +676,7 @@ def test_an_unknown_exercise_says_which_there_are():
 
 def test_the_report_gives_the_points():
     evidence = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.1, 0.2, 0.7]})
-    text = report(1, "by_hand_three", judge_of(1, "by_hand_three").judge(evidence))
+    text = str(Said(1, "by_hand_three", judge_of(1, "by_hand_three").judge(evidence)))
     assert "not yet, 1 of 2 points" in text
 
 
@@ -684,8 +685,8 @@ def test_the_diagnosis_comes_before_the_rungs_and_breaks_between_words():
         return [math.exp(x) / sum(map(math.exp, row)) for x in row]
 
     verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": softmax_row}))
-    points, diagnosis, rungs = report(1, "softmax_row", verdict).split("\n\n")
-    assert points == "softmax_row: not yet, 0 of 2 points"
+    points, diagnosis, rungs = str(Said(1, "softmax_row", verdict)).split("\n\n")
+    assert points == "softmax_row: not yet, 0 of 2 points (8 of 13 steps hold)"
     assert diagnosis.split() == verdict.message.split()
     assert max(map(len, diagnosis.splitlines())) <= 88
     assert rungs.splitlines()[0] == "  ✓ one entry takes all the weight"

@@ -107,12 +107,14 @@ def test_each_step_that_needs_float32_has_a_rung_of_its_own():
     assert {"scores near 2000, 1.25 apart", "scores past 65 504"} <= failed(scores=half, first=True)
     behind, cancel = "5 000 keys far behind one", "values that nearly cancel"  # half has too few digits for a weight
     assert failed(exps=half) == {"70 000 keys, none ahead", behind, cancel}
-    assert failed(exps=half, late=True) == {"70 000 keys, none ahead", "values of 30 000", behind}
+    assert failed(exps=half, late=True) == {"70 000 keys, none ahead", "values of 30 000", "values of 60 000", behind}
     large = {
         "scores in the hundreds",
         "scores near 2000, 1.25 apart",
         "scores near 2000 at d_k = 3",
         "scores past 65 504",
+        "a scaled score past 65 504",
+        "3 000 keys, the leader first",
     }
     assert failed(shift=False) == large
 

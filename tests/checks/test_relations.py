@@ -230,8 +230,9 @@ def test_rows_of_two_numbers_are_not_said_to_be_of_other_scores():
 
 def test_two_numbers_are_no_ground_for_a_factor_or_a_term_made_of_sizes():
     inputs = [(np.zeros((1, 8)), np.zeros((2, 3)), 3), (np.zeros((2, 3)), np.zeros((2, 3)), 4)]
-    for wrong in (lambda q, k, d: np.array(2.0), lambda q, k, d: np.array(1.0 * d - len(q))):
+    for wrong in (lambda q, k, d: np.array(2.0), lambda q, k, d: np.array(1.0 * d - len(q)), lambda q, k, d: 2.0 * d):
         assert found(lambda q, k, d: np.array(1.0 * d), wrong, inputs) is None
+    inputs.append((np.zeros((3, 3)), np.zeros((2, 3)), 7))
     assert found(lambda q, k, d: np.array(1.0 * d), lambda q, k, d: np.array(2.0 * d), inputs).name == "times 2"
 
 

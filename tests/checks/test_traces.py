@@ -133,7 +133,7 @@ def shown(monkeypatch):
     monkeypatch.setattr(interactive, "judge_of", lambda *_: judge)
     monkeypatch.setattr(interactive, "all_exercises", lambda _: {"allocator": exercise})
     monkeypatch.setattr(interactive, "examine", lambda *_, **__: ({}, verdict))
-    monkeypatch.setattr(interactive, "report", lambda *_, **__: "advice")
+    monkeypatch.setattr(interactive.Said, "advice", lambda _: "advice")
     monkeypatch.setattr("IPython.display.display", lambda data, raw, metadata: displayed.append((data, metadata)))
     check = interactive.checks_for(7)
 

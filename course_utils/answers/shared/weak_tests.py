@@ -42,8 +42,8 @@ ALWAYS_YES = Mistake(
 ALWAYS_NO = Mistake(
     "nothing passes",
     lambda f: False,
-    "It says wrong to everything. Right implementations round differently: compare with np.allclose, and never ask for "
-    "equal bits.",
+    "It says wrong to everything, to right implementations too. Try it on the lesson's own one, and look which demand "
+    "fails there: right ones round differently, and choose differently where they may.",
 )
 
 

@@ -246,10 +246,9 @@ def _sorted_as(pair: Pair) -> np.ndarray | None:
 def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise numbers that are all off by one factor: a constant, or one made of sizes and arguments."""
     factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
-    if len(factors) < len(pairs) or not (telling(pairs) or len(pairs) > 1):
+    if len(factors) < len(pairs) or not telling(pairs):
         return None
-    made = expression(pairs, factors)
-    if made and (telling(pairs) or len({round(factor, 6) for factor in factors}) == 1):  # sizes fit any two numbers
+    if made := expression(pairs, factors):
         return Relation(f"times {made}", f"Every number is {made} times the right one.")
     if not all(telling([pair]) for pair in pairs):
         return None

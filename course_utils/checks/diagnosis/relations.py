@@ -17,8 +17,10 @@ from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, roundi
 from course_utils.checks.diagnosis.expressions import expression
 from course_utils.checks.diagnosis.number_relations import along_a_diagonal, of_a_share, of_terms
 from course_utils.checks.diagnosis.relation import Pair, Relation, Step, argument
+from course_utils.checks.diagnosis.wrong_places import ALWAYS_THE_SAME
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Ladder, Rung
+from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Outcome
 
@@ -59,6 +61,8 @@ def relate(
         return found
     if any(given[i].error.startswith(SLIPS_OF_THE_PEN) for i in failing):
         return raised
+    if found := _changed(steps, given, failing):
+        return found
     parts = _wrong_pairs(ladder, steps, given, right, wrong)
     alone = len(failing) == 1 and _only_some_rungs(steps, held)
     with np.errstate(all="ignore"):
@@ -67,13 +71,13 @@ def relate(
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
             pairs = parts[part]
             for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal):
-                if found := look(pairs):
+                if (found := look(pairs)) and not (found.name == ALWAYS_THE_SAME and any(held)):
                     return _of_part(_said_where(found, held), part, ladder)
         if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
             return _said_where(found, held)
     return (
         _of_errors(parts)
-        or _both(_only_some_parts(ladder, steps, given, wrong, failing), _by_condition(ladder, steps, held))
+        or _both(_only_some_parts(ladder, steps, given, right, wrong, failing), _by_condition(ladder, steps, held))
         or raised
         or _only_some_rungs(steps, held)
         or _from_a_rung_on(steps, held)
@@ -251,7 +255,7 @@ def _type_of(rung: Step) -> str:
 CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
     ("with a batch or heads", "without a batch", lambda r: _axes(r) > 2),
     ("with two leading axes or more", "with one leading axis or none", lambda r: _axes(r) > 3),
-    ("with axes of more than one kind", "with one axis", lambda r: _axes(r) > 1),
+    ("with more than one row", "with one row", lambda r: any(isinstance(a, np.ndarray) and a.ndim > 1 for a in r.args)),
     ("where there are as many queries as keys", "where their numbers differ", _square),
     ("where all sizes are equal", "where sizes differ", _equal_sizes),
     ("for large numbers", "for small ones", lambda r: _largest(r) > LARGE),
@@ -259,7 +263,7 @@ CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
     ("for negative numbers", "where none is negative", lambda r: any((a < 0).any() for a in _arrays(r))),
     ("where something is None", "where nothing is", lambda r: any(arg is None for arg in r.args)),
     ("where an axis has length 1", "elsewhere", lambda r: any(1 in array.shape for array in _arrays(r))),
-    ("where there is nothing", "where there is something", lambda r: any(0 in array.shape for array in _arrays(r))),
+    ("where something is empty", "where nothing is empty", lambda r: any(0 in array.shape for array in _arrays(r))),
     ("in float32", "in other types", lambda r: _type_of(r) == "float32"),
     ("in half precision", "in other types", lambda r: _type_of(r) in ("float16", "bfloat16")),
     ("for whole numbers", "for others", lambda r: _type_of(r).startswith(("int", "uint"))),
@@ -306,6 +310,7 @@ def _only_some_parts(
     ladder: Ladder,
     rungs: Sequence[Step],
     given: Sequence[Outcome],
+    right: Sequence[Outcome],
     wrong: Sequence[Iterable[str]],
     failing: Sequence[int],
 ) -> Relation | None:
@@ -317,10 +322,29 @@ def _only_some_parts(
     seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in single]
     parts = {part for each in seen for part in each}
     slipped, fine = ([name for name in ladder.returns if (name in parts) is told] for told in (True, False))
-    if not slipped or not fine:
+    if not slipped or not fine or not all(any(_tells(right[i], name) for i in single) for name in fine):
         return None
     names, others = " and ".join(slipped), " and ".join(fine)
     return Relation(f"{names} wrong, {others} right", f"Right: {others}. The slip is in {names}.")
+
+
+def _tells(outcome: Outcome, part: str) -> bool:
+    """Return whether a part of a right result has a number other than 0: a slip leaves zeros as they are."""
+    array = outcome.array(part)
+    return array is not None and bool(array.any())
+
+
+def _changed(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
+    """Name the arguments that an answer writes into, if that is all that is wrong."""
+    if not all(rungs[i].measure is changes for i in failing):
+        return None
+    names = []
+    for i in failing:
+        changed = given[i].array("measure")
+        bits = 0 if changed is None or not np.isfinite(changed).all() else int(changed)
+        names += [name for place, name in enumerate(rungs[i].called) if bits >> place & 1]
+    told = " and ".join(dict.fromkeys(names))
+    return Relation(f"{told} changed", f"The answer changes {told}.") if told else None
 
 
 def _raised(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[int], hidden: bool) -> Relation | None:

@@ -8,6 +8,8 @@ import numpy as np
 
 from course_utils.checks.diagnosis.relation import NEAR, Pair, Relation, same, telling
 
+ALWAYS_THE_SAME = "always the same"
+
 
 def where_wrong(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise arrays that are right except for some entries, described by their places or by their values."""
@@ -20,9 +22,12 @@ def where_wrong(pairs: Sequence[Pair]) -> Relation | None:
         found := of_a_mask(pairs)
     ):
         return found
-    for name, message, place in PLACES:
+    several = sum(len(np.unique(pair.right[~ok].round(9))) for pair, ok in zip(pairs, right, strict=True)) >= 3
+    flat = all(pair.right.ndim == 1 for pair in pairs)  # it has no rows
+    for name, message, place in PLACES if several else ():
         if all(_only_there(ok, place) for ok in right):
-            return Relation(name, message)
+            said = message.replace(" of rows", "").replace(" of each row", "") if flat else message
+            return Relation(name.replace("column", "entry") if flat else name, said)
     for name, what, test in (
         ("some entries are 0", "are 0 and should not be", lambda p, ok: (p.given[~ok] == 0).all()),
         ("some entries are not 0", "are to be 0 and are not", lambda p, ok: (p.right[~ok] == 0).all()),
@@ -141,7 +146,7 @@ def same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
         return Relation("all zeros", "All numbers are 0.")
     first = pairs[0].given
     if different and len(pairs) > 2 and all(same(pair.given, first) for pair in pairs):
-        return Relation("always the same", "The result is the same whatever is passed in.")
+        return Relation(ALWAYS_THE_SAME, "The result is the same whatever is passed in.")
     return None
 
 

@@ -90,9 +90,9 @@ def literal(value: Any, *, tensors: bool = False) -> str | None:
     return as_code() if as_code else None
 
 
-def numbers(array: Numbers) -> str:
+def numbers(array: Numbers, figures: int = 4) -> str:
     """Return an array as text in brackets, to four digits."""
-    return _nested([*map(_short, array.entries)], array.shape)
+    return _nested([_short(x, figures) for x in array.entries], array.shape)
 
 
 def _names(answer: Any, count: int) -> tuple[str, ...]:
@@ -155,11 +155,13 @@ def _results(example: Example, judge: JudgedExercise) -> list[str]:
     wrong = wrong_parts(gave, example.right, judge.tolerance(example.rung.name))
     if not wrong & set(order):
         return [example.rung.why]
-    return [
-        f"{name}: it gives {numbers(gave.values[name])}, right is {numbers(right[name])}"
-        for name in order
-        if name in wrong and name in gave.values
-    ]
+    return [_differing(name, gave.values[name], right[name]) for name in order if name in wrong and name in gave.values]
+
+
+def _differing(name: str, gave: Numbers, right: Numbers) -> str:
+    """Return a line with both results, to as many figures as show that they differ."""
+    figures = next((n for n in (4, 6, 8) if numbers(gave, n) != numbers(right, n)), 8)
+    return f"{name}: it gives {numbers(gave, figures)}, right is {numbers(right, figures)}"
 
 
 def _nested(entries: Sequence[str], shape: Sequence[int]) -> str:
@@ -172,8 +174,8 @@ def _nested(entries: Sequence[str], shape: Sequence[int]) -> str:
     return f"[{', '.join(rows)}]"
 
 
-def _short(x: float) -> str:
-    return "−∞" if x == -math.inf else "∞" if x == math.inf else f"{x:.4g}".replace("-", "−")
+def _short(x: float, figures: int) -> str:
+    return "−∞" if x == -math.inf else "∞" if x == math.inf else f"{x:.{figures}g}".replace("-", "−")
 
 
 def _stepper(example: Example, judge: JudgedExercise) -> str:

@@ -41,8 +41,9 @@ def limits_told() -> str:
     """Return the limits on a test's calls and time, in the words of the exercises' statements."""
     return (
         f"`f` can be called, and nothing else. One implementation takes up to {MOST_CALLS:,} calls, those of what it "
-        f"makes included. A call holds up to {MOST_NUMBERS:,} numbers and up to {MOST_SCORES:,} pairs of a query and a "
-        f"key, and a whole number outside an array, such as a size, is at most {LARGEST_WHOLE:,}. The check here stops "
+        f"makes included. The arguments of a call hold up to {MOST_NUMBERS:,} numbers together, a mask's entries "
+        f"included, and up to {MOST_SCORES:,} pairs of a query and a key. A whole number outside an array, such as a "
+        f"size, is at most {LARGEST_WHOLE:,}. The check here stops "
         f"after {time_limit.SECONDS:g} seconds of processor time. In grading, where the test meets more "
         f"implementations, it may work for {SECONDS:g} seconds, and all implementations together for as long. "
         "More than that is an error of the test."

@@ -27,6 +27,11 @@ from course_utils.checks.kernel.promises import (
 )
 
 Known = Iterable[tuple[Mistake, Evidence]]  # known mistakes, each with its evidence
+SHARED = "objects share their state"
+TWO_OBJECTS = (
+    "Alone it keeps its promises in these calls. Here a second object hears the same calls in reverse order: give each "
+    "object, in `__init__`, lists and dicts of its own."
+)
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
 SHOWN = 8  # most calls of a rung that a message lists
 LARGEST = 1e15  # bound of the numbers that an answer with state may return
@@ -47,8 +52,8 @@ def judge_promises(
         said = f"Wrong on hidden calls (“{rung.name}”): the promises must hold for any calls. {rung.why}"
         return Verdict("failed", 0.0, said.strip(), broken.name, held)
     mistake = recognise(machine, rungs, found, known)
-    told = rung.why if rung.why == ANY_ORDER else f"This step tests: {rung.why}"
-    why, name = (mistake.message, mistake.name) if mistake else (told, broken.name)
+    shared = rung.measure == machine.played_beside
+    name, why = (SHARED, TWO_OBJECTS) if shared else (mistake.name, mistake.message) if mistake else (broken.name, "")
     return Verdict("failed", 0.0, f"{_told(rung, broken)} {why}".strip(), name, held)
 
 
@@ -102,7 +107,8 @@ def _told(rung: Rung, broken: Broken) -> str:
     if broken.call >= len(calls):
         return f"On “{rung.name}” {broken.said}."
     made = [say_call(call) for call in calls[: broken.call + 1]]
-    before = "" if len(made) <= SHOWN else f"… {len(made) - SHOWN} calls, then "
+    left = len(made) - SHOWN
+    before = f"… {left} {'call' if left == 1 else 'calls'}, then " if left > 0 else ""
     return f"On “{rung.name}”, after {before}{'; '.join(made[-SHOWN:])}: {broken.said}."
 
 

@@ -21,10 +21,13 @@ INSTALLED = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name 
 
 
 def changes(function: Callable, *args: Any) -> float:
-    """Return 1.0 if `function` writes into its arguments, else 0.0. NaN counts as equal to itself."""
+    """Return 0.0 if `function` leaves its arguments as they are, else the sum of 2^i over the places i of changed ones.
+
+    NaN counts as equal to itself.
+    """
     before = copy.deepcopy(args)
     function(*args)
-    return float(not all(map(_alike, before, args)))
+    return float(sum(2**i for i, each in enumerate(before) if not _alike(each, args[i])))
 
 
 def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:

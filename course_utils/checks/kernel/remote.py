@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Protocol
@@ -112,7 +112,7 @@ class Local:
         given = self.bound("" if made is None else method or "?", args, kwargs)
         budget = [MOST_NUMBERS]
         plain = {name: _plain(each, budget) for name, each in given.items()}
-        _verify_together(plain.values())
+        _verify_together(plain)
         _verify_scores(plain.get("q"), plain.get("k"))
         if made is not None and not 0 <= made < len(self.objects):
             raise Refused("there is no such object")
@@ -274,9 +274,10 @@ def _array_of(value: list | tuple) -> np.ndarray:
         raise Refused("rows of a list have to be equally long, and hold numbers") from None
 
 
-def _verify_together(values: Iterable[Any]) -> None:
-    """Raise Refused for small arrays that broadcast to a huge one."""
-    shapes = [value.shape[::-1] for value in values if isinstance(value, np.ndarray)]
+def _verify_together(given: Mapping[str, Any]) -> None:
+    """Raise Refused for small arrays that broadcast to a huge one; of a mask only the axes in front are looked at."""
+    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+    shapes = [((1, 1, *x.shape[-3::-1]) if name == "mask" else x.shape[::-1]) for name, x in arrays.items()]
     if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MOST_TOGETHER:
         raise Refused("the axes in front have to be the same for all, or few")
 

@@ -141,7 +141,8 @@ def up_to(axes: str, most: str) -> Drawn:
     def draw(draft: Draft) -> np.ndarray:
         shape, most_of_all = _shape(axes, draft), draft.size(most)
         entries = [draft.choose(0, most_of_all) for _ in range(math.prod(shape))]
-        return np.array(entries, dtype=np.int64).reshape(shape)
+        like = np.asarray(draft.rung[len(draft.args)])
+        return np.array(entries, dtype=like.dtype).reshape(shape)
 
     return Drawn(axes, draw)
 

@@ -122,6 +122,10 @@ def _few(numbers: Sequence[int]) -> str:
     return str(list(numbers)) if len(numbers) <= MOST_TOLD else f"{list(numbers[:MOST_TOLD])} and more"
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def _blocks(count: int) -> str:
     return f"{count} block is" if count == 1 else f"{count} blocks are"
 
@@ -179,15 +183,19 @@ class PrefixWatch(Watch):
         if result is None:
             lacking, free = self._lacking(text)
             if lacking <= free:
-                said = f"though it needs {lacking} new blocks and {free} are held by nobody"
+                said = f"though it needs {_count(lacking, 'new block')} and {_blocks(free)} held by nobody"
                 breaks("what nobody holds makes room", f"{name} was refused, {said}")
             return
         cached, table = int(result[0]), [int(block) for block in result[1:]]
         shared = cached // size
         if cached >= len(text):
-            breaks(ONE_LEFT, f"all {len(text)} tokens of {name} are said to be cached, so no query is left to run")
+            breaks(
+                ONE_LEFT,
+                f"all of the {_count(len(text), 'token')} of {name} is said to be cached, so no query is left to run",
+            )
         if len(table) != needed or cached % size or cached < 0:
-            said = f"{len(text)} tokens in blocks of {size} came back as {cached} cached in the table {_few(table)}"
+            many = _count(len(text), "token")
+            said = f"{many} in blocks of {size} came back as {cached} cached in the table {_few(table)}"
             breaks("a block for each block_size tokens", said)
         for place, block in enumerate(table):
             if not 0 <= block < self.n_blocks:
@@ -200,7 +208,10 @@ class PrefixWatch(Watch):
                     OWNER, f"block {block} was handed to {name} to be written, and {self._owner(block, name)} has it"
                 )
         if shared < len(hits):
-            breaks(USED_AGAIN, f"{len(hits) * size} tokens of {name} lie in {_list(hits)}, and {cached} are cached")
+            breaks(
+                USED_AGAIN,
+                f"of {name}, {_count(len(hits) * size, 'token')} can be found in {_list(hits)}; {cached} are cached",
+            )
         self._check_evicted(table[shared:], set(table[:shared]) | held)
         for block in table[shared:]:
             gone = self.texts.pop(block, None)
@@ -344,10 +355,13 @@ class SchedulerWatch(Watch):
             breaks("who is finished is not planned", f"{unknown[0]} is not there, or finished")
         for name, count in plan.items():
             if not 1 <= count <= self._todo(name):
-                said = f"{name} is to compute {count} tokens, and {self._todo(name)} are left"
+                said = f"{name} is to compute {_count(count, 'token')}, and has {self._todo(name)} left"
                 breaks("no more than is left to compute", said)
         if sum(plan.values()) > self.budget:
-            breaks("the budget is kept", f"{sum(plan.values())} tokens are planned, and the budget is {self.budget}")
+            breaks(
+                "the budget is kept",
+                f"{_count(sum(plan.values()), 'token')} in the plan, and the budget is {self.budget}",
+            )
         order = list(self.prompt)
         if order and not plan:
             breaks("no starvation", f"nothing is planned, and {order[0]} waits")
@@ -365,7 +379,7 @@ class SchedulerWatch(Watch):
             self.computed[name] += count
         used = sum(map(self._blocks, self.computed.values()))
         if used > self.n_blocks:
-            breaks("no more blocks than there are", f"after this step {used} blocks are needed, of {self.n_blocks}")
+            breaks("no more blocks than there are", f"this step needs {_count(used, 'block')}, of {self.n_blocks}")
         self._check_idle(plan, preempted, order, self.n_blocks - used)
         for name in plan:
             if self._todo(name) == 0:
@@ -403,7 +417,10 @@ class SchedulerWatch(Watch):
                 continue
             room = self._blocks(self.computed[name]) * self.block_size - self.computed[name]
             if room or free:
-                breaks(IDLE, f"{sum(plan.values())} tokens are planned of {self.budget}, and {name} could use more")
+                breaks(
+                    IDLE,
+                    f"{_count(sum(plan.values()), 'token')} of {self.budget} in the plan, and {name} could use more",
+                )
             if name not in plan:
                 return
 
@@ -473,5 +490,5 @@ class WindowWatch(Watch):
         if method == "keep" and not self.drafted:
             return "no draft is pending"
         if method == "keep" and not 0 <= args[0] <= len(self.drafted):
-            return f"{len(self.drafted)} tokens are drafted"
+            return f"the draft has {_count(len(self.drafted), 'token')}"
         return ""

@@ -491,6 +491,13 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("all gradients in float64", of(3, 4, 5, 2),
             "All arrays are float64, and so are the gradients: nothing on the way may be rounded to float32.",
             gradients_in_float64),
+        Rung("one number each", of(2, 2, 1, 1), "A gradient has the shape of its array, also with axes of length 1."),
+        Rung("large gradients", (*of(3, 2, 3, 2)[:4], 100 * draw(rng, 3, 2)), "do may be of any size: cut nothing."),
+        Rung("large scores, all rows alike", (x + 0.0, 30 * np.abs(w_q), 30 * np.abs(w_k), w_v, do),
+            "exp overflows above 709. Your softmax of exercise 3 subtracts the largest score first."),
+        Rung("scores that float32 cannot tell apart",
+            (np.array([[1000.0, 0.0], [1000.0 + 2**-15, 1.0]]), *[np.eye(2, 1)] * 2, np.eye(2)[:, 1:], np.eye(2, 1)),
+            "All arrays are float64, and scores may be large: keep float64 on the way, too."),
     ]  # fmt: skip
 
 
@@ -512,6 +519,7 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
     near = [[50.0], [50.03125], [50.0625], [49.96875]]  # neighbours in float16; times 40 they are 1.25 apart
     many, behind = 70_000, np.full((5_001, 1), 3000.0)
     behind[0] = 0.0
+    late = 1.0 * (np.arange(3_000)[:, None] == 2_999) - 1
     return [
         Rung("one key: the output is its value", of(2, 1, 3, 5), "With one key its weight is 1."),
         Rung("the worked example", halves(Q, K, V), "The three-token example of day 1, in float16."),
@@ -551,6 +559,14 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("the output in float16 or float32", of(2, 4, 3, 5),
             "An output in float64 takes four times the memory. Compute in float32, where it matters.",
             output_in_half_or_single),
+        Rung("a scaled score past 65 504", halves([[300.0]], [[300.0], [299.0]], [[1.0], [2.0]]),
+            "With d_k = 1 the scale is 1, and scores are as large as products: no score fits into float16."),
+        Rung("values of 60 000", halves([[1.0]], [[1.0], [0.5]], [[60_000.0], [59_968.0]]),
+            "The output fits into float16, which ends at 65 504."),
+        Rung("3 000 keys, the leader last", halves([[1.0]], np.arange(3_000)[:, None] >= 2_999, late) ,
+            "Who works block by block takes the largest score so far, and scales what was added up when it grows."),
+        Rung("3 000 keys, the leader first", halves([[10.0]], 10 * (np.arange(3_000)[:, None] == 0), late[::-1]),
+            "Later blocks lie far below the largest score so far: their exponentials are nearly 0."),
     ]  # fmt: skip
 
 

@@ -37,7 +37,25 @@ def causal_mask(rng: np.random.Generator) -> list[Rung]:
         Rung("some tokens", (int(rng.integers(4, 7)),), "Row i, column j is True where j ≤ i."),
         Rung("more tokens", (int(rng.integers(8, 13)),), "Any number of tokens: use n."),
         Rung("many tokens", (int(rng.integers(40, 60)),), "Each query sees all earlier keys, however far back."),
+        Rung("1 500 tokens", (1_500,), "Any number of tokens: its corners are looked at.", corners),
+        Rung("a new tensor each time", (4,), SHARED, shared),
     ]
+
+
+SHARED = "Two calls returned the same tensor: who writes into one changes the other. Make a new one in each call."
+
+
+def corners(function: Callable, *args: Any) -> dict[str, Any]:
+    """Return the shape of a result and its four corners, of one that is too large to be sent whole."""
+    result = np.asarray(function(*args))
+    if result.ndim < 2:
+        raise BadResult(f"a tensor of shape {result.shape} came; it should have two axes or more")
+    return {"shape": np.array(result.shape), "corners": result[..., [0, 0, -1, -1], [0, -1, 0, -1]]}
+
+
+def shared(function: Callable, *args: Any) -> float:
+    """Return 1.0 if two calls return tensors that share memory, else 0.0."""
+    return float(np.may_share_memory(*(np.asarray(function(*args)) for _ in range(2))))
 
 
 def masked_softmax(rng: np.random.Generator) -> list[Rung]:
@@ -118,6 +136,12 @@ def masked_softmax(rng: np.random.Generator) -> list[Rung]:
         Rung("the gradient, float16", (low, low_mask, draw(rng, 2, 4).astype(np.float16)),
             "The same holds in float16. " + MADE_NAN, gradient, HALF),
         Rung(UNTOUCHED, (draw(rng, 4, 4), blind), NEW_TENSORS, changes),
+        Rung("a mask of one axis where n = m", (np.zeros((2, 2)), np.array([True, False])),
+            "A mask of shape (m,) says which keys are seen, by every query: it lies along the last axis."),
+        Rung("70 keys", (5 * draw(rng, 2, 70), np.ones((2, 70), dtype=bool)), "A row may have any number of keys."),
+        Rung("float32, all scores −10 000 000 000", (np.full((1, 2), -1e10, np.float32), np.array([[True, False]])),
+            "A fill relative to the scores is lost in rounding here: scores − 100 are the scores. −∞ is always below.",
+            tolerance=SINGLE),
         Rung("scores that float32 cannot tell apart", (np.array([[0.0, 1.0, 3.0]]) - 1e10, np.ones((1, 3), bool)),
             "In float64 these scores differ, in float32 they are alike: keep the dtype of the scores on the way, too."),
     ]  # fmt: skip
@@ -260,6 +284,9 @@ def padding_mask(rng: np.random.Generator) -> list[Rung]:
         Rung("many keys", (rng.permutation([40, 31, 0, 7]), 40),
             "Key j of sequence b is real where j < lengths[b], however many there are."),
         Rung(UNTOUCHED, (np.array([0, 2, 5]), 5), NEW_TENSORS, changes),
+        Rung("lengths in 8 bits", (np.array([1, 200], np.uint8), 260),
+            "Numbers of 8 bits end at 255: number the keys in a wider type, as torch.arange(m) does."),
+        Rung("2 049 keys", (np.array([2_049]), 2_049), "float16 keeps whole numbers up to 2048 only."),
     ]  # fmt: skip
 
 
@@ -281,6 +308,7 @@ def causal_and_padding(rng: np.random.Generator) -> list[Rung]:
         Rung("many tokens", (rng.permutation([24, 19, 3]), 24),
             "Query i sees key j where j ≤ i and j < lengths[b], however many tokens there are."),
         Rung(UNTOUCHED, (np.array([0, 2, 4]), 4), NEW_TENSORS, changes),
+        Rung("a new tensor each time", (np.array([1, 2]), 2), SHARED, shared),
     ]  # fmt: skip
 
 
@@ -352,6 +380,7 @@ def lower_right(rng: np.random.Generator) -> list[Rung]:
         Rung("more", (n, n + int(rng.integers(3, 6))),
             "Query i is token m − n + i, and sees the keys up to that place."),
         Rung("many keys", (n, int(rng.integers(40, 60))), "Each query sees all earlier keys, however far back."),
+        Rung("300 keys", (1, 300), "Each query sees all earlier keys, however far back.", corners),
     ]  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from course_utils.checks.kernel.small import Choose, Draft, Drawn, Small
 from course_utils.days.day7.given.machines import ALLOCATOR, PREFIXES, SCHEDULER, WINDOW
 from course_utils.days.shared.given.draws import draw, named
 
+OWN_STATE = "Each object has a state of its own: what another one holds is not seen."
 AS_IT_WAS = "what it is given stays as it was"
 COPY = "The answer is right but writes into its arguments, which the caller still needs. Work on a copy."
 
@@ -102,6 +103,7 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
     rung = on(ALLOCATOR, allocator_calls)
     return [
         rung("one sequence", (3, 2), "a a a ?a", "A new block is taken only when the last one has no slot left."),
+        Rung("two allocators at once", ((3, 2), allocator_calls("a a a ?a")), OWN_STATE, ALLOCATOR.played_beside),
         rung("two sequences in turns", (4, 2), "a b a b b a ?a ?b", "Each sequence has a table of its own blocks."),
         rung("one token too many", (2, 2), "a a a a a ?a", "The fifth token needs a third block: MemoryError."),
         rung("refused, and nothing is lost", (2, 2), "a a b a a b ?a ?b",
@@ -140,7 +142,11 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
         drawn(ALLOCATOR, rng, "sixty calls", (4, 2), 60),
         drawn(ALLOCATOR, rng, "calls on a large pool", (9, 3), 120),
         drawn(ALLOCATOR, rng, "calls on blocks of one token", (5, 1), 80),
+        Rung("many forks of one", ((2, 2), MANY_FORKS), "Any number of sequences may share a block.", ALLOCATOR.played),
     ]  # fmt: skip
+
+
+MANY_FORKS = (("append", "a"), *(("fork", "a", f"f{i}") for i in range(140)), ("append", "a"), ("table", "f0"))
 
 
 PREFIX_RUNGS = (
@@ -212,14 +218,19 @@ LOOK_ALIKE = (
 
 DIGITS = (("admit", "a", (1, 10, 5)), ("commit", "a"), ("admit", "b", (2, 0, 5)), ("table", "b"))
 LARGE = (("admit", "a", (3, 4, 5)), ("commit", "a"), ("admit", "b", (259, 260, 5)), ("table", "b"))
-FIFTY = tuple(
-    call for i in range(50) for name in [f"r{i}"] for call in (("admit", name, (3 * i + 7, i % 5)), ("commit", name))
-)  # each is found nowhere, as all begin differently
+HUNDRED = tuple(
+    call
+    for i in range(100)
+    for name in [f"r{i}"]
+    for call in (("admit", name, ((7919 * i * i + 104_729 * i) % 50_021, i % 5)), ("commit", name))
+)  # each is found nowhere, because all begin differently
 LATER_PREFIX_RUNGS = (
     ("the same first block, and the same last", (9, 1), "a=0110 +a c=00 +c b=0010 ?b",
         "A block is known by all the text up to its end: between the first block and the last lie others."),
     ("a known block whose beginning went", (5, 1), "a=0 b=01 e=33 +a +b -a c=2 +c -e d=215 ?d",
         "The block that held the beginning holds another text now, and what was known behind it is another text, too."),
+    ("two of the same, and the first goes", (2, 1), "a=0 b=0 +a +b -a c=1 ?c",
+        "Only the blocks of its table are held by a request: the known one of another request is not."),
     ("a known block whose own beginning went", (5, 1), "a=0 b=01 e=33 +a +b -b c=2 +c -e d=215 ?d",
         "The block before it in the table holds another text now: known is a text, and not the number of a block."),
 )  # fmt: skip
@@ -228,7 +239,10 @@ LATER_PREFIX_RUNGS = (
 def on_prefixes(rng: np.random.Generator) -> list[Rung]:
     rung = on(PREFIXES, prefix_calls)
     return [
-        *(rung(*each) for each in PREFIX_RUNGS),
+        rung(*PREFIX_RUNGS[0]),
+        Rung("two caches at once", (PREFIX_RUNGS[0][1], prefix_calls(PREFIX_RUNGS[0][2])), OWN_STATE,
+            PREFIXES.played_beside),
+        *(rung(*each) for each in PREFIX_RUNGS[1:]),
         Rung("numbers that look alike", ((6, 2), LOOK_ALIKE), "1, 11 is another text than 11, 1.", PREFIXES.played),
         drawn(PREFIXES, rng, "sixty calls", (4, 2), 60),
         drawn(PREFIXES, rng, "calls on blocks of one token", (4, 1), 100),
@@ -238,7 +252,7 @@ def on_prefixes(rng: np.random.Generator) -> list[Rung]:
         Rung("digits that look alike", ((6, 2), DIGITS), "1, 10 is another text than 2, 0.", PREFIXES.played),
         Rung("large numbers", ((6, 2), LARGE), "Tokens may be numbers of any size: 259 is another than 3.",
             PREFIXES.played),
-        Rung("fifty beginnings", ((101, 1), FIFTY), "A hash can be that of two texts: compare the texts.",
+        Rung("a hundred beginnings", ((201, 1), HUNDRED), "A hash can be that of two texts: compare the texts.",
             PREFIXES.played),
     ]  # fmt: skip
 
@@ -247,6 +261,7 @@ def on_windows(rng: np.random.Generator) -> list[Rung]:
     rung = on(WINDOW, window_calls)
     return [
         rung("tokens in order", (3,), "4 5 ? 6 ?", "The oldest token comes first."),
+        Rung("two windows at once", ((3,), window_calls("4 5 ? 6 ?")), OWN_STATE, WINDOW.played_beside),
         rung("more than the window", (3,), "4 5 6 7 ? 8 ?", "The last tokens are visible, and no others."),
         rung("a window of one", (1,), "4 ? 5 ?", "The last token alone is visible."),
         rung("nothing yet", (2,), "?", "Before the first token nothing is visible: an empty list."),
@@ -276,17 +291,20 @@ def on_windows(rng: np.random.Generator) -> list[Rung]:
             "A draft of 200 tokens may be rejected as well: no number of slots beyond the window is enough."),
         rung("drafts before the window is full", (8,), "1 2, +0 3 4, +0 5 6,7 +1 8 9, +0 ? 1 2 3 4,5 +0 ?",
             "What was there before this draft counts, not what was there before the first one."),
-        Rung("two windows at once", ((3,), window_calls("4 5 ? 6 7, ? +0 ? 8 9 ?")),
-            "Each object has slots of its own: what another one holds is not seen.", WINDOW.played_beside),
+        rung("a draft comes round before the window is full", (2,), "4 5,6 +0 ? 7,8 +1 ?",
+            "A draft may push out what was there before the window was full."),
+        rung("a draft on an empty window of one", (1,), "2,0 +1 ?", "The first token is kept, the second is gone."),
     ]  # fmt: skip
 
 
 def scheduler(rng: np.random.Generator) -> list[Rung]:
     rung = on(SCHEDULER, scheduler_calls)
+    everybody = " ".join(f"{name}=1+1" for name in "abcdefghijkl") + " ."
     return [
         rung("one request", (4, 2, 8), "a=3+2 2. .",
             "The prompt is computed at once, its last token gives the first new one, and the last new one is not "
             "computed."),
+        Rung("two schedulers at once", ((4, 2, 8), scheduler_calls("a=3+2 2. .")), OWN_STATE, SCHEDULER.played_beside),
         rung("names in any order", (4, 2, 3), "f=2+2 b=2+2 d=1+2 8.", "First come, first served, whatever the names."),
         rung("two prompts fill the pool", (2, 3, 5), "a=5+1 c=4+1 6.",
             "Where nobody can go on, the last one is preempted."),
@@ -346,6 +364,7 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
         drawn(SCHEDULER, rng, "a budget of one", (6, 2, 1), 60),
         drawn(SCHEDULER, rng, "large blocks", (3, 5, 6), 60),
         drawn(SCHEDULER, rng, "blocks of one token", (12, 1, 5), 60),
+        rung("twelve at once", (12, 1, 12), everybody, "As many run as there are blocks and tokens for."),
     ]  # fmt: skip
 
 
@@ -366,6 +385,11 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         q = times * draw(rng, sizes[2])
         return Rung(name, (q, times * keys, values, np.array(table), length), why)
 
+    def two_keys(name, q, keys, why):
+        return Rung(
+            name, (np.array([q]), np.reshape(keys, (1, 2, 1)), np.array([[[1.0], [4.0]]]), np.array([0]), 2), why
+        )
+
     others = np.arange(3)[:, None, None] == 1  # a block that is not in the table
     spoiled = [np.where(others, np.nan, each) for each in pool(3, 2, 3, 2)]
     return [
@@ -383,7 +407,16 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         rung("shared by two rows of the table", (3, 2, 4, 2), [1, 1, 2], 5, "A table may name a block twice."),
         rung("large scores", (4, 2, 4, 3), [2, 3], 4, "exp overflows: take the largest score off first.", times=40.0),
         Rung(AS_IT_WAS, (draw(rng, 3), *spoiled, np.array([2, 0]), 3), COPY, changes),
+        Rung("more tokens than slots in the pool", (*ONES, np.array([0, 1, 1]), 3),
+            "A block that the table names twice counts twice: length may be larger than the pool."),
+        two_keys("keys of zeros", 1.0, [0.0, 2.0], "A key of zeros is a key like any other: length counts tokens."),
+        two_keys("scores far below 0", 40.0, [-40.0, -41.0], "Take the largest score off, also where it is below 0."),
+        two_keys("scores that float32 cannot tell apart", 1.0, [1e8, 1e8 + 1],
+            "The arrays are float64, and scores may be large: keep float64 on the way, too."),
     ]  # fmt: skip
+
+
+ONES = np.zeros(1), np.zeros((2, 1, 1)), np.array([[[0.0]], [[1.0]]])
 
 
 def table_of(draft: Draft) -> np.ndarray:
@@ -424,6 +457,14 @@ def latencies(rng: np.random.Generator) -> list[Rung]:
         Rung(AS_IT_WAS, log((2, 4)), COPY, changes),
         rung("the second arrived first", (np.array([3.0, 1.0]), [[4.0, 5.5], [2.0, 2.5]]),
             "arrival[i] belongs to times[i]: requests come in any order."),
+        rung("arrivals in whole numbers", (np.array([0, 3]), [[0.5, 0.75], [3.25]]),
+            "Times are no whole numbers, even where arrivals are."),
+        rung("a clock that began long ago", (np.array([1.7e9]), [[1.7e9 + 1, 1.7e9 + 2, 1.7e9 + 4]]),
+            "Seconds since 1970 have ten digits before the point: float32 keeps seven."),
+        rung("the second comes much later", (np.array([0.0, 10.0]), [[1.0, 2.0], [11.0, 12.0]]),
+            "A gap lies between two tokens of one request."),
+        rung("two tokens at one time", (np.array([0.0, 1.0]), [[1.0, 1.0], [2.0, 2.0, 3.0]]),
+            "Two tokens may come at the same time: a gap of 0 is a gap."),
     ]  # fmt: skip
 
 
@@ -446,7 +487,8 @@ def token_times(draft: Draft) -> list[list[float]]:
 
 def arrivals(draft: Draft) -> np.ndarray:
     """Draw the arrival times of one or two requests."""
-    return np.array([float(draft.choose(0, 2)) for _ in range(draft.choose(1, min(2, len(draft.rung[0]))))])
+    times = [draft.choose(0, 2) for _ in range(draft.choose(1, min(2, len(draft.rung[0]))))]
+    return np.array(times, dtype=draft.rung[0].dtype)
 
 
 # Chunks -------------------------------------------------------------------------------------------------------------
@@ -478,6 +520,7 @@ def chunks(rng: np.random.Generator) -> list[Rung]:
         rung("several, a large budget", several, sum(several) + 3, "No more than is left to compute."),
         Rung(AS_IT_WAS, ([5, 1, 3], 4), COPY, changes),
         rung("one token is left", [5], 1, "A prompt takes what is left of the budget, be it one token."),
+        rung("long prompts", [20_000, 20_000, 45_000], 30_000, "Prompts may be of any length, and so may a budget."),
         rung("one token is left behind a decode", [4, 1, 3], 2, "The decode takes one token, the first prompt one."),
     ]  # fmt: skip
 
@@ -495,17 +538,17 @@ def a_budget(draft: Draft) -> int:
 # Speculation --------------------------------------------------------------------------------------------------------
 
 
-def shares_of(rng: np.random.Generator, rows: int, words: int) -> np.ndarray:
+def shares_of(rng: np.random.Generator, rows: int, words: int, parts: int = 16) -> np.ndarray:
     """Draw rows of nonzero probabilities in sixteenths."""
-    counts = 1 + rng.multinomial(16 - words, np.full(words, 1 / words), size=rows)
-    return counts / 16
+    counts = 1 + rng.multinomial(parts - words, np.full(words, 1 / words), size=rows)
+    return counts / parts
 
 
 def accept(rng: np.random.Generator) -> list[Rung]:
-    def rung(name, gamma, words, until, why, measure=of_two, again=-1):
+    def rung(name, gamma, words, until, why, measure=of_two, again=-1, least=16):
         """Return a rung in which the coins keep `until` tokens; the coin at the later place `again` rejects, too."""
         while True:
-            p, q = shares_of(rng, gamma + 1, words), shares_of(rng, gamma, words)
+            p, q = shares_of(rng, gamma + 1, words, least), shares_of(rng, gamma, words, least)
             drafted = rng.integers(0, words, gamma)
             ratios = np.array([p[i, x] / q[i, x] for i, x in enumerate(drafted)])
             if (ratios[: max(until, again) + 1] < 1).all() and (ratios > 0).all():
@@ -534,12 +577,21 @@ def accept(rng: np.random.Generator) -> list[Rung]:
         rung(AS_IT_WAS, 3, 4, 1, COPY, changes),
         rung("a coin behind the rejection rejects again", 4, 4, 1,
             "The first rejection ends the draft: what the coins behind it say no longer matters.", again=3),
+        Rung("a coin just below 1/3", (np.array([[0.1, 0.9], [0.5, 0.5]]), np.array([[0.3, 0.7]]), np.array([0]),
+            np.array([0.3333])), "p/q is 1/3, and 0.3333 lies below: float16 is too coarse for that.", of_two),
+        rung("a vocabulary of 130", 2, 130, 0, rest, least=300),
     ]  # fmt: skip
 
 
 def of_two(function: Callable, *args: Any) -> dict[str, Any]:
     """Return the number of accepted tokens, and the distribution of the next one."""
     return named(function(*args), ("accepted", "following"))
+
+
+def of_a_draft(rung: Rung) -> dict[str, float]:
+    """Return what a wrong number of an answer to `accept` may be made of."""
+    _, q, *_ = rung.args
+    return {"γ": len(q), "γ + 1": len(q) + 1, "the number of tokens": q.shape[1]}
 
 
 def quarters(axes: str, rows: str) -> Drawn:
@@ -599,6 +651,12 @@ def how_many(rng: np.random.Generator) -> list[Rung]:
         Rung("a cost that jumps", (np.array([[0.75, 0.5, 0.5]]), np.array([1.0, 1.0, 2.0, 2.0, 2.0])),
             "The second token costs as much again, and the two behind it nothing: look at every B."),
         Rung(AS_IT_WAS, (some, 1.0 + np.arange(13.0) / 4), COPY, changes),
+        Rung("nearly the same rates", (np.array([[0.5]]), np.array([1000.0, 1000.0, 1001.0])),
+            "1.5/1001 is more than 1/1000: compare the rates as they are, without rounding."),
+        Rung("two peaks", (np.array([[0.5, 0.5, 0.5]]), np.array([1.0, 1.0, 2.0, 2.0, 3.0])),
+            "The rates are 1, 0.75, 1 and 0.83: look at every B, and take the smallest of the best."),
+        Rung("an unlikely token for nothing", (np.array([[0.0004]]), np.array([1.0, 1.0, 1.0])),
+            "Even an unlikely token is worth it where it costs nothing."),
     ]  # fmt: skip
 
 
@@ -630,12 +688,19 @@ LADDERS = {
     "block_allocator": Ladder(("BlockAllocator",), rungs=block_allocator, machine=ALLOCATOR),
     "paged_attention": Ladder(("paged_attention",), ("output",), paged_attention, small=SMALL_PAGED),
     "prefix_cache": Ladder(("PrefixCache",), rungs=on_prefixes, machine=PREFIXES),
-    "latencies": Ladder(("latencies",), rungs=latencies, small=(Small((arrivals, token_times), measures=(of_three,)),)),
+    "latencies": Ladder(
+        ("latencies",),
+        ("ttft", "tpot", "largest_gap"),
+        latencies,
+        small=(Small((arrivals, token_times), measures=(of_three,)),),
+    ),
     "chunks": Ladder(("chunks",), rungs=chunks, small=(Small((few_todo, a_budget)),)),
     "scheduler": Ladder(("Scheduler",), rungs=scheduler, machine=SCHEDULER),
     "accept": Ladder(
         ("accept",),
-        rungs=accept,
+        ("accepted", "following"),
+        accept,
+        quantities=of_a_draft,
         small=(Small((quarters("g1 V", "g+1"), quarters("g V", "g"), drafted_tokens, some_coins), measures=(of_two,)),),
     ),
     "how_many": Ladder(

@@ -1,0 +1,70 @@
+"""What a check says of an answer, in parts that a notebook can draw; as a string it is the text that is shown today."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from course_utils.checks.judge.duel_verdict import tell_duel
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.kernel.evidence import all_ladders, find_ladder
+
+WIDTH = 88
+
+
+@dataclass(frozen=True)
+class Said:
+    """One thing that a check said.
+
+    Attributes:
+        verdict: the status, the share of the points, the advice, the named slip, and which steps hold.
+        example: the smallest input on which the answer is wrong, as text to read and to paste; "" for none.
+        note: what else there is to say, as that the cell was not run since.
+    """
+
+    day: int
+    exercise: str
+    verdict: Verdict
+    hidden: bool = False
+    example: str = ""
+    note: str = ""
+
+    @property
+    def points(self) -> tuple[float, float]:
+        """The points that the answer earns, and those that it can earn."""
+        full = all_exercises(self.day)[self.exercise].points
+        return round(full * self.verdict.share, 2), full
+
+    @property
+    def steps(self) -> tuple[tuple[str, bool], ...]:
+        """The names of the steps, and whether each holds; of hidden inputs nothing is told."""
+        return () if self.hidden else self.verdict.rungs
+
+    @property
+    def next(self) -> str:
+        """The exercise after this one; "" for the last of a day."""
+        names = [*all_ladders(self.day), ""]
+        return names[names.index(self.exercise) + 1]
+
+    def head(self) -> str:
+        """The line with the points, and with the number of steps that hold where only some do."""
+        earned, full = self.points
+        state = "passed" if self.verdict.status == "passed" else "not yet"
+        of = f"{full} point" if full == 1 else f"{full} points"
+        held = sum(ok for _, ok in self.steps)
+        some = f" ({held} of {len(self.steps)} steps hold)" if 0 < held < len(self.steps) else ""
+        return f"{self.exercise}{' (hidden inputs)' if self.hidden else ''}: {state}, {earned:g} of {of}{some}"
+
+    def advice(self) -> str:
+        """The head, the advice and the steps."""
+        said = textwrap.fill(self.verdict.message, WIDTH, break_on_hyphens=False, break_long_words=False)
+        steps = ""
+        if self.steps and find_ladder(self.day, self.exercise).duel:
+            steps = tell_duel(self.day, self.steps)
+        elif any(held for _, held in self.steps):
+            steps = "\n".join(f"  {'✓' if held else '✗'} {name}" for name, held in self.steps)
+        return "\n\n".join(filter(None, [self.head(), said, steps]))
+
+    def __str__(self) -> str:
+        return "\n\n".join(filter(None, [self.advice(), self.example, self.note]))
