@@ -563,7 +563,7 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
             "With d_k = 1 the scale is 1, and scores are as large as products: no score fits into float16."),
         Rung("values of 60 000", halves([[1.0]], [[1.0], [0.5]], [[60_000.0], [59_968.0]]),
             "The output fits into float16, which ends at 65 504."),
-        Rung("3 000 keys, the leader last", halves([[1.0]], np.arange(3_000)[:, None] >= 2_999, late) ,
+        Rung("3 000 keys, the leader last", halves([[1.0]], 8.0 * (np.arange(3_000)[:, None] >= 2_999), late) ,
             "Who works block by block takes the largest score so far, and scales what was added up when it grows."),
         Rung("3 000 keys, the leader first", halves([[10.0]], 10 * (np.arange(3_000)[:, None] == 0), late[::-1]),
             "Later blocks lie far below the largest score so far: their exponentials are nearly 0."),
