@@ -32,7 +32,7 @@ def _off(x):
         return type(x)(_off(part) for part in x)
     if "bool" in str(getattr(x, "dtype", "")):
         return ~x
-    return x if x is None or isinstance(x, bool) else x * 1.01 + 0.01
+    return x if x is None else not x if isinstance(x, bool) else x * 1.01 + 0.01
 
 def _wrong(right):
     if not isinstance(right, type):

@@ -12,30 +12,33 @@ from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
 
 @dataclass(frozen=True)
 class Settings:
-    """How to grade."""
+    """How to grade.
+
+    Attributes:
+        official: The questions and right answers: the course's own, or a grader's bundle.
+        limits: Limits of each kernel.
+        seconds: Seconds of work for a whole notebook.
+        start: How kernels start, and how far they are confined.
+        log: A file that records what each kernel was asked, what came back and how it ended; none by default.
+        out: The folder for reports, where results are kept as they come. Without one they are shown and not kept.
+        jobs: How many processes grade.
+        dask: The address of a Dask scheduler whose workers grade instead.
+        again: Whether to ignore the results that an earlier run kept in `out`.
+        hurry: Whether to put off a notebook in which PATIENT exercises ran out of time.
+        work: Seconds of a worker's processor time for one submission, beside its kernels; most take one.
+    """
 
     official: Official = COURSE
-    """What is asked, and what a right answer gives: the course's own, or a grader's bundle."""
     limits: Limits = field(default_factory=Limits)
-    """Of each kernel."""
     seconds: float = NOTEBOOK_SECONDS
-    """Of work, for a whole notebook."""
     start: Start = field(default_factory=Start)
-    """How kernels start, and how far they are confined."""
     log: str = ""
-    """A file for what each kernel was asked, what came back and how it ended; none by default."""
     out: Path | None = None
-    """The folder for reports, where results are kept as they come; without it they are shown and not kept."""
     jobs: int = 1
-    """Processes that grade."""
     dask: str | None = None
-    """The address of a Dask scheduler whose workers grade instead."""
     again: bool = False
-    """Use nothing that an earlier run kept in `out`."""
     hurry: bool = False
-    """Put off a notebook in which PATIENT exercises ran out of time."""
     work: int = 60
-    """Seconds of a worker's processor time for one submission, beside its kernels: most take one."""
 
 
 @dataclass(frozen=True)

@@ -21,31 +21,36 @@ class Limits:
 
     Work is processor time of the kernel's own process. Time in which a busy machine gives the kernel no turn counts
     neither as work nor as sleep. If the system does not tell these apart, a limit is WALL times as long by the clock.
+
+    Attributes:
+        cell_seconds: Work of one cell.
+        idle_seconds: Time that a cell may sleep.
+        start_seconds: Time until the kernel answers, and the work of a cell that everybody is given.
+        output_bytes: What a cell may print, return and display.
+        memory_bytes: Data of the kernel.
+        cpu_seconds: Processor time of the kernel in all, which the system itself counts.
+        scratch_bytes: Files of the kernel, where it has no file system of its own for them.
     """
 
     cell_seconds: float = 10.0
-    """Of work, for a cell."""
     idle_seconds: float = 20.0
-    """That a cell may sleep."""
     start_seconds: float = 60.0
-    """Until the kernel answers; also for a cell that everybody is given."""
     output_bytes: int = 2**20
-    """That a cell may print, return and display."""
     memory_bytes: int = 4 * 2**30
-    """Of data."""
     cpu_seconds: float = 600.0
-    """Of processor time in all, which the system itself counts."""
     scratch_bytes: int = 2**28
-    """Of files, where no file system of the kernel's own holds them."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """How kernels start."""
+    """How kernels start.
+
+    Attributes:
+        confinement: "best", "full" or a level, as for `confinement.open_kernels`.
+        warm: Whether kernels are forked from a process that has imported what notebooks import.
+        server: The folder of a running server; without one, this process starts its own.
+    """
 
     confinement: str = "best"
-    """As for `confinement.open_kernels`: best, full, or a level."""
     warm: bool = True
-    """Forked from a process that has imported what notebooks import."""
     server: str = ""
-    """The folder of a server that runs; without it, this process starts its own."""

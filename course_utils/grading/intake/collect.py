@@ -36,37 +36,41 @@ MOST_HELD = 128 * 2**20  # bytes of a class that are held from then on until the
 
 @dataclass(frozen=True)
 class Submission:
-    """One notebook of one student. Each step from its folder or zip to its grade hands it on with what it found."""
+    """One notebook of one student. Each step from its folder or zip to its grade adds what it found.
+
+    Attributes:
+        student: The student's name; until all submissions are found, the name as it was written.
+        path: The file, or the zip that holds it.
+        day: The day that the file's place tells; None when only the cells can tell it.
+        member: The file's name inside the zip at `path`, if it lies in one.
+        inner: The file's name inside the zip `member`, if that is one.
+        lms_id: Moodle's participant number or Canvas's user id.
+        problem: Why the file cannot be read, where that is known already.
+        scope: The folder, as a number, in which a number of Moodle's stands for one person.
+        doubtful: Whether folder and name tell different days; `day` is the folder's.
+        order: Sort key: of a student's notebooks of a day the last one counts.
+        data: The bytes, once they were read.
+        place: The submission's number in the class.
+        key: The name under which the result is kept.
+        known: Results from before the submission was put off.
+        answers: The student's code by grade_id, once it was taken from the cells.
+    """
 
     student: str
-    """Whose it is: until all are found, the name as it was written."""
     path: Path
     day: int | None = None
-    """As its place tells; None when only its cells can."""
     member: str = ""
-    """Its name inside the zip at `path`, if it lies in one."""
     inner: str = ""
-    """Its name inside the zip that `member` is, if it is one."""
     lms_id: str = ""
-    """Moodle's participant number or Canvas's user id."""
     problem: str = ""
-    """Why it cannot be read, where that is known already."""
     scope: int = 0
-    """Where a number of Moodle's is one person's."""
     doubtful: bool = False
-    """Its folder and its name tell different days; `day` is the folder's."""
     order: tuple = ()
-    """Of a student's notebooks of a day the last one counts."""
     data: bytes | None = field(default=None, repr=False)
-    """What it holds, once it was read: to tell its day or that it counts, or else to be graded."""
     place: int = 0
-    """Its number in the class."""
     key: str = ""
-    """What its result is kept under."""
     known: tuple[Result, ...] = ()
-    """What was found before it was put off."""
     answers: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """The student's code by grade_id, once it was taken from the cells."""
 
     @property
     def name(self) -> str:
