@@ -686,7 +686,7 @@ def test_the_diagnosis_comes_before_the_rungs_and_breaks_between_words():
 
     verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": softmax_row}))
     points, diagnosis, rungs = str(Said(1, "softmax_row", verdict)).split("\n\n")
-    assert points == "softmax_row: not yet, 0 of 2 points (8 of 13 steps hold)"
+    assert points == "softmax_row: not yet, 0 of 2 points (9 of 14 steps hold)"
     assert diagnosis.split() == verdict.message.split()
     assert max(map(len, diagnosis.splitlines())) <= 88
     assert rungs.splitlines()[0] == "  ✓ one entry takes all the weight"

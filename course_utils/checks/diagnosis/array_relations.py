@@ -364,15 +364,17 @@ def _mean_of_numbers(x: np.ndarray) -> np.ndarray:
 
 
 def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> bool:
-    rows = [
-        Pair(pair.rung, mine, wanted)
-        for pair in pairs
-        if pair.right.ndim >= 2 and pair.right.shape[-1] > 1
-        for mine, wanted in zip(
-            pair.given.reshape(-1, pair.given.shape[-1]), pair.right.reshape(-1, pair.right.shape[-1]), strict=True
-        )
-    ]
-    return len(rows) > 2 and telling(rows) and all(same(r.given, r.right) or less(r) is not None for r in rows)
+    """Return whether each row is right or off by a number of its own, as `less` finds it; on some rung these differ."""
+    rows, differ = list[Pair](), False
+    for pair in (pair for pair in pairs if pair.right.ndim >= 2 and pair.right.shape[-1] > 1):
+        given, right = (array.reshape(-1, array.shape[-1]) for array in (pair.given, pair.right))
+        own = [Pair(pair.rung, mine, wanted) for mine, wanted in zip(given, right, strict=True)]
+        off = [0.0 if same(row.given, row.right) else less(row) for row in own]
+        if None in off:
+            return False
+        differ |= len({round(each, 6) for each in off if each is not None}) > 1
+        rows += own
+    return len(rows) > 2 and telling(rows) and differ
 
 
 # All relations, in the order in which they are tried ----------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 
 from course_utils.checks.kernel.forbidden import LIBRARY_SOFTMAX, WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
-from course_utils.checks.kernel.measures import bytecodes_grow
+from course_utils.checks.kernel.measures import bytecodes_grow, changes
 from course_utils.checks.kernel.small import BLANK, Small, one_of, whole
 from course_utils.days.day1.given.finding import whom_arrived_finds
 from course_utils.days.shared.given.draws import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
@@ -47,6 +47,7 @@ def softmax_row(rng: np.random.Generator) -> list[Rung]:
             "Subtract the largest entry, not another one."),
         Rung("the same row shifted by 50", ((row + 50).tolist(),),
             "Adding a number to all entries changes nothing in the ratio."),
+        Rung("a 0 among the entries", ([0.0, 1.0, -2.0],), "A score of 0 is a score like any other: e^0 is 1."),
     ]  # fmt: skip
 
 
@@ -67,6 +68,9 @@ def scores(rng: np.random.Generator) -> list[Rung]:
         Rung("seven dimensions", (draw(rng, 3, 7).tolist(), draw(rng, 5, 7).tolist()), "Sum over all d_k entries."),
         Rung("large entries", ((100 * draw(rng, 2, 3)).tolist(), (100 * draw(rng, 3, 3)).tolist()),
             "Scores are not normalised."),
+        Rung("equal rows, and a query of zeros",
+            ([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]),
+            "Each query has a row and each key a column, also where two are equal or one is 0."),
     ]  # fmt: skip
 
 
@@ -106,6 +110,8 @@ def attention_lists(rng: np.random.Generator) -> list[Rung]:
             "n and m may differ."),
         Rung("one query, seven keys", lists(draw(rng, 1, 2), draw(rng, 7, 2), draw(rng, 7, 3)),
             "A single query is one row."),
+        Rung("two equal keys with different values", ([[1.0], [2.0]], [[1.0], [1.0], [0.5]], [[0.0], [1.0], [4.0]]),
+            "Equal keys get equal weights, and each has a value of its own."),
     ]  # fmt: skip
 
 
@@ -136,6 +142,10 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
             without_a_loop),
         Rung("5 queries, 2 keys, d_v = 1", arrays(5, 2, 3, 1), "n and m may differ either way, and d_v may be 1."),
         Rung("one query, 6 keys", arrays(1, 6, 2, 3), "A single query is one row."),
+        Rung("37 keys", arrays(2, 37, 3, 2), "There may be any number of keys."),
+        Rung("q, k and v stay as they were", arrays(3, 4, 5, 2),
+            "The function writes into an array that was passed in, which the caller still needs. Make a new one.",
+            changes),
     ]  # fmt: skip
 
 

@@ -462,6 +462,8 @@ def count_parameters(rng: np.random.Generator) -> list[Rung]:
             "Each of the four matrices has d_model on one side. On the other it has "
             "n_heads · d_head or n_kv_heads · d_head."),
         Rung("other sizes, multi-head", odd, "4 · d_model², whatever the number of heads."),
+        Rung("d_head given, as many key heads as heads", (6, 2, None, 5),
+            "n_kv_heads is None here, and d_head is 5: each matrix has n_heads · d_head on one side."),
     ]  # fmt: skip
 
 
