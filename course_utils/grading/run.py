@@ -1,4 +1,4 @@
-"""What `course grade` does: find the submissions, grade them, write the reports, and say how it went."""
+"""The command `course grade`: find the submissions, grade them, write the reports, and print a summary."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def run(
     gradebook: Path | None = None,
     fail_under: float | None = None,
 ) -> None:
-    """Grade as asked: results go to standard output and into `settings.out`, what a person should know to stderr.
+    """Grade notebooks, print the results, and write reports into `settings.out`; messages go to standard error.
 
     Args:
         paths: Notebooks, folders or zips of them.
         settings: How to grade.
-        day: The day they belong to; by default as their names or cells say.
-        gradebook: One that Canvas or Moodle exported, to be filled in.
-        fail_under: A percentage of all points.
+        day: Day that the notebooks belong to; by default taken from their names or cells.
+        gradebook: Gradebook exported by Canvas or Moodle, to fill in.
+        fail_under: Smallest percentage of all points with which grading succeeds.
 
     Raises:
-        CourseError: Where something given is not right.
-        KeyboardInterrupt: When it was stopped.
-        Unreadable: For the last of notebooks given one by one that cannot be read.
-        TooFewPoints: Below `fail_under`.
+        CourseError: An argument or a setting is wrong, or there are no notebooks.
+        KeyboardInterrupt: The user stopped grading.
+        Unreadable: A notebook given by its own path cannot be read; of several, the last one is named.
+        TooFewPoints: The result is below `fail_under`.
     """
     settings = _verified(paths, settings, day, gradebook)
     submissions = _find(paths, day)
@@ -53,14 +53,13 @@ def run(
     one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
     result = watch_class(submissions, settings, tables=one_by_one and len(submissions) <= MOST_TABLES)
     _report(result, settings, gradebook, own, alone)
-    if one_by_one:  # in a class it is a result like others
+    if one_by_one:  # in a class an unreadable notebook is a result like any other
         _raise_unreadable(result.graded)
     _verify_points(result.graded, fail_under)
 
 
 def _verified(paths: Sequence[Path], settings: Settings, day: int | None, gradebook: Path | None) -> Settings:
-    """The settings, with their log begun. All that is wrong with what was asked for is raised here, before anything is
-    read."""
+    """Return the settings with the log started. Raises CourseError for wrong arguments before anything is read."""
     official, start = settings.official, settings.start
     if official is not COURSE and not official.days():
         raise CourseError(
@@ -73,14 +72,14 @@ def _verified(paths: Sequence[Path], settings: Settings, day: int | None, gradeb
     if start == Start("full", warm=False) and not settings.dask:
         open_kernels("full", warm=False).close()  # raises here, not for each kernel
     if day is not None:
-        official.path(day)  # raises where there is no such day
+        official.path(day)  # raises if there is no such day
     if settings.out:
         open_folder(settings.out)
     return replace(settings, log=begin_log(Path(settings.log))) if settings.log else settings
 
 
 def _find(paths: Sequence[Path], day: int | None) -> Found:
-    """The submissions, after it was said what was left out. Raises CourseError where there are none."""
+    """Find the submissions and print which files are left out. Raises CourseError if there are none."""
     with Console(stderr=True).status("reading the submissions") as status:
 
         def show(student: str) -> None:
@@ -95,7 +94,7 @@ def _find(paths: Sequence[Path], day: int | None) -> Found:
 
 
 def _learner(submissions: Found, settings: Settings, gradebook: Path | None) -> tuple[dict[str, str], bool]:
-    """The learner's own exercises among the submissions, and whether all of them are one learner's: see `progress`."""
+    """Return the learner's own exercises, and whether all submissions are one learner's: see `reports.progress`."""
     if settings.out is None:
         return {}, False
     paths = [each.path for each in submissions]
@@ -104,7 +103,7 @@ def _learner(submissions: Found, settings: Settings, gradebook: Path | None) -> 
 
 
 def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own: dict[str, str], alone: bool) -> None:
-    """The reports, and what is said of them."""
+    """Write the reports, the gradebook and the learner's progress, and print where they are."""
     if result.confinement and not result.confinement.full:
         _say(str(result.confinement))
     graded, out, official = result.graded, settings.out, settings.official
@@ -121,7 +120,7 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
 
 
 def _tell_filled(filled: Filled, out: Path) -> None:
-    """What became of an exported gradebook."""
+    """Print how many students a filled-in gradebook has, who is missing in it, and its notes."""
     print(f"{out}/gradebook.csv: {filled.students} student{'' if filled.students == 1 else 's'} filled in")
     for student in filled.unmatched:
         _say(f"{student} is not in the gradebook")

@@ -1,1 +1,1 @@
-"""What students send: found on the disk or in zips, read with care, and only the answers taken."""
+"""Intake of submissions: find them on the disk or in zips, read them safely, and extract the students' answers."""

@@ -1,4 +1,4 @@
-"""What a submission answers: the source of its answer cells, and nothing else of it."""
+"""Extract the answers from a submitted notebook: the source of its answer cells and of the code that they use."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ LARGEST_CODE = 400_000  # characters; the notebooks of this course have 30,000
 
 
 def read_answers(data: bytes, name: str, questions: list[Question], given: Collection[str] = ()) -> dict[str, str]:
-    """The answers of a submission by grade_id; an exercise without an answer, or with the stub, is left out.
+    """Return the answers in a submitted notebook by grade_id, without exercises that are unanswered or still the stub.
 
-    data: the file's bytes. name: what the file is called in errors. given: names that everybody's cells define.
+    The nbgrader grade_id or the cell id assigns a cell to an exercise; without either, the name that the cell defines
+    does. If several cells answer an exercise, the last one counts. The code that the answer uses from other cells is
+    put before it. If a cell of another exercise defines the answer, only the defining statements are taken.
 
-    A cell belongs to an exercise by its nbgrader grade_id or cell id; failing that, by the name it defines. Of several
-    the last one counts. What it uses from other cells of the notebook is put before it, by name; from a cell that
-    belongs to another exercise only the statements that define this answer are taken. Raises Unreadable, also for a
-    notebook with another day's exercises or none.
+    Args:
+        data: Content of the notebook file.
+        name: File name for error messages.
+        given: Names that exist without being defined in the notebook.
+
+    Raises:
+        Unreadable: The file is no notebook, has too much code, or holds another day's exercises or none.
     """
     cells = _code_cells(parse_notebook(data, name), name)
     _verify_day(name, cells, questions)
@@ -41,9 +46,15 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
 
 
 def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> list[int]:
-    """The days whose exercises are in a notebook, of those whose questions are given.
+    """Return the days whose exercises are in a notebook.
 
-    Raises Unreadable for what is no notebook, and for one that has too much code.
+    Args:
+        data: Content of the notebook file.
+        name: File name for error messages.
+        questions: Questions of each day to look for.
+
+    Raises:
+        Unreadable: The file is no notebook, or has too much code.
     """
     cells, found = _code_cells(parse_notebook(data, name), name), []
     for day, asked in questions.items():
@@ -54,7 +65,7 @@ def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> 
 
 
 def _answer_cell(question: Question, cells: list[_CodeCell], known: set[str]) -> tuple[int, str]:
-    """The place of the cell that answers a question, and its source; an empty one if there is none."""
+    """Return the index and the source of the cell that answers a question; the source is empty if no cell does."""
     filled = [i for i, cell in enumerate(cells) if not _is_blank(cell.source, question)]
     marked = [i for i in filled if question.grade_id in cells[i].ids]
     defining = [i for i in filled if i not in marked and _defines(cells[i].source, question)]
@@ -68,7 +79,7 @@ def _answer_cell(question: Question, cells: list[_CodeCell], known: set[str]) ->
 
 
 def _is_blank(source: str, question: Question) -> bool:
-    """Whether a cell is empty, is the stub, or defines the answer as the stub does."""
+    """Return whether a cell is empty, equals the stub, or defines the answer as the stub does."""
     if same_code(source, question.stub) or same_code(source, ""):
         return True
     own, stub = definitions(source, question.names), definitions(question.stub, question.names)
@@ -76,7 +87,7 @@ def _is_blank(source: str, question: Question) -> bool:
 
 
 def _only_raises(source: str) -> bool:
-    """Whether all that is defined is functions that raise NotImplementedError."""
+    """Return whether the source consists of functions that only raise NotImplementedError."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -91,13 +102,13 @@ def _only_raises(source: str) -> bool:
 
 
 def same_code(a: str, b: str) -> bool:
-    """Whether two cells are the same program, whatever their comments and spacing."""
+    """Return whether two cells are the same program apart from comments and spacing."""
     return _program(a) == _program(b)
 
 
 @lru_cache(maxsize=512)
 def _program(source: str) -> str:
-    """A cell's program without comments and spacing; the cell itself where it is none."""
+    """Return a cell's program without comments and spacing, or the cell's own text if Python cannot parse it."""
     try:
         return ast.dump(ast.parse(plain(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -112,7 +123,7 @@ class _CodeCell:
 
 
 def _code_cells(notebook: Mapping, name: str) -> list[_CodeCell]:
-    """The code cells of a notebook. Raises Unreadable when they are more code than anybody writes."""
+    """Return the code cells of a notebook. Raises Unreadable if they hold more than LARGEST_CODE characters."""
     found = []
     for cell in notebook["cells"]:
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
@@ -151,7 +162,7 @@ def _defines(source: str, question: Question) -> bool:
 
 
 def _may_define(source: str, question: Question) -> bool:
-    """Whether a cell seems to define an answer, found without reading it as Python, as many files are looked at."""
+    """Return whether a cell seems to define an answer, without parsing it, because many files are searched."""
     return (_assigned if question.by_hand else _functions)(source).issuperset(question.names)
 
 
@@ -160,19 +171,19 @@ _FUNCTION = re.compile(r"^(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]*)?=[
 
 @lru_cache(maxsize=512)
 def _functions(source: str) -> frozenset[str]:
-    """The names that a cell defines at its left edge by def, class or lambda, found once for all questions."""
+    """Return the names that a cell defines by unindented def, class or lambda; cached for all questions."""
     return frozenset(defined or named for defined, named in _FUNCTION.findall(source))
 
 
 @lru_cache(maxsize=512)
 def _assigned(source: str) -> frozenset[str]:
-    """The words of a cell that may be assigned to: those before a line's last equals sign."""
+    """Return the words before the last equals sign of each line: the names that a cell may assign."""
     left = (line.rpartition("=")[0] for line in source.splitlines())
     return frozenset(word for part in left for word in re.findall(r"\w+", part))
 
 
 def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
-    """The day whose exercises are in a notebook. Raises Unreadable when it holds none."""
+    """Return the first day whose exercises are in a notebook. Raises Unreadable if no day's exercises are."""
     if found := days_of(data, name, {day: official.questions(day) for day in official.days()}):
         return found[0]
     raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")

@@ -1,4 +1,4 @@
-"""Zips from strangers: listed and read in memory, never extracted."""
+"""List and read untrusted zip files in memory, without extracting them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.files import LARGEST_FILE, verify_size
 
-LARGEST_LIST = 16 * 2**20  # bytes of the list of members: about 100,000 of them
+LARGEST_LIST = 16 * 2**20  # bytes of a zip's list of members; enough for about 100,000 members
 MOST_FOLDERS = 20
 MOST_RATIO, UNSUSPICIOUS = 200, 16 * 2**20
 _PIECE = 2**16
@@ -29,9 +29,13 @@ _BROKEN = (zipfile.BadZipFile, RuntimeError, EOFError, OSError, ValueError, Over
 
 @dataclass(frozen=True)
 class Member:
-    """A file or folder in a zip. parts: its name by folders, without what could lead elsewhere. time: seconds.
+    """A file or folder in a zip.
 
-    problem: why it is not read, if it is not. astray: the problem is its name.
+    Attributes:
+        parts: The folders and the file of its name, without parts such as `..` that lead elsewhere.
+        time: Last change in Unix seconds; 0 if the zip gives no valid date.
+        problem: Reason why the member must not be read; empty if it may be.
+        astray: Whether the problem is the member's name.
     """
 
     name: str
@@ -43,9 +47,15 @@ class Member:
 
 
 def list_members(source: Path | bytes, title: str, largest_list: int = LARGEST_LIST) -> list[Member]:
-    """What is in a zip, a file or its bytes, each name once. title: what the zip is called in errors.
+    """Return the members of a zip, each name once.
 
-    Raises Unreadable for what is no zip, or one whose list of members has more bytes than `largest_list`.
+    Args:
+        source: The zip file, or its content.
+        title: Name of the zip for error messages.
+        largest_list: Most bytes that the zip's list of members may have.
+
+    Raises:
+        Unreadable: The source is no zip, or its list of members is too large.
     """
     with _opened(source, title, largest_list) as archive:
         named = {_name(info): info for info in archive.infolist()}
@@ -54,7 +64,11 @@ def list_members(source: Path | bytes, title: str, largest_list: int = LARGEST_L
 
 
 def read_member(source: Path | bytes, name: str, title: str) -> bytes:
-    """The bytes of a file in a zip. Raises Unreadable, also for what `list_members` finds a problem with."""
+    """Return the content of a file in a zip.
+
+    Raises:
+        Unreadable: The zip is broken, the file is missing or too large, or `list_members` reports a problem with it.
+    """
     with _opened(source, title) as archive:
         found = [info for info in archive.infolist() if _name(info) == name]
         if not found:
@@ -83,7 +97,7 @@ def _opened(source: Path | bytes, title: str, largest_list: int = LARGEST_LIST) 
 
 
 class _Bounded:
-    """A file that gives no more at once than the list of members may hold: zipfile reads that list in one piece."""
+    """A file that limits the size of one read, because zipfile reads the whole list of members at once."""
 
     def __init__(self, file: BinaryIO, largest: int):
         self._file, self._largest = file, largest
@@ -98,7 +112,7 @@ class _Bounded:
 
 
 def _name(info: zipfile.ZipInfo) -> str:
-    """A member's name. One that is not flagged as UTF-8 may be all the same: zipfile takes it for code page 437."""
+    """Return a member's name. Without the UTF-8 flag zipfile decodes it as code page 437, but it may still be UTF-8."""
     name = info.orig_filename if "\0" in info.orig_filename else info.filename
     if not info.flag_bits & 0x800 and not name.isascii():
         with contextlib.suppress(UnicodeError):
@@ -120,7 +134,7 @@ def _member(name: str, info: zipfile.ZipInfo, times: int) -> Member:
 
 
 def _astray(name: str, parts: tuple[str, ...]) -> str:
-    """What is wrong with a member's name, if anything."""
+    """Return what is wrong with a member's name; empty if nothing is."""
     shown = name[:80]
     if name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in re.split(r"[\\/]", name):
         return f"{shown} would lead out of the zip"
@@ -132,7 +146,7 @@ def _astray(name: str, parts: tuple[str, ...]) -> str:
 
 
 def _problem(name: str, info: zipfile.ZipInfo, times: int) -> str:
-    """Why a member with a decent name is not read, if it is not."""
+    """Return why a member whose name is fine must not be read; empty if it may be."""
     if times > 1:
         return f"{name} is in it {times} times"
     if info.flag_bits & 0x1:

@@ -1,4 +1,4 @@
-"""Find the submissions in what a teacher has: notebooks, folders, and the downloads of nbgrader, Moodle and Canvas."""
+"""Find the submissions in notebooks and folders, and in files collected by nbgrader, Moodle or Canvas."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from course_utils.grading.intake.files import read_file
 from course_utils.grading.intake.names import Named, known_day, read_name, safe_name, without_day
 from course_utils.grading.results import Result
 
-MOST_NOTEBOOKS = 60  # of one student
-READ_ANEW = 5 * 2**20  # bytes that a zip inside a zip counts for, since all of it is read for each notebook
-MOST_READ = 100 * 2**20  # bytes of one student's notebooks that are read to tell them apart
-MOST_HELD = 128 * 2**20  # bytes of a class that are held from then on until they are graded; more is read again
+MOST_NOTEBOOKS = 60  # per student
+READ_ANEW = 5 * 2**20  # bytes added to MOST_READ's count for a notebook in an inner zip, which is read whole each time
+MOST_READ = 100 * 2**20  # bytes read per student to find out which notebook belongs to which day
+MOST_HELD = 128 * 2**20  # bytes of a class kept in memory until grading; other notebooks are read again then
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One notebook of one student. Each step from its folder or zip to its grade adds what it found.
+    """One notebook of one student. Each step from finding the file to grading it fills in more fields.
 
     Attributes:
-        student: The student's name; until all submissions are found, the name as it was written.
+        student: The student's name, made unique once all submissions are found.
         path: The file, or the zip that holds it.
-        day: The day that the file's place tells; None when only the cells can tell it.
-        member: The file's name inside the zip at `path`, if it lies in one.
-        inner: The file's name inside the zip `member`, if that is one.
+        day: The day in the name of the file or of a folder; None if only the cells can tell it.
+        member: The file's name in the zip at `path`; empty if `path` is the notebook.
+        inner: The file's name in the zip `member`; empty if `member` is the notebook.
         lms_id: Moodle's participant number or Canvas's user id.
-        problem: Why the file cannot be read, where that is known already.
-        scope: The folder, as a number, in which a number of Moodle's stands for one person.
-        doubtful: Whether folder and name tell different days; `day` is the folder's.
-        order: Sort key: of a student's notebooks of a day the last one counts.
-        data: The bytes, once they were read.
-        place: The submission's number in the class.
-        key: The name under which the result is kept.
-        known: Results from before the submission was put off.
-        answers: The student's code by grade_id, once it was taken from the cells.
+        problem: Why the file cannot be read; empty if no reason is known so far.
+        scope: Number of the folder or zip within which a Moodle `lms_id` identifies one person; 0 for all others.
+        doubtful: Whether folder and file name give different days; `day` is then the folder's.
+        order: Sort key among one student's notebooks, the newest last.
+        data: The file's content, if it was read and kept.
+        place: The submission's position in the class.
+        key: The name under which the result is stored.
+        known: Results obtained before grading the submission was put off until the others are graded.
+        answers: The student's code by grade_id, once extracted from the cells.
     """
 
     student: str
@@ -74,16 +74,16 @@ class Submission:
 
     @property
     def name(self) -> str:
-        """The file's own name, without folders."""
+        """File name of the notebook, without folders."""
         return PurePosixPath(self.inner or self.member).name or self.path.name
 
     @property
     def where(self) -> str:
-        """What tells a teacher which of a student's files it is."""
+        """Short path that tells a teacher which of a student's files this is."""
         return self.inner or self.member or f"{self.path.parent.name}/{self.path.name}"
 
     def read(self) -> bytes:
-        """The bytes of the notebook. Raises Unreadable."""
+        """Return the content of the notebook file. Raises Unreadable."""
         if self.data is not None:
             return self.data
         if self.problem:
@@ -95,7 +95,7 @@ class Submission:
 
 
 class Found(list[Submission]):
-    """Submissions, with notes: what was left out and why, a line each."""
+    """Submissions, with `notes`: one line for each file that is left out, with the reason."""
 
     def __init__(self, submissions: Iterable[Submission], notes: Iterable[str]):
         super().__init__(submissions)
@@ -103,19 +103,19 @@ class Found(list[Submission]):
 
 
 def collect(paths: list[Path], day: int | None = None, on_student: Callable[[str], None] = lambda name: None) -> Found:
-    """The submissions in notebooks, folders and zips: one a student and day, the newest of those that can be read.
+    """Find the submissions in notebooks, folders and zips: for each student and day the newest readable notebook.
 
-    Folders and zips may hold nbgrader's `student/assignment/notebook`, `student.ipynb`, what Moodle and Canvas give as
-    all submissions of an assignment, and any of these below a folder for each day. Whatever of a student cannot be read
-    is a submission that says so. Nothing is written, and links inside folders are not followed.
+    Folders and zips may hold nbgrader's `student/assignment/notebook`, `student.ipynb`, Moodle's or Canvas's download
+    of all submissions, and any of these below a folder per day. A student's unreadable file becomes a submission with
+    a `problem`. The function writes nothing, and does not follow links inside folders.
 
     Args:
-        paths: What the teacher named.
-        day: The day they belong to; other days' notebooks are left out where a student has one of that day.
-        on_student: Called with each student's name before their notebooks are looked into.
+        paths: Notebooks, folders and zips that the teacher named.
+        day: Day that the notebooks belong to; other days' notebooks are left out if a student has one of that day.
+        on_student: Called with each student's name before the student's notebooks are read.
 
     Returns:
-        The submissions by student and day. They hold bytes only where these were read to tell notebooks apart.
+        The submissions, sorted by student and day. `data` is set only if `collect` had to read the notebook.
     """
     finder = _Finder()
     loose = [path for path in paths if not path.is_dir() and not is_zip(path.name)]
@@ -127,7 +127,7 @@ def collect(paths: list[Path], day: int | None = None, on_student: Callable[[str
 
 
 class _Finder:
-    """Goes through what the teacher named, then settles who is who and which of several notebooks counts."""
+    """Search for all candidates, then decide which student each belongs to and which notebooks count."""
 
     def __init__(self) -> None:
         self.candidates: list[Submission] = []
@@ -135,7 +135,7 @@ class _Finder:
         self._classes = 0
 
     def add_class(self, root: Node, hint: int | None = None) -> None:
-        """A folder or zip with the work of a class, or of one student."""
+        """Add the notebooks in a folder or zip with the work of a class or of one student."""
         self._classes += 1
         scope, strangers = self._classes, []
         try:
@@ -157,7 +157,7 @@ class _Finder:
             self.notes.append(f"{root.name}: {len(strangers)} files are no notebooks ({_few(strangers)})")
 
     def add_loose(self, paths: list[Path]) -> None:
-        """Notebooks that the teacher named one by one. Links are followed."""
+        """Add notebooks that the teacher named one by one. Links are followed."""
         names = Counter(path.name for path in paths)
         for path in paths:
             named, hint = read_name(path.name), None
@@ -172,7 +172,7 @@ class _Finder:
             self._add(named, Node(path.name, path), hint, 0)
 
     def _add_student(self, named: Named, child: Node, hint: int | None, scope: int) -> None:
-        """A folder, zip or file that is all one student's."""
+        """Add the notebooks in a folder, zip or file that belongs to one student."""
         named = replace(named, student=child.name) if named.student is None else named
         try:
             found = _notebooks_in(child)
@@ -200,7 +200,7 @@ class _Finder:
         )
 
     def finish(self, day: int | None, on_student: Callable[[str], None]) -> Found:
-        """The submissions, each student's name unique, one a student and day."""
+        """Return one submission per student and day, with a unique name for each student."""
         self._disown_shared_ids()
         students = defaultdict(list)
         for candidate, name in zip(self.candidates, _unique_names(self.candidates), strict=True):
@@ -223,7 +223,7 @@ class _Finder:
         return Found(submissions, self.notes)
 
     def _disown_shared_ids(self) -> None:
-        """A number under two names is nobody's: else a student could hand in under another's."""
+        """Drop each LMS id that occurs with two names, so that no student can hand in under another's id."""
         names = defaultdict(set)
         for each in self.candidates:
             names[each.scope, each.lms_id].add(each.student)
@@ -236,7 +236,7 @@ class _Finder:
 
 
 def _below_wrappers(folder: Node) -> list[Node]:
-    """What is at the level of students: below `submitted`, or below a single folder that only wraps the others."""
+    """Return the entries at the level of students: below `submitted`, or below one folder that wraps all the others."""
     children = children_of(folder)
     folders = [child for child in children if child.children is not None]
     for child in folders:
@@ -250,7 +250,7 @@ def _below_wrappers(folder: Node) -> list[Node]:
 
 
 def _notebooks_in(node: Node) -> list[tuple[Node, tuple[str, ...]]]:
-    """All notebooks of a student, and what cannot be read, each with the folders it lies in. Raises Unreadable."""
+    """Return a student's notebooks and unreadable files, each with the folders above it. Raises Unreadable."""
     files: Iterable[tuple[Node, tuple[str, ...]]] = [(node, ())]
     found: list[tuple[Node, tuple[str, ...]]] = []
     others: list[str] = []
@@ -276,7 +276,7 @@ def _notebooks_in(node: Node) -> list[tuple[Node, tuple[str, ...]]]:
 
 
 def _unique_names(candidates: list[Submission]) -> list[str]:
-    """A student's name for each candidate: with the number where one name has several, different on every system."""
+    """Return a name for each candidate, a unique folder name on every system: shared names get the LMS id added."""
     ids = defaultdict(set)
     for each in candidates:
         ids[each.student, each.scope].add(each.lms_id)
@@ -296,7 +296,10 @@ def _unique_names(candidates: list[Submission]) -> list[str]:
 
 
 def _counting(mine: list[Submission], day: int | None, reader: _Reader) -> list[tuple[int | None, Submission]]:
-    """The notebooks of one student that count, by day: the newest that has the day's exercises in it."""
+    """Return one student's notebooks that count, by day: the newest with the day's exercises.
+
+    An unreadable file counts only for a day without a readable notebook.
+    """
     mine = sorted(mine, key=lambda each: each.order, reverse=True)
     readable = [each for each in mine if not each.problem]
     days: dict[int | None, list[Submission]] = defaultdict(list)
@@ -308,7 +311,7 @@ def _counting(mine: list[Submission], day: int | None, reader: _Reader) -> list[
     if day is not None and readable:
         days = {day: [e for e in readable if e.doubtful or e.day in (None, day)] or readable}
     elif len(days) > 1:
-        days.pop(None, None)  # nothing of the course
+        days.pop(None, None)  # notebooks without exercises of the course
     counted = {
         told: next((each for each in of if len(of) > 1 and told and reader.days(each, [told])), of[0])
         for told, of in days.items()
@@ -325,14 +328,14 @@ def _why_not(counted: list[tuple[int | None, Submission]]) -> str:
 
 
 class _Reader:
-    """Looks into the notebooks of one student, up to so many bytes. Each is read once, and `found` by its id."""
+    """Read one student's notebooks once each, up to MOST_READ bytes; `found` maps `id(submission)` to the content."""
 
     def __init__(self) -> None:
         self._left = MOST_READ
         self.found: dict[int, bytes] = {}
 
     def days(self, submission: Submission, among: Iterable[int]) -> list[int]:
-        """The days among these whose exercises are in a notebook; none where it cannot be read, or enough was."""
+        """Return which of these days' exercises are in a notebook; none if it is unreadable or the limit is reached."""
         with contextlib.suppress(Unreadable, CourseError):
             return days_of(self._read(submission), submission.name, {day: COURSE.questions(day) for day in among})
         return []

@@ -1,4 +1,4 @@
-"""Files and folders, on the disk or in a zip, seen alike: listed, never extracted, no link followed."""
+"""One view of files and folders on the disk and in zips. Nothing is extracted, and no link is followed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ from course_utils.errors import Unreadable
 from course_utils.grading.intake.archive import MOST_FOLDERS, Member, list_members, read_member
 from course_utils.grading.intake.files import read_file, verify_size
 
-MOST_FILES = 2000  # of one student
-LARGEST_STUDENT_LIST = 2**20
+MOST_FILES = 2000  # per student
+LARGEST_STUDENT_LIST = 2**20  # bytes of the list of members of a student's zip
 
 
 @dataclass(frozen=True)
 class Node:
-    """A file, or a folder if it has `children`. time: of its last change, in seconds. size: in bytes, on the disk."""
+    """A file, or a folder if it has `children`.
+
+    Attributes:
+        path: The file or folder on the disk, or the zip that holds it.
+        member: Name of the file in the zip at `path`.
+        inner: Name of the file in the zip `member`.
+        time: Last change in Unix seconds; 0 if unknown.
+        size: Bytes on the disk; 0 for a member of a zip.
+        problem: Why the file cannot be read; empty if no reason is known.
+        children: Lists a folder when called; None for a file.
+    """
 
     name: str
     path: Path
@@ -33,22 +43,28 @@ class Node:
 
 
 def open_node(path: Path) -> Node:
-    """What a teacher named, a folder or a zip, as a folder."""
+    """Return a folder or zip that a teacher named, as a folder."""
     if path.is_dir():
         return Node(path.resolve().name, path, children=lambda: _on_disk(path))
     return Node(path.stem, path, children=lambda: _in_zip(list_members(path, path.name), path))
 
 
 def student_zip(node: Node) -> Node:
-    """A zip that a student handed in, as a folder. It cannot be listed when any name in it leads astray."""
+    """Return a zip that a student handed in, as a folder.
+
+    Listing it raises Unreadable if any member has an unsafe name, or if a notebook in it must not be read.
+    """
     return replace(node, children=lambda: _in_student_zip(node))
 
 
 def files_of(folder: Node, zipped: bool = False, above: tuple[str, ...] = ()) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    """All files and folders of a student, each with the names of the folders and zips it lies in.
+    """Yield all files and folders of a student, each with the names of the folders and zips above it.
 
-    A folder or zip that cannot be listed comes as a file with a problem. zipped: this lies in a student's zip, in which
-    no other is opened.
+    A folder or zip that cannot be listed is yielded as a file with a `problem`.
+
+    Args:
+        zipped: Whether the folder lies in a student's zip; zips in it are then not opened.
+        above: Names of the folders and zips above the folder's entries.
     """
     try:
         if len(above) > MOST_FOLDERS:
@@ -72,7 +88,11 @@ def files_of(folder: Node, zipped: bool = False, above: tuple[str, ...] = ()) ->
 
 
 def children_of(folder: Node, most: int | None = None) -> list[Node]:
-    """What is in a folder, by name, without what is passed over. Raises Unreadable, also for more than `most`."""
+    """Return a folder's entries, sorted by name and without those that `passed_over` rejects.
+
+    Raises:
+        Unreadable: The folder cannot be listed, or has more than `most` entries.
+    """
     listed = folder.children() if folder.children else ()
     children = list(islice(listed, most and most + 1))
     if most and len(children) > most:
@@ -84,17 +104,17 @@ def children_of(folder: Node, most: int | None = None) -> list[Node]:
 
 
 def is_notebook(name: str) -> bool:
-    """Whether a file's name is that of a notebook."""
+    """Return whether a file name ends as a notebook's does."""
     return name.lower().endswith(".ipynb")
 
 
 def is_zip(name: str) -> bool:
-    """Whether a file's name is that of a zip."""
+    """Return whether a file name ends as a zip's does."""
     return name.lower().endswith(".zip")
 
 
 def passed_over(*parts: str) -> bool:
-    """Whether this is what systems and tools leave, or what a grader, a build or a reset made."""
+    """Return whether any part of a path is hidden, or was made by an operating system, a grader, a build or a reset."""
     return any(part.startswith(".") or part in ("__MACOSX", "feedback", "release", "kept") for part in parts)
 
 
@@ -119,7 +139,7 @@ def _entry(entry: os.DirEntry) -> Node:
 
 
 def _in_zip(members: list[Member], path: Path, outer: str = "") -> list[Node]:
-    """The members of a zip as a tree. outer: the name of this zip in the one at `path`, if it lies in one."""
+    """Return the members of a zip as a tree. `outer` is the zip's own name in the zip at `path`, if it lies in one."""
     folders: dict[tuple[str, ...], list[Node]] = {(): []}
     for member in members:
         parts = member.parts if member.folder else member.parts[:-1]
@@ -147,7 +167,7 @@ def _in_student_zip(node: Node) -> list[Node]:
 
 
 def _timestamp(path: Path) -> float | None:
-    """The time in nbgrader's timestamp.txt, `2026-11-21 16:30:00.000000 UTC`, without its zone."""
+    """Return the time in nbgrader's timestamp.txt, `2026-11-21 16:30:00.000000 UTC`; its time zone is ignored."""
     with contextlib.suppress(OSError, ValueError, Unreadable):
         if not path.is_symlink():
             return datetime.fromisoformat(read_file(path).decode()[:19]).timestamp()

@@ -1,4 +1,4 @@
-"""The files that students send, read with an eye on their size: bytes, and the JSON of a notebook."""
+"""Read files that students send, with limits on their size, and parse the JSON of notebooks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from course_utils.errors import Unreadable
 
 LARGEST_FILE = 50 * 2**20
-MOST_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # a list of lists takes 50 times its length in memory
+MOST_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # nested lists take 50 times their length in memory
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a regular file that is not too large. Raises Unreadable."""
+    """Return the content of a file. Raises Unreadable if it is missing, no regular file, or too large."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -28,13 +28,13 @@ def read_file(path: Path) -> bytes:
 
 
 def verify_size(name: str, size: int) -> None:
-    """Raise Unreadable for a file of more bytes than a notebook has."""
+    """Raise Unreadable if a file has more than LARGEST_FILE bytes."""
     if size > LARGEST_FILE:
         raise Unreadable(f"{name}: {size / 2**20:.0f} MiB, more than the {LARGEST_FILE >> 20} allowed")
 
 
 def parse_notebook(data: bytes, name: str) -> Mapping:
-    """The JSON of a notebook in nbformat 4. Raises Unreadable, in one line, for anything else."""
+    """Return the JSON of a notebook in nbformat 4. Raises Unreadable with a one-line message for anything else."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

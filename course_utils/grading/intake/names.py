@@ -1,4 +1,4 @@
-"""Whose a file or a folder is, by the name that Moodle, Canvas, a teacher or a student gave it."""
+"""Tell which student a file or folder belongs to, by the name that Moodle, Canvas, a teacher or a student gave it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course_utils.course import EXERCISES, SOLUTIONS, WORK_FOLDER, around_day, d
 
 
 def safe_name(student: str) -> str:
-    """A student's name as the name of a folder: one that every system can have, another for every student."""
+    """Return a folder name for a student that is valid on every system and differs between students."""
     plain = "".join(c if c in " ()-_.,'" or unicodedata.category(c)[0] in "LMN" else "_" for c in student)
     kept = plain.encode()[:80].decode(errors="ignore").strip(" .")
     reserved = re.match(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", kept, re.IGNORECASE)
@@ -35,8 +35,15 @@ _CANVAS = re.compile(
 
 @dataclass(frozen=True)
 class Named:
-    """What a name says. student: None when it names nobody. file: as the student called it. order: of resubmissions.
-    local: whether the id is one person's for this assignment only."""
+    """Student and file that a name stands for.
+
+    Attributes:
+        student: The student's name; None if the name contains none.
+        file: The file name that the student chose.
+        lms_id: Moodle's participant number or Canvas's user id.
+        order: Canvas's file number, which orders resubmissions.
+        local: Whether `lms_id` identifies the student in this assignment only.
+    """
 
     student: str | None
     file: str
@@ -46,20 +53,20 @@ class Named:
 
 
 def read_name(name: str, folder: bool = False) -> Named:
-    """Whose a file or folder is, by the name that Moodle, Canvas, a teacher or a student gave it."""
+    """Parse the name that Moodle, Canvas, a teacher or a student gave to a file or folder."""
     if found := _MOODLE.fullmatch(name):
         return Named(found["name"], found["rest"] or "", found["id"] or "", local=True)
     if folder:
         return Named(None if without_day(name) == "" else name, "")
     if (found := _CANVAS.fullmatch(name)) and (found["anonymous"] or found["name"] == found["name"].lower()):
-        clear = not re.match(r"\d+_", found["rest"])  # else a name that ends in a number could pass for another's id
+        clear = not re.match(r"\d+_", found["rest"])  # or else a name that ends in a number could pass for another's id
         lms_id = found["id"] if found["id"] and clear else ""
         return Named(found["anonymous"] or found["name"], found["rest"], lms_id, int(found["file"]))
     return Named(without_day(name.rpartition(".")[0]) or None, name)
 
 
 def without_day(stem: str) -> str:
-    """A file's name without the day and the title of its notebook: the student, or nothing."""
+    """Return a file name without the day and title of its notebook: the student's name, or an empty string."""
     parts = around_day(stem)
     if parts is None:
         return stem
@@ -77,6 +84,6 @@ def _titles() -> list[str]:
 
 
 def known_day(name: str) -> int | None:
-    """The day that a name speaks of, if it has exercises."""
+    """Return the day in a name, or None if there is none or it has no exercises."""
     day = day_of(name)
     return day if day in days_with_exercises() else None
