@@ -1,11 +1,11 @@
-"""Build the notebooks from the text that people edit, and verify that the two agree.
+"""Build the notebooks from the Markdown sources that people edit, and verify that both agree.
 
     sources/lessons/X.md   -> notebooks/X.ipynb                      executed; notebooks/widgets/X.json beside it
     sources/exercises/X.md -> solutions/X.ipynb -> exercises/X.ipynb   executed; answers and hidden tests cut out
 
-A build of the same sources gives the same bytes, and executes only what changed. On another machine cells may give
-outputs that differ a little (`compare_outputs.py` says how much); then those built before are kept. The functions take
-the folder that holds `sources/`, so that tests can build in a folder of their own.
+A build of the same sources gives the same bytes, and executes only notebooks that disagree with their source. On
+another machine, outputs may differ a little (`compare_outputs.py` defines how much); then the build keeps the previous
+outputs. The functions take the folder that holds `sources/`, so that tests can build in a folder of their own.
 """
 
 import hashlib
@@ -42,22 +42,31 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass
 class Report:
-    """What a build did: files written, and files that were up to date."""
+    """Files that a build wrote, and files that were up to date."""
 
     written: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
 
 
 def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: Progress = lambda *_: None) -> Report:
-    """Build the days given (numbers or names of sources), or all; `force` executes unchanged ones too.
+    """Build the notebooks of these days, or of all days.
 
-    A day is written when all of its notebooks are right, or not at all. Raises SourceError or CourseError. A file in
-    exercises/ that somebody has solved is overwritten only with `force`, and a copy goes to exercises/kept/. `progress`
-    hears the name of a source, the cell that runs, and how many there are.
+    The build writes a day's files only if all of its notebooks are right. It overwrites a file in exercises/ that
+    somebody has solved only with `force`, after copying it to exercises/kept/.
+
+    Args:
+        root: Folder that holds `sources/`.
+        days: Numbers of days or names of sources; none means all.
+        force: Whether to execute unchanged notebooks too, and to overwrite solved exercises.
+        progress: Called before each cell with the name of the source, the number of the cell, and the number of cells.
+
+    Raises:
+        SourceError: A source is wrong.
+        CourseError: A day is unknown, or somebody has solved an exercise and `force` is off.
     """
     root = Path(root).resolve()
     days = list(days)
-    _days(root, days)  # raises for an unknown one
+    _days(root, days)  # raises for an unknown day
     report = Report(written=write_counts(root))
     counted = [Path(name).stem for name in report.written if name.endswith(".md") and name != "README.md"]
     for paths in _days(root, [*days, *counted] if days else ()):
@@ -66,7 +75,7 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
         for source in sources:
             _verify_kind(source)
             built |= _build_source(source, root, force, progress)
-        gone = {target for target, text in built.items() if not text}  # states of widgets that a lesson had
+        gone = {target for target, text in built.items() if not text}  # states of widgets that a lesson no longer has
         built = {target: text for target, text in built.items() if text}
         changed = {target: text for target, text in built.items() if _text(target) != text}
         for target, grade_id in _answers_of_somebody(root, changed):
@@ -88,9 +97,14 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
 
 
 def check(root: Path, used: bool = False) -> list[str]:
-    """Each disagreement between sources, notebooks, solutions and exercises, in one line; nothing is executed.
+    """Return each disagreement between sources, notebooks, solutions and exercises in one line, without executing.
 
-    used: allow for what a learner does: run, save, solve. Raises SourceError where a source itself is wrong.
+    Args:
+        root: Folder that holds `sources/`.
+        used: Whether to accept notebooks that a learner has run, saved or solved.
+
+    Raises:
+        SourceError: A source itself is wrong.
     """
     root = Path(root).resolve()
     found: list[str] = []
@@ -118,7 +132,7 @@ def check(root: Path, used: bool = False) -> list[str]:
 
 
 def fix(root: Path, days: Iterable[str] = ()) -> list[str]:
-    """Rewrite sources in the form in which Jupytext writes them; the names of those that changed."""
+    """Rewrite the sources of these days, or of all, as Jupytext writes them. Return the names of changed files."""
     root = Path(root).resolve()
     changed = []
     for path in [path for paths in _days(root, days) for path in paths]:
@@ -138,7 +152,7 @@ def _sources(root: Path) -> list[Path]:
 
 
 def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
-    """The sources of each day, lessons and exercises of one name together."""
+    """Return the sources of each wanted day, with lessons and exercises of the same name in one list."""
     days: dict[str, list[Path]] = {}
     for path in _sources(root):
         days.setdefault(path.stem, []).append(path)
@@ -152,13 +166,13 @@ def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
 
 
 def _own_day(root: Path, day: int | None) -> int | None:
-    """The day, if it has exercises in this very course, whose checks are those of this package."""
+    """Return the day if it has exercises and `root` is this package's own course, or else None."""
     own = root == ROOT.resolve() and has_answers() and day in days_with_exercises()
     return day if own else None
 
 
 def _write_patterns(day: int) -> bool:
-    """Write down which rungs hold for each known mistake of a day, if its checks changed since; whether they did."""
+    """Store which rungs each known mistake of a day passes, if the day's checks changed. Return whether they did."""
     if not patterns_are_old(day):
         return False
     write_patterns(day, {grade_id: judge_of(day, grade_id).patterns() for grade_id in all_exercises(day)})
@@ -166,7 +180,7 @@ def _write_patterns(day: int) -> bool:
 
 
 def _verify_kind(source: Source) -> None:
-    """Graded cells belong to exercises."""
+    """Raise SourceError if a lesson has a graded cell."""
     if source.path.parent.name == "lessons":
         for index, cell in enumerate(source.notebook.cells):
             if "nbgrader" in cell.metadata:
@@ -178,7 +192,7 @@ def _target(source: Source, root: Path) -> Path:
 
 
 def _build_source(source: Source, root: Path, force: bool, progress: Progress) -> dict[Path, str]:
-    """The files that a source makes, as path and text; one that is to go has none."""
+    """Return the text of each file that a source makes; an empty text marks a file to delete."""
     target = _target(source, root)
     states: dict[Path, str] = {}
     if force or _disagreements(source, target, root):
@@ -209,7 +223,7 @@ def _execute(source: Source, root: Path, progress: Progress) -> tuple[nbformat.N
 
 
 def _disagreements(source: Source, target: Path, root: Path, used: bool = False) -> list[str]:
-    """Where an executed notebook is not what its source says."""
+    """Return how an executed notebook disagrees with its source; an empty list if it agrees."""
     name = target.relative_to(root).as_posix()
     todo = "run `course build`"
     notebook, trouble = read_notebook(target)
@@ -238,9 +252,9 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
 
 
 def _keep_ignored_outputs(notebook: nbformat.NotebookNode, target: Path) -> None:
-    """Take timings and the like from the notebook built before, so that a build of unchanged cells changes nothing.
+    """Reuse timings and other ignored outputs of the previous build, so that unchanged cells keep the same bytes.
 
-    All of them or none: where one such cell is new, all come from this run, so that a table and its picture agree.
+    If one such cell is new, all of them come from this run, so that a table and its picture agree.
     """
     before, _ = read_notebook(target)
     known = {cell.id: cell.outputs for cell in _ignored(before)} if before else {}
@@ -255,7 +269,7 @@ def _keep_ignored_outputs(notebook: nbformat.NotebookNode, target: Path) -> None
 
 
 def _keep_outputs_alike(notebook: nbformat.NotebookNode, target: Path, day: int | None) -> None:
-    """Take from the notebook built before what this machine gives a little differently, as its cells are the same."""
+    """Reuse the previous build's outputs of unchanged cells that differ only within the tolerance between machines."""
     before, _ = read_notebook(target)
     known = {cell.id: cell for cell in before.cells if cell.cell_type == "code"} if before else {}
     for cell in notebook.cells:
@@ -276,12 +290,12 @@ def _outputs_sha256(notebook: nbformat.NotebookNode) -> str:
 
 
 def _exercise_disagreements(solution: Path, exercise: Path, root: Path, used: bool) -> list[str]:
-    """Where a student's edition is not the solution without answers."""
+    """Return how a student's edition disagrees with the solution without answers; an empty list if it agrees."""
     name = exercise.relative_to(root).as_posix()
     official, _ = read_notebook(solution)
     given, trouble = read_notebook(exercise)
     if official is None:
-        return []  # said already
+        return []  # reported already for the solution
     if given is None:
         return [f"{name}: {trouble}; run `course build`"]
     expected = release_exercise(official)
@@ -294,7 +308,7 @@ def _exercise_disagreements(solution: Path, exercise: Path, root: Path, used: bo
 def _first_difference(
     expected: Sequence[nbformat.NotebookNode], given: Sequence[nbformat.NotebookNode], parts: Iterable[str] = PARTS
 ) -> str:
-    """The first cell that differs, as the start of a sentence, or an empty string."""
+    """Return the first difference between two lists of cells as the start of a sentence, or an empty string."""
     if len(expected) != len(given):
         return f"{len(given)} cells and not {len(expected)}"
     for number, (wanted, found) in enumerate(zip(expected, given, strict=True), start=1):
@@ -305,7 +319,7 @@ def _first_difference(
 
 
 def _answers_of_somebody(root: Path, changed: dict[Path, str]) -> Iterator[tuple[Path, str]]:
-    """The files about to be overwritten in which somebody wrote an answer, with the grade_id of one."""
+    """Yield the files about to be overwritten that hold somebody's answers, with the grade_id of one answer."""
     for target in changed:
         present, _ = read_notebook(target)
         if target.parent.name != "exercises" or present is None:

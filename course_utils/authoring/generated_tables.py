@@ -1,17 +1,18 @@
-"""Tables and counts in texts, which follow from the course itself: `course build` writes them, `course check` compares.
+"""Tables and counts in texts that follow from the course: `course build` writes them, `course check` compares them.
 
     README.md                    the table of days, with minutes
-    sources/lessons/course_map   the table of days, with what one does in each
-    sources/lessons/dayN…        the minutes behind **Time**, as `course.DAYS` has them
-    sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence; what a test of
-                                 implementations may ask of them
-    both                         the lines that begin with **Go to**, the links from a day to what lies around it; the
-                                 cell tagged setup, which installs the course in Colab
-    sources/lessons/references   what the lessons say to read, a section a day
+    sources/lessons/course_map   the table of days, with the learner's task on each day
+    sources/lessons/dayN…        the minutes after **Time**, from `course.DAYS`; the number of quiz questions
+    sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence; the limits on what
+                                 a learner's test may ask of an implementation
+    both                         the lines that begin with **Go to**, with links to the day's partner notebook, the
+                                 course map and the neighbouring days; the cell tagged setup, which installs the course
+                                 in Colab
+    sources/lessons/references   the references of all lessons, one section per day
     templates/…/grade.yml        the days that a class may have graded
 
-The points of an exercise are those of its check, its minutes stand in the line under its heading. A text that has no
-such line or table is left as it is.
+The points of an exercise come from its check cell, and its minutes from the line under its heading. A text without such
+a line or table stays unchanged.
 """
 
 from __future__ import annotations
@@ -73,14 +74,14 @@ _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\
 
 
 def write_counts(root: Path) -> list[str]:
-    """Write the tables and counts of a course; the names of the files that changed."""
+    """Write the tables and counts of a course. Return the names of the files that changed."""
     changed = {path: text for path, text in _counted(root) if text != path.read_text(encoding="utf-8")}
     write_all(changed)
     return [path.relative_to(root).as_posix() for path in changed]
 
 
 def wrong_counts(root: Path) -> list[str]:
-    """Each text whose tables or counts are not those of the course, in a line."""
+    """Return one line for each text whose tables or counts are out of date, with its first wrong line."""
     found = []
     for path, text in _counted(root):
         lines = zip(path.read_text(encoding="utf-8").splitlines(), text.splitlines(), strict=False)
@@ -93,7 +94,7 @@ def wrong_counts(root: Path) -> list[str]:
 
 
 def spell_minutes(minutes: int) -> str:
-    """Minutes to the nearest ten, 5 upwards, whole and half hours in words."""
+    """Return minutes in words, rounded to the nearest ten; whole hours, and half hours from 2½ on, are spelled out."""
     rounded = tens(minutes)
     hours, rest = divmod(rounded, 60)
     if hours >= 1 and not rest:
@@ -104,14 +105,14 @@ def spell_minutes(minutes: int) -> str:
 
 
 def tens(minutes: int) -> int:
-    """To the nearest ten, 5 upwards: `round` would make 165 of it 160, and 175 of it 180."""
+    """Round to the nearest ten, with 5 always upwards, because `round` would turn 165 into 160 but 175 into 180."""
     return (minutes + 5) // 10 * 10
 
 
 def setup_source() -> str:
-    """The cell that installs the course in Colab, at this version's tag, and does nothing elsewhere.
+    """Return the source of the cell that installs this version of the course in Colab, and does nothing elsewhere.
 
-    Colab's own torch, NumPy and Jupyter stay as they are: beside them a notebook of the course needs two packages.
+    Colab's own torch, NumPy and Jupyter stay as they are, because the course is installed without its dependencies.
     """
     return (
         "import sys\n"
@@ -122,7 +123,7 @@ def setup_source() -> str:
 
 
 def _counted(root: Path) -> Iterator[tuple[Path, str]]:
-    """The texts that hold tables or counts, as they should be."""
+    """Yield each file that holds tables or counts, with the text that it should have."""
     for day in DAYS:
         for path in _paths(day, root, SOLUTIONS):
             text = _LIMITS.sub(_limits(), _with_setup(_exercises(path.read_text(encoding="utf-8"))))
@@ -150,25 +151,25 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _around(day: Day, root: Path, first: list[str], to_lessons: str) -> str:
-    """The line of links from a day's notebook: to its partner, the course map, the days before and after it."""
+    """Return the line of links from a day's notebook to its partner, the course map, and the days before and after."""
     near = [other for other in DAYS if abs(other.number - day.number) == 1]
     links = [f"[day {each.number}]({to_lessons}{name}.ipynb)" for each in near if (name := _name(each, root, LESSONS))]
     return f"**Go to** {' · '.join([*first, f'[the course map]({to_lessons}course_map.ipynb)', *links])}"
 
 
 def _with_setup(text: str) -> str:
-    """A text with the present cell for Colab, if it has one. JupyterLab shows it folded: there it has nothing to do."""
+    """Replace the cell for Colab by its current source. JupyterLab shows it folded, because it does nothing there."""
     head = "---\njupyter:\n  source_hidden: true\ntags: {}\n---\n"
     return _SETUP.sub(lambda found: head.format(found[1]) + setup_source(), text)
 
 
 def _limits() -> str:
-    """The item of a list that says what a test may ask of an implementation."""
+    """Return the list item that says what a learner's test may ask of an implementation."""
     return textwrap.fill(f"- {limits_told()}", 120, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _references(text: str, root: Path) -> str:
-    """The page of references: its beginning, and then what each lesson says to read."""
+    """Return the page of references: its introduction, followed by the references of each lesson."""
     sections = []
     for day in DAYS:
         _, found, listed = _source(day, root, LESSONS).partition("\n## References\n")
@@ -179,7 +180,7 @@ def _references(text: str, root: Path) -> str:
 
 
 def _exercises(text: str) -> str:
-    """The source of a day's exercises with its points and its sums."""
+    """Return the source of a day's exercises with current points per exercise and totals in the first sentence."""
     headings = list(_UNDER_HEADING.finditer(text))
     if not headings:
         return text
@@ -206,7 +207,7 @@ def _count(number: int | str, what: str) -> str:
 
 
 def _with_table(text: str, head: str, rows: str) -> str:
-    """A text with these rows under the head of a table, if it has that."""
+    """Replace the rows under a table's head; a text without this head stays unchanged."""
     before, found, after = text.partition(head)
     return before + head + rows + after[after.find("\n\n") + 1 :] if found else text
 
@@ -241,7 +242,7 @@ def _paths(day: Day, root: Path, built: str) -> list[Path]:
 
 
 def _name(day: Day, root: Path, built: str) -> str:
-    """What the day's notebooks in a folder are called; empty where no source makes them."""
+    """Return the name of a day's notebook in a folder, without suffix; empty if there is no source."""
     return next((path.stem for path in _paths(day, root, built)), "")
 
 
