@@ -1,4 +1,5 @@
-"""A language model that others trained, on the course's own layers: SmolLM2-135M-Instruct, or another GGUF file.
+"""A pretrained language model on the course's own layers: SmolLM2-135M-Instruct, or another GGUF file.
 
-`fetch` brings the file, `gguf_file` reads it, `store` keeps it converted, `tokenizer` cuts texts, `real` runs it.
+`fetch` downloads the file, `gguf_file` reads it, `store` keeps a converted copy, `tokenizer` turns text into tokens,
+and `real` runs the model.
 """

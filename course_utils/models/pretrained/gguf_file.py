@@ -1,4 +1,4 @@
-"""A model out of a GGUF file: its sizes, its tokenizer and its weights, turned back from four bits into numbers."""
+"""Read a model from a GGUF file: its sizes, its tokenizer, and its weights, dequantized to float32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from course_utils.errors import CourseError
 
-# Where each tensor of an architecture called llama belongs in `decoder.Decoder`.
+# For each tensor of GGUF's architecture llama, the name of its place in `decoder.Decoder`.
 OF_MODEL = {
     "token_embd.weight": "embedding.weight",
     "output_norm.weight": "norm.weight",
@@ -31,15 +31,18 @@ OF_BLOCK = {
     "ffn_up": "feed_forward.up",
     "ffn_down": "feed_forward.down",
 }
-CONTROL = 3  # the type of tokens that no text makes
+CONTROL = 3  # GGUF's type of special tokens, which no text is encoded to
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds beside its weights.
+    """Content of a model file apart from the weights.
 
-    sizes are the arguments of `decoder.Decoder`, words those of `tokenizer.Tokenizer`. end is the token that ends a
-    turn, context the most tokens that the model was trained for.
+    Attributes:
+        sizes: Arguments of `decoder.Decoder`.
+        words: Arguments of `tokenizer.Tokenizer`.
+        end: Number of the token that ends a turn.
+        context: Largest number of tokens that the model was trained for.
     """
 
     name: str
@@ -51,7 +54,11 @@ class Contents:
 
 
 def contents(file: GGUFReader) -> Contents:
-    """Sizes and tokenizer of a model. Raises CourseError where the course's layers cannot run it, and says why."""
+    """Return the sizes and the tokenizer of a model.
+
+    Raises:
+        CourseError: The course's layers cannot run the model; the message says why.
+    """
 
     def value(key: str, *default: Any) -> Any:
         field = file.get_field(key)
@@ -96,7 +103,11 @@ def contents(file: GGUFReader) -> Contents:
 
 
 def opened(path: Path) -> GGUFReader:
-    """The file, mapped into memory. Raises CourseError where it is no GGUF file, or a part of it is missing."""
+    """Return a GGUF file, mapped into memory.
+
+    Raises:
+        CourseError: The file is missing, unreadable, damaged, or no GGUF file.
+    """
     try:
         return GGUFReader(path)
     except FileNotFoundError:
@@ -108,10 +119,15 @@ def opened(path: Path) -> GGUFReader:
 
 
 def weights(file: GGUFReader, n_layers: int, done: Callable[[int, int], None]) -> dict[str, Tensor]:
-    """The weights in float32, by their names in `decoder.Decoder`. done(n, of) is called after each tensor.
+    """Return the weights in float32, by their names in `decoder.Decoder`.
 
-    Rotated pairs are neighbours, as GGUF keeps them for this architecture. Raises CourseError for a tensor that has no
-    place in the model, or is missing.
+    The two dimensions that RoPE rotates together are neighbours, as GGUF stores them for this architecture.
+
+    Args:
+        done: Called after each tensor with the number of tensors read, and the number of all tensors.
+
+    Raises:
+        CourseError: A tensor is missing, or has no place in the model.
     """
     places = dict(_places(n_layers))
     found = {}

@@ -1,7 +1,8 @@
-"""Where a pretrained model lies on this machine, converted once so that loading maps it into memory and copies nothing.
+"""Store of the pretrained model on this machine, converted once so that loading only maps the file into memory.
 
-COURSE_MODEL is a GGUF file to use in place of the course's own, or `none` for no model at all. Files are written beside
-their place and moved there, so that a reader sees a whole one or none, and of two writers the last one wins.
+The environment variable COURSE_MODEL names a GGUF file to use instead of the course's own model, or is `none` to
+disable the model. A file is written under a temporary name and then moved to its place, so that a reader sees a
+complete file or none; if two processes write, the last one wins.
 """
 
 from __future__ import annotations
@@ -27,22 +28,26 @@ from course_utils.models.pretrained.gguf_file import Contents, contents, opened,
 NAME = "smollm2-135m-instruct"
 GET = "python -m course_utils.models.fetch"
 HOW = f"the real model is not on this machine: {GET} brings it (93 MB, once)"
-FORMAT = 1  # of converted files
+FORMAT = 1  # version of the format of converted files
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 HOUR, PART = 3600, ".part"
 
 
 class NoModel(CourseError):
-    """There is no model on this machine. The message says in one line how to get it."""
+    """This machine has no model. The message says in one line how to get it."""
 
 
 def folder() -> Path:
-    """The user's folder for what can be had again."""
+    """Return the course's cache folder for this user."""
     return platformdirs.user_cache_path("attention-from-pencil-to-kernel", appauthor=False)
 
 
 def chosen() -> Path | None:
-    """The file that COURSE_MODEL names, None where the course's own model is wanted. Raises NoModel for `none`."""
+    """Return the file that COURSE_MODEL names, or None for the course's own model.
+
+    Raises:
+        NoModel: COURSE_MODEL is `none`.
+    """
     name = os.environ.get("COURSE_MODEL", "")
     if name.lower() == "none":
         raise NoModel("COURSE_MODEL is none: unset it, or name a GGUF file, to run the real model")
@@ -50,7 +55,13 @@ def chosen() -> Path | None:
 
 
 def place(dtype: torch.dtype = torch.float32) -> Path:
-    """The converted file with weights of this dtype, whether it is there or not. Raises as `chosen` does."""
+    """Return the path of the converted file with weights of this dtype, whether or not the file exists.
+
+    Raises:
+        NoModel: COURSE_MODEL is `none`.
+        CourseError: The file that COURSE_MODEL names cannot be read.
+        TypeError: The model is not stored in this dtype.
+    """
     if dtype not in DTYPES:
         raise TypeError(f"dtype is {dtype}: the model is kept in {' and '.join(DTYPES.values())}")
     path = chosen()
@@ -65,14 +76,25 @@ def place(dtype: torch.dtype = torch.float32) -> Path:
 
 
 def convert(path: Path, target: Path, done: Callable[[int, int], None] = lambda n, of: None) -> None:
-    """Write a GGUF file as float32 to target. done(n, of) is called after each tensor. Raises CourseError."""
+    """Convert a GGUF file to float32 and write it to `target`.
+
+    Args:
+        done: Called after each tensor with the number of tensors read, and the number of all tensors.
+
+    Raises:
+        CourseError: The file cannot be read or run, or `target` cannot be written.
+    """
     file = opened(path)
     found = contents(file)
     write(target, found, weights(file, found.sizes["n_layers"], done))
 
 
 def write(target: Path, found: Contents, tensors: dict[str, torch.Tensor]) -> None:
-    """Write a converted file, whole or not at all. Raises CourseError where there is no room or no access."""
+    """Write a converted file completely or not at all.
+
+    Raises:
+        CourseError: There is no room on the disk, or no write access.
+    """
     content = {"format": FORMAT, "contents": dataclasses.asdict(found), "weights": tensors}
     beside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
     try:
@@ -80,7 +102,7 @@ def write(target: Path, found: Contents, tensors: dict[str, torch.Tensor]) -> No
         sweep(target.parent)
         torch.save(content, beside)
         os.replace(beside, target)
-    except (OSError, RuntimeError) as error:  # PyTorch tells of a full disk by RuntimeError
+    except (OSError, RuntimeError) as error:  # PyTorch raises RuntimeError for a full disk
         size = sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors.values()}.values()) // 10**6
         why = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise CourseError(f"{target}: cannot be written ({why}); the model takes {size} MB there") from None
@@ -90,9 +112,11 @@ def write(target: Path, found: Contents, tensors: dict[str, torch.Tensor]) -> No
 
 
 def read(dtype: torch.dtype = torch.float32) -> tuple[Contents, dict[str, torch.Tensor]]:
-    """What is kept of the model, its weights mapped into memory. Converts what is not yet there in this dtype.
+    """Return the stored model, with its weights mapped into memory. Convert it first if this dtype is not stored yet.
 
-    Raises NoModel where the model is not on this machine, CourseError for a damaged file or where none can be written.
+    Raises:
+        NoModel: The model is not on this machine.
+        CourseError: A file is damaged or cannot be read or written.
     """
     path = place(dtype)
     if not path.exists():
@@ -123,7 +147,7 @@ def _loaded(path: Path) -> tuple[Contents, dict[str, torch.Tensor]]:
 
 
 def sweep(where: Path) -> None:
-    """Delete what was left there by one that was ended, an hour ago or earlier."""
+    """Delete partial files in a folder that are more than an hour old, because an interrupted process left them."""
     for part in where.glob(f".*{PART}"):
         with contextlib.suppress(OSError):
             if time.time() - part.stat().st_mtime > HOUR:

@@ -1,9 +1,11 @@
-"""Byte-level byte-pair encoding: text to the numbers that a language model reads, and back.
+"""Byte-level byte-pair encoding: from text to the token numbers that a language model reads, and back.
 
-A text is cut into pieces, words with the space before them for the most part, and each piece into its bytes. Then
-neighbours are merged, the pair that was learned first always first, until no two neighbours make a learned pair. Since
-every byte is a token of its own, no text is unknown. Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019
-(GPT-2), section 2.2.
+The tokenizer cuts a text into pieces, mostly words with the space before them, and each piece into its bytes. Then it
+merges neighbours, always the pair that training learned first, until no two neighbours form a learned pair. Because
+every byte is a token too, no text is unknown, unless the vocabulary lacks some byte.
+
+Source:
+    Sennrich et al. 2016, section 3.2; Radford et al. 2019 (GPT-2), section 2.2.
 """
 
 from __future__ import annotations
@@ -15,28 +17,34 @@ from itertools import pairwise
 import jinja2.sandbox
 import regex
 
-# How a text is cut before merging, by the name that GGUF files give it. No pair is merged across a cut.
+# Patterns that cut a text into pieces before merging, by their names in GGUF files. No pair is merged across a cut.
 ENDINGS, WORDS, OTHERS = "'s|'t|'re|'ve|'m|'ll|'d", r" ?\p{L}+", r" ?[^\s\p{L}\p{N}]+"
 CUTS = {
     "gpt-2": rf"{ENDINGS}|{WORDS}| ?\p{{N}}+|{OTHERS}|\s+(?!\S)|\s+",
-    "smollm": rf"{ENDINGS}|{WORDS}|\p{{N}}|{OTHERS}|\s+(?![^\s\p{{N}}])|\s+",  # digits one by one
+    "smollm": rf"{ENDINGS}|{WORDS}|\p{{N}}|{OTHERS}|\s+(?![^\s\p{{N}}])|\s+",  # one digit per piece
 }
-MOST_KEPT = 100_000  # pieces whose tokens are remembered
+MOST_KEPT = 100_000  # pieces whose tokens are cached
 
 
 def byte_letters() -> dict[int, str]:
-    """A printable letter for each byte, as vocabularies of this kind are written: 32, a space, is Ġ."""
+    """Return the printable letter that stands for each byte in byte-level vocabularies; byte 32, a space, is Ġ."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
 
 
 class Tokenizer:
-    """The tokens of a vocabulary, numbered from 0, and the pairs that make them.
+    """Byte-level BPE tokenizer with a given vocabulary and merges.
 
-    tokens are written in `byte_letters`. merges are pairs "left right", those learned first at the front. special are
-    the tokens that no text makes, such as the end of a turn. cut names one of CUTS. template is the model's chat
-    template, in Jinja, or empty. Raises ValueError for another cut, or merges that do not belong to the tokens.
+    Args:
+        tokens: Vocabulary in order of token number from 0, written in `byte_letters`.
+        merges: Pairs "left right", in the order in which they were learned.
+        special: Tokens that ordinary text is never encoded to, such as the end of a turn.
+        cut: Name of a pattern in CUTS.
+        template: The model's chat template in Jinja; empty if it has none.
+
+    Raises:
+        ValueError: `cut` is unknown, or a merge makes no token of the vocabulary.
     """
 
     def __init__(
@@ -67,13 +75,17 @@ class Tokenizer:
         return len(self.tokens)
 
     def pieces(self, text: str) -> list[str]:
-        """The text, cut into pieces; put together they are the text."""
+        """Return the pieces of a text; joined, they give the text again."""
         return self._cut.findall(text)
 
     def encode(self, text: str, special: bool = False) -> list[int]:
-        """The numbers of a text's tokens. With special, the names of special tokens in it stand for these tokens.
+        """Return the token numbers of a text.
 
-        Raises ValueError for a byte that the vocabulary lacks, such as some control characters in SmolLM2's.
+        Args:
+            special: Whether the names of special tokens in the text are encoded as these tokens.
+
+        Raises:
+            ValueError: The vocabulary lacks a byte, as SmolLM2's lacks some control characters.
         """
         if not special:
             return [number for piece in self.pieces(text) for number in self._of_piece(piece)]
@@ -84,24 +96,28 @@ class Tokenizer:
         return numbers + self.encode(text[end:])
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """The text of tokens; special ones are left out, and bytes that are no letter yet are shown as �."""
+        """Return the text of tokens, without special ones; bytes that form no valid UTF-8 become �."""
         return b"".join(map(self.bytes_of, numbers)).decode(errors="replace")
 
     def bytes_of(self, number: int) -> bytes:
-        """The bytes of one token, none for a special one."""
+        """Return the bytes of one token; a special token has none."""
         token = self.tokens[number]
         return b"" if token in self.special else bytes(self._bytes[letter] for letter in token)
 
     def texts(self, numbers: Iterable[int]) -> list[str]:
-        """Each token by itself, to be shown: a special one by its name."""
+        """Return the text of each token for display; a special token appears by its name."""
         return [
             self.tokens[number] if self.tokens[number] in self.special else self.decode([number]) for number in numbers
         ]
 
     def chat(self, said: str) -> list[int]:
-        """The numbers with which a model that answers is asked: its template filled with one turn of a user's.
+        """Return the token numbers of a chat prompt: the model's template, filled with one user message.
 
-        Special tokens named in what was said are plain text. Raises ValueError where the model has no template.
+        Args:
+            said: The user's message; the names of special tokens in it are encoded as plain text.
+
+        Raises:
+            ValueError: The model has no chat template.
         """
         if not self.template:
             raise ValueError("this model has no chat template: it continues texts, so encode one")
