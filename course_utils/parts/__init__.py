@@ -1,7 +1,7 @@
-"""The learner's own functions as parts of the real model.
+"""Run the real model with the learner's own functions as its parts.
 
-`mine` takes answers out of the exercise notebooks, `Real.with_parts` runs the model with them, and `compare` says what
-they change. `slots.SLOTS` lists the exercises whose answers can be parts.
+`mine` takes answers out of the exercise notebooks, `Real.with_parts` puts them into the model, and `compare` reports
+what they change. `slots.SLOTS` lists the exercises whose answers can be parts.
 """
 
 from course_utils.parts.compare import compare

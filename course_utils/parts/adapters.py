@@ -1,9 +1,9 @@
-"""Adapters that make the answer to an exercise fit where the real model calls it.
+"""Adapters that give the answer to an exercise the signature with which the real model calls it.
 
-Each adapter takes the answer and returns what `MultiHeadAttention.own` or `Real.writes` holds. The model calls
+Each adapter takes the answer and returns a function for `MultiHeadAttention.own` or `Real.writes`. The model calls
 attention for one text as attend(q, k, v, mask, dropout, scale): q is (1, h, n, d), k and v are (1, h_kv, m, d), and the
-queries belong to the last n of m tokens. attend returns (output, weights): (1, h, n, d) and None. An answer that
-returns another shape than its exercise asks for raises ValueError here, so that no broadcasting hides the mistake.
+queries belong to the last n of m tokens. attend returns (output, weights): (1, h, n, d) and None. If an answer returns
+another shape than its exercise asks for, the adapter raises ValueError, so that no broadcasting hides the mistake.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from course_utils.attention.masks import causal, sliding_window
 from course_utils.attention.multihead import grouped_attention
 from course_utils.models.decoder import Decoder, new_caches
 
-BLOCK = 4  # tokens per block, and keys per tile; a text that is no multiple of it ends within one
-QUERIES = 6  # queries per tile; unequal to BLOCK, so that tiles on the diagonal differ
-MOST_STEPS = 1000  # steps of a scheduler; three texts of 30 tokens take some 20
-WINDOW = 8  # tokens that a ring holds
+BLOCK = 4  # tokens per block, and keys per tile; other text lengths than multiples of it end with a partly filled block
+QUERIES = 6  # queries per tile; unequal to BLOCK, so that tiles on the diagonal differ from each other
+MOST_STEPS = 1000  # steps of a scheduler; three texts of 30 tokens take about 20
+WINDOW = 8  # tokens in a ring
 Attend = Callable[..., tuple[Tensor, None]]
 
 
 def softmax_of_rows(answer: Callable) -> Attend:
-    """Adapt softmax_row(row), lists of floats: it gets the scores of one query and head at a time, no later keys."""
+    """Adapt softmax_row(row), lists of floats: it gets the scores of one query and head, without later keys."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         scores, v = _scores(q, k), _each_its_own(v, q)
@@ -92,7 +92,7 @@ def attention_of_arrays(answer: Callable) -> Attend:
 
 
 def attention_of_groups(answer: Callable) -> Attend:
-    """Adapt grouped_query_attention(q, k, v, mask), tensors: it gets them as the model has them; the mask is (n, m)."""
+    """Adapt grouped_query_attention(q, k, v, mask), tensors: it gets the model's own tensors, and a mask (n, m)."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         return _fitting(answer(q, k, v, causal(q.shape[2], k.shape[2])), q.shape, q), None
@@ -128,7 +128,7 @@ def attention_over_a_ring(answer: Callable) -> Attend:
 
 
 def attention_over_a_window(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, Tensor]:
-    """Attend to the last WINDOW tokens; an answer with a ring is compared with this."""
+    """Attend to the last WINDOW tokens: the reference for answers that use a ring."""
     return grouped_attention(q, k, v, sliding_window(q.shape[2], WINDOW, k.shape[2]))
 
 
@@ -177,7 +177,7 @@ def attention_through_a_table(answer: Callable) -> Attend:
 
 
 def attention_in_tiles(answer: Callable) -> Attend:
-    """Adapt tiled_attention(q, k, v, block_q, block_k, causal), tensors: a head at a time, QUERIES × BLOCK per tile."""
+    """Adapt tiled_attention(q, k, v, block_q, block_k, causal), tensors: one head at a time, QUERIES × BLOCK a tile."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         keys, values = _each_its_own(k, q), _each_its_own(v, q)
@@ -221,13 +221,13 @@ def writes(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
 
 
 def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
-    """Adapt Scheduler(n_blocks, block_size, budget): the answer says when the tokens of three requests are computed.
+    """Adapt Scheduler(n_blocks, block_size, budget): the answer plans when the tokens of three requests are computed.
 
     The requests are the text, the text without its first token, and the text without its last. The pool has room for
-    one and a half of them, so that some are preempted, and a step has a budget of half a text and BLOCK tokens. The
-    adapted function returns what is written after the whole text. It raises ValueError for a plan that computes no
-    tokens, more than the budget or more than a request has left, for more blocks than the pool has, and when requests
-    are left after MOST_STEPS.
+    one and a half texts, so that the scheduler must preempt, and the budget of a step is half a text plus BLOCK tokens.
+    The adapted function returns the tokens that the model writes after the whole text. It raises ValueError if a plan
+    computes no tokens, more than the budget, or more than a request has left, if the requests hold more blocks than
+    the pool has, and if requests are left after MOST_STEPS.
     """
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
@@ -268,7 +268,7 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
 
 
 def _blocks(tokens: int) -> int:
-    """Return how many blocks this many tokens take."""
+    """Return the number of blocks that this many tokens take."""
     return -(-tokens // BLOCK)
 
 
@@ -289,7 +289,7 @@ class _AsDayFive:
 
 
 class _Grown(Cache):
-    """A cache that grows by copying, so that a text can go on in two ways; its caller sets the positions."""
+    """A cache that grows by copying, so that a text can have two continuations; the caller sets the positions."""
 
     held: tuple[Tensor, Tensor, Tensor] | None  # keys and values (B, h_kv, m, d), their positions (m,)
 
@@ -337,20 +337,20 @@ def _scores(q: Tensor, k: Tensor) -> Tensor:
 
 
 def _seen(q: Tensor, k: Tensor) -> Iterator[tuple[int, int]]:
-    """Return the index of each query, with the number of keys up to its own."""
+    """Return the index of each query, with the number of keys up to the query's own position."""
     n, m = q.shape[2], k.shape[2]
     return ((query, m - n + query + 1) for query in range(n))
 
 
 def _queries(q: Tensor, k: Tensor) -> Iterator[tuple[int, int, int]]:
-    """Return each head and query index, with the number of keys up to the query's own."""
+    """Return each head and query index, with the number of keys up to the query's own position."""
     return ((head, query, seen) for head in range(q.shape[1]) for query, seen in _seen(q, k))
 
 
 def _fitting(found: Any, shape: Sequence[int], like: Tensor) -> Tensor:
-    """Return a result as a tensor with the dtype of `like`.
+    """Return an answer's result as a tensor with the dtype of `like`.
 
-    Raises ValueError for a wrong shape, and TypeError for a wrong kind of value.
+    Raises ValueError for a wrong shape, and TypeError for a boolean in place of a number or the reverse.
     """
     tensor = found.detach() if isinstance(found, Tensor) else torch.as_tensor(np.asarray(found))
     if tuple(tensor.shape) != tuple(shape):

@@ -1,4 +1,4 @@
-"""Compare the real model with and without somebody's own parts: where its numbers first differ, and what it writes."""
+"""Compare the real model with and without the learner's parts: where layer outputs first differ, and what it writes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from course_utils.models.real import Real
 from course_utils.parts.notebook import PASSED, Parts
 
 TEXT = "The parcel that we sent to the doctor arrived late, because the post office was closed. The capital of Italy is"
-LARGEST = 1e-4  # share of a token's vector; two correct float32 computations of attention differ by up to some 1e-5
+LARGEST = 1e-4  # tolerance relative to a token's vector; two correct float32 attentions differ by up to about 1e-5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the model does on a text with its own parts and with somebody's.
+    """Behaviour of the model on one text, with its own parts and with the learner's.
 
     Attributes:
-        tokens: the tokens of the text, as texts.
-        layer, token: where the numbers first differ; None where they agree.
-        size: the difference there, as a share of the length of the token's vector.
-        error: the error that the model raised with somebody's parts, in words; empty where it raised none.
-        before: what the model writes after the text with its own parts.
-        now: the same with somebody's parts; empty where an error came first.
-        failing: each part whose check does not pass, with the reason why that does not show here, where it is known.
+        tokens: the text of each token.
+        layer: the first layer whose output differs; None if all outputs agree.
+        token: the first token at which that output differs; None if all outputs agree.
+        size: length of the difference there, divided by the length of the token's vector.
+        error: the error that the model raised with the learner's parts; empty if it raised none.
+        before: the text that the model writes with its own parts.
+        now: the text that it writes with the learner's parts; empty if an error came first.
+        failing: each part whose check does not pass, with the reason why its mistake cannot show here, or an empty
+            string if no reason is known.
     """
 
     tokens: tuple[str, ...]
@@ -40,7 +42,7 @@ class Comparison:
 
     @property
     def shows(self) -> bool:
-        """Whether anything differs."""
+        """Whether the learner's parts change anything, or raise an error."""
         return bool(self.error) or self.layer is not None or self.before != self.now
 
     def __str__(self) -> str:
@@ -72,14 +74,14 @@ def compare(
 ) -> Comparison:
     """Run the model on a text with these parts and without them, and let it write up to `most` more tokens.
 
-    An error that a part raises is reported in the result.
+    If a part raises an error, the result reports it.
 
     Args:
         parts: as in `Real.with_parts`. Parts from `mine` are compared with the model that `Slot.compared` describes.
         layers: as in `Real.with_parts`.
 
     Raises:
-        ValueError: as in `Real.with_parts`.
+        ValueError: a part or a layer is unknown, or `writes` is given together with `layers`.
     """
     rows = [row for row in parts.rows if row.own] if isinstance(parts, Parts) else []
     plain = real.with_parts({part: f for row in rows for part, f in row.slot.compared.items()}, layers)

@@ -23,12 +23,12 @@ PASSED = "passed"
 
 @dataclass(frozen=True)
 class Row:
-    """How one slot is filled.
+    """A slot of the model with the function that fills it.
 
     Attributes:
-        own: the learner's answer; None where the model's own part stays.
-        said: the verdict of the answer's check, or why the answer is not taken.
-        hidden: why the answer's mistake cannot show in this model, where that is known.
+        own: the learner's answer; None if the model keeps its own part.
+        said: the verdict of the answer's check, or the reason why the answer is not taken.
+        hidden: the reason why the answer's mistake cannot show in this model; empty if none is known.
     """
 
     slot: Slot
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Parts(Mapping[str, Callable]):
-    """Parts for `Real.with_parts`, by name. A notebook shows them as a table that says whose each part is."""
+    """Parts for `Real.with_parts`, by name. A notebook shows them as a table with the origin and check of each part."""
 
     rows: tuple[Row, ...]
 
@@ -72,15 +72,15 @@ def mine(*names: str, folder: Path = WORK_FOLDER / EXERCISES) -> Parts:
     """Return the learner's answers to these exercises, from the notebooks saved in `folder`, as parts of the model.
 
     Only the cell that defines an answer runs, with the code of other cells that it uses by name; then the check runs.
-    An answer that does not pass is taken all the same, so that the learner sees what it does. Where an answer is not
-    written or cannot run, the model keeps its own part.
+    An answer that does not pass is taken all the same, so that the learner sees its effect. If an answer is missing or
+    cannot run, the model keeps its own part.
 
     Args:
         names: the grade_ids of the exercises (see `slots.SLOTS`), or the names of the answers.
 
     Raises:
         KeyError: a name is unknown.
-        CourseError: two answers are for the same part, or a file is no notebook.
+        CourseError: two answers fill the same part, or a file is no notebook.
     """
     slots = [slot_of(name) for name in names]
     taken: dict[str, Slot] = {}
@@ -122,7 +122,7 @@ def _run(source: str, namespace: dict[str, Any]) -> None:
 
 
 def _code(path: Path) -> list[str]:
-    """Return the code cells of a notebook file. Raises CourseError where it is no notebook."""
+    """Return the source of the code cells of a notebook. Raises CourseError if the file is no notebook."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

@@ -1,7 +1,7 @@
-"""Which exercise fills which part of the real model.
+"""Table of the exercises whose answers can be parts of the real model.
 
-A slot is filled by the answer to an exercise, and an adapter makes the answer fit. Two answers to the same part exclude
-each other, because a layer has only one attention. No exercise asks for rotation yet.
+The answer to an exercise fills a slot, and an adapter makes the answer fit. Two answers for the same part exclude each
+other, because a layer has only one attention. No exercise asks for the rotation of RoPE yet.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Slot:
     """An exercise whose answer can be a part of the real model.
 
     Attributes:
-        grade_id: the exercise.
+        grade_id: the exercise's id.
         part: the part that the answer fills, one of `real.OWN`.
         answer: the signature of the answer.
         takes: the container and dtype of the answer's arguments.
         fits: the adapter.
-        compared: the parts that the model is compared with, where they are not its usual ones.
+        compared: parts of the model that the answer is compared with, if they differ from the model's usual ones.
     """
 
     day: int
@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def hidden(self) -> dict[str, str]:
-        """The known mistakes that cannot show in this model, by name, with the reason for each."""
+        """The reason why a known mistake cannot show in this model, by the name of the mistake."""
         reasons = tomllib.loads(HIDDEN.read_text(encoding="utf-8")).get(self.grade_id, {})
         return {name: reason for reason, names in reasons.items() for name in names}
 
@@ -84,7 +84,7 @@ def slot_of(name: str) -> Slot:
     """Return the slot of an exercise, by its grade_id or the name of its answer.
 
     Raises:
-        KeyError: there is none. The message lists all names.
+        KeyError: no slot has this name. The message lists all names.
     """
     for slot in SLOTS:
         if name in (slot.grade_id, slot.name):
