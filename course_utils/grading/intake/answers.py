@@ -28,7 +28,7 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
     Args:
         data: Content of the notebook file.
         name: File name for error messages.
-        given: Names that exist without being defined in the notebook.
+        given: Names that every student gets defined by cells of the course.
 
     Raises:
         Unreadable: The file is no notebook, has too much code, or holds another day's exercises or none.

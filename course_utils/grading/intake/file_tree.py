@@ -63,7 +63,7 @@ def files_of(folder: Node, zipped: bool = False, above: tuple[str, ...] = ()) ->
     A folder or zip that cannot be listed is yielded as a file with a `problem`.
 
     Args:
-        zipped: Whether the folder lies in a student's zip; zips in it are then not opened.
+        zipped: Whether the folder lies in a student's zip, where further zips are not opened.
         above: Names of the folders and zips above the folder's entries.
     """
     try:
