@@ -108,6 +108,9 @@ def online_softmax(rng: np.random.Generator) -> list[Rung]:
             "stream that is longer than memory only m and l can be kept, and 64 numbers at most. Read it "
             "with one for loop, and let each number go.",
             numbers_kept),
+        rung("far up, twice", [-1e10, 0.0, 1000.0],
+            "The maximum jumps by more than 709. Shrink what was summed, then add e^(x − m) of the new m: what is "
+            "added relative to the old m overflows."),
     ]  # fmt: skip
 
 
@@ -246,6 +249,7 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
     apart = gathered([[900.0], [-900.0]], draw(rng, 1, 2)), gathered([[-900.0], [900.0]], draw(rng, 1, 2))
     three = [gathered(10 * draw(rng, 2, keys), draw(rng, keys, 3)) for keys in (1, 2, 3)]
     many = np.array([-100.0]), np.array([1e9]), np.array([[2e9, -1e9]])
+    zeros = np.zeros(1), np.ones(1), np.zeros((1, 2))
     return [
         rung("two keys, the larger score first", high, low,
             "m is the larger maximum. The part with the smaller one was summed relative to it, "
@@ -306,6 +310,8 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
         rung("a billion keys, far below", many, gathered([[0.0]], draw(rng, 1, 2)),
             "One part has l = 1 000 000 000 and m = −100. Its factor e^−100 makes nearly nothing of that, and e^−20 "
             "would make 2: a factor has no lower bound."),
+        rung("values of 0, and maxima of 0", zeros, (*zeros[:2], np.array([[1.0, 2.0]])),
+            "A part whose values add up to 0, or whose maximum is 0, is not empty: only m = −∞ says so."),
     ]  # fmt: skip
 
 
@@ -488,6 +494,8 @@ def tiled_attention(rng: np.random.Generator) -> list[Rung]:
             "all block sizes, or not for all blocks of queries: end each loop over the keys after the "
             "last key that the block's last query sees.",
             uses_unseen_tiles),
+        Rung("tiles of zeros", (np.zeros((1, 2)), np.zeros((4, 2)), np.array([[0.0], [2.0], [0.0], [0.0]]), 1, 1),
+            "A score of 0 and a value of 0 count like any other: e^0 is 1."),
     ]  # fmt: skip
 
 
@@ -600,6 +608,7 @@ def bytes_moved(rng: np.random.Generator) -> list[Rung]:
         flash("flash, anything", (T, d, block, 2),
             "Read: q once, k and v once for each block of queries. Written: o and lse once."),
         flash("flash, a million tokens", (10**6, 128, 128, 2), "The same for long sequences."),
+        naive("naive, a million tokens", (10**6, 128, 2), "32 bits end at 2³¹: count in Python's whole numbers."),
     ]  # fmt: skip
 
 
@@ -653,6 +662,9 @@ def flash_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("float32", single, "All tensors are float32 here, and what you make and return must be too.",
             gradients_in_dtype, SINGLE),
         Rung(UNTOUCHED, of(3, 4, 2, 3), NEW_TENSORS, writes),
+        Rung("a small weight and a large gradient",
+            with_forward(np.ones((1, 1)), np.array([[0.0], [-10.0]]), np.array([[1.0], [2.0]]), np.array([[1e6]])),
+            "The second key has a weight of e^−10, and do is a million: nothing may be cut off."),
     ]  # fmt: skip
 
 
@@ -816,8 +828,8 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("a cache that is full", (*arrays(2, 5, 3, 2), 5, 2), "All keys count, whatever block_k is."),
         Rung("a block that divides the length", (*arrays(3, 8, 2, 3), 4, 2),
-            "Nothing is wrong here yet. Try other lengths."),
-        Rung("blocks of one key", (*arrays(3, 6, 2, 4), 3, 1), "Nothing is wrong here yet."),
+            "The code as it was given is right here: what is wrong now came with the change."),
+        Rung("blocks of one key", (*arrays(3, 6, 2, 4), 3, 1), "The code as it was given is right here, too."),
         Rung("any length", (*arrays(4, 9, 3, 2), 5, 2),
             "Both results differ, lse too: the sum is not the one of these keys."),
         Rung("a block larger than the length", (*arrays(2, 6, 3, 2), 2, 4),
