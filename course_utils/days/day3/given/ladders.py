@@ -47,7 +47,7 @@ SHARED = "Two calls returned the same tensor: who writes into one changes the ot
 
 def corners(function: Callable, *args: Any) -> dict[str, Any]:
     """Return the shape of a result and its four corners, of one that is too large to be sent whole."""
-    result = np.asarray(function(*args))
+    result = np.asarray(boolean(function(*args)))
     if result.ndim < 2:
         raise BadResult(f"a tensor of shape {result.shape} came; it should have two axes or more")
     return {"shape": np.array(result.shape), "corners": result[..., [0, 0, -1, -1], [0, -1, 0, -1]]}
@@ -55,7 +55,7 @@ def corners(function: Callable, *args: Any) -> dict[str, Any]:
 
 def shared(function: Callable, *args: Any) -> float:
     """Return 1.0 if two calls return tensors that share memory, else 0.0."""
-    return float(np.may_share_memory(*(np.asarray(function(*args)) for _ in range(2))))
+    return float(np.may_share_memory(*(np.asarray(boolean(function(*args))) for _ in range(2))))
 
 
 def masked_softmax(rng: np.random.Generator) -> list[Rung]:
