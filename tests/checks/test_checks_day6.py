@@ -85,8 +85,9 @@ def test_merged_parts_are_the_attention_over_the_keys_of_both(hidden):
         m_a, l_a, o_a, m_b, l_b, o_b = (torch.as_tensor(x, dtype=torch.float64) for x in rung.args)
         m, l, o = (torch.as_tensor(right[part]) for part in "mlo")
         assert torch.equal(m.float(), torch.maximum(m_a, m_b).float())
-        lse_a, lse_b = m_a + l_a.log(), m_b + l_b.log()
-        torch.testing.assert_close(m + l.log(), torch.logaddexp(lse_a, lse_b), rtol=1e-6, atol=1e-6)
+        peak = torch.nan_to_num(torch.maximum(m_a, m_b), neginf=0.0)  # less it, a log-sum-exp keeps its digits
+        lse_a, lse_b = m_a - peak + l_a.log(), m_b - peak + l_b.log()
+        torch.testing.assert_close(l.log(), torch.logaddexp(lse_a, lse_b), rtol=1e-6, atol=1e-6)
         shares = torch.stack([lse_a, lse_b]).softmax(dim=0)[..., None]
         blends = (torch.nan_to_num(part / sums[..., None]) for part, sums in ((o_a, l_a), (o_b, l_b)))
         blended = sum(share * blend for share, blend in zip(torch.nan_to_num(shares), blends, strict=True))

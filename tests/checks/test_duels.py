@@ -287,7 +287,7 @@ def test_a_weak_test_earns_what_it_should(day):
         mistake.name: round(100 * judge_of(day, NAME).judge(known).share)
         for mistake, known in judge_of(day, NAME).mistakes(hidden=True)
     }
-    condemns_right_ones = "a certain block" if day == 7 else "a tolerance for float64"
+    condemns_right_ones = "a certain block" if day == 7 else "no room for float32"
     assert found == WORTHLESS | {condemns_right_ones: 0} | WEAK[day]
 
 

@@ -1005,7 +1005,7 @@ LEAK_MISTAKES = (
         "You take the mean over the numbers of an output, so a leak into one of them is thinned out and falls below "
         "the threshold. Compare the largest change, or ask whether anything differs."),
     Mistake("weak leaks not seen", found(later, least=0.2),
-        "Weak leaks are not seen. Whatever moves an output by more than 10⁻⁴ counts, so a threshold must lie below "
+        "Weak leaks are not seen. Whatever moves an output by more than 10⁻³ counts, so a threshold must lie below "
         "that, or there is none."),
 )  # fmt: skip
 

@@ -129,8 +129,9 @@ def duel() -> Exercise:
     return Exercise(POINTS, {"tells_right": plays()}, (
         ALWAYS_YES,
         ALWAYS_NO,
-        Mistake("a tolerance for float64", plays(1e-9),
-            "Its tolerance is so small that a cache in float32 fails. That one is right too: 1e-3 is near enough."),
+        Mistake("no room for float32", plays(1e-9),
+            "A cache in float32 fails: the tolerance is too small for its rounding, or the test asks for float64. That "
+            "one is right too: 1e-3 is near enough."),
         Mistake("one example", plays(left_out=lambda *game: game != (3, 9, 2, 3, "")),
             "It plays one game. Many slips show with other windows, longer texts, or tokens that repeat."),
         Mistake("a look at the end only", plays(look_first=False),

@@ -54,9 +54,9 @@ def weak_tests(
     return (
         ALWAYS_YES,
         ALWAYS_NO,
-        Mistake("a tolerance for float64", test_of(truth, cases, near(1e-9)),
-            "Its tolerance is so small that an implementation in float32 fails. That one is right too: 1e-3 tells "
-            "rounding from slips."),
+        Mistake("no room for float32", test_of(truth, cases, near(1e-9)),
+            "An implementation in float32 fails: the tolerance is too small for its rounding, or the test asks for "
+            "float64. That one is right too: 1e-3 tells rounding from slips."),
         Mistake(ONE_EXAMPLE, test_of(truth, cases[:1]),
             "It looks at one example. Most slips show on some inputs only: other sizes, other numbers."),
         *(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
@@ -195,7 +196,7 @@ def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -
             return Relation(f"wrong only {where}", f"Wrong only {where}, in {len(failing)} of {len(found)} such steps.")
     for where, _, found in sorted(cases, key=lambda kind: -len(kind[2])):
         if found < failing and len(found) * 2 >= len(failing):
-            return Relation(f"wrong {where}, and elsewhere", f"Wrong on every step {where}, and on others too.")
+            return Relation(f"wrong {where}, and elsewhere", f"Wrong {where}, and not only there.")
     return None
 
 
@@ -365,7 +366,8 @@ def _raised(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[i
 def _without_numbers(text: str) -> str:
     """Return the text of an error without its numbers and its line, so that it is the same for all inputs."""
     text = re.sub(r",? at (the )?line .*", "", text)
-    return re.sub(r"-?\b\d+(x\d+)?(\.\d+)?\b", "…", text)[:LONGEST_ERROR].strip(" :.")
+    text = re.sub(r"-?\b\d+(x\d+)?(\.\d+)?\b", "…", text)
+    return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …").strip(" :.")
 
 
 def _not_finite(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:

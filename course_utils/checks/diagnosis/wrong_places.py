@@ -31,7 +31,7 @@ def where_wrong(pairs: Sequence[Pair]) -> Relation | None:
     for name, what, test in (
         ("some entries are 0", "are 0 and should not be", lambda p, ok: (p.given[~ok] == 0).all()),
         ("some entries are not 0", "are to be 0 and are not", lambda p, ok: (p.right[~ok] == 0).all()),
-        ("some entries are missing", "are no finite numbers", lambda p, ok: (~np.isfinite(p.given[~ok])).all()),
+        ("some entries are not finite", "are no finite numbers", lambda p, ok: (~np.isfinite(p.given[~ok])).all()),
         ("some signs are wrong", "have the wrong sign", lambda p, ok: np.allclose(p.given[~ok], -p.right[~ok])),
     ):
         if all(test(pair, ok) for pair, ok in zip(pairs, right, strict=True)):

@@ -100,8 +100,8 @@ def _counted(kept: Sequence[bool], caught: Sequence[bool]) -> str:
 
 
 def _advice(found: Sequence[Standing]) -> str:
-    """Describe the first right implementation that was condemned, else hint at the first wrong one that got away."""
-    for each in found:
+    """Describe a right implementation that was condemned, by an error first, else hint at a wrong one that got away."""
+    for each in sorted(found, key=lambda one: not one.error):
         if each.what.right and not each.held:
             raised = f" On it the test raised {each.error}." if each.error else ""
             return f"Condemned: {each.what.said}{raised}"

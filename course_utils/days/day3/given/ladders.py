@@ -447,7 +447,7 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
             "Token 3 lifts one number of output 1 and lowers the other as much. Compare number by number (abs, then "
             "max or any), before anything is added up. The same holds for a gradient."),
         rung("a weak leak", weak, 3, 3,
-            "Output 0 depends on token 2, if only weakly: return (0, 2). Any change above 10⁻⁴ counts, and so does "
+            "Output 0 depends on token 2, if only weakly: return (0, 2). Any change above 10⁻³ counts, and so does "
             "any number above 0.1 in the gradient: a threshold must lie below."),
         rung("a weak leak into one number of four", weak_in_one, 4, 2,
             "Token 3 moves one number of output 1 a little, and the others not at all: return (1, 3). A mean over "

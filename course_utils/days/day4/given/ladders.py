@@ -49,6 +49,11 @@ NO_GRADIENT = (
 # Reshapes ------------------------------------------------------------------------------------------------------------
 
 
+ROUNDED_IN_FLOAT32 = 2.0**24 + np.arange(1.0, 9.0)
+KEEP_FLOAT64 = "x is float64, and float32 keeps only seven or eight digits of a number: stay in the dtype of x."
+EXACT = {part: (0.0, 0.0) for part in ("heads", "merged")}
+
+
 def split_heads(rng: np.random.Generator) -> list[Rung]:
     several = int(rng.integers(2, 4))
     return [
@@ -79,6 +84,7 @@ def split_heads(rng: np.random.Generator) -> list[Rung]:
             "axes. What counts is the order of the axes."),
         Rung(UNTOUCHED, (numbered(rng, 2, 3, 4), 2), NEW_TENSORS, changes),
         Rung("the gradient", (draw(rng, 2, 3, 8), 2, draw(rng, 2, 2, 3, 4)), NO_GRADIENT.format("x"), gradient),
+        Rung("numbers of eight digits", (ROUNDED_IN_FLOAT32.reshape(1, 2, 4), 2), KEEP_FLOAT64, tolerance=EXACT),
     ]  # fmt: skip
 
 
@@ -105,6 +111,7 @@ def merge_heads(rng: np.random.Generator) -> list[Rung]:
             "This x is a transposed view. What counts is the order of its axes."),
         Rung(UNTOUCHED, (numbered(rng, 2, 3, 2, 2),), NEW_TENSORS, changes),
         Rung("the gradient", (draw(rng, 2, 2, 3, 4), draw(rng, 2, 3, 8)), NO_GRADIENT.format("x"), gradient),
+        Rung("numbers of eight digits", (ROUNDED_IN_FLOAT32.reshape(1, 2, 2, 2),), KEEP_FLOAT64, tolerance=EXACT),
     ]  # fmt: skip
 
 
@@ -883,11 +890,14 @@ def left_behind(
     found = 0.0
     for training in (True, False):
         model, given = table_model(votes, backup, reads).train(training), tokens.clone()
+        before = None if training else torch.ones_like(model.votes)  # of an earlier backward pass
+        model.votes.grad = before
         chosen = pair(function(model, given), votes.shape[:2])
         modes = {part.training for part in model.modules()}
         hooks = any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
         same = torch.equal(model.votes, torch.as_tensor(votes)) and torch.equal(given, tokens)
-        same = same and model.votes.requires_grad and model.votes.grad is None
+        same = same and model.votes.requires_grad and (model.votes.grad is None) == (before is None)
+        same = same and (before is None or torch.equal(model.votes.grad, torch.ones_like(before)))
         found = max(found, float(not same or modes != {training} or hooks))
     return {"measure": found} | dict(zip(("layer", "head"), chosen, strict=True))
 

@@ -285,9 +285,9 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
         rung("maxima 1800 apart", *apart,
             "The smaller part counts e^−1800, which is 0. The other stays as it was: o is not "
             "divided by l, and no factor is larger than 1."),
-        rung("below −10 000 000 000", gathered([[-4e10, -4e10 - 1]], draw(rng, 2, 2)),
-            gathered([[-4e10 + 1]], draw(rng, 1, 2)),
-            "A fill such as −1e9 lies above these maxima. Only −∞ says that a part is empty."),
+        rung("below −10 000 000 000", gathered([[-4e24, -4e24]], draw(rng, 2, 2)),
+            gathered([[-4e24]], draw(rng, 1, 2)),
+            "A fill such as −1e9 lies far above these maxima. Only −∞ says that a part is empty."),
         rung("the other way round", there, here, "The order does not matter."),
         Rung(UNTOUCHED, (*here, *there), NEW_TENSORS, merge_writes),
         Rung("new tensors each time", (*here, *nobody),
@@ -449,7 +449,7 @@ def tiled_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("causal, a later score far above the others", (*from_scores(1.0, 2.0, 0.0, 5e9), 2, 2, True),
             "The first query does not see the last key. A masked score must not reach the maximum, however large it "
             "is: −∞ takes its place, and is not added to it."),
-        Rung("causal, scores below −10 000 000 000", (*from_scores(-3e10, -3.1e10, -2.9e10, -3.2e10), 2, 2, True),
+        Rung("causal, scores below −10 000 000 000", (*from_scores(-3e24, -4e24, -2e24, -5e24), 2, 2, True),
             "The first query does not see the last key. Masked scores are −∞: a number such as "
             "−1e4 or −1e9 is larger than these scores."),
         Rung("float32", (*single, 2, 3),
@@ -720,7 +720,7 @@ def row_in_blocks(rng: np.random.Generator) -> list[Rung]:
         rung("the scores fall by thousands", -2000.0 * np.arange(6.0), 2,
             "The maximum of the first block stays the maximum: m_new is the larger one of m and that of the block. If "
             "m falls the factor e^(m_old − m_new) overflows."),
-        rung("below −10 000 000 000", -4e10 * (1.0 + rng.permutation(5) // 2), 2,
+        rung("below −10 000 000 000", -4e24 * (1.0 + rng.permutation(5) // 2), 2,
             "All scores are far below −10 000 000 000. A start or a fill such as −1e9 is a number like any other, and "
             "larger than these: put −∞."),
         rung("a hundred numbers, blocks of 16", 3 * draw(rng, 2, 100), 16, "The same with larger blocks."),
@@ -754,7 +754,8 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
     )
     leap[1][0, -1] = 1000.0
     abyss = tuple(x.copy() for x in deep)  # pairs of keys share a score, since at this size smaller differences vanish
-    abyss[1][0, :, 0] = -1e20 * (1.0 + rng.permutation(20) // 2)
+    abyss[1][0, :, 0] = -1e24 * (1.0 + rng.permutation(20) // 2)
+    high = np.zeros((1, 4, 16)), np.zeros((1, 40, 16)), np.full((1, 40, 16), 30_000.0)
     half = {part: (4e-3, 4e-3) for part in ("o", "lse")}
     blocks = 16, 16
     return [
@@ -813,6 +814,10 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
             "q, k and v are float16 here, acc, l and m stay float32. tl.dot takes "
             "two blocks of one dtype: p.to(v.dtype).",
             dtype=np.float16, tolerance=half),
+        Rung("float16, values of 30 000", (*(x.astype(np.float16) for x in high), False, *blocks),
+            "q, k and v are float16 here. acc is a sum of values, and passes 65 504, where float16 ends: it stays "
+            "float32.",
+            through_the_kernel, half),
     ]  # fmt: skip
 
 
