@@ -123,7 +123,7 @@ class GradedNotebook(IPyNbFile):
         self.passed: dict[str, str] = {}
         self.harmless: dict[str, str] = {}  # answers that ran without losing their kernel
         self.own, self.lending = Held(), Held()  # with the student's answers alone; with lent ones
-        self.dueling = Held()  # of a duel: with its test and the answers that it names
+        self.dueling = Held()  # of a duel, unless it passes in the student's own: with the answers that it names
         self.held = self.own  # the one of these that is in use
         self.worked = 0.0  # seconds of work in the kernels that have ended
         self.timeouts = {grade_id for grade_id, verdict in plugin.settled.items() if verdict.status == "timeout"}
@@ -231,7 +231,7 @@ class GradedNotebook(IPyNbFile):
             KernelLost: If a cell loses the kernel, or the notebook's time is used up.
         """
         needed = self.needs(grade_id) if only is None else only
-        if duel := find_ladder(self.plugin.day, grade_id).duel:
+        if duel := find_ladder(self.plugin.day, grade_id).duel and (fresh or self.stumbled):
             only, fresh = needed, True
         lent = {each for each, source in needed.items() if source != self.plugin.answers.get(each)}
         beside = self.lending if lent and (fresh or self.own.kernel is None) else self.own
@@ -325,8 +325,12 @@ class ExerciseCell(IPyNbCell):
         earlier answers, because one of them may have made the call.
         """
         book, verdict = self.parent, self.run_once()
-        if self.arena:  # a duel's kernel was fresh already, and nothing else uses it
-            book.drop_kernel(book.dueling)
+        if self.arena:  # its kernel can ask questions now: no other exercise runs there
+            own = book.held is not book.dueling
+            book.drop_kernel(book.held)
+            if verdict.status != "passed" and own:
+                verdict = self.run_once(fresh=True)
+                book.drop_kernel(book.held)
             return verdict
         forbidden = verdict.status == "forbidden"
         lost = forbidden or verdict.status in ("timeout", "killed")

@@ -399,7 +399,7 @@ def here(function, **methods):
 def far_away(function, **methods):
     """The same implementation as a grading kernel has it."""
     line = here(function, **methods)
-    return Remote(lambda text: json.dumps(serve(line, json.loads(text))), 0)
+    return Remote(lambda text: json.dumps(serve(line, json.loads(text))), 0, [])
 
 
 BOTH = pytest.mark.parametrize("line", [here, far_away])
@@ -572,10 +572,12 @@ def test_in_the_arena_all_are_met_in_a_new_order_and_some_again(day):
 def test_each_can_be_called_until_its_own_verdict_and_no_longer():
     arena, call = Arena(1), {"args": [[[1.0]], [[1.0]], [[2.0]]]}
     assert ask(arena, of=1, **call) == {"refused": "it is not its turn"}
-    assert "value" in ask(arena, of=0, **call) and ask(arena, of=0, verdict=1.0) == {"value": None}
-    for question in ({"of": 0, **call}, {"of": 0, "verdict": 0.0}, {"of": 2, **call}, {"of": 2, "verdict": 1.0}):
-        assert ask(arena, **question) == {"refused": "it is not its turn"}
-    assert arena.verdicts == [1.0] and "value" in ask(arena, of=1, **call)
+    assert "value" in ask(arena, of=0, **call) and "value" in ask(arena, of=1, told=[1.0], **call)
+    for place in (0, 2):
+        assert ask(arena, of=place, **call) == {"refused": "it is not its turn"}
+    assert arena.verdicts == [1.0] and "value" in ask(arena, of=1, told="01", **call) and arena.verdicts == [1.0]
+    ask(arena, told=[0.0] * 1000)
+    assert arena.done and len(arena.verdicts) == len(arena.order)
 
 
 def test_what_counts_are_the_verdicts_that_were_sent_and_of_several_the_worst():
@@ -583,8 +585,8 @@ def test_what_counts_are_the_verdicts_that_were_sent_and_of_several_the_worst():
     again = next(i for i in arena.order if arena.order.count(i) > 1 and arena.implementations[i].gross)
     third = [place for place, i in enumerate(arena.order) if i == again][2]
     for place, i in enumerate(arena.order):
-        ask(arena, of=place, verdict=1.0 if place == third else float(arena.implementations[i].right))
-    assert arena.done and ask(arena, of=len(arena.order), verdict=1.0) == {"refused": "it is not its turn"}
+        ask(arena, of=place + 1, told=[1.0 if place == third else float(arena.implementations[i].right)])
+    assert arena.done and ask(arena, of=len(arena.order), told=[1.0]) == {"refused": "it is not its turn"}
     forged = Evidence(NAME, True, [Outcome(str(place), {"verdict": Numbers((), (0.0,))}) for place in range(200)])
     named = arena.named(forged)
     missed = dict(judge_of(1, NAME).judge(named).rungs)

@@ -164,21 +164,25 @@ class Remote:
     Args:
         ask: sends a text to the grader and returns its reply.
         number: the place of the implementation in the grader's order.
+        told: verdicts on the implementations before it that the grader has not heard; the next call takes them along.
     """
 
-    def __init__(self, ask: Callable[[str], str], number: int):
-        self.ask, self.number = ask, number
+    def __init__(self, ask: Callable[[str], str], number: int, told: list[float | None]):
+        self.ask, self.number, self.told = ask, number, told
 
     def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         budget = [MOST_NUMBERS]
         question = {
             "of": self.number,
+            "told": self.told,
             "made": made,
             "method": method,
             "args": [pack(_plain(each, budget)) for each in args],
             "kwargs": {name: pack(_plain(each, budget)) for name, each in kwargs.items()},
         }
-        answer = json.loads(self.ask(json.dumps(question)))
+        text = json.dumps(question)
+        self.told.clear()
+        answer = json.loads(self.ask(text))
         if "refused" in answer:
             raise Refused(answer["refused"])
         if "failed" in answer:
@@ -315,10 +319,8 @@ class Asking:
 
 
 def ask_for_all(ask: Callable[[str], str]) -> Iterator[tuple[Tried, Callable[[float | None], None]]]:
-    """Yield the implementations that the grader offers, in its order, each with a function that sends the verdict."""
-    for number in range(json.loads(ask(json.dumps({"how": "many"})))["many"]):
-        yield Tried(Remote(ask, number)), partial(_tell, ask, number)
-
-
-def _tell(ask: Callable[[str], str], number: int, verdict: float | None) -> None:
-    ask(json.dumps({"of": number, "verdict": verdict}))
+    """Yield the implementations that the grader offers, in its order, each with a function that takes the verdict."""
+    many, told = json.loads(ask(json.dumps({"how": "many"})))["many"], list[float | None]()
+    for number in range(many):
+        yield Tried(Remote(ask, number, told)), told.append
+    ask(json.dumps({"of": many, "told": told}))
