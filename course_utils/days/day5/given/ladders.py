@@ -372,6 +372,9 @@ def two_models(function: Callable, seed: int, prompt: np.ndarray, n_new: int) ->
 def tokens_of(result: Any) -> np.ndarray:
     if result is None:
         raise BadResult(NOTHING)
+    kind = str(getattr(result, "dtype", "")).removeprefix("torch.")
+    if kind.startswith(("float", "bfloat")):
+        raise BadResult(f"the tokens are {kind}, and should be whole numbers, as those of the prompt are")
     return array_of(result)
 
 
@@ -500,6 +503,8 @@ def decode_intensity(rng: np.random.Generator) -> list[Rung]:
         Rung("by keyword", (group * kv, kv, d_head, tokens),
             "Without bytes_per_value it is 2. It may be given by name.",
             intensity_by_keyword),
+        Rung("a million tokens", (64, 8, 128, 2**20),
+            "There are more FLOPs than 32 bits can count: stay with Python's whole numbers."),
     ]  # fmt: skip
 
 
