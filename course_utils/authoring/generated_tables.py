@@ -1,8 +1,9 @@
-"""Tables and counts in texts that follow from the course: `course build` writes them, `course check` compares them.
+"""Parts of texts that follow from the course: `course build` writes them, `course check` compares them.
 
     README.md                    the table of days, with minutes
     sources/lessons/course_map   the table of days, with the learner's task on each day
-    sources/lessons/dayN…        the minutes after **Time**, from `course.DAYS`; the number of quiz questions
+    sources/lessons/dayN…        the minutes after **Time**, from `course.DAYS`; the number of quiz questions; the
+                                 header that folds the code of imports, guesses, quizzes and problems for a pencil
     sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence; the limits on what
                                  a learner's test may ask of an implementation
     both                         the lines that begin with **Go to**, with links to the day's partner notebook, the
@@ -65,6 +66,10 @@ _GO = re.compile(r"^\*\*Go to\*\* .*$", re.MULTILINE)
 _SETUP = re.compile(
     rf"(?<=^```\{{code-cell\}} ipython3\n)(?::|---\n[^`]*?^)tags: (\[{SETUP}\b[^]\n]*\])\n.*?(?=^```$)",
     re.MULTILINE | re.DOTALL,
+)
+_FOLD = "---\njupyter:\n  source_hidden: true\n"  # the header of a cell whose code opens with a click
+_PLUMBING = re.compile(  # the beginning of a cell whose code a reader need not read
+    r"^```\{code-cell\} ipython3\n(?=(?:import|from) |guesses\.|Guesses\(|Quiz[.(]|Practice\()", re.MULTILINE
 )
 _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
 _LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
@@ -130,7 +135,7 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
             lesson = f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"
             yield path, _GO.sub(_around(day, root, [lesson], f"../{LESSONS}/"), text)
         for path in _paths(day, root, LESSONS):
-            text = _with_setup(path.read_text(encoding="utf-8"))
+            text = _PLUMBING.sub(rf"\g<0>{_FOLD}---\n", _with_setup(path.read_text(encoding="utf-8")))
             text = _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
             if questions := len(loader.quiz(day.number)):
                 text = _QUESTIONS.sub(_count(_word(questions).capitalize(), "question"), text)
@@ -159,8 +164,7 @@ def _around(day: Day, root: Path, first: list[str], to_lessons: str) -> str:
 
 def _with_setup(text: str) -> str:
     """Replace the cell for Colab by its current source. JupyterLab shows it folded, because it does nothing there."""
-    head = "---\njupyter:\n  source_hidden: true\ntags: {}\n---\n"
-    return _SETUP.sub(lambda found: head.format(found[1]) + setup_source(), text)
+    return _SETUP.sub(lambda found: f"{_FOLD}tags: {found[1]}\n---\n{setup_source()}", text)
 
 
 def _limits() -> str:

@@ -35,7 +35,7 @@ PLAYS = (
     "TracePlayer",
 )
 _CELL = re.compile(r"^```\{code-cell\}.*?^```$", re.MULTILINE | re.DOTALL)
-_CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+)(?:\.\w+)?\(")
+_CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+|guesses)(?:\.\w+)?\(")
 _PENCIL = re.compile(r"\bby pencil\b", re.IGNORECASE)
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
@@ -71,7 +71,7 @@ def _minutes(text: str) -> float:
     cells = [cell for cell in _CELL.findall(text) if f"tags: [{SETUP}" not in cell]
     prose = _CELL.sub("", text)
     called = [name for cell in cells for name in _CALLED.findall(cell)]
-    guesses, quizzes, practice = called.count("Guess"), called.count("Quiz"), called.count("Practice")
+    guesses, quizzes, practice = called.count("guesses"), called.count("Quiz"), called.count("Practice")
     plays = sum(name in PLAYS for name in called)
     work = 3 * (len(_PENCIL.findall(prose)) + plays + practice) + guesses + 8 * quizzes
     return _words(prose) / 200 + len(cells) / 2 + work

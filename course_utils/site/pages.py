@@ -22,7 +22,6 @@ from course_utils.site.widgets import placed
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
 and to have your answers checked, <a href="{up}start.html">get the course</a>; the rocket above opens this notebook on
 Binder or in Colab.</p>"""
-_AIDS = re.compile(r"(?:(?:import|from) |Guess\.|Guesses\(|Quiz[.(]|Practice\()")  # code that a reader need not read
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _NOWHERE = re.compile(r"\[([^][]*)\]\(/(?:blob|tree)/main/[^)]*\)")
 _HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)
@@ -114,7 +113,7 @@ def notebook_page(
             if place in marked:
                 cell.source = f'<span id="cell-{place}"></span>\n\n{cell.source}'
         elif cell.cell_type == "code":
-            if _AIDS.match(cell.source) and not name.startswith(f"{EXERCISES}/"):
+            if cell.metadata.get("jupyter", {}).get("source_hidden"):
                 cell.metadata.tags = [*cell.metadata.get("tags", []), "hide-input"]
             alive = {each["output"]: each for each in states.get(cell.id, ())}
             for index, output in enumerate(cell.outputs):

@@ -12,11 +12,12 @@ import pytest
 
 from course_utils.course import DAYS, LESSONS, ROOT
 from course_utils.guesses import brief
+from course_utils.loader import PACKAGE
 
 TAUGHT = [day.number for day in DAYS if day.minutes]
 KINDS = ("number", "choice", "curve")
 TODO = "Run this cell to guess; what was computed is shown after your guess."
-ASKS = re.compile(r"\bGuess\.(number|choice|curve)\(")
+ASKS = re.compile(r"guesses\.(\w+)\((.*)\)", re.DOTALL)
 
 
 @functools.cache
@@ -25,14 +26,17 @@ def lesson(number):
     return nbformat.read(day.notebook(LESSONS), as_version=4)
 
 
-def asking(notebook):
-    """The cells that ask, with their places and the call of each."""
+def asking(notebook, number):
+    """The cells that ask, with their places and the call of `Guess` that each makes."""
+    code = ast.parse((PACKAGE / f"days/day{number}/guesses.py").read_text(encoding="utf-8"))
+    calls = {
+        function.name: next(node for node in ast.walk(function) if isinstance(node, ast.Call) and is_guess(node))
+        for function in code.body
+        if isinstance(function, ast.FunctionDef)
+    }
     for place, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code" and ASKS.search(cell.source):
-            (call,) = (
-                node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call) and is_guess(node)
-            )
-            yield place, cell, call
+        if cell.cell_type == "code" and cell.source.startswith("guesses."):
+            yield place, cell, calls[ASKS.fullmatch(cell.source)[1]]
 
 
 def is_guess(call):
@@ -42,18 +46,19 @@ def is_guess(call):
 @pytest.mark.parametrize("number", TAUGHT)
 def test_a_lesson_asks_four_times_or_more_for_a_curve_too_and_sums_up(number):
     notebook = lesson(number)
-    calls = [call for _, _, call in asking(notebook)]
+    calls = [call for _, _, call in asking(notebook, number)]
     assert len(calls) >= 4 and "Guess.curve" in [ast.unparse(call.func) for call in calls]
     assert {call.args[0].value for call in calls} == {number}
     names = [call.args[1].value for call in calls]
     assert len(set(names)) == len(names)
     (end,) = [place for place, cell in enumerate(notebook.cells) if cell.source == f"Guesses({number})"]
-    assert end > max(place for place, _, _ in asking(notebook))
+    assert end > max(place for place, _, _ in asking(notebook, number))
 
 
 @pytest.mark.parametrize("number", TAUGHT)
 def test_no_truth_is_typed_in(number):
-    for _, _, call in asking(lesson(number)):
+    for _, cell, call in asking(lesson(number), number):
+        assert not any(isinstance(given, ast.Constant) for given in ast.parse(cell.source).body[0].value.args)
         (truth,) = (each.value for each in call.keywords if each.arg == "truth")
         assert any(isinstance(node, ast.Name) for node in ast.walk(truth)), ast.unparse(call)
 
@@ -61,11 +66,11 @@ def test_no_truth_is_typed_in(number):
 @pytest.mark.parametrize("number", TAUGHT)
 def test_what_is_stored_is_the_question_alone_and_no_output_stands_right_below(number):
     notebook = lesson(number)
-    places = {place for place, _, _ in asking(notebook)}
+    places = {place for place, _, _ in asking(notebook, number)}
     for place in places:
         cell = notebook.cells[place]
         (output,) = cell.outputs
-        assert set(output.data) == {"text/plain", "image/png"} and not cell.metadata.get("tags")
+        assert set(output.data) == {"text/plain", "image/png"} and cell.metadata.jupyter.source_hidden
         assert output.data["text/plain"].startswith("Guess first: ") and output.data["text/plain"].endswith(TODO)
         assert " ".join(output.data["text/plain"].split()) == output.metadata["image/png"]["alt"]
         below = place + 1
@@ -85,25 +90,20 @@ print(json.dumps([[a.name, a.kind, a.truth] for a in guess._ASKED.values()]))
 @pytest.mark.parametrize("number", TAUGHT)
 def test_what_was_computed_is_not_told_around_the_question(number, tmp_path):
     notebook = lesson(number)
-    last = max(place for place, _, _ in asking(notebook))
+    last = max(place for place, _, _ in asking(notebook, number))
     code = "\n".join(cell.source for cell in notebook.cells[: last + 1] if cell.cell_type == "code")
     script = tmp_path / "lesson.py"
     script.write_text(code + TOLD, encoding="utf-8")
     ran = subprocess.run([sys.executable, script], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr[-2000:]
     truths = {name: (kind, truth) for name, kind, truth in json.loads(ran.stdout.splitlines()[-1])}
-    for place, _, call in asking(notebook):
+    for place, _, call in asking(notebook, number):
         kind, truth = truths[call.args[1].value]
         if kind == "choice":
             continue
         around = [said(notebook.cells[near]) for near in (place - 2, place - 1, place + 1)]
-        around.append(said(notebook.cells[place]).replace(str(call.args[2].value if is_text(call) else ""), ""))
         told = [value for value in truth if any(tells(text, value) for text in around)]
         assert len(told) <= (len(truth) / 3 if kind == "curve" else 0), (call.args[1].value, told)
-
-
-def is_text(call):
-    return isinstance(call.args[2], ast.Constant)
 
 
 def said(cell):

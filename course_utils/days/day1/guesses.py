@@ -1,0 +1,60 @@
+"""The guesses of day 1's lesson: what each asks, what is computed, and why it comes out so."""
+
+import numpy as np
+
+from course_utils.attention import arrays, lists
+from course_utils.views import Guess
+
+
+def left_of_the_first_token() -> Guess:
+    return Guess.number(
+        1, "left of the first token",
+        "After a 1 and 19 zeros, how large is the state?",
+        truth=np.prod([0.5] * 19), low=1e-8, high=1, scale="log",
+        why="Nineteen times the state was halved.",
+    )  # fmt: skip
+
+
+def weight_against_temperature() -> Guess:
+    scores = [2.0, 0.4, 1.2]  # of honey, lemon and orange
+
+    return Guess.curve(
+        1, "weight against temperature",
+        "How does the weight of honey, whose score is the largest, depend on the temperature?",
+        [0.1, 0.3, 1, 4, 20], truth=lambda t: lists.softmax([s / t for s in scores])[0], low=0, high=1,
+        x_label="temperature", y_label="weight of honey", x_scale="log",
+        why="Each is a softmax of the three scores, divided by the temperature.",
+    )  # fmt: skip
+
+
+def two_keys_tie() -> Guess:
+    keys, names = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), ("the", "parcel", "arrived")
+    _, (weights,) = arrays.attention(100 * keys[:1], keys, keys)
+    seen = [name for name, weight in zip(names, weights, strict=True) if weight > 0.01]
+    return Guess.choice(
+        1, "two keys tie",
+        "Scores of 100 with the, 0 with parcel and 100 with arrived: who gets more than 1% of the weight?",
+        choices=["the", "arrived", "the, arrived", "the, parcel, arrived"],
+        truth=", ".join(seen),
+        why="A softmax need not pick one. This part ends with the weights.",
+    )  # fmt: skip
+
+
+def shape_of_the_output() -> Guess:
+    output, _ = arrays.attention(np.zeros((2, 3)), np.zeros((5, 3)), np.zeros((5, 4)))
+    return Guess.choice(
+        1, "shape of the output",
+        "Two queries, five keys, d_k = 3 and d_v = 4: which shape has the output?",
+        choices=["(2, 3)", "(2, 4)", "(2, 5)", "(5, 4)"], truth=str(output.shape),
+        why="The weights have another of these shapes. Which?",
+    )  # fmt: skip
+
+
+def memory_of_the_weights() -> Guess:
+    tokens = 100_000
+    return Guess.number(
+        1, "memory of the weights",
+        "How many GB do the weights of one head take at 100,000 tokens?",
+        truth=4 * tokens**2 / 1e9, low=0.001, high=10_000, scale="log", unit="GB",
+        why="Four bytes for each pair of tokens. Twice the tokens would take four times as much.",
+    )  # fmt: skip
