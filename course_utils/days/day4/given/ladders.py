@@ -777,6 +777,10 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
             "or .grad of its parameters, its hooks, or the tokens. Switch heads off by head_masks only, under "
             "torch.no_grad(); what you set, set back.",
             left_behind),
+        rung("a text that begins where another ends",
+            table(2, 3, {(0, 1): (5, [4]), (1, 2): (3, [2])}, starts=[2, 4], length=3),
+            "The first token of a text is nobody's next token, also where the text before it stands in front. Shift "
+            "each text first, then flatten."),
     ]  # fmt: skip
 
 
