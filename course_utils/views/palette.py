@@ -30,7 +30,7 @@ _BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
 @functools.cache
 def ramp() -> tuple[tuple[int, int, int], ...]:
     """The 256 colours for weights 0 to 1, as (red, green, blue) tuples of 0 to 255."""
-    stops = [_rgb(colour) for colour in _BLUES]
+    stops = [rgb(colour) for colour in _BLUES]
     colours = []
     for level in range(256):
         place = level / 255 * (len(stops) - 1)
@@ -68,7 +68,8 @@ def css_variables() -> dict[str, str]:
     return {f"--course-{name}": colour for name, colour in (ROLES | {"weight": WEIGHT, "wrong": WRONG}).items()}
 
 
-def _rgb(colour):
+def rgb(colour: str) -> tuple[int, ...]:
+    """Red, green and blue of a colour such as #0072B2, each 0 to 255."""
     return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
 
 

@@ -54,7 +54,7 @@ def distance(one, other, sight):
 
 def contrast(one, other):
     """The contrast of two colours as WCAG 2 defines it, 1 to 21."""
-    low, high = sorted(palette._luminance(palette._rgb(colour)) for colour in (one, other))
+    low, high = sorted(palette._luminance(palette.rgb(colour)) for colour in (one, other))
     return (high + 0.05) / (low + 0.05)
 
 

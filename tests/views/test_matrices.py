@@ -1,0 +1,58 @@
+"""Arrays as tables: what is written, what is marked, and what is refused."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils.views.matrices import show
+
+WORDS = ["the", "parcel", "arrived"]
+K = [[1, 0], [0, 1], [1, -1.25]]
+
+
+def test_as_text_it_has_names_shapes_labels_and_marks():
+    shown = show({"Q Kᵀ": [[1.0, 2.0]]}, K=K, rows=WORDS, columns={"Q Kᵀ": ["a", "b"]}, mark={"K": (2, 1)})
+    assert repr(shown) == (
+        "Q Kᵀ (1 × 2)\n   a  b\n   1  2\n"
+        "K (3 × 2)\n      the 1.00   0.00\n   parcel 0.00   1.00\n  arrived 1.00 [−1.25]"
+    )
+
+
+def test_arrays_tensors_lists_and_vectors_read_alike():
+    texts = {repr(show(row=each)) for each in ([0.5, 2], np.array([0.5, 2]), torch.tensor([0.5, 2.0]))}
+    assert texts == {"row (2)\n   0.5  2.0"}
+
+
+def test_decimals_that_are_0_everywhere_are_left_out_and_rounding_shows_no_minus_0():
+    assert repr(show(a=[1e-9 - 1, -1e-9])) == "a (2)\n   −1  0"
+    assert repr(show(a=[1 / 3, math.inf, -math.inf, math.nan], digits=2)) == "a (4)\n   0.33  ∞  −∞  NaN"
+
+
+@pytest.mark.parametrize(("place", "count"), [(1, 2), ((1, 0), 1), ((None, 1), 3), (None, 0)])
+def test_a_row_a_cell_or_a_column_is_marked(place, count):
+    shown = show(K=K, mark={"K": place})
+    assert shown._repr_html_().count("outline:2px") == count == repr(shown).count("[")
+
+
+def test_the_page_has_headings_a_caption_and_the_colour_of_the_role():
+    page = show(K=K, weights=[[0.2, 0.8]], rows=WORDS)._repr_html_()
+    assert page.count("<caption") == 2 and re.findall(r"scope='row'[^>]*>(\w+)", page) == WORDS
+    assert "rgba(213,94,0,0.50)" in page and "rgba(33,113,181,0.50)" in page
+    assert "<b>&lt;x&gt;</b>" in show({"<x>": [1]})._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("named", "options", "said"),
+    [
+        ({"K": np.zeros((2, 2, 2))}, {}, "K is 2 × 2 × 2: a table shows two axes of up to 16"),
+        ({"K": np.zeros(17)}, {}, "K is 17: a table"),
+        ({"K": K}, {"mark": {"Q": 0}}, "mark names 'Q', and there is K"),
+        ({"K": K}, {"mark": {"K": (0, 2)}}, r"mark of K is \(0, 2\), and K has 3 rows and 2 columns"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(named, options, said):
+    with pytest.raises(ValueError, match=said):
+        show(named, **options)
