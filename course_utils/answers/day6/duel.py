@@ -22,6 +22,7 @@ UNSEEN: tuple[Implementation, ...] = (
     lost("more queries than keys", only_if(lambda q, k, v, bq, bk, c: len(q) > len(k),
         lambda q, k, v, bq, bk, c: day6.TILES(q[::-1], k, v, bq, bk, c), day6.TILES)),
     lost("a maximum that begins at −100", day6.made_of(start=-100.0)),
+    lost("no maximum", day6.made_of(start=0.0, peak=lambda old, tile: np.zeros_like(tile))),
     lost("blocks of one query", only_if(lambda q, k, v, bq, bk, c: bq == 1 and len(q) > 1,
         day6.reversed_keys_of_last, day6.TILES)),
 )  # fmt: skip

@@ -312,6 +312,9 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
             "would make 2: a factor has no lower bound."),
         rung("values of 0, and maxima of 0", zeros, (*zeros[:2], np.array([[1.0, 2.0]])),
             "A part whose values add up to 0, or whose maximum is 0, is not empty: only m = −∞ says so."),
+        rung("an empty part beside negative scores", (np.full(2, -INFINITY), np.zeros(2), np.zeros((2, 2))),
+            gathered([[-2.0, -3.0], [-0.5, -1.0]], [[1.0, 2.0], [3.0, 5.0]]),
+            "m is the larger maximum, here that of b, below 0. A 0 that stands for −∞ is larger than it."),
     ]  # fmt: skip
 
 
@@ -449,7 +452,7 @@ def tiled_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("causal, a later score far above the others", (*from_scores(1.0, 2.0, 0.0, 5e9), 2, 2, True),
             "The first query does not see the last key. A masked score must not reach the maximum, however large it "
             "is: −∞ takes its place, and is not added to it."),
-        Rung("causal, scores below −10 000 000 000", (*from_scores(-3e24, -4e24, -2e24, -5e24), 2, 2, True),
+        Rung("causal, scores below −1 000 000 000", (*from_scores(-7e9, -8e9, -6e9, -9e9), 2, 2, True),
             "The first query does not see the last key. Masked scores are −∞: a number such as "
             "−1e4 or −1e9 is larger than these scores."),
         Rung("float32", (*single, 2, 3),
