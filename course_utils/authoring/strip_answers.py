@@ -205,6 +205,7 @@ def _announce(output: NotebookNode) -> None:
     """Write above a check's stored result that it is not the student's own."""
     if "text/plain" in output.get("data", {}):
         output.data["text/plain"] = _to_come(output.data["text/plain"])
+        output.data.pop("text/html", None)
     elif output.get("name") == "stdout":
         output.text = _to_come(output.text)
 

@@ -42,10 +42,16 @@ class NotYet(Exception):
     """Raised by `check` for an answer that does not pass, with what it `Said` or a text.
 
     Jupyter shows only the message, without a traceback.
+
+    Attributes:
+        drawn: whether a card above says it all, so that the first line is enough.
     """
 
+    drawn = False
+
     def _render_traceback_(self) -> list[str]:
-        return str(self).splitlines()
+        lines = str(self).splitlines()
+        return lines[:1] if self.drawn else lines
 
 
 def checks_for(day: int) -> Callable[..., None]:
@@ -66,7 +72,7 @@ def checks_for(day: int) -> Callable[..., None]:
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
         namespace = sys._getframe(1).f_globals
         if why := _not_run(day, grade_id, namespace):
-            raise NotYet(Said(day, grade_id, Verdict("error", 0.0, why)))
+            raise _drawn(Said(day, grade_id, Verdict("error", 0.0, why)))
         cells, (until, advice) = _inputs(namespace), stopped.get(grade_id, (0, ""))
         if advice and until < len(cells) and all(str(cell).lstrip().startswith("check(") for cell in cells[until:]):
             raise NotYet(f"{advice}\n\n{SAME_ANSWER}")
@@ -83,16 +89,18 @@ def checks_for(day: int) -> Callable[..., None]:
         if verdict.status == "timeout":
             stopped[grade_id] = len(cells), advice
         said = replace(said, example=_tell(day, grade_id, found), note=SAME_ANSWER if same else "")
+        failed = _drawn(said) if evidence is None or verdict.status != "passed" else None
         if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
             _show_board(day, grade_id, verdict)
         if isinstance(found, Trace) and found.calls:
             _show_trace(day, grade_id, found)
-        if evidence is None or verdict.status != "passed":
+        if failed is not None or evidence is None:
             done.discard(grade_id)
-            raise NotYet(said)
+            raise failed or NotYet(said)
         from IPython.display import display
 
-        display({MIME: as_line(evidence), "text/plain": str(said)}, raw=True, metadata={"course": {"hidden": hidden}})
+        data = {MIME: as_line(evidence), "text/plain": str(said), "text/html": said.as_html()}
+        display(data, raw=True, metadata={"course": {"hidden": hidden}})
         if not hidden:
             from course_utils.views.passed import passed
 
@@ -100,6 +108,18 @@ def checks_for(day: int) -> Callable[..., None]:
             display(passed(day, grade_id, done), raw=True, metadata={"course": {"hidden": True}})
 
     return check
+
+
+def _drawn(said: Said) -> NotYet:
+    """Draw the card of a verdict where there is a notebook, and return the error to raise."""
+    failed = NotYet(said)
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
+        from IPython.display import display
+
+        hidden = {"course": {"hidden": True}}  # a student's edition does not keep it
+        display({"text/plain": str(said), "text/html": said.as_html()}, raw=True, metadata=hidden)
+        failed.drawn = True
+    return failed
 
 
 def _show_board(day: int, grade_id: str, verdict: Verdict) -> None:

@@ -9,9 +9,7 @@ from typing import Any
 
 from course_utils.course import IN_CHECKOUT
 from course_utils.progress import Exercise, exercises_of
-
-# The edge has JupyterLab's colour for what went well, which both of its themes set; a page elsewhere has none.
-_STYLE = "border-left: 4px solid var(--jp-success-color1, #388e3c); margin: 8px 0 4px; padding: 2px 12px"
+from course_utils.views.card import framed
 
 
 def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
@@ -24,7 +22,7 @@ def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
     exercises = exercises_of(day)
     if not exercises and not IN_CHECKOUT:
         said = f"✓ Passed. In this session {len(done)} exercise{'' if len(done) == 1 else 's'}."
-        return {"text/plain": said, "text/html": f'<div style="{_STYLE}">{said}</div>'}
+        return {"text/plain": said, "text/html": framed(said)}
     places = {exercise.id: place for place, exercise in enumerate(exercises)}
     here = exercises[places[grade_id]]
     reached = sum(exercise.points for exercise in exercises if exercise.id in done)
@@ -39,8 +37,7 @@ def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
         heading, minutes = f"{place + 1}. {exercises[place].title}", f"({_minutes(exercises[place])})"
         words = f"Next: {heading} {minutes}."
         link = f'Next: <a href="#{html.escape(_anchor(heading))}">{html.escape(heading)}</a> {minutes}.'
-    page = f'<div style="{_STYLE}"><strong>{html.escape(head)}</strong> {so_far} {link}</div>'
-    return {"text/plain": f"{head} {so_far} {words}", "text/html": page}
+    return {"text/plain": f"{head} {so_far} {words}", "text/html": framed(f"{html.escape(so_far)} {link}")}
 
 
 def _anchor(heading: str) -> str:

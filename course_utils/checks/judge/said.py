@@ -1,4 +1,4 @@
-"""What a check says of an answer, in parts that a notebook can draw; as a string it is the text that is shown today."""
+"""What a check says of an answer, in parts that `views.card` draws; as a string it is the text for terminals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from course_utils.checks.judge.duel_verdict import tell_duel
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
+from course_utils.views.card import card
 
 WIDTH = 88
 
@@ -59,12 +60,28 @@ class Said:
     def advice(self) -> str:
         """The head, the advice and the steps."""
         said = textwrap.fill(self.verdict.message, WIDTH, break_on_hyphens=False, break_long_words=False)
-        steps = ""
-        if self.steps and find_ladder(self.day, self.exercise).duel:
-            steps = tell_duel(self.day, self.steps)
-        elif any(held for _, held in self.steps):
+        steps = self.caught()
+        if not steps and any(held for _, held in self.steps):
             steps = "\n".join(f"  {'✓' if held else '✗'} {name}" for name, held in self.steps)
         return "\n\n".join(filter(None, [self.head(), said, steps]))
+
+    def caught(self) -> str:
+        """Of a duel, which implementations the test kept and caught, without the names of others; else ""."""
+        is_duel = bool(self.steps) and find_ladder(self.day, self.exercise).duel
+        return tell_duel(self.day, self.steps) if is_duel else ""
+
+    def as_html(self) -> str:
+        """The card that a notebook shows, in the same words."""
+        caught = self.caught()
+        return card(
+            good=self.verdict.status == "passed",
+            head=self.head(),
+            message=self.verdict.message,
+            slip=self.verdict.misconception is not None,
+            example=self.example,
+            steps=() if caught else self.steps,
+            note="\n".join(filter(None, [caught, self.note])),
+        )
 
     def __str__(self) -> str:
         return "\n\n".join(filter(None, [self.advice(), self.example, self.note]))

@@ -778,7 +778,7 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
             "torch.no_grad(); what you set, set back.",
             left_behind),
         rung("a text that begins where another ends",
-            table(2, 3, {(0, 1): (5, [4]), (1, 2): (3, [2])}, starts=[2, 4], length=3),
+            table(2, 3, {(0, 1): (5, [4]), (1, 2): (2, [2])}, starts=[2, 4], length=3),
             "The first token of a text is nobody's next token, also where the text before it stands in front. Shift "
             "each text first, then flatten."),
     ]  # fmt: skip

@@ -143,6 +143,8 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
         drawn(ALLOCATOR, rng, "calls on a large pool", (9, 3), 120),
         drawn(ALLOCATOR, rng, "calls on blocks of one token", (5, 1), 80),
         Rung("many forks of one", ((2, 2), MANY_FORKS), "Any number of sequences may share a block.", ALLOCATOR.played),
+        rung("a copy of the last block alone", (8, 2), "a a a a>b b ?b ?a",
+            "Only the last block is written to, so only that one is replaced: the full ones stay shared."),
     ]  # fmt: skip
 
 
@@ -218,6 +220,11 @@ LOOK_ALIKE = (
 
 DIGITS = (("admit", "a", (1, 10, 5)), ("commit", "a"), ("admit", "b", (2, 0, 5)), ("table", "b"))
 LARGE = (("admit", "a", (3, 4, 5)), ("commit", "a"), ("admit", "b", (259, 260, 5)), ("table", "b"))
+ROLLED = (
+    *(call for base in (31, 33, 37, 131, 257) for call in (("admit", f"{base}", (0, base, 5)), ("commit", f"{base}"))),
+    ("admit", "b", (1, 0, 5)),
+    ("table", "b"),
+)  # 0 · base + base is 1 · base + 0
 HUNDRED = tuple(
     call
     for i in range(100)
@@ -233,6 +240,11 @@ LATER_PREFIX_RUNGS = (
         "Only the blocks of its table are held by a request: the known one of another request is not."),
     ("a known block whose own beginning went", (5, 1), "a=0 b=01 e=33 +a +b -b c=2 +c -e d=215 ?d",
         "The block before it in the table holds another text now: known is a text, and not the number of a block."),
+    ("parted two blocks before", (12, 2), "a=001122 +a b=331144 +b c=3311220 ?c",
+        "A block is known by all the text up to its end, not by the block before it and its own."),
+    ("what a block held before", (9, 2),
+        "a=11 +a -a b=00 +b -b c=0111 +c -c c=1000 +c -c a=01000 b=0111 c=1100 +c -c c=0 +b -c c=000 -c -b b=0",
+        "A block that was given away holds another text, or none: forget what it held at that moment."),
 )  # fmt: skip
 
 
@@ -251,6 +263,8 @@ def on_prefixes(rng: np.random.Generator) -> list[Rung]:
         *(rung(*each) for each in LATER_PREFIX_RUNGS),
         Rung("digits that look alike", ((6, 2), DIGITS), "1, 10 is another text than 2, 0.", PREFIXES.played),
         Rung("large numbers", ((6, 2), LARGE), "Tokens may be numbers of any size: 259 is another than 3.",
+            PREFIXES.played),
+        Rung("sums that look alike", ((20, 2), ROLLED), "A rolling hash can be that of two texts: compare the texts.",
             PREFIXES.played),
         Rung("a hundred beginnings", ((201, 1), HUNDRED), "A hash can be that of two texts: compare the texts.",
             PREFIXES.played),
@@ -413,6 +427,11 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         two_keys("scores far below 0", 40.0, [-40.0, -41.0], "Take the largest score off, also where it is below 0."),
         two_keys("scores that float32 cannot tell apart", 1.0, [1e8, 1e8 + 1],
             "The arrays are float64, and scores may be large: keep float64 on the way, too."),
+        two_keys("one score far above the other", 1.0, [0.0, 2000.0],
+            "It is the largest score that is taken off: e^1000 overflows."),
+        Rung("scores below −10 000, and room behind them",
+            (np.ones(1), np.array([[[-5e4], [-5e4 - 1], [0.0]]]), np.array([[[1.0], [4.0], [9.0]]]), np.array([0]), 2),
+            "What lies behind the end is cut off, or its score is −∞: −10 000 is a score like any other."),
     ]  # fmt: skip
 
 
