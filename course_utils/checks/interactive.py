@@ -63,7 +63,7 @@ def checks_for(day: int) -> Callable[..., None]:
     KeyError for an unknown exercise.
     """
     last: dict[tuple[str, bool], tuple[int | None, str, Trace | str]] = {}  # cell, advice and example of the last check
-    stopped: dict[str, tuple[int, str]] = {}  # for a stopped answer: number of cells run, and advice
+    stopped: dict[str, tuple[int, Said]] = {}  # for a stopped answer: number of cells run, and what was said
     done: set[str] = set()  # exercises passed in this session
     _hear_of_failures()
 
@@ -73,9 +73,9 @@ def checks_for(day: int) -> Callable[..., None]:
         namespace = sys._getframe(1).f_globals
         if why := _not_run(day, grade_id, namespace):
             raise _drawn(Said(day, grade_id, Verdict("error", 0.0, why)))
-        cells, (until, advice) = _inputs(namespace), stopped.get(grade_id, (0, ""))
-        if advice and until < len(cells) and all(str(cell).lstrip().startswith("check(") for cell in cells[until:]):
-            raise NotYet(f"{advice}\n\n{SAME_ANSWER}")
+        cells, (until, told) = _inputs(namespace), stopped.get(grade_id, (0, None))
+        if told and until < len(cells) and all(str(cell).lstrip().startswith("check(") for cell in cells[until:]):
+            raise _drawn(replace(told, note=SAME_ANSWER))
         evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
         if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
@@ -87,7 +87,7 @@ def checks_for(day: int) -> Callable[..., None]:
             found = _example(day, grade_id, namespace, verdict)
         last[grade_id, hidden] = cell, advice, found
         if verdict.status == "timeout":
-            stopped[grade_id] = len(cells), advice
+            stopped[grade_id] = len(cells), said
         said = replace(said, example=_tell(day, grade_id, found), note=SAME_ANSWER if same else "")
         failed = _drawn(said) if evidence is None or verdict.status != "passed" else None
         if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:

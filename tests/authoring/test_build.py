@@ -480,8 +480,8 @@ def test_an_answer_that_a_cell_prints_is_a_leak(tmp_path):
         ("y = 1\n1 / 0", "ZeroDivisionError: division by zero", 13),
         ("y = 1\ny = = 2", "SyntaxError", 13),
         ("object()", "an address", 12),
-        ("import os\n\nos.getcwd()", "a path of this machine", 12),
-        ("import os\n\nos._exit(3)", "the kernel died", 12),
+        ("y = 1\nimport os; os.getcwd()", "a path of this machine", 12),
+        ("y = 1\nimport os; os._exit(3)", "the kernel died", 12),
     ],
 )
 def test_a_cell_that_cannot_be_kept_stops_the_build(code, said, line, tmp_path):

@@ -106,14 +106,14 @@ def test_cells_of_day_4_can_be_run_again_in_any_order():
 
 
 def test_the_build_stops_at_the_line_that_measures(tmp_path):
-    cell = "```{code-cell} ipython3\nimport time\n\nprint(1)\nprint(time.time(), 's')\n```\n"
+    cell = "```{code-cell} ipython3\nx = 1\nimport time\nprint(1)\nprint(time.time(), 's')\n```\n"
     text = HEADER + "# A lesson\n\n" + cell
     line = text.splitlines().index("print(time.time(), 's')") + 1
     assert f"day1_small.md:{line}: " in complaint(tmp_path, lesson=text)
 
 
 def test_check_finds_it_in_what_was_built_before(tmp_path, monkeypatch):
-    cell = "```{code-cell} ipython3\nimport time\n\nprint(time.time(), 's')\n```\n"
+    cell = "```{code-cell} ipython3\nx = 1\nimport time\nprint(time.time(), 's')\n```\n"
     root = course(tmp_path, lesson=HEADER + "# A lesson\n\n" + cell)
     with monkeypatch.context() as without:
         without.setattr(building, "verify_measured", lambda *_: None)

@@ -525,9 +525,9 @@ def test_an_entry_that_is_not_right_gets_the_ladders_advice(invented):
     "returned",
     [None, "text", {"a": 1}, [[1.0], [2.0, 3.0]], (x for x in range(3)), map(float, "123"), [1j], np.zeros(20_000)],
 )
-def test_a_result_that_is_no_array_is_an_error_with_a_reason(returned):
+def test_a_result_that_is_no_array_fails_with_a_reason(returned):
     verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": lambda row: returned}))
-    assert verdict.status == "error"
+    assert verdict.status == "failed" and not verdict.share
     assert "returned None" in verdict.message or "is not a number or" in verdict.message or "larger" in verdict.message
     assert "raised" not in verdict.message
 
@@ -686,7 +686,7 @@ def test_the_diagnosis_comes_before_the_rungs_and_breaks_between_words():
 
     verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": softmax_row}))
     points, diagnosis, rungs = str(Said(1, "softmax_row", verdict)).split("\n\n")
-    assert points == "softmax_row: not yet, 0 of 2 points (9 of 14 steps hold)"
+    assert points == "softmax_row: not yet, 0 of 2 points (10 of 15 steps hold)"
     assert diagnosis.split() == verdict.message.split()
     assert max(map(len, diagnosis.splitlines())) <= 88
     assert rungs.splitlines()[0] == "  ✓ one entry takes all the weight"

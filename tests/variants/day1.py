@@ -76,7 +76,7 @@ def softmax_in_single_precision(row):
     return (e / e.sum()).tolist()
 
 
-@right(1, "softmax_row")
+@wrong(1, "softmax_row")
 def softmax_in_place(row):
     top = max(row)
     row[:] = [math.exp(x - top) for x in row]

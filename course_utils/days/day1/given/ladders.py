@@ -17,11 +17,17 @@ from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import bytecodes_grow, changes
 from course_utils.checks.kernel.small import BLANK, Small, one_of, whole
 from course_utils.days.day1.given.finding import whom_arrived_finds
-from course_utils.days.shared.given.draws import K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
+from course_utils.days.shared.given.draws import UNTOUCHED, K, Q, V, draw, draw_qkv, far_below_zero, rows_far_apart
 
 TRACE_Q = [[1.0, 0.5], [0.5, 1.0]]
 TRACE_K = [[0.8, 0.2], [0.3, 0.9]]
 TRACE_V = [[2.0, 1.0], [1.0, 2.0]]
+
+
+def untouched(*args: Any) -> Rung:
+    """Return a rung that an answer fails if it writes into its arguments."""
+    why = "The result is right, but what was passed in is changed, and the caller still needs it: make a new one."
+    return Rung(UNTOUCHED, args, why, changes)
 
 
 def softmax_row(rng: np.random.Generator) -> list[Rung]:
@@ -48,6 +54,7 @@ def softmax_row(rng: np.random.Generator) -> list[Rung]:
         Rung("the same row shifted by 50", ((row + 50).tolist(),),
             "Adding a number to all entries changes nothing in the ratio."),
         Rung("a 0 among the entries", ([0.0, 1.0, -2.0],), "A score of 0 is a score like any other: e^0 is 1."),
+        untouched([0.5, 2.0, -1.0]),
     ]  # fmt: skip
 
 
@@ -71,6 +78,7 @@ def scores(rng: np.random.Generator) -> list[Rung]:
         Rung("equal rows, and a query of zeros",
             ([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]),
             "Each query has a row and each key a column, also where two are equal or one is 0."),
+        untouched(TRACE_Q, TRACE_K),
     ]  # fmt: skip
 
 
@@ -82,6 +90,7 @@ def scale_scores(rng: np.random.Generator) -> list[Rung]:
         Rung("d_k = 64", ((10 * draw(rng, 3, 2)).tolist(), 64), "Divide each score by √64 = 8."),
         Rung("d_k = 128, one score", ([[90.0]], 128), "The divisor is √d_k, whatever the shape of the scores."),
         Rung("whole numbers", ([[7, -3], [2, 5], [1, 0]], 8), "Scores may be ints; the results are not."),
+        untouched(TRACE_Q, 3),
     ]
 
 
@@ -112,6 +121,7 @@ def attention_lists(rng: np.random.Generator) -> list[Rung]:
             "A single query is one row."),
         Rung("two equal keys with different values", ([[1.0], [2.0]], [[1.0], [1.0], [0.5]], [[0.0], [1.0], [4.0]]),
             "Equal keys get equal weights, and each has a value of its own."),
+        untouched(TRACE_Q, TRACE_K, TRACE_V),
     ]  # fmt: skip
 
 
@@ -185,6 +195,7 @@ def soft_lookup(rng: np.random.Generator) -> list[Rung]:
             "exp gives 0 for every key unless the largest is subtracted."),
         Rung("six keys, d_k = 2, d_v = 5", (*arrays(6, 2, 5), 0.7),
             "There is no √d_k here: the temperature takes its place."),
+        untouched(np.array([1.0, 0.5]), np.array(TRACE_K), np.array(TRACE_V), 2.0),
     ]  # fmt: skip
 
 
@@ -206,6 +217,7 @@ def self_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("large scores", arrays(3, 4, 3, 2, size=40.0),
             "torch.softmax is safe for large scores; exp alone is not."),
         Rung("six tokens", arrays(6, 5, 7, 3), "Any number of tokens."),
+        untouched(*map(np.array, (TRACE_Q, TRACE_K, TRACE_Q, TRACE_V))),
     ]  # fmt: skip
 
 
@@ -218,7 +230,7 @@ def without_a_loop(function: Callable, few: tuple, many: tuple) -> dict[str, Any
 
 
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
-    return [rung for rung in attention_batched(rng) if not rung.measure]
+    return [rung for rung in attention_batched(rng) if rung.measure in (None, changes)]
 
 
 def rows_of_numbers(result: Any) -> Any:
@@ -258,7 +270,7 @@ LADDERS = {
         ("my_W_K",), by_hand=True, decide=whom_arrived_finds, advice="my_W_K has four rows of two numbers."
     ),
     "softmax_row": Ladder(
-        ("softmax_row",), ("weights",), softmax_row, forbidden=LIBRARY_SOFTMAX, small=(Small(("m",)),)
+        ("softmax_row",), ("weights",), softmax_row, called=("row",), forbidden=LIBRARY_SOFTMAX, small=(Small(("m",)),)
     ),
     "scores": Ladder(("scores",), ("scores",), scores, convert=rows_of_numbers, small=(Small(("n d", "m d")),)),
     "scale_scores": Ladder(("scale_scores",), ("scaled",), scale_scores, small=(Small(("n m", whole())),)),

@@ -245,6 +245,8 @@ LATER_PREFIX_RUNGS = (
     ("what a block held before", (9, 2),
         "a=11 +a -a b=00 +b -b c=0111 +c -c c=1000 +c -c a=01000 b=0111 c=1100 +c -c c=0 +b -c c=000 -c -b b=0",
         "A block that was given away holds another text, or none: forget what it held at that moment."),
+    ("half a block, and no text", (8, 2), "a=00 b=01000 c=0000000 +a +b -a -b a=0",
+        "Only full blocks are known. A half full one that nobody holds is empty, and goes before known ones."),
 )  # fmt: skip
 
 
@@ -308,6 +310,8 @@ def on_windows(rng: np.random.Generator) -> list[Rung]:
         rung("a draft comes round before the window is full", (2,), "4 5,6 +0 ? 7,8 +1 ?",
             "A draft may push out what was there before the window was full."),
         rung("a draft on an empty window of one", (1,), "2,0 +1 ?", "The first token is kept, the second is gone."),
+        Rung("two windows at once, and drafts", ((3,), window_calls("4 5,6 ? +1 7, +0 ?")), OWN_STATE,
+            WINDOW.played_beside),
     ]  # fmt: skip
 
 
@@ -379,6 +383,8 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
         drawn(SCHEDULER, rng, "large blocks", (3, 5, 6), 60),
         drawn(SCHEDULER, rng, "blocks of one token", (12, 1, 5), 60),
         rung("twelve at once", (12, 1, 12), everybody, "As many run as there are blocks and tokens for."),
+        rung("slots left in its own block", (2, 2, 2), "a=1+2 b=3+1 2.",
+            "Where no block is free a request goes on as far as the slots of its last block reach."),
     ]  # fmt: skip
 
 
