@@ -226,10 +226,11 @@ def kernel():
 
 
 def said_by(cells):
-    """What the card says in each cell that fails, "" for others; below it stands its first line alone, as an error."""
+    """What the card says in each cell that fails, "" for others; below it its first line stands as an error."""
     found = []
     for outputs in cells:
-        card, error = (outputs[0], outputs[-1]) if outputs and outputs[-1].output_type == "error" else ({}, {})
+        failed = outputs and outputs[-1].get("ename") == "NotYet"
+        card, error = (outputs[0], outputs[-1]) if failed else ({}, {})
         found.append(card.get("data", {}).get("text/plain", ""))
         assert not card or error.get("traceback", []) == found[-1].splitlines()[:1]
     return found
