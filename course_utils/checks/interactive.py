@@ -32,6 +32,7 @@ from course_utils.checks.kernel.evidence import (
 )
 from course_utils.checks.kernel.outcome import MIME, Evidence, as_line
 from course_utils.loader import has_answers
+from course_utils.views.running_line import RunningLine
 
 Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
@@ -70,7 +71,10 @@ def checks_for(day: int) -> Callable[..., None]:
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
-        namespace = sys._getframe(1).f_globals
+        with RunningLine():
+            examined(sys._getframe(1).f_globals, grade_id, hidden, seed)
+
+    def examined(namespace: MutableMapping[str, Any], grade_id: str, hidden: bool, seed: str) -> None:
         if why := _not_run(day, grade_id, namespace):
             raise _drawn(Said(day, grade_id, Verdict("error", 0.0, why)))
         cells, (until, told) = _inputs(namespace), stopped.get(grade_id, (0, None))
