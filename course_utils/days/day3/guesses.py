@@ -1,57 +1,73 @@
-"""The guesses of day 3's lesson: what each asks, what it is compared with, and why it comes out so."""
+"""The guesses of day 3's lesson: what each asks, what is computed, and why it comes out so."""
 
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
 
+import torch
+
+from course_utils.attention import masks
+from course_utils.models.leak_experiment import FLOOR, Run
 from course_utils.views import Guess
 
 
-def which_layers_leak(floor: Any, below: Any) -> Guess:
+def which_layers_leak(runs: Mapping[str, Sequence[Run]]) -> Guess:
+    below = [name for name, three in runs.items() if max(run.loss for run in three) < FLOOR - 1]
     return Guess.choice(
         3, "which layers leak",
-        f"Whose loss goes far below the floor of {floor:.2f}?",
+        f"Whose loss goes far below the floor of {FLOOR:.2f}?",
         choices=[
-            "no_mask", "no_mask and mask_after",
-            "no_mask and mask_after_renormalised",
+            "no_mask", "no_mask and mask_after", "no_mask and mask_after_renormalised",
             "no_mask, mask_after and mask_after_renormalised",
         ],
-        truth=" and ".join(below), why="In all three runs of each, on new texts.",
+        truth=" and ".join(below),
+        why="In all three runs of each, on new texts.",
     )  # fmt: skip
 
 
-def loss_of_a_layer_without_a_mask(mean_loss: Any, floor: Any) -> Guess:
+def loss_of_a_layer_without_a_mask(losses: Sequence[float]) -> Guess:
     return Guess.curve(
         3, "loss of a layer without a mask",
         "Without a mask: how does the loss fall while the model trains?",
-        [1, 25, 50, 100, 150, 200, 290], truth=mean_loss, low=0, high=3,
-        x_label="step", y_label="loss, nats",
-        why=f"Means of ten steps. The floor is log 8, which is {floor:.2f}.",
+        [1, 25, 50, 100, 150, 200, 290], truth=lambda step: sum(losses[int(step) - 1 : int(step) + 9]) / 10,
+        low=0, high=3, x_label="step", y_label="loss, nats",
+        why=f"Means of ten steps. The floor is log 8, which is {FLOOR:.2f}.",
     )  # fmt: skip
 
 
-def loss_of_a_model_that_cheats(found: Any) -> Guess:
+def loss_of_a_model_that_cheats(at_once: float, past_only: float) -> Guess:
     return Guess.number(
         3, "loss of a model that cheats",
-        "With a window at once the model without a mask has a loss of "
-        f"{found['leaking'][0]:.1f}. What is it when it may read only the past?",
-        truth=found["leaking"][1], low=0, high=20, unit="nats",
+        f"With a window at once the model without a mask has a loss of {at_once:.1f}. "
+        "What is it when it may read only the past?",
+        truth=past_only, low=0, high=20, unit="nats",
         why="It learned to copy, and here is nothing to copy.",
     )  # fmt: skip
 
 
-def rows_that_sum_to_1(off: Any) -> Guess:
+def rows_that_sum_to_1() -> Guess:
+    scores = torch.randn(1000, 64, 64, generator=torch.Generator().manual_seed(2))
+    sums = torch.softmax(scores + masks.to_additive(masks.causal(64)), dim=-1).sum(dim=-1)
     return Guess.number(
         3, "rows that sum to 1",
         "How many of the 64,000 rows sum to exactly 1, in percent?",
-        truth=100 * (off == 0).double().mean(), low=0, high=100, unit="%",
+        truth=100 * (sums == 1).double().mean(), low=0, high=100, unit="%",
         why="With 32 bits a number, added up by this machine.",
     )  # fmt: skip
 
 
-def a_low_number_in_place_of(outcomes: Any, outcome: Any) -> Guess:
+def a_low_number_in_place_of_minus_infinity() -> Guess:
+    scores = torch.tensor([1.0, 3.0])
+    outcomes = {
+        "NaN for both": torch.tensor([math.nan, math.nan]),
+        "0 for both": torch.zeros(2),
+        "one half for each": torch.full((2,), 0.5),
+        "what they are without a mask": torch.softmax(scores, dim=-1),
+    }
+    found = torch.softmax(scores - 1e4, dim=-1)
     return Guess.choice(
         3, "a low number in place of −∞",
-        "Scores 1 and 3, and −1e4 added to both: "
-        "which weights come out of a softmax in float32?",
-        choices=outcomes, truth=outcome,
+        "Scores 1 and 3, and −1e4 added to both: which weights come out of a softmax in float32?",
+        choices=outcomes,
+        truth=next(name for name, weights in outcomes.items() if torch.allclose(found, weights, equal_nan=True)),
         why="The next table has −1e9 and −∞ as well, and fewer bits.",
     )  # fmt: skip
