@@ -592,6 +592,8 @@ def convert_mask(rng: np.random.Generator) -> list[Rung]:
         Rung(UNTOUCHED, (rows,),
             "The result is right, but the mask that was given is changed too. Make a new one: ~mask.",
             changes),
+        Rung("a mask that is not contiguous", (rows.T,),
+            "This mask is transposed, so its entries do not lie in memory in the order of its axes. ~ works on any mask."),
     ]  # fmt: skip
 
 
