@@ -593,7 +593,7 @@ def convert_mask(rng: np.random.Generator) -> list[Rung]:
             "The result is right, but the mask that was given is changed too. Make a new one: ~mask.",
             changes),
         Rung("a mask that is not contiguous", (rows.T,),
-            "This mask is transposed, so its entries do not lie in memory in the order of its axes. ~ works on any mask."),
+            "This mask is transposed, so its entries do not lie in memory in the order of its axes: ~ works on any."),
     ]  # fmt: skip
 
 
