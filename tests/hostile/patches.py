@@ -346,7 +346,6 @@ def self_attention(x, W_q, W_k, W_v):
         "soft_lookup",
         "class Large:\n    def __array__(self, *rest, **named):\n        return np.ones(2**38)\n"
         "def soft_lookup(query, keys, values, temperature):\n    return Large()",
-        "error",
     ),
     _instead(
         "a list without end",
