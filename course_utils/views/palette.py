@@ -36,7 +36,8 @@ def ramp() -> tuple[tuple[int, int, int], ...]:
         place = level / 255 * (len(stops) - 1)
         left = min(int(place), len(stops) - 2)
         part = place - left
-        colours.append(tuple(round(a + (b - a) * part) for a, b in zip(stops[left], stops[left + 1], strict=True)))
+        red, green, blue = (round(a + (b - a) * part) for a, b in zip(stops[left], stops[left + 1], strict=True))
+        colours.append((red, green, blue))
     return tuple(colours)
 
 
@@ -68,9 +69,9 @@ def css_variables() -> dict[str, str]:
     return {f"--course-{name}": colour for name, colour in (ROLES | {"weight": WEIGHT, "wrong": WRONG}).items()}
 
 
-def rgb(colour: str) -> tuple[int, ...]:
+def rgb(colour: str) -> tuple[int, int, int]:
     """Red, green and blue of a colour such as #0072B2, each 0 to 255."""
-    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 def _luminance(colour):

@@ -298,7 +298,7 @@ def clipped(x):
 
 FILLS = (
     ("−∞ made 0", filled(0.0),
-        "−∞ is replaced by 0, as np.nan_to_num and the like do, and gets a share. Leave it as it is: exp(−∞) is 0."),
+        "−∞ is replaced by a number, such as 0, and gets a share. Leave it as it is: exp(−∞) is 0."),
     ("−∞ made −10 000", filled(-1e4),
         "−∞ is replaced by −10 000, which other entries reach too, so it gets a "
         "share. Leave it as it is: exp(−∞) is 0."),

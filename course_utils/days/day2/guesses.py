@@ -63,6 +63,6 @@ def which_scale_learns_first() -> Guess:
     return Guess.choice(
         2, "which scale learns first",
         "Which scale reaches a loss of 0.1 after the fewest steps, in the median of five starts?",
-        choices=steps, truth=min(steps, key=steps.get),
+        choices=steps, truth=min(steps, key=lambda scale: steps[scale]),
         why="At a learning rate of 0.001. The table below has three more rates.",
     )  # fmt: skip

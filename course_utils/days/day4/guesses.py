@@ -75,7 +75,7 @@ def the_idle_bias(changes: Mapping[str, float]) -> Guess:
     return Guess.choice(
         4, "the idle bias",
         "Which bias changes nothing in the output?",
-        choices=changes, truth=min(changes, key=changes.get),
+        choices=changes, truth=min(changes, key=lambda bias: changes[bias]),
         why="Within rounding. The hint below leads to the reason.",
     )  # fmt: skip
 
