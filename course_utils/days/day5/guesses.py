@@ -1,71 +1,72 @@
-"""The guesses of day 5's lesson: what each asks, what it is compared with, and why it comes out so."""
+"""The guesses of day 5's lesson: what each asks, what is computed, and why it comes out so."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from course_utils.costs import zoo
+from course_utils.costs import records, zoo
+from course_utils.costs.configurations import MODELS
 from course_utils.views import Guess
 
 
-def old_rows_without_a_mask(changed: Any) -> Guess:
+def old_rows_without_a_mask(changes: Sequence[float]) -> Guess:
+    changed = [f"layer {i}" for i, change in enumerate(changes) if change > 0.01]
     return Guess.choice(
         5, "old rows without a mask",
-        "Without a mask: in which layers do the rows of old tokens change when a "
-        "token is added?",
+        "Without a mask: in which layers do the rows of old tokens change when a token is added?",
         choices=["in none", "layer 0", "layer 1", "layer 0, layer 1"],
-        truth=changed or "in none",
-        why="Rows of weights, as above. The next lines say how a change gets "
-        "there.",
+        truth=", ".join(changed) or "in none",
+        why="Rows of weights, as above. The next lines say how a change gets there.",
     )  # fmt: skip
 
 
-def how_many_times_faster(before: Any) -> Guess:
+def how_many_times_faster() -> Guess:
+    run = records.recorded("generation-cpu")[0]
+    rows = [row for row in run["rows"] if row["measured"] == "prefix"]
     return Guess.curve(
         5, "how many times faster",
         "How many times faster does a cache make the step that writes one token?",
-        [row["T"] for row in before], truth=[row["faster"] for row in before],
-        low=1, high=1000, scale="log", x_label="tokens so far, T",
-        y_label="times faster", x_scale="log",
+        [row["T"] for row in rows], truth=[row["faster"] for row in rows], low=1, high=1000, scale="log",
+        x_label="tokens so far, T", y_label="times faster", x_scale="log",
         why="Six layers, d_model = 384, recorded on one thread of a CPU.",
     )  # fmt: skip
 
 
-def bytes_of_a_token(llama: Any) -> Guess:
+def bytes_of_a_token() -> Guess:
     return Guess.number(
         5, "bytes of a token",
         "How many KiB does one token leave in the KV cache of LLaMA 7B?",
-        truth=llama.cache_bytes(1) / 1024, low=0.1, high=100_000,
-        scale="log", unit="KiB",
+        truth=MODELS["LLaMA 7B"].cache_bytes(1) / 1024, low=0.1, high=100_000, scale="log", unit="KiB",
         why="A text of 4096 tokens takes 4096 times as much.",
     )  # fmt: skip
 
 
-def texts_on_a_card(texts_that_fit: Any, llama: Any) -> Guess:
+def texts_on_a_card() -> Guess:
+    model = replace(MODELS["LLaMA 7B"], n_kv_heads=8)
     return Guess.number(
         5, "texts on a card",
-        "LLaMA 7B with 8 heads of keys and values: how many texts of 2048 tokens "
-        "fit on a card with 24 GiB?",
-        truth=texts_that_fit(replace(llama, n_kv_heads=8)),
-        low=1, high=1000, scale="log",
+        "LLaMA 7B with 8 heads of keys and values: how many texts of 2048 tokens fit on a card with 24 GiB?",
+        truth=(24 * 2**30 - 2 * model.parameters()) // model.cache_bytes(2048), low=1, high=1000, scale="log",
         why="Fewer heads make two of the weight matrices smaller, too.",
     )  # fmt: skip
 
 
-def a_smaller_cache(longest: Any) -> Guess:
+def a_smaller_cache() -> Guess:
+    run = records.recorded("generation-cpu")[0]
+    kinds = [row for row in run["rows"] if row["measured"] == "kind"]
+    (longest,) = (row for row in kinds if (row["T"], row["kind"]) == (4096, "MQA"))
     return Guess.number(
         5, "a smaller cache",
-        "The cache is six times smaller: how many times faster is a step at "
-        "T = 4096?",
+        "The cache is six times smaller: how many times faster is a step at T = 4096?",
         truth=longest["faster"], low=0.5, high=10, scale="log",
         why="Recorded on one thread of a CPU. The table below has the others.",
     )  # fmt: skip
 
 
-def the_most_frugal_model(models: Any) -> Guess:
+def the_most_frugal_model() -> Guess:
     return Guess.number(
         5, "the most frugal model",
-        "Phi-3 mini (2024, MHA) keeps 384 KiB a token. How many KiB a token, at "
-        "128k tokens, does the most frugal of the ten keep?",
-        truth=zoo.kept_per_token(models[-1]) / 1024, low=0.1, high=1000,
-        scale="log", unit="KiB", why="All numbers are counted at 2 bytes.",
+        "Phi-3 mini (2024, MHA) keeps 384 KiB a token. How many KiB a token, at 128k tokens, does the most frugal of "
+        "the ten keep?",
+        truth=min(map(zoo.kept_per_token, zoo.ZOO.values())) / 1024, low=0.1, high=1000, scale="log", unit="KiB",
+        why="All numbers are counted at 2 bytes.",
     )  # fmt: skip

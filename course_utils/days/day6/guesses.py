@@ -1,101 +1,118 @@
-"""The guesses of day 6's lesson: what each asks, what it is compared with, and why it comes out so."""
+"""The guesses of day 6's lesson: what each asks, what is computed, and why it comes out so."""
 
-from typing import Any
+import math
 
+import numpy as np
 import torch
 
-from course_utils.costs import memory
+from course_utils.attention import traffic
+from course_utils.costs import memory, roofline
 from course_utils.views import Guess
 
 
 def bytes_of_the_scores() -> Guess:
     return Guess.number(
         6, "bytes of the scores",
-        "How many GB do the scores of one layer take, with 8192 tokens, "
-        "32 heads and 2 bytes a number?",
-        truth=memory.score_bytes(1, 32, 8192) / 1e9,
-        low=1e-4, high=1e4, scale="log", unit="GB",
+        "How many GB do the scores of one layer take, with 8192 tokens, 32 heads and 2 bytes a number?",
+        truth=memory.score_bytes(1, 32, 8192) / 1e9, low=1e-4, high=1e4, scale="log", unit="GB",
         why="That is h · T² · 2 bytes.",
     )  # fmt: skip
 
 
-def ridge_point_of_a_card(card: Any) -> Guess:
+def ridge_point_of_a_card() -> Guess:
     return Guess.number(
         6, "ridge point of a card",
-        "How many FLOPs must a kernel do for each byte it moves, so that an "
-        "H100 is never kept waiting by its memory?",
-        truth=card.ridge_point, low=1, high=10_000, scale="log",
+        "How many FLOPs must a kernel do for each byte it moves, so that an H100 is never kept waiting by its memory?",
+        truth=roofline.MACHINES["NVIDIA H100 SXM"].ridge_point, low=1, high=10_000, scale="log",
         why="989 TFLOP/s in 16 bits, divided by 3.35 TB/s.",
     )  # fmt: skip
 
 
-def how_often_o_is_rescaled(records_met: Any) -> Guess:
+def how_often_o_is_rescaled() -> Guess:
+    scores = torch.randn(1000, 4096, generator=torch.Generator().manual_seed(0))
+    larger = scores.cummax(dim=-1).values.diff() > 0
     return Guess.number(
         6, "how often o is rescaled",
-        "A row of 4096 random scores: how many of them are larger than all "
-        "before, on average?",
-        truth=records_met, low=1, high=4096, scale="log",
+        "A row of 4096 random scores: how many of them are larger than all before, on average?",
+        truth=1 + larger.sum(dim=-1).double().mean(), low=1, high=4096, scale="log",
         why="Counted over a thousand rows, the first score included.",
     )  # fmt: skip
 
 
-def errors_in_bfloat16(nearer: Any) -> Guess:
+def errors_in_bfloat16(errors: list[float]) -> Guess:
+    of_naive, of_tiled = errors
+    nearer = "tiled is nearer" if of_tiled < of_naive else "naive is nearer"
     return Guess.choice(
         6, "errors in bfloat16",
         "In bfloat16: which comes nearer to float64?",
         choices=["naive is nearer", "tiled is nearer", "much the same"],
-        truth=nearer(torch.bfloat16), why="In float32 it may be another one.",
+        truth="much the same" if 0.7 < of_tiled / of_naive < 1.4 else nearer,
+        why="In float32 it may be another one.",
     )  # fmt: skip
 
 
-def bytes_against_fast_memory(kib: Any, formula: Any) -> Guess:
+def bytes_against_fast_memory() -> Guess:
+    T, d = 4096, 16
+
+    def by_tiles(kib: float) -> float:
+        blocks = traffic.blocks_that_fit(1024 * int(kib), d, d, 4)
+        return sum(traffic.tiled_traffic(T, T, d, d, *blocks, 4).values()) / 1e6
+
+    block_q, _ = traffic.blocks_that_fit(2**14, d, d, 4)
+    by_naive = sum(traffic.naive_traffic(T, T, d, d, 4, block_q).values()) / 1e6
     return Guess.curve(
         6, "bytes against fast memory",
-        "With 16 KiB of fast memory naive attention moves "
-        f"{formula(4096, 16, 2**14)[0] / 1e6:,.0f} MB (T = 4096, d = 16). "
+        f"With 16 KiB of fast memory naive attention moves {by_naive:,.0f} MB (T = 4096, d = 16). "
         "How much does the tiled one move?",
-        kib, truth=lambda size: formula(4096, 16, 1024 * int(size))[1] / 1e6,
-        low=0.1, high=1000, scale="log", unit="MB",
+        [16, 32, 64, 128, 256], truth=by_tiles, low=0.1, high=1000, scale="log", unit="MB",
         x_label="fast memory, KiB", y_label="bytes moved", x_scale="log",
         why="By the formula, which the next cell checks against the count.",
     )  # fmt: skip
 
 
-def a_row_without_a_mask(read_by_row_0: Any) -> Guess:
+def a_row_without_a_mask() -> Guess:
+    behind_each_other = np.arange(40)  # rows of 10
+    loaded = math.ceil(10 / 4) * 4  # whole blocks
     return Guess.number(
         6, "a row without a mask",
-        "The numbers of row 0 are 0 to 9, those of row 1 are 10 to 19. Without "
-        "a mask, and with BLOCK = 4: what is the sum of row 0?",
-        truth=read_by_row_0.sum(), low=0, high=200,
+        "The numbers of row 0 are 0 to 9, those of row 1 are 10 to 19. Without a mask, and with BLOCK = 4: what is the "
+        "sum of row 0?",
+        truth=behind_each_other[:loaded].sum(), low=0, high=200,
         why="Three blocks of 4 are 12 numbers, two of them of row 1.",
     )  # fmt: skip
 
 
-def a_larger_block(changes: Any) -> Guess:
+def a_larger_block() -> Guess:
+    scores = np.array([0.5, 2, 1, -1, 3, 2.5, 0, 1.5, -2, 3.5])
+
+    def new_maxima(block: int) -> int:
+        peaks = [scores[i : i + block].max() for i in range(0, 10, block)]
+        return len(set(np.maximum.accumulate(peaks)))
+
     return Guess.choice(
         6, "a larger block",
-        "The scores 0.5, 2, 1, −1, 3, 2.5, 0, 1.5, −2, 3.5. BLOCK goes from 4 "
-        "to 8. What changes?",
+        "The scores 0.5, 2, 1, −1, 3, 2.5, 0, 1.5, −2, 3.5. BLOCK goes from 4 to 8. What changes?",
         choices=["the weights", "how often m grows", "both", "neither"],
-        truth=changes, why="Blocks of 4 have the peaks 2, 3 and 3.5.",
+        truth="neither" if new_maxima(4) == new_maxima(8) else "how often m grows",
+        why="Blocks of 4 have the peaks 2, 3 and 3.5.",
     )  # fmt: skip
 
 
-def loads_of_a_key(programs: Any) -> Guess:
+def loads_of_a_key() -> Guess:
+    tokens, block_q = 64, 16
     return Guess.number(
         6, "loads of a key",
-        "64 tokens, blocks of 16 queries and 16 keys: how many times is each "
-        "key loaded, by all programs together?",
-        truth=programs, low=1, high=64, scale="log",
+        "64 tokens, blocks of 16 queries and 16 keys: how many times is each key loaded, by all programs together?",
+        truth=tokens // block_q, low=1, high=64, scale="log",
         why="Each program passes over all keys once.",
     )  # fmt: skip
 
 
-def programs_with_split_keys(parts_of_cache: Any) -> Guess:
+def programs_with_split_keys() -> Guess:
+    key_heads, parts = 8, 32_768 // 1024
     return Guess.number(
         6, "programs with split keys",
-        "One new query, 8 key heads, a cache of 32,768 keys in parts of 1,024: "
-        "how many programs can run side by side?",
-        truth=8 * parts_of_cache, low=1, high=10_000, scale="log",
+        "One new query, 8 key heads, a cache of 32,768 keys in parts of 1,024: how many programs can run side by side?",
+        truth=key_heads * parts, low=1, high=10_000, scale="log",
         why="One for each key head and part, where there were 8 before.",
     )  # fmt: skip
