@@ -147,8 +147,11 @@ class Local:
             if np.size(result) > LARGEST_RESULT:
                 raise Refused(f"a result of {np.size(result):,} numbers: smaller ones show every slip")
             array = np.array(result)
-            if self.grain and array.dtype in (np.float64, np.float32):  # in float16 an error would count
-                array *= array.dtype.type(1 + self.grain * np.finfo(array.dtype).eps)
+            if self.grain and array.dtype == np.float64:
+                array *= 1 + self.grain * np.finfo(np.float64).eps
+            elif self.grain and array.dtype == np.float32:  # less, since a log-sum-exp of thousands has few digits
+                off = self.grain / 32 * float(np.finfo(np.float32).eps)
+                array = (array.astype(np.float64) * (1 + off)).astype(np.float32)
             return array
         if isinstance(result, (tuple, list)):
             return type(result)(self.keep(each) for each in result)
