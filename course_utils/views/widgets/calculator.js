@@ -84,7 +84,7 @@ function render({ model, el }) {
     sizes.hidden = choose.model.select.value !== own;
     problem.textContent = model.get("_problem");
     if (problem.textContent) return; // what is wrong stays, to be mended
-    for (const [name, field] of typed) field.value = model.get("_typed")[name] ?? "";
+    for (const [name, field] of typed) if (!field.matches(":focus")) field.value = model.get("_typed")[name] ?? ""; // not while one types
   }
   choose.model.select.addEventListener("change", showOwn);
   const stopListening = listen(model, { _shown: () => { show(); showOwn(); }, _typed: showOwn, _problem: showOwn });
