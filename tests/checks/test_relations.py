@@ -97,11 +97,11 @@ def test_a_relation_is_found(name, right, wrong):
 
 
 def test_right_only_for_squares():
-    inputs = [*drawn(), drawn()[2], drawn()[0]]
+    inputs = [*drawn(), *((q[:2], k[:2], d) for q, k, d in drawn()[:2])]
     squares_only = found(
         scores_of, lambda q, k, d: scores_of(q, k, d) + (len(q) != len(k)) * np.sin(9 * q @ k.T), inputs
     )
-    assert squares_only.name == "right only where there are as many queries as keys"
+    assert squares_only.name == "right only where the matrices have equally many rows"
 
 
 def test_where_rungs_differ_in_what_is_wrong_nothing_is_said():
@@ -198,7 +198,7 @@ def test_of_several_parts_those_that_are_right_are_named():
 
     given, wanted = outcomes(unlike, scores_of), outcomes(scores_of, scores_of)
     said = relate(ladder, rungs, given, wanted, [{"o"}] * 4, ("q", "k", "d"))
-    assert (said.name, said.message) == ("o wrong, lse right", "Right: lse. The slip is in o.")
+    assert (said.name, said.message) == ("o wrong, lse right", "Right on these steps: lse. Not right: o.")
     assert relate(ladder, rungs, outcomes(unlike, unlike), wanted, [{"o", "lse"}] * 4, ("q", "k", "d")) is None
 
 
@@ -228,11 +228,13 @@ def test_rows_of_two_numbers_are_not_said_to_be_of_other_scores():
     assert "scores" not in getattr(said, "name", "")
 
 
-def test_two_numbers_are_no_ground_for_a_factor_or_a_term_made_of_sizes():
+def test_three_small_whole_numbers_are_no_ground_for_a_factor_or_a_term_made_of_sizes():
     inputs = [(np.zeros((1, 8)), np.zeros((2, 3)), 3), (np.zeros((2, 3)), np.zeros((2, 3)), 4)]
     for wrong in (lambda q, k, d: np.array(2.0), lambda q, k, d: np.array(1.0 * d - len(q)), lambda q, k, d: 2.0 * d):
         assert found(lambda q, k, d: np.array(1.0 * d), wrong, inputs) is None
     inputs.append((np.zeros((3, 3)), np.zeros((2, 3)), 7))
+    assert found(lambda q, k, d: np.array(1.0 * d), lambda q, k, d: np.array(2.0 * d), inputs) is None
+    inputs.append((np.zeros((4, 3)), np.zeros((2, 3)), 9))
     assert found(lambda q, k, d: np.array(1.0 * d), lambda q, k, d: np.array(2.0 * d), inputs).name == "times 2"
 
 

@@ -66,7 +66,7 @@ def duel() -> Exercise:
         cases,
         (
             ("square only", lambda q, k, v: q.shape[-2:] != k.shape[-2:] or k.shape != v.shape,
-                "All its examples have n = m and d_k = d_v. Let every size differ from the others."),
+                "What it looks at has n = m and d_k = d_v. Let every size differ from the others."),
             ("no leading axes", lambda q, k, v: q.ndim > 2, "It never tries a batch. Put one axis in front, then two."),
             ("small scores only", lambda q, k, v: bool(np.abs(q).max() > 30),
                 "Its scores are all small. Try some in the hundreds, of both signs, and rows that lie far apart."),

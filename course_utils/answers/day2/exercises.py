@@ -149,7 +149,7 @@ SLIPS = {
         8.0: "8 is 64 / 8. A number divided by 8 has its variance divided by 8².",
         64.0: "64 is the variance before scaling. Dividing by √64 divides it by 64.",
         1 / 64: "1/64 is the variance of q·k / 64. Here q·k is divided by √64.",
-        0.125: "1/8 is 8 / 64, a standard deviation over 64. The variance of q·k is divided by (√64)² = 64.",
+        0.125: "1/8 is 8 / 64, or 1 / √64: a root is left. The variance of q·k, 64, is divided by (√64)² = 64.",
         0.0: "0 is the mean. The question is about the variance.",
     },
     "mean_if_equal_64": {
@@ -202,7 +202,7 @@ SHIFTS = (
         "You subtract the mean. The largest entry can still be far above it, and with −∞ the "
         "mean is −∞. Subtract the largest entry."),
     ("shift by the first entry", lambda x, axis: np.take(x, [0], axis),
-        "You subtract the first entry of each row, which need not be the largest."),
+        "The first entry of each row is subtracted, which need not be the largest."),
     ("shift by the last entry", lambda x, axis: np.take(x, [-1], axis),
         "You subtract the last entry of each row, which need not be the largest."),
     ("shift by the largest absolute value", largest_magnitude,
@@ -773,7 +773,7 @@ PEAKED_MISTAKES = (
     Mistake("one sigmoid each", peaked(softmax=lambda s: 1 / (1 + np.exp(-s))),
         "Each score goes through a sigmoid alone. In a softmax the keys share one sum."),
     Mistake("softmax without max-shift", peaked(softmax=unshifted),
-        "Right until the scores get into the hundreds. There exp overflows, and neither clipped scores nor filled-in "
+        "Right until the scores get into the hundreds. There e^s is ∞ or 0, and neither clipped scores nor filled-in "
         "NaNs give the weights. Subtract the largest score of each sample first, or use your softmax."),
     Mistake("scores drawn, not made", peaked(independent_scores),
         "Your figures are those of independent normal scores: the scores are drawn, or q has entries ±1 or always "
@@ -874,7 +874,7 @@ BACKWARD_MISTAKES = (
         "The weights come from a softmax over the queries, axis −2. Each query shares "
         "its attention among the keys, axis −1."),
     Mistake("softmax without max-shift", backwards(softmax=unshifted),
-        "Right until the scores get into the hundreds. There exp overflows. Subtract the largest score "
+        "Right until the scores get into the hundreds. There e^s is ∞ or 0. Subtract the largest score "
         "of each row first, or use your softmax."),
     Mistake("dq and dk without the scale", backwards(after=unscaled),
         "dv is right, but dq and dk lack the scale: the scores are divided by √d_k on the way "
@@ -984,7 +984,7 @@ LAYER_MISTAKES = (
     Mistake("the softmax passed over", to_weights(back=backwards(jacobian=lambda a, da: da)),
         "dw_v is right, but on the way to q and k the gradient has to pass the softmax: p ∘ (g − p · g)."),
     Mistake("softmax without max-shift", to_weights(back=backwards(softmax=unshifted)),
-        "Right until the scores get into the hundreds. There exp overflows. Subtract the largest score "
+        "Right until the scores get into the hundreds. There e^s is ∞ or 0. Subtract the largest score "
         "of each row first, or use your softmax."),
     Mistake("dw_q and dw_k exchanged", to_weights(result=lambda dx, q, k, v: (dx, k, q, v)),
         "dw_q and dw_k are exchanged. Return (dx, dw_q, dw_k, dw_v)."),

@@ -838,8 +838,8 @@ ROW_MISTAKES = (
         "The last block counts numbers that lie behind the row. Load under a mask, columns < n, with "
         "other=float(\"-inf\")."),
     Mistake("the values without a mask", passed_over(value=lambda v, seen: v),
-        "lse is right and o is NaN: the values are loaded without a mask. Behind them lies anything, here NaN, and "
-        "0 · NaN is NaN. Load them with mask=columns < n, other=0.0."),
+        "lse is right and o is NaN: behind the values lies anything, here NaN, and 0 · NaN is NaN, as 0 · −∞ is. "
+        "Load them with mask=columns < n, other=0.0."),
     Mistake("neither with a mask", passed_over(fill=lambda s, seen: s, value=lambda v, seen: v),
         "Nothing is masked, so the last block reads what lies behind the row and behind the values. Load both with "
         "mask=columns < n: other=float(\"-inf\") for scores, 0.0 for values."),

@@ -37,7 +37,8 @@ def test_of(truth: Callable, cases: Sequence[tuple], same: Compare | None = None
 ALWAYS_YES = Mistake(
     "everything passes",
     lambda f: True,
-    "It says right to everything. Call f, and compare its numbers, not its shapes alone, with what is right.",
+    "It says right to everything. What it returns has to follow from the numbers that f gives: compare them with what "
+    "is right, each of them, not their shapes alone.",
 )
 ALWAYS_NO = Mistake(
     "nothing passes",

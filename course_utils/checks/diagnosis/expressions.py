@@ -57,6 +57,7 @@ def as_product(constant: float, powers: Sequence[tuple[str, float]]) -> str:
 
 
 def _power(name: str, power: float) -> str:
+    name = f"({name})" if " " in name else name
     return f"√{name}" if power == 0.5 else f"{name}{SUPERSCRIPTS[power]}"
 
 

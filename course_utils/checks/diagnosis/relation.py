@@ -75,7 +75,9 @@ def same(a: np.ndarray, b: np.ndarray, near: float = NEAR) -> bool:
 
 def telling(pairs: Sequence[Pair]) -> bool:
     """Return whether the right arrays hold enough different numbers for a relation to be no accident."""
-    return sum(len(np.unique(pair.right.round(9))) for pair in pairs) >= 3
+    numbers = [np.unique(pair.right.round(9)) for pair in pairs]
+    small = all((each == each.round()).all() and np.abs(each).max(initial=0) < 16 for each in numbers)
+    return sum(map(len, numbers)) >= 3 and (not small or len(np.unique(np.concatenate(numbers))) >= 4)
 
 
 def argument(rung: Step, i: int) -> np.ndarray | None:

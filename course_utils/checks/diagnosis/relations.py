@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
@@ -64,18 +65,21 @@ def relate(
         return raised
     if found := _changed(steps, given, failing):
         return found
-    parts = _wrong_pairs(ladder, steps, given, right, wrong)
+    parts, wrong_steps = _wrong_pairs(ladder, steps, given, right, wrong)
     alone = len(failing) == 1 and _only_some_rungs(steps, held)
     with np.errstate(all="ignore"):
         if found := _in_float32(steps, parts, failing):
             return found
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
-            pairs = parts[part]
+            pairs, all_steps = parts[part], wrong_steps[part]
+            if 2 * len(pairs) < all_steps:
+                continue
             for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal):
                 if (found := look(pairs)) and not (found.name == ALWAYS_THE_SAME and any(held)):
-                    return _of_part(_said_where(found, held), part, ladder)
+                    return _of_part(_said_where(found, held, len(pairs), all_steps), part, ladder)
         if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
-            return _said_where(found, held)
+            pairs = parts[ladder.returns[0]]
+            return _said_where(found, held, len(pairs), wrong_steps[ladder.returns[0]])
     return (
         _of_errors(parts)
         or _both(_only_some_parts(ladder, steps, given, right, wrong, failing), _by_condition(ladder, steps, held))
@@ -99,12 +103,13 @@ def _wrong_pairs(
     given: Sequence[Outcome],
     right: Sequence[Outcome],
     wrong: Sequence[Collection[str]],
-) -> dict[str, list[Pair]]:
+) -> tuple[dict[str, list[Pair]], Counter[str]]:
     """Return the pairs of arrays that differ, by part, or by function where the answer has several functions.
 
-    Measured rungs and arrays without finite numbers are left out.
+    Measured rungs and arrays without finite numbers are left out; the counts say how often a part is wrong with these.
     """
     found: dict[str, list[Pair]] = {}
+    all_wrong: Counter[str] = Counter()
     for i in range(len(rungs)):
         if "measure" in right[i].values:
             continue
@@ -114,14 +119,15 @@ def _wrong_pairs(
         for part, array in wanted.items():
             own = mine.get(part)
             other = len(ladder.returns) > 1 and part not in ladder.returns  # measured, not returned
-            if part not in wrong[i] or own is None or other:
+            if part not in wrong[i] or other:
                 continue
-            if np.isfinite(array).all() and np.isfinite(own).any():
+            kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
+            all_wrong[kind] += 1
+            if own is not None and np.isfinite(array).all() and np.isfinite(own).any():
                 returned = {name for name in wanted if name != part and {name, part} <= {*ladder.returns}}
                 others = {name: each for name, each in wanted.items() if name in returned}
-                kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
                 found.setdefault(kind, []).append(Pair(rungs[i], own, array, others, "mask" in part))
-    return found
+    return found, all_wrong
 
 
 def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing: Sequence[int]) -> Relation | None:
@@ -148,10 +154,13 @@ def _place(ladder: Ladder, part: str) -> int:
     return ladder.returns.index(part) if part in ladder.returns else len(ladder.returns)
 
 
-def _said_where(found: Relation, held: Sequence[bool]) -> Relation:
-    """Add "Where it is wrong" to a relation's message if other rungs hold."""
+def _said_where(found: Relation, held: Sequence[bool], seen: int, wrong: int) -> Relation:
+    """Add to a relation's message where it holds: not on rungs that hold, and of the wrong ones on those `seen`."""
     message = found.message
-    return Relation(found.name, f"Where it is wrong, {message[0].lower()}{message[1:]}" if any(held) else message)
+    if seen == wrong and not any(held):
+        return found
+    where = "Where it is wrong" if seen == wrong else f"On {seen} of the {wrong} steps where it is wrong"
+    return Relation(found.name, f"{where}, {message[0].lower()}{message[1:]}")
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
@@ -174,7 +183,8 @@ def _named(ladder: Ladder, rung: Rung, wanted: Outcome, parameters: Sequence[str
 
 def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
     """Find a property of the inputs that separates the failing rungs from those that hold."""
-    valued = {i for i, rung in enumerate(rungs) if not rung.measured}
+    usual = rungs[0].measure  # another one may call the answer with more than a rung's arguments
+    valued = {i for i, rung in enumerate(rungs) if not rung.measured and rung.measure == usual}
     failing = {i for i in valued if not held[i]}
     if len(failing) < 2 or failing == valued:
         return None
@@ -182,9 +192,9 @@ def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -
     kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
     for where, elsewhere, found in kinds:
         if found == failing:
-            return Relation(f"wrong {where}", f"Wrong {where}, and right {elsewhere}.")
+            return Relation(f"wrong {where}", f"Wrong on all steps {where}, and right on those {elsewhere}.")
         if found and failing == valued - found:
-            return Relation(f"right only {where}", f"Right only {where}.")
+            return Relation(f"right only {where}", f"Right only on the steps {where}.")
     for (one, _, first), (other, _, second) in combinations(cases, 2):
         if first & second == failing:
             return Relation(f"wrong {one} and {other}", f"Wrong only {one} and at the same time {other}.")
@@ -254,11 +264,11 @@ def _type_of(rung: Step) -> str:
 
 
 CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
-    ("with a batch or heads", "without a batch", lambda r: _axes(r) > 2),
-    ("with two leading axes or more", "with one leading axis or none", lambda r: _axes(r) > 3),
+    ("with three axes or more", "with two axes or fewer", lambda r: _axes(r) > 2),
+    ("with four axes or more", "with three axes or fewer", lambda r: _axes(r) > 3),
     ("with more than one row", "with one row", lambda r: any(isinstance(a, np.ndarray) and a.ndim > 1 for a in r.args)),
-    ("where there are as many queries as keys", "where their numbers differ", _square),
     ("where all sizes are equal", "where sizes differ", _equal_sizes),
+    ("where the matrices have equally many rows", "where they do not", _square),
     ("for large numbers", "for small ones", lambda r: _largest(r) > LARGE),
     ("for numbers above 20", "for smaller ones", lambda r: _largest(r) > 20),
     ("for negative numbers", "where none is negative", lambda r: any((a < 0).any() for a in _arrays(r))),
@@ -326,7 +336,7 @@ def _only_some_parts(
     if not slipped or not fine or not all(any(_tells(right[i], name) for i in single) for name in fine):
         return None
     names, others = " and ".join(slipped), " and ".join(fine)
-    return Relation(f"{names} wrong, {others} right", f"Right: {others}. The slip is in {names}.")
+    return Relation(f"{names} wrong, {others} right", f"Right on these steps: {others}. Not right: {names}.")
 
 
 def _tells(outcome: Outcome, part: str) -> bool:

@@ -27,6 +27,7 @@ from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCal
 from course_utils.loader import has_answers
 
 Item = TypeVar("Item")
+SAME_RESULTS = "These are the results of this slip; another may give the same."
 UNKNOWN_NAME = "NameError: name"  # the beginning of Python's error for an undefined name
 
 
@@ -141,7 +142,7 @@ class JudgedExercise:
             return replace(self._all_raised(gave, expected, held, hidden), rungs=rungs)
         mistake = self.recognise(evidence, expected, held)
         relation = None if mistake else self._relation(gave, expected, held, hidden)
-        message = mistake.message if mistake else self._explain(gave[first], wanted[first])
+        message = self._named(mistake) if mistake else self._explain(gave[first], wanted[first])
         if hidden:
             message = self._on_hidden(gave[first], wanted[first])
         elif relation:
@@ -150,6 +151,10 @@ class JudgedExercise:
         share = sum(held) / len(held) if by_hand else 0.0
         unknown = not (hidden or by_hand) and _is_unknown_name(gave[first], relation)
         return Verdict("failed", share, message.strip(), known.name if known else None, rungs, unknown)
+
+    def _named(self, mistake: Mistake) -> str:
+        """Return the message of a recognised mistake, and where results were compared, that they are all one knows."""
+        return mistake.message if self.ladder.by_hand else f"{mistake.message} {SAME_RESULTS}"
 
     def _decide(self, gave: Sequence[Outcome], names: Sequence[str]) -> Verdict | None:
         """Return the verdict of the ladder's `decide` on all entries; None without one, or where an entry failed."""

@@ -32,6 +32,7 @@ TWO_OBJECTS = (
     "Alone it keeps its promises in these calls. Here a second object hears the same calls in reverse order: give each "
     "object, in `__init__`, lists and dicts of its own."
 )
+SAME_PROMISES = "This slip breaks the same promises on the same calls; another may break them, too."
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
 SHOWN = 8  # most calls of a rung that a message lists
 LARGEST = 1e15  # bound of the numbers that an answer with state may return
@@ -53,7 +54,11 @@ def judge_promises(
         return Verdict("failed", 0.0, said.strip(), broken.name, held)
     mistake = recognise(machine, rungs, found, known)
     shared = rung.measure == machine.played_beside
-    name, why = (SHARED, TWO_OBJECTS) if shared else (mistake.name, mistake.message) if mistake else (broken.name, "")
+    name, why = (broken.name, "")
+    if shared:
+        name, why = SHARED, TWO_OBJECTS
+    elif mistake:
+        name, why = mistake.name, f"{mistake.message} {SAME_PROMISES}"
     return Verdict("failed", 0.0, f"{_told(rung, broken)} {why}".strip(), name, held)
 
 

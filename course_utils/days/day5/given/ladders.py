@@ -459,8 +459,8 @@ def longest_context(rng: np.random.Generator) -> list[Rung]:
             "131 072 bytes a token. Return a whole number of tokens.",
             whole_tokens),
         Rung("a huge budget, one byte too few", (4 * 3 * (10**17 + 16) - 1, 1, 3, 1),
-            "Whole numbers of any size divide exactly with //. A float, from / or in a floor, keeps about 16 digits: "
-            "here it rounds up, and a token is promised that does not fit.",
+            "Whole numbers of any size divide exactly with //. A float, from / or in a floor, keeps about 16 digits. "
+            "A bound of your own on the tokens is too small for some budget.",
             whole_tokens),
         Rung("a budget beyond 64 bits", (10**30 - int(rng.integers(1, 10**6)), 3, heads, d_head),
             "A budget may be any whole number. Python's own have no end; those of NumPy and PyTorch end at 2^63.",

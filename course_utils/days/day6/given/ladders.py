@@ -77,8 +77,8 @@ def online_softmax(rng: np.random.Generator) -> list[Rung]:
         rung("a 0 among others", [-1.0, 0.0, -2.0],
             "0 is a number like any other, and here the largest. `if x` is false for it."),
         rung(TOO_NEAR, (1e6 + 0.01 * rng.permutation(3)).tolist(),
-            "The numbers are 1 000 000 and a few hundredths. float32 keeps about seven digits, and makes them all "
-            "alike: Python's floats, and float64, keep sixteen."),
+            "The numbers are 1 000 000 and a few hundredths: e^x overflows, and float32, which keeps about seven digits, "
+            "makes them all alike. Python's floats, and float64, keep sixteen."),
         rung("large numbers", [1000.0, 1001.0, 999.0],
             "e^1000 overflows. Only differences to the maximum go into exp, and they are never above 0."),
         rung("very negative numbers", [-1000.0, -1001.0, -999.0],
@@ -652,8 +652,8 @@ def flash_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("float64 in, float64 out", of(3, 4, 2, 3), FLOAT64, gradients_in_dtype),
         Rung(TOO_NEAR,
             with_forward(np.ones((2, 1)), 1000 + 1e-5 * rng.permutation(3)[:, None], draw(rng, 3, 2), draw(rng, 2, 2)),
-            "The scores are 1000 and some 0.00001, in float64. float32 keeps about seven digits, and makes them all "
-            "alike: keep the dtype on the way, too."),
+            "The scores are 1000 and some 0.00001, in float64. e^1000 is ∞, so subtract lse first; and float32, which "
+            "keeps about seven digits, makes them all alike: keep the dtype on the way, too."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0),
             "exp(1000) is infinity: e^(score − lse) is at most 1, with no other maximum needed."),
         Rung("k and v are some of the keys", (q, k[2:5], v[2:5], o, lse, do),
@@ -839,7 +839,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "The code as it was given is right here: what is wrong now came with the change."),
         Rung("blocks of one key", (*arrays(3, 6, 2, 4), 3, 1), "The code as it was given is right here, too."),
         Rung("any length", (*arrays(4, 9, 3, 2), 5, 2),
-            "Both results differ, lse too: the sum is not the one of these keys."),
+            "Only the first `length` keys count, for lse and for o. Where does the last block end?"),
         Rung("a block larger than the length", (*arrays(2, 6, 3, 2), 2, 4),
             "One block, and no maximum ever grows. Ask which keys were in the sum."),
         Rung("a block larger than the cache", (*arrays(2, 4, 3, 2), 3, 8),
