@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,17 +43,20 @@ def show(
         rows: a label for each row of every array with as many rows; or such labels by name.
         columns: the same for columns.
         digits: the most decimals; those that are 0 everywhere are left out.
-        arrays: numbers of up to two axes, or lists of them.
+        arrays: numbers of up to two axes, or lists of them; ✓ stands for True, – for False. Only finite numbers have a
+            colour.
 
     Raises:
         ValueError: an array is too large or has more axes, or `mark` names nothing that is there.
     """
-    given = {name: as_array(numbers) for each in (*named, arrays) for name, numbers in each.items()}
+    raw = {name: numbers for each in (*named, arrays) for name, numbers in each.items()}
+    given = {name: as_array(numbers) for name, numbers in raw.items()}
     found = {name: _table(name, numbers) for name, numbers in given.items()}
     if unknown := [name for name in mark or {} if name not in found]:
         raise ValueError(f"mark names {unknown[0]!r}, and there is {', '.join(found) or 'no array'}")
+    cells = {name: _ticked(each) if _is_mask(raw[name]) else _written(each, digits) for name, each in found.items()}
     return Shown([
-        Table(name, numbers, _shape(given[name]), _written(numbers, digits), _labels(rows, name, len(numbers)),
+        Table(name, numbers, _shape(given[name]), cells[name], _labels(rows, name, len(numbers)),
             _labels(columns, name, numbers.shape[1]), _place(name, (mark or {}).get(name), numbers.shape))
         for name, numbers in found.items()
     ])  # fmt: skip
@@ -118,7 +122,7 @@ class Table:
     def _cell(self, i: int, j: int, text: str) -> str:
         finite = np.abs(self.numbers[np.isfinite(self.numbers)])
         size = abs(self.numbers[i, j]) / (finite.max(initial=0.0) or 1.0)
-        strength = _LEAST + (_MOST - _LEAST) * (size if np.isfinite(size) else 0.0)
+        strength = _LEAST + (_MOST - _LEAST) * size if np.isfinite(size) else 0.0
         red, green, blue = palette.rgb(_ROLES.get(self.name.lower().split()[0], palette.WEIGHT))
         marked = "outline:2px solid currentColor;font-weight:700;" if self.is_marked(i, j) else ""
         style = f"background:rgba({red},{green},{blue},{strength:.2f});{marked}"
@@ -155,6 +159,17 @@ def _table(name: str, numbers: np.ndarray) -> np.ndarray:
 
 def _shape(array: np.ndarray) -> str:
     return " × ".join(map(str, array.shape))
+
+
+def _is_mask(given: Any) -> bool:
+    """Whether an array, a tensor or nested lists hold True and False."""
+    while isinstance(given, (list, tuple)) and given:
+        given = given[0]
+    return isinstance(given, bool) or str(getattr(given, "dtype", "")) in ("bool", "torch.bool")
+
+
+def _ticked(mask: np.ndarray) -> list[list[str]]:
+    return [["✓" if may else "–" for may in row] for row in mask.tolist()]
 
 
 def _written(numbers: np.ndarray, digits: int) -> list[list[str]]:

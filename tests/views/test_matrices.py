@@ -31,6 +31,17 @@ def test_decimals_that_are_0_everywhere_are_left_out_and_rounding_shows_no_minus
     assert repr(show(a=[1 / 3, math.inf, -math.inf, math.nan], digits=2)) == "a (4)\n   0.33  ∞  −∞  NaN"
 
 
+@pytest.mark.parametrize("form", [list, np.array, torch.tensor], ids=["lists", "NumPy", "torch"])
+def test_a_mask_has_ticks_and_numbers_have_none(form):
+    shown = show(mask=form([[True, False]]), row=form([True, True]), numbers=form([[1, 0]]), mark={"mask": (0, 1)})
+    assert repr(shown) == "mask (1 × 2)\n   ✓ [–]\nrow (2)\n   ✓  ✓\nnumbers (1 × 2)\n   1  0"
+
+
+def test_what_is_no_finite_number_has_no_colour():
+    page = show(M=[0.0, -math.inf, math.nan, 2.0])._repr_html_()
+    assert re.findall(r"rgba\(33,113,181,([\d.]+)\)", page) == ["0.06", "0.00", "0.00", "0.50"]
+
+
 @pytest.mark.parametrize(("place", "count"), [(1, 2), ((1, 0), 1), ((None, 1), 3), (None, 0)])
 def test_a_row_a_cell_or_a_column_is_marked(place, count):
     shown = show(K=K, mark={"K": place})
