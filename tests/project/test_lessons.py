@@ -2,6 +2,7 @@
 
 import re
 
+import nbformat
 import pytest
 
 from course_utils.authoring.generated_tables import spell_minutes
@@ -15,6 +16,7 @@ LESSONS, EXERCISES = (
 COLUMNS = 79  # of code that fit into JupyterLab at 800 pixels, without the file browser
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n)?(.*?)^```$", re.MULTILINE | re.DOTALL)
 FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+ROWS = re.compile(r"\[\[|^ *\[.*\]\n *\[.*\]$", re.MULTILINE)  # of a printed matrix
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 lessons = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 both = pytest.mark.parametrize("path", [*LESSONS, *EXERCISES], ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -57,6 +59,29 @@ def test_code_does_not_scroll_sideways(path):
     cells = [cell for cell in CELL.findall(read(path)) if "google.colab" not in cell]  # that one holds an address
     lines = [line for cell in cells for line in cell.splitlines()]
     assert [line for line in lines if len(line) > COLUMNS] == []
+
+
+@lessons
+def test_a_matrix_is_drawn_and_not_printed(path):
+    for cell in nbformat.read(ROOT / f"notebooks/{path.stem}.ipynb", as_version=4).cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            printed = "" if "text/html" in data else output.get("text") or data.get("text/plain", "")
+            assert not ROWS.search(printed), f"{cell.source}\n\n{printed}\nshow(...) draws it"
+
+
+@pytest.mark.parametrize(
+    ("printed", "is_matrix"),
+    [
+        ("tensor([[1., 0.]])", True),
+        ("A = [[0.4 0.2]\n [0.2 0.4]]", True),
+        ("[0.4, 0.2]\n[0.2, 0.4]\n", True),
+        ("[0.4, 0.2]\n", False),
+        ("before [0.4, 0.2]\nafter [0.2, 0.4]", False),
+    ],
+)
+def test_rows_in_brackets_are_a_printed_matrix(printed, is_matrix):
+    assert bool(ROWS.search(printed)) == is_matrix
 
 
 @lessons
