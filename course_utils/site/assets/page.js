@@ -43,13 +43,18 @@ function tellTheme() {
   document.body.dataset.jpThemeLight = String(root.dataset.theme !== "dark");
 }
 
-// What is wider than the page scrolls by itself: by the keyboard too.
-const WIDE = "div.formula, .course-figure, .cell_output pre, .cell_output .output, .pst-scrollable-table-container";
+// What is wider than the page scrolls by itself, by the keyboard too, and says so.
+const WIDE = "div.formula, .course-figure, pre, .cell_output .output, .pst-scrollable-table-container";
 function reachable() {
-  for (const box of document.querySelectorAll(WIDE)) {
-    if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+  const boxes = [...document.querySelectorAll(`:is(${WIDE}, p span.formula, li span.formula, dd span.formula)`)];
+  for (const box of boxes) box.classList.remove("course-wide");
+  const wide = boxes.map((box) => box.matches("span") ? box.offsetWidth > box.closest("p, li, dd, td").clientWidth
+    : box.scrollWidth > box.clientWidth + 1);
+  boxes.forEach((box, place) => {
+    box.classList.toggle("course-wide", wide[place]);
+    if (wide[place]) box.tabIndex = 0;
     else if (box.tabIndex === 0) box.removeAttribute("tabindex");
-  }
+  });
 }
 
 // A browser leaves room for the widest sign of a root that the font has, behind what stands under a narrower one.
