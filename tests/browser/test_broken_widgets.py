@@ -30,7 +30,7 @@ def check_says_and_draws_nothing(notebook, message, last_word):
 
 def test_a_syntax_error_is_noticed(lab):
     with broken(lab, "function render(", "function render(((") as notebook:
-        check_says_and_draws_nothing(notebook, "console errors", "Failed to initialize model")
+        check_says_and_draws_nothing(notebook, "console errors", "SyntaxError")
 
 
 def test_a_throw_in_render_is_noticed(lab):

@@ -76,6 +76,36 @@ def test_a_lesson_that_was_run_and_saved_shows_every_widget_when_it_is_opened_ag
         notebook.check_clean()
 
 
+@pytest.mark.parametrize("name", ["course_map", "day1_attention_by_hand"])
+def test_a_notebook_is_marked_as_changed_by_a_change_and_not_by_being_opened(lab, name):
+    with lab.open_file(LESSONS[name], [0]) as notebook:
+        notebook.reopen()
+        model = "window.courseNotebook.context.model"
+        told = f"{model}.getMetadata('language_info').version !== undefined"
+        notebook.wait(lambda: notebook.page.evaluate(told), "JupyterLab writes which Python the kernel is")
+        assert not notebook.page.evaluate(f"{model}.dirty")
+        notebook.page.evaluate(f"{model}.cells.get(0).sharedModel.setSource('Mine.')")
+        assert notebook.page.evaluate(f"{model}.dirty")
+
+
+def test_a_widget_whose_script_comes_late_hears_the_kernel_nevertheless(lab):
+    late = (
+        "from course_utils.views import AttentionHeatmap",
+        "wait = 'await new Promise((go) => { window.courseGo = go; });\\n'",
+        "Late = type('Late', (AttentionHeatmap,), {'_esm': wait + str(AttentionHeatmap._esm)})",
+        "heatmap = Late([[0.5, 0.5]] * 2, ['a', 'b'])\nheatmap",
+    )
+    with lab.open_cells(["\n".join(late)]) as notebook:
+        notebook.wait(lambda: notebook.page.evaluate("'courseGo' in window"), "the script has begun")
+        notebook.page.wait_for_timeout(2500)  # anywidget gives a script two seconds
+        notebook.page.evaluate("window.courseGo()")
+        row = notebook.find(".course-heatmap-side")
+        row.wait_for()
+        notebook.run("heatmap.row = 1")
+        notebook.wait(lambda: row.get_attribute("data-row") == "1", "the widget hears Python")
+        notebook.check_clean()
+
+
 def test_a_page_that_was_saved_stays_live_and_saves_again(lab):
     made = "import ipywidgets\nfrom course_utils.views import AttentionHeatmap"
     cells = ["heatmap = AttentionHeatmap([[0.5, 0.5]] * 2, ['a', 'b'])\nheatmap", "ipywidgets.IntSlider()"]

@@ -1,6 +1,8 @@
 // Pictures in outputs get the alt text that their output's metadata holds, where this course and IPython's Image(alt=…)
 // put it. JupyterLab (4.6.6) reads a picture's width and height there, and passes the alt text over.
 // The first notebook of a day that is opened in a page gets its table of contents beside it, where the window is wide enough.
+// A notebook is not marked as changed because JupyterLab writes into it which Python its kernel is. And a widget has the time
+// to load that a busy machine takes: after two seconds anywidget (0.11.0) would no longer let it hear the kernel.
 //
 // Written by hand, not built. JupyterLab asks each extension for this container of webpack's module federation:
 // `init` hands over the modules that extensions share, by name and version, `get` promises a module's factory.
@@ -45,6 +47,24 @@
     },
   };
 
+  // What is said of the kernel is told before the notebook is marked.
+  const unmarked = async () => {
+    const [notebook] = Object.values(shared["@jupyterlab/notebook"]);
+    const { INotebookTracker } = (await notebook.get())();
+    const hear = (model, { key }) => {
+      if (["kernelspec", "language_info"].includes(key) && !model.dirty) queueMicrotask(() => { model.dirty = false; });
+    };
+    return {
+      id: "course_utils:unmarked",
+      autoStart: true,
+      requires: [INotebookTracker],
+      activate: (app, tracker) => tracker.widgetAdded.connect((_, { model }) => model.metadataChanged.connect(hear)),
+    };
+  };
+
+  const { timeout } = AbortSignal;
+  AbortSignal.timeout = (after) => after === 2000 ? new AbortController().signal : timeout.call(AbortSignal, after);
+
   window._JUPYTERLAB ??= {};
   window._JUPYTERLAB.course_utils = {
     init: (modules) => {
@@ -52,7 +72,10 @@
     },
     get: async (name) => {
       if (name === "./pictures") return pictures();
-      if (name === "./contents") return () => contents;
+      if (name === "./contents") {
+        const plugins = [contents, await unmarked()];
+        return () => plugins;
+      }
       throw new Error(`course_utils has no module ${name}`);
     },
   };
