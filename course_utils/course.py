@@ -95,6 +95,17 @@ def is_there(number: int | None) -> bool:
     return all(day.minutes for day in DAYS if day.number == number)
 
 
+def tens(minutes: int) -> int:
+    """Round to the nearest ten, with 5 always upwards, because `round` would turn 165 into 160 but 175 into 180."""
+    return (minutes + 5) // 10 * 10
+
+
+def duration(minutes: int) -> str:
+    """Return minutes as `45 min` or `2 h 20 min`, rounded to the nearest ten from an hour on."""
+    hours, rest = divmod(tens(minutes) if minutes >= 60 else minutes, 60)
+    return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest or not hours))
+
+
 def around_day(name: str) -> tuple[str, str] | None:
     """Return the parts of a file's name before and after the day, or None if the name has no day in it."""
     found = _DAY.search(name)

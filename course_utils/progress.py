@@ -28,6 +28,7 @@ from course_utils.course import (
 )
 
 RECORD = "progress.json"
+BY_HAND = "save the notebook, and run make grade"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class DayProgress:
 
     Attributes:
         name: File name of the day's notebooks without its ending; empty while the day is planned.
+        lesson: Minutes that its lesson takes; 0 while the day is planned.
         graded: Time of the last grading, None if there was none.
         changed: Whether an answer in exercises/ differs from the one that was graded.
     """
@@ -66,6 +68,7 @@ class DayProgress:
     number: int
     title: str
     name: str = ""
+    lesson: int = 0
     exercises: tuple[Exercise, ...] = ()
     graded: datetime | None = None
     changed: bool = False
@@ -91,9 +94,14 @@ class DayProgress:
         return sum(exercise.minutes for exercise in self.exercises)
 
     @property
-    def minutes_left(self) -> int:
-        """Minutes of the exercises that have not passed."""
-        return sum(exercise.minutes for exercise in self.exercises if not exercise.done)
+    def left(self) -> dict[str, int]:
+        """Minutes that are left of the lesson and of the exercises, without what is done.
+
+        A lesson counts as done as soon as one of its exercises has passed.
+        """
+        exercises = sum(exercise.minutes for exercise in self.exercises if not exercise.done)
+        left = {"lesson": 0 if self.done else self.lesson, "exercises": exercises}
+        return {what: minutes for what, minutes in left.items() if minutes}
 
     @property
     def next(self) -> Exercise | None:
@@ -113,6 +121,11 @@ class Progress:
     days: tuple[DayProgress, ...]
     trouble: str = ""
     remark: str = ""
+
+    @property
+    def minutes_left(self) -> int:
+        """Minutes of all lessons and exercises that are left."""
+        return sum(sum(day.left.values()) for day in self.days)
 
     @property
     def next(self) -> tuple[DayProgress, Exercise] | None:
@@ -177,9 +190,9 @@ def notebook_name(root: Path, number: int) -> str:
 def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
     number, title = day.number, day.title
     name = notebook_name(root, number) or _first(root, number, LESSONS).stem
-    exercises = _exercises(root, name) if name else ()
+    lesson, exercises = (day.minutes, _exercises(root, name)) if name else (0, ())
     if not graded:
-        return DayProgress(number, title, name, exercises)
+        return DayProgress(number, title, name, lesson, exercises)
     results = graded["exercises"]
     exercises = tuple(
         replace(each, status=results[each.id]["status"], score=results[each.id]["score"])
@@ -188,7 +201,7 @@ def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
         for each in exercises
     )
     changed = digest(root / EXERCISES / f"{name}.ipynb") != graded["answers"]
-    return DayProgress(number, title, name, exercises, datetime.fromisoformat(graded["graded"]), changed)
+    return DayProgress(number, title, name, lesson, exercises, datetime.fromisoformat(graded["graded"]), changed)
 
 
 def exercises_of(number: int, root: Path = WORK_FOLDER) -> tuple[Exercise, ...]:
@@ -270,7 +283,7 @@ def _is_day(day: dict) -> bool:
 
 def _remark(root: Path) -> str:
     """Return what to do if nothing is graded yet, or if the grades in the folder belong to somebody else."""
-    todo = "Nothing of yours is graded yet. Solve an exercise, save the notebook, and run make grade."
+    todo = f"Nothing of yours is graded yet. Solve an exercise, {BY_HAND}."
     try:
         record = json.loads((root / "grades" / "grades.json").read_text(encoding="utf-8"))
         count = len(record["submissions"])

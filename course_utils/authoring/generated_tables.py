@@ -35,6 +35,7 @@ from course_utils.course import (
     Day,
     is_there,
     repository,
+    tens,
     version,
 )
 from course_utils.files import write_all
@@ -107,11 +108,6 @@ def spell_minutes(minutes: int) -> str:
     if hours >= 2 and rest == 30:
         return f"{WORDS[hours]} and a half hours"
     return f"{rounded} minutes"
-
-
-def tens(minutes: int) -> int:
-    """Round to the nearest ten, with 5 always upwards, because `round` would turn 165 into 160 but 175 into 180."""
-    return (minutes + 5) // 10 * 10
 
 
 def setup_source() -> str:
@@ -221,7 +217,7 @@ def _readme_row(day: Day, root: Path) -> str:
     if not name:
         return f"| {day.number} | {day.title} | | planned |\n"
     minutes = f"{day.minutes}"
-    if asked := _minutes_of_exercises(day, root):
+    if asked := minutes_of_exercises(day, root):
         minutes += f", exercises {tens(asked)}"
     return f"| {day.number} | [{day.title}]({LESSONS}/{name}.ipynb) | {minutes} | ready |\n"
 
@@ -237,7 +233,8 @@ def _map_row(day: Day, root: Path) -> str:
     return f"| {day.number} | [{day.title}]({name}.ipynb) | {exercises} | {day.doing} |\n"
 
 
-def _minutes_of_exercises(day: Day, root: Path) -> int:
+def minutes_of_exercises(day: Day, root: Path) -> int:
+    """Return the minutes that the source of a day's exercises allows for them; 0 if there is none in `root`."""
     return sum(int(minutes) for _, minutes in _UNDER_HEADING.findall(_source(day, root, SOLUTIONS)))
 
 

@@ -48,7 +48,7 @@ MENDED = {  # replacements in pages: icons that a font draws already, and faults
     r'<script src="(\.\./)*searchindex\.js"></script>\n?': "",  # search.js looks through sections.js
     BRAND: r'<nav aria-label="Home" \1</nav>',
     r'<th class="head"><p></p></th>': "<td></td>",
-    r'√d_k(?=[^<>]*(?:</a>|</p>|</h1>|<a class="headerlink))': "√d<sub>k</sub>",
+    r'√dₖ(?=[^<>]*(?:</a>|</p>|</h1>|<a class="headerlink))': "√d<sub>k</sub>",
 }
 Progress = Callable[[str], None]
 

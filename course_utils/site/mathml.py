@@ -13,7 +13,10 @@ from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.transforms import SphinxTransform
 
-_BETWEEN = {"mfrac": "/", "msub": "_", "msup": "^"}
+_RAISED = dict(zip("0123456789+−=()nix", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", strict=True)) | {"⊤": "ᵀ"}
+_LOWERED = dict(zip("0123456789+−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", strict=True))
+_SPACED = frozenset("+−=<>≤≥≈≠→←∈∼∝⇒×") | {"±", "≪", "≫", "↦", "≡"}
+_REPLACED = {"\N{FUNCTION APPLICATION}(": "(", "\N{FUNCTION APPLICATION}": " ", "⋅": "·", "...": "…", "···": "…"}
 _BEFORE = re.compile(r"[(\[“‘]+$")
 _BEHIND = re.compile(r"^(?:[.,;:!?)\]”’]+|-\w+)")
 _CONVERTER = math_core.LatexToMathML(fancy_error=False)
@@ -35,21 +38,53 @@ def mathml(latex: str, display: bool) -> str:
 
 
 def plain_formula(latex: str) -> str:
-    """Return a formula as a line of text, with the signs that a reader sees.
+    """Return a formula as a line of text, with the signs that a reader sees: `e^(s−m)`, `q₁k₁ + q₂k₂`, `1/√dₖ`.
 
     Raises:
         SphinxError: as in `mathml`.
     """
     xml = re.sub(r"&(?!lt;|gt;|amp;)\w+;", lambda entity: html.unescape(entity[0]), mathml(latex, display=False))
-    return _line(ElementTree.fromstring(xml)).replace("\N{FUNCTION APPLICATION}", "")
+    line = _line(ElementTree.fromstring(xml))
+    for wrong, right in _REPLACED.items():
+        line = line.replace(wrong, right)
+    return " ".join(line.split())
 
 
 def _line(node: ElementTree.Element) -> str:
     parts = [_line(child) for child in node]
-    inside = "".join(parts) or node.text or ""
-    if node.tag == "msqrt":
-        return f"√{inside}"
-    return _BETWEEN[node.tag].join(parts) if node.tag in _BETWEEN else inside
+    match node.tag:
+        case "mspace":
+            return " " if node.get("width") else ""
+        case "mo" if node.text == ",":
+            return ", "
+        case "mo" if node.text in _SPACED and node.get("lspace") != "0":
+            return f" {node.text} "
+        case "msqrt":
+            return f"√{_grouped(''.join(parts))}"
+        case "mfrac":
+            return "/".join(map(_grouped, parts))
+        case "msub" | "munder":
+            return parts[0] + _script(parts[1], "_", _LOWERED)
+        case "msup":
+            return parts[0] + _script(parts[1], "^", _RAISED)
+        case "msubsup" | "munderover":
+            return parts[0] + _script(parts[1], "_", _LOWERED) + _script(parts[2], "^", _RAISED)
+        case "mtr":
+            return " ".join(parts)
+        case "mtable":
+            return "; ".join(parts)
+    return "".join(parts) or node.text or ""
+
+
+def _script(text: str, mark: str, signs: dict[str, str]) -> str:
+    """A script in signs that are raised or lowered; behind its mark if it is a word, or has no such signs."""
+    close, word = text.replace(" ", ""), re.search(r"[a-z]{3}", text)
+    return mark + _grouped(close) if word or set(close) - signs.keys() else "".join(signs[sign] for sign in close)
+
+
+def _grouped(text: str) -> str:
+    """A text in brackets, unless it is a word or a number."""
+    return text if re.fullmatch(r"[\w.√∞⊤′]*|\(.*\)", text) else f"({text})"
 
 
 class KeepPunctuation(SphinxTransform):

@@ -23,6 +23,7 @@ _HERE = """<p class="course-here">On this page the widgets move and no cell runs
 and to have your answers checked, <a href="{up}start.html">get the course</a>; the rocket above opens this notebook on
 Binder or in Colab.</p>"""
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
+_HERE_ON = re.compile(r"\]\(#[^)\s]+\)")
 _NOWHERE = re.compile(r"\[([^][]*)\]\(/(?:blob|tree)/main/[^)]*\)")
 _HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -158,6 +159,7 @@ class Links:
             where: the text's own file without a suffix, which the links are relative to.
         """
         led = _LINK.sub(lambda found: f"]({self._target(page, where, found[1], found[2] or '')})", text)
+        led = _HERE_ON.sub(lambda found: found[0].lower(), led)
         return led if self.repository else _NOWHERE.sub(r"\1", led)
 
     def _target(self, page: str, where: str, target: str, anchor: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from course_utils.course import DAYS, EXERCISES, LESSONS, Day, day_of, is_published, repository
+from course_utils.authoring.generated_tables import minutes_of_exercises
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, Day, day_of, duration, is_published, repository
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page
 
@@ -69,7 +70,9 @@ def _days(pages: Sequence[Page]) -> str:
         lesson, exercises = (_name(pages, folder, day) for folder in (LESSONS, EXERCISES))
         title = f"**[{day.title}](page:{lesson}.html#)**" if lesson else f"**{day.title}** (planned)"
         others = f" [Exercises](page:{exercises}.html#)." if exercises else ""
-        rows.append(f"{day.number}. {title}{f', {day.minutes} minutes' if lesson else ''}. {day.doing}{others}")
+        takes = [(lesson, "lesson", day.minutes), (exercises, "exercises", minutes_of_exercises(day, ROOT))]
+        time = "".join(f", {what} {duration(minutes)}" for there, what, minutes in takes if there)
+        rows.append(f"{day.number}. {title}{time}. {day.doing}{others}")
     return "\n".join(rows)
 
 

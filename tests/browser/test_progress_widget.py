@@ -70,7 +70,7 @@ def test_nine_days_and_the_planned_ones_are_told_apart(shown):
     assert days.count() == 9 and shown.find(f"{MAP} .course-map-planned").count() == 8
     lines = first_day(shown).inner_text().split("\n")
     assert lines[:2] == ["Day 1", "Attention by hand"]
-    assert "0 of 2 exercises" in lines and "0 of 5 points · 30 minutes left" in lines
+    assert "0 of 2 exercises · 0 of 5 points" in lines and "lesson 2 h 20 min · exercises 30 min left" in lines
     assert "Next: To double (10 minutes)" in lines
     assert bar(shown) == 0
     assert shown.find(MAP).get_by_role("link").count() == 2
@@ -82,7 +82,9 @@ def test_the_button_reads_the_grades_again_by_keyboard_and_stays_focused(shown):
     button.focus()
     active = shown.page.evaluate("window.courseNotebook.content.activeCellIndex")
     shown.page.keyboard.press("Enter")
-    shown.wait(lambda: "1 of 2 exercises, 2 of 5 points, 20 minutes left." in told(shown), "the grades show")
+    shown.wait(
+        lambda: "1 of 2 exercises, 2 of 5 points, 20 min left with the lessons." in told(shown), "the grades show"
+    )
     assert "Next: day 1, To halve (20 minutes)." in told(shown)
     assert bar(shown) == pytest.approx(0.5, abs=0.02)
     assert button.evaluate("button => button === document.activeElement")

@@ -233,6 +233,24 @@ def test_a_wide_figure_is_readable_on_a_phone_and_scrolls_by_keys_too(opened):
         assert figure.get_attribute("role") == "group" and figure.get_attribute("aria-label")
 
 
+@pytest.mark.parametrize("part", PARTS[1:])
+def test_what_is_wider_than_a_phone_says_that_it_scrolls_and_is_reached_by_keys(opened, site, part):
+    for name in of_part(site, part):
+        page = opened(name.removesuffix(".html"), "phone")
+        silent, told = page.evaluate("""() => {
+          const scrolls = (box) => ["auto", "scroll"].includes(getComputedStyle(box).overflowX)
+            && box.scrollWidth > box.clientWidth + 1 && box.clientWidth;
+          const boxes = [...document.querySelectorAll(".bd-article :not(.course-alive, .course-alive *)")].filter(scrolls);
+          const says = (box) => getComputedStyle(box, "::after").content.includes("scrolls sideways") && !box.tabIndex;
+          return [boxes.filter((box) => !says(box)).map((box) => box.outerHTML.slice(0, 200)), boxes.length];
+        }""")
+        assert silent == [] and told > 5, name
+        out = page.evaluate("""() => [...document.querySelectorAll(".bd-article span.formula")]
+          .filter((one) => one.getBoundingClientRect().right > innerWidth)
+          .filter((one) => !one.closest(".course-wide, .pst-scrollable-table-container")).map((one) => one.innerHTML)""")
+        assert out == [], name
+
+
 def test_no_line_begins_with_what_ends_a_formula_and_no_gap_follows_a_root(opened):
     page = opened("notebooks/day2_why_sqrt_dk", "phone")
     page.evaluate("() => document.fonts.ready")
@@ -280,6 +298,30 @@ def test_a_dark_page_is_printed_in_the_colours_of_a_light_one(opened):
     assert theme.get_attribute("data-theme") == "light"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert theme.get_attribute("data-theme") == "dark"
+
+
+def test_paper_has_the_code_that_is_folded_on_the_screen_and_nothing_to_click(opened):
+    page = opened("notebooks/day1_attention_by_hand")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    folded = page.locator("details.hide")
+    assert folded.count() > 3
+    for code in folded.locator("pre").all():
+        assert code.is_visible() and code.evaluate("(node) => node.closest('.cell_input').getAnimations().length") == 0
+    assert not [one for one in page.locator("details.hide > summary, .course-here").all() if one.is_visible()]
+    assert "Widgets move" not in page.locator(".bd-article").inner_text()
+
+
+def test_headings_step_down_in_size_and_in_weight_and_all_stands_in_one_column(opened):
+    page = opened("notebooks/day1_attention_by_hand")
+    size = "(node) => [parseFloat(getComputedStyle(node).fontSize), Number(getComputedStyle(node).fontWeight)]"
+    (one, first), (two, second), (three, third) = (
+        page.locator(f".bd-article {heading}").first.evaluate(size) for heading in ("h1", "h2", "h3")
+    )
+    assert one > two > three > 19 and first >= second > third
+    assert page.evaluate("document.fonts.load('1em \"Course Serif\"').then((faces) => faces.length)") == 1
+    for box in page.locator(".bd-article :is(p, .cell_input, .course-figure, .course-alive)").all()[:40]:
+        assert (box.bounding_box() or {"width": 0})["width"] <= 720
 
 
 @pytest.mark.parametrize(

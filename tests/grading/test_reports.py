@@ -154,8 +154,8 @@ def test_a_student_of_several_days_is_one_row_of_the_canvas_file():
     head, ada, bob = table(canvas_csv(class_))
     assert list(head)[:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     assert (head["Student"], head["Day 1: Attention by hand"]) == ("    Points Possible", f"{FULL}")
-    assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √d_k"]) == ("101", "29", points(2))
-    assert (bob["Day 1: Attention by hand"], bob["Day 2: Why √d_k"]) == ("", points(2))
+    assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √dₖ"]) == ("101", "29", points(2))
+    assert (bob["Day 1: Attention by hand"], bob["Day 2: Why √dₖ"]) == ("", points(2))
 
 
 NO_KERNEL = {"message": "Not graded: no kernel starts on this machine.", "machine_failed": True}
@@ -226,7 +226,7 @@ def test_a_canvas_export_is_filled_in_and_nothing_in_it_is_lost(tmp_path):
     before, after = (list(csv.reader(io.StringIO(text))) for text in (EXPORT, filled.text))
     title = "Day 1: Attention by hand (2)"
     assert table(filled.text)[2][title] == "46.77"
-    assert after[0][-1] == "Day 2: Why √d_k"
+    assert after[0][-1] == "Day 2: Why √dₖ"
     assert [row[-1] for row in after[1:4]] == ["", points(2), ""] and after[4][-1] == points(2)
     after[3][6], after[6][0] = "12", "=Eve"
     assert [row[:-1] for row in after] == before

@@ -27,6 +27,7 @@ from course_utils.grading.reports.tasks import tasks
 from course_utils.grading.results import Graded, Result
 from course_utils.learner.reset import reset_exercise
 from course_utils.views import ProgressMap
+from course_utils.views.widgets import progress_map
 
 ROOT = Path(__file__).parents[2]
 TITLES = {day.number: day.title for day in DAYS}
@@ -149,15 +150,34 @@ def test_a_day_without_notebooks_is_planned_and_one_without_exercises_says_so(co
 
 def test_never_graded_is_zero_everywhere_with_what_to_type(course):
     text = printed(course)
-    assert re.search(r"together +0 of 3 +0 of 7 +40 ", text) and "run make grade" in text
+    assert re.search(r"together +0 of 3 +0 of 7 +5 h 40 min ", text) and "run make grade" in text
     assert text.count("never") == 2
 
 
 def test_points_minutes_and_the_next_exercise_follow_the_grades(course):
     grade(course, graded(1, one="passed", two="failed"))
     text = printed(course)
-    assert re.search(r"1 +Attention by hand +1 of 2 +2 of 5 +20 +\d{4}-\d\d-\d\d \d\d:\d\d", text)
+    assert re.search(r"1 +Attention by hand +1 of 2 +2 of 5 +20 min +\d{4}-\d\d-\d\d \d\d:\d\d", text)
     assert f"Next: day 1, To two (20 minutes), in exercises/{NAMES[1]}.ipynb" in text and "changed" not in text
+
+
+def test_what_is_left_is_one_sum_of_lessons_and_exercises_until_an_exercise_passes(course):
+    assert [day(course, number).left for number in (1, 2)] == [
+        {"lesson": 140, "exercises": 30},
+        {"lesson": 160, "exercises": 10},
+    ]
+    assert "about 6 hours left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
+    assert on_page(ProgressMap(course)).shown["cards"][0]["lines"][1] == "lesson 2 h 20 min · exercises 30 min left"
+    grade(course, graded(1, one="passed", two="failed"), graded(2, three="passed"))
+    assert [day(course, number).left for number in (1, 2)] == [{"exercises": 20}, {}]
+    assert " 20 min left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
+
+
+def test_the_map_that_has_a_button_says_to_press_it(course, monkeypatch):
+    for able, how in ((True, "press Save and grade"), (False, "save the notebook, and run make grade")):
+        monkeypatch.setattr(progress_map, "can_grade", lambda able=able: able)
+        (remark,) = [line for line in on_page(ProgressMap(course)).shown["told"] if "graded yet" in line]
+        assert how in remark and ("make grade" in remark) != able
 
 
 def test_grading_one_day_keeps_what_is_known_of_the_others(course):
@@ -474,7 +494,7 @@ def test_the_map_shows_the_grades_but_its_text_and_picture_hold_none(course):
     before, fresh = ProgressMap(course)._repr_mimebundle_()[0], ProgressMap(course)
     grade(course, graded(1, one="passed", two="passed"))
     shown = ProgressMap(course)
-    assert on_page(shown).shown["cards"][0]["lines"] == ["2 of 2 exercises", "4 of 5 points · 0 minutes left"]
+    assert on_page(shown).shown["cards"][0]["lines"] == ["2 of 2 exercises · 4 of 5 points"]
     assert (on_page(shown).shown["cards"][0]["part"], on_page(shown).shown["cards"][0]["next"]) == (1, "All done.")
     assert on_page(shown).shown["told"][1] == "Next: day 2, To three (10 minutes)."
     assert on_page(shown).shown["cards"][8]["planned"] and on_page(shown).shown["cards"][8]["part"] is None
@@ -489,7 +509,7 @@ def test_a_day_whose_answers_changed_is_not_called_done(course):
     grade(course, graded(1, one="passed", two="passed"))
     exercise(course, 1).write_text(asked(["one", "two"], {"two": "def two(): return 2"}))
     card = on_page(ProgressMap(course)).shown["cards"][0]
-    assert (card["lines"][2], card["next"]) == ("changed since it was graded", "Grade it again.")
+    assert (card["lines"][1], card["next"]) == ("changed since it was graded", "Grade it again.")
 
 
 def test_the_map_tells_of_a_damaged_record(course):

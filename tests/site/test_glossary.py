@@ -11,6 +11,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from course_utils.errors import CourseError
 from course_utils.site import glossary
 from course_utils.site.glossary import Cell, Lesson, hinted, linked, page, symbols_of, written
+from course_utils.site.mathml import plain_formula
 
 TEXT = glossary.SOURCE.read_text(encoding="utf-8")
 taught = functools.cache(glossary.lessons_of)
@@ -140,15 +141,33 @@ def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path
     assert re.search(r'<a class="[^"]*" href="index.html#term-head">head</a>', lesson_html)
 
 
+@pytest.mark.parametrize(
+    ("latex", "said"),
+    [
+        (r"e^{s-m}", "e^(s−m)"),
+        (r"q \cdot k = q_1 k_1 + q_2 k_2 + \dots", "q·k = q₁k₁ + q₂k₂ + …"),
+        (r"l = \sum_x e^{x-m}", "l = ∑ₓe^(x−m)"),
+        (r"1/\sqrt{d_k}", "1/√dₖ"),
+        (r"d_\text{head}", "d_head"),
+        (r"QK^\top, 2^{10}", "QKᵀ, 2¹⁰"),
+        (r"2 \log p_i", "2 log pᵢ"),
+        (r"\frac{a + b}{2}", "(a+b)/2"),
+        (r"\begin{pmatrix} 1 & 0 \\ 0 & 1 \end{pmatrix}", "(1 0; 0 1)"),
+    ],
+)
+def test_a_formula_can_be_read_in_a_line_of_text(latex, said):
+    assert plain_formula(latex) == said
+
+
 def test_a_link_tells_the_meaning_in_plain_text():
     told = hinted("A [head](G#term-head).", written(SMALL), "G")
     assert told == 'A [head](G#term-head "One run of attention.").'
     quoted = written(
         '```{glossary}\nsaid\n  It says "$\\\\sqrt{d_k}$" and `a\\\\b`, *twice*.\n```\n'.replace("\\\\", "\\")
     )
-    assert quoted[0].meaning == 'It says "√d_k" and a\\b, twice.'
+    assert quoted[0].meaning == 'It says "√dₖ" and a\\b, twice.'
     rendered = RENDER.render(hinted("[said](G#term-said)", quoted, "G"))
-    assert 'title="It says &quot;√d_k&quot; and a\\b, twice."' in rendered
+    assert 'title="It says &quot;√dₖ&quot; and a\\b, twice."' in rendered
     for entry in terms():
         assert not re.search(r"[$*`]|\\[a-z]", entry.meaning), entry.term
 

@@ -166,7 +166,7 @@ def test_a_lesson_that_no_longer_says_a_sentence_stops_the_build():
 def test_a_subscript_is_one_in_headings_and_links(pages):
     for name, page in pages.items():
         told = re.findall(r"<(a|h\d)\b[^>]*>([^<]*)", page.path.read_text(encoding="utf-8"))
-        assert not [text for _, text in told if "√d_k" in text], name
+        assert not [text for _, text in told if "√dₖ" in text], name
 
 
 def test_what_touches_a_formula_is_kept_with_it(pages):

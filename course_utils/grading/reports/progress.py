@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from course_utils.course import NUMBERS, WORK_FOLDER, where_it_is
+from course_utils.course import NUMBERS, WORK_FOLDER, duration, where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.reports.feedback import feedback_place
@@ -159,10 +159,14 @@ def _put_aside(path: Path) -> Path:
 
 def _table(progress: Progress) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_footer=True)
-    done, points, left, _ = _row(_together(progress))
+    done, points, *_ = _row(_together(progress))
     table.add_column("day", justify="right", no_wrap=True)
     table.add_column("", "together", no_wrap=True)
-    for name, footer in (("exercises", done), ("points", points), ("minutes\nleft", left)):
+    for name, footer in (
+        ("exercises", done),
+        ("points", points),
+        ("left, with\nthe lesson", duration(progress.minutes_left)),
+    ):
         table.add_column(name, footer, justify="right", no_wrap=True)
     table.add_column("last graded")
     for day in progress.days:
@@ -180,4 +184,4 @@ def _row(day: DayProgress) -> tuple[str, str, str, str]:
     when = day.graded.astimezone().strftime("%Y-%m-%d %H:%M") if day.graded else "never"
     when += ", changed since" if day.changed else ""
     done, points = f"{day.done} of {len(day.exercises)}", f"{day.score:g} of {day.points:g}"
-    return done, points, f"{day.minutes_left}", when
+    return done, points, duration(sum(day.left.values())), when

@@ -11,7 +11,8 @@ course.sections = (pages) => {
 
 let stemmer;
 const stems = new Map();
-const stem = (word) => stems.get(word) ?? stems.set(word, stemmer.stemWord(word)).get(word);
+const level = (word) => word.normalize("NFKC").replaceAll("_", ""); // who looks for d_k finds dₖ
+const stem = (word) => stems.get(word) ?? stems.set(word, level(stemmer.stemWord(word))).get(word);
 const stemmed = (text) => (text.toLowerCase().match(WORD) ?? []).map(stem);
 const is = (word) => (other) => other === word || (word.length > 2 && other.startsWith(word));
 const beside = (wanted, words) => words.some((_, at) => wanted.every((word, i) => words[at + i] === word));
@@ -66,7 +67,7 @@ function told(count) {
 }
 
 function search(query) {
-  const wanted = [...Search._parseQuery(query)[1]];
+  const wanted = [...Search._parseQuery(query)[1]].map(level);
   const scored = wanted.length ? places.map((place) => [score(place, wanted), place]).filter(([fit]) => fit) : [];
   scored.sort(([a], [b]) => b - a);
   const heading = document.createElement("h2"), said = document.createElement("p"), list = document.createElement("ul");

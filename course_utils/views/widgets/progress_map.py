@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from course_utils import guesses, progress
-from course_utils.course import WORK_FOLDER
+from course_utils.course import WORK_FOLDER, duration
 from course_utils.errors import CourseError
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
@@ -26,7 +26,7 @@ GRADING = "Grading what changed. A notebook takes some seconds."
 
 
 class ProgressMap(CourseWidget):
-    """The nine days as cards: exercises done, points, minutes left, the next exercise, links to the notebooks.
+    """The nine days as cards: exercises done, points, the time left, the next exercise, links to the notebooks.
 
     root: the course's folder. Grades are those that `make grade` left in its folder grades/, guesses those in guesses/;
     a button reads both again. Another grades the notebooks of exercises/ as `make grade` does, where this is the whole
@@ -105,7 +105,8 @@ class ProgressMap(CourseWidget):
         rows = [(f"day {day.number}", day.title, *_size(day)) for day in self.progress.days]
         width = max(len(title) for _, title, *_ in rows)
         return "\n".join(
-            f"{name}  {title:{width}}  {'   '.join(f'{part:>12}' for part in size)}" for name, title, *size in rows
+            f"{name}  {title:{width}}  {'   '.join(f'{part:<24}' for part in size)}".rstrip()
+            for name, title, *size in rows
         )
 
     def alt(self) -> str:
@@ -113,7 +114,7 @@ class ProgressMap(CourseWidget):
         return f"Course map. {days}."
 
     def figure(self) -> Figure:
-        width, step, columns = 820, 84, 3
+        width, step, columns = 820, 98, 3
         rows = -(-len(self.progress.days) // columns)
         height = step * rows + 8
         fig = new_figure(width, height)
@@ -127,7 +128,7 @@ class ProgressMap(CourseWidget):
             ax.plot([x, x], [y, y + step - 14], color=edge, linewidth=3, solid_capstyle="butt")
             ax.text(x + 14, y + 14, f"Day {day.number}", fontsize=8.5, color=palette.FAINT)
             ax.text(x + 14, y + 36, day.title, fontsize=11, fontweight="bold", color=ink)
-            ax.text(x + 14, y + 58, " · ".join(_size(day)), fontsize=8.5, color=ink)
+            ax.text(x + 14, y + 50, "\n".join(_size(day)), fontsize=8.5, linespacing=1.6, va="top", color=ink)
         return fig
 
     def _card(self, day):
@@ -174,15 +175,16 @@ def _size(day):
     """How much a day holds, whoever looks at it."""
     if not day.exercises:
         return ["no exercises here" if day.name else "planned"]
-    return [_some(len(day.exercises), "exercise"), _some(day.points, "point"), _some(day.minutes, "minute")]
+    takes = {"lesson": day.lesson, "exercises": day.minutes}
+    return [f"{_some(len(day.exercises), 'exercise')} · {_some(day.points, 'point')}", _times(takes)]
 
 
 def _lines(day):
     """How far a day is, in words."""
     if not day.exercises:
         return _size(day)
-    count, left = len(day.exercises), _some(day.minutes_left, "minute")
-    lines = [f"{day.done} of {count} exercises", f"{day.score:g} of {day.points:g} points · {left} left"]
+    lines = [f"{day.done} of {len(day.exercises)} exercises · {day.score:g} of {day.points:g} points"]
+    lines += [f"{_times(day.left)} left"] if day.left else []
     return [*lines, "changed since it was graded"] if day.changed else lines
 
 
@@ -197,10 +199,11 @@ def _told(found):
     days = [day for day in found.days if day.exercises]
     done, count = sum(day.done for day in days), sum(len(day.exercises) for day in days)
     score, points = sum(day.score for day in days), sum(day.points for day in days)
-    minutes = sum(day.minutes_left for day in days)
-    left = f"about {minutes / 60:.0f} hours" if minutes >= 180 else _some(minutes, "minute")
-    lines = [f"{done} of {count} exercises, {score:g} of {points:g} points, {left} left."]
-    lines += [line for line in (found.trouble, found.remark) if line]
+    minutes = found.minutes_left
+    left = f"about {minutes / 60:.0f} hours" if minutes >= 180 else duration(minutes)
+    lines = [f"{done} of {count} exercises, {score:g} of {points:g} points, {left} left with the lessons."]
+    remark = found.remark.replace(progress.BY_HAND, "and press Save and grade") if can_grade() else found.remark
+    lines += [line for line in (found.trouble, remark) if line]
     if found.next and not found.trouble:
         day, exercise = found.next
         lines.append(f"Next: day {day.number}, {_named(exercise)}.")
@@ -209,6 +212,10 @@ def _told(found):
 
 def _named(exercise):
     return f"{exercise.title} ({_some(exercise.minutes, 'minute')})"
+
+
+def _times(takes):
+    return " · ".join(f"{what} {duration(minutes)}" for what, minutes in takes.items())
 
 
 def _some(number, thing):

@@ -106,7 +106,7 @@ class TemperatureExplorer(CourseWidget):
             weight = "bold" if temperature == self.temperature else "normal"
             ax.set_title(f"temperature {temperature:.3g}", fontsize=10, color=palette.INK, fontweight=weight)
             keys = self._measures(temperature)[2]
-            ax.set_xlabel(f"as if {keys:.2f} keys", fontsize=9, color=palette.FAINT)
+            ax.set_xlabel(f"{keys:.2f} effective keys", fontsize=9, color=palette.FAINT)
             ax.spines[["top", "right"]].set_visible(False)
             ax.tick_params(labelsize=9, colors=palette.INK, length=0)
         fig.subplots_adjust(left=left / width, right=0.99, top=1 - 32 / height, bottom=46 / height, wspace=0.12)
