@@ -240,14 +240,16 @@ def test_what_is_wider_than_a_phone_says_that_it_scrolls_and_is_reached_by_keys(
         silent, told = page.evaluate("""() => {
           const scrolls = (box) => ["auto", "scroll"].includes(getComputedStyle(box).overflowX)
             && box.scrollWidth > box.clientWidth + 1 && box.clientWidth;
-          const boxes = [...document.querySelectorAll(".bd-article :not(.course-alive, .course-alive *)")].filter(scrolls);
+          const still = [...document.querySelectorAll(".bd-article :not(.course-alive, .course-alive *)")];
+          const boxes = still.filter(scrolls);
           const says = (box) => getComputedStyle(box, "::after").content.includes("scrolls sideways") && !box.tabIndex;
           return [boxes.filter((box) => !says(box)).map((box) => box.outerHTML.slice(0, 200)), boxes.length];
         }""")
         assert silent == [] and told > 5, name
         out = page.evaluate("""() => [...document.querySelectorAll(".bd-article span.formula")]
           .filter((one) => one.getBoundingClientRect().right > innerWidth)
-          .filter((one) => !one.closest(".course-wide, .pst-scrollable-table-container")).map((one) => one.innerHTML)""")
+          .filter((one) => !one.closest(".course-wide, .pst-scrollable-table-container"))
+          .map((one) => one.innerHTML)""")
         assert out == [], name
 
 
