@@ -70,7 +70,8 @@ def test_nine_days_and_the_planned_ones_are_told_apart(shown):
     assert days.count() == 9 and shown.find(f"{MAP} .course-map-planned").count() == 8
     lines = first_day(shown).inner_text().split("\n")
     assert lines[:2] == ["Day 1", "Attention by hand"]
-    assert "0 of 2 exercises · 0 of 5 points" in lines and "lesson 2 h 20 min · exercises 30 min left" in lines
+    said = {"0 of 2 exercises · 0 of 5 points", "lesson 2 h 20 min left", "exercises 30 min left"}
+    assert said <= set(lines)
     assert "Next: To double (10 minutes)" in lines
     assert bar(shown) == 0
     assert shown.find(MAP).get_by_role("link").count() == 2

@@ -175,8 +175,8 @@ def _size(day):
     """How much a day holds, whoever looks at it."""
     if not day.exercises:
         return ["no exercises here" if day.name else "planned"]
-    takes = {"lesson": day.lesson, "exercises": day.minutes}
-    return [f"{_some(len(day.exercises), 'exercise')} · {_some(day.points, 'point')}", _times(takes)]
+    takes = f"lesson {duration(day.lesson)} · exercises {duration(day.minutes)}"
+    return [f"{_some(len(day.exercises), 'exercise')} · {_some(day.points, 'point')}", takes]
 
 
 def _lines(day):
@@ -184,7 +184,7 @@ def _lines(day):
     if not day.exercises:
         return _size(day)
     lines = [f"{day.done} of {len(day.exercises)} exercises · {day.score:g} of {day.points:g} points"]
-    lines += [f"{_times(day.left)} left"] if day.left else []
+    lines += [f"{what} {duration(minutes)} left" for what, minutes in day.left.items()]
     return [*lines, "changed since it was graded"] if day.changed else lines
 
 
@@ -212,10 +212,6 @@ def _told(found):
 
 def _named(exercise):
     return f"{exercise.title} ({_some(exercise.minutes, 'minute')})"
-
-
-def _times(takes):
-    return " · ".join(f"{what} {duration(minutes)}" for what, minutes in takes.items())
 
 
 def _some(number, thing):
