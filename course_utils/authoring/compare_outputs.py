@@ -38,11 +38,11 @@ def evidence_alike(day: int | None, given: Evidence | None, wanted: Evidence | N
 
 
 def states_alike(given: Any, wanted: Any) -> bool:
-    """Whether two widget states, as JSON values, are equal up to float rounding."""
+    """Whether two widget states, as JSON values, are equal up to float rounding; in an order, since a page shows it."""
     if isinstance(given, float) and isinstance(wanted, (int, float)):
         return math.isclose(given, wanted, rel_tol=1e-6, abs_tol=1e-9) or given == wanted
     if isinstance(given, Mapping) and isinstance(wanted, Mapping):
-        return given.keys() == wanted.keys() and all(states_alike(given[name], wanted[name]) for name in given)
+        return list(given) == list(wanted) and all(states_alike(given[name], wanted[name]) for name in given)
     if isinstance(given, list) and isinstance(wanted, list):
         return len(given) == len(wanted) and all(map(states_alike, given, wanted))
     return given == wanted

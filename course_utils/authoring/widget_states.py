@@ -68,4 +68,4 @@ def read_states(notebook: Path) -> States:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return json.dumps(value, ensure_ascii=False)

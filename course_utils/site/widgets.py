@@ -45,4 +45,4 @@ def page_script(assets_text: str) -> str:
 
 
 def _js(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return json.dumps(value, ensure_ascii=False)

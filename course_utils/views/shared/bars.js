@@ -29,7 +29,7 @@ function barsSlider({ name, last, ticks, onInput }) {
     scale.append(make("span", "", { style: `left:calc(8px + (100% - 16px) * ${position / last})` }, text));
   }
   input.addEventListener("input", () => onInput(+input.value));
-  head.append(make("span", "", {}, name), value);
+  head.append(makeSet("span", "", {}, name), value);
   label.append(head, input);
   node.append(label, scale);
   return {

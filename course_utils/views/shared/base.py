@@ -27,8 +27,8 @@ def script(*names: str) -> str:
 
 
 def style(*names: str) -> str:
-    """Return the text of a widget's CSS, made of these files."""
-    return _joined(*names)
+    """Return the text of a widget's CSS: widget.css, then these files."""
+    return _joined("widget.css", *names)
 
 
 def ramp_trait() -> traitlets.Dict:

@@ -10,10 +10,18 @@ const make = (tag, name, attributes = {}, text) => {
 
 // The outermost node of a widget, with the course's colours.
 const makeRoot = (model, name, attributes) => {
-  const root = make("div", name, attributes);
+  const root = make("div", `course-widget ${name}`, attributes);
   for (const [variable, colour] of Object.entries(model.get("_palette"))) root.style.setProperty(variable, colour);
   return root;
 };
+
+// A box for what may be wider than the page: it scrolls sideways, and says so.
+function makeScroll(name, attributes) {
+  const node = make("div", `course-scroll ${name}`, attributes);
+  const seen = new ResizeObserver(() => requestAnimationFrame(() => node.toggleAttribute("data-wide", node.scrollWidth > node.clientWidth + 1)));
+  queueMicrotask(() => [node, ...node.children].forEach((each) => seen.observe(each)));
+  return node;
+}
 
 // What Python sends as bytes, as numbers: a view that travelled may begin anywhere.
 const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
@@ -46,22 +54,24 @@ const presses = (event) => ["Enter", " "].includes(event.key);
 // Every widget is a module of its own, so a counter would give two of them the same ids.
 const newId = (name) => `${name}-${Math.random().toString(36).slice(2)}`;
 
-// Text as nodes in which powers of e stand raised and the old and new m have subscripts. The signs that plain text needs
-// for that, ^ and _ and brackets around a power, stay in it without a size, for screen readers and for copying.
-const SET_HIGHER_OR_LOWER = /\be\^(\((?:[^()]|\([^()]*\))*\)|[−-]?[\p{L}\d]+(?:\.\d+)?)|\bm_(old|new)\b/gu;
+// Text as nodes in which powers of e stand raised and letters have subscripts, roman where they are words. The signs that
+// plain text needs for that, ^ and _ and brackets around a power, stay in it without a size, for screen readers and for
+// copying.
+const SET_HIGHER_OR_LOWER = /\be\^(\((?:[^()]|\([^()]*\))*\)|[−-]?[\p{L}\d]+(?:\.\d+)?)|(?<![\p{L}\d_])(\p{L})_([\p{L}\d]+)(?![\p{L}\d_])/gu;
 function typeset(text) {
   const nodes = [], unseen = (sign) => make("span", "", { style: "font-size: 0" }, sign);
   const moved = (tag, parts) => {
-    const node = make(tag, "", { style: "line-height: 0" });
+    const node = make(tag);
     node.append(...parts);
     return node;
   };
+  const letter = (name) => (/^\p{L}$/u.test(name) ? make("i", "", {}, name) : name);
   let end = 0;
   for (const found of text.matchAll(SET_HIGHER_OR_LOWER)) {
-    const [all, power, below] = found, inner = power?.startsWith("(") ? power.slice(1, -1) : null;
-    nodes.push(text.slice(end, found.index) + all[0]);
-    if (below) nodes.push(unseen("_"), moved("sub", [below]));
-    else nodes.push(unseen("^"), moved("sup", inner === null ? [power] : [unseen("("), ...typeset(inner), unseen(")")]));
+    const [all, power, symbol, below] = found, inner = power?.startsWith("(") ? power.slice(1, -1) : null;
+    nodes.push(text.slice(end, found.index));
+    if (symbol) nodes.push(letter(symbol), unseen("_"), moved("sub", [letter(below)]));
+    else nodes.push(all[0], unseen("^"), moved("sup", inner === null ? [power] : [unseen("("), ...typeset(inner), unseen(")")]));
     end = found.index + all.length;
   }
   return [...nodes, text.slice(end)];

@@ -6,7 +6,7 @@ function render({ model, el }) {
   const tokens = model.get("_tokens"), { layers, heads, from, alone, vocabulary } = model.get("_layout"), T = tokens.length;
   const uid = newId("course-ablation");
   const root = makeRoot(model, "course-heads-root course-ablation", { role: "group", "aria-labelledby": `${uid}-title` });
-  const title = make("div", "course-heads-title", { id: `${uid}-title` }, model.get("title"));
+  const title = make("div", "course-title course-heads-title", { id: `${uid}-title` }, model.get("title"));
   const places = Array.from({ length: layers * heads }, (_, i) => [Math.floor(i / heads), i % heads]);
   const places_off = () => new Set(model.get("off").map(([l, h]) => l * heads + h));
   const set = (name, value) => { model.set(name, value); model.save_changes(); };
@@ -21,10 +21,10 @@ function render({ model, el }) {
     if (means[0] !== null) set("_kept", { off, losses, means });
   });
   const forget = addButton("forget A", () => set("_kept", null));
-  const chooser = make("div", "course-ablation-chooser"), scroll = make("div", "course-heads-scroll");
+  const chooser = make("div", "course-ablation-chooser"), scroll = makeScroll("course-heads-scroll");
   scroll.append(switches.node);
   chooser.append(scroll, buttons);
-  const told = make("div", "course-ablation-told", { role: "status" }), waits = make("div", "course-heads-faint course-ablation-waits", { "aria-live": "polite" });
+  const told = make("div", "course-told course-ablation-told", { role: "status" }), waits = make("div", "course-faint course-ablation-waits", { "aria-live": "polite" });
   const against = make("div", "course-ablation-against", { "aria-live": "polite" }), means = meanBars(), chart = tokenBars();
   root.append(title, chooser, told, against, waits, means.node, chart.node);
   el.append(root);
@@ -94,7 +94,7 @@ function render({ model, el }) {
   // ---- a bar for each token, the whole model's as an outline; hover, or arrow keys, read one
   function tokenBars() {
     const node = make("div", "course-ablation-chart");
-    const head = make("div", "course-ablation-legend", { "aria-hidden": "true" });
+    const head = make("div", "course-legend course-ablation-legend", { "aria-hidden": "true" });
     for (const [mark, text] of [["here", "loss with these heads"], ["before", "not counted in the mean"], ["whole", "whole model"], ["kept", "A, kept"],
       ["guess", `uniform guess, log ${vocabulary} = ${Math.log(vocabulary).toFixed(2)}`]]) {
       if ((mark === "before" && from === 1) || (mark === "guess" && !vocabulary)) continue;
@@ -116,7 +116,7 @@ function render({ model, el }) {
       names.append(name);
       return { column, bar, whole, keptMark, name };
     });
-    const reading = make("div", "course-ablation-reading course-heads-faint");
+    const reading = make("div", "course-ablation-reading course-faint");
     const area = make("div", "course-ablation-area"), right = make("div", "course-ablation-right");
     right.append(plot, names);
     if (vocabulary) right.append(guess);
@@ -155,7 +155,7 @@ function render({ model, el }) {
         column.setAttribute("aria-selected", i + 1 === at);
         column.classList.toggle("course-ablation-shown", i + 1 === place);
       });
-      reading.textContent = place === null ? "Hover a bar, or Tab to the chart and use the arrow keys, to read it." : sentence(place);
+      reading.textContent = place === null ? "Switch a head off, or point at or tap a bar to read it; in the chart arrow keys do that." : sentence(place);
     }
     return { node, stop: () => fit.disconnect(), show: ({ losses, whole, top }) => {
       highest.textContent = `${top} nats`;

@@ -4,6 +4,8 @@
 const WORDS = { model: "model", card: "card", bytes_per_value: "numbers in the cache" };
 const whole = (number) => number.toLocaleString("en");
 
+const HINT = "Drag the context or the batch until it no longer fits; then take fewer heads of keys and values.";
+
 function render({ model, el }) {
   const { models, own, fields, contexts, batches, widths, cards, groups } = model.get("_layout");
   const root = makeRoot(model, "course-bars course-calculator", { role: "group", "aria-label": "memory calculator" });
@@ -32,7 +34,7 @@ function render({ model, el }) {
   sizes.append(make("legend", "", {}, own));
   const typed = fields.map(([name, text]) => {
     const label = make("label"), input = make("input", "", { type: "text", inputmode: "decimal", autocomplete: "off", size: 8 });
-    label.append(make("span", "", {}, text), input);
+    label.append(makeSet("span", "", {}, text), input);
     sizes.append(label);
     input.addEventListener("change", () => set("_typed", Object.fromEntries(typed.map(([key, field]) => [key, field.value]))));
     return [name, input];
@@ -45,17 +47,17 @@ function render({ model, el }) {
   const [weights, cache, edge] = ["weights", "cache", "card"].map((part) => make("div", `course-calculator-${part}`));
   track.append(weights, cache, edge);
   chart.append(track);
-  const legend = make("div", "course-calculator-legend"), words = [];
+  const legend = make("div", "course-legend course-calculator-legend"), words = [];
   for (const part of ["weights", "cache", "card"]) {
     const entry = make("span"), text = make("span");
     entry.append(make("span", `course-calculator-sample course-calculator-${part}`), text);
     words.push(text);
     legend.append(entry);
   }
-  const lines = make("div", "course-bars-told", { role: "status" });
+  const lines = make("div", "course-told course-bars-told", { role: "status" });
   const [how, fit] = [make("div", "course-calculator-how"), make("div", "course-calculator-fit")];
   lines.append(how, fit);
-  root.append(menus, sizes, sliders, chart, legend, lines);
+  root.append(menus, sizes, sliders, chart, legend, lines, make("div", "course-faint", {}, HINT));
   keepSliderKeys(root);
   el.append(root);
 

@@ -2,6 +2,7 @@
 
 const STATES = { n: "now", m: "masked", r: "read", p: "past" };
 
+const HINT = "Step through the passes, then keep keys and values and step again; or take words of your own.";
 const WAITS = "waiting for Python, which counts while the kernel runs";
 
 function render({ model, el }) {
@@ -39,8 +40,8 @@ function render({ model, el }) {
     else problem.textContent = model.get("_problem");
   }
 
-  const told = makeTold("course-decoding-told");
-  const wide = make("div", "course-decoding-wide", { tabindex: 0, role: "img" });
+  const told = makeTold("course-told course-decoding-told");
+  const wide = makeScroll("course-decoding-wide", { tabindex: 0, role: "img" });
   let frames, given, last, head, rows;
   function build() {
     const tokens = model.get("_tokens"), n = tokens.length;
@@ -62,10 +63,11 @@ function render({ model, el }) {
       });
       return { row, name, cells };
     });
+    wide.style.setProperty("--columns", n + 5);
     wide.replaceChildren(grid);
     model.get("_typed").forEach((text, i) => { fields[i].value = text; });
   }
-  const legend = make("div", "course-decoding-legend");
+  const legend = make("div", "course-legend course-decoding-legend");
   for (const state of Object.values(STATES)) {
     const entry = make("span");
     entry.append(make("span", `course-decoding-cell course-decoding-${state}`), make("span", "", {}, states[state]));
@@ -82,7 +84,7 @@ function render({ model, el }) {
     row.append(make("th", "", { scope: "row" }, name));
     return Array.from({ length: 4 }, () => row.appendChild(make("td")));
   });
-  root.append(form, player.node, label, told.node, wide, legend, table);
+  root.append(player.node, label, told.node, wide, legend, table, form, make("div", "course-faint", {}, HINT));
   player.keys(root);
   el.append(root);
 

@@ -1,6 +1,6 @@
 // Shows the weights that gallery.py sent. Hover and focus stay here; the pinned row and the enlarged head go to Python.
 
-const HINT = "Hover a token, or a row of a map: every head shows that row. Click or Enter on a token pins its row, Escape unpins.";
+const HINT = "Point at or tap a token, or a row of a map: every head shows that row. Tap a map to enlarge it. Enter on a token pins its row, Escape unpins.";
 const BAR = 24; // height of the bars under a map, in pixels
 
 const LATE = "Waiting for Python, which reads a text while the kernel runs: start it and run the cell.";
@@ -23,7 +23,7 @@ function render({ model, el }) {
 // Without a kernel: the texts that Python read before.
 function otherTexts({ model, el, before }) {
   const root = makeRoot(model, "course-heads-root course-gallery-own", { role: "group", "aria-label": "other texts" });
-  const { texts } = model.get("_alone"), form = make("div", "course-gallery-form");
+  const { texts } = model.get("_alone"), form = make("div", "course-row course-gallery-form");
   const buttons = texts.map(({ text, tokens, thousandths, layout }, place) => {
     const button = make("button", "", { type: "button", "aria-pressed": String(!place) }, text || "the text at first");
     button.addEventListener("click", () => {
@@ -34,7 +34,7 @@ function otherTexts({ model, el, before }) {
     return button;
   });
   if (buttons.length > 1) form.append(make("span", "", {}, "texts read before"), ...buttons);
-  root.append(form, make("div", "course-heads-faint", {}, "A text of your own needs Python: run this lesson in JupyterLab."));
+  root.append(form, make("div", "course-faint", {}, "A text of your own needs Python: run this lesson in JupyterLab."));
   el.append(root);
   return () => {};
 }
@@ -42,10 +42,10 @@ function otherTexts({ model, el, before }) {
 function ownText({ model, el }) {
   const { readable, most } = model.get("_own"), uid = newId("course-gallery-own");
   const root = makeRoot(model, "course-heads-root course-gallery-own", { role: "group", "aria-label": "a text of your own" });
-  const form = make("form", "course-gallery-form"), label = make("label", "", { for: uid }, "your own text");
+  const form = make("form", "course-row course-gallery-form"), label = make("label", "", { for: uid }, "your own text");
   const field = make("input", "", { id: uid, type: "text", maxlength: 4 * most, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
     "aria-describedby": `${uid}-hint` });
-  const hint = make("div", "course-heads-faint", { id: `${uid}-hint` }, `${readable ? `It may have ${readable}, ` : ""}at most ${most} tokens.`);
+  const hint = make("div", "course-faint", { id: `${uid}-hint` }, `${readable ? `It may have ${readable}, ` : ""}at most ${most} tokens.`);
   const said = make("div", "course-gallery-said", { role: "status" });
   form.append(label, field, make("button", "", { type: "submit" }, "show"));
   root.append(form, hint, said);
@@ -77,10 +77,10 @@ function drawGallery({ model, el }) {
   for (const [name, value] of Object.entries({ n, heads, wide: `${wide}px`, small: `${small}px`, large: `${n * cell}px`, cell: `${cell}px` })) {
     root.style.setProperty(`--${name}`, value);
   }
-  const title = make("div", "course-heads-title", { id: `${uid}-title` }, model.get("title"));
-  const live = make("div", "course-heads-live", { role: "status" });
+  const title = make("div", "course-title course-heads-title", { id: `${uid}-title` }, model.get("title"));
+  const live = make("div", "course-live", { role: "status" });
 
-  let weights, scores, drawn = null; // drawn: the row that the bars show
+  let weights, scores, drawn = null, last = n - 1; // drawn: the rows that the bars and the band show; last: that of the bars
   let hover = null, focused = null, over = null, column = null, cursor = [0, 0];
   const read = () => { weights = words(model.get("_thousandths")); scores = model.get("_scores"); };
   const weight = (i, r, c) => weights[(i * n + r) * n + c];
@@ -93,9 +93,9 @@ function drawGallery({ model, el }) {
   const set = (name, value) => { model.set(name, value); model.save_changes(); };
 
   read();
-  const strip = tokenStrip(), gallery = smallMaps(), reading = make("div", "course-gallery-reading course-heads-faint");
+  const strip = tokenStrip(), gallery = smallMaps(), reading = make("div", "course-gallery-reading course-faint");
   const panel = largeMap(), columns = make("div", "course-gallery-columns"), main = make("div", "course-gallery-main");
-  const scroll = make("div", "course-heads-scroll");
+  const scroll = makeScroll("course-heads-scroll");
   scroll.append(gallery.node);
   main.append(scroll, reading);
   columns.append(main, panel.node);
@@ -178,7 +178,6 @@ function drawGallery({ model, el }) {
       mark: (r) => bands.forEach((band) => markRow(band, r)),
       bars: (r) => parts.forEach(({ pen }, i) => {
         pen.clearRect(0, 0, n, BAR);
-        if (r === null) return;
         pen.fillStyle = own;
         for (let c = 0; c < n; c++) {
           const height = weight(i, r, c) * BAR / 1000;
@@ -218,10 +217,10 @@ function drawGallery({ model, el }) {
       clamp(Math.floor((event.clientX - box.left) * n / box.width), n)];
   }
 
-  // ---- one head enlarged; its room is kept while there is none, so that opening it moves nothing
+  // ---- one head enlarged
   function largeMap() {
     const node = make("div", "course-gallery-panel", { role: "group", "aria-label": "enlarged head" });
-    const heading = make("div", "course-gallery-heading"), name = make("b"), score = make("div", "course-heads-faint course-gallery-line");
+    const heading = make("div", "course-gallery-heading"), name = make("b"), score = make("div", "course-faint course-gallery-line");
     heading.append(name, score);
     const axes = make("div", cell >= 10 ? "course-gallery-axes course-gallery-labelled" : "course-gallery-axes");
     const [across, down] = ["across", "down"].map((side) => make("div", `course-gallery-${side}`, { "aria-hidden": "true" }));
@@ -229,18 +228,20 @@ function drawGallery({ model, el }) {
       side.append(...(cell >= 10 ? tokens : [text]).map((label) => make("span", "", { title: label }, label)));
     }
     const wrap = make("div", "course-gallery-large", { role: "grid", "aria-label": "weights of the enlarged head", "aria-readonly": "true",
-      "aria-rowcount": n, "aria-colcount": n, "aria-activedescendant": `${uid}-cell` });
-    const map = mapOf(), band = make("div", "course-gallery-band"), box = make("div", "course-gallery-cell"), none = make("div", "course-gallery-none", {}, "Click a map to enlarge it");
-    const line = make("div", "course-heads-live", { role: "row" }), at = make("div", "", { role: "gridcell", id: `${uid}-cell` });
+      tabindex: 0, "aria-rowcount": n, "aria-colcount": n, "aria-activedescendant": `${uid}-cell` });
+    const map = mapOf(), band = make("div", "course-gallery-band"), box = make("div", "course-gallery-cell");
+    const line = make("div", "course-live", { role: "row" }), at = make("div", "", { role: "gridcell", id: `${uid}-cell` });
     line.append(at);
     map.node.append(band, box);
     wrap.append(map.node, line);
     const frame = make("div", "course-gallery-frame");
-    frame.append(wrap, none);
+    frame.append(wrap);
     axes.append(make("div"), across, down, frame);
     const list = rowList();
     const body = make("div", "course-gallery-body");
-    body.append(axes, list.node);
+    const scroll = makeScroll("course-gallery-scroll");
+    scroll.append(axes);
+    body.append(scroll, list.node);
     node.append(heading, body);
 
     map.node.addEventListener("pointermove", (event) => { if (opened() !== null) point(...placeIn(map.node, event), opened()); });
@@ -271,29 +272,29 @@ function drawGallery({ model, el }) {
       node,
       paint: () => {
         const i = opened();
-        name.textContent = i === null ? "no head enlarged" : named(i);
-        score.textContent = score.title = i === null ? "" : told(i);
-        node.classList.toggle("course-gallery-empty", i === null);
-        wrap.tabIndex = i === null ? -1 : 0;
-        none.hidden = i !== null;
-        if (i !== null) map.paint(i);
+        node.hidden = i === null;
+        if (i === null) return;
+        name.textContent = named(i);
+        score.textContent = score.title = told(i);
+        map.paint(i);
       },
       show: (r, pinned) => {
-        const i = opened(), c = r === null ? null : column, inside = i !== null && c !== null;
+        const i = opened(), c = r === null ? null : column, inside = c !== null;
+        if (i === null) return;
         markRow(band, r);
         box.hidden = !inside;
         if (inside) box.style.transform = `translate(${c * 100}%, ${r * 100}%)`;
-        at.textContent = i === null ? "no head is enlarged" : sentence(i, ...cursor);
+        at.textContent = sentence(i, ...cursor);
         line.setAttribute("aria-rowindex", cursor[0] + 1);
         at.setAttribute("aria-colindex", cursor[1] + 1);
         at.setAttribute("aria-selected", cursor[0] === pinned);
-        list.show(i, r, c, pinned);
+        list.show(i, last, c, pinned);
       },
     };
   }
   const sentence = (i, r, c) => `${query(r)}, key ${c} “${tokens[c]}”: ${number(i, r, c)}`;
 
-  // ---- the shown row of the enlarged head in numbers; every line has its place from the start
+  // ---- the row that the bars show, of the enlarged head in numbers
   function rowList() {
     const node = make("div", "course-gallery-numbers"), state = make("div", "course-gallery-state course-gallery-line");
     const table = make("table", "", { "aria-label": `the ${listed} largest weights of the row` });
@@ -301,24 +302,23 @@ function drawGallery({ model, el }) {
       const row = table.insertRow(), name = make("td", "course-gallery-name"), track = make("td"), bar = make("div", "course-gallery-bar");
       const value = make("td", "course-gallery-number");
       track.append(bar);
-      row.append(name, track, value);
+      row.append(name, value, track);
       return { name, bar, value };
     });
-    const point = make("div", "course-heads-faint course-gallery-line");
+    const point = make("div", "course-faint course-gallery-line");
     node.append(state, table, point);
     return { node, show: (i, r, c, pinned) => {
-      const shown = i !== null && r !== null;
-      state.textContent = shown ? `${query(r)}${r === pinned ? ", pinned" : ""}` : i === null ? "" : "no row: hover or focus one";
-      state.classList.toggle("course-gallery-pinned", shown && r === pinned);
-      node.dataset.row = shown ? r : "";
-      const order = shown ? tokens.map((_, key) => key).sort((a, b) => weight(i, r, b) - weight(i, r, a) || a - b) : [];
+      state.textContent = `${query(r)}${r === pinned ? ", pinned" : ""}`;
+      state.classList.toggle("course-gallery-pinned", r === pinned);
+      node.dataset.row = r;
+      const order = tokens.map((_, key) => key).sort((a, b) => weight(i, r, b) - weight(i, r, a) || a - b);
       lines.forEach(({ name, bar, value }, place) => {
         const key = order[place];
-        name.textContent = shown ? `${key} “${tokens[key]}”` : "";
-        bar.style.transform = `scaleX(${shown ? weight(i, r, key) / 1000 : 0})`;
-        value.textContent = shown ? number(i, r, key) : "";
+        name.textContent = `${key} “${tokens[key]}”`;
+        bar.style.transform = `scaleX(${weight(i, r, key) / 1000})`;
+        value.textContent = number(i, r, key);
       });
-      point.textContent = shown && c !== null ? sentence(i, r, c) : "";
+      point.textContent = c === null ? "" : sentence(i, r, c);
     } };
   }
 
@@ -327,8 +327,9 @@ function drawGallery({ model, el }) {
     const holds = r !== null && r === pinned;
     if (holds !== root.classList.contains("course-gallery-holds")) root.classList.toggle("course-gallery-holds");
     root.dataset.row = r ?? "";
-    if (r !== drawn) { gallery.bars(r); gallery.mark(r); }
-    drawn = r;
+    last = r ?? last; // before any row is looked at, the bars show the last
+    if (`${r} ${last}` !== drawn) { gallery.bars(last); gallery.mark(r); }
+    drawn = `${r} ${last}`;
     strip.show(r, pinned);
     panel.show(r, pinned);
     reading.textContent = sayRow(r, over);

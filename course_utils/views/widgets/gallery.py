@@ -39,7 +39,8 @@ class HeadGallery(CourseWidget):
         reads, so while the kernel runs; `.read(text)` does the same. readable: what a text may be made of, for the
         field's label. A page without a kernel offers `read.examples` in its place, texts that were read before, where
         there are some. scores stay as they are: they belong to the heads, not to a text.
-    `.head` is the enlarged head, (layer, head) or None; `.row` the pinned row or None. Both can be set.
+    `.head` is the enlarged head, (layer, head) or None: at first that of the largest first score, or the sharpest of the
+        last layer; `.row` the pinned row or None. Both can be set.
     Raises ValueError when weights, tokens and scores do not fit, or when weights are not weights.
     """
 
@@ -72,6 +73,7 @@ class HeadGallery(CourseWidget):
             _scores=_sent(self._numbers),
             _layout=_layout(*self._weights.shape[:3]),
             _own=None if read is None else {"readable": str(readable), "most": _MOST_TOKENS},
+            head=_telling(self._weights, self._numbers),
         )
 
     def read(self, text: str) -> None:
@@ -221,6 +223,13 @@ class HeadGallery(CourseWidget):
         if self.row is not None:
             frame = (x, y + self.row * side / n)
             ax.add_patch(Rectangle(frame, side, side / n, fill=False, edgecolor=palette.KEY, linewidth=1.2))
+
+
+def _telling(weights, scores):
+    """The head to begin with: that of the largest first score, or the one with the sharpest rows in the last layer."""
+    for values in scores.values():
+        return tuple(int(place) for place in np.unravel_index(values.argmax(), values.shape))
+    return len(weights) - 1, int(weights[-1].max(-1).mean(-1).argmax())
 
 
 def _layout(n_layers, h, n):

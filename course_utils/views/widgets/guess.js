@@ -20,7 +20,7 @@ function render({ model, el }) {
   const hint = make("span", "course-guess-hint", { id: `${uid}-how` }, HOW[posed.kind]);
   const told = make("div", "course-guess-told", { role: "status" });
   const kept = make("div", "course-guess-kept");
-  root.append(make("div", "course-guess-asked", { id: `${uid}-asked` }, posed.question), body, foot, told, kept);
+  root.append(makeSet("div", "course-guess-asked", { id: `${uid}-asked` }, posed.question), body, foot, told, kept);
   foot.append(take, again, hint);
   el.append(root);
 
@@ -73,7 +73,7 @@ function render({ model, el }) {
     const lines = shown ? tell(posed, guess, first, written) : [];
     if (told.dataset.said !== lines.join("\n")) {
       told.dataset.said = lines.join("\n");
-      told.replaceChildren(...lines.map((line) => make("div", "", {}, line)));
+      told.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line)));
     }
   }
   const say = () => { kept.textContent = model.get("_kept"); };
@@ -186,7 +186,7 @@ function choicePart({ posed, uid, change }) {
     const input = make("input", "", { type: "radio", name: `${uid}-choice`, value: place });
     const mark = make("span", "course-guess-sign");
     input.addEventListener("change", () => change([place]));
-    label.append(input, make("span", "", {}, text), mark);
+    label.append(input, makeSet("span", "", {}, text), mark);
     node.append(label);
     return { label, input, mark };
   });
@@ -215,8 +215,8 @@ function curvePart({ model, posed, written, toPlace, toValue, change }) {
   for (const point of points) point.append(draw("circle", "course-guess-halo", { r: 14 }), draw("circle", "", { r: 6 }));
   svg.append(back, truth, mine, ...points);
   details.append(make("summary", "", {}, "The numbers"), table);
-  node.append(make("div", "course-guess-y", {}, posed.y_label + (posed.unit ? `, ${posed.unit}` : "")), svg,
-    make("div", "course-guess-x", {}, posed.x_label), make("div", "course-guess-legend"), details);
+  node.append(makeSet("div", "course-guess-y", {}, posed.y_label + (posed.unit ? `, ${posed.unit}` : "")), svg,
+    makeSet("div", "course-guess-x", {}, posed.x_label), make("div", "course-legend course-guess-legend"), details);
   node.querySelector(".course-guess-legend").append(sample("mine", "your guess"), sample("truth", "computed"));
   const room = { left: 56, right: 18, top: 12, bottom: 26 }, height = 260;
   let width = 0, values = model.get("draft"), fixed = false, last = null, at = 0;

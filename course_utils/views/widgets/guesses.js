@@ -13,7 +13,7 @@ function render({ model, el }) {
     told.textContent = lines.join(" ");
     list.replaceChildren(...rows.map(([asked, guess, truth, near]) => {
       const row = make("li"), came = `${guess}; computed ${truth}: ${near}`;
-      row.append(make("div", "", {}, asked), make("div", "course-guesses-near", {}, came));
+      row.append(makeSet("div", "", {}, asked), make("div", "course-guesses-near", {}, came));
       return row;
     }));
     list.hidden = rows.length === 0;

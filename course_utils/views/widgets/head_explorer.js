@@ -8,7 +8,7 @@ function render({ model, el }) {
   const stopAlone = model.alone ? answerExplorer(model) : () => {};
   const uid = newId("course-explorer"), ramp = makeRamp(model);
   const root = makeRoot(model, "course-heads-root course-explorer", { role: "group", "aria-labelledby": `${uid}-title` });
-  const title = make("div", "course-heads-title", { id: `${uid}-title` }, model.get("title"));
+  const title = make("div", "course-title course-heads-title", { id: `${uid}-title` }, model.get("title"));
   const set = (values) => {
     for (const name in values) model.set(name, values[name]);
     model.save_changes();
@@ -36,7 +36,7 @@ function render({ model, el }) {
     const node = make("div"), line = make("form", "course-explorer-form"), label = make("label", "", { for: uid }, "a sentence of your own");
     const field = make("input", "", { id: uid, type: "text", maxlength: longest, autocomplete: "off", spellcheck: "false", "aria-describedby": `${uid}-hint` });
     const look = make("button", "", { type: "submit" }, "look"), said = make("div", "course-explorer-said", { role: "status" });
-    const hint = make("div", "course-heads-faint", { id: `${uid}-hint` }, why || `2 to ${most} tokens, some more than words. Enter lets the model read it.`);
+    const hint = make("div", "course-faint", { id: `${uid}-hint` }, why || `2 to ${most} tokens, some more than words. Enter lets the model read it.`);
     field.disabled = look.disabled = Boolean(why);
     line.append(label, field, look);
     const others = make("div", "course-explorer-offered", { role: "group", "aria-label": "recorded sentences" });
@@ -46,7 +46,7 @@ function render({ model, el }) {
       return button;
     });
     others.append(...buttons);
-    node.append(line, hint, said, make("div", "course-heads-faint course-explorer-or", {}, "or one that was recorded"), others);
+    node.append(line, hint, said, make("div", "course-faint course-explorer-or", {}, "or one that was recorded"), others);
     let late = null;
     const ask = (text, recorded) => {
       set({ _typed: { text, recorded, number: model.get("_typed").number + 1 } });
@@ -84,7 +84,7 @@ function drawSentence({ model, place, set, uid, ramp }) {
   const takePair = (query, key) => (key < model.get("query") ? set({ key, query }) : set({ query, key }));
   const takeQuery = (query) => takePair(query, reading.strongest(model.get("head"), query));
 
-  const source = make("div", "course-heads-faint", {}, `${T} tokens, ${reading.source}. Weights are rounded to 1/255.`);
+  const source = make("div", "course-faint", {}, `${T} tokens, ${reading.source}. Weights are rounded to 1/255.`);
   const which = headNumbers(), words = wordsWithArrows(), told = make("div", "course-explorer-told", { role: "status" });
   const next = nextTokens(), weights = weightTable(), order = sortedHeads();
   const above = make("div", "course-explorer-above"), below = make("div", "course-explorer-below"), left = make("div");
@@ -238,7 +238,7 @@ function drawSentence({ model, place, set, uid, ramp }) {
   // ---- the weights of the head, a grid in which a cell is a query and a key
   function weightTable() {
     const node = make("div", "course-explorer-weights"), heading = make("div", "course-explorer-heading", { id: `${uid}-weights` });
-    const scroll = make("div", "course-heads-scroll"), table = make("table", T > 12 ? "course-explorer-many" : "", { role: "grid", "aria-labelledby": `${uid}-weights`, "aria-readonly": "true" });
+    const scroll = makeScroll("course-heads-scroll"), table = make("table", T > 12 ? "course-explorer-many" : "", { role: "grid", "aria-labelledby": `${uid}-weights`, "aria-readonly": "true" });
     table.style.setProperty("--n", T);
     const head = table.createTHead().insertRow(), body = table.createTBody();
     const label = (i) => {
@@ -326,8 +326,8 @@ function drawSentence({ model, place, set, uid, ramp }) {
       return { line, name, bar, value };
     });
     const stop = oneStop(list, lines.map(({ line }) => line), (at) => takeHead(Math.floor(ranked[at] / heads), ranked[at] % heads));
-    const rank = make("div", "course-heads-faint course-explorer-rank"), both = make("div", "course-explorer-both"), map = make("div"), side = make("div");
-    map.append(make("div", "course-heads-faint", {}, "layer ↓ head →"), grid);
+    const rank = make("div", "course-faint course-explorer-rank"), both = make("div", "course-explorer-both"), map = make("div"), side = make("div");
+    map.append(make("div", "course-faint", {}, "layer ↓ head →"), grid);
     side.append(rank, list);
     both.append(side, map);
     node.append(label, both);

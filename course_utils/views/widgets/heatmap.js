@@ -1,6 +1,6 @@
 // Shows what heatmap.py computed. Hover and focus stay here; only a pinned row goes to Python.
 
-const HINT = "Hover a row, or Tab here and use the arrow keys. Click or Enter pins the row.";
+const HINT = "Point at or tap a row to read its weights; a click or Enter pins it, and arrow keys move.";
 
 function render({ model, el }) {
   const queries = model.get("_queries"), keys = model.get("_keys"), layout = model.get("_layout");
@@ -8,15 +8,17 @@ function render({ model, el }) {
   const ramp = makeRamp(model);
 
   const root = makeRoot(model, "course-heatmap", { role: "group", "aria-labelledby": `${uid}-title` });
-  const title = make("div", "course-heatmap-title", { id: `${uid}-title` }, model.get("title"));
+  const title = make("div", "course-title course-heatmap-title", { id: `${uid}-title` }, model.get("title"));
   const columns = make("div", "course-heatmap-columns"), main = make("div", "course-heatmap-main");
-  const live = make("div", "course-heatmap-live", { role: "status" });
+  const live = make("div", "course-live", { role: "status" });
   columns.append(main);
   const legend = blockedLegend();
-  root.append(title, columns, legend.node, live);
+  root.append(title, columns, legend.node, make("div", "course-faint", {}, HINT), live);
+  root.style.setProperty("--cell", `${Math.max(44, Math.min(72, Math.floor(300 / m)))}px`);
+  root.style.setProperty("--tall", `${Math.max(32, Math.min(56, Math.floor(240 / n)))}px`);
   el.append(root);
 
-  let frame, hover = null, column = null, focused = false, cursor = [0, 0];
+  let frame, last = n - 1, hover = null, column = null, focused = false, cursor = [0, 0];
   const read = () => {
     const { levels, thousandths, largest, short, captions, marks } = model.get("_frame");
     frame = { levels: bytes(levels), thousandths: words(thousandths), largest: words(largest), short, captions, marks };
@@ -37,7 +39,7 @@ function render({ model, el }) {
 
   // ---- up to 400 cells: a table that is a real ARIA grid
   function tableGrid() {
-    const scroll = make("div", "course-heatmap-scroll");
+    const scroll = makeScroll("course-heatmap-scroll");
     const table = make("table", "course-heatmap-table",
       { role: "grid", "aria-labelledby": `${uid}-title`, "aria-readonly": "true" });
     scroll.append(table);
@@ -119,7 +121,7 @@ function render({ model, el }) {
     for (const box of [pinBox, showBox]) { box.style.width = `${m * side}px`; box.style.height = `${side}px`; }
     cellBox.style.width = cellBox.style.height = `${side}px`;
     // Assistive technology gets the current row of the grid, as in a grid that is scrolled.
-    const row = make("div", "course-heatmap-live", { role: "row" });
+    const row = make("div", "course-live", { role: "row" });
     const cell = make("div", "", { role: "gridcell", id: `${uid}-cell` });
     row.append(cell);
     wrap.append(canvas, pinBox, showBox, cellBox, row);
@@ -159,7 +161,6 @@ function render({ model, el }) {
         context.putImageData(image, 0, 0);
       },
       mark: (shown, pinned) => {
-        showBox.hidden = shown === null;
         showBox.style.transform = `translateY(${shown * side}px)`;
         pinBox.hidden = pinned === null;
         pinBox.style.transform = `translateY(${pinned * side}px)`;
@@ -173,7 +174,7 @@ function render({ model, el }) {
     };
   }
 
-  // ---- one row's distribution; every line has its place from the start, so nothing moves on hover
+  // ---- one row's distribution; every line has its place, so that it does not move from row to row
   function sidePanel() {
     const node = make("div", "course-heatmap-side"), state = make("div", "course-heatmap-state");
     const caption = [make("div", "course-heatmap-caption"), make("div", "course-heatmap-caption")];
@@ -185,7 +186,7 @@ function render({ model, el }) {
       const track = make("td", "course-heatmap-track"), bar = make("div", "course-heatmap-bar");
       const value = make("td", "course-heatmap-number");
       track.append(bar);
-      row.append(name, track, value);
+      row.append(name, value, track);
       return { name, bar, value, row };
     });
     if (layout.listed) bars.forEach((bar, c) => { bar.name.textContent = bar.name.title = keys[c]; });
@@ -198,39 +199,38 @@ function render({ model, el }) {
     return {
       node,
       paint: (r, pinned, at) => {
-        state.textContent = r === null ? "no row" : `row ${r}${r === pinned ? ", pinned" : ""}`;
-        state.classList.toggle("course-heatmap-pinned", r !== null && r === pinned);
-        caption[0].textContent = r === null ? HINT : frame.captions[r][0];
-        caption[1].textContent = r === null ? "" : frame.captions[r][1] ?? "";
-        reading.textContent = r === null || at === null ? "" : sentence(r, at);
-        node.dataset.row = r === null ? "" : r;
+        state.textContent = `row ${r}${r === pinned ? ", pinned" : ""}`;
+        state.classList.toggle("course-heatmap-pinned", r === pinned);
+        caption[0].textContent = frame.captions[r][0];
+        caption[1].textContent = frame.captions[r][1] ?? "";
+        reading.textContent = at === null ? "" : sentence(r, at);
+        node.dataset.row = r;
         const top = frame.largest.length / n;
         if (pen) {
-          const most = r === null ? 1 : Math.max(1, frame.levels[r * m + frame.largest[r * top]]);
-          scale.textContent = r === null ? "" : `all ${m} keys; the tallest is ${number(r, frame.largest[r * top])}`;
+          const most = Math.max(1, frame.levels[r * m + frame.largest[r * top]]);
+          scale.textContent = `all ${m} keys; the tallest is ${number(r, frame.largest[r * top])}`;
           pen.clearRect(0, 0, m, 48);
           const { "--course-query": own, "--course-key": leaking } = model.get("_palette");
-          for (let c = 0; r !== null && c < m; c++) {
+          for (let c = 0; c < m; c++) {
             pen.fillStyle = mark(r, c) === "l" ? leaking : own;
             const height = frame.levels[r * m + c] * 48 / most;
             pen.fillRect(c, 48 - height, 1, height);
           }
         }
         bars.forEach(({ name, bar, value, row }, i) => {
-          const c = r === null ? null : layout.listed ? i : frame.largest[r * top + i];
-          if (!layout.listed) name.textContent = c === null ? "" : keys[c];
-          const marked = c === null ? "" : mark(r, c) ?? "";
-          bar.style.transform = `scaleX(${c === null ? 0 : frame.levels[r * m + c] / 255})`;
+          const c = layout.listed ? i : frame.largest[r * top + i], marked = mark(r, c) ?? "";
+          if (!layout.listed) name.textContent = keys[c];
+          bar.style.transform = `scaleX(${frame.levels[r * m + c] / 255})`;
           bar.dataset.mark = marked;
-          value.textContent = c === null ? "" : marked === "b" ? "–" : number(r, c);
-          row.classList.toggle("course-heatmap-largest", c !== null && c === frame.largest[r * top]);
+          value.textContent = marked === "b" ? "–" : number(r, c);
+          row.classList.toggle("course-heatmap-largest", c === frame.largest[r * top]);
         });
       },
     };
   }
 
   function blockedLegend() {
-    const node = make("div", "course-heatmap-legend"), items = {};
+    const node = make("div", "course-legend course-heatmap-legend"), items = {};
     for (const [name, text] of [["b", "blocked: may not attend"], ["l", "blocked, but has a weight: a leak"]]) {
       items[name] = make("span", "", { "data-mark": name });
       items[name].append(make("i", "", { "aria-hidden": "true" }), text);
@@ -238,13 +238,14 @@ function render({ model, el }) {
     }
     return { node, show: () => {
       node.hidden = !frame.marks;
-      items.l.style.visibility = frame.marks.includes("l") ? "visible" : "hidden";
+      items.l.hidden = !frame.marks.includes("l");
     } };
   }
 
   function show() {
     const pinned = model.get("row") ?? null;
-    const shown = hover ?? (focused ? cursor[0] : pinned);
+    const shown = hover ?? (focused ? cursor[0] : pinned ?? last); // at first the last row, then the one looked at last
+    last = shown;
     const at = hover !== null ? column : focused ? cursor[1] : null;
     grid.mark(shown, pinned, at);
     panel.paint(shown, pinned, at);

@@ -1,7 +1,7 @@
 // Shows the frames that online_softmax.py computed, one a step; every number and sentence comes from there, or
 // for another order on a page without a kernel from online_softmax_alone.js.
 
-const HINT = "Choose a number in the table, by click or by arrow keys and Enter, to see its arithmetic.";
+const HINT = "Click or tap a number in the table, or go there by arrow keys and Enter, to see its arithmetic.";
 const MOVE = "Drag a key by its name to change the order, or choose it and press ← or →.";
 const MOVED = 12; // keys at most that can be moved: more leave no room for a finger
 
@@ -10,9 +10,9 @@ function render({ model, el }) {
   let keys = model.get("_keys"), frames = model.get("_frames"), ends = model.get("_ends");
   const last = frames.length - 1, uid = newId("course-online");
   const root = makeRoot(model, "course-online", { role: "group", "aria-labelledby": `${uid}-title` });
-  const title = make("div", "course-online-title", { id: `${uid}-title` }, model.get("title"));
+  const title = make("div", "course-title course-online-title", { id: `${uid}-title` }, model.get("title"));
   const player = makePlayer(model, "steps", "step");
-  const told = makeTold("course-online-told");
+  const told = makeTold("course-told course-online-told");
   const why = makeTold("course-online-why", (node, lines) => node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))));
   const chart = makeChart(), table = makeTable(), end = makeEnd();
   root.append(title, player.node, told.node, chart.node, table.node, why.node, end.node);
@@ -103,7 +103,7 @@ function render({ model, el }) {
   }
 
   function makeTable() {
-    const node = make("div", "course-online-scroll");
+    const node = makeScroll("course-online-scroll");
     const grid = make("table", "course-online-table", { role: "grid", "aria-readonly": "true", "aria-label": "m, factor, l and o, step by step" });
     const head = grid.createTHead().insertRow(), body = grid.createTBody();
     for (const name of ["keys", "score", ...columns]) head.append(makeSet("th", "", { scope: "col" }, name));
@@ -159,7 +159,7 @@ function render({ model, el }) {
   // The comparison keeps its room from the start and shows itself when all keys are read.
   function makeEnd() {
     const node = make("div", "course-online-end"), before = make("div", "course-online-waits", {}, "At the last key this is compared with softmax over all scores at once.");
-    const after = make("div", "course-online-compared"), scroll = make("div", "course-online-scroll", { tabindex: 0, role: "group", "aria-label": "comparison" });
+    const after = make("div", "course-online-compared"), scroll = makeScroll("course-online-scroll", { tabindex: 0, role: "group", "aria-label": "comparison" });
     const grid = make("table", "course-online-result", { "aria-label": "one pass and softmax compared" }), body = grid.createTBody();
     const sums = make("div");
     scroll.append(grid);

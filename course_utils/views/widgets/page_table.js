@@ -60,11 +60,11 @@ function pagesOf(calls, n_blocks, block_size) {
 function render({ model, el }) {
   const { n_blocks, block_size, names, most } = model.get("_layout"), uid = newId("course-pages");
   const root = makeRoot(model, "course-pages", { role: "group", "aria-labelledby": `${uid}-title` });
-  const told = make("div", "course-pages-told", { role: "status" }), sums = make("div", "course-pages-sums");
+  const told = make("div", "course-told course-pages-told", { role: "status" }), sums = make("div", "course-pages-sums");
   const pool = make("ol", "course-pages-pool", { "aria-label": "blocks of the pool" });
   const table = make("table", "", { "aria-label": "tables of the sequences" }), head = table.createTHead().insertRow(), body = table.createTBody();
   for (const text of ["sequence", "table", "tokens", ""]) head.append(make(text ? "th" : "td", "", text ? { scope: "col" } : {}, text));
-  const lot = make("div", "course-pages-lot");
+  const lot = make("div", "course-row course-pages-lot");
   const act = (text, label, does) => {
     const node = make("button", "", { type: "button", "aria-label": label }, text);
     node.addEventListener("click", () => { if (node.getAttribute("aria-disabled") !== "true") does(); });
@@ -78,9 +78,9 @@ function render({ model, el }) {
   const again = act("as given", "as given", () => set(given));
   let pages;
   lot.append(begin, back, again);
-  const bound = make("div", "course-pages-scroll");
+  const bound = makeScroll("course-pages-scroll");
   bound.append(table);
-  root.append(make("div", "course-pages-title", { id: `${uid}-title` }, model.get("title")), told, pool, bound, lot, sums);
+  root.append(make("div", "course-title course-pages-title", { id: `${uid}-title` }, model.get("title")), told, pool, bound, lot, sums);
   keepKeys(root, presses);
   el.append(root);
 

@@ -1,7 +1,7 @@
 // Paints the mask at once; the weights and the verdict come from painter.py, one round trip later, or
 // without a kernel from painter_alone.js.
 
-const HINT = "Click a cell, or drag, to paint. Keys: arrows move, Space paints, Shift with an arrow paints on.";
+const HINT = "Click or tap a cell, or drag, to paint. Keys: arrows move, Space paints, Shift with an arrow paints on.";
 const SETTINGS = { "sliding window": "window", "prefix-LM": "prefix", "padding": "length" };
 const SAID = { window: "places in the window", prefix: "tokens in the prefix", length: "real keys" };
 
@@ -11,7 +11,7 @@ function render({ model, el }) {
   const uid = newId("course-painter");
   const root = makeRoot(model, "course-painter", { role: "group", "aria-label": "mask painter" });
   root.style.setProperty("--cell", `${layout.cell}px`);
-  root.style.setProperty("--cell-font", layout.cell < 30 ? "11px" : "12px");
+  root.style.setProperty("--cell-font", layout.cell < 30 ? "12px" : "13px");
   const turned = Math.max(...keys.map((key) => key.length)) * 8 > layout.cell;
 
   const chooser = familyChooser(), sliders = familySliders(), about = familyStory();
@@ -27,7 +27,7 @@ function render({ model, el }) {
   left.node.addEventListener("keydown", press);
 
   function familyChooser() {
-    const node = make("div", "course-painter-families", { role: "radiogroup", "aria-label": "family of masks" });
+    const node = make("div", "course-row course-painter-families", { role: "radiogroup", "aria-label": "family of masks" });
     const radios = Object.keys(layout.about).map((family) => {
       const label = make("label", "course-painter-family");
       const radio = make("input", "", { type: "radio", name: `${uid}-family`, value: family });
@@ -43,15 +43,14 @@ function render({ model, el }) {
     }) };
   }
 
-  // Sentences and sliders lie upon each other, all but one unseen, so that changing the family moves nothing.
   function familyStory() {
-    const node = make("div", "course-painter-about");
+    const node = make("div", "course-faint course-painter-about");
     const lines = Object.entries(layout.about).map(([family, text]) => {
       const line = make("div", "", { "data-family": family }, text);
       node.append(line);
       return line;
     });
-    return { node, show: (family) => lines.forEach((line) => reveal(line, line.dataset.family === family)) };
+    return { node, show: (family) => lines.forEach((line) => { line.hidden = line.dataset.family !== family; }) };
   }
   function familySliders() {
     const node = make("div", "course-painter-sliders"), sliders = [];
@@ -69,18 +68,17 @@ function render({ model, el }) {
     return { node, show: (chosen) => sliders.forEach(({ family, name, label, slider, output }) => {
       slider.value = model.get(name);
       output.textContent = model.get(name);
-      reveal(label, family === chosen);
+      label.hidden = family !== chosen;
     }) };
   }
-  function reveal(node, seen) { node.style.visibility = seen ? "visible" : "hidden"; }
   function usesArrows(event) { return /^(Arrow|Home|End|Page| )/.test(event.key); }
 
   function grid(title, paints) {
     const node = make("div", "course-painter-grid"), id = `${uid}-${paints ? "mask" : "weights"}`;
-    const told = make("span", "course-painter-late");
+    const told = make("span", "course-faint course-painter-late");
     const head = make("div", "course-painter-title", {}, "");
     head.append(make("b", "", { id }, title), told);
-    const scroll = make("div", "course-painter-scroll");
+    const scroll = makeScroll("course-painter-scroll");
     const roles = paints ? { role: "grid", "aria-describedby": `${uid}-hint` } : { role: "table" };
     const table = make("table", turned ? "course-painter-turned" : "", { ...roles, "aria-labelledby": id });
     const top = table.createTHead().insertRow(), body = table.createTBody(), cells = [], heads = [];
@@ -117,7 +115,7 @@ function render({ model, el }) {
   }
 
   function legend() {
-    const node = make("div", "course-painter-legend");
+    const node = make("div", "course-legend course-painter-legend");
     const item = (mark, text) => {
       const part = make("span");
       part.append(make("i", "course-painter-swatch", { "data-mark": mark, "aria-hidden": "true" }), text);
@@ -149,9 +147,9 @@ function render({ model, el }) {
 
   // The code is shown and selected as well, for pages that may not write to the clipboard.
   function codeCopier() {
-    const node = make("div", "course-painter-copy"), id = `${uid}-code`;
+    const node = make("div", "course-row course-painter-copy"), id = `${uid}-code`;
     const button = make("button", "course-painter-button", { type: "button", "aria-controls": id }, "Copy as code");
-    const told = make("span", "course-painter-told", { "aria-live": "polite" });
+    const told = make("span", "course-faint course-painter-told", { "aria-live": "polite" });
     const code = make("textarea", "course-painter-code", { id, rows: n + 2, cols: 10, readonly: "", wrap: "off",
       spellcheck: "false", "aria-label": "the mask as code" });
     code.hidden = true;

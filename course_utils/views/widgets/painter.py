@@ -103,7 +103,7 @@ class MaskPainter(CourseWidget):
             _keys=keys,
             _catalogue=catalogue,
             _layout={
-                "cell": 42 if max(n, m) <= 8 else 34 if max(n, m) <= 12 else 27,
+                "cell": 56 if max(n, m) <= 4 else 48 if max(n, m) == 5 else 42 if max(n, m) <= 8 else 34 if max(n, m) <= 12 else 27,
                 "about": {name: ABOUT[name] for name in (*names, "painted")} | (RECTANGLE if n != m else {}),
                 "room": self._longest_lines(tokens, keys),
             },

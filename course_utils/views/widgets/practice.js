@@ -5,13 +5,13 @@ const NOTHING = "All fields are empty. Write a value into one of them, then chec
 function render({ model, el }) {
   const uid = newId("course-practice");
   const root = makeRoot(model, "course-practice", { role: "group", "aria-label": `pencil practice: ${model.get("kind")}` });
-  const head = make("div", "course-practice-head");
+  const head = make("div", "course-row course-practice-head");
   const title = make("label", "", { for: `${uid}-number` }, `${model.get("kind")}, number`);
   const number = make("input", "course-practice-number", { id: `${uid}-number`, type: "number", min: 0, max: 1e9, step: 1 });
   const another = make("button", "", { type: "button" }, "Another problem");
   head.append(title, number, another);
   const told = make("pre", "course-practice-told"), steps = make("div", "course-practice-steps");
-  const foot = make("div", "course-practice-foot");
+  const foot = make("div", "course-row course-practice-foot");
   const check = make("button", "", { type: "button" }, "Check");
   const show = make("button", "", { type: "button", "aria-pressed": "false" }, "Show the right values");
   const summary = make("div", "course-practice-summary", { role: "status" });
@@ -20,9 +20,9 @@ function render({ model, el }) {
     const numbers = model.get("_alone").problems.map(({ number: each }) => each), last = numbers.at(-1);
     const runs = numbers.every((each, i) => each === numbers[0] + i), all = runs ? `${numbers[0]} to ${last}` : numbers.join(", ");
     Object.assign(number, { min: numbers[0], max: last });
-    head.append(make("span", "course-practice-few", {}, `This page has ${numbers.length} problems, numbers ${all}; JupyterLab has ten thousand.`));
+    head.append(make("span", "course-faint course-practice-few", {}, `This page has ${numbers.length} problems, numbers ${all}; JupyterLab has ten thousand.`));
   }
-  root.append(head, told, make("p", "course-practice-how", {}, model.get("_how")), steps, foot);
+  root.append(head, told, make("p", "course-faint course-practice-how", {}, model.get("_how")), steps, foot);
   el.append(root);
   let rows = [], checked = false;
 
@@ -51,13 +51,13 @@ function render({ model, el }) {
     checked = false;
     const posed = model.get("_posed");
     number.value = model.get("number");
-    told.textContent = posed.told;
+    told.replaceChildren(...typeset(posed.told));
     rows = posed.steps.map((step, place) => {
       const id = `${uid}-${place}`;
       const label = make("label", "", { for: id }), input = make("input", "", {
         id, type: "text", autocomplete: "off", spellcheck: "false", "aria-describedby": `${id}-said`,
       });
-      label.append(make("b", "", {}, step.name), `: ${step.asked} (${step.shape})`);
+      label.append(make("b", "", {}, step.name), ...typeset(`: ${step.asked} (${step.shape})`));
       const sign = make("span", "course-practice-sign", { "aria-hidden": "true" });
       const said = make("div", "course-practice-said", { id: `${id}-said` });
       const right = make("div", "course-practice-right", {}, `right: ${step.right}`);

@@ -68,7 +68,7 @@ function render({ model, el }) {
 function card({ name, title, planned, part, lines, next, links }, toFile) {
   const item = make("li", planned ? "course-map-day course-map-planned" : "course-map-day");
   const heading = make("div", "course-map-title");
-  heading.append(make("span", "course-map-number", {}, name), make("span", "", {}, title));
+  heading.append(make("span", "course-map-number", {}, name), makeSet("span", "", {}, title));
   item.append(heading);
   if (part !== null) {
     const bar = make("div", "course-map-bar", { "aria-hidden": "true" });

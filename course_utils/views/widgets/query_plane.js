@@ -4,10 +4,9 @@ const SIDE = 300, PATH = 40, TAP = 12; // a path's steps; how far a finger may s
 const EDGE = 0.94; // where the tip of a query stands that leads beyond: its ring is still in the plane
 const PATIENCE = 600, WAIT = 1500; // milliseconds: until what changed is said, and for an answer from Python
 const TURNS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-const HELP = "Drag the tip of the query, or move it with the arrow keys (with Shift further); + and − change its length alone.";
+const HELP = "Drag the tip of the query, tap where it shall point, or move it with arrow keys; + and − change its length alone.";
 const UNANSWERED = "has not answered for this query: that needs Python, in JupyterLab.";
-const PATH_NOTE = "The dashed path: where the output goes when the query keeps its direction, from length 0, which gives "
-  + "the mean of the values, to a very long one.";
+const PATH_NOTE = "The dashed path is where the output goes as the query grows in its direction, from length 0 on.";
 
 function render({ model, el }) {
   const scene = model.get("_scene"), { keys, values, names, most } = scene, m = keys.length;
@@ -96,22 +95,22 @@ function render({ model, el }) {
     const number = make("span", "course-plane-number"), scale = make("div", "course-plane-scale"), lean = make("div", "course-plane-lean");
     const digits = make("span", "course-plane-digits");
     scale.append(lean);
-    score.append(scale, digits);
+    score.append(digits, scale);
     line.append(bar, tick);
-    cell.append(line, number);
+    cell.append(number, line);
     row.append(first, score, cell);
     return { row, digits, lean, bar, tick, number };
   });
-  const middle = make("div", "course-plane-middle"), told = make("div", "course-plane-told"), compared = make("div", "course-plane-compared");
+  const middle = make("div", "course-plane-middle"), told = make("div", "course-told course-plane-told"), compared = make("div", "course-plane-compared");
   middle.append(title("scores q·k/√2, weights"), table);
   const columns = make("div", "course-plane-columns");
   columns.append(left.node, middle, right.node);
-  const live = make("div", "course-plane-live", { role: "status" });
+  const live = make("div", "course-live", { role: "status" });
   compared.hidden = !scene.function;
-  root.append(problem, columns, told, compared, sliders, presets, make("div", "course-bars-note", {}, `${HELP} ${PATH_NOTE}`), live);
+  root.append(problem, columns, told, compared, sliders, presets, make("div", "course-faint course-bars-note", {}, `${HELP} ${PATH_NOTE}`), live);
   el.append(root);
 
-  function title(text) { return make("div", "course-plane-title", {}, text); }
+  function title(text) { return make("div", "course-title course-plane-title", {}, text); }
   function plane(frame, name) {
     const node = make("div", name), svg = draw("svg", "course-plane-plot", { viewBox: `0 0 ${SIDE} ${SIDE}` });
     for (const [axis, ticks] of frame.ticks.entries()) {

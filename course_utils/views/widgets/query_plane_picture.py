@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDE = 300  # of a plane, in pixels of the picture and units of the page
-_LETTER, _LINE = 6.6, 14  # a label's size in the same
+_LETTER, _LINE, _RIM = 7.2, 15, 8  # a label's size, and its distance from the edge, in the same
 
 
 def plane_of_queries(query: Sequence[float], keys: np.ndarray, names: list[str]) -> dict[str, Any]:
@@ -28,7 +28,10 @@ def plane_of_queries(query: Sequence[float], keys: np.ndarray, names: list[str])
     ticks = [
         [sign * i * step, number(sign * i * step)] for i in range(1, 9) if i * step < 0.95 * reach for sign in (-1, 1)
     ]
-    labels = _labelled([place(plane, key) for key in keys], names, (SIDE / 2, SIDE / 2))
+    middle = SIDE / 2
+    axes = [(0, middle - 2, SIDE, middle + 2), (middle - 2, 0, middle + 2, SIDE)]
+    points = [place(plane, key) for key in keys]
+    labels = _labelled(points, names, (middle, middle), axes + _numbered(plane, [ticks, ticks]))
     return plane | {"ticks": [ticks, ticks], "labels": labels}
 
 
@@ -45,7 +48,7 @@ def plane_of_values(values: np.ndarray, names: list[str]) -> dict[str, Any]:
         ends = (first + i for i in range(9) if (first + i) * step < plane["low"][axis] + 1.38 * span)
         ticks.append([[i * step, number(i * step)] for i in ends])
     points = [place(plane, value) for value in values]
-    labels = _labelled(points, names, place(plane, values.mean(axis=0)))
+    labels = _labelled(points, names, place(plane, values.mean(axis=0)), _numbered(plane, ticks))
     return plane | {"ticks": ticks, "labels": labels, "hull": _hull(points)}
 
 
@@ -63,9 +66,18 @@ def _nice(size, up=False):
     return next(float(f * power) for f in (5, 2, 1) if f * power <= size * (1 + 1e-9))
 
 
-def _labelled(points, names, centre):
-    """For each label [left, top, anchor]: outside its point, as seen from the centre, and on no other label."""
-    taken: list[tuple[float, float, float, float]] = []
+def _numbered(plane, ticks):
+    """The boxes of the numbers along the lower and the left edge: (left, top, right, bottom)."""
+    below = [(place(plane, (value, 0))[0], len(text) * _LETTER / 2) for value, text in ticks[0]]
+    beside = [(place(plane, (0, value))[1], len(text) * _LETTER) for value, text in ticks[1]]
+    return [(x - half, SIDE - _LINE, x + half, SIDE) for x, half in below] + [
+        (0, y - _LINE / 2, 6 + wide, y + _LINE / 2) for y, wide in beside
+    ]
+
+
+def _labelled(points, names, centre, taken):
+    """For each label [left, baseline]: outside its point, as seen from the centre, on no other and on nothing taken."""
+    taken = list(taken)
     spots = []
     for (x, y), name in zip(points, names, strict=True):
         width = min(len(name), 14) * _LETTER
@@ -75,8 +87,8 @@ def _labelled(points, names, centre):
             ox, oy = x + far * math.cos(away + turn), y + far * math.sin(away + turn)
             across = math.cos(away + turn)
             left = ox - width if across < -0.4 else ox if across > 0.4 else ox - width / 2
-            left = min(max(left, 2), SIDE - width - 2)
-            top = min(max(oy - _LINE / 2, 2), SIDE - _LINE - 2)
+            left = min(max(left, _RIM), SIDE - width - _RIM)
+            top = min(max(oy - _LINE / 2, _RIM), SIDE - _LINE - _RIM)
             box = (left, top, left + width, top + _LINE)
             bad = sum(_overlap(box, other) for other in taken)
             bad += sum(60 for px, py in points if box[0] - 4 < px < box[2] + 4 and box[1] - 2 < py < box[3] + 2)

@@ -16,19 +16,16 @@ function render({ model, el }) {
     const legend = write("legend", "", {}, `${question.number}. ${question.question}`);
     const feedback = write("div", "course-quiz-why");
     const told = write("div", "course-quiz-told", { role: "status" });
-    // Every explanation takes its room from the start, unseen, so that answering moves nothing.
-    const room = write("div", "course-quiz-room", { "aria-hidden": "true" });
     const inputs = question.choices.map((choice, c) => {
       const label = write("label", "course-quiz-choice");
       const input = write("input", "", { type: "radio", name: `${uid}-${q}`, value: c });
       input.addEventListener("change", () => answer(q, c));
       label.append(input, write("span", "", {}, choice.text));
-      room.append(write("div", "", {}, `${choice.verdict} ${choice.why}`));
       item.append(label);
       return input;
     });
     item.prepend(legend);
-    feedback.append(room, told);
+    feedback.append(told);
     item.append(feedback);
     root.append(item);
     return { inputs, feedback, told };

@@ -12,6 +12,8 @@ const COLUMNS = [
   { key: "most", name: "at most" },
 ];
 
+const HINT = "Make d_k larger and watch one key take all; then divide the scores.";
+
 const floats = (view) => new Float64Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
 const exponent = (power) => Math.round(Math.log2(power));
 
@@ -29,7 +31,7 @@ function render({ model, el }) {
     ticks: sizes.map((size, i) => [i, size]), onInput: (i) => set("n_keys", sizes[i]) });
   const checkbox = (name, text) => {
     const box = make("input", "", { type: "checkbox" }), label = make("label", "course-saturation-scale");
-    label.append(box, make("span", "", {}, text));
+    label.append(box, makeSet("span", "", {}, text));
     box.addEventListener("change", () => set(name, box.checked));
     return { box, label };
   };
@@ -53,12 +55,12 @@ function render({ model, el }) {
     chart.append(node);
     return { node, bar, weight, score };
   });
-  const told = make("div", "course-bars-told", { role: "status" });
+  const told = make("div", "course-told course-bars-told", { role: "status" });
   const curves = MEASURES.map((measure) => curve(measure, steps));
   const drawn = make("div", "course-saturation-curves");
   drawn.append(...curves.map(({ node }) => node));
   const readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS, tracks: false });
-  root.append(controls, chart, told, drawn, readouts.node, trace.label, make("div", "course-bars-note", {}, note));
+  root.append(controls, chart, told, drawn, readouts.node, trace.label, makeSet("div", "course-faint course-bars-note", {}, `${HINT} ${note}`));
   keepSliderKeys(root);
   el.append(root);
 
@@ -116,7 +118,7 @@ function curve(measure, steps) {
   const marks = ["above", "below", "dot"].map((mark) => make("div", `course-bars-mark course-bars-${mark}`));
   plot.append(here, svg, ...marks);
   for (const at of [0, last / 2, last]) ticks.append(make("span", "", { style: `left:${100 * at / last}%` }, steps[at]));
-  node.append(make("div", "course-saturation-title", {}, `${measure.name} over d_k`), plot, ticks);
+  node.append(makeSet("div", "course-saturation-title", {}, `${measure.name} over d_k`), plot, ticks);
   return {
     node,
     show: (means, draw, most, step) => {

@@ -168,7 +168,7 @@ class SaturationExplorer(CourseWidget):
             ax.set_xscale("log", base=2)
             ax.set_xticks([1, 64, 4096], ["1", "64", "4096"])
             ax.minorticks_off()
-            ax.set(ylim=(0, most * 1.04), xlabel="d_k")
+            ax.set(ylim=(0, most * 1.04), xlabel="$d_k$")
             ax.set_title(name, fontsize=9.5, color=palette.INK)
         fig.legend(*axes[0].get_legend_handles_labels(), loc="lower right", ncols=3, frameon=False, fontsize=9)
         for ax in (bars, *axes):

@@ -1,5 +1,7 @@
 // Shows a round of speculative decoding; all arithmetic is in speculative_round.js, so nothing here needs a kernel.
 
+const HINT = "Step through the round; then move q towards p, or throw new coins, and see how many tokens it yields.";
+
 function render({ model, el }) {
   const given = model.get("_given"), words = model.get("words"), { last_seed, stops } = model.get("_limits");
   const { p, drafted: { length: gamma } } = given, rest = remainderOf(p, given.q);
@@ -7,7 +9,7 @@ function render({ model, el }) {
   const player = makePlayer(model, "steps of the round", "step");
   let round, q, tells;
 
-  const controls = make("div", "course-bars-controls"), lot = make("div", "course-spec-lot");
+  const controls = make("div", "course-bars-controls"), lot = make("div", "course-row course-spec-lot");
   const slider = barsSlider({ name: "q moved towards p", last: stops, ticks: [[0, "as given"], [stops / 2, "half"], [stops, "q = p"]],
     onInput: (position) => {
       const nearness = position / stops;
@@ -15,7 +17,7 @@ function render({ model, el }) {
       set({ nearness, step: Math.min(model.get("step"), roundOf(given, model.get("seed"), nearness).coins.length + 1) });
     } });
   const again = make("button", "", { type: "button" }, "New coins"), back = make("button", "", { type: "button" }, "As given");
-  const seed = make("span", "course-spec-seed", { role: "status" });
+  const seed = make("span", "course-faint course-spec-seed", { role: "status" });
   again.addEventListener("click", () => { const at = model.get("seed"); start(at === null ? 0 : (at + 1) % (last_seed + 1)); });
   back.addEventListener("click", () => { if (back.getAttribute("aria-disabled") !== "true") start(null); });
   lot.append(again, back, seed);
@@ -30,30 +32,31 @@ function render({ model, el }) {
   }
 
   const chips = make("ol", "course-spec-chips", { "aria-label": "tokens of the round" });
-  const told = makeTold("course-bars-told course-spec-told");
+  const told = makeTold("course-told course-spec-told");
   const table = makeTable(), scale = makeScale(), sums = make("div", "course-spec-sums");
-  root.append(controls, sums, player.node, chips, told.node, table.node, table.legend, scale.node);
+  root.append(player.node, chips, told.node, table.node, table.legend, scale.node, sums, controls, make("div", "course-faint", {}, HINT));
   player.keys(root);
   keepSliderKeys(root);
   el.append(root);
 
-  // A row for each token: a band as wide as min(p, q), and the bars of p and q on it, or of the remainder under p.
+  // A row for each token: the bars of p and q, or of the remainder under p, and below them a band as wide as min(p, q).
   function makeTable() {
     const node = make("table", "course-spec-words", { "aria-label": "probabilities" }), head = node.createTHead().insertRow();
-    const heads = ["token", "", "p", "q", "min"].map((text) => head.appendChild(make(text ? "th" : "td", "", text ? { scope: "col" } : {}, text)));
-    const body = node.createTBody(), legend = make("div", "course-spec-legend", { "aria-hidden": "true" });
+    const heads = ["token", "p", "q", "min", ""].map((text) => head.appendChild(make(text ? "th" : "td", "", text ? { scope: "col" } : {}, text)));
+    const body = node.createTBody(), legend = make("div", "course-legend course-spec-legend", { "aria-hidden": "true" });
     const rows = words.map((word) => {
       const row = body.insertRow(), name = make("th", "", { scope: "row", title: word }), mark = make("span", "course-spec-mark");
       const track = make("div", "course-spec-track"), [band, upper, lower] = ["band", "p", "q"].map((kind) => make("div", `course-spec-bar course-spec-${kind}`));
       name.append(mark, make("span", "", {}, word));
       track.append(band, upper, lower);
-      const plot = row.appendChild(name) && row.insertCell(), cells = Array.from({ length: 3 }, () => row.insertCell());
-      plot.append(track);
+      row.append(name);
+      const cells = Array.from({ length: 3 }, () => row.insertCell());
+      row.insertCell().append(track);
       return { row, mark, band, upper, lower, cells };
     });
     return { node, legend, show: (at, marked, sign, most) => {
       const other = at === "remainder" ? rest : q;
-      heads[3].textContent = at === "remainder" ? "rest" : "q";
+      heads[2].textContent = at === "remainder" ? "rest" : "q";
       legend.replaceChildren(key("p", "p"), at === "remainder" ? key("rest", "(p − q)₊, made to sum to 1") : key("q", "q"), key("band", "both: min(p, q)"));
       rows.forEach(({ row, mark, band, upper, lower, cells }, i) => {
         row.classList.toggle("course-spec-marked", i === marked);
@@ -78,7 +81,7 @@ function render({ model, el }) {
     ends.append(make("span", "", {}, "0"), make("span", "", {}, "1"));
     node.append(head, line, ends);
     return { node, show: (title, label, parts, u) => {
-      node.classList.toggle("course-spec-unseen", !parts.length);
+      node.hidden = !parts.length;
       node.setAttribute("aria-label", label);
       head.textContent = title;
       let start = 0;
@@ -118,7 +121,7 @@ function render({ model, el }) {
     const node = make("div", `course-spec-sum course-spec-${name}`);
     node.dataset.value = value;
     const number = make("b", "", {}, value === null ? "–" : name === "got" ? String(value) : shortText(value));
-    node.append(number, make("span", "", {}, text));
+    node.append(number, make("span", "course-faint", {}, text));
     return node;
   }
 
@@ -127,7 +130,7 @@ function render({ model, el }) {
     round = roundOf(given, at, nearness);
     q = movedTowards(p, given.q, nearness);
     tells = toldOf(round, words);
-    told.rooms([...tells, "some words ".repeat(14)]); // the longest that another round may need
+    told.rooms(tells);
     slider.show(Math.round(stops * nearness), nearness === 1 ? "all the way" : `${Math.round(100 * nearness)}%`);
     seed.textContent = at === null ? "drafted tokens and coins as given" : `seed ${at}`;
     back.setAttribute("aria-disabled", at === null);
@@ -150,7 +153,7 @@ function render({ model, el }) {
       const bound = Math.min(1, coin.ratio);
       const parts = [{ size: bound, text: "kept", kind: "yes" }, { size: 1 - bound, text: "rejected", kind: "no" }].filter(({ size }) => size > 0);
       scale.show(`coin u = ${shortText(coin.u)}, kept below p/q = ${shortText(p[coin.token])} / ${shortText(q[coin.token])} = ${shortText(coin.ratio)}`, tells[step], parts, coin.u);
-    } else scale.show("–", "no coin yet", [], 0);
+    } else scale.show("", "", [], 0);
   }
   follow();
   const stopListening = listen(model, { step: show, nearness: follow, seed: follow });

@@ -1,6 +1,6 @@
 // Shows the stages of attention that stepper_story.js tells, and lets the given numbers be changed.
 
-const HINT = "Choose a cell, by click or by arrow keys and Enter, to see the arithmetic that made it.";
+const HINT = "Click or tap a number, or go there by arrow keys and Enter, to see the arithmetic that made it.";
 const STEP = 0.5, WAIT = 1500; // what − and + add; milliseconds to wait for an answer from Python
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
@@ -19,29 +19,17 @@ function render({ model, el }) {
   const root = makeRoot(model, "course-stepper", { role: "group", "aria-label": "attention, stage by stage" });
 
   const problem = make("div", "course-stepper-problem", { role: "alert" });
-  const bar = make("div", "course-stepper-bar");
+  const bar = make("div", "course-row course-stepper-bar");
   const back = make("button", "course-stepper-move", { type: "button", "aria-label": "previous stage" }, "← back");
   const next = make("button", "course-stepper-move", { type: "button", "aria-label": "next stage" }, "next →");
   const list = make("div", "course-stepper-tabs", { role: "tablist", "aria-label": "stages" });
-  const main = make("div", "course-stepper-main");
+  const main = makeScroll("course-stepper-main");
   const why = make("div", "course-stepper-why", { role: "status" });
   const silent = make("div", "course-stepper-silent", {}, `${labels.function} has not answered for these numbers: that needs Python, in JupyterLab.`);
   bar.append(back, list, next);
   const change = changeBar();
-  root.append(problem, silent, bar, why, change.node, main);
+  root.append(problem, silent, bar, main, why, change.node);
   el.append(root);
-  // Room for the longest explanation so far, so that choosing another cell moves nothing.
-  let tallest = 0;
-  function makeRoom() {
-    for (const { text, why } of Object.values(matrices)) {
-      text.forEach((row, r) => row.forEach((_, c) => {
-        const lines = why(r, c)[0];
-        tallest = Math.max(tallest, lines.reduce((sum, line) => sum + Math.ceil(line.length / 100), 0));
-      }));
-    }
-    why.style.minHeight = `${Math.min(10, tallest) * 24}px`;
-  }
-
   const tabs = stages.map((stage, i) => {
     const tab = make("button", "course-stepper-tab",
       { type: "button", role: "tab", id: `${uid}-tab-${i}`, "aria-controls": `${uid}-panel-${i}` }, stage.name);
@@ -61,6 +49,7 @@ function render({ model, el }) {
       if (item.sign) part.append(make("div", "course-stepper-sign", {}, item.sign));
       else { const grid = matrixGrid(matrices[item.matrix]); grids.push(grid); part.append(grid.node); }
     });
+    for (const [name, count] of [["columns", grids.reduce((sum, { cells }) => sum + cells[0].length, 0)], ["grids", grids.length]]) panel.style.setProperty(`--${name}`, count);
     panel.append(formula, line);
     main.append(panel);
     return { node: panel, formula, grids };
@@ -71,7 +60,7 @@ function render({ model, el }) {
     const node = make("table", "course-stepper-matrix", { role: "grid", "aria-readonly": !editable, "data-matrix": name });
     if (matrix.role) node.style.setProperty("--role", `var(--course-${matrix.role})`);
     const caption = node.createCaption();
-    caption.append(make("b", "", {}, matrix.name), make("span", "", {}, ` ${matrix.shape}`));
+    caption.append(makeSet("b", "", {}, matrix.name), make("span", "", {}, ` ${matrix.shape}`));
     const head = node.createTHead().insertRow(), body = node.createTBody();
     head.append(make("td"), ...matrix.columns.map((label) => make("th", "", { scope: "col", title: label }, label)));
     let cursor = [0, 0];
@@ -125,7 +114,7 @@ function render({ model, el }) {
 
   // ---- the number that can be changed: the given one that was chosen last, in whatever stage one looks at
   function changeBar() {
-    const node = make("div", "course-stepper-change", { role: "group", "aria-label": "change a given number" });
+    const node = make("div", "course-row course-stepper-change", { role: "group", "aria-label": "change a given number" });
     const where = make("button", "course-stepper-where", { type: "button" });
     const less = make("button", "", { type: "button" }, "−"), more = make("button", "", { type: "button" }, "+");
     const field = make("input", "", { type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false" });
@@ -137,7 +126,7 @@ function render({ model, el }) {
     const name = () => `${target[0]}[${target[1]}, ${target[2]}]`;
     const written = (value) => minus(String(Number(value.toPrecision(12))));
     node.append(make("span", "", {}, "change"), where, less, field, more, reset,
-      make("span", "course-stepper-others", {}, `Any number of ${Object.keys(start).join(", ")} that you choose there can be changed here.`), refused);
+      makeSet("span", "course-faint course-stepper-others", {}, `Any number of ${Object.keys(start).join(", ")} that you choose there can be changed here.`), refused);
 
     function put(value) {
       const [matrix, r, c] = target, rows = numbers[matrix].map((row) => [...row]);
@@ -162,7 +151,7 @@ function render({ model, el }) {
       else refuse(`${written(value)} is too large`);
     };
     function show() {
-      where.textContent = name();
+      where.replaceChildren(...typeset(name()));
       where.setAttribute("aria-label", `${name()}: show where it stands`);
       field.setAttribute("aria-label", name());
       less.setAttribute("aria-label", `${name()} less ${STEP}`);
@@ -285,11 +274,10 @@ function render({ model, el }) {
   function follow() {
     tell();
     panels.forEach(({ formula, grids }, i) => {
-      formula.textContent = stages[i].formula;
+      formula.replaceChildren(...typeset(stages[i].formula));
       for (const grid of grids) grid.paint();
     });
     change.show();
-    makeRoom();
     showCell();
     const silence = Boolean(labels.function && model.get("_theirs") && !fresh);
     clearTimeout(waiting);

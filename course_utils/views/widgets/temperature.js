@@ -10,21 +10,22 @@ const COLUMNS = [
   { key: "one", name: "at\ntemperature 1", mark: "below" },
   { key: "most", name: "at most" },
 ];
-const NOTE = "The upright mark on each bar is the weight at temperature 1. Effective keys are e^H: as many keys of equal "
-  + "weight would have this entropy.";
+const NOTE = "Drag the temperature down, then up, or type other scores. The upright mark on each bar is the weight at "
+  + "temperature 1; effective keys are e^H, as many keys of equal weight as have this entropy.";
 const DOUBLING = 16; // positions of the slider from one temperature to its double, so that 2, 4, 8, … are among its stops
+const DECADES = [0.01, 0.1, 1, 10, 100]; // so are these
 
 function render({ model, el }) {
   const labels = model.get("labels"), m = labels.length, { least, largest, most } = model.get("_range");
   const root = makeRoot(model, "course-bars course-temperature", { role: "group", "aria-label": "temperature explorer" });
   const set = (name, value) => { model.set(name, value); model.save_changes(); };
   const half = Math.ceil(DOUBLING * Math.log2(largest)); // positions on either side of temperature 1
-  const at = (position) => Number(Math.min(largest, Math.max(least, 2 ** ((position - half) / DOUBLING))).toPrecision(3));
+  const at = (position) => DECADES.find((temperature) => place(temperature) === position) ?? Number(Math.min(largest, Math.max(least, 2 ** ((position - half) / DOUBLING))).toPrecision(3));
   const place = (temperature) => temperature === least ? 0 : temperature === largest ? 2 * half
     : Math.round(half + DOUBLING * Math.log2(temperature));
 
   const slider = barsSlider({ name: "temperature", last: 2 * half,
-    ticks: [least, 1 / 16, 1 / 4, 1, 4, 16, largest].map((temperature) => [place(temperature), temperature]),
+    ticks: DECADES.map((temperature) => [place(temperature), temperature]),
     onInput: (position) => set("temperature", at(position)) });
   const controls = make("div", "course-bars-controls");
   controls.append(slider.node);
@@ -41,7 +42,7 @@ function render({ model, el }) {
 
   const table = make("table", "course-temperature-keys", { "aria-label": "scores and weights" });
   const head = table.createTHead().insertRow();
-  for (const [text, name] of [["key", "name"], ["score", "score"], ["", "plot"], ["weight", "number"]]) {
+  for (const [text, name] of [["key", "name"], ["score", "score"], ["weight", "number"], ["", "plot"]]) {
     head.append(make(text ? "th" : "td", `course-temperature-${name}`, text ? { scope: "col" } : {}, text));
   }
   const body = table.createTBody();
@@ -59,11 +60,11 @@ function render({ model, el }) {
     score.append(input);
     track.append(bar, tick);
     plot.append(track);
-    row.append(make("th", "course-temperature-name", { scope: "row", title: label }, label), score, plot, number);
+    row.append(make("th", "course-temperature-name", { scope: "row", title: label }, label), score, number, plot);
     return { row, input, bar, tick, number };
   });
   const readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS });
-  root.append(controls, table, readouts.node, makeSet("div", "course-bars-note", {}, NOTE));
+  root.append(controls, table, readouts.node, makeSet("div", "course-faint course-bars-note", {}, NOTE));
   keepSliderKeys(root);
   el.append(root);
 

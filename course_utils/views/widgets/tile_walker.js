@@ -22,7 +22,7 @@ function render({ model, el }) {
   let walk = model.get("_walk"), frames = walk.frames, last = frames.length - 1, chosen = 0;
 
   const player = makePlayer(model, "steps", "step"), settings = makeSettings();
-  const told = makeTold("course-tiles-told");
+  const told = makeTold("course-told course-tiles-told");
   const map = makeMap(), memory = makeMemory(), bars = makeBars(), rows = makeRows(), detail = makeDetail();
   const middle = make("div", "course-tiles-middle"), side = make("div", "course-tiles-side");
   side.append(memory.node, bars.node);
@@ -30,13 +30,13 @@ function render({ model, el }) {
   const folded = make("details", "course-tiles-numbers"), opener = make("summary", "", {}, "numbers of this block");
   keepKeys(opener, presses); // they open it, and play nothing
   folded.append(opener, rows.node, detail.node);
-  root.append(make("div", "course-tiles-title", { id: `${uid}-title` }, model.get("title")), player.node, settings.node,
+  root.append(make("div", "course-title course-tiles-title", { id: `${uid}-title` }, model.get("title")), player.node, settings.node,
     told.node, middle, map.legend, folded);
   player.keys(root);
   el.append(root);
 
   function makeSettings() {
-    const node = make("div", "course-tiles-settings"), menus = {};
+    const node = make("div", "course-row course-tiles-settings"), menus = {};
     const set = (name, value) => {
       player.stop();
       model.set("step", 0);
@@ -101,13 +101,13 @@ function render({ model, el }) {
     const now = vector("rect", { class: "course-tiles-now" });
     let tiles = [], states = [];
 
-    const legend = make("div", "course-tiles-legend");
+    const legend = make("div", "course-legend course-tiles-legend");
     for (const [mark, text] of [["todo", "to come"], ["now", "now"], ["done", "done, its scores forgotten"], ["skip", "skipped: never loaded"], ["mask", "masked in a tile"]]) {
       const part = make("span");
       part.append(make("i", "course-tiles-swatch", { "data-mark": mark, "aria-hidden": "true" }, mark === "mask" ? "×" : ""), text);
       legend.append(part);
     }
-    legend.append(make("span", "course-tiles-hint", {}, "Keys: → and ← step, Space plays. A click on a tile goes there."));
+    legend.append(make("span", "course-tiles-hint", {}, "Step with → and ←, or click or tap a tile to go there; Space plays."));
     return { node, legend,
       rebuild: () => {
         const steps = [];
@@ -171,7 +171,7 @@ function render({ model, el }) {
     const node = make("div", "course-tiles-bars");
     const bar = (name) => {
       const head = make("div"), track = make("div", "course-tiles-track", { "aria-hidden": "true" });
-      const read = make("div", "course-tiles-read"), written = make("div", "course-tiles-written"), detail = make("div", "course-tiles-faint");
+      const read = make("div", "course-tiles-read"), written = make("div", "course-tiles-written"), detail = make("div", "course-faint");
       track.append(read, written);
       node.append(head, track, detail);
       return (moved, most) => {
@@ -182,7 +182,7 @@ function render({ model, el }) {
       };
     };
     const soFar = bar("moved so far"), inAll = bar("tiled in all"), plain = bar("naive, at least");
-    const note = make("div", "course-tiles-faint", {}, `${itemsize} bytes a number`);
+    const note = make("div", "course-faint", {}, `${itemsize} bytes a number`);
     node.append(note);
     return { node, show: (frame) => {
       const total = frames[last], most = Math.max(total.read + total.written, naive.read + naive.written);
@@ -194,7 +194,7 @@ function render({ model, el }) {
 
   // One line a query of the block; o as bars above and below a line, since d numbers do not fit.
   function makeRows() {
-    const node = make("div", "course-tiles-rows"), table = make("table", "", { "aria-label": "the queries of this block" });
+    const node = makeScroll("course-tiles-rows"), table = make("table", "", { "aria-label": "the queries of this block" });
     const head = table.createTHead().insertRow(), body = table.createTBody();
     head.append(...HEADS.map((name) => make("th", "", { scope: "col" }, name)));
     node.append(table);
@@ -251,9 +251,9 @@ function render({ model, el }) {
   // The chosen query in numbers.
   function makeDetail() {
     const node = make("div", "course-tiles-detail"), head = make("div", "course-tiles-head"), why = makeTold("course-tiles-why", (node, lines) => node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))));
-    const scroll = make("div", "course-tiles-scroll", { tabindex: 0, role: "group", "aria-label": "o of the chosen query" });
+    const scroll = makeScroll("course-tiles-scroll", { tabindex: 0, role: "group", "aria-label": "o of the chosen query" });
     const table = make("table", "", { "aria-label": "o in numbers" }), body = table.createTBody();
-    const note = make("div", "course-tiles-faint course-tiles-note"); // all notes lie upon each other, one is seen
+    const note = make("div", "course-faint course-tiles-note"); // all notes lie upon each other, one is seen
     const notes = Object.entries(NOTES).map(([kind, text]) => makeSet("div", "", { "data-kind": kind }, text));
     note.append(...notes);
     scroll.append(table);

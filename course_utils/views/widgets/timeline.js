@@ -35,15 +35,15 @@ function render({ model, el }) {
   let walk = model.get("_walk"), last = 0, pointed = null;
 
   const player = makePlayer(model, "steps", "step"), settings = makeSettings();
-  const told = makeTold("course-timeline-told"), grid = makeGrid(), sums = make("div", "course-timeline-sums");
+  const told = makeTold("course-told course-timeline-told"), grid = makeGrid(), sums = make("div", "course-timeline-sums");
   const problem = make("div", "course-timeline-problem", { role: "status" });
-  root.append(make("div", "course-timeline-title", { id: `${uid}-title` }, model.get("title")), settings.node, player.node, told.node,
+  root.append(make("div", "course-title course-timeline-title", { id: `${uid}-title` }, model.get("title")), settings.node, player.node, told.node,
     grid.node, problem, sums, makeLegend());
   player.keys(root);
   el.append(root);
 
   function makeSettings() {
-    const node = make("div", "course-timeline-settings"), menus = {};
+    const node = make("div", "course-row course-timeline-settings"), menus = {};
     for (const [name, text] of MENUS) {
       const around = make("label"), menu = make("select");
       menu.addEventListener("change", () => {
@@ -77,7 +77,7 @@ function render({ model, el }) {
 
   // A row for the tokens, one for the blocks and one for each request. One cell is in the order of Tab; arrows go on.
   function makeGrid() {
-    const node = make("div", "course-timeline-scroll"), table = make("table", "", { role: "grid", "aria-readonly": "true", "aria-label": "steps and requests" });
+    const node = makeScroll("course-timeline-scroll"), table = make("table", "", { role: "grid", "aria-readonly": "true", "aria-label": "steps and requests" });
     node.append(table);
     let rows = [], heads = [], here = [2, 0];
     const at = (event) => {
@@ -119,6 +119,7 @@ function render({ model, el }) {
           lines.at(-1).append(head, ...cells);
           return cells;
         });
+        node.style.setProperty("--steps", walk.steps.length);
         table.replaceChildren(line, ...lines);
         reach([2, 0]);
       },
@@ -169,7 +170,7 @@ function render({ model, el }) {
   }
 
   function makeLegend() {
-    const legend = make("div", "course-timeline-legend");
+    const legend = make("div", "course-legend course-timeline-legend");
     for (const [did, text] of LEGEND) {
       const part = make("span");
       part.append(make("i", "course-timeline-cell", { "data-did": did, "aria-hidden": "true" }, did === "prefill" ? "P2" : SIGNS[did]()), text);
@@ -177,7 +178,7 @@ function render({ model, el }) {
     }
     const got = make("span");
     got.append(make("i", "course-timeline-cell", { "data-did": "decode", "data-got": "true", "aria-hidden": "true" }), "with a white line: it got a token");
-    legend.append(got, make("span", "course-timeline-hint", {}, "Point at a cell, or go to it with Tab and the arrow keys, to read why. Beside a name: tokens of the prompt + tokens to write. Elsewhere → and ← step, Space runs."));
+    legend.append(got, make("span", "course-timeline-hint", {}, "Point at or tap a cell, or go to it with arrow keys, to read why. Beside a name: tokens of the prompt + tokens to write."));
     return legend;
   }
 
@@ -186,7 +187,7 @@ function render({ model, el }) {
     const each = walk.requests.map(({ name }, row) => `${name} ${found.first[row] ?? "–"}`).join(", ");
     const sum = (key, number, text) => {
       const node = make("div", "course-timeline-sum", { "data-sum": key });
-      node.append(make("b", "", {}, number), make("span", "", {}, text));
+      node.append(make("b", "", {}, number), make("span", "course-faint", {}, text));
       return node;
     };
     sums.replaceChildren(sum("steps", String(step), step === 1 ? "step" : "steps"), sum("budget", percent(found.budget), "of the budget used"),

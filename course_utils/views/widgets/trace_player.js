@@ -11,10 +11,10 @@ function render({ model, el }) {
   const root = makeRoot(model, "course-trace", { role: "group", "aria-label": `calls on ${name}` });
   const player = makePlayer(model, "calls", "call");
   const code = makeCode(), scene = makeScene(pictures);
-  const told = makeTold("course-trace-told", (node, text) => node.replaceChildren(...toldNodes(text)));
+  const told = makeTold("course-told course-trace-told", (node, text) => node.replaceChildren(...toldNodes(text)));
   const middle = make("div", "course-trace-middle");
   middle.append(code.node, scene.node);
-  root.append(make("div", "course-trace-title", {}, `${name}: ${countOf(last, "call")} to a broken promise`), player.node, told.node, middle);
+  root.append(make("div", "course-title course-trace-title", {}, `${name}: ${countOf(last, "call")} to a broken promise`), player.node, told.node, middle);
   player.keys(root);
   el.append(root);
   const tells = Array.from({ length: last + 1 }, (_, step) => tell(step));
@@ -112,7 +112,7 @@ function drawBlocks(node, picture, before) {
   }
   if (!Object.keys(tables).length) body.insertRow().append(make("td", "course-trace-free", { colspan: heads.length }, "no sequence"));
   node.append(table);
-  const legend = make("div", "course-trace-legend");
+  const legend = make("div", "course-legend course-trace-legend");
   if (texts) legend.append(legendOf("course-trace-slot course-trace-known", "computed"), legendOf("course-trace-slot course-trace-open", "not computed yet"));
   else legend.append(legendOf("course-trace-slot course-trace-known", "a token"), legendOf("course-trace-slot", "an empty slot"));
   legend.append(legendOf("course-trace-ring", "another owner than before"));
@@ -165,7 +165,7 @@ function drawRequests(node, picture, before) {
     body.insertRow().append(make("th", "", { scope: "row" }, name), middle, make("td", "", {}, `${generated} of ${fresh}`));
   }
   if (!Object.keys(seen).length) body.insertRow().append(make("td", "course-trace-free", { colspan: 3 }, "no request"));
-  const legend = make("div", "course-trace-legend");
+  const legend = make("div", "course-legend course-trace-legend");
   legend.append(legendOf("course-trace-cell course-trace-done", "computed"), legendOf("course-trace-cell course-trace-done course-trace-now", "newly computed"),
     legendOf("course-trace-cell course-trace-left", "left"), legendOf("course-trace-cell course-trace-later", "after later tokens"));
   node.append(table, legend);
