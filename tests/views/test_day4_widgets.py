@@ -64,7 +64,7 @@ class TestGallery:
 
     def test_head_and_row_are_read_and_set_with_any_whole_numbers(self):
         shown = gallery()
-        assert shown.head is None and shown.row is None
+        assert shown.row is None
         for head in ((1, 2), [1, 2], np.array([1, 2]), torch.tensor([1, 2]), divmod(np.int64(5), 3)):
             shown.head = head
             assert shown.head == (1, 2) and type(shown.head[0]) is int
@@ -72,6 +72,12 @@ class TestGallery:
         assert (shown.head, shown.row) == ((0, 1), 2)
         shown.set_state({"head": None, "row": None})
         assert (shown.head, shown.row) == (None, None)
+
+    def test_at_first_the_head_of_the_largest_score_is_enlarged_or_the_sharpest_of_the_last_layer(self):
+        uniform, sharp = np.full((3, 3), 1 / 3), np.eye(3)
+        assert HeadGallery([[sharp, uniform], [uniform, sharp]], TOKENS).head == (1, 1)
+        assert HeadGallery([[sharp, uniform], [sharp, uniform]], TOKENS).head == (1, 0)
+        assert gallery(scores={"s": [[0, 3, 1], [0, 1, 2]], "t": [[9, 0, 0], [0, 0, 0]]}).head == (0, 1)
 
     def test_new_weights_keep_the_enlarged_head_and_the_pinned_row(self):
         shown = gallery()
@@ -144,6 +150,7 @@ class TestGallery:
         given = np.tile(np.tri(3) / np.tri(3).sum(1, keepdims=True), (1, 2, 1, 1))
         given[0, 1, 2] = [0.25, 0.75, 0]
         shown = HeadGallery(given, TOKENS, {"score": [[0.5, 1]]}, title="heads of a toy")
+        shown.head = None
         told = ["heads of a toy: 1 layer × 2 heads, 3 tokens", "", "score", "         head 0  head 1"]
         assert shown.as_text().splitlines() == [*told, "layer 0    0.50    1.00"]
         shown.row = 2
@@ -167,10 +174,11 @@ class TestGallery:
     def test_without_scores_the_text_tells_how_sharp_each_head_is(self):
         uniform, sharp = np.full((3, 3), 1 / 3), np.eye(3)
         lines = HeadGallery([[uniform, sharp]], TOKENS).as_text().splitlines()
-        assert lines[2] == "largest weight of a row, mean over the rows" and lines[-1] == "layer 0    0.33    1.00"
+        assert lines[2] == "largest weight of a row, mean over the rows" and lines[4] == "layer 0    0.33    1.00"
 
     def test_the_picture_has_a_map_for_each_head_one_more_when_enlarged_and_frames_the_row_in_all(self):
         shown = gallery(scores={"s": np.zeros((2, 3))})
+        shown.head = None
         (ax,) = shown.figure().axes
         assert len(ax.images) == len(ax.patches) == 6
         shown.head, shown.row = (0, 0), 1

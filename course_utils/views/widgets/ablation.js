@@ -78,7 +78,7 @@ function render({ model, el }) {
       const row = make("div", "course-ablation-mean"), bar = make("div", "course-ablation-meanbar"), value = make("div", "course-ablation-value");
       const track = make("div", "course-ablation-track");
       track.append(bar);
-      row.append(make("div", "course-ablation-name", {}, name), track, value);
+      row.append(make("div", "course-ablation-name", {}, name), value, track);
       node.append(row);
       return { row, bar, value };
     });

@@ -39,8 +39,8 @@ class HeadGallery(CourseWidget):
         reads, so while the kernel runs; `.read(text)` does the same. readable: what a text may be made of, for the
         field's label. A page without a kernel offers `read.examples` in its place, texts that were read before, where
         there are some. scores stay as they are: they belong to the heads, not to a text.
-    `.head` is the enlarged head, (layer, head) or None: at first that of the largest first score, or the sharpest of the
-        last layer; `.row` the pinned row or None. Both can be set.
+    `.head` is the enlarged head, (layer, head) or None: at first that of the largest first score, or the sharpest of
+        the last layer; `.row` the pinned row or None. Both can be set.
     Raises ValueError when weights, tokens and scores do not fit, or when weights are not weights.
     """
 
@@ -182,9 +182,9 @@ class HeadGallery(CourseWidget):
         n_layers, h = self._weights.shape[:2]
         side, lines = self._layout["wide"], 1 + len(self._numbers)
         left, top, column, line = 20 + 6.2 * max([7, *map(len, self._numbers)]), 58, side + 16, side + 15 * lines + 14
-        large = 0 if self.head is None else max(240, min(340, n_layers * line))
-        width = max(left + h * column + (large + 60 if large else 0), 380)
-        height = top + max(n_layers * line, large) + 8
+        large, below = 0 if self.head is None else 324, top + n_layers * line + 28
+        width = max(left + h * column, left + large + 20, 380)
+        height = below + large + 8 if large else below - 20
         fig = new_figure(width, height)
         ax = fig.add_axes((0, 0, 1, 1))  # in CSS pixels, from the top
         ax.set(xlim=(0, width), ylim=(height, 0))
@@ -205,9 +205,8 @@ class HeadGallery(CourseWidget):
                 text = short(values[layer, head])
                 ax.text(x + side / 2, at, text, fontsize=8.5, fontweight=weight, ha="center", va="center")
         if large:
-            x = left + h * column + 36
-            ax.text(x, top - 12, head_name(*self.head), fontsize=9, fontweight="bold", color=palette.INK)
-            self._draw(ax, x, top, large, *self.head)
+            ax.text(left, below - 12, head_name(*self.head), fontsize=9, fontweight="bold", color=palette.INK)
+            self._draw(ax, left, below, large, *self.head)
         return fig
 
     def _draw(self, ax, x, y, side, layer, head):

@@ -227,7 +227,7 @@ function drawSentence({ model, place, set, uid, ramp }) {
   function barRow(row) {
     const name = make("th", "", { scope: "row" }), track = make("td"), bar = make("div", "course-explorer-bar"), value = make("td");
     track.append(bar);
-    row.append(name, track, value);
+    row.append(name, value, track);
     return (text, share) => {
       name.textContent = name.title = text;
       bar.style.transform = `scaleX(${share})`;
@@ -321,7 +321,7 @@ function drawSentence({ model, place, set, uid, ramp }) {
       const line = make("div", "course-explorer-line", { role: "option", tabindex: -1 }), name = make("span"), bar = make("span", "course-explorer-bar"), value = make("span");
       const track = make("span", "course-explorer-track");
       track.append(bar);
-      line.append(name, track, value);
+      line.append(name, value, track);
       list.append(line);
       return { line, name, bar, value };
     });

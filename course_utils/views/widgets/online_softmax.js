@@ -156,9 +156,9 @@ function render({ model, el }) {
     } };
   }
 
-  // The comparison keeps its room from the start and shows itself when all keys are read.
+  // The comparison shows itself when all keys are read.
   function makeEnd() {
-    const node = make("div", "course-online-end"), before = make("div", "course-online-waits", {}, "At the last key this is compared with softmax over all scores at once.");
+    const node = make("div", "course-online-end"), before = make("div", "course-faint course-online-waits", {}, "At the last key this is compared with softmax over all scores at once.");
     const after = make("div", "course-online-compared"), scroll = makeScroll("course-online-scroll", { tabindex: 0, role: "group", "aria-label": "comparison" });
     const grid = make("table", "course-online-result", { "aria-label": "one pass and softmax compared" }), body = grid.createTBody();
     const sums = make("div");
@@ -173,8 +173,8 @@ function render({ model, el }) {
         return row;
       }));
     }, show: (done) => {
-      before.style.visibility = done ? "hidden" : "visible";
-      after.style.visibility = done ? "visible" : "hidden";
+      before.hidden = done;
+      after.hidden = !done;
     } };
   }
 
@@ -203,7 +203,6 @@ function render({ model, el }) {
     [keys, frames, ends] = [model.get("_keys"), model.get("_frames"), model.get("_ends")];
     chosen = null;
     told.rooms(frames.map((frame) => frame.told));
-    why.rooms([[HINT, HINT], ...frames.flatMap((frame) => frame.why.map(explained))]);
     for (const part of [chart, table, end]) part.rebuild();
     show();
     chart.say(moved === null ? MOVE : `${keys[moved].label} is in place ${moved + 1} now. ${MOVE}`);

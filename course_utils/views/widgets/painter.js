@@ -132,12 +132,6 @@ function render({ model, el }) {
     const node = make("div", "course-painter-verdict");
     const told = make("div", "", { role: "status" }), lines = model.get("_result").lines.map(() => make("div"));
     told.append(...lines);
-    // Unseen lines as long as any that can come keep the room, so that a change of the verdict moves nothing.
-    for (const way of layout.room) {
-      const room = make("div", "course-painter-room", { "aria-hidden": "true" });
-      room.append(...way.map((line) => make("div", "", {}, line)));
-      node.append(room);
-    }
     node.append(told);
     return { node, show: (result) => {
       node.dataset.kind = result.kind;

@@ -26,14 +26,11 @@ from course_utils.views.widgets.painter_families import (
     recognised,
 )
 from course_utils.views.widgets.painter_verdict import (
-    LONGEST_PROBLEM,
-    Measured,
     all_finite,
     empty_rows,
     measure,
     name_of,
     oddities,
-    opened_ahead,
     rows_measured,
     tell_verdict,
 )
@@ -103,9 +100,16 @@ class MaskPainter(CourseWidget):
             _keys=keys,
             _catalogue=catalogue,
             _layout={
-                "cell": 56 if max(n, m) <= 4 else 48 if max(n, m) == 5 else 42 if max(n, m) <= 8 else 34 if max(n, m) <= 12 else 27,
+                "cell": 56
+                if max(n, m) <= 4
+                else 48
+                if max(n, m) == 5
+                else 42
+                if max(n, m) <= 8
+                else 34
+                if max(n, m) <= 12
+                else 27,
                 "about": {name: ABOUT[name] for name in (*names, "painted")} | (RECTANGLE if n != m else {}),
-                "room": self._longest_lines(tokens, keys),
             },
         )
 
@@ -213,26 +217,6 @@ class MaskPainter(CourseWidget):
         if not measured.problem:
             lines = tell_verdict(measured, mask, queries, name)
         return [*lines, empty_rows(mask, measured.weights, queries), oddities(mask, measured, queries, keys)]
-
-    def _longest_lines(self, tokens, keys):
-        """Lines as long as any that can come, for each way that it may go: the page keeps room for the tallest."""
-        theirs = self._attention is not tensors.attention
-        name = name_of(self._attention) if theirs else "the attention"
-        long = max(map(_quote, (*tokens, *keys)), key=len) + (" (token 15)" if len({*tokens}) < len(tokens) else "")
-        rows = f"{long}, {long} and 14 more may attend to nothing: their weights are 0.06 each, as a finite fill gives."
-        verdict = tell_verdict(Measured(), None, tokens, name)
-        if not self._crossed:
-            verdict = [f"looks ahead: the output of {long} becomes NaN or infinite when {long} changes"]
-            blocked = f"The mask blocks {long} for {long}: it is {name} that lets it through."
-            verdict += [max(blocked, opened_ahead(120), key=len)]
-        if not theirs:
-            return [[*verdict, rows]]
-        sums = f"The weights of {long} sum to 0.00, not 1."
-        odd = f"120 blocked cells have a weight. {sums} The output is not weights · v."
-        return [
-            [*verdict, rows, odd],
-            [f"no verdict: {name} has to be mended first", "mmmm " * (LONGEST_PROBLEM // 5), rows],
-        ]
 
     def alone_state(self) -> dict[str, Any]:
         n, m = len(self._tokens), len(self._keys)
