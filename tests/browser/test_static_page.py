@@ -55,6 +55,9 @@ def test_without_scripts_a_page_shows_a_picture(without_scripts, tmp_path, name)
 
 
 def use_heatmap(page):
+    assert page.locator(".course-heatmap-side").get_attribute("data-row") == str(
+        page.locator("tbody tr[data-row]").count() - 1
+    )
     page.get_by_role("gridcell").first.click()
     assert page.locator("tr[aria-selected=true]").count() == 1
     assert "0.750" in page.locator(".course-heatmap-side").inner_text()

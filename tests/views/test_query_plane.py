@@ -152,6 +152,19 @@ def test_labels_of_keys_at_one_place_do_not_cover_each_other():
     assert len({tuple(spot) for spot in spots}) == 4
 
 
+def test_labels_keep_clear_of_axes_of_numbers_and_of_the_edge():
+    names = ["the", "parcel", "arrived"]
+    scene = on_page(QueryPlane([1, 1], [[1, 0], [0, 1], [1, 1]], [[1, 0], [0, 1], [0, 0]], names)).scene
+    for name, crossed in (("queries", True), ("outputs", False)):
+        numbers = [place(scene[name], (0, value))[1] for value, _ in scene[name]["ticks"][1]]
+        for (left, baseline), label in zip(scene[name]["labels"], names, strict=True):
+            right, top = left + 6 * len(label), baseline - 10
+            assert 8 <= left and right <= SIDE - 8 and 8 <= top and baseline <= SIDE - 8
+            assert left > 24 or all(not top - 4 < y < baseline + 4 for y in numbers)
+            if crossed:
+                assert not top < SIDE / 2 < baseline and not left < SIDE / 2 < right
+
+
 def test_the_text_is_a_table():
     assert plane().as_text().splitlines() == [
         "query (1.00, 0.50), length 1.12",

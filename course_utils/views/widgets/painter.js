@@ -19,7 +19,7 @@ function render({ model, el }) {
   const grids = make("div", "course-painter-grids"), verdict = verdictBox();
   const copier = codeCopier();
   grids.append(left.node, right.node);
-  root.append(chooser.node, about.node, sliders.node, grids, legend(), copier.node, verdict.node);
+  root.append(chooser.node, grids, about.node, sliders.node, verdict.node, legend(), copier.node); // what changes its height: below
   el.append(root);
   let cursor = [0, 0], drag = null, late = null, painted = null; // painted: the last mask of no family
   const states = []; // what each cell of the weights shows, so that only those that change are written

@@ -79,7 +79,8 @@ def _labelled(points, names, centre, taken):
     """For each label [left, baseline]: outside its point, as seen from the centre, on no other and on nothing taken."""
     taken = list(taken)
     spots = []
-    for (x, y), name in zip(points, names, strict=True):
+    for at, ((x, y), name) in enumerate(zip(points, names, strict=True)):
+        others = [*points[:at], *points[at + 1 :]]
         width = min(len(name), 14) * _LETTER
         away = math.atan2(y - centre[1], x - centre[0]) if (x, y) != tuple(centre) else -math.pi / 2
         options: list[tuple[float, int, tuple[float, float, float, float]]] = []
@@ -91,7 +92,12 @@ def _labelled(points, names, centre, taken):
             top = min(max(oy - _LINE / 2, _RIM), SIDE - _LINE - _RIM)
             box = (left, top, left + width, top + _LINE)
             bad = sum(_overlap(box, other) for other in taken)
-            bad += sum(60 for px, py in points if box[0] - 4 < px < box[2] + 4 and box[1] - 2 < py < box[3] + 2)
+            bad += sum(
+                60
+                for rim, near in ((2, [(x, y)]), (7, others))
+                for px, py in near
+                if box[0] - rim < px < box[2] + rim and box[1] - rim < py < box[3] + rim
+            )
             options.append((round(bad, 3), len(options), box))
         box = min(options)[2]
         taken.append(box)

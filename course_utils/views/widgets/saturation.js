@@ -12,7 +12,7 @@ const COLUMNS = [
   { key: "most", name: "at most" },
 ];
 
-const HINT = "Make d_k larger and watch one key take all; then divide the scores.";
+const HINT = "Make d_k larger and watch one key take all; then tick the box.";
 
 const floats = (view) => new Float64Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
 const exponent = (power) => Math.round(Math.log2(power));
