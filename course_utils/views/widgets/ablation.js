@@ -26,7 +26,7 @@ function render({ model, el }) {
   chooser.append(scroll, buttons);
   const told = make("div", "course-told course-ablation-told", { role: "status" }), waits = make("div", "course-faint course-ablation-waits", { "aria-live": "polite" });
   const against = make("div", "course-ablation-against", { "aria-live": "polite" }), means = meanBars(), chart = tokenBars();
-  root.append(title, chooser, told, against, waits, means.node, chart.node);
+  root.append(title, chooser, means.node, chart.node, against, waits, told); // what changes its height: last
   el.append(root);
 
   function addButton(text, press) {
