@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,6 +136,20 @@ def made(name):
 
 
 shown = functools.cache(made)
+
+
+def test_sizes_of_text_radii_and_colours_of_the_page_stand_in_widget_css_alone():
+    own = re.compile(r"font-size: \d+px|border-radius: [2-9]px|var\(--jp-(content-font|layout|border)")
+    files = {path.name: path.read_text(encoding="utf-8") for path in Path(views.__file__).parent.glob("*/*.css")}
+    assert own.search(files.pop("widget.css"))
+    rules = [f"{name}: {line}" for name, text in files.items() for line in text.splitlines()]
+    drawn = "-plot text"  # in units of a drawing, which is scaled
+    assert [rule for rule in rules if own.search(rule) and drawn not in rule] == []
+
+
+def test_the_css_of_every_widget_begins_with_the_shared_one():
+    shared = (Path(views.__file__).parent / "shared/widget.css").read_text(encoding="utf-8")
+    assert all(str(getattr(views, name)._css).startswith(shared) for name in views.__all__)
 
 
 def test_a_page_holds_its_state_whatever_words_are_in_it():
