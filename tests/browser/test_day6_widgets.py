@@ -241,7 +241,7 @@ def test_every_number_of_the_softmax_tells_its_arithmetic(notebook):
     assert "l = 0.223 · 1.000 + e^(2.000 − 2.000) = 1.223" in why.inner_text()
     keyboard.press("ArrowDown")  # nothing is there yet
     keyboard.press("Escape")
-    assert why.inner_text().startswith("Choose a number")
+    assert why.inner_text().startswith("Click or tap a number")
     notebook.expect("online.step", "2")  # these arrows move in the table, not in time
     assert grid.locator("td[tabindex='0']").count() == 1
 

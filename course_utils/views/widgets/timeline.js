@@ -146,7 +146,7 @@ function render({ model, el }) {
         const head = heads[step - 1], side = 74; // the column in view, right of the names, which stay
         if (!head) node.scrollLeft = 0;
         else if (head.offsetLeft < node.scrollLeft + side) node.scrollLeft = head.offsetLeft - side;
-        else node.scrollLeft = Math.max(node.scrollLeft, head.offsetLeft + head.offsetWidth - node.clientWidth);
+        else node.scrollLeft = Math.max(node.scrollLeft, head.offsetLeft + head.offsetWidth + 6 - node.clientWidth);
       } };
   }
 
