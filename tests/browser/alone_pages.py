@@ -312,11 +312,16 @@ def mouse_saturation(page):
 def mouse_speculative(page):
     said, chips = ".course-spec-told [role=status]", ".course-spec-chips"
     changes(page, lambda: button(page, "step", exact=True).click(), said, chips, ".course-spec-head")
-    changes(page, lambda: page.get_by_role("slider").first.click(position={"x": 150, "y": 8}), ".course-spec-alpha b")
+    changes(
+        page,
+        lambda: page.locator(".course-bars-slider input").click(position={"x": 150, "y": 8}),
+        ".course-spec-alpha b",
+    )
     changes(page, lambda: button(page, "New coins").click(), ".course-spec-seed", chips)
     changes(page, lambda: button(page, "New coins").click(), ".course-spec-seed")
     changes(page, lambda: button(page, "As given").click(), ".course-spec-seed")
-    page.get_by_role("slider").last.fill("3")
+    page.locator(".course-bars-slider input").fill("0")
+    page.locator(".course-player input").fill("3")
     assert text(page, ".course-spec-got b") == "2"
 
 

@@ -41,7 +41,7 @@ def test_a_throw_in_render_is_noticed(lab):
 @pytest.mark.parametrize(
     ("handler", "check", "missed"),
     [
-        ("pointermove", check_hover, "hovering shows a row"),
+        ("pointermove", check_hover, "hovering another row shows it"),
         ("keydown", check_arrow_keys, "arrow keys show row 2"),
     ],
     ids=["pointermove", "keydown"],
