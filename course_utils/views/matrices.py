@@ -18,7 +18,7 @@ _ROLES = {
     **dict.fromkeys(("k", "key", "keys"), palette.KEY),
     **dict.fromkeys(("v", "value", "values"), palette.VALUE),
     **dict.fromkeys(("o", "output", "outputs"), palette.OUTPUT),
-    "x": palette.FAINT,
+    "x": palette.INK,
 }  # by the first word of an array's name; all others have the colour of weights
 _LEAST, _MOST = 0.06, 0.5  # how strongly a cell is coloured: text stays readable on it, in light and in dark
 _QUIET = "color: var(--jp-content-font-color2, var(--pst-color-text-muted, #6b7280)); font-weight: 400; font-size: 12px"

@@ -2,7 +2,10 @@
 
 Roles take their hues from Okabe and Ito (2008); weights run along ColorBrewer's Blues, whose lightness falls evenly,
 so that the order survives in grey. One meaning a colour: a bar or curve of weights has WEIGHT, what goes wrong (a leak,
-no scale) has WRONG, from Tol's palettes (2021), and a key is the one thing that is KEY.
+no scale) has WRONG, and a key is the one thing that is KEY. Further lines take the hues below, after Tol (2021).
+
+Figures have no background: the same picture stands on white and on JupyterLab's dark #111111. So every colour here
+reaches 3 to 1 on both, and text and axes have INK, at 4.3 to 1, which no grey exceeds on both.
 """
 
 from __future__ import annotations
@@ -18,10 +21,16 @@ KEY = "#D55E00"
 VALUE = "#009E73"
 OUTPUT = "#CC79A7"
 WEIGHT = "#2171B5"
-WRONG = "#882255"
-INK = "#1A1A1A"
-FAINT = "#6B7280"
-LINE = "#C9CED6"
+WRONG = "#B33679"
+INK = "#757982"
+GREEN = "#117733"
+INDIGO = "#6A5ACD"
+PURPLE = "#AA4499"
+OLIVE = "#8A7A1F"
+BROWN = "#A0522D"
+TEAL = "#2E9486"
+MOSS = "#999933"
+ROSE = "#CC6677"
 
 ROLES = {"query": QUERY, "key": KEY, "value": VALUE, "output": OUTPUT}
 _BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
@@ -55,6 +64,11 @@ def light_ink_from() -> int:
 def ink(level: int) -> str:
     """Text colour for a cell at a level 0 to 255: contrast at least 4.5 everywhere on the ramp."""
     return "#FFFFFF" if level >= light_ink_from() else "#000000"
+
+
+def ink_on(colour: str) -> str:
+    """Text colour on a filled shape, black or white, whichever reads better: contrast at least 4.5."""
+    return "#FFFFFF" if _luminance(rgb(colour)) < 0.179 else "#000000"
 
 
 def colormap() -> ListedColormap:

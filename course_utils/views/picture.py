@@ -7,6 +7,8 @@ import io
 import sys
 from typing import TYPE_CHECKING
 
+from course_utils.views.drawing import use_style
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 def picture(fig: Figure, alt: str | None = None, width: float | None = None) -> Picture:
     """A matplotlib figure as the last value of a cell: a PNG with alt text, the same bytes on every run.
 
-    fig: a matplotlib Figure; it is drawn on white, so that both themes can read it, and closed.
+    fig: a matplotlib Figure; it is drawn on nothing, in colours that both themes show, and closed.
     alt: what the picture shows, in words, for readers who cannot see it; it is also the output's text. By default what
     `described` said of the figure.
     width: width on the page in CSS pixels; by default that of the figure at 96 pixels an inch.
@@ -51,7 +53,7 @@ class Picture:
 
 
 def png(fig: Figure) -> bytes:
-    """PNG bytes of a figure on white, 1.5 pixels a CSS pixel, without time stamp or software name."""
+    """PNG bytes of a figure without a background, 1.5 pixels a CSS pixel, without time stamp or software name."""
     return _saved(fig, optimize=True)
 
 
@@ -61,13 +63,15 @@ def small_png(fig: Figure) -> bytes:
 
     buffer = io.BytesIO()
     with Image.open(io.BytesIO(_saved(fig, compress_level=0))) as image:
-        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True)
+        image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
+            buffer, format="png", optimize=True
+        )
     return buffer.getvalue()
 
 
 def _saved(fig, **options):
     buffer = io.BytesIO()
-    fig.savefig(buffer, format="png", dpi=144, facecolor="white", metadata={"Software": None}, pil_kwargs=options)
+    fig.savefig(buffer, format="png", dpi=144, facecolor="none", metadata={"Software": None}, pil_kwargs=options)
     return buffer.getvalue()
 
 
@@ -81,7 +85,8 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    fig = Figure(figsize=(width / 96, height / 96), facecolor="white")
+    use_style()
+    fig = Figure(figsize=(width / 96, height / 96))
     FigureCanvasAgg(fig)
     return fig
 

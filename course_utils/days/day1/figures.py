@@ -22,16 +22,16 @@ def path_lengths(tokens: Sequence[str]) -> Figure:
     chain, looks = fig.subplots(1, 2)
     last = len(tokens) - 1
     for ax, title in ((chain, f"recurrent: {last} steps"), (looks, "attention: 1 step")):
-        ax.set_title(title, fontsize=11, color=palette.INK)
+        ax.set_title(title)
         ax.set(xlim=(-0.5, last + 0.5), ylim=(-0.75, 1.35))
         ax.axis("off")
-        ax.scatter(range(last + 1), [0] * (last + 1), s=260, facecolor="white", edgecolor=palette.INK, zorder=3)
+        ax.scatter(range(last + 1), [0] * (last + 1), s=260, facecolor="none", edgecolor=palette.INK, zorder=3)
         for place, token in enumerate(tokens):
-            ax.text(place, -0.38, token, ha="center", va="top", fontsize=10, color=palette.INK)
+            ax.text(place, -0.38, token, ha="center", va="top")
     for place in range(last):
         _arrow(chain, place + 0.2, place + 0.8, palette.QUERY)
     for place in range(1, last):
-        _arrow(looks, place, last - 0.1, palette.FAINT, bend=-0.38, width=1)
+        _arrow(looks, place, last - 0.1, palette.INK, bend=-0.38, width=1)
     _arrow(looks, 0, last - 0.1, palette.QUERY, bend=-0.38)
     fig.subplots_adjust(left=0.02, right=0.98, top=0.88, bottom=0.02, wspace=0.08)
     return described(
@@ -48,13 +48,11 @@ def temperature_bars(weights: Any, names: Sequence[str], temperatures: Sequence[
     axes = np.atleast_1d(fig.subplots(1, len(temperatures), sharey=True))
     for ax, row, temperature in zip(axes, weights, temperatures, strict=True):
         bars = ax.bar(names, row, color=palette.WEIGHT, width=0.7)
-        ax.bar_label(bars, [f"{w:.2f}" for w in row], fontsize=9, color=palette.INK, padding=2)
-        ax.set_title(f"temperature {temperature:g}", fontsize=10, color=palette.INK)
+        ax.bar_label(bars, [f"{w:.2f}" for w in row], padding=2)
+        ax.set_title(f"temperature {temperature:g}")
         ax.set_ylim(0, 1.15)
         ax.set_yticks([0, 0.5, 1])
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=9, colors=palette.INK)
-    axes[0].set_ylabel("weight", fontsize=10, color=palette.INK)
+    axes[0].set_ylabel("weight")
     fig.subplots_adjust(left=0.28 / len(axes), right=0.99, top=0.86, bottom=0.13, wspace=0.12)
     told = [
         f"at {temperature:g} {', '.join(f'{name} {w:.2f}' for name, w in zip(names, row, strict=True))}"
@@ -77,20 +75,23 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
     ax.fill(*values.T, facecolor=palette.VALUE, alpha=0.12, edgecolor=palette.VALUE, linewidth=1.5)
     if cloud is not None:
         x, y = np.asarray(cloud).T
-        ax.scatter(x, y, s=5, color=palette.FAINT, linewidth=0, alpha=0.6, label="outputs of random queries")
-    ax.scatter(values[:, 0], values[:, 1], s=70, marker="s", color=palette.VALUE, zorder=3, label="values")
+        ax.scatter(x, y, s=3, color=palette.INK, linewidth=0)
+        ax.text(0.62, 0.55, "small dots: outputs\nof random queries", transform=ax.transAxes)
+    ax.scatter(values[:, 0], values[:, 1], s=70, marker="s", color=palette.VALUE, zorder=3)
     x, y = outputs.T
-    ax.scatter(x, y, s=60, color=palette.OUTPUT, edgecolor="white", zorder=4, label="outputs of the tokens")
+    ax.scatter(x, y, s=60, color=palette.OUTPUT, zorder=4)
     for point, name in zip(values, names, strict=True):  # beside the triangle, not on it
-        _label(ax, point, f"value of “{name}”", palette.INK, above=point[1] > values[:, 1].mean())
-    for point, name in zip(outputs, names, strict=False):  # away from the other outputs
-        _label(ax, point, f"“{name}”", palette.INK, left=point[0] < outputs[:, 0].mean())
+        place = {"xytext": (8, 7 if point[1] > values[:, 1].mean() else -16), "textcoords": "offset points"}
+        ax.annotate(f"value of “{name}”", point, **place)
+    for point, name in zip(outputs, names, strict=False):  # on the nearer side, where no small dots are
+        left = point[0] < outputs[:, 0].mean()
+        edge = values[:, 0].min() - 0.04 if left else values[:, 0].max() + 0.04
+        stroke = {"arrowstyle": "-", "color": palette.OUTPUT, "linewidth": 1}
+        ax.annotate(f"“{name}”", point, (edge, point[1]), ha="right" if left else "left", va="center",
+                    weight="bold", arrowprops=stroke)  # fmt: skip
     ax.set(xlabel="first coordinate", ylabel="second coordinate")
     ax.margins(x=0.3, y=0.12)
     ax.set_aspect("equal")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=9)
-    ax.legend(loc="upper right", frameon=False, fontsize=9)
     fig.subplots_adjust(left=0.11, right=0.98, top=0.98, bottom=0.13)
     corners, dots = (", ".join(f"({x:.2f}, {y:.2f})" for x, y in points) for points in (values, outputs))
     many = "" if cloud is None else f", and small dots for {len(cloud)} outputs of random queries"
@@ -111,31 +112,29 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     x, *made = (np.asarray(array, float) for array in (x, w_q, w_k, w_v))
     q, k, v = (x @ w for w in made)
     output, weights = arrays.attention(q, k, v)
-    fig = new_figure(760, 330)
+    fig = new_figure(720, 310)
     ax = fig.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, 760), ylim=(330, 0))
+    ax.set(xlim=(0, 720), ylim=(310, 0))
     ax.axis("off")
-    mid, low, far = 110, 262, 690
-    _grid(ax, 50, mid, x, "X", "T × d_model", palette.FAINT)
-    roles = (("Q", "n × d_k", q, 45), ("K", "m × d_k", k, 165), ("V", "m × d_v", v, low))
-    for (name, letters, array, y), w, colour in zip(roles, made, palette.ROLES.values(), strict=False):
-        _grid(ax, 232, y, array, name, letters, colour)
-        _step(ax, (88, mid), (205, y), f"$W_{name}$  {_size(w)}", colour)
-    _step(ax, (260, 45), (335, mid - 8), _size(q), palette.QUERY)
-    _step(ax, (260, 165), (335, mid + 8), f"$K^\\top$  {_size(k.T)}", palette.KEY)
-    _grid(ax, 368, mid, weights, "S", "n × m", palette.FAINT)
-    ax.text(368, mid - 38, "1  $QK^\\top$", ha="center", fontsize=10, color=palette.INK)
-    _step(ax, (399, mid), (454, mid), _size(weights), palette.INK, lift=11)
-    _grid(ax, 484, mid, weights, "scaled", "n × m", palette.FAINT)
-    ax.text(484, mid - 38, "2  divide by $\\sqrt{d_k}$", ha="center", fontsize=10, color=palette.INK)
-    _step(ax, (515, mid), (625, mid), _size(weights), palette.INK, lift=11)
-    ax.text(570, mid + 46, "here a mask\nfrom day 3 on", ha="center", va="center", fontsize=9, color=palette.FAINT)
-    _grid(ax, 655, mid, weights, "A", "n × m", palette.FAINT, shades=weights)
-    ax.text(655, mid - 38, "3, 4  softmax of each row", ha="center", fontsize=10, color=palette.INK)
-    _step(ax, (657, mid + 58), (far, low - 30), _size(weights), palette.INK)
-    _step(ax, (260, low), (far - 28, low), _size(v), palette.VALUE)
-    _grid(ax, far, low, output, "O", "n × d_v", palette.OUTPUT)
-    ax.text(far - 52, low + 32, "5  $AV$", ha="right", fontsize=10, color=palette.INK)
+    mid, low, far = 110, 246, 640
+    _grid(ax, 50, mid, x, "X", "T \\times d_{\\mathrm{model}}", palette.INK)
+    roles = (("Q", "n \\times d_k", q, 40), ("K", "m \\times d_k", k, 150), ("V", "m \\times d_v", v, low))
+    beside: Any = ({"ha": "right", "va": "bottom"}, {"va": "bottom"}, {"ha": "right", "va": "top"})
+    for (name, letters, array, y), w, colour, side in zip(roles, made, palette.ROLES.values(), beside, strict=False):
+        _grid(ax, 226, y, array, name, letters, colour)
+        _step(ax, (88, mid), (200, y), f"$W_{name}$  {_size(w)}", colour, **side)
+    _step(ax, (252, 40), (340, mid - 10), _size(q), palette.QUERY, va="bottom")
+    _step(ax, (252, 150), (340, mid + 10), f"$K^{{\\!\\top}}$  {_size(k.T)}", palette.KEY, va="bottom", ha="right")
+    _grid(ax, 372, mid, weights, "S", "n \\times m", palette.INK, head="1  $QK^{\\!\\top}$")
+    _step(ax, (403, mid), (459, mid), _size(weights), palette.INK, va="bottom", ha="center")
+    _grid(ax, 490, mid, weights, "scaled", "n \\times m", palette.INK, head="2  divide by $\\sqrt{d_k}$")
+    _step(ax, (521, mid), (609, mid), _size(weights), palette.INK, va="bottom", ha="center")
+    ax.text(570, mid + 24, "here a mask\nfrom day 3 on", ha="center", va="top", fontsize=10, linespacing=1.1)
+    _grid(ax, far, mid, weights, "A", "n \\times m", palette.INK, head="3, 4  softmax by row", shades=weights)
+    _step(ax, (far, mid + 66), (far, low - 30), _size(weights), palette.INK)
+    _step(ax, (252, low), (far - 28, low), _size(v), palette.VALUE, va="bottom", ha="center")
+    _grid(ax, far, low, output, "O", "n \\times d_v", palette.OUTPUT)
+    ax.text(far - 42, low - 8, "5  $AV$", ha="right", weight="bold")
     return described(
         fig,
         f"The whole way. X, {_size(x)}, times W_Q, W_K and W_V gives Q, {_size(q)}, K, {_size(k)}, and V, {_size(v)}. "
@@ -149,27 +148,29 @@ def _size(array: Any) -> str:
     return " × ".join(map(str, array.shape))
 
 
-def _grid(ax, x, y, array, name, letters, colour, shades=None, cell=14):
-    """An array as a grid of cells around (x, y), with its name and its shape in letters below it."""
+def _grid(ax, x, y, array, name, letters, colour, head="", shades=None, cell=14):
+    """An array as a grid of cells around (x, y), with a heading above it, its name and its shape in letters below."""
     rows, columns = array.shape
     left, top = x - columns * cell / 2, y - rows * cell / 2
     for row in range(rows):
         for column in range(columns):
-            shade = palette.colormap()(shades[row][column]) if shades is not None else "white"
+            shade = palette.colormap()(shades[row][column]) if shades is not None else "none"
             corner = (left + column * cell, top + row * cell)
             ax.add_patch(Rectangle(corner, cell, cell, facecolor=shade, edgecolor=colour, linewidth=1.2))
     below = top + rows * cell
-    ax.text(x, below + 11, f"{name}  {_size(array)}", ha="center", va="center", fontsize=10, color=palette.INK)
-    ax.text(x, below + 26, letters, ha="center", va="center", fontsize=9, color=palette.FAINT)
+    ax.text(x, top - 10, head, ha="center", weight="bold")
+    ax.text(x, below + 16, f"{name}  {_size(array)}", ha="center")
+    ax.text(x, below + 33, f"${letters}$", ha="center")
 
 
-def _step(ax, start, end, text, colour, lift=0):
-    """An arrow with a text on its middle, or `lift` above it."""
+def _step(ax, start, end, text, colour, **side):
+    """An arrow, with a text beside its middle: on its right, or where `side` aligns it."""
     style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.5, "mutation_scale": 11, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 - lift)
-    ax.text(*middle, text, ha="center", va="center", fontsize=9, color=palette.INK, bbox=box)
+    align = {"ha": "left", "va": "center"} | side
+    x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    x += {"left": 6, "center": 0, "right": -6}[align["ha"]]
+    ax.text(x, y + {"bottom": -4, "center": 0, "top": 4}[align["va"]], text, **align)
 
 
 def _inside(points, corners):
@@ -178,12 +179,6 @@ def _inside(points, corners):
     offsets = points[:, None, :] - corners[None, :, :]
     turns = sides[:, 0] * offsets[..., 1] - sides[:, 1] * offsets[..., 0]  # (points, 3)
     return bool(((turns >= -1e-9).all(axis=1) | (turns <= 1e-9).all(axis=1)).all())
-
-
-def _label(ax, point, text, colour, *, left=False, above=True):
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
-    place = {"xytext": (-8 if left else 8, 7 if above else -16), "ha": "right" if left else "left"}
-    ax.annotate(text, point, **place, textcoords="offset points", fontsize=9, color=colour, bbox=box, zorder=5)
 
 
 def _arrow(ax, start, end, colour, bend=0.0, width=2.0):

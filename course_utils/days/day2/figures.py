@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.views import palette
+from course_utils.views.drawing import name_lines, typeset
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -29,14 +30,13 @@ def repeated_estimates(estimates: Any, spread: Any, truth: float) -> Figure:
     rng = np.random.default_rng(0)
     for place, size in zip(places, sizes, strict=True):
         shaken = place + rng.uniform(-0.22, 0.22, len(estimates[size]))
-        ax.scatter(shaken, estimates[size], s=7, color=RAW, linewidth=0, alpha=0.6)
+        ax.scatter(shaken, estimates[size], s=7, color=RAW, linewidth=0)
         half = 1.96 * spread / math.sqrt(size)
         ax.hlines([truth - half, truth + half], place - 0.32, place + 0.32, color=palette.INK, linewidth=1.3)
-    ax.axhline(truth, color=palette.FAINT, linewidth=1, linestyle=":")
+    ax.axhline(truth, color=palette.INK, linewidth=1, linestyle=":")
     ax.set_xticks(places, [f"N = {size}" for size in sizes])
-    ax.set_ylabel("estimate of the mean", fontsize=10, color=palette.INK)
-    _caption(ax, f"one dot: one measurement; black: {truth} ± 1.96 · {spread}/√N")
-    _plain(ax)
+    ax.set_ylabel("estimate of the mean")
+    ax.set_title(f"a dot is one measurement, a bar {truth} ± 1.96 · {spread}/√N")
     fig.subplots_adjust(left=0.1, right=0.99, top=0.9, bottom=0.1)
     scatter = ", ".join(f"{np.std(estimates[size]):.2f} for {size}" for size in sizes)
     alt = (
@@ -54,21 +54,20 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
     """
     fig = new_figure(720, 300)
     left, right = fig.subplots(1, 2)
-    left.plot(widths, np.sqrt(widths), color=palette.FAINT, linewidth=1.2, linestyle="--", label="√d_k")
-    _intervals(left, widths, raw, RAW, "measured")
+    left.plot(widths, np.sqrt(widths), color=palette.INK, linewidth=1.2, linestyle="--")
+    left.annotate("$\\sqrt{d_k}$", (widths[-2], math.sqrt(widths[-2])), (8, -14), textcoords="offset points")
+    _intervals(left, widths, raw, RAW)
     left.set_yscale("log", base=2)
     left.set_yticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
-    left.legend(loc="upper left", frameon=False, fontsize=9)
-    _caption(left, "std of q·k")
-    right.axhline(1, color=palette.FAINT, linewidth=1.2, linestyle="--")
-    _intervals(right, widths, scaled, SCALED, "measured")
+    left.set_title("std of $q \\cdot k$, measured")
+    right.axhline(1, color=palette.INK, linewidth=1.2, linestyle="--")
+    _intervals(right, widths, scaled, SCALED)
     reach = 1.25 * max(abs(one.value - 1) + 1.96 * one.error for one in scaled)
     right.set_ylim(1 - reach, 1 + reach)
-    _caption(right, "std of q·k / √d_k, ± 1.96 standard errors")
+    right.set_title("std of $q \\cdot k / \\sqrt{d_k}$, ± 1.96 standard errors")
     for ax in (left, right):
         _width_axis(ax, widths)
-        _plain(ax)
-    fig.subplots_adjust(left=0.06, right=0.99, top=0.9, bottom=0.16, wspace=0.2)
+    fig.subplots_adjust(left=0.06, right=0.99, top=0.9, bottom=0.19, wspace=0.2)
     alt = (
         f"Left: the standard deviation of raw dot products against d_k, both axes logarithmic. It climbs from "
         f"{raw[0].value:.2f} at {widths[0]} to {raw[-1].value:.1f} at {widths[-1]}, along the line √d_k. Right: "
@@ -83,19 +82,19 @@ def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     gaps, slopes = np.asarray(gaps, float), np.asarray(slopes, float)
     fig = new_figure(560, 300)
     ax = fig.subplots()
-    ax.semilogy(gaps, np.exp(-gaps), color=palette.FAINT, linestyle="--", linewidth=1.3, label="$e^{-Δ}$")
-    ax.semilogy(gaps, slopes, color=palette.WEIGHT, linewidth=2, label="slope $p(1-p)$")
+    ax.semilogy(gaps, np.exp(-gaps), color=palette.INK, linestyle="--", linewidth=1.3)
+    ax.annotate("$e^{-Δ}$", (gaps[0], 1), (12, -2), textcoords="offset points")
+    ax.semilogy(gaps, slopes, color=palette.WEIGHT, linewidth=2)
+    ax.annotate("slope $p(1-p)$", (gaps[0], slopes[0]), (0, -34), textcoords="offset points")
     value = float(np.interp(marked, gaps, slopes))
     ax.scatter([marked], [value], s=45, color=palette.INK, zorder=3)
     ax.annotate(
-        f"Δ = {marked}: {value:.1e}", (marked, value), xytext=(8, 8), textcoords="offset points", fontsize=9.5,
+        f"Δ = {marked}: {value:.1e}", (marked, value), xytext=(8, 8), textcoords="offset points",
         color=palette.INK,
     )  # fmt: skip
-    ax.set_xlabel("gap Δ to the leader", fontsize=10, color=palette.INK)
-    _caption(ax, "slope of the runner-up's weight")
-    ax.legend(loc="lower left", frameon=False, fontsize=9.5)
-    _plain(ax)
-    fig.subplots_adjust(left=0.1, right=0.98, top=0.9, bottom=0.17)
+    ax.set_xlabel("gap Δ to the leader")
+    ax.set_title("slope of the runner-up's weight")
+    fig.subplots_adjust(left=0.1, right=0.98, top=0.9, bottom=0.2)
     alt = (
         f"The slope of the runner-up's weight against its gap to the leader, on a logarithmic axis. From "
         f"{slopes[0]:.2f} at a gap of {gaps[0]:.0f} it falls and soon follows the dashed line e to the minus gap: "
@@ -106,15 +105,15 @@ def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
 
 def gradient_paths() -> Figure:
     """Attention as boxes and arrows, forward in grey and back in colour: to V, to the weights, on to Q and K, to W."""
-    fig = new_figure(760, 300)
+    fig = new_figure(720, 300)
     ax = fig.subplots()
     places = {
         "$W_Q$": (-2.3, 1.5), "$W_K$": (-2.3, 0.5), "$W_V$": (-2.3, -0.5),
         "Q": (0, 1.5), "K": (0, 0.5), "V": (0, -0.5), "S": (2.1, 1), "A": (4.4, 1), "O": (6.6, 0.35),
     }  # fmt: skip
     for name, place in places.items():
-        box = {"boxstyle": "round,pad=0.42", "facecolor": "white", "edgecolor": palette.INK}
-        ax.text(*place, name, ha="center", va="center", fontsize=12, color=palette.INK, bbox=box, zorder=3)
+        box = {"boxstyle": "round,pad=0.42", "facecolor": "none", "edgecolor": palette.INK}
+        ax.text(*place, name, ha="center", va="center", fontsize=13, bbox=box, zorder=3)
     paths = (
         ("O", "V", palette.VALUE),
         ("O", "A", palette.OUTPUT),
@@ -128,18 +127,18 @@ def gradient_paths() -> Figure:
     for start, end, colour in paths:
         _both_ways(ax, places[end], places[start], colour)
     notes = (
-        (5.45, 1.02, "2. $dA = dO\\,V^{\\top}$", "bottom", "left"),
-        (3.4, -0.28, "1. $dV = A^{\\top} dO$", "top", "left"),
+        (5.45, 1.02, "2. $dA = dO\\,V^{\\!\\top}$", "bottom", "left"),
+        (3.4, -0.28, "1. $dV = A^{\\!\\top} dO$", "top", "left"),
         (3.25, 1.22, "3. softmax and scale", "bottom", "center"),
         (3.25, 0.78, "$p \\circ (g - p \\cdot g) / \\sqrt{d_k}$", "top", "center"),
         (1.2, 1.6, "$dQ = dS\\,K$", "bottom", "center"),
-        (1.2, 0.42, "$dK = dS^{\\top} Q$", "top", "center"),
-        (-1.15, 1.66, "$X^{\\top} dQ$", "bottom", "center"),
-        (-1.15, 0.66, "$X^{\\top} dK$", "bottom", "center"),
-        (-1.15, -0.66, "$X^{\\top} dV$", "top", "center"),
+        (1.2, 0.42, "$dK = dS^{\\!\\top} Q$", "top", "center"),
+        (-1.15, 1.66, "$X^{\\!\\top} dQ$", "bottom", "center"),
+        (-1.15, 0.66, "$X^{\\!\\top} dK$", "bottom", "center"),
+        (-1.15, -0.66, "$X^{\\!\\top} dV$", "top", "center"),
     )
     for x, y, text, va, ha in notes:
-        ax.text(x, y, text, ha=ha, va=va, fontsize=10, color=palette.INK)
+        ax.text(x, y, text, ha=ha, va=va)
     ax.set(xlim=(-2.9, 7.2), ylim=(-0.95, 2.05))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
@@ -154,7 +153,7 @@ def gradient_paths() -> Figure:
 
 def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
     """The model of part 9, with the shapes of one dictionary: embeddings, one head of attention, an answer."""
-    fig = new_figure(760, 300)
+    fig = new_figure(720, 300)
     ax = fig.subplots()
     ax.set(xlim=(-0.6, 8.9), ylim=(-0.9, 2.0))
     ax.axis("off")
@@ -170,12 +169,12 @@ def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
         f"a number for each\nvalue (1, {values})": (8.05, 0.3, 0.8, palette.INK),
     }
     for name, (x, y, _, colour) in boxes.items():
-        box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": colour, "linewidth": 1.6}
-        ax.text(x, y, name, ha="center", va="center", fontsize=9, color=palette.INK, bbox=box, zorder=3)
+        box = {"boxstyle": "round,pad=0.4", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
+        ax.text(x, y, name, ha="center", va="center", bbox=box, zorder=3)
     placed = list(boxes.values())
     for start, end in ((0, 2), (1, 3), (1, 4), (2, 5), (3, 5), (5, 6), (4, 6), (6, 7)):
         (x0, y0, right, _), (x1, y1, left, _) = placed[start], placed[end]
-        arrow = {"arrowstyle": "-|>", "color": palette.FAINT, "linewidth": 1.2, "mutation_scale": 12}
+        arrow = {"arrowstyle": "-|>", "color": palette.INK, "linewidth": 1.2, "mutation_scale": 12}
         ax.annotate("", (x1 - left, y1), (x0 + right, y0), arrowprops=arrow | {"shrinkA": 0, "shrinkB": 0})
     alt = (
         f"The key asked for is embedded in {d_model} numbers and makes a query of {d_k}. Each of {pairs} pairs is the "
@@ -198,18 +197,18 @@ def gradient_spread(lengths: Any) -> Figure:
         widths, rows = zip(*by_width.items(), strict=True)
         colour = COLOURS[kind]
         low, middle, high = np.array([np.quantile(row, (0.1, 0.5, 0.9)) for row in rows]).T
-        ax.fill_between(widths, low, high, color=colour, alpha=0.15, linewidth=0, label="middle 80%")
+        ax.fill_between(widths, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(widths, middle, color=colour, marker=_MARKERS[kind], markersize=5, label="median")
         means = [np.mean(row) for row in rows]
         ax.plot(widths, means, color=palette.INK, linestyle="--", marker="D", markersize=4, label="mean")
         ax.set_yscale("log")
         _width_axis(ax, widths)
-        _caption(ax, f"length of dQ, {kind}")
-        _plain(ax)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncol=3, frameon=False, fontsize=9)
+        ax.set_title(f"length of $dQ$, {kind}; band: middle 80%")
     bottom = min(np.median(row) for by_width in lengths.values() for row in by_width.values())
     np.atleast_1d(axes)[0].set_ylim(max(bottom / 30, 1e-7), 30)
-    fig.subplots_adjust(left=0.08, right=0.99, top=0.91, bottom=0.25, wspace=0.08)
+    fig.subplots_adjust(left=0.08, right=0.87, top=0.91, bottom=0.18, wspace=0.36)
+    for ax in np.atleast_1d(axes):
+        name_lines(ax)
     ends = "; ".join(
         f"{kind}: from d_k = {min(rows)} to {max(rows)} the median goes from {np.median(rows[min(rows)]):.2g} to "
         f"{np.median(rows[max(rows)]):.2g} and the mean from {np.mean(rows[min(rows)]):.2g} to "
@@ -225,25 +224,24 @@ def loss_curves(curves: Any, chance: float) -> Figure:
 
     curves: {rate: (steps, {name of scale: losses (seeds, points)})}, nats; chance: the loss of guessing.
     """
-    fig = new_figure(760, 310)
+    fig = new_figure(720, 310)
     axes = np.atleast_1d(fig.subplots(1, len(curves), sharey=True))
     styles = zip((RAW, SCALED, THIRD), ("-", "--", "-."), strict=True)
     looks = [{"color": colour, "linestyle": line, "linewidth": 1.8} for colour, line in styles]
     for ax, (rate, (steps, losses)) in zip(axes, curves.items(), strict=True):
-        ax.axhline(chance, color=palette.FAINT, linewidth=1, linestyle=":", label="guessing")
+        ax.axhline(chance, color=palette.INK, linewidth=1, linestyle=":", label="guessing")
         for (name, runs), look in zip(losses.items(), looks, strict=True):
             ax.fill_between(steps, runs.min(axis=0), runs.max(axis=0), color=look["color"], alpha=0.15, linewidth=0)
-            ax.plot(steps, np.median(runs, axis=0), label=f"scale {name}", **look)
+            ax.plot(steps, np.median(runs, axis=0), label=typeset(f"scale {name}"), **look)
         ax.set(ylim=(0, 1.12 * chance), xlim=(0, steps[-1]))
-        ax.set_xlabel("step", fontsize=10, color=palette.INK)
-        _caption(ax, f"rate {rate:g}")
-        _plain(ax)
-    axes[0].set_ylabel("loss, nats", fontsize=10, color=palette.INK)
+        ax.set_xlabel("step")
+        ax.set_title(f"rate {rate:g}")
+    axes[0].set_ylabel("loss, nats")
     handles, labels = axes[0].get_legend_handles_labels()
     seeds = len(next(iter(losses.values())))
     read_as = f"line: median of {seeds} seeds; band: lowest to highest"
-    fig.legend(handles, labels, title=read_as, title_fontsize=9, loc="lower center", ncol=4, frameon=False, fontsize=9)
-    fig.subplots_adjust(left=0.065, right=0.985, top=0.92, bottom=0.31, wspace=0.1)
+    fig.legend(handles, labels, title=read_as, loc="lower center", ncol=4, frameon=False)
+    fig.subplots_adjust(left=0.065, right=0.985, top=0.92, bottom=0.36, wspace=0.1)
     alt = f"Loss against steps, a panel for each learning rate; line: median of {seeds} seeds, band: lowest to highest."
     for rate, (steps, losses) in curves.items():
         halved = {name: np.flatnonzero(np.median(runs, axis=0) < chance / 2) for name, runs in losses.items()}
@@ -257,25 +255,16 @@ def loss_curves(curves: Any, chance: float) -> Figure:
 _MARKERS = {"raw": "s", "scaled": "o"}
 
 
-def _intervals(ax, widths, estimates, colour, label):
+def _intervals(ax, widths, estimates, colour):
     values, errors = np.array(estimates).T
-    ax.errorbar(widths, values, yerr=1.96 * errors, color=colour, fmt="o", markersize=5, capsize=4, label=label)
+    ax.errorbar(widths, values, yerr=1.96 * errors, color=colour, fmt="o", markersize=5, capsize=4)
 
 
 def _width_axis(ax, widths):
     ax.set_xscale("log", base=2)
     ax.set_xticks(widths, [f"{width}" for width in widths])
     ax.minorticks_off()
-    ax.set_xlabel("d_k", fontsize=10, color=palette.INK)
-
-
-def _caption(ax, text):
-    ax.set_title(text, fontsize=10, color=palette.INK, loc="left")
-
-
-def _plain(ax):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=9, colors=palette.INK)
+    ax.set_xlabel("$d_k$")
 
 
 def _both_ways(ax, start, end, colour):
@@ -285,6 +274,6 @@ def _both_ways(ax, start, end, colour):
     aside = np.array([-(y1 - y0), x1 - x0]) / length * 0.07
     a, b = np.array(start) + aside, np.array(end) + aside
     shrink = {"shrinkA": 19, "shrinkB": 19}
-    ax.annotate("", b, a, arrowprops={"arrowstyle": "-|>", "color": palette.FAINT, "linewidth": 1, **shrink})
+    ax.annotate("", b, a, arrowprops={"arrowstyle": "-|>", "color": palette.INK, "linewidth": 1, **shrink})
     a, b = np.array(start) - aside, np.array(end) - aside
     ax.annotate("", a, b, arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2.2, **shrink})

@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 
 from course_utils.days.shared.dependence_figure import dependence_maps as dependence_maps
 from course_utils.views import palette
+from course_utils.views.drawing import name_lines
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -42,13 +43,12 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
         }
         seen[cheats] += 1
         steps = np.arange(len(mean)) + smooth
-        ax.plot(steps, mean, color=colour, linewidth=1.8, markersize=5, markerfacecolor="white", label=name, **style)
+        ax.plot(steps, mean, color=colour, linewidth=1.8, markersize=5, markerfacecolor="none", label=name, **style)
         told.append(f"{name} {'falls through the floor to' if cheats else 'ends near the floor, at'} {mean[-1]:.1f}")
     ax.axhline(floor, color=palette.INK, linestyle=":", linewidth=1.2, label=floor_name, zorder=1)
-    ax.set(xlabel="training step", ylabel="loss", ylim=(0, None), xlim=(0, None))
-    _plain(ax)
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)  # beside the data
-    fig.subplots_adjust(left=0.08, right=0.70, top=0.96, bottom=0.16)
+    ax.set(xlabel="training step", ylabel="loss", ylim=(0, None), xlim=(0, len(mean) + smooth))
+    fig.subplots_adjust(left=0.08, right=0.72, top=0.96, bottom=0.19)
+    name_lines(ax)
     return described(fig, f"Loss against training step; the floor is at {floor:.1f}. {'; '.join(told)}.")
 
 
@@ -58,33 +58,32 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
     rows: (cases, m) weights that sum to 1, the last key of each the blocked one; names: m keys; labels: one a case.
     """
     rows = np.asarray(rows, dtype=float)
-    height = 54 * len(rows) + 68
+    height = 54 * len(rows) + 76
     fig = new_figure(720, height)
     ax = fig.subplots()
     for place, row in enumerate(rows):
         start, narrow = 0.0, []
         for key, weight in enumerate(row):
             blocked = key == len(row) - 1
-            fill = "white" if blocked else palette.colormap()(0.25 + 0.2 * key)
+            level = round(255 * (0.25 + 0.2 * key))
+            fill = "none" if blocked else palette.colormap()(level)
             ax.barh(
                 place, weight, left=start, height=0.66, color=fill, edgecolor=palette.INK, hatch="///" * blocked, lw=0.8
             )
             text = f"{names[key]} {weight:.3f}"
-            if weight >= 0.14:
-                box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5} if blocked else None
-                ax.text(start + weight / 2, place, text, ha="center", va="center", fontsize=9, bbox=box)
-            elif blocked:
-                ax.text(1, place - 0.37, text, ha="right", va="bottom", fontsize=9)
+            if blocked:  # no text on hatches
+                ax.text(1, place - 0.37, text, ha="right", va="bottom")
+            elif weight >= 0.14:
+                ax.text(start + weight / 2, place, text, ha="center", va="center", color=palette.ink(level))
             else:
                 narrow.append((start, text))
             start += weight
         if narrow:  # no room within: above the bar, from the first of them on
-            ax.text(narrow[0][0] + 0.006, place - 0.37, ", ".join(text for _, text in narrow), va="bottom", fontsize=9)
-        ax.text(1.015, place, f"remains {sum(row[:-1]):.3f}", ha="left", va="center", fontsize=9, color=palette.INK)
-    ax.set_yticks(range(len(rows)), labels, fontsize=9)
+            ax.text(narrow[0][0] + 0.006, place - 0.37, ", ".join(text for _, text in narrow), va="bottom")
+        ax.text(1.015, place, f"remains {sum(row[:-1]):.3f}", ha="left", va="center")
+    ax.set_yticks(range(len(rows)), labels)
     ax.set(xlim=(0, 1), ylim=(len(rows) - 0.55, -0.75), xlabel="weight; the hatched part is then set to 0")
-    _plain(ax)
-    fig.subplots_adjust(left=0.17, right=0.86, top=0.99, bottom=46 / height)
+    fig.subplots_adjust(left=0.17, right=0.86, top=0.99, bottom=54 / height)
     told = [
         f"{label}: " + ", ".join(f"{name} {weight:.3f}" for name, weight in zip(names, row, strict=True))
         for label, row in zip(labels, rows, strict=True)
@@ -99,7 +98,7 @@ def mask_grids(masks: Any, cell: float = 18) -> Figure:
     masks: title -> (n, m) boolean. cell: the side of one square in CSS pixels.
     """
     masks = {title: np.asarray(mask, dtype=bool) for title, mask in masks.items()}
-    widths = [max(cell * mask.shape[1], 7 * len(title)) + 46 for title, mask in masks.items()]
+    widths = [max(cell * mask.shape[1], 6.3 * len(title)) + 42 for title, mask in masks.items()]
     tall = max(mask.shape[0] for mask in masks.values())
     width, height = sum(widths) + 10, cell * tall + 58
     fig = new_figure(width, height)
@@ -108,15 +107,15 @@ def mask_grids(masks: Any, cell: float = 18) -> Figure:
         n, m = mask.shape
         ax = fig.add_axes(((left + 30) / width, 1 - (50 + cell * n) / height, cell * m / width, cell * n / height))
         for (row, column), allowed in np.ndenumerate(mask):
-            face = palette.QUERY if allowed else "white"
-            ax.add_patch(Rectangle((column, row), 1, 1, facecolor=face, edgecolor=palette.LINE, linewidth=0.8))
+            face = palette.QUERY if allowed else "none"
+            ax.add_patch(Rectangle((column, row), 1, 1, facecolor=face, edgecolor=palette.INK, linewidth=0.8))
         ax.set(xlim=(0, m), ylim=(n, 0))
         ax.set_xticks(np.arange(m) + 0.5, [str(key) for key in range(m)])
         ax.set_yticks(np.arange(n) + 0.5, [str(query) for query in range(n)])
         ax.xaxis.tick_top()
-        ax.tick_params(length=0, labelsize=8, colors=palette.FAINT, pad=2)
-        ax.spines[:].set_color(palette.LINE)
-        fig.text((left + 30) / width, 1 - 8 / height, title, fontsize=10, color=palette.INK, va="top")
+        ax.tick_params(length=0, pad=2)
+        ax.spines[:].set_color(palette.INK)
+        fig.text((left + 30) / width, 1 - 8 / height, title, weight="bold", va="top")
         left += wide
     told = ". ".join(f"{title}: {_in_words(mask)}" for title, mask in masks.items())
     return described(fig, f"Masks, filled where a row may attend to a column. {told}.")
@@ -135,8 +134,3 @@ def _runs(columns):
     runs = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)
     told = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs if len(run)]
     return " and ".join(told) or "nothing"
-
-
-def _plain(ax):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=9, colors=palette.INK)

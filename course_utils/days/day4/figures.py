@@ -12,13 +12,14 @@ from matplotlib.ticker import NullLocator
 from course_utils.days.shared.block_figure import decoder_block as decoder_block
 from course_utils.days.shared.dependence_figure import dependence_maps as dependence_maps
 from course_utils.views import palette
+from course_utils.views.drawing import name_lines, typeset
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TOKENS = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.FAINT]
-_PARTS = [(palette.OUTPUT, "-"), (palette.QUERY, (0, (7, 2))), (palette.FAINT, (0, (4, 2))), (palette.VALUE, "-.")]
+_TOKENS = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.INK]
+_PARTS = [(palette.OUTPUT, "-"), (palette.QUERY, (0, (7, 2))), (palette.INK, (0, (4, 2))), (palette.VALUE, "-.")]
 
 
 def numbered_grids(groups: Any, cell: float = 34) -> Figure:
@@ -31,12 +32,12 @@ def numbered_grids(groups: Any, cell: float = 34) -> Figure:
     gap, between = 20, 44  # CSS pixels, within a group and between two
     rows = max(len(grid) for grids in groups.values() for grid in grids.values())
     wide = [sum(cell * grid.shape[1] + gap for grid in grids.values()) - gap for grids in groups.values()]
-    wide = [max(columns, 7 * len(title)) for columns, title in zip(wide, groups, strict=True)]
+    wide = [max(columns, 6.5 * len(title)) for columns, title in zip(wide, groups, strict=True)]
     width, height = sum(wide) + between * (len(groups) - 1) + 20, cell * rows + 62
     fig = new_figure(width, height)
     start = 10
     for (title, grids), columns in zip(groups.items(), wide, strict=True):
-        fig.text(start / width, 1 - 6 / height, title, fontsize=10, color=palette.INK, va="top")
+        fig.text(start / width, 1 - 6 / height, title, weight="bold", va="top")
         left = start
         for name, grid in grids.items():
             size = cell * grid.shape[1] / width, cell * grid.shape[0] / height
@@ -58,12 +59,14 @@ def _numbers(ax, name, grid):
         token = int(number) // 10
         if not 0 <= token < len(_TOKENS):
             raise ValueError(f"{number} names token {token}: the tens must be 0 to {len(_TOKENS) - 1}")
-        ax.add_patch(Rectangle((column, row), 1, 1, facecolor=_TOKENS[token], alpha=0.3, linewidth=0))
-        ax.add_patch(Rectangle((column, row), 1, 1, facecolor="none", edgecolor=palette.LINE, linewidth=1))
-        ax.text(column + 0.5, row + 0.52, f"{number:02d}", ha="center", va="center", fontsize=11, color=palette.INK)
+        ax.add_patch(Rectangle((column, row), 1, 1, facecolor=_TOKENS[token], linewidth=0))
+        ax.add_patch(Rectangle((column, row), 1, 1, facecolor="none", edgecolor=palette.INK, linewidth=1))
+        ax.text(
+            column + 0.5, row + 0.52, f"{number:02d}", ha="center", va="center", color=palette.ink_on(_TOKENS[token])
+        )
     ax.set(xlim=(0, grid.shape[1]), ylim=(grid.shape[0], 0), xticks=[], yticks=[])
-    ax.spines[:].set_color(palette.FAINT)
-    ax.set_title(name, fontsize=9, color=palette.INK, pad=5, loc="left")
+    ax.spines[:].set_color(palette.INK)
+    ax.set_title(name, pad=5, weight="normal")
 
 
 def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
@@ -77,17 +80,17 @@ def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
         for head in range(n_heads):
             shared = head // group
             below = shared * group + (group - 1) / 2
-            ax.plot([head, below], [0.75, 0.2], color=palette.FAINT, linewidth=1.2, zorder=1)
+            ax.plot([head, below], [0.65, 0.3], color=palette.INK, linewidth=1.2, zorder=1)
             _head(ax, head, 0.75, head, palette.QUERY)
             if head % group == 0:
                 _head(ax, below, 0.2, shared, palette.KEY)
         ax.set(xlim=(-0.6, n_heads - 0.4), ylim=(0, 1))
-        ax.set_title(title, fontsize=10, color=palette.INK, pad=6)
+        ax.set_title(typeset(title), pad=6)
         ax.axis("off")
     fig.subplots_adjust(left=0.15, right=0.99, top=0.86, bottom=0.02, wspace=0.1)
     box = fig.axes[0].get_position()
     for height, name in ((0.75, "query heads"), (0.2, "key/value heads")):
-        fig.text(0.01, box.y0 + height * box.height, name, fontsize=9, color=palette.INK, va="center")
+        fig.text(0.01, box.y0 + height * box.height, name, va="center")
     told = [
         f"{title}: {few} key/value head{'s' if few > 1 else ''}, each read by {n_heads // few}"
         for title, few in kv_heads.items()
@@ -96,8 +99,8 @@ def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
 
 
 def _head(ax, x, y, number, colour):
-    box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": colour, "linewidth": 1.6}
-    ax.text(x, y, str(number), ha="center", va="center", fontsize=9, color=palette.INK, bbox=box, zorder=2)
+    box = {"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
+    ax.text(x, y, str(number), ha="center", va="center", bbox=box, zorder=2)
 
 
 def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
@@ -114,19 +117,12 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
     for name, length in crossings.items():
         height = np.exp(np.interp(np.log(length), np.log(lengths), np.log(core)))
         ax.plot([length], [height], marker="o", color=palette.INK, markersize=6, linestyle="none", zorder=4)
-        words: dict[str, Any] = {
-            "fontsize": 9,
-            "color": palette.INK,
-            "va": "top",
-            "textcoords": "offset points",
-            "xytext": (14, -22),
-        }
-        ax.annotate(f"equal to the {name} at T = {length:,}", (length, height), **words)
+        words = f"equal to the {name} at T = {length:,}"
+        ax.annotate(words, (length, height), (14, -22), textcoords="offset points", va="top")
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="FLOPs of one layer", xlim=(lengths[0], lengths[-1]))
     _powers_of_two(ax, lengths)
-    _plain(ax)
-    ax.legend(loc="upper left", frameon=False, fontsize=9)
-    fig.subplots_adjust(left=0.1, right=0.95, top=0.97, bottom=0.15)
+    fig.subplots_adjust(left=0.1, right=0.83, top=0.97, bottom=0.17)
+    name_lines(ax)
     steep = np.log(core[-1] / core[0]) / np.log(lengths[-1] / lengths[0])
     alt = f"FLOPs of a layer against the length, {lengths[0]:,} to {lengths[-1]:,} tokens: {', '.join(flops)}. "
     alt += f"The core grows like T to the power {steep:.1f}. "
@@ -148,16 +144,15 @@ def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) ->
         median, low, high = (np.array([getattr(ratio, part) for ratio in ratios]) for part in ("median", "low", "high"))
         line: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.4, "capsize": 3}
         ax.errorbar(lengths, median, yerr=[median - low, high - median], label=name, **line)
-    ax.axhline(1, color=palette.FAINT, linewidth=1, zorder=0)
+    ax.axhline(1, color=palette.INK, linewidth=1, zorder=0)
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel=f"core / {against}")
     _powers_of_two(ax, lengths)
     bottom, top = ax.get_ylim()
     ticks = [2.0**power for power in range(-10, 11) if bottom <= 2.0**power <= top]
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.yaxis.set_minor_locator(NullLocator())
-    _plain(ax)
-    ax.legend(loc="upper left", frameon=False, fontsize=9)
-    fig.subplots_adjust(left=0.1, right=0.97, top=0.97, bottom=0.16)
+    fig.subplots_adjust(left=0.1, right=0.74, top=0.97, bottom=0.18)
+    name_lines(ax)
     alt = f"Time of the core over that of the {against} against the length, {lengths[0]:,} to {lengths[-1]:,} tokens. "
     alt += f"A dashed line, as predicted from FLOPs, rises from {predicted[0]:.2f} to {predicted[-1]:.2f}. Measured: "
     ends = [f"{name} from {ratios[0].median:.2f} to {ratios[-1].median:.2f}" for name, ratios in measured.items()]
@@ -175,15 +170,15 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     ax = fig.subplots()
     for place, token in enumerate(tokens):
         asks, answers = place == last, place == found
-        edge = palette.QUERY if asks else palette.KEY if answers else palette.LINE
-        box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": edge, "linewidth": 1 + (asks or answers)}
-        ax.text(place, 0, token, ha="center", va="center", fontsize=12, color=palette.INK, bbox=box, zorder=3)
+        edge = palette.QUERY if asks else palette.KEY if answers else palette.INK
+        box = {"boxstyle": "round,pad=0.5", "facecolor": "none", "edgecolor": edge, "linewidth": 1 + (asks or answers)}
+        ax.text(place, 0, token, ha="center", va="center", fontsize=12, bbox=box, zorder=3)
     _arc(ax, found - 1, found, 0.9, palette.VALUE)
     _arc(ax, found, last, -0.34, palette.QUERY)
-    words: dict[str, Any] = {"ha": "center", "fontsize": 10, "color": palette.INK}
-    ax.text(found - 0.5, -0.75, f"layer 0: “before me came {tokens[found - 1]}”", va="top", **words)
-    ax.text((found + last) / 2, 0.85, f"layer 1: “who had {tokens[last]} before it?”", va="bottom", **words)
-    ax.text(last + 0.62, 0, f"so guess {tokens[found]}", ha="left", va="center", fontsize=10, color=palette.INK)
+    words: dict[str, Any] = {"ha": "center", "va": "center"}
+    ax.text(found - 0.5, -0.75, f"layer 0: “before me came {tokens[found - 1]}”", **words)
+    ax.text((found + last) / 2, 0.85, f"layer 1: “who had {tokens[last]} before it?”", **words)
+    ax.text(last + 0.62, 0, f"so guess {tokens[found]}", ha="left", va="center")
     ax.set(xlim=(-0.9, last + 2.1), ylim=(-1.2, 1.35))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
@@ -207,18 +202,17 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
     fig = new_figure(720, 420)
     above, below = fig.subplots(2, 1, sharex=True)
     of_losses = ((palette.OUTPUT, "-"), (palette.QUERY, (0, (7, 2))))
-    of_scores = ((palette.VALUE, "-"), (palette.FAINT, (0, (4, 2))))  # no colour of a loss
+    of_scores = ((palette.VALUE, "-"), (palette.INK, (0, (4, 2))))  # no colour of a loss
     for ax, curves, styles in ((above, losses, of_losses), (below, scores, of_scores)):
         for (colour, style), (name, curve) in zip(styles, curves.items(), strict=False):
             ax.plot(steps, curve, color=colour, linestyle=style, linewidth=1.8, label=name)
-        _plain(ax)
         ax.set(xlim=(0, steps[-1]))
     above.axhline(floor, color=palette.INK, linestyle=":", linewidth=1.2, label=floor_name, zorder=1)
     above.set(ylabel="loss", ylim=(0, None))
     below.set(ylabel="best score", ylim=(0, 1.02), yticks=(0, 0.5, 1), xlabel="training step")
+    fig.subplots_adjust(left=0.09, right=0.73, top=0.97, bottom=0.14, hspace=0.16)
     for ax in (above, below):
-        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)  # beside the data
-    fig.subplots_adjust(left=0.09, right=0.73, top=0.97, bottom=0.12, hspace=0.16)
+        name_lines(ax)
     alt = f"Above: loss against the training step, 0 to {steps[-1]}, with a dotted line at {floor:.2f}, {floor_name}. "
     alt += f"Loss {_from_to(losses)}. Below: the best score of a head, {_from_to(scores)}"
     first = {name: next((t for t, y in zip(steps, c, strict=True) if y > 0.5), None) for name, c in scores.items()}
@@ -237,31 +231,30 @@ def head_tables(tables: Any) -> Figure:
     """
     tables = {title: np.asarray(numbers, dtype=float) for title, numbers in tables.items()}
     layers = max(numbers.shape[0] for numbers in tables.values())
-    fig = new_figure(720, 44 * layers + 66)
+    fig = new_figure(720, 44 * layers + 72)
     for ax, (title, numbers) in zip(np.atleast_1d(fig.subplots(1, len(tables))), tables.items(), strict=True):
         largest = max(numbers.max(), 1e-12)
         for (layer, head), number in np.ndenumerate(numbers):
             level = round(235 * min(1.0, max(0.0, number / largest)))
             face = palette.colormap()(level)
-            ax.add_patch(Rectangle((head, layer), 1, 1, facecolor=face, edgecolor=palette.LINE, linewidth=1))
+            ax.add_patch(Rectangle((head, layer), 1, 1, facecolor=face, edgecolor=palette.INK, linewidth=1))
             ax.text(
                 head + 0.5,
                 layer + 0.5,
                 _to_two(number),
                 ha="center",
                 va="center",
-                fontsize=9.5,
                 color=palette.ink(level),
             )
         ax.set(xlim=(0, numbers.shape[1]), ylim=(numbers.shape[0], 0))
         ax.set_xticks(np.arange(numbers.shape[1]) + 0.5, range(numbers.shape[1]))
         ax.set_yticks(np.arange(numbers.shape[0]) + 0.5, [f"layer {layer}" for layer in range(numbers.shape[0])])
-        ax.tick_params(length=0, labelsize=9, colors=palette.INK, pad=3)
-        ax.set_xlabel("head", fontsize=9, color=palette.INK, labelpad=2)
-        ax.set_title(title, fontsize=10, color=palette.INK, pad=7)
+        ax.tick_params(length=0, pad=3)
+        ax.set_xlabel("head", labelpad=2)
+        ax.set_title(title, pad=7)
         ax.spines[:].set_visible(False)
-    height = 44 * layers + 66
-    fig.subplots_adjust(left=0.075, right=0.99, top=1 - 28 / height, bottom=38 / height, wspace=0.3)
+    height = 44 * layers + 72
+    fig.subplots_adjust(left=0.085, right=0.99, top=1 - 28 / height, bottom=44 / height, wspace=0.3)
     told = []
     for title, numbers in tables.items():
         rows = ("; ".join(f"{_to_two(number)}" for number in row) for row in numbers)
@@ -279,8 +272,3 @@ def _powers_of_two(ax, lengths):
     powers = powers[:: max(1, len(powers) // 6)]
     ax.set_xticks(powers, [f"{power:,}" for power in powers])
     ax.xaxis.set_minor_locator(NullLocator())
-
-
-def _plain(ax):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=9, colors=palette.INK)

@@ -11,13 +11,13 @@ from matplotlib.transforms import Bbox
 
 from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
+from course_utils.views.drawing import name_lines
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_KNOWN = "#C6DBEF"  # a light step of the palette's ramp
-_SERIES = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.FAINT]
+_SERIES = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.INK]
 
 
 def token_times(curves: Any) -> Figure:
@@ -26,27 +26,26 @@ def token_times(curves: Any) -> Figure:
     curves: name -> (prefixes, milliseconds without a cache, milliseconds with one), at most two names. The dashed line
     on the right is T times faster, which is by how much the rows become fewer.
     """
-    fig = new_figure(780, 330)
+    fig = new_figure(720, 320)
     left, right = fig.subplots(1, 2)
     looks: tuple[dict[str, Any], ...] = ({"linewidth": 2}, {"linewidth": 1.2, "alpha": 0.75})
     for (name, (T, without, cached)), look, mark in zip(curves.items(), looks, "os", strict=False):
-        for ax, ms, colour, way in ((left, without, palette.OUTPUT, "without"), (left, cached, palette.QUERY, "with")):
-            ax.plot(T, ms, color=colour, marker=mark, markersize=5, label=f"{way} a cache, {name}", **look)
+        for ax, ms, colour, way in ((left, without, palette.OUTPUT, "no"), (left, cached, palette.QUERY, "with")):
+            ax.plot(T, ms, color=colour, marker=mark, markersize=5, label=f"{way} cache, {name}", **look)
         faster = np.asarray(without) / np.asarray(cached)
         right.plot(T, faster, color=palette.VALUE, marker=mark, markersize=5, label=name, **look)
     every = sorted({T for prefixes, _, _ in curves.values() for T in prefixes})
-    right.plot(every, every, color=palette.INK, linestyle="--", linewidth=1, label="fewer rows: T times")
+    right.plot(every, every, color=palette.INK, linestyle="--", linewidth=1, label="T times")
     for ax, caption in ((left, "ms to write one token"), (right, "times faster with the cache")):
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
         ax.set_xticks(every, [f"{T}" for T in every])
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xlabel("prefix T", fontsize=10, color=palette.INK)
-        _caption(ax, caption)
-        _plain(ax)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncol=2 if ax is left else 3, frameon=False,
-                  fontsize=8.5, columnspacing=1.2, handlelength=1.6)  # fmt: skip
-    fig.subplots_adjust(left=0.06, right=0.99, top=0.91, bottom=0.29, wspace=0.14)
+        ax.set_xlabel("prefix T")
+        ax.set_title(caption)
+    fig.subplots_adjust(left=0.06, right=0.84, top=0.91, bottom=0.17, wspace=0.85)
+    for ax in (left, right):
+        name_lines(ax)
     told = [
         f"{name}: without a cache {without[0]:.0f} ms at T = {T[0]} and {without[-1]:.0f} ms at T = {T[-1]}, "
         f"with one {cached[0]:.0f} and {cached[-1]:.0f} ms, {without[-1] / cached[-1]:.0f} times faster"
@@ -64,27 +63,26 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
 
     models: costs.zoo.Model, several. machines: two costs.roofline.Machine, whose ridge points are drawn.
     """
-    fig = new_figure(760, 500)
+    fig = new_figure(720, 540)
     ax = fig.subplots()
     places = {one.name: (one.step(T).intensity, one.kept_bytes(T) / T / 1024) for one in models}
     x, y = zip(*places.values(), strict=True)
     ax.scatter(x, y, s=40, color=palette.INK, zorder=3)
     ax.set(xscale="log", yscale="log", xlim=(0.6, 1600), ylim=(3, 900))
-    fig.subplots_adjust(left=0.06, right=0.985, top=0.94, bottom=0.1)
+    fig.subplots_adjust(left=0.06, right=0.985, top=0.94, bottom=0.11)
     for place, machine in enumerate(sorted(machines, key=lambda each: each.ridge_point)):
-        ax.axvline(machine.ridge_point, color=palette.FAINT, linestyle=":", linewidth=1)
         ax.annotate(f"{machine.name}: {machine.ridge_point:.0f}", (machine.ridge_point, 900), va="top",
-                    xytext=(-4 + 8 * place, -4), ha=("right", "left")[place], textcoords="offset points",
-                    fontsize=8.5, color=palette.FAINT)  # fmt: skip
+                    xytext=(-4 + 8 * place, -4), ha=("right", "left")[place], textcoords="offset points")  # fmt: skip
     ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     ax.set_yticks([4, 16, 64, 256], ["4", "16", "64", "256"])
     ax.minorticks_off()
-    ax.set_xlabel("attention in a decode step, FLOPs a byte", fontsize=10, color=palette.INK)
-    _caption(ax, f"KiB kept of a token, at T = {T:,}")
-    _plain(ax)
+    ax.set_xlabel("attention in a decode step, FLOPs a byte")
+    ax.set_title(f"KiB kept of a token, at T = {T:,}")
     taken = [Bbox.from_bounds(x - 7, y - 7, 14, 14) for x, y in map(ax.transData.transform, places.values())]
     for one in models:
         _name_dot(ax, places[one.name], f"{one.name} ({one.year})", one.kind, taken)
+    for machine in machines:
+        _line_between(ax, machine.ridge_point, taken)
     told = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs a byte" for name, (x, y) in places.items())
     ridges = " and ".join(f"{machine.name} at {machine.ridge_point:.0f}" for machine in machines)
     alt = (
@@ -99,7 +97,7 @@ def occupancy(traces: Any) -> Figure:
 
     traces: title -> costs.fragmentation.Trace.
     """
-    fig = new_figure(780, 280)
+    fig = new_figure(720, 280)
     axes = np.atleast_1d(fig.subplots(1, len(traces), sharey=True))
     last = max(len(trace.steps) for trace in traces.values())
     for ax, (title, trace) in zip(axes, traces.items(), strict=True):
@@ -107,16 +105,15 @@ def occupancy(traces: Any) -> Figure:
         reserved = np.array([step.reserved for step in trace.steps]) / trace.n_slots
         steps = np.arange(len(trace.steps))
         ax.fill_between(steps, 0, filled, color=palette.QUERY, linewidth=0, label="hold a token")
-        ax.fill_between(steps, filled, reserved, color=palette.FAINT, alpha=0.4, linewidth=0, label="reserved, empty")
+        ax.fill_between(steps, filled, reserved, color=palette.INK, alpha=0.5, linewidth=0, label="reserved, empty")
         ax.set(xlim=(0, last), ylim=(0, 1.04))
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        ax.set_xlabel("step", fontsize=10, color=palette.INK)
-        _caption(ax, title)
-        _plain(ax)
-    axes[0].set_ylabel("share of the slots", fontsize=10, color=palette.INK)
+        ax.set_xlabel("step")
+        ax.set_title(title)
+    axes[0].set_ylabel("share of the slots")
     handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="lower center", ncol=2, frameon=False, fontsize=9)
-    fig.subplots_adjust(left=0.07, right=0.985, top=0.9, bottom=0.28, wspace=0.12)
+    fig.legend(handles, labels, loc="lower center", ncol=2, frameon=False)
+    fig.subplots_adjust(left=0.07, right=0.985, top=0.9, bottom=0.34, wspace=0.12)
     told = [
         f"{title}: {trace.mean_reserved:.0%} reserved and {trace.mean_filled:.0%} filled while requests wait, done "
         f"after {len(trace.steps)} steps"
@@ -125,18 +122,19 @@ def occupancy(traces: Any) -> Figure:
     return described(fig, f"{len(traces)} panels, the share of the slots over the steps. {'; '.join(told)}.")
 
 
-def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int, cell: float = 26) -> Figure:
+def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int) -> Figure:
     """A paged store, block by block; each slot carries the position of its token, coloured by the text that holds it.
 
     tables: the blocks of each text, in order; lengths: tokens of each text; at most four texts. A block that several
-    texts hold is light blue, an empty slot is white.
+    texts hold is grey, an empty slot is empty.
     """
     holders: dict[int, list[tuple[int, int]]] = {}
     for text, table in enumerate(tables):
         for place, block in enumerate(table):
             holders.setdefault(block, []).append((text, place))
-    wide = cell * block_size
-    width, height = n_blocks * (wide + 12) + 28, cell + 104
+    wide = min(104, 692 / n_blocks - 12)
+    cell = wide / block_size
+    width, height = n_blocks * (wide + 12) + 28, cell + 108
     fig = new_figure(width, height)
     for block in range(n_blocks):
         box = ((20 + block * (wide + 12)) / width, 1 - (34 + cell) / height, wide / width, cell / height)
@@ -146,21 +144,21 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int, cell: 
             text, place = held[0] if held else (0, 0)
             position = place * block_size + slot
             full = held and position < max(lengths[text] for text, _ in held)
-            face = "white" if not full else _KNOWN if len(held) > 1 else _SERIES[text]
-            ax.add_patch(Rectangle((slot, 0), 1, 1, facecolor=face, edgecolor=palette.LINE, linewidth=0.8))
+            face = "none" if not full else palette.INK if len(held) > 1 else _SERIES[text]
+            ax.add_patch(Rectangle((slot, 0), 1, 1, facecolor=face, edgecolor=palette.INK, linewidth=0.8))
             if full:
-                ink = "#FFFFFF" if face == palette.QUERY else "#000000"
-                ax.text(slot + 0.5, 0.5, str(position), ha="center", va="center_baseline", fontsize=9, color=ink)
+                ink = palette.ink_on(face)
+                ax.text(slot + 0.5, 0.5, str(position), ha="center", va="center_baseline", color=ink)
         ax.set(xlim=(0, block_size), ylim=(1, 0))
         ax.set_xticks([])
         ax.set_yticks([])
-        ax.spines[:].set_color(palette.INK if held else palette.LINE)
-        ax.set_title(f"block {block}", fontsize=8.5, color=palette.INK if held else palette.FAINT, pad=4)
+        ax.spines[:].set_color(palette.INK)
+        ax.set_title(f"block {block}", fontsize=10, pad=4)
         texts = [str(text) for text, _ in held]
         readers = f"text{'s' * (len(texts) > 1)} {', '.join(texts)}" if held else "free"
-        ax.set_xlabel(readers, fontsize=8.5, color=palette.INK if held else palette.FAINT, labelpad=4)
+        ax.set_xlabel(readers, fontsize=10, labelpad=4)
     key = [(_SERIES[text], f"text {text}") for text in range(len(tables))]
-    _key(fig, key + [(_KNOWN, "shared")] * any(len(held) > 1 for held in holders.values()), 20, 14)
+    _key(fig, key + [(palette.INK, "shared")] * any(len(held) > 1 for held in holders.values()), 20, 14)
     told = [
         f"{_named('text', i)} of {lengths[i]} tokens in {_named('block', *table)}" for i, table in enumerate(tables)
     ]
@@ -177,8 +175,19 @@ def _key(fig, entries, left, bottom):
     width, height = fig.get_size_inches() * 96
     for colour, text in entries:
         fig.add_artist(Rectangle((left / width, bottom / height), 12 / width, 12 / height, facecolor=colour))
-        fig.text((left + 18) / width, (bottom + 6) / height, text, fontsize=9, color=palette.INK, va="center_baseline")
+        fig.text((left + 18) / width, (bottom + 6) / height, text, va="center_baseline")
         left += 36 + 6.3 * len(text)
+
+
+def _line_between(ax, x, taken):
+    """An upright dotted line at x, left out where boxes of labels are, in pixels."""
+    at = ax.transData.transform((x, 1))[0]
+    (_, bottom), (_, top) = ax.transAxes.transform([(0, 0), (1, 1)])
+    boxes = sorted((box.y0, box.y1) for box in taken if box.x0 < at < box.x1)
+    starts, ends = [bottom, *(high for _, high in boxes)], [*(low for low, _ in boxes), top]
+    for start, end in zip(starts, ends, strict=True):
+        low, high = ax.transAxes.inverted().transform([(at, start), (at, end)])[:, 1]
+        ax.axvline(x, low, high, color=palette.INK, linestyle=":", linewidth=1)
 
 
 def _named(thing, *numbers):
@@ -192,8 +201,8 @@ def _name_dot(ax, place, name, kind, taken):
     for side, sign in (("left", 1), ("right", -1)):
         lines = [
             ax.annotate(text, place, xytext=(7 * sign, up), textcoords="offset points", ha=side, fontsize=size,
-                        color=colour, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
-            for text, up, size, colour in ((name, 3, 9, palette.INK), (kind, -8, 8, palette.FAINT))
+                        fontweight=weight)
+            for text, up, size, weight in ((name, 2, 10.5, "bold"), (kind, -9, 10, "normal"))
         ]  # fmt: skip
         boxes = [line.get_window_extent(ax.figure.canvas.get_renderer()) for line in lines]
         if sign < 0 or not any(box.overlaps(other) for box in boxes for other in taken):
@@ -201,12 +210,3 @@ def _name_dot(ax, place, name, kind, taken):
             return
         for line in lines:
             line.remove()
-
-
-def _caption(ax, text):
-    ax.set_title(text, fontsize=10, color=palette.INK, loc="left")
-
-
-def _plain(ax):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=9, colors=palette.INK)

@@ -13,34 +13,35 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from course_utils.days.day6.gpu_figure import gpu as gpu
 from course_utils.views import palette
+from course_utils.views.drawing import name_lines, typeset
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# One colour an implementation, whichever others stand beside it: colour, dashes, mark. Hues from Tol (2021).
+# One colour an implementation, whichever others stand beside it: colour, dashes, mark.
 _DOTS, _DASHES = (0, (1, 1.5)), (0, (5, 2))
 STYLES: dict[str, tuple[str, Any, str]] = {
-    "naive": (palette.FAINT, _DOTS, "v"),
-    "standard attention": (palette.FAINT, _DOTS, "v"),
-    "scores and weights": (palette.FAINT, _DOTS, "v"),
-    "Q, K, V and O": ("#117733", "-", "o"),
-    "tiled": ("#117733", "-", "o"),
-    "tiled 64": ("#117733", _DASHES, "^"),
-    "tiled 256": ("#117733", "-", "o"),
-    "tiled, 32 KiB": ("#117733", _DASHES, "^"),
-    "tiled, 128 KiB": ("#117733", "-", "o"),
-    "library": ("#332288", "-", "s"),
+    "naive": (palette.INK, _DOTS, "v"),
+    "standard attention": (palette.INK, _DOTS, "v"),
+    "scores and weights": (palette.INK, _DOTS, "v"),
+    "Q, K, V and O": (palette.GREEN, "-", "o"),
+    "tiled": (palette.GREEN, "-", "o"),
+    "tiled 64": (palette.GREEN, _DASHES, "^"),
+    "tiled 256": (palette.GREEN, "-", "o"),
+    "tiled, 32 KiB": (palette.GREEN, _DASHES, "^"),
+    "tiled, 128 KiB": (palette.GREEN, "-", "o"),
+    "library": (palette.INDIGO, "-", "s"),
     "ours": (palette.QUERY, "-", "o"),
     "unsplit": (palette.QUERY, _DASHES, "^"),
-    "flash": ("#332288", "-", "s"),
-    "FlashAttention-2": ("#332288", "-", "s"),
-    "FlashAttention-3": ("#AA4499", "-", "D"),
-    "cuDNN": ("#8A7A1F", _DASHES, "^"),
+    "flash": (palette.INDIGO, "-", "s"),
+    "FlashAttention-2": (palette.INDIGO, "-", "s"),
+    "FlashAttention-3": (palette.PURPLE, "-", "D"),
+    "cuDNN": (palette.OLIVE, _DASHES, "^"),
     "Triton": (palette.QUERY, "-", "o"),
-    "efficient": ("#661100", _DASHES, "P"),
+    "efficient": (palette.BROWN, _DASHES, "P"),
 }
-_OTHERS = [("#44AA99", "-", "X"), ("#999933", _DASHES, "<"), ("#CC6677", _DOTS, ">"), (palette.INK, "-", "*")]
+_OTHERS = [(palette.TEAL, "-", "X"), (palette.MOSS, _DASHES, "<"), (palette.ROSE, _DOTS, ">"), (palette.INK, "-", "*")]
 _MOST_LINES = 7  # more cannot be told apart
 _LEVELS = [":", "-.", "--"]
 
@@ -83,14 +84,14 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
     for (colour, style, mark), (name, (x, y)) in zip(_styles(lines), lines.items(), strict=True):
         ax.loglog(x, y, color=colour, linestyle=style, linewidth=1.8, label=name)
         if points and name in points:
-            ax.loglog(*points[name], color=colour, marker=mark, linestyle="", markersize=6, label=f"{name}, counted")
+            ax.loglog(*points[name], color=colour, marker=mark, linestyle="", markersize=6)
     if level:
         ax.axhline(level[0], color=palette.INK, linestyle="-.", linewidth=1.2, label=level[1], zorder=1)
     ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.set_title("marks: counted" if points else "")
     _lengths(ax, [x for line, _ in lines.values() for x in line])
-    _plain(ax)
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
-    fig.subplots_adjust(left=0.09, right=0.66, top=0.96, bottom=0.16)
+    fig.subplots_adjust(left=0.1, right=0.76, top=0.92, bottom=0.18)
+    name_lines(ax)
     said = [f"{_capital(ylabel)} against {xlabel}, both axes logarithmic."]
     said += [f"{_ends(*line)}." for line in lines.items()]
     said += ["The counted marks lie on the lines."] if points and _lie_on(points, lines) else []
@@ -109,7 +110,8 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     _check_lines(names, levels)
     styles = dict(zip(names, _styles(names), strict=True))
     rows, columns = -(-len(panels) // 2), min(2, len(panels))
-    below = 56 + 20 * -(-(len(names) + len(levels)) // 3)  # the axis label, and the legend in three columns
+    beside = len(panels) <= 2 and len(names) + len(levels) <= 4  # names beside the last chart, or a legend below
+    below = 56 if beside else 74 + 22 * -(-(len(names) + len(levels)) // 3)
     height = 28 + below + 200 * rows + 76 * (rows - 1)
     fig = new_figure(720, height)
     axes = fig.subplots(rows, columns, squeeze=False, sharey=True).ravel()
@@ -121,18 +123,21 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
         for style, (name, amount) in zip(_LEVELS, levels.items(), strict=False):
             height_of = amount[title] if isinstance(amount, dict) else amount
             ax.axhline(height_of, color=palette.INK, linestyle=style, linewidth=1.1, label=name, zorder=1)
-        ax.set_title(title, fontsize=10, color=palette.INK)
+        ax.set_title(typeset(title))
         ax.set_xlabel("tokens T")
         _lengths(ax, [T for every in panels.values() for Ts, _ in every.values() for T in Ts])
-        _plain(ax)
     axes[0].set_ylim(0, None)  # after all is drawn, since the charts share it
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     for ax in axes[::columns]:
         ax.set_ylabel(ylabel)
-    key = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    fig.legend(key.values(), key, loc="lower center", ncols=3, frameon=False, fontsize=9)
-    fig.subplots_adjust(left=0.09, right=0.98, top=1 - 28 / height, bottom=below / height, hspace=0.38, wspace=0.08)
+    right = 0.84 if beside else 0.98
+    fig.subplots_adjust(left=0.09, right=right, top=1 - 28 / height, bottom=below / height, hspace=0.4, wspace=0.08)
+    if beside:
+        name_lines(axes[len(panels) - 1])
+    else:
+        key = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+        fig.legend(key.values(), key, loc="lower center", ncols=3)
     told = [f"{title}: {', '.join(_ends(*line) for line in lines.items())}." for title, lines in panels.items()]
     return described(fig, f"{_capital(ylabel)} against tokens, from 0 up. {' '.join(told)}")
 
@@ -141,31 +146,31 @@ def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
     """The n × m square of scores, cut into tiles: which are computed, which are masked besides, which never are.
 
     visits: (queries, keys, on_diagonal) of each tile that is computed, two slices and whether a mask is put on; cell:
-    the side of one score in CSS pixels. What no tile covers is left white and hatched.
+    the side of one score in CSS pixels. What no tile covers is hatched.
     """
-    width, height = cell * m + 330, cell * n + 60
+    width, height = cell * m + 330, cell * n + 68
     fig = new_figure(width, height)
-    ax = fig.add_axes((46 / width, 10 / height, cell * m / width, cell * n / height))
-    ax.add_patch(Rectangle((0, 0), m, n, facecolor="white", edgecolor=palette.LINE, hatch="///", lw=0))
+    ax = fig.add_axes((46 / width, 16 / height, cell * m / width, cell * n / height))
+    ax.add_patch(Rectangle((0, 0), m, n, facecolor="none", edgecolor=palette.INK, hatch="///", lw=0))
     visits = list(visits)
     for queries, keys, on_diagonal in visits:
         tall, wide = queries.stop - queries.start, keys.stop - keys.start
         face = palette.colormap()(0.28 if on_diagonal else 0.72)
-        ax.add_patch(Rectangle((keys.start, queries.start), wide, tall, facecolor=face, edgecolor="white", lw=2))
+        ax.add_patch(Rectangle((keys.start, queries.start), wide, tall, facecolor=face, edgecolor=palette.INK))
     ax.set(xlim=(0, m), ylim=(n, 0), xlabel="keys", ylabel="queries")
     ax.xaxis.set_label_position("top")
     ax.xaxis.tick_top()
     ax.set_xticks(range(0, m + 1, 4))
     ax.set_yticks(range(0, n + 1, 4))
-    ax.tick_params(length=0, labelsize=8, colors=palette.FAINT, pad=2)
-    ax.spines[:].set_color(palette.LINE)
+    ax.tick_params(length=0, pad=2)
+    ax.spines[:].set_color(palette.INK)
     key = [(0.72, "computed, no mask needed"), (0.28, "computed and masked"), (None, "skipped: never computed")]
     for row, (level, meaning) in enumerate(key):
         left, low = (cell * m + 76) / width, 1 - (78 + 30 * row) / height
-        fill, hatch = ("white", "///") if level is None else (palette.colormap()(level), None)
-        swatch = Rectangle((left, low), 16 / width, 16 / height, facecolor=fill, edgecolor=palette.LINE, hatch=hatch)
+        fill, hatch = ("none", "///") if level is None else (palette.colormap()(level), None)
+        swatch = Rectangle((left, low), 16 / width, 16 / height, facecolor=fill, edgecolor=palette.INK, hatch=hatch)
         fig.add_artist(swatch)
-        fig.text(left + 24 / width, low + 8 / height, meaning, fontsize=9.5, color=palette.INK, va="center_baseline")
+        fig.text(left + 24 / width, low + 8 / height, meaning, va="center_baseline")
     masked = sum(bool(on_diagonal) for *_, on_diagonal in visits)
     told = f"A square of {n} queries by {m} keys in tiles. {len(visits) - masked} tiles are computed without a mask, "
     return described(fig, f"{told}{masked} are computed and masked, and the hatched rest is skipped.")
@@ -231,11 +236,6 @@ def in_words(number: int) -> str:
     power_of_two = number & (number - 1) == 0
     step = 1024 if power_of_two else 1000
     return f"{number // step}k" if number >= step and number % step == 0 else f"{number:,}"
-
-
-def _plain(ax):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=9, colors=palette.INK)
 
 
 # --- what the records say -------------------------------------------------------------------------------------------

@@ -40,54 +40,55 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
     ax.set(xlim=(0, 720), ylim=(430, 0))
     ax.axis("off")
 
-    def box(left, top, wide, tall, name="", face="white", edge=palette.FAINT, size=9.5, weight="bold"):
+    def box(left, top, wide, tall, name="", face="none", edge=palette.INK, size=10.5, weight="bold"):
         ax.add_patch(Rectangle((left, top), wide, tall, facecolor=face, edgecolor=edge, lw=1.1))
         if name:
-            ax.text(left + wide / 2, top + tall / 2, name, ha="center", va="center", fontsize=size, color=palette.INK,
-                    fontweight=weight, linespacing=1.35)  # fmt: skip
+            ink = palette.INK if face == "none" else palette.ink_on(face)
+            ax.text(left + wide / 2, top + tall / 2, name, ha="center", va="center", fontsize=size, color=ink,
+                    fontweight=weight)  # fmt: skip
 
     def label(x, y, text, **kinds):
-        usual: dict[str, Any] = {"fontsize": 9.5, "va": "center", "color": palette.INK, "linespacing": 1.35}
+        usual: dict[str, Any] = {"fontsize": 10.5, "va": "center", "linespacing": 1.05}
         ax.text(x, y, text, **(usual | kinds))
 
     def arrow(start, stop):
         ax.add_patch(FancyArrowPatch(start, stop, arrowstyle="<|-|>", mutation_scale=11, color=palette.INK, lw=1.3))
 
-    memory, pale = "#E3EDF7", "#F4F6F8"
-    label(20, 18, card.name + ", the chip", fontweight="bold", fontsize=10.5)
-    box(20, 32, 250, 214, face=pale)
+    memory = palette.QUERY
+    label(20, 18, card.name + ", the chip", fontweight="bold")
+    box(20, 32, 250, 214)
     label(30, 46, f"{chip['processors']} SMs: streaming multiprocessors")
     per_row = 12
     for number in range(chip["processors"]):
         row, column = divmod(number, per_row)
-        box(31 + 19 * column, 60 + 16 * row, 15, 12, edge=palette.LINE, face=memory if number == 11 else "white")
+        box(31 + 19 * column, 60 + 16 * row, 15, 12, edge=palette.INK, face=memory if number == 11 else "none")
     box(20, 270, 250, 42, f"L2 cache: {chip['l2'] >> 20} MiB", memory)
     box(20, 352, 250, 52, f"HBM, device memory: {card.memory_bytes >> 30} GiB\nQ, K, V, O lie here", memory)
     arrow((90, 246), (90, 270))
-    label(102, 259, f"{_rate(chip['l2_rate'])}, all SMs together", fontsize=8.5)
+    label(102, 259, f"{_rate(chip['l2_rate'])}, all SMs together", fontsize=10)
     arrow((90, 312), (90, 352))
-    label(102, 333, _rate(card.bytes_per_second), fontsize=8.5)
+    label(102, 333, _rate(card.bytes_per_second), fontsize=10)
     for y in (32, 404):
-        ax.plot([255, 330], [66 if y == 32 else 72, y], color=palette.LINE, lw=1)
+        ax.plot([255, 330], [66 if y == 32 else 72, y], color=palette.INK, lw=1)
 
-    label(330, 18, "one SM", fontweight="bold", fontsize=10.5)
-    box(330, 32, 370, 372, face=pale)
+    label(330, 18, "one SM", fontweight="bold")
+    box(330, 32, 370, 372)
     quarters = chip["quarters"]
     for number in range(quarters):
         left = 341 + 88 * number
         box(left, 44, 84, 178)
-        box(left + 5, 51, 74, 32, "tensor core", size=7.6)
-        box(left + 5, 88, 74, 38, "exp and\nother units", size=8, weight="normal")
-        box(left + 5, 131, 74, 44, f"registers\n{chip['registers'] // quarters >> 10} KiB", memory, size=8.5)
-        label(left + 42, 199, f"up to {chip['warps'] // quarters} warps\nof 32 threads", ha="center", fontsize=7.8)
+        box(left + 5, 51, 74, 32, "tensor core", size=10)
+        box(left + 5, 88, 74, 38, "exp and\nother units", size=10, weight="normal")
+        box(left + 5, 131, 74, 44, f"registers\n{chip['registers'] // quarters >> 10} KiB", memory, size=10)
+        label(left + 42, 199, f"up to {chip['warps'] // quarters} warps\nof 32 threads", ha="center", fontsize=10)
     box(341, 252, 348, 42, f"shared memory: {chip['shared'] >> 10} KiB", memory)
     arrow((400, 222), (400, 252))
-    label(412, 237, f"{_rate(chip['shared_rate'])}, all SMs together", fontsize=8.5)
+    label(412, 237, f"{_rate(chip['shared_rate'])}, all SMs together", fontsize=10)
     label(342, 349, "A thread block (CTA) lives on one SM: 1 to 32 warps that\nshare its shared memory. "
           "In Triton it is one program.\nTMA: a unit that copies tiles between device and shared\n"
-          "memory by itself, while the warps compute.", fontsize=8.7)  # fmt: skip
+          "memory by itself, while the warps compute.", fontsize=10)  # fmt: skip
     arrow((270, 291), (341, 280))
-    label(274, 309, "TMA", fontsize=8.5)
+    label(274, 309, "TMA", fontsize=10)
     told = [
         f"A chip, {card.name}. Left: {chip['processors']} SMs; below them the L2 cache, {chip['l2'] >> 20} MiB, at",
         f"{_rate(chip['l2_rate'])} by all SMs together; below it device memory, HBM, {card.memory_bytes >> 30} GiB at",

@@ -9,6 +9,7 @@ from matplotlib.ticker import NullLocator
 
 from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
+from course_utils.views.drawing import name_lines
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from course_utils.serving.latency import Mean
 
 _SIZE = (680, 290)
-_STYLES = [(palette.QUERY, "-", "o"), ("#117733", "--", "^"), (palette.INK, ":", "s")]
-_BARS = [palette.WEIGHT, "#C6DBEF", palette.WRONG]
+_STYLES = [(palette.QUERY, "-", "o"), (palette.GREEN, "--", "^"), (palette.INK, ":", "s")]
+_BARS = [palette.WEIGHT, palette.INK, palette.WRONG]
 
 
 def batches(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
@@ -35,7 +36,7 @@ def batches(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
     for ax in (left, right):
         ax.set_ylim(0)
         ax.set_xscale("log", base=2)
-        ax.set_xticks(list(counts), [str(count) for count in counts], fontsize=8)
+        ax.set_xticks(list(counts), [str(count) for count in counts])
         ax.set_xlabel("requests in a step")
     fig.tight_layout()
     return described(
@@ -54,13 +55,13 @@ def knee(rates: Sequence[float], waits: Sequence[Mean], goodputs: Sequence[Mean]
     for ax, means, colour in ((left, waits, palette.QUERY), (right, goodputs, palette.VALUE)):
         ax.errorbar(rates, [each.mean for each in means], [each.error for each in means], color=colour, marker="o",
             capsize=3)  # fmt: skip
-        ax.axvline(bears, color=palette.FAINT, linestyle="--")
+        ax.axvline(bears, color=palette.INK, linestyle="--")
         ax.set_xlabel("requests a second")
         ax.set_ylim(0)
     left.set_ylabel("p95 of TTFT, s")
     right.set_ylabel("goodput, requests a second")
     left.text(bears, 0.95, "at most ", ha="right", va="top", transform=left.get_xaxis_transform(),
-        color=palette.FAINT, fontsize=8)  # fmt: skip
+        color=palette.INK)  # fmt: skip
     fig.tight_layout()
     told = ", ".join(
         f"{rate:g}: {wait.mean:.2f} s and {good.mean:.1f}"
@@ -81,7 +82,7 @@ def waste(sizes: Sequence[int], shares: Sequence[float], reserved: float) -> Fig
     names = [*map(str, sizes), "reserved"]
     colours = [palette.VALUE] * len(sizes) + [palette.WRONG]
     bars = ax.bar(names, [100 * each for each in (*shares, reserved)], color=colours)
-    ax.bar_label(bars, fmt="%.1f", fontsize=8, color=palette.INK)
+    ax.bar_label(bars, fmt="%.1f")
     ax.set_ylim(0, 100)
     ax.set_xlabel("slots of a block")
     ax.set_ylabel("% of the slots empty")
@@ -99,8 +100,8 @@ def hit_rates(kinds: Mapping[str, Sequence[float]]) -> Figure:
     for side, (name, colour, hatch) in enumerate((("blocks", palette.QUERY, ""), ("tree", palette.VALUE, "//"))):
         places = [place + 0.38 * (side - 0.5) for place in range(len(kinds))]
         bars = ax.bar(places, [100 * rates[side] for rates in kinds.values()], 0.36, color=colour, hatch=hatch,
-            edgecolor="white", label=name)  # fmt: skip
-        ax.bar_label(bars, fmt="%.0f", fontsize=8, color=palette.INK)
+            edgecolor=palette.ink_on(colour), linewidth=0, label=name)  # fmt: skip
+        ax.bar_label(bars, fmt="%.0f")
     ax.set_xticks(range(len(kinds)), list(kinds))
     ax.set_ylabel("% of prompt tokens found")
     ax.set_ylim(0, 100)
@@ -128,8 +129,8 @@ def gaps(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> F
     _milliseconds(ax, [value for values in lines.values() for value in values])
     ax.set_xlabel("budget, tokens of a step")
     ax.set_ylabel("a gap, ms")
-    ax.legend(frameon=False)
-    fig.tight_layout()
+    fig.subplots_adjust(left=0.11, right=0.85, top=0.96, bottom=0.17)
+    name_lines(ax)
     told = "; ".join(
         f"{name}: " + ", ".join(f"{value:.0f} at {budget}" for value, (budget, _) in zip(values, rows, strict=True))
         for name, values in lines.items()
@@ -163,18 +164,18 @@ def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) 
     """
     if not links or not 1 <= len(lines) <= len(_STYLES):
         raise ValueError(f"{len(lines)} lines and {len(links)} links: give 1 to {len(_STYLES)} and at least one")
-    fig = new_figure(640, 340)
+    fig = new_figure(720, 340)
     ax = fig.add_subplot()
     times = {name: [n_bytes / rate * 1e3 for rate in links.values()] for name, n_bytes in lines.items()}
     for (name, values), (colour, dashes, mark) in zip(times.items(), _STYLES, strict=False):
         ax.plot(range(len(links)), values, color=colour, linestyle=dashes, marker=mark, label=name)
-    ax.axhline(step * 1e3, color=palette.FAINT)
-    ax.annotate("a decode step", (0, step * 1e3), xytext=(0, 4), textcoords="offset points", color=palette.INK)
+    ax.axhline(step * 1e3, color=palette.INK)
+    ax.annotate("a decode step", (0, step * 1e3), xytext=(0, 4), textcoords="offset points")
     ax.set_xticks(range(len(links)), list(links))
     _milliseconds(ax, [value for values in times.values() for value in values])
     ax.set_ylabel("ms to send")
-    ax.legend(frameon=False, fontsize=9)
-    fig.tight_layout()
+    fig.subplots_adjust(left=0.11, right=0.65, top=0.96, bottom=0.17)
+    name_lines(ax)
     told = "; ".join(
         f"{name}: " + ", ".join(f"{value:.3g} over {link}" for value, link in zip(values, links, strict=True))
         for name, values in times.items()
@@ -186,17 +187,17 @@ def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figur
     """How many times as fast speculation is, a line for each name, against the requests of a step."""
     if not 1 <= len(lines) <= len(_STYLES):
         raise ValueError(f"{len(lines)} lines: give 1 to {len(_STYLES)}")
-    fig = new_figure(560, 330)
+    fig = new_figure(640, 330)
     ax = fig.add_subplot()
     for (name, values), (colour, dashes, mark) in zip(lines.items(), _STYLES, strict=False):
         ax.plot(batches, values, color=colour, linestyle=dashes, marker=mark, label=name)
-    ax.axhline(1, color=palette.FAINT)
+    ax.axhline(1, color=palette.INK)
     ax.set_xscale("log", base=2)
     ax.set_xticks(list(batches), [str(batch) for batch in batches])
     ax.set_xlabel("requests in a step")
     ax.set_ylabel("times as fast")
-    ax.legend(frameon=False)
-    fig.tight_layout()
+    fig.subplots_adjust(left=0.11, right=0.72, top=0.96, bottom=0.17)
+    name_lines(ax)
     told = "; ".join(f"{name}: from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
     return described(fig, f"Gain by speculation for {batches[0]} to {batches[-1]} requests in a step. {told}.")
 

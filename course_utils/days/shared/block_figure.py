@@ -33,14 +33,14 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
     h, h_kv, d_head = sizes.n_heads, sizes.n_kv_heads, sizes.d_head
     x, joined, wide = f"(T, {sizes.d_model:,})", f"(T, {h * d_head:,})", f"(T, {sizes.d_ff:,})"
     width, height = 770, 400
-    fig = new_figure(width, height)
-    ax = fig.add_axes((0, 0, 1, 1))  # the axes count CSS pixels from the top
+    fig = new_figure(width * 0.935, height * 0.935)
+    ax = fig.add_axes((0, 0, 1, 1))  # in units of 0.935 CSS pixels from the top
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
     _stream(ax, x, (500, 730))
     _part(ax, 60, 110, 62, 26, "norm")
-    ax.add_patch(Rectangle((10, 150), 482, 240, facecolor="#F5F6F8", edgecolor=palette.LINE))
-    ax.text(482, 166, f"attention, {h} heads", fontsize=9, color=palette.INK, ha="right", va="center", weight="bold")
+    ax.add_patch(Rectangle((10, 150), 482, 240, facecolor="none", edgecolor=palette.INK, linewidth=0.7))
+    ax.text(482, 166, f"attention, {h} heads", ha="right", va="center", weight="bold")
     _way(ax, (60, 44), (60, 97))
     _way(ax, (60, 123), (60, 190), x)
     projections = (
@@ -60,12 +60,12 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
             _way(ax, (start, y), (98 + 61 * place, y))
             start = 144 + 61 * place
         _way(ax, (start, y), (222, y))
-        above = 16 if start > 87 else 5
-        ax.text(154, y - above, f"{name} ({heads}, T, {d_head})", fontsize=8.5, color=palette.INK, ha="center")
-    ax.plot([60, 22, 22], [180, 180, 200], color=palette.FAINT, linewidth=1.2)
+        above = 17 if start > 87 else 5
+        ax.text(154, y - above, f"{name} ({heads}, T, {d_head})", fontsize=10, ha="center")
+    ax.plot([60, 22, 22], [180, 180, 200], color=palette.INK, linewidth=1.2)
     if rope:
         words = "RoPE turns q and k by their positions"
-        ax.text(22, 376, words, fontsize=8.5, color=palette.INK, va="center")
+        ax.text(22, 376, words, fontsize=10, va="center")
     _part(ax, 270, 271, 94, 160, f"scores $/\\sqrt{{{d_head}}}$\n\nmask\n\nsoftmax\n\ntimes v")
     _way(ax, (317, 271), (396, 271), f"({h}, T,\n{d_head})")
     _part(ax, 426, 271, 60, 28, "merge")
@@ -83,9 +83,9 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
         _part(ax, 610, 260, 92, 28, "activation")
         _way(ax, (610, 274), (610, 316), wide, beside=True)
     _part(ax, 610, 330, 54, 28, "down")
-    ax.text(610, 376, "feed-forward network", fontsize=9, color=palette.INK, ha="center", va="center", weight="bold")
+    ax.text(610, 376, "feed-forward network", ha="center", va="center", weight="bold")
     _way(ax, (637, 330), (730, 56), bend=(730, 330))
-    ax.text(685, 326, x, fontsize=8.5, color=palette.INK, ha="center", va="bottom")
+    ax.text(685, 326, x, fontsize=10, ha="center", va="bottom")
     turned = {(True, True): "normalised and turned by position", (True, False): "normalised"}
     turned |= {(False, True): "turned by position"}
     alt = (
@@ -109,18 +109,18 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
 
 def _gated(ax, narrow, wide):
     """Draw up and gate side by side, gate with SiLU, and their product, from the norm at (610, 110) down to y = 316."""
-    ax.plot([610, 610], [123, 152], color=palette.FAINT, linewidth=1.2, zorder=1)
-    ax.text(617, 138, narrow, fontsize=8.5, color=palette.INK, va="center")
+    ax.plot([610, 610], [123, 152], color=palette.INK, linewidth=1.2, zorder=1)
+    ax.text(617, 138, narrow, fontsize=10, va="center")
     for x, name in ((565, "up"), (655, "gate")):
         _way(ax, (610, 152), (x, 168), bend=(x, 152))
         _part(ax, x, 181, 54, 26, name)
     _way(ax, (655, 194), (655, 222), wide, beside=True)
     _part(ax, 655, 234, 54, 24, "SiLU")
-    ax.text(572, 214, wide, fontsize=8.5, color=palette.INK, va="center")
+    ax.text(572, 214, wide, fontsize=10, va="center")
     _way(ax, (565, 194), (599, 271), bend=(565, 271))
     _way(ax, (655, 246), (621, 271), bend=(655, 271))
-    ring = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": palette.FAINT, "linewidth": 1.5}
-    ax.text(610, 271, "×", fontsize=11, ha="center", va="center", color=palette.INK, zorder=4, bbox=ring)
+    ring = {"boxstyle": "circle,pad=0.15", "facecolor": "none", "edgecolor": palette.INK, "linewidth": 1.5}
+    ax.text(610, 271, "×", fontsize=12, ha="center", va="center", zorder=4, bbox=ring)
     _way(ax, (610, 281), (610, 316), wide, beside=True)
 
 
@@ -129,27 +129,28 @@ def _stream(ax, shape, added):
     ax.annotate(
         "", xy=(762, 44), xytext=(8, 44), arrowprops={"arrowstyle": "-|>", "linewidth": 3, "color": palette.INK}
     )
-    ax.text(8, 20, f"residual stream x {shape}", fontsize=10, color=palette.INK, va="center", weight="bold")
-    ring = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": palette.INK, "linewidth": 1.6}
+    ax.text(8, 20, f"residual stream x {shape}", va="center", weight="bold")
+    ring = {"boxstyle": "circle,pad=0.15", "facecolor": palette.INK, "edgecolor": palette.INK, "linewidth": 1.6}
     for place in added:
-        ax.text(place, 44, "+", fontsize=13, ha="center", va="center", color=palette.INK, zorder=4, bbox=ring)
-        ax.text(place, 14, "x + Δ", fontsize=9.5, color=palette.INK, va="center", ha="center")
+        ax.text(place, 44, "+", fontsize=14, ha="center", va="center", color=palette.ink_on(palette.INK), zorder=4,
+                bbox=ring)  # fmt: skip
+        ax.text(place, 14, "x + Δ", va="center", ha="center")
 
 
 def _part(ax, x, y, width, height, words, colour=None):
     box = (x - width / 2, y - height / 2)
-    ax.add_patch(Rectangle(box, width, height, facecolor="white", edgecolor=colour or palette.FAINT, linewidth=1.5))
-    ax.text(x, y, words, fontsize=9.5, color=palette.INK, ha="center", va="center", linespacing=0.9)
+    ax.add_patch(Rectangle(box, width, height, facecolor="none", edgecolor=colour or palette.INK, linewidth=1.5))
+    ax.text(x, y, words, ha="center", va="center", linespacing=0.9)
 
 
 def _way(ax, start, end, words="", bend=None, beside=False):
     """Draw an arrow from start to end, by way of `bend` if given, with the shape of its tensor beside it."""
     if bend:
-        ax.plot([start[0], bend[0]], [start[1], bend[1]], color=palette.FAINT, linewidth=1.2, zorder=1)
-    arrow = {"arrowstyle": "-|>", "linewidth": 1.2, "color": palette.FAINT, "shrinkA": 0, "shrinkB": 0}
+        ax.plot([start[0], bend[0]], [start[1], bend[1]], color=palette.INK, linewidth=1.2, zorder=1)
+    arrow = {"arrowstyle": "-|>", "linewidth": 1.2, "color": palette.INK, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=bend or start, arrowprops=arrow, zorder=1)
     middle = ((bend or start)[0] + end[0]) / 2, ((bend or start)[1] + end[1]) / 2
     across = middle[1] != end[1]  # an upright arrow has its text on the right
     x, y = (middle[0] + 7, middle[1]) if across or beside else (middle[0], middle[1] - 5)
     align = {"ha": "left", "va": "center"} if across or beside else {"ha": "center", "va": "bottom"}
-    ax.text(x, y, words, fontsize=8.5, color=palette.INK, **align)
+    ax.text(x, y, words, fontsize=10, **align)

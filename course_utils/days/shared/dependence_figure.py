@@ -34,26 +34,26 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
         for (i, j), amount in np.ndenumerate(amounts):
             leak = j > i and amount > tolerance
             level = round(200 * min(1.0, amount / max(amounts.max(), tolerance)))
-            face = palette.colormap()(level) if amount > tolerance and not leak else palette.WRONG if leak else "white"
-            edge, front = (palette.INK, 3) if leak else (palette.LINE, 2)
+            face = palette.colormap()(level) if amount > tolerance and not leak else palette.WRONG if leak else "none"
+            edge, front = (palette.INK, 3) if leak else (palette.INK, 2)
             ax.add_patch(Rectangle((j, i), 1, 1, facecolor=face, edgecolor=edge, linewidth=1, zorder=front))
-            ink = "#FFFFFF" if leak else palette.ink(level)
+            ink = palette.INK if face == "none" else palette.ink_on(palette.WRONG) if leak else palette.ink(level)
             text = "0" if amount <= tolerance else "<.01" if amount < 0.01 else f"{amount:.2f}"
-            ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=8.5, color=ink, zorder=4)
+            ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=10, color=ink, zorder=4)
         ax.set(xlim=(0, T), ylim=(T, 0), aspect="equal")
-        ax.set_title(title, fontsize=10, color=palette.INK, pad=8)
-        ax.set_xlabel("token j", fontsize=9, color=palette.INK, labelpad=3)
+        ax.set_title(title, pad=8)
+        ax.set_xlabel("token $j$", labelpad=3)
         ax.xaxis.set_label_position("top")
         ax.set_xticks(np.arange(T) + 0.5, range(T))
         ax.set_yticks(np.arange(T) + 0.5, range(T))
         ax.xaxis.tick_top()
-        ax.tick_params(length=0, labelsize=8, colors=palette.FAINT, pad=2)
+        ax.tick_params(length=0, pad=2)
         ax.spines[:].set_visible(False)
-    fig.axes[0].set_ylabel("output i", fontsize=9, color=palette.INK, labelpad=3)
+    fig.axes[0].set_ylabel("output $i$", labelpad=3)
     fig.subplots_adjust(left=0.06, right=0.99, top=1 - 56 / height, bottom=30 / height, wspace=0.12)
     fig.add_artist(Rectangle((0.06, 8 / height), 14 / 720, 14 / height, facecolor=palette.WRONG, edgecolor=palette.INK))
-    key = "leak: output i depends on token j, which comes later"
-    fig.text(0.06 + 20 / 720, 15 / height, key, fontsize=9, color=palette.INK, va="center_baseline")
+    key = "leak: output $i$ depends on token $j$, which comes later"
+    fig.text(0.06 + 20 / 720, 15 / height, key, va="center_baseline")
     return described(fig, f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(told)}.")
 
 
@@ -68,8 +68,3 @@ def _leaks(amounts, tolerance):
         f"leaks at {(ahead > tolerance).sum()} of {pairs} places above the diagonal, "
         f"the largest {ahead[i, j]:.2f} at output {i}, token {j}"
     )
-
-
-def _plain(ax):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=9, colors=palette.INK)

@@ -13,7 +13,7 @@ from course_utils.views.picture import described, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SERIES = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.FAINT]
+_SERIES = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.INK]
 
 
 def roofline(machine: Any, series: Any) -> Figure:
@@ -31,10 +31,10 @@ def roofline(machine: Any, series: Any) -> Figure:
     lows = [x for points in series.values() for x, _ in points.values()]
     span = np.geomspace(min([*lows, 0.5]) / 1.6, max([*lows, ridge]) * 4, 400)
     ax.loglog(span, [attainable(machine, x) / 1e12 for x in span], color=palette.INK, linewidth=1.6, zorder=1)
-    ax.axvline(ridge, color=palette.FAINT, linestyle=":", linewidth=1)
+    ax.axvline(ridge, color=palette.INK, linestyle=":", linewidth=1)
     ax.annotate(
         f"ridge point {ridge:.0f}", (ridge, span[0] * machine.bytes_per_second / 1e12), xytext=(-5, 2), ha="right",
-        textcoords="offset points", fontsize=9, color=palette.INK,
+        textcoords="offset points",
     )  # fmt: skip
     for place, ((name, points), colour, mark) in enumerate(zip(series.items(), _SERIES, "osD^", strict=False)):
         widths, heights = zip(*((x, y / 1e12) for x, y in points.values()), strict=True)
@@ -44,17 +44,16 @@ def roofline(machine: Any, series: Any) -> Figure:
         for label, x, y in zip(points, widths, heights, strict=True):
             near = x < 1.6 * before  # a label beside its dot, because the one before lies below it
             offset, side = ((-7, 5), "right") if above else ((9, -5) if near else (8, -12), "left")
+            if not on_roof and x < ridge < 2.5 * x:  # clear of the line at the ridge point
+                offset, side = (-8, -12), "right"
             before = x
-            ax.annotate(
-                label, (x, y), xytext=offset, textcoords="offset points", ha=side, fontsize=9, color=palette.INK
-            )
+            ax.annotate(label, (x, y), xytext=offset, textcoords="offset points", ha=side)
     ax.set_xlim(span[0], span[-1])
     ax.set_ylim(top=machine.flops_per_second / 1e12 * 2.2)
-    ax.set_xlabel("intensity, FLOPs a byte", fontsize=10, color=palette.INK)
-    _caption(ax, f"most that {machine.name} can do, TFLOP/s")
-    ax.legend(loc="upper left", frameon=False, fontsize=9)
-    _plain(ax)
-    fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.13)
+    ax.set_xlabel("intensity, FLOPs a byte")
+    ax.set_title(f"most that {machine.name} can do, TFLOP/s")
+    ax.legend(loc="upper left", frameon=False)
+    fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.16)
     told = [
         f"{name}: {', '.join(f'{label} at {x:.3g}, {_side(machine, x, y)}' for label, (x, y) in points.items())}"
         for name, points in series.items()
@@ -75,12 +74,3 @@ def _side(machine, x, y):
     most = attainable(machine, x)
     side = "the slope" if x < machine.ridge_point else "the roof"
     return f"on {side}" if y == most else f"at {y / most:.0%} of {side}"
-
-
-def _caption(ax, text):
-    ax.set_title(text, fontsize=10, color=palette.INK, loc="left")
-
-
-def _plain(ax):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=9, colors=palette.INK)

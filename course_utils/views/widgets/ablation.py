@@ -238,11 +238,11 @@ class HeadAblation(CourseWidget):
         grid = fig.add_axes((0, 1 - top / height, 1, top / height))
         grid.set(xlim=(0, width), ylim=(top, 0))
         grid.axis("off")
-        grid.text(12, 16, self.title, fontsize=10.5, fontweight="bold", color=palette.INK, va="center")
+        grid.text(12, 16, self.title, fontweight="bold", va="center")
         self._draw_switches(grid)
         ax = fig.add_axes((48 / width, 44 / height, (width - 64) / width, 160 / height))
         self._draw_bars(ax)
-        fig.text(12 / width, 246 / height, self._result["line"], fontsize=9.5, color=palette.INK, va="center")
+        fig.text(12 / width, 246 / height, self._result["line"], va="center")
         return fig
 
     def _draw_switches(self, ax):
@@ -251,19 +251,19 @@ class HeadAblation(CourseWidget):
         for layer, head in np.ndindex(*self._shape):
             x, y, off = 64 + 42 * head, 46 + 26 * layer, (layer, head) in self.off
             if layer == 0:
-                ax.text(x + 19, 36, f"head {head}", fontsize=8, ha="center", color=palette.FAINT)
+                ax.text(x + 19, 36, f"head {head}", fontsize=10, ha="center")
             if head == 0:
-                ax.text(56, y + 11, f"layer {layer}", fontsize=8.5, ha="right", va="center", color=palette.INK)
-            face = "white" if off else palette.QUERY
-            ax.add_patch(Rectangle((x, y), 38, 22, facecolor=face, edgecolor=palette.FAINT if off else palette.QUERY))
-            ink = palette.INK if off else "white"
-            ax.text(x + 19, y + 11.5, "off" if off else "on", fontsize=8.5, ha="center", va="center", color=ink)
+                ax.text(56, y + 11, f"layer {layer}", fontsize=10, ha="right", va="center")
+            face = "none" if off else palette.QUERY
+            ax.add_patch(Rectangle((x, y), 38, 22, facecolor=face, edgecolor=palette.INK if off else palette.QUERY))
+            ink = palette.INK if off else palette.ink_on(palette.QUERY)
+            ax.text(x + 19, y + 11.5, "off" if off else "on", fontsize=10, ha="center", va="center", color=ink)
 
     def _draw_bars(self, ax):
         places, T = np.arange(1, len(self._tokens)), len(self._tokens)
         counted = places >= self._from
         losses, whole = np.nan_to_num(self._losses), np.nan_to_num(self._whole)
-        kinds = ((counted, palette.QUERY, "with these heads"), (~counted, palette.LINE, "not counted"))
+        kinds = ((counted, palette.QUERY, "with these heads"), (~counted, palette.INK, "not counted"))
         for which, colour, label in kinds:
             if which.any():
                 ax.bar(places[which], losses[which], width=0.72, color=colour, label=label)
@@ -275,15 +275,13 @@ class HeadAblation(CourseWidget):
         words = self._layout["vocabulary"]
         if words:
             label = f"uniform guess, log {words}"
-            ax.axhline(math.log(words), color=palette.FAINT, linestyle=":", linewidth=1.2, label=label)
+            ax.axhline(math.log(words), color=palette.INK, linestyle=":", linewidth=1.2, label=label)
         small = T > 40 or max(map(len, self._tokens)) * T > 100
-        ax.set_xticks(range(1, T), self._tokens[1:], fontsize=6.5 if small else 8.5, rotation=90 if small else 0)
+        ax.set_xticks(range(1, T), self._tokens[1:], fontsize=9 if small else 10, rotation=90 if small else 0)
         ax.set(ylim=(0, self._top), xlim=(0.3, T - 0.3))
-        ax.set_ylabel("loss, nats", fontsize=8.5, color=palette.INK)
-        ax.tick_params(labelsize=None, length=0, colors=palette.INK)
-        ax.tick_params(axis="y", labelsize=8.5)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, frameon=False, fontsize=8.5)
+        ax.set_ylabel("loss, nats", fontsize=10)
+        ax.tick_params(length=0)
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, frameon=False, fontsize=10)
 
 
 class _Run:

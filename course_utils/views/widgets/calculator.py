@@ -211,15 +211,14 @@ class MemoryCalculator(CourseWidget):
             number / 2**30 for number in (self.weight_bytes or 0, self.cache_bytes, CARDS[self.card])
         )
         end = max(weights + cache, card) * 1.03
-        ax.barh(0, weights, color=palette.FAINT, height=0.8, label=self._parts()[0])
+        ax.barh(0, weights, color=palette.INK, height=0.8, label=self._parts()[0])
         ax.barh(0, cache, left=weights, color=palette.VALUE, height=0.8, label=self._parts()[1])
         ax.axvline(card, color=palette.INK, linewidth=2.5, label=f"card: {self.card}")
         ax.set(xlim=(0, end), ylim=(-0.7, 0.7), yticks=[])
-        ax.set_xlabel("GiB", fontsize=9, color=palette.INK)
+        ax.set_xlabel("GiB")
         ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.tick_params(labelsize=9, colors=palette.INK)
-        ax.set_title(f"{self.model}, context {self.context:,}, batch {self.batch:,}", fontsize=10.5, color=palette.INK)
-        fig.legend(loc="lower center", ncols=3, frameon=False, fontsize=8.5)
+        ax.set_title(f"{self.model}, context {self.context:,}, batch {self.batch:,}")
+        fig.legend(loc="lower center", ncols=3, frameon=False, fontsize=10)
         return fig
 
     def _cache(self, T):

@@ -156,13 +156,12 @@ class DecodeStepper(CourseWidget):
             ax = fig.add_axes(box)
             ax.set(xlim=(-label / cell, n + 4), ylim=(n, 0))
             ax.axis("off")
-            ax.text(4, -1.35, name, fontsize=10.5, color=palette.INK, fontweight="bold")
+            ax.text(4, -1.35, name, fontweight="bold")
             for i, head in enumerate("QKV"):
-                ax.text(i + 0.5, -0.3, head, ha="center", fontsize=9, color=palette.INK)
-            ax.text(4, -0.3, "scores (row: query)", fontsize=9, color=palette.INK)
+                ax.text(i + 0.5, -0.3, head, ha="center")
+            ax.text(4, -0.3, "scores (row: query)")
             for i, token in enumerate(self._tokens):
-                shown = palette.INK if i < self._given + self.step else palette.LINE
-                ax.text(-0.3, i + 0.68, token, ha="right", fontsize=9, color=shown, parse_math=False)
+                ax.text(-0.3, i + 0.68, token, ha="right", parse_math=False)
             for i, row in enumerate(self._states(self.step, cached)):
                 for j, state in enumerate(row):
                     _draw_cell(ax, j if j < 3 else j + 1, i, state)
@@ -172,7 +171,7 @@ class DecodeStepper(CourseWidget):
         x = 0.0
         for state in ("now", "masked", "read", "past"):
             _draw_cell(key, x, 0.35, state)
-            key.text(x + 1.3, 1.05, _STATES[state], fontsize=9, color=palette.INK)
+            key.text(x + 1.3, 1.05, _STATES[state])
             x += 2.4 + 0.36 * len(_STATES[state])
         return fig
 
@@ -240,8 +239,8 @@ def _draw_cell(ax, x, y, state):
 
     if state == "blank":
         return
-    fill = {"now": palette.QUERY, "masked": "#FFFFFF", "read": palette.VALUE, "past": "#FFFFFF"}[state]
-    edge = palette.LINE if state == "past" else palette.QUERY if state in ("now", "masked") else palette.VALUE
+    fill = {"now": palette.QUERY, "masked": "none", "read": palette.VALUE, "past": "none"}[state]
+    edge = palette.INK if state == "past" else palette.QUERY if state in ("now", "masked") else palette.VALUE
     hatch = "////" if state == "masked" else None
     ax.add_patch(
         Rectangle((x + 0.09, y + 0.09), 0.82, 0.82, facecolor=fill, edgecolor=edge, hatch=hatch, linewidth=0.8)

@@ -56,29 +56,29 @@ class DuelBoard(CourseWidget):
         ax.axis("off")
         y = 10
         for group, title in zip(groups, ("Right implementations", "Wrong implementations"), strict=True):
-            ax.text(12, y + 10, title, fontsize=9.5, fontweight="bold", color=palette.INK, va="center")
+            ax.text(12, y + 10, title, fontweight="bold", va="center")
             for i, tile in enumerate(group):
                 self._draw(ax, tile, 12 + i % COLUMNS * STEP, y + 26 + i // COLUMNS * STEP)
             y += 34 + STEP * -(-len(group) // COLUMNS)
-        ax.text(12, y + 14, self._said, fontsize=9.5, color=palette.INK, va="center")
+        ax.text(12, y + 14, self._said, va="center")
         return fig
 
     def _draw(self, ax, tile, x, y):
         from matplotlib.patches import Rectangle
 
         good = palette.VALUE if tile["right"] else palette.QUERY
-        colour = good if tile["held"] else palette.KEY if tile["right"] else palette.LINE
+        colour = good if tile["held"] else palette.KEY if tile["right"] else palette.INK
         filled = tile["held"] or tile["right"]
         style = "solid" if tile["held"] else "dashed"
         ax.add_patch(
-            Rectangle((x, y), TILE, TILE, facecolor=colour if filled else "white", edgecolor=colour,
+            Rectangle((x, y), TILE, TILE, facecolor=colour if filled else "none", edgecolor=colour,
                 linestyle=style, linewidth=1.5)
         )  # fmt: skip
-        ink = "white" if filled and not (tile["right"] and tile["held"]) else palette.INK
+        ink = palette.ink_on(colour) if filled else palette.INK
         mark = {(True, True): "kept", (True, False): "lost", (False, True): "caught", (False, False): "?"}
-        ax.text(x + TILE / 2, y + 15, str(tile["number"]), fontsize=9.5, color=ink, ha="center", va="center")
+        ax.text(x + TILE / 2, y + 15, str(tile["number"]), color=ink, ha="center", va="center")
         said = mark[tile["right"], tile["held"]]
-        ax.text(x + TILE / 2, y + 31, said, fontsize=7, color=ink, ha="center", va="center")
+        ax.text(x + TILE / 2, y + 31, said, fontsize=10, color=ink, ha="center", va="center")
 
 
 def _checked(number: int, tile: Any) -> dict[str, Any]:

@@ -189,23 +189,23 @@ class HeadGallery(CourseWidget):
         ax = fig.add_axes((0, 0, 1, 1))  # in CSS pixels, from the top
         ax.set(xlim=(0, width), ylim=(height, 0))
         ax.axis("off")
-        ax.text(12, 18, self.title, fontsize=10.5, fontweight="bold", color=palette.INK, va="center")
+        ax.text(12, 18, self.title, fontweight="bold", va="center")
         for layer, head in np.ndindex(n_layers, h):
             x, y = left + head * column, top + layer * line
             if layer == 0:
-                ax.text(x + side / 2, y - 12, f"head {head}", fontsize=8.5, color=palette.FAINT, ha="center")
+                ax.text(x + side / 2, y - 12, f"head {head}", fontsize=10, ha="center")
             self._draw(ax, x, y, side, layer, head)
             if head == 0:
-                ax.text(x - 10, y + 9, f"layer {layer}", fontsize=9, ha="right", va="center", color=palette.INK)
+                ax.text(x - 10, y + 9, f"layer {layer}", ha="right", va="center")
             for place, (name, values) in enumerate(self._numbers.items()):
                 at = y + side + 11 + 15 * place
                 if head == 0:
-                    ax.text(x - 10, at, name, fontsize=8, ha="right", va="center", color=palette.FAINT)
+                    ax.text(x - 10, at, name, fontsize=10, ha="right", va="center")
                 weight = "bold" if values.argmax() == layer * h + head else "normal"
                 text = short(values[layer, head])
-                ax.text(x + side / 2, at, text, fontsize=8.5, fontweight=weight, ha="center", va="center")
+                ax.text(x + side / 2, at, text, fontsize=10, fontweight=weight, ha="center", va="center")
         if large:
-            ax.text(left, below - 12, head_name(*self.head), fontsize=9, fontweight="bold", color=palette.INK)
+            ax.text(left, below - 12, head_name(*self.head), fontweight="bold")
             self._draw(ax, left, below, large, *self.head)
         return fig
 
@@ -217,7 +217,7 @@ class HeadGallery(CourseWidget):
         colours = {"cmap": palette.colormap(), "vmin": 0, "vmax": 1}
         ax.imshow(self._weights[layer, head], extent=box, aspect="auto", interpolation="nearest", **colours)
         chosen = self.head == (layer, head)
-        colour, width = (palette.QUERY, 2) if chosen else (palette.LINE, 0.8)
+        colour, width = (palette.QUERY, 2) if chosen else (palette.INK, 0.8)
         ax.add_patch(Rectangle((x, y), side, side, fill=False, edgecolor=colour, linewidth=width))
         if self.row is not None:
             frame = (x, y + self.row * side / n)

@@ -199,8 +199,8 @@ class Guess(CourseWidget):
         for place, text in enumerate([*told, *choices]):
             y = 1 - (line * place + (22 if place < len(told) else 30)) / height
             bold = "bold" if place < len(told) else "normal"
-            fig.text(16 / width, y, text, fontsize=9.5, fontweight=bold, color=palette.INK, parse_math=False)
-        fig.text(16 / width, 12 / height, _TODO, fontsize=8.5, color=palette.FAINT)
+            fig.text(16 / width, y, text, fontweight=bold, parse_math=False)
+        fig.text(16 / width, 12 / height, _TODO, fontsize=10)
         if asked.kind == "number":
             self._draw_range(fig.add_axes((36 / width, 54 / height, 1 - 72 / width, 1e-6)))
         elif asked.kind == "curve":
@@ -215,24 +215,24 @@ class Guess(CourseWidget):
     def _draw_range(self, ax):
         marks = self._posed["ticks"]
         ax.set(xlim=(0, 1), yticks=[])
-        ax.set_xticks([place for place, _ in marks], [text for _, text in marks], fontsize=8.5, color=palette.FAINT)
-        ax.tick_params(color=palette.LINE)
+        ax.set_xticks([place for place, _ in marks], [text for _, text in marks], fontsize=10)
+        ax.tick_params(color=palette.INK)
         for side in ax.spines.values():
-            side.set_color(palette.FAINT)
+            side.set_color(palette.INK)
 
     def _draw_axes(self, ax):
         posed, asked = self._posed, self._question
         ax.set(xlim=(-0.03, 1.03), ylim=(0, 1))
         ax.set_yticks([place for place, _ in posed["ticks"]], [text for _, text in posed["ticks"]])
         ax.set_xticks(posed["along"], asked.places)
-        ax.tick_params(labelsize=8.5, labelcolor=palette.FAINT, color=palette.LINE)
-        ax.grid(color=palette.LINE, linewidth=0.6)
+        ax.tick_params(labelcolor=palette.INK)
+        ax.grid(color=palette.INK, linewidth=0.6)
         ax.set_axisbelow(True)
-        ax.set_xlabel(posed["x_label"], fontsize=9, parse_math=False)
-        ax.set_ylabel(posed["y_label"] + (f", {asked.unit}" if asked.unit else ""), fontsize=9, parse_math=False)
-        ax.text(0.5, 0.5, "?", fontsize=28, ha="center", va="center", color=palette.FAINT)
+        ax.set_xlabel(posed["x_label"], parse_math=False)
+        ax.set_ylabel(posed["y_label"] + (f", {asked.unit}" if asked.unit else ""), parse_math=False)
+        ax.text(0.5, 0.5, "?", fontsize=29, ha="center", va="center")
         for side in ax.spines.values():
-            side.set_color(palette.LINE)
+            side.set_color(palette.INK)
 
 
 def _posed(asked: Asked, why: str) -> dict[str, Any]:

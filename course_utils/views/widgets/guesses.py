@@ -11,7 +11,6 @@ from course_utils.course import DAYS, NUMBERS, WORK_FOLDER
 from course_utils.errors import CourseError
 from course_utils.guesses import Kept, brief, read, summed_up
 from course_utils.guesses.store import hear
-from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 
@@ -72,8 +71,8 @@ class Guesses(CourseWidget):
 
     def figure(self) -> Figure:
         fig = new_figure(720, 62)
-        fig.text(16 / 720, 38 / 62, _title(self._day), fontsize=9.5, fontweight="bold", color=palette.INK)
-        fig.text(16 / 720, 14 / 62, _TOLD, fontsize=8.5, color=palette.FAINT)
+        fig.text(16 / 720, 38 / 62, _title(self._day), fontweight="bold")
+        fig.text(16 / 720, 14 / 62, _TOLD, fontsize=10)
         return fig
 
 

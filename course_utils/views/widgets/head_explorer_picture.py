@@ -46,16 +46,16 @@ def draw(
     _text(ax, 12, 16, f"{head_name(*head)}: where {query} “{labels[query]}” looks", fontweight="bold")
     _arcs(ax, labels, levels[query], query, top, places, scale)
     told = ", ".join(f"“{text}” {short(chance / 1000)}" for text, chance in following)
-    _text(ax, 12, top + 56, f"after {query} “{labels[query]}” the model expects: {told}", fontsize=9)
+    _text(ax, 12, top + 56, f"after {query} “{labels[query]}” the model expects: {told}")
     _map(ax, labels, levels, chosen, top + 128)
     _heads(ax, head, measured, shares, top + 128)
     _list(ax, head, ranked, top + 128)
-    _text(ax, 12, height - 12, f"{reading.source}; weights are rounded to 1/255", fontsize=8, color=palette.FAINT)
+    _text(ax, 12, height - 12, f"{reading.source}; weights are rounded to 1/255", fontsize=10)
     return fig
 
 
-def _text(ax, x, y, text, fontsize=9.5, color=palette.INK, va="center", **more):
-    ax.text(x, y, text, fontsize=fontsize, color=color, va=va, parse_math=False, **more)
+def _text(ax, x, y, text, va="center", **more):
+    ax.text(x, y, text, va=va, parse_math=False, **more)
 
 
 def _words(labels):
@@ -103,7 +103,7 @@ def _map(ax, labels, levels, chosen, top):
     seen = np.ma.masked_where(~np.tri(T, dtype=bool), levels)
     box = (left, left + T * cell, top + T * cell, top)
     ax.imshow(seen, extent=box, aspect="auto", interpolation="nearest", cmap=palette.colormap(), vmin=0, vmax=LEVELS)
-    ax.add_patch(Rectangle((left, top), T * cell, T * cell, fill=False, edgecolor=palette.LINE, linewidth=0.8))
+    ax.add_patch(Rectangle((left, top), T * cell, T * cell, fill=False, edgecolor=palette.INK, linewidth=0.8))
     ax.add_patch(
         Rectangle((left + key * cell, top + query * cell), cell, cell, fill=False, edgecolor=palette.KEY, linewidth=1.6)
     )
@@ -112,7 +112,7 @@ def _map(ax, labels, levels, chosen, top):
         _text(ax, left - 6, top + (i + 0.5) * cell, f"{label[:14]} {i}", fontsize=size, ha="right")
         name = {"fontsize": size, "rotation": 90, "ha": "center", "va": "top"}
         _text(ax, left + (i + 0.5) * cell, top + T * cell + 5, f"{label[:14]} {i}", **name)
-    _text(ax, left, top - 25, "weights: queries in rows, keys in columns", fontsize=8.5, color=palette.FAINT)
+    _text(ax, left, top - 25, "weights: queries in rows, keys in columns", fontsize=10)
 
 
 def _heads(ax, head, measured, shares, top):
@@ -123,15 +123,15 @@ def _heads(ax, head, measured, shares, top):
     left, wide, tall = 486, min(20, 180 / heads), min(30, (_MAP + 40) / layers)
     box = (left, left + heads * wide, top + layers * tall, top)
     ax.imshow(shares, extent=box, aspect="auto", interpolation="nearest", cmap=palette.colormap(), vmin=0, vmax=1)
-    ax.add_patch(Rectangle((left, top), heads * wide, layers * tall, fill=False, edgecolor=palette.LINE, linewidth=0.8))
+    ax.add_patch(Rectangle((left, top), heads * wide, layers * tall, fill=False, edgecolor=palette.INK, linewidth=0.8))
     frame = (left + head[1] * wide, top + head[0] * tall)
     ax.add_patch(Rectangle(frame, wide, tall, fill=False, edgecolor=palette.KEY, linewidth=1.6))
     for layer in range(0, layers, 5):
-        _text(ax, left - 5, top + (layer + 0.5) * tall, str(layer), fontsize=7.5, ha="right")
+        _text(ax, left - 5, top + (layer + 0.5) * tall, str(layer), fontsize=10, ha="right")
     for each in range(heads):
-        _text(ax, left + (each + 0.5) * wide, top - 7, str(each), fontsize=7.5, ha="center")
-    _text(ax, left - 26, top - 44, f"all heads by the {measured}", fontsize=9, fontweight="bold")
-    _text(ax, left - 26, top - 25, "layers in rows, heads in columns", fontsize=8.5, color=palette.FAINT)
+        _text(ax, left + (each + 0.5) * wide, top - 7, str(each), fontsize=10, ha="center")
+    _text(ax, left - 26, top - 44, f"all heads by the {measured}", fontweight="bold")
+    _text(ax, left - 26, top - 25, "layers in rows, heads in columns", fontsize=10)
 
 
 def _list(ax, head, ranked, top):
@@ -140,6 +140,6 @@ def _list(ax, head, ranked, top):
     for place, (each, share) in enumerate(ranked[:_LISTED]):
         y = top + 12 + 26 * place
         bold = "bold" if each == head else "normal"
-        _text(ax, 694, y, head_name(*each), fontsize=8.5, fontweight=bold)
+        _text(ax, 694, y, head_name(*each), fontsize=10, fontweight=bold)
         ax.add_patch(Rectangle((800, y - 6), 54 * share, 12, facecolor=palette.WEIGHT))
-        _text(ax, 886, y, short(share), fontsize=8.5, ha="right", fontweight=bold)
+        _text(ax, 886, y, short(share), fontsize=10, ha="right", fontweight=bold)

@@ -147,28 +147,25 @@ class AttentionHeatmap(CourseWidget):
         shown, leaks = self._weights, self._leaks()
         if self._mask is not None:
             shown = np.ma.masked_where(~self._mask & ~leaks, shown)
-            ax.patch.set(facecolor="white", edgecolor=palette.LINE, hatch="////")  # seen where a cell is blocked
+            ax.patch.set(facecolor="none", edgecolor=palette.INK, hatch="////")  # seen where a cell is blocked
         ax.imshow(shown, cmap=palette.colormap(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
         _frame_leaks(ax, leaks, cell)
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
         size = max(6, min(10, cell * 0.6))
-        ax.tick_params(labelsize=9)
         if labelled:
             ax.set_xticks(range(m), self._keys, rotation=90 if turned else 0, fontsize=size)
             ax.set_yticks(range(n), self._queries, fontsize=size)
-        ax.tick_params(length=0, colors=palette.INK)
-        ax.set_xlabel("keys", color=palette.FAINT, fontsize=9)
-        ax.set_ylabel("queries", color=palette.FAINT, fontsize=9)
-        fig.text(0.01, 1 - 4 / height, self.title, fontsize=10.5, fontweight="bold", color=palette.INK, va="top")
+        ax.tick_params(length=0)
+        ax.set_xlabel("keys")
+        ax.set_ylabel("queries")
+        fig.text(0.01, 1 - 4 / height, self.title, fontweight="bold", va="top")
         for side in ax.spines.values():
-            side.set_color(palette.LINE)
+            side.set_color(palette.INK)
         if cell >= 30:
             texts = np.array(_short(self._weights, self._mask)).reshape(n, m)
             for (row, column), level in np.ndenumerate(_levels(self._weights)):
-                ax.text(
-                    column, row, str(texts[row, column]), ha="center", va="center", fontsize=9, color=palette.ink(level)
-                )
+                ax.text(column, row, str(texts[row, column]), ha="center", va="center", color=palette.ink(level))
         return fig
 
 

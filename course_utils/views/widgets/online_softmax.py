@@ -324,19 +324,18 @@ def _draw(shown):
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
-    ax.text(12, 18, shown.title, fontsize=10.5, fontweight="bold", va="center", color=palette.INK, parse_math=False)
+    ax.text(12, 18, shown.title, fontweight="bold", va="center", parse_math=False)
     for place, row in enumerate([heads, *rows]):
         right, middle = 12.0, 46 + 24 * place
         if place - 1 == shown.step:
-            ax.axhspan(middle - 12, middle + 12, color=palette.LINE, alpha=0.45, linewidth=0)
+            ax.axhspan(middle - 12, middle + 12, color=palette.INK, alpha=0.15, linewidth=0)
         for column, (cell, width_here) in enumerate(zip(row, wide, strict=True)):
             right += width_here
             changed = place > 2 and column == 3 and cell != "1.000"
-            style: dict[str, Any] = {"fontweight": "bold" if changed else "normal", "fontsize": 9}
-            colour = palette.FAINT if place == 0 else palette.INK
-            ax.text(right - 8, middle, cell, ha="right", va="center", color=colour, parse_math=False, **style)
-    ax.plot([12, 12 + sum(wide)], [58, 58], color=palette.LINE, linewidth=1)
+            style: dict[str, Any] = {"fontweight": "bold" if changed else "normal"}
+            ax.text(right - 8, middle, cell, ha="right", va="center", parse_math=False, **style)
+    ax.plot([12, 12 + sum(wide)], [58, 58], color=palette.INK, linewidth=1)
     for place, line in enumerate(lines):
         y = 46 + 24 * (len(rows) + 1) + 4 + 20 * place
-        ax.text(12, y, line, fontsize=9.5, va="center", color=palette.INK, parse_math=False)
+        ax.text(12, y, line, va="center", parse_math=False)
     return fig

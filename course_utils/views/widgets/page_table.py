@@ -229,23 +229,23 @@ def _draw(widget: PageTable, found: Done) -> Figure:
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, 740), ylim=(height, 0))
     ax.axis("off")
-    text: dict[str, Any] = {"va": "center", "color": palette.INK, "parse_math": False, "fontsize": 9}
+    text: dict[str, Any] = {"va": "center", "parse_math": False}
     ax.text(12, 18, f"{widget.title}: {widget._head(found)}", **(text | {"fontsize": 10, "fontweight": "bold"}))
     for block in range(found.pool.n_blocks):
         x, y = 12 + block % columns * wide, 44 + block // columns * 76
         held = found.pool.references(block)
-        ax.text(x, y + 8, f"block {block}", **(text | {"fontsize": 8, "fontweight": "bold"}))
+        ax.text(x, y + 8, f"block {block}", **(text | {"fontsize": 10, "fontweight": "bold"}))
         owners = ",".join(name for name, table in found.tables.items() if block in table)
-        ax.text(x, y + 56, owners or "free", **(text | {"fontsize": 8}))
+        ax.text(x, y + 56, owners or "free", **(text | {"fontsize": 10}))
         for slot in range(found.block_size):
             token = found.slots[block][slot] if slot < len(found.slots[block]) else ""
-            look: dict[str, Any] = {"facecolor": (palette.QUERY, 0.15 * min(held, 3)) if token else "white"}
+            look: dict[str, Any] = {"facecolor": (palette.QUERY, 0.15 * min(held, 3)) if token else "none"}
             edge: dict[str, Any] = {
-                "edgecolor": palette.QUERY if held else palette.FAINT,
+                "edgecolor": palette.QUERY if held else palette.INK,
                 "linestyle": "solid" if held else "dashed",
             }
             ax.add_patch(Rectangle((x + cell * slot, y + 20), cell - 2, 26, **look, **edge))
-            ax.text(x + cell * slot + 12, y + 33, token, **(text | {"ha": "center", "fontsize": 8}))
+            ax.text(x + cell * slot + 12, y + 33, token, **(text | {"ha": "center", "fontsize": 10}))
     y = 44 + 76 * rows + 8
     for place, (name, table) in enumerate(found.tables.items()):
         line = f"{name} → {', '.join(map(str, table))}   ({_count(found.lengths[name], 'token')})"

@@ -276,10 +276,10 @@ class MaskPainter(CourseWidget):
         ):
             box = (place / width, 1 - (top + n * cell) / height, m * cell / width, n * cell / height)
             _draw(fig.add_axes(box), marks, texts, levels, self._tokens, self._keys, turned, cell)
-            fig.text(place / width, 1 - 14 / height, title, fontsize=10.5, fontweight="bold", va="center")
+            fig.text(place / width, 1 - 14 / height, title, fontweight="bold", va="center")
         for row, line in enumerate(lines):
             y = 1 - (top + n * cell + 22 + 19 * row) / height
-            fig.text(12 / width, y, line, fontsize=9.5, fontweight="normal" if row else "bold", va="center")
+            fig.text(12 / width, y, line, fontweight="normal" if row else "bold", va="center")
         return fig
 
 
@@ -356,9 +356,9 @@ def _draw(ax, marks, texts, levels, queries, keys, turned, cell):
         face: tuple[float, ...] | str = tuple(part / 255 for part in colours[level])
         ink = palette.ink(level)
         if mark != "w" and mark != "l":
-            face, ink = (palette.QUERY, "white") if mark == "m" else ("white", palette.INK)
+            face, ink = (palette.QUERY, palette.ink_on(palette.QUERY)) if mark == "m" else ("none", palette.INK)
         hatch = "////" if mark == "b" else None
-        patches = [Rectangle((column, row), 1, 1, facecolor=face, edgecolor=palette.LINE, hatch=hatch, linewidth=0.8)]
+        patches = [Rectangle((column, row), 1, 1, facecolor=face, edgecolor=palette.INK, hatch=hatch, linewidth=0.8)]
         if mark in "ln":
             inner = (column + 0.06, row + 0.06)
             patches.append(Rectangle(inner, 0.88, 0.88, fill=False, edgecolor=palette.WRONG, linewidth=2))
@@ -368,8 +368,8 @@ def _draw(ax, marks, texts, levels, queries, keys, turned, cell):
             size = 8.5 if cell > 30 else 6.5
             ax.text(column + 0.5, row + 0.52, text, ha="center", va="center", fontsize=size, color=ink)
     ax.xaxis.tick_top()
-    ax.set_xticks(np.arange(m) + 0.5, keys, rotation=90 if turned else 0, fontsize=9)
-    ax.set_yticks(np.arange(n) + 0.5, queries, fontsize=9)
-    ax.tick_params(length=0, colors=palette.INK)
+    ax.set_xticks(np.arange(m) + 0.5, keys, rotation=90 if turned else 0)
+    ax.set_yticks(np.arange(n) + 0.5, queries)
+    ax.tick_params(length=0)
     for side in ax.spines.values():
-        side.set_color(palette.LINE)
+        side.set_color(palette.INK)

@@ -13,7 +13,6 @@ import traitlets
 from course_utils.practice import Mark, Problem, problem, read_entry
 from course_utils.practice.problem import said_shape
 from course_utils.practice.session import DRAWN_FROM, HOW, SIGNS, written
-from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 
@@ -113,7 +112,7 @@ class Practice(CourseWidget):
         for place, line in enumerate(lines):
             y = 1 - (_LINE * place + 22) / height
             weight = "bold" if place == 0 else "normal"
-            fig.text(16 / 720, y, line, fontsize=9.5, fontweight=weight, color=palette.INK, parse_math=False)
+            fig.text(16 / 720, y, line, fontweight=weight, parse_math=False)
         return fig
 
     def _pose(self):

@@ -123,12 +123,11 @@ class ProgressMap(CourseWidget):
         ax.axis("off")
         for place, day in enumerate(self.progress.days):
             x, y = 8 + place % columns * 271, 8 + place // columns * step
-            ink = palette.INK if day.name else palette.FAINT
-            edge = palette.QUERY if day.name else palette.LINE
+            edge = palette.QUERY if day.name else palette.INK
             ax.plot([x, x], [y, y + step - 14], color=edge, linewidth=3, solid_capstyle="butt")
-            ax.text(x + 14, y + 14, f"Day {day.number}", fontsize=8.5, color=palette.FAINT)
-            ax.text(x + 14, y + 36, day.title, fontsize=11, fontweight="bold", color=ink)
-            ax.text(x + 14, y + 50, "\n".join(_size(day)), fontsize=8.5, linespacing=1.6, va="top", color=ink)
+            ax.text(x + 14, y + 14, f"Day {day.number}", fontsize=10)
+            ax.text(x + 14, y + 36, day.title, fontsize=12, fontweight="bold")
+            ax.text(x + 14, y + 50, "\n".join(_size(day)), fontsize=10, linespacing=1.6, va="top")
         return fig
 
     def _card(self, day):

@@ -151,7 +151,7 @@ def draw(
     ax.axis("off")
     lefts = 12, 12 + SIDE + _GAP, 12 + SIDE + _BARS + 2 * _GAP
     for left, title in zip(lefts, ("query and keys", "weights", "values and output"), strict=True):
-        ax.text(left, 17, title, fontsize=10, fontweight="bold", color=palette.INK, va="center")
+        ax.text(left, 17, title, fontweight="bold", va="center")
     _draw_queries(ax, lefts[0], scene, query)
     _draw_bars(ax, lefts[1], scene["names"], scores, weights)
     _draw_values(ax, lefts[2], scene, weights, output, path)
@@ -161,24 +161,24 @@ def draw(
 def _draw_plane(ax, left, plane, cross):
     from matplotlib.patches import Rectangle
 
-    ax.add_patch(Rectangle((left, _TOP), SIDE, SIDE, fill=False, edgecolor=palette.LINE, linewidth=1))
+    ax.add_patch(Rectangle((left, _TOP), SIDE, SIDE, fill=False, edgecolor=palette.INK, linewidth=1))
     for axis, ticks in enumerate(plane["ticks"]):
         for value, text in ticks:
             x, y = place(plane, (value, plane["low"][1]) if axis == 0 else (plane["low"][0], value))
             ends = ([left + x] * 2, [_TOP, _TOP + SIDE]) if axis == 0 else ([left, left + SIDE], [_TOP + y] * 2)
-            ax.plot(*ends, color=palette.LINE, linewidth=0.6, alpha=0.6)
+            ax.plot(*ends, color=palette.INK, linewidth=0.6, alpha=0.6)
             where = (left + x, _TOP + SIDE - 4) if axis == 0 else (left + 4, _TOP + y)
-            ax.text(*where, text, fontsize=7.5, color=palette.FAINT, ha="center" if axis == 0 else "left",
+            ax.text(*where, text, fontsize=10, ha="center" if axis == 0 else "left",
                     va="baseline" if axis == 0 else "center")  # fmt: skip
     if cross:
         x, y = place(plane, (0, 0))
-        ax.plot([left, left + SIDE], [_TOP + y] * 2, color=palette.FAINT, linewidth=0.8)
-        ax.plot([left + x] * 2, [_TOP, _TOP + SIDE], color=palette.FAINT, linewidth=0.8)
+        ax.plot([left, left + SIDE], [_TOP + y] * 2, color=palette.INK, linewidth=0.8)
+        ax.plot([left + x] * 2, [_TOP, _TOP + SIDE], color=palette.INK, linewidth=0.8)
 
 
 def _draw_labels(ax, left, plane, names):
     for (x, y), name in zip(plane["labels"], names, strict=True):
-        ax.text(left + x, _TOP + y, name[:14], fontsize=8.5, color=palette.INK, va="baseline", parse_math=False)
+        ax.text(left + x, _TOP + y, name[:14], fontsize=10, va="baseline", parse_math=False)
 
 
 def _draw_queries(ax, left, scene, query):
@@ -197,21 +197,21 @@ def _draw_queries(ax, left, scene, query):
                                 "mutation_scale": 11})  # fmt: skip
     _draw_labels(ax, left, plane, scene["names"])
     said = f"query ({short(query[0])}, {short(query[1])}), length {short(math.hypot(*query))}"
-    ax.text(left + SIDE, 17, said, fontsize=8.5, color=palette.QUERY, ha="right", va="center")
+    ax.text(left + SIDE, 17, said, fontsize=10, color=palette.QUERY, ha="right", va="center")
 
 
 def _draw_bars(ax, left, names, scores, weights):
     from matplotlib.patches import Rectangle
 
-    ax.text(left + 130, 17, "q · k / √2", fontsize=8.5, color=palette.FAINT, ha="right", va="center")
+    ax.text(left + 130, 17, "q · k / √2", fontsize=10, ha="right", va="center")
     row = min(36, SIDE / len(names))
     for i, (name, score, weight) in enumerate(zip(names, scores, weights, strict=True)):
         y = _TOP + 8 + (i + 0.5) * row
-        ax.text(left, y, name[:14], fontsize=9, color=palette.INK, va="center", parse_math=False)
-        ax.text(left + 130, y, short(score), fontsize=9, color=palette.INK, ha="right", va="center")
+        ax.text(left, y, name[:14], va="center", parse_math=False)
+        ax.text(left + 130, y, short(score), ha="right", va="center")
         ax.add_patch(Rectangle((left + 142, y - 6), 68 * weight, 12, facecolor=palette.WEIGHT))
-        ax.plot([left + 142] * 2, [y - row / 2, y + row / 2], color=palette.LINE, linewidth=1)
-        ax.text(left + 146 + 68 * weight, y, short(weight), fontsize=9, color=palette.INK, va="center")
+        ax.plot([left + 142] * 2, [y - row / 2, y + row / 2], color=palette.INK, linewidth=1)
+        ax.text(left + 146 + 68 * weight, y, short(weight), va="center")
 
 
 def _draw_values(ax, left, scene, weights, output, path):
@@ -230,7 +230,7 @@ def _draw_values(ax, left, scene, weights, output, path):
     ax.plot(*points.T, "o", color=palette.VALUE, markersize=7)
     steps = np.array([place(plane, point) for point in path]) + np.array((left, _TOP))
     ax.plot(*steps.T, color=palette.OUTPUT, linewidth=1.4, linestyle=(0, (3, 2)))
-    ax.plot([x], [y], "o", color=palette.OUTPUT, markersize=10, markeredgecolor="white", markeredgewidth=1.2)
+    ax.plot([x], [y], "o", color=palette.OUTPUT, markersize=10)
     _draw_labels(ax, left, plane, scene["names"])
     said = f"output ({short(output[0])}, {short(output[1])})"
-    ax.text(left + SIDE, 17, said, fontsize=8.5, color=palette.INK, ha="right", va="center")
+    ax.text(left + SIDE, 17, said, fontsize=10, ha="right", va="center")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from course_utils import loader
-from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 
@@ -91,7 +90,7 @@ class Quiz(CourseWidget):
             # parse_math off: a dollar in a question is a dollar.
             y = 1 - (step * place + 18) / height
             line = line.replace("`", "")
-            fig.text(16 / 720, y, line, fontsize=9.5, fontweight=weight, color=palette.INK, parse_math=False)
+            fig.text(16 / 720, y, line, fontweight=weight, parse_math=False)
         return fig
 
 

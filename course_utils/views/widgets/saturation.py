@@ -163,17 +163,14 @@ class SaturationExplorer(CourseWidget):
                     markersize=4,
                     label=label,
                 )
-            ax.plot(self.d_k, draw, "o", color=palette.INK, markersize=7, markeredgecolor="white", label="this draw")
-            ax.axvline(_STEPS[step], color=palette.LINE, linewidth=1, zorder=0)
+            ax.plot(self.d_k, draw, "o", color=palette.INK, markersize=7, label="this draw")
+            ax.axvline(_STEPS[step], color=palette.INK, linewidth=1, zorder=0)
             ax.set_xscale("log", base=2)
             ax.set_xticks([1, 64, 4096], ["1", "64", "4096"])
             ax.minorticks_off()
             ax.set(ylim=(0, most * 1.04), xlabel="$d_k$")
-            ax.set_title(name, fontsize=9.5, color=palette.INK)
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="lower right", ncols=3, frameon=False, fontsize=9)
-        for ax in (bars, *axes):
-            ax.spines[["top", "right"]].set_visible(False)
-            ax.tick_params(labelsize=8.5, colors=palette.INK)
+            ax.set_title(name)
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="lower right", ncols=3, frameon=False)
         fig.subplots_adjust(left=0.045, right=0.985, top=0.9, bottom=0.25, wspace=0.3)
         return fig
 
@@ -181,11 +178,11 @@ class SaturationExplorer(CourseWidget):
         names, weights = range(1, self.n_keys + 1), self.weights
         drawn = ax.bar(names, weights, color=palette.WEIGHT if self.scaled else palette.WRONG, width=0.72)
         if self.n_keys <= 8:
-            ax.bar_label(drawn, [f"{weight:.2f}" for weight in weights], fontsize=8.5, color=palette.INK, padding=2)
+            ax.bar_label(drawn, [f"{weight:.2f}" for weight in weights], fontsize=10, padding=2)
             ax.set_xticks(names)
         scale = "scaled" if self.scaled else "no scale"
         ax.set(ylim=(0, 1.09), xlabel="key", yticks=[0, 0.5, 1])
-        ax.set_title(f"weights of one draw, d_k = {self.d_k}, {scale}", fontsize=9.5, color=palette.INK)
+        ax.set_title(f"weights of one draw, d_k = {self.d_k}, {scale}")
 
     def _readouts(self):
         """Per measure shown: this draw, the mean without the scale, the mean with it, the most there can be."""

@@ -198,18 +198,18 @@ class SpeculativeStepper(CourseWidget):
             ax = fig.add_axes(box)
             ax.set(xlim=(0, most), ylim=(count - 0.5, -0.5), xticks=[])
             ax.set_yticks(range(count), self.words if place == 0 else [""] * count, parse_math=False)
-            ax.set_title(title, fontsize=9.5, color=palette.INK, loc="left")
+            ax.set_title(title)
             ax.spines[["top", "right", "bottom"]].set_visible(False)
-            ax.tick_params(labelsize=9, colors=palette.INK, length=0)
-            both = [(p, palette.WEIGHT, -0.19), (q, palette.FAINT, 0.19)]
+            ax.tick_params(length=0)
+            both = [(p, palette.WEIGHT, -0.19), (q, palette.INK, 0.19)]
             left_over = [] if rest is None else [(rest, palette.OUTPUT, 0.0)]
             for values, colour, shift in both if place == 0 else left_over:
                 bars = ax.barh(np.arange(count) + shift, values, color=colour, height=0.36)
-                ax.bar_label(bars, [short(value) for value in values], fontsize=8, color=palette.INK, padding=3)
-        text: dict[str, Any] = {"color": palette.INK, "parse_math": False, "va": "center"}
-        fig.text(12 / wide, 1 - 18 / height, self._head(), fontsize=10, fontweight="bold", **text)
+                ax.bar_label(bars, [short(value) for value in values], fontsize=10, padding=3)
+        text: dict[str, Any] = {"parse_math": False, "va": "center"}
+        fig.text(12 / wide, 1 - 18 / height, self._head(), fontweight="bold", **text)
         for place, line in enumerate(lines):
-            fig.text(12 / wide, 1 - (top + plot + 30 + 18 * place) / height, line, fontsize=9.5, **text)
+            fig.text(12 / wide, 1 - (top + plot + 30 + 18 * place) / height, line, **text)
         return fig
 
     def _head(self):

@@ -298,29 +298,29 @@ def _draw_matrix(ax, matrix, x, y, side, cell, cell_height, head):
 
     colour = palette.ROLES.get(matrix["role"], palette.INK)
     across = x + side
-    ax.text(across, y + 12, matrix["name"], fontsize=10, fontweight="bold", color=palette.INK, va="center")
+    ax.text(across, y + 12, matrix["name"], fontweight="bold", va="center")
     shape = f"({matrix['shape']})"
     ax.text(
         across + cell * len(matrix["columns"]),
         y + 12,
         shape,
         fontsize=7.5,
-        color=palette.FAINT,
+        color=palette.INK,
         va="center",
         ha="right",
     )
     for c, label in enumerate(matrix["columns"]):
-        ax.text(across + (c + 0.5) * cell, y + 32, label, fontsize=7.5, color=palette.FAINT, ha="center", va="center")
+        ax.text(across + (c + 0.5) * cell, y + 32, label, fontsize=10, ha="center", va="center")
     for r, label in enumerate(matrix["rows"]):
         middle = y + head + (r + 0.5) * cell_height
-        ax.text(across - 6, middle, label, fontsize=8, color=palette.FAINT, ha="right", va="center")
+        ax.text(across - 6, middle, label, fontsize=10, ha="right", va="center")
         for c, text in enumerate(matrix["text"][r]):
             corner = (across + c * cell, y + head + r * cell_height)
             level = matrix["levels"][r][c] if matrix["levels"] else None
-            fill = "white" if level is None else tuple(part / 255 for part in palette.ramp()[level])
-            ax.add_patch(Rectangle(corner, cell, cell_height, facecolor=fill, edgecolor=palette.LINE, linewidth=0.8))
+            fill = "none" if level is None else tuple(part / 255 for part in palette.ramp()[level])
+            ax.add_patch(Rectangle(corner, cell, cell_height, facecolor=fill, edgecolor=palette.INK, linewidth=0.8))
             ink = palette.INK if level is None else palette.ink(level)
-            ax.text(corner[0] + cell / 2, middle, text, fontsize=8.5, color=ink, ha="center", va="center")
+            ax.text(corner[0] + cell / 2, middle, text, fontsize=10, color=ink, ha="center", va="center")
             if matrix["differs"][r][c]:
                 box = Rectangle((corner[0] + 1.5, corner[1] + 1.5), cell - 3, cell_height - 3, fill=False)
                 box.set(edgecolor=palette.WRONG, linewidth=1.6, linestyle=(0, (3, 2)))

@@ -100,15 +100,14 @@ class TemperatureExplorer(CourseWidget):
         for ax, temperature in zip(fig.subplots(1, len(temperatures), sharey=True), temperatures, strict=True):
             weights = _weights(self.scores, temperature).numpy()
             bars = ax.barh(range(m), weights, color=palette.WEIGHT, height=0.66)
-            ax.bar_label(bars, [f"{weight:.2f}" for weight in weights], fontsize=8.5, color=palette.INK, padding=3)
+            ax.bar_label(bars, [f"{weight:.2f}" for weight in weights], fontsize=10, padding=3)
             ax.set(xlim=(0, 1.28), ylim=(m - 0.5, -0.5), xticks=[0, 1])
             ax.set_yticks(range(m), self.labels, parse_math=False)
             weight = "bold" if temperature == self.temperature else "normal"
-            ax.set_title(f"temperature {temperature:.3g}", fontsize=10, color=palette.INK, fontweight=weight)
+            ax.set_title(f"temperature {temperature:.3g}", fontweight=weight)
             keys = self._measures(temperature)[2]
-            ax.set_xlabel(f"{keys:.2f} effective keys", fontsize=9, color=palette.FAINT)
-            ax.spines[["top", "right"]].set_visible(False)
-            ax.tick_params(labelsize=9, colors=palette.INK, length=0)
+            ax.set_xlabel(f"{keys:.2f} effective keys")
+            ax.tick_params(length=0)
         fig.subplots_adjust(left=left / width, right=0.99, top=1 - 32 / height, bottom=46 / height, wspace=0.12)
         return fig
 

@@ -280,15 +280,15 @@ def _draw(walker, step):
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, wide), ylim=(height, 0))
     ax.axis("off")
-    text: dict[str, Any] = {"va": "center", "color": palette.INK, "parse_math": False}
-    ax.text(12, 18, walker.title, fontsize=10.5, fontweight="bold", **text)
+    text: dict[str, Any] = {"va": "center", "parse_math": False}
+    ax.text(12, 18, walker.title, fontweight="bold", **text)
     _draw_map(ax, walk, frame, n, m, left, top, cell)
     _draw_side(ax, walker, frame, left + m * cell + 60, top - 40, wide - (left + m * cell + 72), text)
     for place, line in enumerate(lines):
-        ax.text(12, below + 18 * place, line, fontsize=9.5, **text)
+        ax.text(12, below + 18 * place, line, **text)
     for place, line in enumerate(table):
         y = below + 18 * len(lines) + 8 + 17 * place
-        ax.text(12, y, line, fontsize=8.5, family="monospace", **text)
+        ax.text(12, y, line, fontsize=10, family="monospace", **text)
     return fig
 
 
@@ -296,7 +296,7 @@ def _draw_map(ax, walk, frame, n, m, left, top, cell):
     from matplotlib.patches import Rectangle
 
     def box(x, y, width, height, **look):
-        usual: dict[str, Any] = {"facecolor": "none", "edgecolor": palette.LINE, "linewidth": 0.8}
+        usual: dict[str, Any] = {"facecolor": "none", "edgecolor": palette.INK, "linewidth": 0.8}
         ax.add_patch(Rectangle((x, y), width, height, **(usual | look)))
 
     def strip(name, colour, part, count, horizontal, offset):
@@ -313,9 +313,7 @@ def _draw_map(ax, walk, frame, n, m, left, top, cell):
             if horizontal or before
             else (corner[0] + 18, corner[1] + n * cell / 2)
         )
-        ax.text(
-            *where, name, fontsize=9, color=palette.INK, ha="right" if horizontal or before else "left", va="center"
-        )
+        ax.text(*where, name, ha="right" if horizontal or before else "left", va="center")
 
     strip("K", palette.KEY, frame["keys"], m, True, 34)
     strip("V", palette.VALUE, frame["keys"], m, True, 18)
@@ -327,28 +325,28 @@ def _draw_map(ax, walk, frame, n, m, left, top, cell):
     for tile, (top_row, bottom, first, end) in enumerate(walk["tiles"]):
         place = (left + first * cell, top + top_row * cell, (end - first) * cell, (bottom - top_row) * cell)
         now = tile == frame["tile"]
-        fill = (palette.KEY, 0.25) if now else (palette.QUERY, 0.2) if tile < frame["done"] else "white"
-        box(*place, facecolor=fill, edgecolor=palette.KEY if now else palette.LINE, linewidth=2.4 if now else 0.8,
+        fill = (palette.KEY, 0.25) if now else (palette.QUERY, 0.2) if tile < frame["done"] else "none"
+        box(*place, facecolor=fill, edgecolor=palette.KEY if now else palette.INK, linewidth=2.4 if now else 0.8,
             zorder=3 if now else 1)  # fmt: skip
     for row, first, end in walk["masked"]:
         for key in range(first, end):
             x, y = left + (key + 0.5) * cell, top + (row + 0.5) * cell
-            ax.plot(x, y, "x", color=palette.FAINT, markersize=3.2, markeredgewidth=0.8, zorder=4)
+            ax.plot(x, y, "x", color=palette.INK, markersize=3.2, markeredgewidth=0.8, zorder=4)
 
 
 def _draw_side(ax, walker, frame, x, y, width, text):
     from matplotlib.patches import Rectangle
 
-    ax.text(x, y, f"in fast memory: {frame['held_bytes']:,} bytes", fontsize=9.5, fontweight="bold", **text)
+    ax.text(x, y, f"in fast memory: {frame['held_bytes']:,} bytes", fontweight="bold", **text)
     for place, (part, size) in enumerate(zip(PARTS, frame["held"], strict=True), start=1):
-        ax.text(x, y + 20 * place, part, fontsize=9, **text)
-        ax.text(x + 118, y + 20 * place, size, fontsize=9, **text)
+        ax.text(x, y + 20 * place, part, **text)
+        ax.text(x + 118, y + 20 * place, size, **text)
     naive, total = walker.naive_bytes, walker._walk["frames"][-1]
     most = max(sum(naive.values()), total["read"] + total["written"])
     y += 20 * (len(PARTS) + 1) + 10
     for name, moved in (("tiled so far", frame), ("tiled in all", total), ("naive at least", naive)):
         both = moved["read"] + moved["written"]
-        ax.text(x, y, f"{name}: {both:,} bytes", fontsize=9, **text)
+        ax.text(x, y, f"{name}: {both:,} bytes", **text)
         for start, size, colour in (
             (0, moved["read"], palette.QUERY),
             (moved["read"], moved["written"], palette.OUTPUT),
@@ -356,4 +354,4 @@ def _draw_side(ax, walker, frame, x, y, width, text):
             corner = (x + width * start / most, y + 9)
             ax.add_patch(Rectangle(corner, width * size / most, 9, facecolor=colour, linewidth=0))
         y += 38
-    ax.text(x, y - 6, "left, blue: loaded; right, pink: stored", fontsize=8, **(text | {"color": palette.FAINT}))
+    ax.text(x, y - 6, "left, blue: loaded; right, pink: stored", fontsize=10, **(text | {"color": palette.INK}))

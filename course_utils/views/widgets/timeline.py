@@ -247,9 +247,9 @@ _LEFT, _ROW, _TOP, _SHOWN = 96, 30, 40, 40
 _LOOKS: dict[str, dict[str, Any]] = {
     "prefill": {"facecolor": palette.QUERY, "edgecolor": palette.QUERY},
     "decode": {"facecolor": palette.VALUE, "edgecolor": palette.VALUE},
-    "wait": {"facecolor": "white", "edgecolor": palette.FAINT, "linestyle": "dashed"},
-    "preempted": {"facecolor": "white", "edgecolor": palette.WRONG, "linewidth": 2},
-    "refused": {"facecolor": "white", "edgecolor": palette.WRONG, "hatch": "////"},
+    "wait": {"facecolor": "none", "edgecolor": palette.INK, "linestyle": "dashed"},
+    "preempted": {"facecolor": "none", "edgecolor": palette.WRONG, "linewidth": 2},
+    "refused": {"facecolor": "none", "edgecolor": palette.WRONG, "hatch": "////"},
 }
 
 
@@ -266,18 +266,18 @@ def _draw(timeline: ServingTimeline, step: int) -> Figure:
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, 760), ylim=(height, 0))
     ax.axis("off")
-    text: dict[str, Any] = {"va": "center", "color": palette.INK, "parse_math": False, "fontsize": 9}
+    text: dict[str, Any] = {"va": "center", "parse_math": False}
     ax.text(12, 18, f"{timeline.title}: {timeline._head()}", **(text | {"fontsize": 9.5, "fontweight": "bold"}))
     for row, name in enumerate(("step", "tokens", "blocks", *names)):
         ax.text(12, _TOP + _ROW * row + 14, name, **(text | {"fontweight": "bold" if row > 2 else "normal"}))
-    middle = text | {"ha": "center", "fontsize": 9 if wide > 20 else 6}
+    middle = text | {"ha": "center" if wide > 20 else 6}
     for place, each in enumerate(seen):
         x = _LEFT + wide * place
-        ax.text(x + wide / 2, _TOP + 14, str(first + place + 1), **(middle | {"color": palette.FAINT}))
+        ax.text(x + wide / 2, _TOP + 14, str(first + place + 1), **middle)
         for row, (used, most) in enumerate(((each["used"], timeline.budget), (each["held"], timeline.blocks)), 1):
             y, high = _TOP + _ROW * row, (_ROW - 6) * min(1, used / most)
-            ax.add_patch(Rectangle((x + 1, y + 2), wide - 2, _ROW - 6, facecolor="#ECEEF1", edgecolor="none"))
-            ax.add_patch(Rectangle((x + 1, y + _ROW - 4 - high), wide - 2, high, facecolor=palette.LINE))
+            ax.add_patch(Rectangle((x + 1, y + 2), wide - 2, _ROW - 6, facecolor=(palette.INK, 0.15), edgecolor="none"))
+            ax.add_patch(Rectangle((x + 1, y + _ROW - 4 - high), wide - 2, high, facecolor=palette.INK))
             ax.text(x + wide / 2, y + 14, str(used), **middle)
         for row, (did, count, got, _) in enumerate(each["cells"], 3):
             if did not in _LOOKS:
@@ -285,13 +285,17 @@ def _draw(timeline: ServingTimeline, step: int) -> Figure:
             y = _TOP + _ROW * row
             ax.add_patch(Rectangle((x + 1.5, y + 3), wide - 3, _ROW - 8, **_LOOKS[did]))
             if got:
-                ax.add_patch(Rectangle((x + 3, y + _ROW - 9), wide - 6, 3, facecolor="white", edgecolor="none"))
+                ax.add_patch(
+                    Rectangle(
+                        (x + 3, y + _ROW - 9), wide - 6, 3, facecolor=palette.ink_on(palette.QUERY), edgecolor="none"
+                    )
+                )
             sign = {"preempted": "↺", "refused": "×", "wait": "·", "decode": "D"}.get(did, f"P{count}")
-            ink = "white" if did == "prefill" else palette.INK
+            ink = palette.ink_on(_LOOKS[did]["facecolor"]) if did in ("prefill", "decode") else palette.INK
             ax.text(x + wide / 2, y + 13, sign, **(middle | {"color": ink}))
     y = _TOP + _ROW * (len(names) + 3) + 14
     key = "P: prefill, with its tokens · D: decode · dashed: waits · ↺: preempted · white line: got a token"
-    ax.text(12, y, key, **(text | {"color": palette.FAINT, "fontsize": 8.5}))
+    ax.text(12, y, key, **text)
     for place, line in enumerate(lines):
         ax.text(12, y + 22 + 18 * place, line, **text)
     return fig

@@ -79,16 +79,16 @@ class TracePlayer(CourseWidget):
         ax = fig.add_axes((0, 0, 1, 1))
         ax.set(xlim=(0, _WIDE), ylim=(height, 0))
         ax.axis("off")
-        text: dict[str, Any] = {"va": "center", "color": palette.INK, "parse_math": False, "fontsize": 9.5}
+        text: dict[str, Any] = {"va": "center", "parse_math": False}
         ax.text(12, 18, self._head(), **(text | {"fontsize": 10.5, "fontweight": "bold"}))
         for place, line in enumerate(code):
             y, wrong = 48 + _LINE * place, place == len(code) - 1
             line = line if len(line) <= _MOST_LETTERS else f"{line[: _MOST_LETTERS - 1]}…"
             look = {"color": palette.WRONG, "fontweight": "bold"} if wrong else {}
             ax.text(12, y, "✗" if wrong else f"{place or ''}", **(text | look))
-            ax.text(32, y, line, **(text | look | {"family": "monospace", "fontsize": 8.5}))
+            ax.text(32, y, line, **(text | look | {"family": "monospace", "fontsize": 9}))
         if _height(picture):
-            ax.text(_WIDE - _SIDE, 44, "before the last call", **(text | {"color": palette.FAINT}))
+            ax.text(_WIDE - _SIDE, 44, "before the last call", **text)
             _draw(ax, picture, _WIDE - _SIDE, 60)
         for place, line in enumerate(told):
             ax.text(12, 44 + middle + 22 + 18 * place, line, **(text | {"color": palette.WRONG}))
@@ -201,12 +201,12 @@ def _draw(ax: Axes, picture: Mapping[str, Any], x: float, y: float) -> None:
 def _draw_blocks(ax, picture, left, top):
     from matplotlib.patches import Rectangle
 
-    small = {"va": "center", "color": palette.INK, "parse_math": False, "fontsize": 8.5}
+    small = {"va": "center", "parse_math": False, "fontsize": 10}
     for block in range(picture["n_blocks"]):
         x, y = left + block % 4 * 80, top + block // 4 * 100
         owners = [name for name, table in picture["tables"].items() if block in table]
         look = {"edgecolor": palette.QUERY, "facecolor": (palette.QUERY, 0.12)} if owners else {
-            "edgecolor": palette.FAINT, "facecolor": "white", "linestyle": "dashed"}  # fmt: skip
+            "edgecolor": palette.INK, "facecolor": "none", "linestyle": "dashed"}  # fmt: skip
         ax.add_patch(Rectangle((x, y), 72, 84, linewidth=1.4, **look))
         ax.text(x + 6, y + 13, f"block {block}", **(small | {"fontweight": "bold"}))
         ax.text(x + 6, y + 38, ", ".join(owners) or "free", **small)
@@ -221,7 +221,7 @@ def _draw_blocks(ax, picture, left, top):
 def _draw_requests(ax, picture, left, top):
     from matplotlib.patches import Rectangle
 
-    small = {"va": "center", "color": palette.INK, "parse_math": False, "fontsize": 8.5}
+    small = {"va": "center", "parse_math": False, "fontsize": 10}
     head = f"{_used(picture)} of {_count(picture['n_blocks'], 'block')} in use, a budget of {picture['budget']}"
     ax.text(left, top + 6, head, **small)
     for place, (name, request) in enumerate(picture["requests"].items()):
@@ -230,7 +230,7 @@ def _draw_requests(ax, picture, left, top):
         wide = min(18, 150 / max(1, total))
         ax.text(left, y + 7, name, **(small | {"fontweight": "bold"}))
         for cell in range(total):
-            face = palette.QUERY if cell < request["computed"] else "white"
+            face = palette.QUERY if cell < request["computed"] else "none"
             line = "solid" if cell < ready else "dotted"
             ax.add_patch(
                 Rectangle(

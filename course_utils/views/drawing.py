@@ -1,0 +1,112 @@
+"""How figures look: their face, their ink, and names beside lines."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_utils.views import palette
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FONTS = Path(__file__).with_name("fonts")
+STYLE = {
+    "font.family": ["Course Sans", "DejaVu Sans"],  # the second for signs that the first lacks
+    "font.size": 11,
+    "mathtext.fontset": "stix",
+    "text.color": palette.INK,
+    "axes.edgecolor": palette.INK,
+    "axes.labelcolor": palette.INK,
+    "axes.facecolor": "none",
+    "axes.labelsize": 11,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "figure.facecolor": "none",
+    "grid.color": palette.INK,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "patch.edgecolor": palette.INK,
+    "xtick.color": palette.INK,
+    "xtick.labelsize": 10.5,
+    "ytick.color": palette.INK,
+    "ytick.labelsize": 10.5,
+}
+
+
+def use_style() -> None:
+    """Set matplotlib's defaults for text and axes. They stay set, so a learner's own plots are legible on dark too."""
+    import matplotlib
+
+    _register_fonts()
+    matplotlib.rcParams.update(STYLE)
+
+
+def name_lines(ax: Axes) -> None:
+    """Write the name of each line beside its last point, after a sample of it, in place of a legend.
+
+    Call it last: names stand where limits and margins put the points. Those that would collide are moved apart, and a
+    thin stroke leads to each.
+    """
+    from matplotlib.lines import Line2D
+
+    fig = ax.get_figure(root=True)
+    fig.draw_without_rendering()  # settles the limits
+    inches = fig.dpi_scale_trans.inverted()
+    right, columns = inches.transform(ax.transAxes.transform((1, 0)))[0], {}
+    for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+        line = handle[0] if isinstance(handle, tuple) else handle  # of error bars the first is the line
+        x, y = inches.transform(line.get_transform().transform(line.get_xydata()[-1]))
+        at = max(x, right) if right - x < 0.5 else x  # what ends near the edge has its name in one column
+        columns.setdefault(at, []).append((y, x, line, name))
+    for at, ends in columns.items():
+        ends.sort(key=lambda end: end[0])
+        for (y, x, line, name), level in zip(ends, spread([end[0] for end in ends], 0.19), strict=True):
+            sample = Line2D([at + 0.12, at + 0.22, at + 0.32], [level] * 3)
+            sample.update_from(line)
+            sample.set(transform=fig.dpi_scale_trans, clip_on=False, markevery=[1])
+            stroke = Line2D([x + 0.05, at + 0.1], [y, level], color=line.get_color(), linewidth=0.7)
+            stroke.set_transform(fig.dpi_scale_trans)
+            fig.add_artist(sample)
+            fig.add_artist(stroke)
+            fig.text(at + 0.39, level, name, fontsize=10.5, va="center_baseline", transform=fig.dpi_scale_trans)
+
+
+def typeset(text: str) -> str:
+    """Words with d_k, √d_k, h_kv and their like as formulas; a subscript that is a word stands upright."""
+    return re.sub(r"(√?)\b([a-zA-Z])_([a-z]+)\b(?![_.(])", _as_formula, text)
+
+
+def _as_formula(found):
+    root, letter, below = found.groups()
+    symbol = f"{letter}_{below}" if len(below) == 1 else rf"{letter}_{{\mathrm{{{below}}}}}"
+    return rf"$\sqrt{{{symbol}}}$" if root else f"${symbol}$"
+
+
+def spread(places: list[float], apart: float) -> list[float]:
+    """Places in rising order, moved as little as needed to lie `apart` or more from each other."""
+    groups: list[list[float]] = []  # of neighbours that touch: where each wants the first of its group to be
+    for place in places:
+        groups.append([place])
+        while len(groups) > 1 and _first(groups[-1]) < _first(groups[-2]) + len(groups[-2]) * apart:
+            last = groups.pop()
+            groups[-1] += [wish - len(groups[-1]) * apart for wish in last]
+    return list(itertools.chain.from_iterable([_first(g) + i * apart for i in range(len(g))] for g in groups))
+
+
+def _first(wishes):
+    return sum(wishes) / len(wishes)
+
+
+@functools.cache
+def _register_fonts():
+    from matplotlib.font_manager import fontManager
+
+    for path in sorted(FONTS.glob("*.ttf")):
+        fontManager.addfont(path)
