@@ -78,6 +78,18 @@ def name_lines(ax: Axes) -> None:
             fig.text(at + 0.39, level, name, fontsize=10.5, va="center_baseline", transform=fig.dpi_scale_trans)
 
 
+def rule_between_texts(ax: Axes, x: float) -> None:
+    """Draw an upright dotted line at x, with gaps where it would cross texts; call it when these have their places."""
+    ax.get_figure(root=True).draw_without_rendering()
+    at = ax.transData.transform((x, 1))[0]
+    boxes = [text.get_window_extent() for text in ax.texts]
+    to_axes = ax.transAxes.inverted().transform
+    gaps = sorted(tuple(to_axes(box)[:, 1]) for box in boxes if box.x0 < at < box.x1)
+    starts, ends = [0, *(high for _, high in gaps)], [*(low for low, _ in gaps), 1]
+    for start, end in zip(starts, ends, strict=True):
+        ax.axvline(x, start, end, color=palette.INK, linestyle=":", linewidth=1)
+
+
 def typeset(text: str) -> str:
     """Words with d_k, √d_k, h_kv and their like as formulas; a subscript that is a word stands upright."""
     return re.sub(r"(√?)\b([a-zA-Z])_([a-z]+)\b(?![_.(])", _as_formula, text)

@@ -83,7 +83,7 @@ def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     fig = new_figure(560, 300)
     ax = fig.subplots()
     ax.semilogy(gaps, np.exp(-gaps), color=palette.INK, linestyle="--", linewidth=1.3)
-    ax.annotate("$e^{-Δ}$", (gaps[0], 1), (12, -2), textcoords="offset points")
+    ax.annotate("$e^{-Δ}$", (gaps[0], 1), (16, 0), textcoords="offset points")
     ax.semilogy(gaps, slopes, color=palette.WEIGHT, linewidth=2)
     ax.annotate("slope $p(1-p)$", (gaps[0], slopes[0]), (0, -34), textcoords="offset points")
     value = float(np.interp(marked, gaps, slopes))

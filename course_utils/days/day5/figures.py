@@ -11,7 +11,7 @@ from matplotlib.transforms import Bbox
 
 from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
-from course_utils.views.drawing import name_lines
+from course_utils.views.drawing import name_lines, rule_between_texts
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
     places = {one.name: (one.step(T).intensity, one.kept_bytes(T) / T / 1024) for one in models}
     x, y = zip(*places.values(), strict=True)
     ax.scatter(x, y, s=40, color=palette.INK, zorder=3)
-    ax.set(xscale="log", yscale="log", xlim=(0.6, 1600), ylim=(3, 900))
+    ax.set(xscale="log", yscale="log", xlim=(0.6, 1600), ylim=(4, 600))
     fig.subplots_adjust(left=0.06, right=0.985, top=0.94, bottom=0.11)
     for place, machine in enumerate(sorted(machines, key=lambda each: each.ridge_point)):
-        ax.annotate(f"{machine.name}: {machine.ridge_point:.0f}", (machine.ridge_point, 900), va="top",
+        ax.annotate(f"{machine.name}: {machine.ridge_point:.0f}", (machine.ridge_point, 600), va="top",
                     xytext=(-4 + 8 * place, -4), ha=("right", "left")[place], textcoords="offset points")  # fmt: skip
     ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     ax.set_yticks([4, 16, 64, 256], ["4", "16", "64", "256"])
@@ -82,7 +82,7 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
     for one in models:
         _name_dot(ax, places[one.name], f"{one.name} ({one.year})", one.kind, taken)
     for machine in machines:
-        _line_between(ax, machine.ridge_point, taken)
+        rule_between_texts(ax, machine.ridge_point)
     told = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs a byte" for name, (x, y) in places.items())
     ridges = " and ".join(f"{machine.name} at {machine.ridge_point:.0f}" for machine in machines)
     alt = (
@@ -113,7 +113,7 @@ def occupancy(traces: Any) -> Figure:
     axes[0].set_ylabel("share of the slots")
     handles, labels = axes[0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="lower center", ncol=2, frameon=False)
-    fig.subplots_adjust(left=0.07, right=0.985, top=0.9, bottom=0.34, wspace=0.12)
+    fig.subplots_adjust(left=0.085, right=0.985, top=0.9, bottom=0.34, wspace=0.12)
     told = [
         f"{title}: {trace.mean_reserved:.0%} reserved and {trace.mean_filled:.0%} filled while requests wait, done "
         f"after {len(trace.steps)} steps"
@@ -177,17 +177,6 @@ def _key(fig, entries, left, bottom):
         fig.add_artist(Rectangle((left / width, bottom / height), 12 / width, 12 / height, facecolor=colour))
         fig.text((left + 18) / width, (bottom + 6) / height, text, va="center_baseline")
         left += 36 + 6.3 * len(text)
-
-
-def _line_between(ax, x, taken):
-    """An upright dotted line at x, left out where boxes of labels are, in pixels."""
-    at = ax.transData.transform((x, 1))[0]
-    (_, bottom), (_, top) = ax.transAxes.transform([(0, 0), (1, 1)])
-    boxes = sorted((box.y0, box.y1) for box in taken if box.x0 < at < box.x1)
-    starts, ends = [bottom, *(high for _, high in boxes)], [*(low for low, _ in boxes), top]
-    for start, end in zip(starts, ends, strict=True):
-        low, high = ax.transAxes.inverted().transform([(at, start), (at, end)])[:, 1]
-        ax.axvline(x, low, high, color=palette.INK, linestyle=":", linewidth=1)
 
 
 def _named(thing, *numbers):

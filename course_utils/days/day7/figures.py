@@ -170,7 +170,7 @@ def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) 
     for (name, values), (colour, dashes, mark) in zip(times.items(), _STYLES, strict=False):
         ax.plot(range(len(links)), values, color=colour, linestyle=dashes, marker=mark, label=name)
     ax.axhline(step * 1e3, color=palette.INK)
-    ax.annotate("a decode step", (0, step * 1e3), xytext=(0, 4), textcoords="offset points")
+    ax.annotate("a decode step", (len(links) - 1, step * 1e3), (0, 4), textcoords="offset points", ha="right")
     ax.set_xticks(range(len(links)), list(links))
     _milliseconds(ax, [value for values in times.values() for value in values])
     ax.set_ylabel("ms to send")

@@ -59,15 +59,15 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
             _part(ax, 121 + 61 * place, y, 46, 22, change, colour)
             _way(ax, (start, y), (98 + 61 * place, y))
             start = 144 + 61 * place
-        _way(ax, (start, y), (222, y))
+        _way(ax, (start, y), (220, y))
         above = 17 if start > 87 else 5
         ax.text(154, y - above, f"{name} ({heads}, T, {d_head})", fontsize=10, ha="center")
     ax.plot([60, 22, 22], [180, 180, 200], color=palette.INK, linewidth=1.2)
     if rope:
         words = "RoPE turns q and k by their positions"
         ax.text(22, 376, words, fontsize=10, va="center")
-    _part(ax, 270, 271, 94, 160, f"scores $/\\sqrt{{{d_head}}}$\n\nmask\n\nsoftmax\n\ntimes v")
-    _way(ax, (317, 271), (396, 271), f"({h}, T,\n{d_head})")
+    _part(ax, 270, 271, 100, 160, f"scores $/\\sqrt{{{d_head}}}$\n\nmask\n\nsoftmax\n\ntimes v")
+    _way(ax, (320, 271), (396, 271), f"({h}, T,\n{d_head})")
     _part(ax, 426, 271, 60, 28, "merge")
     _way(ax, (426, 257), (426, 219), joined, beside=True)
     _part(ax, 426, 205, 54, 28, "$W_O$")

@@ -8,6 +8,7 @@ import numpy as np
 
 from course_utils.costs.roofline import attainable
 from course_utils.views import palette
+from course_utils.views.drawing import rule_between_texts
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ def roofline(machine: Any, series: Any) -> Figure:
     lows = [x for points in series.values() for x, _ in points.values()]
     span = np.geomspace(min([*lows, 0.5]) / 1.6, max([*lows, ridge]) * 4, 400)
     ax.loglog(span, [attainable(machine, x) / 1e12 for x in span], color=palette.INK, linewidth=1.6, zorder=1)
-    ax.axvline(ridge, color=palette.INK, linestyle=":", linewidth=1)
     ax.annotate(
         f"ridge point {ridge:.0f}", (ridge, span[0] * machine.bytes_per_second / 1e12), xytext=(-5, 2), ha="right",
         textcoords="offset points",
@@ -44,8 +44,6 @@ def roofline(machine: Any, series: Any) -> Figure:
         for label, x, y in zip(points, widths, heights, strict=True):
             near = x < 1.6 * before  # a label beside its dot, because the one before lies below it
             offset, side = ((-7, 5), "right") if above else ((9, -5) if near else (8, -12), "left")
-            if not on_roof and x < ridge < 2.5 * x:  # clear of the line at the ridge point
-                offset, side = (-8, -12), "right"
             before = x
             ax.annotate(label, (x, y), xytext=offset, textcoords="offset points", ha=side)
     ax.set_xlim(span[0], span[-1])
@@ -54,6 +52,7 @@ def roofline(machine: Any, series: Any) -> Figure:
     ax.set_title(f"most that {machine.name} can do, TFLOP/s")
     ax.legend(loc="upper left", frameon=False)
     fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.16)
+    rule_between_texts(ax, ridge)
     told = [
         f"{name}: {', '.join(f'{label} at {x:.3g}, {_side(machine, x, y)}' for label, (x, y) in points.items())}"
         for name, points in series.items()
