@@ -29,6 +29,7 @@ STYLE = {
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "figure.facecolor": "none",
+    "grid.alpha": 0.35,
     "grid.color": palette.INK,
     "legend.fontsize": 10.5,
     "legend.frameon": False,
@@ -91,8 +92,11 @@ def rule_between_texts(ax: Axes, x: float) -> None:
 
 
 def typeset(text: str) -> str:
-    """Words with d_k, √d_k, h_kv and their like as formulas; a subscript that is a word stands upright."""
-    return re.sub(r"(√?)\b([a-zA-Z])_([a-z]+)\b(?![_.(])", _as_formula, text)
+    """Words with d_k, √d_k, h_kv and their like as formulas; a subscript that is a word stands upright.
+
+    A dollar in them stays a dollar.
+    """
+    return re.sub(r"(√?)\b([a-zA-Z])_(k|v|q|kv|ff|head|model|old|new)\b", _as_formula, text.replace("$", r"\$"))
 
 
 def _as_formula(found):

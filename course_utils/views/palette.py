@@ -14,7 +14,7 @@ import functools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from matplotlib.colors import ListedColormap
+    from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
 QUERY = "#0072B2"
 KEY = "#D55E00"
@@ -76,6 +76,13 @@ def colormap() -> ListedColormap:
     from matplotlib.colors import ListedColormap
 
     return ListedColormap([tuple(part / 255 for part in colour) for colour in ramp()], name="weights")
+
+
+def veil() -> LinearSegmentedColormap:
+    """Weights as opacity, for maps without numbers: nothing at 0, WEIGHT at 1, on a page of either theme."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("veil", [(WEIGHT, 0.0), (WEIGHT, 1.0)])
 
 
 def css_variables() -> dict[str, str]:

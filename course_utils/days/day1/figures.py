@@ -154,7 +154,7 @@ def _grid(ax, x, y, array, name, letters, colour, head="", shades=None, cell=14)
     left, top = x - columns * cell / 2, y - rows * cell / 2
     for row in range(rows):
         for column in range(columns):
-            shade = palette.colormap()(shades[row][column]) if shades is not None else "none"
+            shade = palette.veil()(shades[row][column]) if shades is not None else "none"
             corner = (left + column * cell, top + row * cell)
             ax.add_patch(Rectangle(corner, cell, cell, facecolor=shade, edgecolor=colour, linewidth=1.2))
     below = top + rows * cell

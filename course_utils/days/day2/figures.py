@@ -240,7 +240,7 @@ def loss_curves(curves: Any, chance: float) -> Figure:
     handles, labels = axes[0].get_legend_handles_labels()
     seeds = len(next(iter(losses.values())))
     read_as = f"line: median of {seeds} seeds; band: lowest to highest"
-    fig.legend(handles, labels, title=read_as, loc="lower center", ncol=4, frameon=False)
+    fig.legend(handles, labels, title=read_as, loc="lower center", ncol=4)
     fig.subplots_adjust(left=0.065, right=0.985, top=0.92, bottom=0.36, wspace=0.1)
     alt = f"Loss against steps, a panel for each learning rate; line: median of {seeds} seeds, band: lowest to highest."
     for rate, (steps, losses) in curves.items():

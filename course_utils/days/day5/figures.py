@@ -112,7 +112,7 @@ def occupancy(traces: Any) -> Figure:
         ax.set_title(title)
     axes[0].set_ylabel("share of the slots")
     handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="lower center", ncol=2, frameon=False)
+    fig.legend(handles, labels, loc="lower center", ncol=2)
     fig.subplots_adjust(left=0.085, right=0.985, top=0.9, bottom=0.34, wspace=0.12)
     told = [
         f"{title}: {trace.mean_reserved:.0%} reserved and {trace.mean_filled:.0%} filled while requests wait, done "

@@ -50,7 +50,7 @@ def roofline(machine: Any, series: Any) -> Figure:
     ax.set_ylim(top=machine.flops_per_second / 1e12 * 2.2)
     ax.set_xlabel("intensity, FLOPs a byte")
     ax.set_title(f"most that {machine.name} can do, TFLOP/s")
-    ax.legend(loc="upper left", frameon=False)
+    ax.legend(loc="upper left")
     fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.16)
     rule_between_texts(ax, ridge)
     told = [

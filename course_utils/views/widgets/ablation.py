@@ -281,7 +281,7 @@ class HeadAblation(CourseWidget):
         ax.set(ylim=(0, self._top), xlim=(0.3, T - 0.3))
         ax.set_ylabel("loss, nats", fontsize=10)
         ax.tick_params(length=0)
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, frameon=False, fontsize=10)
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, fontsize=10)
 
 
 class _Run:

@@ -206,7 +206,7 @@ class MemoryCalculator(CourseWidget):
 
     def figure(self) -> Figure:
         fig = new_figure(820, 170)
-        ax = fig.add_axes((0.02, 0.42, 0.96, 0.3))
+        ax = fig.add_axes((0.02, 0.46, 0.96, 0.32))
         weights, cache, card = (
             number / 2**30 for number in (self.weight_bytes or 0, self.cache_bytes, CARDS[self.card])
         )
@@ -215,10 +215,10 @@ class MemoryCalculator(CourseWidget):
         ax.barh(0, cache, left=weights, color=palette.VALUE, height=0.8, label=self._parts()[1])
         ax.axvline(card, color=palette.INK, linewidth=2.5, label=f"card: {self.card}")
         ax.set(xlim=(0, end), ylim=(-0.7, 0.7), yticks=[])
-        ax.set_xlabel("GiB")
-        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.set_xlabel("GiB", loc="right")
+        ax.spines["left"].set_visible(False)
         ax.set_title(f"{self.model}, context {self.context:,}, batch {self.batch:,}")
-        fig.legend(loc="lower center", ncols=3, frameon=False, fontsize=10)
+        fig.legend(loc="lower center", ncols=3, fontsize=10)
         return fig
 
     def _cache(self, T):

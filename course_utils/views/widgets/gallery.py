@@ -214,7 +214,7 @@ class HeadGallery(CourseWidget):
         from matplotlib.patches import Rectangle
 
         n, box = len(self._tokens), (x, x + side, y + side, y)
-        colours = {"cmap": palette.colormap(), "vmin": 0, "vmax": 1}
+        colours = {"cmap": palette.veil(), "vmin": 0, "vmax": 1}
         ax.imshow(self._weights[layer, head], extent=box, aspect="auto", interpolation="nearest", **colours)
         chosen = self.head == (layer, head)
         colour, width = (palette.QUERY, 2) if chosen else (palette.INK, 0.8)

@@ -14,6 +14,7 @@ from course_utils.errors import CourseError
 from course_utils.guesses import Asked, Verdict, brief, judge, keep, read
 from course_utils.guesses.nearness import as_places, ticks
 from course_utils.views import palette
+from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 from course_utils.views.shared.coerce import Numbers, as_array
@@ -199,7 +200,7 @@ class Guess(CourseWidget):
         for place, text in enumerate([*told, *choices]):
             y = 1 - (line * place + (22 if place < len(told) else 30)) / height
             bold = "bold" if place < len(told) else "normal"
-            fig.text(16 / width, y, text, fontweight=bold, parse_math=False)
+            fig.text(16 / width, y, typeset(text), fontweight=bold)
         fig.text(16 / width, 12 / height, _TODO, fontsize=10)
         if asked.kind == "number":
             self._draw_range(fig.add_axes((36 / width, 54 / height, 1 - 72 / width, 1e-6)))
@@ -226,10 +227,10 @@ class Guess(CourseWidget):
         ax.set_yticks([place for place, _ in posed["ticks"]], [text for _, text in posed["ticks"]])
         ax.set_xticks(posed["along"], asked.places)
         ax.tick_params(labelcolor=palette.INK)
-        ax.grid(color=palette.INK, linewidth=0.6)
+        ax.grid()
         ax.set_axisbelow(True)
-        ax.set_xlabel(posed["x_label"], parse_math=False)
-        ax.set_ylabel(posed["y_label"] + (f", {asked.unit}" if asked.unit else ""), parse_math=False)
+        ax.set_xlabel(typeset(posed["x_label"]))
+        ax.set_ylabel(typeset(posed["y_label"] + (f", {asked.unit}" if asked.unit else "")))
         ax.text(0.5, 0.5, "?", fontsize=29, ha="center", va="center")
         for side in ax.spines.values():
             side.set_color(palette.INK)

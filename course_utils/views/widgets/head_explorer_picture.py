@@ -50,7 +50,7 @@ def draw(
     _map(ax, labels, levels, chosen, top + 128)
     _heads(ax, head, measured, shares, top + 128)
     _list(ax, head, ranked, top + 128)
-    _text(ax, 12, height - 12, f"{reading.source}; weights are rounded to 1/255", fontsize=10)
+    _text(ax, 12, height - 12, f"{reading.source}; weights are rounded to 1/255")
     return fig
 
 
@@ -83,7 +83,7 @@ def _arcs(ax, labels, row, query, base, places, scale):
         _text(ax, place, base + 14, label, fontsize=max(5, 12 * scale), ha="center", fontweight=bold)
         if key not in _keys(row):
             continue
-        _text(ax, place, base + 32, short(row[key] / LEVELS), fontsize=max(5, 9 * scale), ha="center")
+        _text(ax, place, base + 32, short(row[key] / LEVELS), fontsize=max(6, 11 * scale), ha="center")
         high, out = _high(places[query] - place) * 4 / 3, 0 if key < query else 8
         ends = place - out, places[query] + out
         points = [(ends[1], base), (ends[1], base - high), (ends[0], base - high), (ends[0], base)]
@@ -102,17 +102,17 @@ def _map(ax, labels, levels, chosen, top):
     left, cell = 130, _MAP / max(T, 8)
     seen = np.ma.masked_where(~np.tri(T, dtype=bool), levels)
     box = (left, left + T * cell, top + T * cell, top)
-    ax.imshow(seen, extent=box, aspect="auto", interpolation="nearest", cmap=palette.colormap(), vmin=0, vmax=LEVELS)
+    ax.imshow(seen, extent=box, aspect="auto", interpolation="nearest", cmap=palette.veil(), vmin=0, vmax=LEVELS)
     ax.add_patch(Rectangle((left, top), T * cell, T * cell, fill=False, edgecolor=palette.INK, linewidth=0.8))
     ax.add_patch(
         Rectangle((left + key * cell, top + query * cell), cell, cell, fill=False, edgecolor=palette.KEY, linewidth=1.6)
     )
-    size = min(8.5, 0.62 * cell)
+    size = min(10, 0.62 * cell)
     for i, label in enumerate(labels):
         _text(ax, left - 6, top + (i + 0.5) * cell, f"{label[:14]} {i}", fontsize=size, ha="right")
         name = {"fontsize": size, "rotation": 90, "ha": "center", "va": "top"}
         _text(ax, left + (i + 0.5) * cell, top + T * cell + 5, f"{label[:14]} {i}", **name)
-    _text(ax, left, top - 25, "weights: queries in rows, keys in columns", fontsize=10)
+    _text(ax, left, top - 25, "weights: queries in rows, keys in columns")
 
 
 def _heads(ax, head, measured, shares, top):
@@ -122,16 +122,16 @@ def _heads(ax, head, measured, shares, top):
     layers, heads = shares.shape
     left, wide, tall = 486, min(20, 180 / heads), min(30, (_MAP + 40) / layers)
     box = (left, left + heads * wide, top + layers * tall, top)
-    ax.imshow(shares, extent=box, aspect="auto", interpolation="nearest", cmap=palette.colormap(), vmin=0, vmax=1)
+    ax.imshow(shares, extent=box, aspect="auto", interpolation="nearest", cmap=palette.veil(), vmin=0, vmax=1)
     ax.add_patch(Rectangle((left, top), heads * wide, layers * tall, fill=False, edgecolor=palette.INK, linewidth=0.8))
     frame = (left + head[1] * wide, top + head[0] * tall)
     ax.add_patch(Rectangle(frame, wide, tall, fill=False, edgecolor=palette.KEY, linewidth=1.6))
     for layer in range(0, layers, 5):
-        _text(ax, left - 5, top + (layer + 0.5) * tall, str(layer), fontsize=10, ha="right")
+        _text(ax, left - 5, top + (layer + 0.5) * tall, str(layer), ha="right")
     for each in range(heads):
-        _text(ax, left + (each + 0.5) * wide, top - 7, str(each), fontsize=10, ha="center")
+        _text(ax, left + (each + 0.5) * wide, top - 7, str(each), ha="center")
     _text(ax, left - 26, top - 44, f"all heads by the {measured}", fontweight="bold")
-    _text(ax, left - 26, top - 25, "layers in rows, heads in columns", fontsize=10)
+    _text(ax, left - 26, top - 25, "layers in rows, heads in columns")
 
 
 def _list(ax, head, ranked, top):
@@ -140,6 +140,6 @@ def _list(ax, head, ranked, top):
     for place, (each, share) in enumerate(ranked[:_LISTED]):
         y = top + 12 + 26 * place
         bold = "bold" if each == head else "normal"
-        _text(ax, 694, y, head_name(*each), fontsize=10, fontweight=bold)
+        _text(ax, 694, y, head_name(*each), fontweight=bold)
         ax.add_patch(Rectangle((800, y - 6), 54 * share, 12, facecolor=palette.WEIGHT))
-        _text(ax, 886, y, short(share), fontsize=10, ha="right", fontweight=bold)
+        _text(ax, 886, y, short(share), ha="right", fontweight=bold)

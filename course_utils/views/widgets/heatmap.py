@@ -148,7 +148,9 @@ class AttentionHeatmap(CourseWidget):
         if self._mask is not None:
             shown = np.ma.masked_where(~self._mask & ~leaks, shown)
             ax.patch.set(facecolor="none", edgecolor=palette.INK, hatch="////")  # seen where a cell is blocked
-        ax.imshow(shown, cmap=palette.colormap(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        plain = cell < 30 and self._mask is None  # no numbers on it, and no hatches below
+        colours = palette.veil() if plain else palette.colormap()
+        ax.imshow(shown, cmap=colours, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
         _frame_leaks(ax, leaks, cell)
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")

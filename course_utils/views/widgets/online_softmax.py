@@ -13,6 +13,7 @@ from course_utils.attention.shapes import whole
 from course_utils.attention.tensors import softmax
 from course_utils.attention.tiled import Partial, finish, nothing, online_attention
 from course_utils.views import palette
+from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 from course_utils.views.shared.call_student_code import sent
@@ -123,7 +124,7 @@ class OnlineSoftmaxStepper(CourseWidget):
             rows.append([_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
         wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         lines = [f"{self.title}: {len(self._keys)} keys, {self._block} at a time"]
-        for place, row in enumerate([heads, *rows]):
+        for place, row in enumerate([map(typeset, heads), *rows]):
             mark = ">" if place - 1 == self.step else " "
             cells = [f"{cell:>{width}}" for cell, width in zip(row, wide, strict=True)]
             lines.append(f"{mark} " + "  ".join(cells).rstrip())
@@ -325,7 +326,7 @@ def _draw(shown):
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
     ax.text(12, 18, shown.title, fontweight="bold", va="center", parse_math=False)
-    for place, row in enumerate([heads, *rows]):
+    for place, row in enumerate([map(typeset, heads), *rows]):
         right, middle = 12.0, 46 + 24 * place
         if place - 1 == shown.step:
             ax.axhspan(middle - 12, middle + 12, color=palette.INK, alpha=0.15, linewidth=0)
@@ -333,7 +334,7 @@ def _draw(shown):
             right += width_here
             changed = place > 2 and column == 3 and cell != "1.000"
             style: dict[str, Any] = {"fontweight": "bold" if changed else "normal"}
-            ax.text(right - 8, middle, cell, ha="right", va="center", parse_math=False, **style)
+            ax.text(right - 8, middle, cell, ha="right", va="center", parse_math=place == 0, **style)
     ax.plot([12, 12 + sum(wide)], [58, 58], color=palette.INK, linewidth=1)
     for place, line in enumerate(lines):
         y = 46 + 24 * (len(rows) + 1) + 4 + 20 * place

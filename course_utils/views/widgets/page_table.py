@@ -239,13 +239,18 @@ def _draw(widget: PageTable, found: Done) -> Figure:
         ax.text(x, y + 56, owners or "free", **(text | {"fontsize": 10}))
         for slot in range(found.block_size):
             token = found.slots[block][slot] if slot < len(found.slots[block]) else ""
-            look: dict[str, Any] = {"facecolor": (palette.QUERY, 0.15 * min(held, 3)) if token else "none"}
+            look: dict[str, Any] = {"facecolor": palette.QUERY if token else "none"}
             edge: dict[str, Any] = {
                 "edgecolor": palette.QUERY if held else palette.INK,
                 "linestyle": "solid" if held else "dashed",
             }
             ax.add_patch(Rectangle((x + cell * slot, y + 20), cell - 2, 26, **look, **edge))
-            ax.text(x + cell * slot + 12, y + 33, token, **(text | {"ha": "center", "fontsize": 10}))
+            ax.text(
+                x + cell * slot + 12,
+                y + 33,
+                token,
+                **(text | {"ha": "center", "fontsize": 10, "color": palette.ink_on(palette.QUERY)}),
+            )
     y = 44 + 76 * rows + 8
     for place, (name, table) in enumerate(found.tables.items()):
         line = f"{name} → {', '.join(map(str, table))}   ({_count(found.lengths[name], 'token')})"

@@ -13,6 +13,7 @@ import traitlets
 from course_utils.practice import Mark, Problem, problem, read_entry
 from course_utils.practice.problem import said_shape
 from course_utils.practice.session import DRAWN_FROM, HOW, SIGNS, written
+from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 
@@ -112,7 +113,7 @@ class Practice(CourseWidget):
         for place, line in enumerate(lines):
             y = 1 - (_LINE * place + 22) / height
             weight = "bold" if place == 0 else "normal"
-            fig.text(16 / 720, y, line, fontweight=weight, parse_math=False)
+            fig.text(16 / 720, y, typeset(line), fontweight=weight)
         return fig
 
     def _pose(self):

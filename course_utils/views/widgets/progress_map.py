@@ -125,9 +125,9 @@ class ProgressMap(CourseWidget):
             x, y = 8 + place % columns * 271, 8 + place // columns * step
             edge = palette.QUERY if day.name else palette.INK
             ax.plot([x, x], [y, y + step - 14], color=edge, linewidth=3, solid_capstyle="butt")
-            ax.text(x + 14, y + 14, f"Day {day.number}", fontsize=10)
+            ax.text(x + 14, y + 14, f"Day {day.number}")
             ax.text(x + 14, y + 36, day.title, fontsize=12, fontweight="bold")
-            ax.text(x + 14, y + 50, "\n".join(_size(day)), fontsize=10, linespacing=1.6, va="top")
+            ax.text(x + 14, y + 50, "\n".join(_size(day)), linespacing=1.6, va="top")
         return fig
 
     def _card(self, day):

@@ -168,7 +168,7 @@ def _draw_plane(ax, left, plane, cross):
             ends = ([left + x] * 2, [_TOP, _TOP + SIDE]) if axis == 0 else ([left, left + SIDE], [_TOP + y] * 2)
             ax.plot(*ends, color=palette.INK, linewidth=0.6, alpha=0.6)
             where = (left + x, _TOP + SIDE - 4) if axis == 0 else (left + 4, _TOP + y)
-            ax.text(*where, text, fontsize=10, ha="center" if axis == 0 else "left",
+            ax.text(*where, text, ha="center" if axis == 0 else "left",
                     va="baseline" if axis == 0 else "center")  # fmt: skip
     if cross:
         x, y = place(plane, (0, 0))
@@ -177,8 +177,10 @@ def _draw_plane(ax, left, plane, cross):
 
 
 def _draw_labels(ax, left, plane, names):
+    axis = place(plane, (0, 0))[1]
     for (x, y), name in zip(plane["labels"], names, strict=True):
-        ax.text(left + x, _TOP + y, name[:14], fontsize=10, va="baseline", parse_math=False)
+        y -= 8 if abs(y - axis) < 8 else 0  # above the axis, not on it
+        ax.text(left + x, _TOP + y, name[:14], va="baseline", parse_math=False)
 
 
 def _draw_queries(ax, left, scene, query):
@@ -197,13 +199,13 @@ def _draw_queries(ax, left, scene, query):
                                 "mutation_scale": 11})  # fmt: skip
     _draw_labels(ax, left, plane, scene["names"])
     said = f"query ({short(query[0])}, {short(query[1])}), length {short(math.hypot(*query))}"
-    ax.text(left + SIDE, 17, said, fontsize=10, color=palette.QUERY, ha="right", va="center")
+    ax.text(left + SIDE, 17, said, ha="right", va="center")
 
 
 def _draw_bars(ax, left, names, scores, weights):
     from matplotlib.patches import Rectangle
 
-    ax.text(left + 130, 17, "q · k / √2", fontsize=10, ha="right", va="center")
+    ax.text(left + 130, 17, "q · k / √2", ha="right", va="center")
     row = min(36, SIDE / len(names))
     for i, (name, score, weight) in enumerate(zip(names, scores, weights, strict=True)):
         y = _TOP + 8 + (i + 0.5) * row
@@ -233,4 +235,4 @@ def _draw_values(ax, left, scene, weights, output, path):
     ax.plot([x], [y], "o", color=palette.OUTPUT, markersize=10)
     _draw_labels(ax, left, plane, scene["names"])
     said = f"output ({short(output[0])}, {short(output[1])})"
-    ax.text(left + SIDE, 17, said, fontsize=10, ha="right", va="center")
+    ax.text(left + SIDE, 17, said, ha="right", va="center")

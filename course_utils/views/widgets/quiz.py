@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from course_utils import loader
+from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 
@@ -87,10 +88,9 @@ class Quiz(CourseWidget):
         height = step * len(lines) + 8
         fig = new_figure(720, height)
         for place, (line, weight) in enumerate(lines):
-            # parse_math off: a dollar in a question is a dollar.
             y = 1 - (step * place + 18) / height
             line = line.replace("`", "")
-            fig.text(16 / 720, y, line, fontweight=weight, parse_math=False)
+            fig.text(16 / 720, y, typeset(line), fontweight=weight)
         return fig
 
 

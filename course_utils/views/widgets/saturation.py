@@ -16,6 +16,7 @@ from course_utils.attention.scaling import entropy, jacobian_trace, mean_estimat
 from course_utils.attention.shapes import whole
 from course_utils.attention.tensors import softmax
 from course_utils.views import palette
+from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, script, style
 
@@ -170,8 +171,8 @@ class SaturationExplorer(CourseWidget):
             ax.minorticks_off()
             ax.set(ylim=(0, most * 1.04), xlabel="$d_k$")
             ax.set_title(name)
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="lower right", ncols=3, frameon=False)
-        fig.subplots_adjust(left=0.045, right=0.985, top=0.9, bottom=0.25, wspace=0.3)
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="lower right", ncols=3, borderaxespad=0)
+        fig.subplots_adjust(left=0.045, right=0.985, top=0.9, bottom=0.29, wspace=0.3)
         return fig
 
     def _draw_bars(self, ax):
@@ -182,7 +183,7 @@ class SaturationExplorer(CourseWidget):
             ax.set_xticks(names)
         scale = "scaled" if self.scaled else "no scale"
         ax.set(ylim=(0, 1.09), xlabel="key", yticks=[0, 0.5, 1])
-        ax.set_title(f"weights of one draw, d_k = {self.d_k}, {scale}")
+        ax.set_title(typeset(f"weights of one draw, d_k = {self.d_k}, {scale}"))
 
     def _readouts(self):
         """Per measure shown: this draw, the mean without the scale, the mean with it, the most there can be."""

@@ -304,8 +304,7 @@ def _draw_matrix(ax, matrix, x, y, side, cell, cell_height, head):
         across + cell * len(matrix["columns"]),
         y + 12,
         shape,
-        fontsize=7.5,
-        color=palette.INK,
+        fontsize=10,
         va="center",
         ha="right",
     )
@@ -318,7 +317,7 @@ def _draw_matrix(ax, matrix, x, y, side, cell, cell_height, head):
             corner = (across + c * cell, y + head + r * cell_height)
             level = matrix["levels"][r][c] if matrix["levels"] else None
             fill = "none" if level is None else tuple(part / 255 for part in palette.ramp()[level])
-            ax.add_patch(Rectangle(corner, cell, cell_height, facecolor=fill, edgecolor=palette.INK, linewidth=0.8))
+            ax.add_patch(Rectangle(corner, cell, cell_height, facecolor=fill, edgecolor=palette.INK, linewidth=0.5))
             ink = palette.INK if level is None else palette.ink(level)
             ax.text(corner[0] + cell / 2, middle, text, fontsize=10, color=ink, ha="center", va="center")
             if matrix["differs"][r][c]:

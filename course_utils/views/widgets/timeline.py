@@ -267,7 +267,7 @@ def _draw(timeline: ServingTimeline, step: int) -> Figure:
     ax.set(xlim=(0, 760), ylim=(height, 0))
     ax.axis("off")
     text: dict[str, Any] = {"va": "center", "parse_math": False}
-    ax.text(12, 18, f"{timeline.title}: {timeline._head()}", **(text | {"fontsize": 9.5, "fontweight": "bold"}))
+    ax.text(12, 18, f"{timeline.title}: {timeline._head()}", **(text | {"fontweight": "bold"}))
     for row, name in enumerate(("step", "tokens", "blocks", *names)):
         ax.text(12, _TOP + _ROW * row + 14, name, **(text | {"fontweight": "bold" if row > 2 else "normal"}))
     middle = text | {"ha": "center" if wide > 20 else 6}
@@ -278,7 +278,10 @@ def _draw(timeline: ServingTimeline, step: int) -> Figure:
             y, high = _TOP + _ROW * row, (_ROW - 6) * min(1, used / most)
             ax.add_patch(Rectangle((x + 1, y + 2), wide - 2, _ROW - 6, facecolor=(palette.INK, 0.15), edgecolor="none"))
             ax.add_patch(Rectangle((x + 1, y + _ROW - 4 - high), wide - 2, high, facecolor=palette.INK))
-            ax.text(x + wide / 2, y + 14, str(used), **middle)
+            full = high > _ROW / 2  # the number stands on the bar, or above it
+            ink = palette.ink_on(palette.INK) if full else palette.INK
+            at = y + 14 if full else y + (_ROW - 3 - high) / 2
+            ax.text(x + wide / 2, at, str(used), **(middle | {"color": ink}))
         for row, (did, count, got, _) in enumerate(each["cells"], 3):
             if did not in _LOOKS:
                 continue

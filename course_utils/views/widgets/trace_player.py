@@ -84,14 +84,16 @@ class TracePlayer(CourseWidget):
         for place, line in enumerate(code):
             y, wrong = 48 + _LINE * place, place == len(code) - 1
             line = line if len(line) <= _MOST_LETTERS else f"{line[: _MOST_LETTERS - 1]}…"
-            look = {"color": palette.WRONG, "fontweight": "bold"} if wrong else {}
-            ax.text(12, y, "✗" if wrong else f"{place or ''}", **(text | look))
-            ax.text(32, y, line, **(text | look | {"family": "monospace", "fontsize": 9}))
+            look = {"fontweight": "bold"} if wrong else {}
+            ax.text(
+                12, y, "✗" if wrong else f"{place or ''}", **(text | ({"color": palette.WRONG} | look if wrong else {}))
+            )
+            ax.text(32, y, line, **(text | look | {"family": "monospace", "fontsize": 10}))
         if _height(picture):
             ax.text(_WIDE - _SIDE, 44, "before the last call", **text)
             _draw(ax, picture, _WIDE - _SIDE, 60)
         for place, line in enumerate(told):
-            ax.text(12, 44 + middle + 22 + 18 * place, line, **(text | {"color": palette.WRONG}))
+            ax.text(12, 44 + middle + 22 + 18 * place, line, **(text | {"fontweight": "bold"}))
         return fig
 
     def _head(self):
@@ -205,7 +207,7 @@ def _draw_blocks(ax, picture, left, top):
     for block in range(picture["n_blocks"]):
         x, y = left + block % 4 * 80, top + block // 4 * 100
         owners = [name for name, table in picture["tables"].items() if block in table]
-        look = {"edgecolor": palette.QUERY, "facecolor": (palette.QUERY, 0.12)} if owners else {
+        look = {"edgecolor": palette.QUERY, "facecolor": "none"} if owners else {
             "edgecolor": palette.INK, "facecolor": "none", "linestyle": "dashed"}  # fmt: skip
         ax.add_patch(Rectangle((x, y), 72, 84, linewidth=1.4, **look))
         ax.text(x + 6, y + 13, f"block {block}", **(small | {"fontweight": "bold"}))
