@@ -60,12 +60,13 @@ def name_lines(ax: Axes) -> None:
     fig = ax.get_figure(root=True)
     fig.draw_without_rendering()  # settles the limits
     inches = fig.dpi_scale_trans.inverted()
-    right, columns = inches.transform(ax.transAxes.transform((1, 0)))[0], {}
+    (right, bottom), (_, top) = inches.transform(ax.transAxes.transform([(1, 0), (1, 1)]))
+    columns: dict[float, list[tuple[float, float, Line2D, str]]] = {}
     for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
         line = handle[0] if isinstance(handle, tuple) else handle  # of error bars the first is the line
         x, y = inches.transform(line.get_transform().transform(line.get_xydata()[-1]))
         at = max(x, right) if right - x < 0.5 else x  # what ends near the edge has its name in one column
-        columns.setdefault(at, []).append((y, x, line, name))
+        columns.setdefault(at, []).append((min(max(y, bottom), top), x, line, name))
     for at, ends in columns.items():
         ends.sort(key=lambda end: end[0])
         for (y, x, line, name), level in zip(ends, spread([end[0] for end in ends], 0.19), strict=True):

@@ -129,7 +129,7 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     _step(ax, (403, mid), (459, mid), _size(weights), palette.INK, va="bottom", ha="center")
     _grid(ax, 490, mid, weights, "scaled", "n \\times m", palette.INK, head="2  divide by $\\sqrt{d_k}$")
     _step(ax, (521, mid), (609, mid), _size(weights), palette.INK, va="bottom", ha="center")
-    ax.text(570, mid + 24, "here a mask\nfrom day 3 on", ha="center", va="top", fontsize=10, linespacing=1.1)
+    ax.text(570, mid + 24, "here a mask\nfrom day 3 on", ha="center", va="top", fontsize=10, linespacing=1.2)
     _grid(ax, far, mid, weights, "A", "n \\times m", palette.INK, head="3, 4  softmax by row", shades=weights)
     _step(ax, (far, mid + 66), (far, low - 30), _size(weights), palette.INK)
     _step(ax, (252, low), (far - 28, low), _size(v), palette.VALUE, va="bottom", ha="center")

@@ -54,7 +54,7 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
     """
     fig = new_figure(720, 300)
     left, right = fig.subplots(1, 2)
-    left.plot(widths, np.sqrt(widths), color=palette.INK, linewidth=1.2, linestyle="--")
+    left.plot(widths, np.sqrt(widths), color=palette.INK, linewidth=1.2, linestyle="--", label="$\\sqrt{d_k}$")
     left.annotate("$\\sqrt{d_k}$", (widths[-2], math.sqrt(widths[-2])), (8, -14), textcoords="offset points")
     _intervals(left, widths, raw, RAW)
     left.set_yscale("log", base=2)
@@ -82,8 +82,8 @@ def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     gaps, slopes = np.asarray(gaps, float), np.asarray(slopes, float)
     fig = new_figure(560, 300)
     ax = fig.subplots()
-    ax.semilogy(gaps, np.exp(-gaps), color=palette.INK, linestyle="--", linewidth=1.3)
-    ax.annotate("$e^{-Δ}$", (gaps[0], 1), (16, 0), textcoords="offset points")
+    ax.semilogy(gaps, np.exp(-gaps), color=palette.INK, linestyle="--", linewidth=1.3, label="$e^{-Δ}$")
+    ax.annotate("$e^{-Δ}$", (gaps[0], 1), (16, -4), textcoords="offset points")
     ax.semilogy(gaps, slopes, color=palette.WEIGHT, linewidth=2)
     ax.annotate("slope $p(1-p)$", (gaps[0], slopes[0]), (0, -34), textcoords="offset points")
     value = float(np.interp(marked, gaps, slopes))
@@ -203,10 +203,10 @@ def gradient_spread(lengths: Any) -> Figure:
         ax.plot(widths, means, color=palette.INK, linestyle="--", marker="D", markersize=4, label="mean")
         ax.set_yscale("log")
         _width_axis(ax, widths)
-        ax.set_title(f"length of $dQ$, {kind}; band: middle 80%")
+        ax.set_title(f"length of $dQ$, {kind}; band: 80%")
     bottom = min(np.median(row) for by_width in lengths.values() for row in by_width.values())
     np.atleast_1d(axes)[0].set_ylim(max(bottom / 30, 1e-7), 30)
-    fig.subplots_adjust(left=0.08, right=0.87, top=0.91, bottom=0.18, wspace=0.36)
+    fig.subplots_adjust(left=0.08, right=0.85, top=0.91, bottom=0.18, wspace=0.36)
     for ax in np.atleast_1d(axes):
         name_lines(ax)
     ends = "; ".join(

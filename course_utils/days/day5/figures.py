@@ -191,7 +191,7 @@ def _name_dot(ax, place, name, kind, taken):
         lines = [
             ax.annotate(text, place, xytext=(7 * sign, up), textcoords="offset points", ha=side, fontsize=size,
                         fontweight=weight)
-            for text, up, size, weight in ((name, 2, 10.5, "bold"), (kind, -9, 10, "normal"))
+            for text, up, size, weight in ((name, 2, 10.5, "bold"), (kind, -10, 10, "normal"))
         ]  # fmt: skip
         boxes = [line.get_window_extent(ax.figure.canvas.get_renderer()) for line in lines]
         if sign < 0 or not any(box.overlaps(other) for box in boxes for other in taken):

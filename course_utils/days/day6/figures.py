@@ -131,7 +131,7 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
         ax.set_visible(False)
     for ax in axes[::columns]:
         ax.set_ylabel(ylabel)
-    right = 0.84 if beside else 0.98
+    right = 0.82 if beside else 0.98
     fig.subplots_adjust(left=0.09, right=right, top=1 - 28 / height, bottom=below / height, hspace=0.4, wspace=0.08)
     if beside:
         name_lines(axes[len(panels) - 1])
@@ -162,7 +162,7 @@ def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
     ax.xaxis.tick_top()
     ax.set_xticks(range(0, m + 1, 4))
     ax.set_yticks(range(0, n + 1, 4))
-    ax.tick_params(length=0, pad=2)
+    ax.tick_params(length=0, pad=4)
     ax.spines[:].set_color(palette.INK)
     key = [(0.72, "computed, no mask needed"), (0.28, "computed and masked"), (None, "skipped: never computed")]
     for row, (level, meaning) in enumerate(key):

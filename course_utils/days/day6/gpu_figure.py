@@ -48,7 +48,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
                     fontweight=weight)  # fmt: skip
 
     def label(x, y, text, **kinds):
-        usual: dict[str, Any] = {"fontsize": 10.5, "va": "center", "linespacing": 1.05}
+        usual: dict[str, Any] = {"fontsize": 10.5, "va": "center", "linespacing": 1.3}
         ax.text(x, y, text, **(usual | kinds))
 
     def arrow(start, stop):

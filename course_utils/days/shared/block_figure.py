@@ -33,8 +33,8 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
     h, h_kv, d_head = sizes.n_heads, sizes.n_kv_heads, sizes.d_head
     x, joined, wide = f"(T, {sizes.d_model:,})", f"(T, {h * d_head:,})", f"(T, {sizes.d_ff:,})"
     width, height = 770, 400
-    fig = new_figure(width * 0.935, height * 0.935)
-    ax = fig.add_axes((0, 0, 1, 1))  # in units of 0.935 CSS pixels from the top
+    fig = new_figure(720, 375)
+    ax = fig.add_axes((0, 0, 1, 1))  # in units of 0.94 CSS pixels from the top
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
     _stream(ax, x, (500, 730))
