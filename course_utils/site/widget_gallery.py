@@ -131,9 +131,9 @@ def small_pictures(pages: Iterable[Page]) -> dict[str, bytes]:
 def _reduced(png: bytes) -> bytes:
     made = io.BytesIO()
     with Image.open(io.BytesIO(png)) as picture:
-        small = picture.convert("RGB")
+        small = picture.convert("RGBA")
     small.thumbnail(SMALL, Image.Resampling.LANCZOS)
-    small.quantize(COLOURS).save(made, "PNG", optimize=True)
+    small.quantize(COLOURS, Image.Quantize.FASTOCTREE).save(made, "PNG", optimize=True)
     return made.getvalue()
 
 

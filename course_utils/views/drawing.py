@@ -6,7 +6,7 @@ import functools
 import itertools
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_utils.views import palette
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FONTS = Path(__file__).with_name("fonts")
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": ["Course Sans", "DejaVu Sans"],  # the second for signs that the first lacks
     "font.size": 11,
     "mathtext.fontset": "stix",
@@ -57,13 +57,12 @@ def name_lines(ax: Axes) -> None:
     """
     from matplotlib.lines import Line2D
 
-    fig = ax.get_figure(root=True)
-    fig.draw_without_rendering()  # settles the limits
+    fig = _settled(ax)
     inches = fig.dpi_scale_trans.inverted()
     (right, bottom), (_, top) = inches.transform(ax.transAxes.transform([(1, 0), (1, 1)]))
     columns: dict[float, list[tuple[float, float, Line2D, str]]] = {}
     for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-        line = handle[0] if isinstance(handle, tuple) else handle  # of error bars the first is the line
+        line: Any = handle[0] if isinstance(handle, tuple) else handle  # of error bars the first is the line
         x, y = inches.transform(line.get_transform().transform(line.get_xydata()[-1]))
         at = max(x, right) if right - x < 0.5 else x  # what ends near the edge has its name in one column
         columns.setdefault(at, []).append((min(max(y, bottom), top), x, line, name))
@@ -82,11 +81,11 @@ def name_lines(ax: Axes) -> None:
 
 def rule_between_texts(ax: Axes, x: float) -> None:
     """Draw an upright dotted line at x, with gaps where it would cross texts; call it when these have their places."""
-    ax.get_figure(root=True).draw_without_rendering()
+    _settled(ax)
     at = ax.transData.transform((x, 1))[0]
     boxes = [text.get_window_extent() for text in ax.texts]
     to_axes = ax.transAxes.inverted().transform
-    gaps = sorted(tuple(to_axes(box)[:, 1]) for box in boxes if box.x0 < at < box.x1)
+    gaps = sorted(tuple(to_axes(box.padded(2))[:, 1]) for box in boxes if box.x0 < at < box.x1)
     starts, ends = [0, *(high for _, high in gaps)], [*(low for low, _ in gaps), 1]
     for start, end in zip(starts, ends, strict=True):
         ax.axvline(x, start, end, color=palette.INK, linestyle=":", linewidth=1)
@@ -98,6 +97,13 @@ def typeset(text: str) -> str:
     A dollar in them stays a dollar.
     """
     return re.sub(r"(√?)\b([a-zA-Z])_(k|v|q|kv|ff|head|model|old|new)\b", _as_formula, text.replace("$", r"\$"))
+
+
+def _settled(ax):
+    """The figure of axes, with limits and places as they will be drawn."""
+    fig = ax.get_figure(root=True)
+    fig.draw_without_rendering()
+    return fig
 
 
 def _as_formula(found):

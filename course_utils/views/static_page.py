@@ -45,7 +45,7 @@ _PAGE = """<!doctype html>
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 24px auto; padding: 0 16px; max-width: 1000px;
   color: #1a1a1a; background: #fff; }}
 h1 {{ font-size: 20px; }}
-img {{ max-width: 100%; height: auto; background: #fff; }}
+img {{ max-width: 100%; height: auto; }}
 @media (prefers-color-scheme: dark) {{
   body {{ color: #e6e6e6; background: #161616; --jp-content-font-color1: #e6e6e6; --jp-content-font-color2: #b9bec6;
     --jp-layout-color1: #161616; --jp-layout-color2: #2b2e33;

@@ -19,8 +19,8 @@ def test_the_recurrent_path_has_one_arrow_between_neighbours_and_attention_one_t
     chain, looks = figures.path_lengths(["a", "b", "c", "d"]).axes
     arrows = [sum(text.get_text() == "" for text in ax.texts) for ax in (chain, looks)]
     assert arrows == [3, 3]
-    assert chain.get_title() == "recurrent: 3 steps"
-    assert looks.get_title() == "attention: 1 step"
+    assert chain.get_title(loc="left") == "recurrent: 3 steps"
+    assert looks.get_title(loc="left") == "attention: 1 step"
 
 
 def test_both_halves_show_news_on_its_way_to_the_last_token():
@@ -36,7 +36,7 @@ def test_bars_are_as_high_as_the_weights_and_say_so():
     for ax, row in zip(fig.axes, weights, strict=True):
         np.testing.assert_allclose([bar.get_height() for bar in ax.patches], row)
         assert texts(ax) == [f"{w:.2f}" for w in row]
-    assert [ax.get_title() for ax in fig.axes] == ["temperature 1", "temperature 0.5"]
+    assert [ax.get_title(loc="left") for ax in fig.axes] == ["temperature 1", "temperature 0.5"]
 
 
 def test_one_temperature_is_enough():

@@ -72,7 +72,7 @@ def test_growth_draws_every_line_its_points_and_the_level():
     for name, (x, y) in LINES.items():
         assert drawn_lines[name].get_xdata().tolist() == x
         assert drawn_lines[name].get_ydata().tolist() == y
-    points = drawn_lines["tiled, counted"]
+    (points,) = [line for line in ax.lines if line.get_linestyle() == "None"]
     assert points.get_ydata().tolist() == [9e4]
     assert points.get_color() == drawn_lines["tiled"].get_color()
     assert set(drawn_lines["memory"].get_ydata()) == {1e7}
@@ -93,7 +93,7 @@ def test_points_of_no_line_and_too_many_lines_are_refused():
 def test_every_panel_shows_its_lines_over_axes_that_hold_all_of_them():
     full, causal = figures.curves(PANELS, "TFLOP/s", CEILINGS).axes
     for ax, (title, lines) in zip((full, causal), PANELS.items(), strict=True):
-        assert ax.get_title() == title
+        assert ax.get_title(loc="left") == title
         shown = {line.get_label(): line for line in ax.lines}
         for name, (lengths, amounts) in lines.items():
             assert shown[name].get_xdata().tolist() == lengths

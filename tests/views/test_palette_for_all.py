@@ -7,13 +7,14 @@ severity 1.0, on linear RGB. Distances are those of CIE Lab (1976, white D65), i
 
 import ast
 import itertools
+import re
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from course_utils.course import ROOT
-from course_utils.views import QueryPlane, palette
+from course_utils.views import QueryPlane, drawing, palette
 
 SIGHT = {
     "normal": np.eye(3),
@@ -58,9 +59,14 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
+def drawing_files():
+    return sorted(path for room in ("views", "days") for path in (ROOT / "course_utils" / room).rglob("*.py")
+                  if path.name not in ("palette.py", "card.py"))  # fmt: skip
+
+
 def functions_with_both_blues():
     """Functions of views and days whose own lines name QUERY and WEIGHT, as `file function`."""
-    for path in sorted(path for room in ("views", "days") for path in (ROOT / "course_utils" / room).rglob("*.py")):
+    for path in drawing_files():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             named = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
             if isinstance(node, ast.FunctionDef) and named >= ALIKE:
@@ -108,12 +114,30 @@ def test_in_the_plane_the_query_is_an_arrow_and_weights_are_bars_and_springs():
             colour = getattr(artist, name, lambda: None)()
             if isinstance(colour, str | tuple) and to_hex(colour).upper() in kinds:
                 kinds[to_hex(colour).upper()].add(type(artist).__name__)
-    assert kinds == {palette.QUERY: {"FancyArrowPatch", "Text"}, palette.WEIGHT: {"Rectangle", "Line2D"}}
+    assert kinds == {palette.QUERY: {"FancyArrowPatch"}, palette.WEIGHT: {"Rectangle", "Line2D"}}
 
 
-def test_shapes_stand_out_from_a_white_page_and_from_a_dark_one():
+@pytest.mark.parametrize("page", ["#FFFFFF", "#111111"])  # JupyterLab's two
+def test_shapes_and_texts_stand_out_from_a_white_page_and_from_a_dark_one(page):
+    colours = {name: colour for name, colour in vars(palette).items() if name.isupper() and isinstance(colour, str)}
+    assert colours.keys() > COLOURS.keys()
+    for name, colour in colours.items():
+        assert contrast(colour, page) >= 3, name  # WCAG 2.2, 1.4.11
+    inks = {name: colour for name, colour in drawing.STYLE.items() if name.endswith("color")}
+    assert inks.keys() >= {"text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"}
+    for name, colour in inks.items():
+        assert colour == "none" if name.endswith("facecolor") else contrast(colour, page) >= 4.3, name
+
+
+def test_text_reads_on_every_filled_shape():
     for name, colour in COLOURS.items():
-        assert contrast(colour, "#FFFFFF") >= 3, name  # WCAG 2.2, 1.4.11
-        if name != "WRONG":  # on a dark page widgets mix it lighter
-            assert contrast(colour, "#161616") >= 3, name
-    assert contrast(palette.FAINT, "#FFFFFF") >= 4.5  # it is the colour of small text
+        assert contrast(palette.ink_on(colour), colour) >= 4.5, name
+
+
+def test_no_figure_has_a_colour_that_the_palette_does_not_know():
+    """So that the contrasts above hold for all that is drawn: white too would be a slab on a dark page."""
+    literal = re.compile(r"#[0-9a-fA-F]{3,8}|white|black|gr[ae]y|red|green|blue")
+    for path in drawing_files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not literal.fullmatch(node.value), f"{path}:{node.lineno}: {node.value}"

@@ -81,8 +81,8 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
     x, y = outputs.T
     ax.scatter(x, y, s=60, color=palette.OUTPUT, zorder=4)
     for point, name in zip(values, names, strict=True):  # beside the triangle, not on it
-        place = {"xytext": (8, 7 if point[1] > values[:, 1].mean() else -16), "textcoords": "offset points"}
-        ax.annotate(f"value of “{name}”", point, **place)
+        above = point[1] > values[:, 1].mean()
+        ax.annotate(f"value of “{name}”", point, (8, 7 if above else -16), textcoords="offset points")
     for point, name in zip(outputs, names, strict=False):  # on the nearer side, where no small dots are
         left = point[0] < outputs[:, 0].mean()
         edge = values[:, 0].min() - 0.04 if left else values[:, 0].max() + 0.04

@@ -207,7 +207,7 @@ def _draw_blocks(ax, picture, left, top):
     for block in range(picture["n_blocks"]):
         x, y = left + block % 4 * 80, top + block // 4 * 100
         owners = [name for name, table in picture["tables"].items() if block in table]
-        look = {"edgecolor": palette.QUERY, "facecolor": "none"} if owners else {
+        look: dict[str, Any] = {"edgecolor": palette.QUERY, "facecolor": "none"} if owners else {
             "edgecolor": palette.INK, "facecolor": "none", "linestyle": "dashed"}  # fmt: skip
         ax.add_patch(Rectangle((x, y), 72, 84, linewidth=1.4, **look))
         ax.text(x + 6, y + 13, f"block {block}", **(small | {"fontweight": "bold"}))
