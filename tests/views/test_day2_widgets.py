@@ -181,7 +181,7 @@ class TestTemperature:
         assert lines[8].split() == ["effective", "keys", "e^H", "3.00", "3.00", "3.00"]
 
     def test_the_picture_shows_low_plain_and_high_and_the_one_in_use(self):
-        titles = [axes.get_title() for axes in temperature(temperature=2).figure().axes]
+        titles = [axes.get_title(loc="left") for axes in temperature(temperature=2).figure().axes]
         assert titles == [f"temperature {t}" for t in ("0.25", "1", "2", "4", "16")]
         assert len(temperature().figure().axes) == 4
         assert "at 2 “the” has most, 0.43" in temperature(temperature=2).alt()

@@ -270,7 +270,7 @@ def _draw(timeline: ServingTimeline, step: int) -> Figure:
     ax.text(12, 18, f"{timeline.title}: {timeline._head()}", **(text | {"fontweight": "bold"}))
     for row, name in enumerate(("step", "tokens", "blocks", *names)):
         ax.text(12, _TOP + _ROW * row + 14, name, **(text | {"fontweight": "bold" if row > 2 else "normal"}))
-    middle = text | {"ha": "center" if wide > 20 else 6}
+    middle = text | {"ha": "center", "fontsize": 11 if wide > 20 else 7}
     for place, each in enumerate(seen):
         x = _LEFT + wide * place
         ax.text(x + wide / 2, _TOP + 14, str(first + place + 1), **middle)
