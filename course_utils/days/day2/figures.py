@@ -203,7 +203,7 @@ def gradient_spread(lengths: Any) -> Figure:
         ax.plot(widths, means, color=palette.INK, linestyle="--", marker="D", markersize=4, label="mean")
         ax.set_yscale("log")
         _width_axis(ax, widths)
-        ax.set_title(f"length of $dQ$, {kind}; band: 80%")
+        ax.set_title(f"length of $dQ$, {kind}; middle 80%")
     bottom = min(np.median(row) for by_width in lengths.values() for row in by_width.values())
     np.atleast_1d(axes)[0].set_ylim(max(bottom / 30, 1e-7), 30)
     fig.subplots_adjust(left=0.08, right=0.85, top=0.91, bottom=0.18, wspace=0.36)
