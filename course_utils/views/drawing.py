@@ -96,7 +96,7 @@ def typeset(text: str) -> str:
 
     A dollar in them stays a dollar.
     """
-    return re.sub(r"(√?)\b([a-zA-Z])_(k|v|q|kv|ff|head|model|old|new)\b", _as_formula, text.replace("$", r"\$"))
+    return re.sub(r"(√?)\b([a-zA-Z])_([kvqoKVQO]|kv|ff|head|model|old|new)\b", _as_formula, text.replace("$", r"\$"))
 
 
 def _settled(ax):

@@ -99,6 +99,7 @@ def test_an_upright_rule_leaves_out_the_texts_it_would_cross():
     ("text", "formulas"),
     [
         ("d_k = 3", "$d_k$ = 3"),
+        ("W_q to W_o", "$W_q$ to $W_o$"),
         ("1/√d_k", r"1/$\sqrt{d_k}$"),
         ("GQA, h_kv = 2", r"GQA, $h_{\mathrm{kv}}$ = 2"),
         ("mask_after, n_kv_heads, is_k", "mask_after, n_kv_heads, is_k"),

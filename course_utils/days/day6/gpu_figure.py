@@ -48,7 +48,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
                     fontweight=weight)  # fmt: skip
 
     def label(x, y, text, **kinds):
-        usual: dict[str, Any] = {"fontsize": 10.5, "va": "center", "linespacing": 1.3}
+        usual: dict[str, Any] = {"fontsize": 10.5, "va": "center", "linespacing": 1.15}
         ax.text(x, y, text, **(usual | kinds))
 
     def arrow(start, stop):
@@ -80,7 +80,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
         box(left + 5, 51, 74, 32, "tensor core", size=10)
         box(left + 5, 88, 74, 38, "exp and\nother units", size=10, weight="normal")
         box(left + 5, 131, 74, 44, f"registers\n{chip['registers'] // quarters >> 10} KiB", memory, size=10)
-        label(left + 42, 199, f"up to {chip['warps'] // quarters} warps\nof 32 threads", ha="center", fontsize=10)
+        label(left + 42, 199, f"up to {chip['warps'] // quarters} warps\nof 32 threads", ha="center", fontsize=9.5)
     box(341, 252, 348, 42, f"shared memory: {chip['shared'] >> 10} KiB", memory)
     arrow((400, 222), (400, 252))
     label(412, 237, f"{_rate(chip['shared_rate'])}, all SMs together", fontsize=10)
