@@ -406,7 +406,7 @@ def test_no_text_is_cut_or_covers_another_and_no_switch_moves_anything(notebook,
     def places():
         return notebook.find(".course-ablation").first.evaluate(
             "root => [...root.querySelectorAll('*')].filter((node) => !node.matches('.course-ablation-bar,"
-            " .course-ablation-meanbar, .course-ablation-whole')).map((node) => {"
+            " .course-ablation-meanbar, .course-ablation-whole') && node.getClientRects().length).map((node) => {"
             " const r = node.getBoundingClientRect(), o = root.getBoundingClientRect();"
             " return [r.x - o.x, r.y - o.y]; })"
         )
