@@ -1061,7 +1061,7 @@ def over_all(arrival, times):
 
 LATENCY_MISTAKES = (
     Mistake("the largest of no gaps", measured(gap=lambda a, t: max(np.diff(t))),
-        "A request with one token has no gap: there is none to be the largest, and no mean. Both are NaN; TTFT is not."),
+        "A request with one token has no gap: there is no largest one, and no mean. Both are NaN; TTFT is not."),
     Mistake("TTFT from the beginning", measured(first=lambda arrival, times: times[0]),
         "TTFT counts from time 0. It counts from the arrival of the request."),
     Mistake("all of the time as TTFT", measured(first=lambda arrival, times: times[-1] - arrival),

@@ -73,7 +73,7 @@ class AllocatorWatch(Watch):
         if not 0 <= block < self.n_blocks:
             breaks("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
         if shared and block == table[-1]:
-            breaks("a shared block is not written to", f"{seq} writes to block {block}, which by fork another sequence has, too")
+            breaks("a shared block is not written to", f"{seq} writes to block {block}, which a fork shares")
         if fresh and holders[block]:
             other = next(name for name, held in self.tables.items() if block in held)
             breaks("a block has one owner", f"block {block} was handed to {seq}, and {other} has it already")

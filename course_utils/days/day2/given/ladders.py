@@ -441,7 +441,7 @@ def attention_backward(rng: np.random.Generator) -> list[Rung]:
             "With equal sizes a wrong axis raises nothing. Count axes from the end."),
         Rung("batch and heads", of(3, 4, 5, 2, (2, 3)), "Any number of leading dimensions: count axes from the end."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest score of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2),
             "The numbers are right, but an array that was passed in is changed. "
             "Make new ones: a * b in place of a *= b.",
@@ -483,7 +483,7 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("two axes in front", of(2, 3, 4, 2, (2, 3)),
             "Any number of leading dimensions: x.reshape(-1, d) puts all tokens under each other."),
         Rung("large scores", of(4, 3, 3, 2, size=30.0),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest score of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2),
             "The numbers are right, but an array that was passed in is changed. "
             "Make new ones: a + b in place of a += b on what was passed in.",
@@ -494,7 +494,7 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("one number each", of(2, 2, 1, 1), "A gradient has the shape of its array, also with axes of length 1."),
         Rung("large gradients", (*of(3, 2, 3, 2)[:4], 100 * draw(rng, 3, 2)), "do may be of any size: cut nothing."),
         Rung("large scores, all rows alike", (x + 0.0, 30 * np.abs(w_q), 30 * np.abs(w_k), w_v, do),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest score of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
         Rung("scores that float32 cannot tell apart",
             (np.array([[1000.0, 0.0], [1000.0 + 2**-15, 1.0]]), *[np.eye(2, 1)] * 2, np.eye(2)[:, 1:], np.eye(2, 1)),
             "All arrays are float64, and scores may be large: keep float64 on the way, too."),

@@ -77,8 +77,8 @@ def online_softmax(rng: np.random.Generator) -> list[Rung]:
         rung("a 0 among others", [-1.0, 0.0, -2.0],
             "0 is a number like any other, and here the largest. `if x` is false for it."),
         rung(TOO_NEAR, (1e6 + 0.01 * rng.permutation(3)).tolist(),
-            "The numbers are 1 000 000 and a few hundredths: e^x overflows, and float32, which keeps about seven digits, "
-            "makes them all alike. Python's floats, and float64, keep sixteen."),
+            "The numbers are 1 000 000 and a few hundredths: e^x overflows, and float32, of some seven digits, makes "
+            "them all alike. Python's floats, and float64, keep sixteen."),
         rung("large numbers", [1000.0, 1001.0, 999.0],
             "e^1000 overflows. Only differences to the maximum go into exp, and they are never above 0."),
         rung("very negative numbers", [-1000.0, -1001.0, -999.0],

@@ -425,7 +425,7 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         rung("blocks of one token", (6, 1, 3, 2), [4, 2, 5, 0], 4, "Every token may lie elsewhere."),
         rung("one large block", (1, 8, 5, 2), [0], 6, "Only length tokens are there."),
         rung("shared by two rows of the table", (3, 2, 4, 2), [1, 1, 2], 5, "A table may name a block twice."),
-        rung("large scores", (4, 2, 4, 3), [2, 3], 4, "e^s is ∞ or 0 here: take the largest score off first.", times=40.0),
+        rung("large scores", (4, 2, 4, 3), [2, 3], 4, "e^s is ∞ or 0: take the largest score off first.", times=40.0),
         Rung(AS_IT_WAS, (draw(rng, 3), *spoiled, np.array([2, 0]), 3), COPY, changes),
         Rung("more tokens than slots in the pool", (*ONES, np.array([0, 1, 1]), 3),
             "A block that the table names twice counts twice: length may be larger than the pool."),
