@@ -39,6 +39,7 @@ class Play:
         width: the width of its picture, in CSS pixels.
         widget: the class of the widget; empty for a figure.
         day: the day of its page.
+        caption: what stands below a figure.
     """
 
     page: str
@@ -48,6 +49,7 @@ class Play:
     width: float
     widget: str = ""
     day: int | None = None
+    caption: str = ""
 
     @property
     def file(self) -> str:
@@ -62,7 +64,10 @@ class Play:
         )
         if self.widget:
             return placed(self.anchor, self.widget, picture)
-        return f'<div class="course-figure" id="{self.anchor}" role="group" aria-label="Figure">{picture}</div>'
+        caption = f'<div class="course-caption">{html.escape(self.caption)}</div>' if self.caption else ""
+        return (
+            f'<div class="course-figure" id="{self.anchor}" role="group" aria-label="Figure">{picture}</div>{caption}'
+        )
 
 
 @dataclass
@@ -130,7 +135,8 @@ def notebook_page(
 def _shown(page: Page, key: str, output: NotebookNode, alive: dict[str, Any] | None, heading: str) -> NotebookNode:
     """Return an output with a picture as HTML: the picture becomes a file, and a widget comes to life in its place."""
     told = output.metadata.get("image/png", {})
-    play = Play(page.name, key, heading, told.get("alt", ""), told["width"], alive["widget"] if alive else "", page.day)
+    alt, caption, widget = told.get("alt", ""), told.get("caption", ""), alive["widget"] if alive else ""
+    play = Play(page.name, key, heading, alt, told["width"], widget, page.day, caption)
     page.plays.append(play)
     page.pictures[play.file] = base64.b64decode(output.data["image/png"])
     if alive:

@@ -25,22 +25,29 @@ def picture(fig: Figure, alt: str | None = None, width: float | None = None) -> 
     alt = str(fig.get_label()) if alt is None else alt
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError("alt is empty: say in a sentence what the picture shows")
-    shown = Picture(png(fig), alt.strip(), width or natural_width(fig))
+    shown = Picture(png(fig), alt.strip(), width or natural_width(fig), fig.get_gid() or "")
     _close(fig)
     return shown
 
 
-def described(fig: Figure, alt: str) -> Figure:
-    """The figure, with what it shows in words: the alt text that `picture` gives it. Numbers in it are those drawn."""
+def described(fig: Figure, alt: str, caption: str = "") -> Figure:
+    """The figure, with what it shows in words: the alt text that `picture` gives it. Numbers in it are those drawn.
+
+    caption: a sentence under the figure that says what to look at, for those who see it.
+    """
     fig.set_label(alt)
+    fig.set_gid(caption)
     return fig
 
 
 class Picture:
-    """PNG bytes, alt text and a width in CSS pixels, which Jupyter displays."""
+    """PNG bytes, alt text, a width in CSS pixels and a caption, which Jupyter displays.
 
-    def __init__(self, data, alt, width):
-        self.data, self.alt, self.width = data, alt, width
+    The course's extension of JupyterLab and its pages show the caption.
+    """
+
+    def __init__(self, data, alt, width, caption=""):
+        self.data, self.alt, self.width, self.caption = data, alt, width, caption
 
     def __repr__(self):
         return self.alt
@@ -48,7 +55,7 @@ class Picture:
     def _repr_mimebundle_(self, include=None, exclude=None):
         return (
             {"text/plain": self.alt, "image/png": base64.b64encode(self.data).decode()},
-            {"image/png": {"alt": self.alt, "width": self.width}},
+            {"image/png": {"alt": self.alt, "width": self.width} | ({"caption": self.caption} if self.caption else {})},
         )
 
 

@@ -138,11 +138,16 @@ def test_a_guess_is_there_when_the_cell_runs_again_and_not_in_the_saved_notebook
 def test_a_picture_keeps_what_jupyterlab_gives_it_with_an_alt_text_and_without(lab):
     pixel = f"from IPython.display import display\npixel = {{'image/png': '{PIXEL}'}}"
     own = {"width": 30, "height": 20, "unconfined": True}
-    metadata = [{"image/png": picture, "needs_background": "light"} for picture in (own, own | {"alt": "A pixel"})]
+    metadata = [
+        {"image/png": picture, "needs_background": "light"}
+        for picture in (own, own | {"alt": "A pixel", "caption": "One"})
+    ]
     with lab.open_cells([pixel, *(f"display(pixel, raw=True, metadata={one})" for one in metadata)]) as notebook:
         plain, described = (notebook.output(place).locator(".jp-RenderedImage img") for place in (1, 2))
         assert described.get_attribute("alt") == "A pixel"
         assert plain.get_attribute("alt") is None
+        below = [notebook.output(place).locator(".jp-RenderedImage").inner_text() for place in (1, 2)]
+        assert below == ["", "One"]
         for image in (plain, described):
             assert [image.get_attribute(name) for name in ("width", "height")] == ["30", "20"]
             assert image.get_attribute("class") == "jp-needs-light-background jp-mod-unconfined"

@@ -32,6 +32,18 @@ def entries(notebook):
     return notebook.find(HERE).get_by_role("textbox")
 
 
+def test_matrices_are_grids_and_can_be_copied_as_text(lab):
+    cell = "from course_utils.views import Practice\nwidget = Practice('attention-3x2', 4)\nwidget"
+    with lab.open_cells([cell]) as notebook:
+        told = notebook.find(f"{HERE}-told")
+        assert told.text_content() == eval(notebook.python("widget.problem.told"))
+        for grid, rows in zip(told.locator(f"{HERE}-grid").all(), (2, 3, 3), strict=True):
+            boxes = [each.bounding_box() for each in grid.locator("> span").all()]
+            assert len({round(box["y"]) for box in boxes}) == rows
+            assert len({round(box["x"] + box["width"]) for box in boxes}) == 2  # the numbers end in two columns
+        notebook.check_accessible(HERE)
+
+
 def test_steps_are_typed_and_judged_at_enter_and_stay_out_of_the_notebook(shown):
     active = shown.page.evaluate("window.courseNotebook.content.activeCellIndex")
     shown.run("right = [v.round(2).tolist() for v in widget.problem.solution().values()]")
@@ -87,7 +99,7 @@ def test_another_problem_and_one_by_number(shown):
     number(shown).press("Enter")
     shown.wait(lambda: shown.python("widget.number") == "17", "problem 17 is posed")
     told = shown.find(HERE).locator(".course-practice-told")
-    shown.wait(lambda: told.inner_text() == eval(shown.python("widget.problem.told")), "its text is shown")
+    shown.wait(lambda: told.text_content() == eval(shown.python("widget.problem.told")), "its text is shown")
     number(shown).fill("-3")
     number(shown).press("Enter")
     shown.wait(lambda: number(shown).input_value() == "17", "a number that none can have is taken back")

@@ -1,5 +1,6 @@
 """The site: whole, light, without answers, and the same bytes each time."""
 
+import html
 import io
 import json
 import re
@@ -109,6 +110,17 @@ def test_every_page_says_its_version_and_every_picture_what_it_shows(pages):
         assert f"Version {version()}" in page.text, name
         for picture in re.findall(r"<img [^>]*>", page.path.read_text(encoding="utf-8")):
             assert re.search(r'alt="[^"]+', picture), f"{name}: {picture[:120]}"
+
+
+def test_captions_of_a_lesson_stand_below_its_figures(pages):
+    path = DAYS[0].notebook(LESSONS)
+    lesson = nbformat.read(path, as_version=4)
+    told = [output.metadata["image/png"] for cell in lesson.cells for output in cell.get("outputs", [])
+            if "image/png" in output.get("data", {})]  # fmt: skip
+    captions = [html.escape(each.caption) for each in told if "caption" in each]
+    page = pages[f"{LESSONS}/{path.stem}.html"].path.read_text(encoding="utf-8")
+    below = re.findall(r'<img class="course-picture"[^>]*></div><div class="course-caption">(.*?)</div>', page)
+    assert below == captions != []
 
 
 def test_the_search_knows_each_section_and_each_term_by_its_own_title(pages, site):

@@ -589,6 +589,12 @@ def test_a_figure_brings_its_own_alt_text_unless_another_is_given():
         picture(new_figure(96, 96))
 
 
+def test_a_caption_goes_with_a_figure_that_has_one():
+    figures = [described(new_figure(96, 96), "a square", *caption) for caption in ([], ["It is empty."])]
+    told = [picture(figure)._repr_mimebundle_()[1]["image/png"] for figure in figures]
+    assert told == [{"alt": "a square", "width": 96}, {"alt": "a square", "width": 96, "caption": "It is empty."}]
+
+
 def test_text_on_the_ramp_has_contrast_and_the_ramp_darkens_evenly():
     light = [palette._luminance(colour) for colour in palette.ramp()]
     assert all(a >= b for a, b in itertools.pairwise(light))

@@ -39,6 +39,7 @@ def path_lengths(tokens: Sequence[str]) -> Figure:
         f"The {last + 1} words “{' '.join(tokens)}” twice. Left, recurrent: {last} arrows hand the first word on, "
         "neighbour to neighbour, to the last. Right, attention: each of the others has an arrow of its own straight to "
         "the last, the first among them.",
+        f"How far is it from the first word to the last? {last} steps through states, or one look.",
     )
 
 
@@ -58,7 +59,11 @@ def temperature_bars(weights: Any, names: Sequence[str], temperatures: Sequence[
         f"at {temperature:g} {', '.join(f'{name} {w:.2f}' for name, w in zip(names, row, strict=True))}"
         for row, temperature in zip(weights, temperatures, strict=True)
     ]
-    return described(fig, f"A bar chart of weights for each of {len(told)} temperatures: {'; '.join(told)}.")
+    return described(
+        fig,
+        f"A bar chart of weights for each of {len(told)} temperatures: {'; '.join(told)}.",
+        "The same scores at each temperature: the lower it is, the more goes to the best one.",
+    )
 
 
 def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: Any = None) -> Figure:
@@ -101,6 +106,7 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
         fig,
         f"A triangle with the values of {', '.join(names)} at its corners, {corners}. The outputs are at {dots}{many}: "
         f"{where} inside it.",
+        "Every output is a blend of the three values, so it cannot leave their triangle.",
     )
 
 
@@ -141,6 +147,7 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
         f"Q with K transposed, {_size(k.T)}, gives the scores S, {_size(weights)}; these are divided by the root of "
         f"d_k = {k.shape[1]}; the softmax of each row makes the weights A, {_size(weights)}, and a mask will come "
         f"before it from day 3 on. The weights blend V into the output O, {_size(output)}.",
+        "From the tokens X to the output O: five matrix products, a division and a softmax.",
     )
 
 

@@ -44,7 +44,7 @@ function tellTheme() {
 }
 
 // What is wider than the page scrolls by itself, by the keyboard too, and says so.
-const WIDE = "div.formula, .course-figure, pre, .cell_output .output, .pst-scrollable-table-container";
+const WIDE = "div.formula, .course-figure, .course-tables, pre, .cell_output .output, .pst-scrollable-table-container";
 function reachable() {
   const boxes = [...document.querySelectorAll(`:is(${WIDE}, p span.formula, li span.formula, dd span.formula)`)];
   for (const box of boxes) box.classList.remove("course-wide");

@@ -2,6 +2,22 @@
 
 const NOTHING = "All fields are empty. Write a value into one of them, then check.";
 
+// A text whose matrices, such as [2  0; −1  2], are grids; its brackets and semicolons are there for those who copy or listen.
+function withGrids(text) {
+  return text.split(/(\[[^\]]*;[^\]]*\])/).flatMap((part, i) => (i % 2 ? [gridOf(part)] : typeset(part)));
+}
+function gridOf(text) {
+  const unseen = (sign) => make("span", "", { style: "font-size: 0" }, sign);
+  const rows = text.slice(1, -1).split("; ").map((row) => row.split("  "));
+  const grid = make("span", "course-practice-grid", { style: `grid-template-columns: repeat(${rows[0].length}, auto)` });
+  rows.forEach((row, i) => row.forEach((number, j) => {
+    const cell = make("span"), isLast = j === row.length - 1;
+    cell.append(unseen(i || j ? "" : "["), number, unseen(!isLast ? "  " : i < rows.length - 1 ? "; " : "]"));
+    grid.append(cell);
+  }));
+  return grid;
+}
+
 function render({ model, el }) {
   const uid = newId("course-practice");
   const root = makeRoot(model, "course-practice", { role: "group", "aria-label": `pencil practice: ${model.get("kind")}` });
@@ -51,7 +67,7 @@ function render({ model, el }) {
     checked = false;
     const posed = model.get("_posed");
     number.value = model.get("number");
-    told.replaceChildren(...typeset(posed.told));
+    told.replaceChildren(...withGrids(posed.told));
     rows = posed.steps.map((step, place) => {
       const id = `${uid}-${place}`;
       const label = make("label", "", { for: id }), input = make("input", "", {

@@ -1,5 +1,5 @@
 // Pictures in outputs get the alt text that their output's metadata holds, where this course and IPython's Image(alt=…)
-// put it. JupyterLab (4.6.6) reads a picture's width and height there, and passes the alt text over.
+// put it, and the caption that this course puts there. JupyterLab (4.6.6) reads a picture's width and height there, and passes the alt text over.
 // The first notebook of a day that is opened in a page gets its table of contents beside it, where the window is wide enough.
 // A notebook is not marked as changed because JupyterLab writes into it which Python its kernel is. And a widget has the
 // time to load that a busy machine takes: after two seconds anywidget (0.11.0) would no longer let it hear the kernel.
@@ -10,13 +10,18 @@
 {
   let shared;
 
-  // The renderer of JupyterLab, for the same kinds of pictures and at the same rank, with one line more.
+  // The renderer of JupyterLab, for the same kinds of pictures and at the same rank, with these.
   const withAlt = ({ RenderedImage, imageRendererFactory }) => {
     class DescribedImage extends RenderedImage {
       async render(model) {
         await super.render(model);
-        const alt = model.metadata[this.mimeType]?.alt;
+        const { alt, caption } = model.metadata[this.mimeType] ?? {};
         if (typeof alt === "string") this.node.querySelector("img").alt = alt;
+        if (typeof caption !== "string") return;
+        const below = document.createElement("div");
+        below.textContent = caption;
+        below.style.cssText = "max-width: 720px; font-size: 13px; color: var(--jp-ui-font-color2)";
+        this.node.append(below);
       }
     }
     return { ...imageRendererFactory, createRenderer: (options) => new DescribedImage(options) };
