@@ -143,8 +143,7 @@ def test_the_text_can_be_pasted_and_its_last_call_does_what_it_says():
         "The shortest sequence of calls found that goes wrong (3 calls):\n\n"
         "    allocator = BlockAllocator(1, 2)\n    allocator.append('a')\n    allocator.fork('a', 'b')\n"
         "    allocator.append('b')\n\n"
-        "The last one breaks a promise, “a shared block is not written to”: b writes to block 0, which another "
-        "sequence "
+        "The last one breaks a promise, “a shared block is not written to”: b writes to block 0, which a fork "
         "shares."
     )
     assert run_as_told(trace, "BlockAllocator", answer) == [(0, 0), None, (0, 1)]

@@ -606,7 +606,7 @@ def test_a_slip_that_people_make_is_told_by_its_name(grade_id, variant, name):
     ("grade_id", "variant", "words"),
     [
         ("tiled_attention", "tiles_summed_in_float32", "torch.zeros makes float32, q.new_zeros does not"),
-        ("flash_backward", "gradients_in_float32_and_back", "float32 keeps about seven digits"),
+        ("flash_backward", "gradients_in_float32_and_back", "float32, which keeps about seven digits"),
         ("tiled_attention", "tiles_of_float32_scores", "float32 keeps about seven digits"),
         ("online_softmax", day6.online_without_zeros, "“a 0 among others” m is -1, expected 0"),
         ("online_softmax", day6.online_two_hundred_at_a_time, "the numbers are kept, in a list or elsewhere"),

@@ -89,7 +89,7 @@ def test_a_known_mistake_is_recognised_in_another_design(grade_id, answer, name)
 def test_a_message_says_after_which_calls_what_happened():
     message = judged("block_allocator", next(m.answer for m in all_exercises(7)["block_allocator"].mistakes)).message
     assert "On “a fork, then a token”, after append('a'); fork('a', 'b'); append('b'): " in message
-    assert "b writes to block 0, which another sequence shares. " in message
+    assert "b writes to block 0, which a fork shares. " in message
 
 
 def test_hidden_calls_are_others_and_are_not_told():

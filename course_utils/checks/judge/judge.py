@@ -153,8 +153,9 @@ class JudgedExercise:
         return Verdict("failed", share, message.strip(), known.name if known else None, rungs, unknown)
 
     def _named(self, mistake: Mistake) -> str:
-        """Return the message of a recognised mistake, and where results were compared, that they are all one knows."""
-        return mistake.message if self.ladder.by_hand else f"{mistake.message} {SAME_RESULTS}"
+        """Return the message of a recognised mistake, and what it rests on, unless it asks."""
+        plain = self.ladder.by_hand or mistake.message.endswith("?")
+        return mistake.message if plain else f"{mistake.message} {SAME_RESULTS}"
 
     def _decide(self, gave: Sequence[Outcome], names: Sequence[str]) -> Verdict | None:
         """Return the verdict of the ladder's `decide` on all entries; None without one, or where an entry failed."""

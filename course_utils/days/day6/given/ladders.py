@@ -839,7 +839,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "The code as it was given is right here: what is wrong now came with the change."),
         Rung("blocks of one key", (*arrays(3, 6, 2, 4), 3, 1), "The code as it was given is right here, too."),
         Rung("any length", (*arrays(4, 9, 3, 2), 5, 2),
-            "Only the first `length` keys count, for lse and for o. Where does the last block end?"),
+            "Only the first `length` keys count, for lse and for o."),
         Rung("a block larger than the length", (*arrays(2, 6, 3, 2), 2, 4),
             "One block, and no maximum ever grows. Ask which keys were in the sum."),
         Rung("a block larger than the cache", (*arrays(2, 4, 3, 2), 3, 8),
