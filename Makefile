@@ -122,7 +122,7 @@ clean: ## remove .venv and caches; keeps notebooks, answers and grades
 again:
 
 # The stamp is written last, so an interrupted set-up is taken up again by the next make.
-$(STAMP): requirements.lock pyproject.toml labconfig/labextension/static/remoteEntry.js $(AGAIN)
+$(STAMP): requirements.lock pyproject.toml $(wildcard labconfig/labextension/static/*.js) $(AGAIN)
 	@command -v $(PYTHON) >/dev/null || { echo "course: cannot set up: no $(PYTHON) on this machine; install Python 3.11 \
 	or newer, or pass one, as in: make lab PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) scripts/preflight.py

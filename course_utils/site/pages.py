@@ -16,12 +16,12 @@ from nbformat import NotebookNode
 
 from course_utils.authoring.strip_answers import is_setup
 from course_utils.authoring.widget_states import States
-from course_utils.course import EXERCISES
+from course_utils.course import EXERCISES, is_published
 from course_utils.site.widgets import placed
 
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
-and to have your answers checked, <a href="{up}start.html">get the course</a>; the rocket above opens this notebook on
-Binder or in Colab.</p>"""
+and to have your answers checked, <a href="{up}start.html">get the course</a>{rocket}.</p>"""
+_ROCKET = "; the rocket above opens this notebook on Binder or in Colab"
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _HERE_ON = re.compile(r"\]\(#[^)\s]+\)")
 _NOWHERE = re.compile(r"\[([^][]*)\]\(/(?:blob|tree)/main/[^)]*\)")
@@ -128,7 +128,8 @@ def notebook_page(
     page.notebook.metadata.pop("jupytext", None)
     page.notebook.cells = [cell for cell in page.notebook.cells if not is_setup(cell)]
     if page.day:
-        page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(_HERE.format(up=to_top(name))))
+        here = _HERE.format(up=to_top(name), rocket=_ROCKET if is_published() else "")
+        page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(here))
     return page
 
 

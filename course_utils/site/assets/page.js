@@ -58,11 +58,14 @@ function reachable() {
 }
 
 // A browser leaves room for the widest sign of a root that the font has, behind what stands under a narrower one.
+// It is measured again when a font has come, since until then other signs stand there.
 function closeRoots() {
-  for (const root of document.querySelectorAll("msqrt")) {
-    const gap = root.getBoundingClientRect().right - root.lastElementChild.getBoundingClientRect().right;
-    if (gap > 1) root.style.marginInlineEnd = `${(1 - gap) / parseFloat(getComputedStyle(root).fontSize)}em`;
-  }
+  const roots = [...document.querySelectorAll("msqrt")];
+  for (const root of roots) root.style.marginInlineEnd = "";
+  const gaps = roots.map((root) => root.getBoundingClientRect().right - root.lastElementChild.getBoundingClientRect().right);
+  roots.forEach((root, place) => {
+    if (gaps[place] > 1) root.style.marginInlineEnd = `${(1 - gaps[place]) / parseFloat(getComputedStyle(root).fontSize)}em`;
+  });
 }
 
 // What a term means is shown below it, for the mouse and for the keyboard; Escape takes it away.
@@ -104,6 +107,7 @@ addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".course-here").forEach(offerPrint);
   document.querySelectorAll("a.course-term[title]").forEach(explain);
   document.fonts.ready.then(closeRoots);
+  document.fonts.addEventListener("loadingdone", closeRoots);
   reachable();
   addEventListener("resize", reachable);
   const near = new IntersectionObserver((seen) => {
