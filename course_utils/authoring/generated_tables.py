@@ -4,8 +4,8 @@
     sources/lessons/course_map   the table of days, with the learner's task on each day
     sources/lessons/dayN…        the minutes after **Time**, from `course.DAYS`; the number of quiz questions; the
                                  header that folds the code of imports, guesses, quizzes and problems for a pencil
-    sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence; the limits on what
-                                 a learner's test may ask of an implementation
+    sources/exercises/dayN…      the points of each exercise, and the numbers in the first sentence, also of those
+                                 marked "· further"; the limits on what a learner's test may ask of an implementation
     both                         the lines that begin with **Go to**, with links to the day's partner notebook, the
                                  course map and the neighbouring days; the cell tagged setup, which installs the course
                                  in Colab
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from course_utils import loader
@@ -61,7 +61,7 @@ WORDS = (
 )
 README_HEAD = "| day | what you learn | minutes | state |\n|---|---|---|---|\n"
 MAP_HEAD = "| day | lesson | exercises | what you do |\n|---|---|---|---|\n"
-_UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minutes?)", re.MULTILINE)
+_UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minutes?)(?=.*?( · further)?$)", re.MULTILINE)
 _POINTS = re.compile(r"^  points: (\d+)$", re.MULTILINE)
 _GO = re.compile(r"^\*\*Go to\*\* .*$", re.MULTILINE)
 _SETUP = re.compile(
@@ -72,7 +72,7 @@ _FOLD = "---\njupyter:\n  source_hidden: true\n"  # the header of a cell whose c
 _PLUMBING = re.compile(  # the beginning of a cell whose code a reader need not read
     r"^```\{code-cell\} ipython3\n(?=(?:import|from) |guesses\.|Guesses\(|Quiz[.(]|Practice\()", re.MULTILINE
 )
-_FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?, [^.\n]*\.", re.MULTILINE)
+_FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?[,:] [^.\n]*\.", re.MULTILINE)
 _LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
 _GRADED = re.compile(r"^( +days:)( \d+)+$", re.MULTILINE)
 _QUESTIONS = re.compile(r"^[A-Z][a-z]+ questions?(?=[.;] (?:Choose with|every choice))", re.MULTILINE)
@@ -192,10 +192,26 @@ def _exercises(text: str) -> str:
     for found, of_one in reversed(list(zip(headings, points, strict=True))):
         if of_one:
             text = text[: found.start()] + _count(of_one, "point") + found[1] + text[found.end() :]
-    minutes = sum(int(found[2]) for found in headings)
-    about = f"about {spell_minutes(minutes)}"
-    sentence = f"{_count(_word(len(points)).capitalize(), 'exercise')}, {_count(sum(points), 'point')}, {about}."
+    core, further = _parted(headings)
+    sentence = f"{_count(_word(len(points)).capitalize(), 'exercise')}, {_count(sum(points), 'point')}"
+    if further:
+        sentence += f": {_word(len(core))} core, {_about(core)}, and {_word(len(further))} further, {_about(further)}."
+    else:
+        sentence += f", {_about(core)}."
     return _FIRST_SENTENCE.sub(sentence, text, count=1)
+
+
+def _parted(headings: Iterable[re.Match]) -> tuple[list[int], list[int]]:
+    """Return the minutes of each exercise that is core, and of each that is marked as further."""
+    core: list[int] = []
+    further: list[int] = []
+    for found in headings:
+        (further if found[3] else core).append(int(found[2]))
+    return core, further
+
+
+def _about(minutes: list[int]) -> str:
+    return f"about {spell_minutes(sum(minutes))}"
 
 
 def _word(number: int) -> str:
@@ -217,8 +233,9 @@ def _readme_row(day: Day, root: Path) -> str:
     if not name:
         return f"| {day.number} | {day.title} | | planned |\n"
     minutes = f"{day.minutes}"
-    if asked := minutes_of_exercises(day, root):
-        minutes += f", exercises {tens(asked)}"
+    core, further = minutes_of_exercises(day, root)
+    minutes += f", exercises {tens(core)}" if core else ""
+    minutes += f", further {tens(further)}" if further else ""
     return f"| {day.number} | [{day.title}]({LESSONS}/{name}.ipynb) | {minutes} | ready |\n"
 
 
@@ -233,9 +250,10 @@ def _map_row(day: Day, root: Path) -> str:
     return f"| {day.number} | [{day.title}]({name}.ipynb) | {exercises} | {day.doing} |\n"
 
 
-def minutes_of_exercises(day: Day, root: Path) -> int:
-    """Return the minutes that the source of a day's exercises allows for them; 0 if there is none in `root`."""
-    return sum(int(minutes) for _, minutes in _UNDER_HEADING.findall(_source(day, root, SOLUTIONS)))
+def minutes_of_exercises(day: Day, root: Path) -> tuple[int, int]:
+    """Return the minutes of a day's core exercises and of its further ones, by their source; 0 if `root` has none."""
+    core, further = _parted(_UNDER_HEADING.finditer(_source(day, root, SOLUTIONS)))
+    return sum(core), sum(further)
 
 
 def _paths(day: Day, root: Path, built: str) -> list[Path]:

@@ -70,8 +70,9 @@ def _days(pages: Sequence[Page]) -> str:
         lesson, exercises = (_name(pages, folder, day) for folder in (LESSONS, EXERCISES))
         title = f"**[{day.title}](page:{lesson}.html#)**" if lesson else f"**{day.title}** (planned)"
         others = f" [Exercises](page:{exercises}.html#)." if exercises else ""
-        takes = [(lesson, "lesson", day.minutes), (exercises, "exercises", minutes_of_exercises(day, ROOT))]
-        time = "".join(f", {what} {duration(minutes)}" for there, what, minutes in takes if there)
+        core, further = minutes_of_exercises(day, ROOT)
+        takes = [(lesson, "lesson", day.minutes), (exercises, "exercises", core), (exercises, "further", further)]
+        time = "".join(f", {what} {duration(minutes)}" for there, what, minutes in takes if there and minutes)
         rows.append(f"{day.number}. {title}{time}. {day.doing}{others}")
     return "\n".join(rows)
 

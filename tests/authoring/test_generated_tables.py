@@ -63,7 +63,7 @@ def test_the_points_come_from_the_checks(texts):
     change(source, r"^  points: 2$", "  points: 7")
     write_counts(texts)
     text = source.read_text(encoding="utf-8")
-    assert "Twelve exercises, 36 points, about" in text
+    assert "Twelve exercises, 36 points: ten core, about 110 minutes, and two further, about 20 minutes." in text
     assert re.search(r"^7 points · difficulty", text, re.MULTILINE)
 
 
@@ -71,8 +71,10 @@ def test_what_is_written_is_what_the_built_notebooks_hold():
     for day, known in zip(read_progress().days, DAYS, strict=True):
         if day.exercises:
             text = (ROOT / f"sources/exercises/{day.name}.md").read_text(encoding="utf-8")
-            said = re.search(r"^\w+ exercises?, (\d+) points?, about ([^.]*)\.", text, re.MULTILINE)
-            assert (int(said[1]), said[2]) == (day.points, spell_minutes(day.minutes))
+            said = re.search(r"^\w+ exercises?, (\d+) points?[,:] [^.]*\.", text, re.MULTILINE)
+            further = sum(map(int, re.findall(r"(\d+) minutes · lesson .* · further$", text, re.MULTILINE)))
+            told = [spell_minutes(minutes) for minutes in (day.minutes - further, further) if minutes]
+            assert int(said[1]) == day.points and re.findall(r"about ([^.,]*)", said[0]) == told
             assert text.count(" · difficulty ") == len(day.exercises) and day.title == known.title
 
 

@@ -39,7 +39,7 @@ LEAKS = {  # written down here by hand, from the names of the rungs
     "a weak leak into one number of four": (1, 3),
     "a layer that takes zeros for padding": (1, 3),
     "a layer that multiplies later tokens by 0": None,
-    "a layer that norms each token first": (1, 3),
+    "norm_first: a layer that normalises each token first": (1, 3),
 }
 
 
@@ -266,26 +266,30 @@ def test_a_word_on_dtypes_comes_with_the_error_that_speaks_of_them_and_with_no_o
         assert "dtype" not in answer(grade_id, other).message
 
 
-def test_the_pencil_example_is_that_of_the_syllabus():
-    right = sat()
-    assert [round(w, 3) for w in right["weights_sat"]] == [0.274, 0.274, 0.452]
-    assert [round(x, 3) for x in right["output_sat"]] == [0.726, 0.726, 0.274, 0.274]
+def test_the_row_by_pencil_is_that_of_the_library():
+    X = torch.tensor([[1.0, 0, 1, 0], [1, 1, 0, 0], [0, 1, 0, 1]])
+    output = F.scaled_dot_product_attention(X[None], X[None], X[None], is_causal=True)[0, 1]
+    assert sat()["output_sat"] == pytest.approx(output.tolist())
+    assert sat()["weights_sat"] == pytest.approx([output[2].item(), output[1].item(), 0.0])
 
 
-@pytest.mark.parametrize("weights", [[0.211, 0.211, 0.578], [0.212, 0.212, 0.576]], ids=["printed", "computed"])
-def test_the_published_row_is_recognised(weights):
-    assert judge_of(3, "by_hand_row").judge(gather(3, "by_hand_row", by_hand(weights))).misconception == "no scaling"
+@pytest.mark.parametrize(
+    ("weights", "name"),
+    [([0.274, 0.452, 0.274], "no mask"), ([0.274, 0.274, 0.452], "the order of the lesson")],
+)
+def test_a_row_without_the_mask_and_the_row_of_the_lesson_are_told_apart(weights, name):
+    assert judge_of(3, "by_hand_row").judge(gather(3, "by_hand_row", by_hand(weights))).misconception == name
 
 
 @pytest.mark.parametrize(
     ("weights", "output", "share"),
     [
-        ([0.274, 0.274, 0.452], [0.726, 0.726, 0.274, 0.274], 1.0),
-        (np.array([0.27406, 0.27406, 0.45186]), (0.72594, 0.72594, 0.27406, 0.27406), 1.0),
-        ([0.274, 0.274, 0.452], [0.7, 0.7, 0.3, 0.3], 0.5),
-        ([0.274, 0.274, 0.452], None, 0.5),
-        ([0.27, 0.27, 0.45], [0.726, 0.726, 0.274, 0.274], 0.5),
-        ([0.452, 0.274, 0.274], [0.274, 0.274, 0.726, 0.726], 0.0),
+        ([0.378, 0.622, 0.0], [1.0, 0.622, 0.378, 0.0], 1.0),
+        (np.array([0.37754, 0.62246, 0.0]), (1, 0.62246, 0.37754, 0), 1.0),
+        ([0.378, 0.622, 0.0], [1.0, 0.6, 0.4, 0.0], 0.5),
+        ([0.378, 0.622, 0.0], None, 0.5),
+        ([0.38, 0.62, 0.0], [1.0, 0.622, 0.378, 0.0], 0.5),
+        ([0.622, 0.378, 0.0], [1.0, 0.378, 0.622, 0.0], 0.0),
     ],
 )
 def test_each_entry_of_the_row_earns_its_share(weights, output, share):

@@ -121,6 +121,16 @@ def test_relative_links_and_their_anchors_exist(path):
 def test_every_exercise_names_a_part_of_its_lesson(path):
     parts = {heading.partition(". ")[0] for heading in headings(ROOT / "sources/lessons" / path.name)}
     for line in re.findall(r"^\d+ points? · difficulty.*$", read(path), re.MULTILINE):
-        named = re.search(r" · lesson parts? ([\d, ]+(?:(?:and|to) \d+)?)$", line)
+        named = re.search(r" · lesson (parts? [\d, ]+(?:(?:and|to) \d+)?|appendix)( · further)?$", line)
         assert named, line
         assert set(re.findall(r"\d+", named[1])) <= parts, line
+        assert named[1] != "appendix" or named[2], f"{line}: nothing that only an appendix teaches is core"
+
+
+@pytest.mark.parametrize("day", [1, 3])  # the days that part their exercises so far
+def test_exercises_follow_the_parts_of_the_lesson_and_the_core_takes_110_minutes_at_most(day):
+    (path,) = (path for path in EXERCISES if path.name.startswith(f"day{day}_"))
+    *lines, last = re.findall(r"^\d+ points? · difficulty.*$", read(path), re.MULTILINE)
+    needs = [max(map(int, re.findall(r"\d+", line.partition("lesson ")[2])), default=99) for line in lines]
+    assert needs == sorted(needs), lines
+    assert sum(int(re.search(r"(\d+) minutes", line)[1]) for line in (*lines, last) if "further" not in line) <= 110

@@ -9,7 +9,6 @@ from course_utils.answers.shared.attention import ATTENTION_MISTAKES, BUG_MISTAK
 from course_utils.attention import arrays, lists
 from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.days.day1.given.ladders import TRACE_K, TRACE_Q, TRACE_V
-from course_utils.days.shared.given.draws import K, Q, V
 
 # Softmax of a row ---------------------------------------------------------------------------------------------------
 
@@ -339,13 +338,14 @@ SELF_ATTENTION_MISTAKES = (
 # By hand ------------------------------------------------------------------------------------------------------------
 
 TWO_DECIMALS, THREE_DECIMALS = 5.5e-3, 5.5e-4  # half a unit of the last place, and a little for rounding on the way
-THREE = lists.attention(Q, K, V)
+THREE_Q = [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]  # the, arrived, parcel
+THREE_K = [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]
 TWO = lists.attention(TRACE_Q, TRACE_K, TRACE_V)
 
 
-def by_hand_three(scores=lambda s: s / math.sqrt(2), row=2):
-    raw = dot_products(Q, K)[row]
-    return {"score_33": raw[2], "weights_3": lists.softmax([scores(s) for s in raw])}
+def by_hand_three(scale=2**0.5, queries=THREE_Q, keys=THREE_K, row=2):
+    raw = dot_products(queries, keys)[row]
+    return {"score_33": 2.0, "weights_3": lists.softmax([score / scale for score in raw])}
 
 
 def by_hand_two(**step):
@@ -354,27 +354,30 @@ def by_hand_two(**step):
 
 
 THREE_MISTAKES = (
-    Mistake("no scaling", by_hand_three(lambda s: s),
-        "These are the weights without the scale: divide 1, 1 and 2 by √2 before the exponentials."),
-    Mistake("scaling by d_k", by_hand_three(lambda s: s / 2),
+    Mistake("no scaling", by_hand_three(scale=1.0),
+        "These are the weights without the scale: divide 0, 0 and 2 by √2 before the exponentials."),
+    Mistake("scaling by d_k", by_hand_three(scale=2.0),
         "These are the weights you get when the scores are divided by d_k = 2. Divide by √2."),
-    Mistake("multiplied by the root", by_hand_three(lambda s: s * math.sqrt(2)),
+    Mistake("multiplied by the root", by_hand_three(scale=0.5**0.5),
         "The scores are multiplied by √2. Divide by it."),
-    Mistake("the first row", {"score_33": 2.0, "weights_3": THREE[1][0]},
-        "This is row 1. The question is about the third query."),
-    Mistake("the second row", {"score_33": 2.0, "weights_3": THREE[1][1]},
-        "This is row 2. The question is about the third query."),
-    Mistake("scaled score", {"score_33": math.sqrt(2), "weights_3": THREE[1][2]},
+    Mistake("the first row", by_hand_three(row=0),
+        "This is row 1. The question is about the third query, that of parcel."),
+    Mistake("the second row", by_hand_three(row=1),
+        "This is row 2. The question is about the third query, that of parcel."),
+    Mistake("queries and keys exchanged", by_hand_three(queries=THREE_K, keys=THREE_Q),
+        "These are the weights of the third key with the three queries. Take the third row of Q with each row of K."),
+    Mistake("scaled score", {**by_hand_three(), "score_33": math.sqrt(2)},
         "1.414 is the scaled score. score_33 is the dot product itself, before the division."),
-    Mistake("scores in place of weights", {"score_33": 2.0, "weights_3": [1.0, 1.0, 2.0]},
+    Mistake("scores in place of weights", {"score_33": 2.0, "weights_3": [0.0, 0.0, 2.0]},
         "These are the scores. Weights come after the softmax."),
-    Mistake("scaled scores in place of weights", {"score_33": 2.0, "weights_3": [0.7071, 0.7071, 1.4142]},
+    Mistake("scaled scores in place of weights", {"score_33": 2.0, "weights_3": [0.0, 0.0, 1.4142]},
         "These are the scaled scores. Weights come after the softmax."),
-    Mistake("exponentials not normalised", {"score_33": 2.0, "weights_3": [2.0281, 2.0281, 4.1133]},
-        "These are the exponentials. Divide each by their sum, 8.1695."),
-    Mistake("no exponential", {"score_33": 2.0, "weights_3": [0.25, 0.25, 0.5]},
-        "0.25, 0.25 and 0.5 are the scores over their sum: take the exponentials of the scaled scores first. If you "
-        "did, and rounded to 2 decimals: give 3."),
+    Mistake("exponentials not normalised", {"score_33": 2.0, "weights_3": [1.0, 1.0, 4.1133]},
+        "These are the exponentials. Divide each by their sum, 6.1133."),
+    Mistake("a score of 0 without a weight", {"score_33": 2.0, "weights_3": [0.0, 0.0, 1.0]},
+        "A score of 0 is a score like any other: its exponential is e^0 = 1, so its key gets a weight too."),
+    Mistake("two decimals", {"score_33": 2.0, "weights_3": [0.16, 0.16, 0.67]},
+        "Right as far as it goes, but rounded to 2 decimals: give 3."),
 )  # fmt: skip
 ROUNDED = {"order_output": [1.5, 1.5], "delayed_output": [1.4, 1.6]}
 TWO_MISTAKES = (
@@ -445,10 +448,17 @@ def reference_lookup(query, keys, values, temperature):
 
 
 EXERCISES = {
+    "softmax_row": Exercise(2, {"softmax_row": lists.softmax}, SOFTMAX_MISTAKES),
+    "soft_lookup": Exercise(
+        3,
+        {"soft_lookup": reference_lookup},
+        LOOKUP_MISTAKES,
+        ("softmax_row",),
+        scaled=lambda factor: lookup(lambda q, k, t: arrays.softmax(factor * (k @ q / t))),
+    ),
     "by_hand_three": Exercise(2, by_hand_three(), THREE_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
     "by_hand_two": Exercise(2, by_hand_two(), TWO_MISTAKES, rtol=0.0, atol=TWO_DECIMALS),
     "find_the_parcel": Exercise(2, {"my_W_K": [[0, 0], [2, 2], [0, 0], [0, 0]]}, PARCEL_MISTAKES),
-    "softmax_row": Exercise(2, {"softmax_row": lists.softmax}, SOFTMAX_MISTAKES),
     "scores": Exercise(2, {"scores": dot_products}, SCORES_MISTAKES),
     "scale_scores": Exercise(1, {"scale_scores": reference_scale}, SCALE_MISTAKES),
     "attention_lists": Exercise(
@@ -457,15 +467,8 @@ EXERCISES = {
         ATTENTION_MISTAKES,
         ("softmax_row", "scores", "scale_scores"),
     ),
-    "attention_batched": Exercise(4, {"attention_batched": arrays.attention}, BATCHED_MISTAKES),
-    "soft_lookup": Exercise(
-        3,
-        {"soft_lookup": reference_lookup},
-        LOOKUP_MISTAKES,
-        ("softmax_row",),
-        scaled=lambda factor: lookup(lambda q, k, t: arrays.softmax(factor * (k @ q / t))),
-    ),
     "self_attention": Exercise(4, {"self_attention": projected()}, SELF_ATTENTION_MISTAKES),
     "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
+    "attention_batched": Exercise(4, {"attention_batched": arrays.attention}, BATCHED_MISTAKES),
     "tells_right": duel(),
 }

@@ -392,7 +392,7 @@ CONVERT_MISTAKES = (
 # By hand ------------------------------------------------------------------------------------------------------------
 
 THREE_DECIMALS = 5.5e-4  # half a unit of the last place, and a little for rounding on the way
-X = torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]], dtype=torch.float64)  # the, cat, sat
+X = torch.tensor([[1.0, 0, 1, 0], [1, 1, 0, 0], [0, 1, 0, 1]], dtype=torch.float64)  # the, sat, cat
 
 
 def by_hand(weights, blended=None):
@@ -401,9 +401,9 @@ def by_hand(weights, blended=None):
     return {"weights_sat": weights.tolist(), "output_sat": (weights @ X if blended is None else blended).tolist()}
 
 
-def sat(scale=2.0, allowed=3):
-    scores = X @ X[2] / scale  # (3,)
-    return by_hand(torch.softmax(scores[:allowed], dim=0) if allowed == 3 else torch.tensor(allowed))
+def sat(scale=2.0, allowed=(1, 1, 0), row=1):
+    scores = (X @ X[row] / scale).masked_fill(torch.tensor(allowed) == 0, -INFINITY)  # (3,)
+    return by_hand(torch.softmax(scores, dim=0))
 
 
 RIGHT_BY_HAND = sat()
@@ -417,50 +417,58 @@ def weights_alone(mistakes):
 
 SAT = torch.tensor(RIGHT_BY_HAND["weights_sat"], dtype=torch.float64)
 WEIGHT_MISTAKES = (
-    Mistake("no scaling", by_hand([0.2119, 0.2119, 0.5761]),
-        "These are the weights without the scale: the softmax of [1, 1, 2], which is also that of [0, 0, 1]. A "
-        "published chapter prints them too. Divide the scores by √d_k = 2 first."),
+    Mistake("no scaling", sat(scale=1.0),
+        "These are the weights without the scale: the softmax of [1, 2]. Divide the scores by √d_k = 2 first."),
     Mistake("scaling by d_k", sat(scale=4.0),
         "These are the weights you get when the scores are divided by d_k = 4. Divide by √d_k = 2."),
     Mistake("multiplied by the root", sat(scale=0.5), "The scores are multiplied by √d_k. Divide by it."),
     Mistake("scaling by the root of the number of tokens", sat(scale=math.sqrt(3)),
         "The scores are divided by √3, the root of the number of tokens. d_k is the length of a key, 4."),
-    Mistake("diagonal excluded", by_hand([0.5, 0.5, 0.0]),
-        "sat does not see itself here. A token may attend to itself: all three keys are allowed."),
-    Mistake("itself only", by_hand([0.0, 0.0, 1.0]),
-        "sat sees only itself here, as with the upper triangle. It is the last "
-        "token, so every token is earlier or itself."),
-    Mistake("the second row", by_hand([0.2689, 0.7311, 0.0]),
-        "This is the row of cat. The question is about sat, the third token."),
-    Mistake("the first row", by_hand([1.0, 0.0, 0.0]),
-        "This is the row of the. The question is about sat, the third token."),
-    Mistake("uniform weights", by_hand([1 / 3] * 3),
-        "Every key gets the same weight here. The scores are not all equal: sat matches itself best."),
-    Mistake("scores in place of weights", by_hand([1.0, 1.0, 2.0]),
-        "1, 1 and 2 are the scores. Weights come after the scale and the softmax."),
-    Mistake("scaled scores in place of weights", by_hand([0.5, 0.5, 1.0]),
-        "0.5, 0.5 and 1 are the scaled scores. Weights come after the softmax."),
-    Mistake("exponentials not normalised", by_hand([1.6487, 1.6487, 2.7183]),
-        "These are the exponentials. Divide each by their sum, 6.016."),
-    Mistake("no exponential", by_hand([0.25, 0.25, 0.5]),
-        "0.25, 0.25 and 0.5 are the scores over their sum. Take exponentials before you divide."),
+    Mistake("no mask", sat(allowed=(1, 1, 1)),
+        "sat sees cat here, which comes later. The mask is causal: the weight of cat is 0, and the other two share 1."),
+    Mistake("masked after the softmax", by_hand([0.2741, 0.4519, 0.0]),
+        "The weight of cat was taken away after the softmax, so the others do not sum to 1. Leave cat out of the sum "
+        "of exponentials."),
+    Mistake("a blocked score of 0", by_hand([0.3072, 0.5064, 0.1863]),
+        "cat counts as a score of 0 here, whose exponential is 1. A blocked key has no share at all."),
+    Mistake("upper triangle", sat(allowed=(0, 1, 1)),
+        "sat sees itself and cat here, as with the upper triangle. It may see what comes before it, and itself."),
+    Mistake("diagonal excluded, or the row of the", by_hand([1.0, 0.0, 0.0]),
+        "All the weight lies on the first token. That is the row of the itself, or a mask that keeps sat from seeing "
+        "itself. A token may attend to itself."),
+    Mistake("itself only", by_hand([0.0, 1.0, 0.0]),
+        "sat sees only itself here. It may also see the, which comes before it."),
+    Mistake("the row of cat", sat(allowed=(1, 1, 1), row=2),
+        "This is the row of cat. The question is about sat, the second token."),
+    Mistake("the order of the lesson", by_hand([0.2741, 0.2741, 0.4519]),
+        "This is the row of sat where it comes last, as in the lesson. Here it stands in the middle: the, sat, cat."),
+    Mistake("uniform weights", by_hand([0.5, 0.5, 0.0]),
+        "Both keys get the same weight here. The scores are not equal: sat matches itself best."),
+    Mistake("scores in place of weights", by_hand([1.0, 2.0, 0.0]),
+        "1 and 2 are the scores. Weights come after the scale and the softmax."),
+    Mistake("scaled scores in place of weights", by_hand([0.5, 1.0, 0.0]),
+        "0.5 and 1 are the scaled scores. Weights come after the softmax."),
+    Mistake("exponentials not normalised", by_hand([1.6487, 2.7183, 0.0]),
+        "These are the exponentials. Divide each by their sum, 4.367."),
+    Mistake("no exponential", by_hand([1 / 3, 2 / 3, 0.0]),
+        "0.333 and 0.667 are the scores over their sum. Take exponentials before you divide."),
 )  # fmt: skip
 BY_HAND_MISTAKES = (
     *WEIGHT_MISTAKES,
     *weights_alone(WEIGHT_MISTAKES),
-    Mistake("two decimals", by_hand([0.27, 0.27, 0.45], torch.tensor([0.73, 0.73, 0.27, 0.27])),
+    Mistake("two decimals", by_hand([0.38, 0.62, 0.0], torch.tensor([1.0, 0.62, 0.38, 0.0])),
         "Right as far as it goes, but rounded to 2 decimals. Give 3."),
     Mistake("the weights as output", by_hand(SAT, SAT),
         "The output is not the weights once more. It is the blend of the three vectors, each "
         "times its weight, and has four numbers."),
-    Mistake("its own vector as output", by_hand(SAT, X[2]),
+    Mistake("its own vector as output", by_hand(SAT, X[1]),
         "The weights are right. The output is not sat itself but the blend of "
-        "all three vectors, each times its weight."),
-    Mistake("the mean as output", by_hand(SAT, X.mean(dim=0)),
-        "The weights are right, but the output is the plain mean of the three "
+        "the vectors that it sees, each times its weight."),
+    Mistake("the mean as output", by_hand(SAT, X[:2].mean(dim=0)),
+        "The weights are right, but the output is the plain mean of the two "
         "vectors. Each should count by its weight."),
-    Mistake("the sum as output", by_hand(SAT, X.sum(dim=0)),
-        "The weights are right, but the output is the plain sum of the three "
+    Mistake("the sum as output", by_hand(SAT, X[:2].sum(dim=0)),
+        "The weights are right, but the output is the plain sum of the two "
         "vectors. Each should count by its weight."),
 )  # fmt: skip
 
@@ -993,8 +1001,8 @@ LEAK_MISTAKES = (
         "0 times NaN is NaN: a layer that counts later tokens 0 times, as attention under a mask does, passes NaN on "
         "without a leak. Change a token to other numbers."),
     Mistake("the same added to all numbers", found(later, change=alike),
-        "You add the same to all numbers of a token. A layer that norms its tokens first takes that away, as the "
-        "lesson's norm_first does. Add random numbers, torch.randn(d)."),
+        "You add the same to all numbers of a token. A layer that normalises each token first subtracts the mean of "
+        "its numbers, and with it what you added. Add random numbers, torch.randn(d)."),
     Mistake("rises counted only", found(later, change=alike, moves=lambda change: change.amax(dim=1)),
         "Only outputs that rise are seen. A leak may lower them: compare sizes "
         "(abs), or ask whether anything differs."),
@@ -1011,12 +1019,14 @@ LEAK_MISTAKES = (
 
 
 EXERCISES = {
-    "by_hand_row": Exercise(2, RIGHT_BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
     "causal_mask": Exercise(1, {"causal_mask": masks.causal}, CAUSAL_MASK_MISTAKES),
-    "masked_softmax": Exercise(4, {"masked_softmax": reference_softmax}, SOFTMAX_MISTAKES),
+    "by_hand_row": Exercise(2, RIGHT_BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
     "causal_attention": Exercise(
         4, {"causal_attention": projected()}, CAUSAL_MISTAKES, ("causal_mask", "masked_softmax")
     ),
+    "find_the_bug": Exercise(2, {"broken_masked_attention": flawed()}, BUG_MISTAKES),
+    "first_leak": Exercise(3, {"first_leak": found(later)}, LEAK_MISTAKES),
+    "masked_softmax": Exercise(4, {"masked_softmax": reference_softmax}, SOFTMAX_MISTAKES),
     "padding_mask": Exercise(2, {"padding_mask": reference_padding}, PADDING_MISTAKES),
     "causal_and_padding": Exercise(
         2,
@@ -1025,10 +1035,8 @@ EXERCISES = {
         uses=("causal_mask", "padding_mask"),
     ),
     "packed_texts": Exercise(3, {"packed_mask": joined()}, PACKED_MISTAKES, uses=("causal_mask",)),
-    "lower_right": Exercise(2, {"decoding_mask": masks.causal}, LOWER_RIGHT_MISTAKES, uses=("causal_mask",)),
-    "first_leak": Exercise(3, {"first_leak": found(later)}, LEAK_MISTAKES),
     "convert_mask": Exercise(1, {"to_mha_mask": lambda mask: ~torch.as_tensor(mask)}, CONVERT_MISTAKES),
+    "lower_right": Exercise(2, {"decoding_mask": masks.causal}, LOWER_RIGHT_MISTAKES, uses=("causal_mask",)),
     "cross_attention": Exercise(3, {"cross_attention": crossed()}, CROSS_MISTAKES, ("masked_softmax",)),
-    "find_the_bug": Exercise(2, {"broken_masked_attention": flawed()}, BUG_MISTAKES),
     "tells_right": duel(),
 }

@@ -260,6 +260,17 @@ BATCHED = (
 )
 AGAIN = "Go through it again: score, scale, exponential, sum, division."
 LADDERS = {
+    "softmax_row": Ladder(
+        ("softmax_row",), ("weights",), softmax_row, called=("row",), forbidden=LIBRARY_SOFTMAX, small=(Small(("m",)),)
+    ),
+    "soft_lookup": Ladder(
+        ("soft_lookup",),
+        ("value",),
+        soft_lookup,
+        cases=TEMPERATURES,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("d", "m d", "m e", one_of(1.0, 2.0, 0.5))),),
+    ),
     "by_hand_three": Ladder(("score_33", "weights_3"), by_hand=True, advice=AGAIN),
     "by_hand_two": Ladder(
         ("order_output", "delayed_output"),
@@ -268,9 +279,6 @@ LADDERS = {
     ),
     "find_the_parcel": Ladder(
         ("my_W_K",), by_hand=True, decide=whom_arrived_finds, advice="my_W_K has four rows of two numbers."
-    ),
-    "softmax_row": Ladder(
-        ("softmax_row",), ("weights",), softmax_row, called=("row",), forbidden=LIBRARY_SOFTMAX, small=(Small(("m",)),)
     ),
     "scores": Ladder(("scores",), ("scores",), scores, convert=rows_of_numbers, small=(Small(("n d", "m d")),)),
     "scale_scores": Ladder(("scale_scores",), ("scaled",), scale_scores, small=(Small(("n m", whole())),)),
@@ -282,21 +290,6 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=(Small(("n d", "m d", "m e")),),
     ),
-    "attention_batched": Ladder(
-        ("attention_batched",),
-        ("output", "weights"),
-        attention_batched,
-        forbidden=WHOLE_ATTENTION,
-        small=BATCHED,
-    ),
-    "soft_lookup": Ladder(
-        ("soft_lookup",),
-        ("value",),
-        soft_lookup,
-        cases=TEMPERATURES,
-        forbidden=WHOLE_ATTENTION,
-        small=(Small(("d", "m d", "m e", one_of(1.0, 2.0, 0.5))),),
-    ),
     "self_attention": Ladder(
         ("self_attention",),
         ("output", "weights"),
@@ -307,6 +300,13 @@ LADDERS = {
     ),
     "find_the_bug": Ladder(
         ("broken_attention",), ("output", "weights"), find_the_bug, forbidden=WHOLE_ATTENTION, small=BATCHED
+    ),
+    "attention_batched": Ladder(
+        ("attention_batched",),
+        ("output", "weights"),
+        attention_batched,
+        forbidden=WHOLE_ATTENTION,
+        small=BATCHED,
     ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

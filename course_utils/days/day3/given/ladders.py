@@ -458,9 +458,9 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
         rung("a layer that multiplies later tokens by 0", layer(rng, times_zero, 2, 2), 4, 2,
             "Later tokens count 0 times, so nothing leaks: return None. If you change a token to NaN or infinity, "
             "0 times that is NaN: use other numbers."),
-        rung("a layer that norms each token first", normed, 4, 6,
-            "Output 1 depends on token 3: return (1, 3). A norm takes away what is added to all numbers of a token "
-            "alike, as in the lesson's norm_first. Add random numbers, torch.randn(d)."),
+        rung("norm_first: a layer that normalises each token first", normed, 4, 6,
+            "Output 1 depends on token 3: return (1, 3). A norm subtracts the mean of a token's numbers, so adding the "
+            "same to all of them changes nothing. Add random numbers, torch.randn(d)."),
     ]  # fmt: skip
 
 
@@ -716,20 +716,12 @@ SMALL_SCORES = (
     Small(("… n m", "mask …2 …1 n m")),
 )
 LADDERS = {
+    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean_tensor, small=(Small((whole(),)),)),
     "by_hand_row": Ladder(
         ("weights_sat", "output_sat"),
         by_hand=True,
         advice="Go through it again. Dot products, scale, mask, exponentials, their sum and a division lead to "
         "weights, and each row of X times its weight, added up, to the output. Round at the end, to 3 decimals.",
-    ),
-    "causal_mask": Ladder(("causal_mask",), ("mask",), causal_mask, convert=boolean_tensor, small=(Small((whole(),)),)),
-    "masked_softmax": Ladder(
-        ("masked_softmax",),
-        ("weights",),
-        masked_softmax,
-        tensors=True,
-        forbidden=WHOLE_ATTENTION,
-        small=SMALL_SCORES,
     ),
     "causal_attention": Ladder(
         ("causal_attention",),
@@ -739,6 +731,23 @@ LADDERS = {
         convert=tensor,
         forbidden=WHOLE_ATTENTION,
         small=(Small(("T c", "c d", "c d", "c e")),),
+    ),
+    "find_the_bug": Ladder(
+        ("broken_masked_attention",),
+        ("output", "weights"),
+        find_the_bug,
+        tensors=True,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e", "mask …2 …1 n m")),),
+    ),
+    "first_leak": Ladder(("first_leak",), ("pair",), first_leak, small=(Small((mixing, "=n", "=d")),)),
+    "masked_softmax": Ladder(
+        ("masked_softmax",),
+        ("weights",),
+        masked_softmax,
+        tensors=True,
+        forbidden=WHOLE_ATTENTION,
+        small=SMALL_SCORES,
     ),
     "padding_mask": Ladder(
         ("padding_mask",),
@@ -764,16 +773,15 @@ LADDERS = {
         convert=boolean_tensor,
         small=(Small((texts_in_rows,)),),
     ),
+    "convert_mask": Ladder(
+        ("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean_tensor, small=(Small(("…",)),)
+    ),
     "lower_right": Ladder(
         ("decoding_mask",),
         ("mask",),
         lower_right,
         convert=boolean_tensor,
         small=(Small((whole(), whole()), fits=lambda n, m: n <= m),),
-    ),
-    "first_leak": Ladder(("first_leak",), ("pair",), first_leak, small=(Small((mixing, "=n", "=d")),)),
-    "convert_mask": Ladder(
-        ("to_mha_mask",), ("mask",), convert_mask, tensors=True, convert=boolean_tensor, small=(Small(("…",)),)
     ),
     "cross_attention": Ladder(
         ("cross_attention",),
@@ -783,14 +791,6 @@ LADDERS = {
         convert=tensor,
         forbidden=WHOLE_ATTENTION,
         small=(Small(("n c", "m g", "c d", "g d", "g e", "m")),),
-    ),
-    "find_the_bug": Ladder(
-        ("broken_masked_attention",),
-        ("output", "weights"),
-        find_the_bug,
-        tensors=True,
-        forbidden=WHOLE_ATTENTION,
-        small=(Small(("… n d", "… m d", "… m e", "mask …2 …1 n m")),),
     ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
