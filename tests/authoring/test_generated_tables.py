@@ -35,7 +35,7 @@ WRONG = {
     "the time of a lesson": ("sources/lessons/day4_multi_head.md", r"about two and a half hours", "about an hour"),
     "the points of an exercise": ("sources/exercises/day1_attention_by_hand.md", r"^2 points · ", "3 points · "),
     "all points": ("sources/exercises/day2_why_sqrt_dk.md", r"36 points", "25 points"),
-    "how many exercises": ("sources/exercises/day3_causal_masking.md", r"Thirteen exercises", "Ten exercises"),
+    "how many exercises": ("sources/exercises/day3_causal_masking.md", r"Fourteen exercises", "Ten exercises"),
     "the version in the cell for Colab": ("sources/lessons/day2_why_sqrt_dk.md", r"@v[\d.]+\"\)", '@v0.0.9")'),
     "the address in an exercise's": (
         "sources/exercises/day2_why_sqrt_dk.md",

@@ -1,5 +1,8 @@
 """Day 3's checks: what is particular to masks, gradients and leaks. Its variants run in test_checks.py."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +17,8 @@ from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.days.day3.given.ladders import no_leak_or_pair
+from course_utils.days.day3.patients import D_HEAD, CausalHead, SayTheTokenBefore, look, patients
+from course_utils.models.leak_experiment import D_MODEL, random_tokens
 
 HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
 MASKS = ["causal_mask", "padding_mask", "causal_and_padding", "lower_right", "convert_mask"]
@@ -295,6 +300,71 @@ def test_a_row_without_the_mask_and_the_row_of_the_lesson_are_told_apart(weights
 def test_each_entry_of_the_row_earns_its_share(weights, output, share):
     entries = {"weights_sat": weights, "output_sat": output}
     assert judge_of(3, "by_hand_row").judge(gather(3, "by_hand_row", entries)).share == share
+
+
+# The models of diagnose ---------------------------------------------------------------------------------------------
+
+TEXTS = random_tokens(64, torch.Generator().manual_seed(1))
+
+
+def healthy(seed=0):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return SayTheTokenBefore(CausalHead(D_MODEL, D_HEAD))
+
+
+def first_that_tells(printed):
+    """The number of the first line of `look` that is not healthy by the statement's rules; None where all are."""
+    lines = {number: re.findall(rf"^{number} .*", printed, re.MULTILINE) for number in range(1, 6)}
+    (loss, blind), scores, mask = (
+        [float(found) for found in re.findall(r"(?<!\w)-?[\d.]+", lines[number][0][2:])] for number in (1, 2, 3)
+    )
+    row = json.loads(lines[4][0].partition("row 4")[2])
+    norms = [float("nan" if (last := line.split()[-1]) == "none" else last) for line in lines[5]]
+    well = {
+        1: abs(loss - blind) <= 0.5,
+        2: -10 <= scores[0] < scores[1] <= 10,
+        3: mask == [0, 0],
+        4: abs(sum(row) - 1) <= 0.02 and sum(weight > 0 for weight in row[:5]) > 1 and not any(row[5:]),
+        5: all(norm > 0 for norm in norms),
+    }
+    return next((number for number, so in well.items() if not so), None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["as given", "other rounding"])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_printed_lines_decide_which_is_the_first_that_tells(seed, dtype, capsys):
+    for model, line in zip(patients(seed), all_exercises(3)["diagnose"].reference["first_lines"], strict=True):
+        look(model.to(dtype), TEXTS)
+        assert first_that_tells(capsys.readouterr().out) == line
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_line_tells_of_a_model_without_a_slip(seed, capsys):
+    look(healthy(seed), TEXTS)
+    assert first_that_tells(capsys.readouterr().out) is None
+
+
+def loss_after(model, steps=60):
+    optimiser, texts = torch.optim.Adam(model.parameters(), lr=1e-2), torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        loss = model.loss(random_tokens(64, texts))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return loss.item()
+
+
+def test_the_model_without_a_slip_learns_and_the_four_do_not():
+    assert loss_after(healthy()) < 0.2
+    for model in patients():
+        assert not loss_after(model) < 1
+
+
+def test_patients_leave_the_generator_of_the_caller_where_it_was():
+    before = torch.random.get_rng_state()
+    patients()
+    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_an_earlier_slip_costs_a_later_exercise_nothing():

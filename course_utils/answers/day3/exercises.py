@@ -473,6 +473,36 @@ BY_HAND_MISTAKES = (
 )  # fmt: skip
 
 
+# Models that do not learn -------------------------------------------------------------------------------------------
+
+FIRST_LINES = [4, 2, 5, 3]
+
+
+def told(model, line, message):
+    """The mistake of taking another line for the first that tells, of one model."""
+    lines = [line if i == model else right for i, right in enumerate(FIRST_LINES)]
+    return Mistake(f"model {model}, line {line}", {"first_lines": lines}, message)
+
+
+DIAGNOSE_MISTAKES = (
+    Mistake("the last line that tells", {"first_lines": [5, 5, 5, 5]},
+        "The gradients of all four are unhealthy. But they come last, and in three of the four an earlier line tells."),
+    Mistake("lines counted from 0", {"first_lines": [line - 1 for line in FIRST_LINES]},
+        "Lines are counted from 0 here. They have the numbers 1 to 5, which are printed in front of them."),
+    told(0, 1, "The loss of model 0 is at most 0.5 away from log 8, so it is healthy."),
+    told(0, 2, "The scores of model 0 lie between −10 and 10 and differ, so they are healthy."),
+    told(0, 3, "Line 3 of model 0 counts no key ahead and no empty row, so it is healthy. The slip may be one of the "
+        "mask all the same, and shows in another line."),
+    told(0, 5, "Two gradients of model 0 are 0.000, that is true. But an earlier line of it is unhealthy, too."),
+    told(1, 4, "Row 4 of model 1 is even, and that is healthy: several keys have a weight. Why is it so even?"),
+    told(1, 5, "Two gradients of model 1 are 0.000, that is true. But an earlier line of it is unhealthy, too."),
+    told(2, 4, "Row 4 of model 2 is healthy: it sums to 1, several keys have a weight, and the later ones have 0."),
+    told(3, 4, "Row 4 of model 3 sums to 1, and is 0 after place 4. That its own place has 0 too, has its cause in an "
+        "earlier line."),
+    told(3, 5, "The gradients of model 3 are nan, that is true. But an earlier line says where the nan comes from."),
+)  # fmt: skip
+
+
 # Softmax under a mask -----------------------------------------------------------------------------------------------
 
 
@@ -1026,6 +1056,7 @@ EXERCISES = {
     ),
     "find_the_bug": Exercise(2, {"broken_masked_attention": flawed()}, BUG_MISTAKES),
     "first_leak": Exercise(3, {"first_leak": found(later)}, LEAK_MISTAKES),
+    "diagnose": Exercise(3, {"first_lines": FIRST_LINES}, DIAGNOSE_MISTAKES, rtol=0.0, atol=1e-3),
     "masked_softmax": Exercise(4, {"masked_softmax": reference_softmax}, SOFTMAX_MISTAKES),
     "padding_mask": Exercise(2, {"padding_mask": reference_padding}, PADDING_MISTAKES),
     "causal_and_padding": Exercise(

@@ -741,6 +741,11 @@ LADDERS = {
         small=(Small(("… n d", "… m d", "… m e", "mask …2 …1 n m")),),
     ),
     "first_leak": Ladder(("first_leak",), ("pair",), first_leak, small=(Small((mixing, "=n", "=d")),)),
+    "diagnose": Ladder(
+        ("first_lines",),
+        by_hand=True,
+        advice="Read the lines of that model from the top, and stop at the first that is not healthy.",
+    ),
     "masked_softmax": Ladder(
         ("masked_softmax",),
         ("weights",),
