@@ -345,6 +345,23 @@ def test_no_line_tells_of_a_model_without_a_slip(seed, capsys):
     assert first_that_tells(capsys.readouterr().out) is None
 
 
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        ([4, 2, 5, 3], "passed"),
+        (torch.tensor([4, 2, 5, 3]), "passed"),
+        ((4.0, 2.0, 5.0, 3.0), "passed"),
+        ([4, 2, 5, 4], "failed"),
+        ([4, 2, 5], "failed"),
+        ([[4, 2, 5, 3]], "failed"),
+        ("4253", "error"),
+        (None, "missing"),
+    ],
+)
+def test_all_four_lines_have_to_be_right(lines, status):
+    assert judge_of(3, "diagnose").judge(gather(3, "diagnose", {"first_lines": lines})).status == status
+
+
 def loss_after(model, steps=60):
     optimiser, texts = torch.optim.Adam(model.parameters(), lr=1e-2), torch.Generator().manual_seed(1)
     for _ in range(steps):

@@ -366,6 +366,8 @@ THREE_MISTAKES = (
         "This is row 2. The question is about the third query, that of parcel."),
     Mistake("queries and keys exchanged", by_hand_three(queries=THREE_K, keys=THREE_Q),
         "These are the weights of the third key with the three queries. Take the third row of Q with each row of K."),
+    Mistake("the row of the worked example", {"score_33": 2.0, "weights_3": [0.2483, 0.2483, 0.5035]},
+        "This is the row of arrived in the lesson's worked example. Here the keys are others, and row 3 is parcel's."),
     Mistake("scaled score", {**by_hand_three(), "score_33": math.sqrt(2)},
         "1.414 is the scaled score. score_33 is the dot product itself, before the division."),
     Mistake("scores in place of weights", {"score_33": 2.0, "weights_3": [0.0, 0.0, 2.0]},
