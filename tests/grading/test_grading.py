@@ -394,12 +394,13 @@ def test_an_interrupt_stops_the_grading(tmp_path):
 
 
 def test_when_the_time_of_the_notebook_is_up_the_rest_is_timeout_and_what_passed_stays(tmp_path):
-    endless = "def soft_lookup(*args): pass\nwhile True: pass"
+    endless = "def self_attention(*args): pass\nwhile True: pass"
     short = Settings(seconds=1.5, limits=Limits(cell_seconds=60))
-    graded = grade_notebook(submission(tmp_path, {"soft_lookup": endless}), settings=short)
-    assert outcome(graded) == dict.fromkeys(["soft_lookup", "self_attention", "find_the_bug", "tells_right"], "timeout")
+    graded = grade_notebook(submission(tmp_path, {"self_attention": endless}), settings=short)
+    late = ["self_attention", "find_the_bug", "attention_batched", "tells_right"]
+    assert outcome(graded) == dict.fromkeys(late, "timeout")
     assert {each.message for each in graded.exercises[-4:]} == {"The time for the whole notebook was used up."}
-    assert graded.score == 18
+    assert graded.score == 17
 
 
 @pytest.mark.thorough("a notebook graded while six other processes want the processors")

@@ -200,7 +200,7 @@ def test_a_moodle_worksheet_has_the_columns_that_moodle_asks_for_and_comments_th
     evil = Result("scores", "failed", 0.0, 2.0, "On “<script>alert(1)</script>” it differs.")
     (row,) = table(moodle_worksheet([graded("Ada Lovelace", exercises=(evil,), lms_id="1234567")], 1))
     assert (row["Identifier"], row["Last modified (grade)"]) == ("Participant 1234567", "-")
-    assert row["Feedback comments"].startswith("5. The score matrix: 0 of 2. On “&lt;script&gt;alert")
+    assert row["Feedback comments"].startswith("6. The score matrix: 0 of 2. On “&lt;script&gt;alert")
 
 
 def test_a_student_whose_number_differs_by_day_as_in_moodle_is_one_row():
@@ -325,7 +325,7 @@ def test_a_moodle_worksheet_is_filled_in(tmp_path):
     filled = fill(tmp_path, [graded("x", 1, ["scores"], "77")], WORKSHEET)
     ada, grace = table(filled.text)
     assert (ada["Grade"], grace["Grade"], grace["Feedback comments"]) == ("93.55", "55", "good")
-    assert ada["Feedback comments"] == "5. The score matrix: 0 of 2. Look at scores."
+    assert ada["Feedback comments"] == "6. The score matrix: 0 of 2. Look at scores."
     assert filled.notes == (f"The assignment is worth 100 points and {FULL} here: scaled.",)
 
 
@@ -392,8 +392,8 @@ def test_the_summary_of_a_class_tells_how_it_did():
     bars = re.findall(r"(?m)^ *\d+ to +(\d+) % +(\d+)  (█+)$", text)
     assert [(end, count) for end, count, _ in bars] == [("90", "1"), ("100", "3")]
     hardest = text[text.index("## The hardest") :].splitlines()[4:6]
-    assert hardest[0] == "| 1 | 5. The score matrix | 1 of 4 (25%) | 25% |"
-    assert hardest[1].startswith("| 1 | 4. Softmax of a row | 3 of 4 (75%)")
+    assert hardest[0] == "| 1 | 6. The score matrix | 1 of 4 (25%) | 25% |"
+    assert hardest[1].startswith("| 1 | 1. Softmax of a row | 3 of 4 (75%)")
     assert "- Confined by bubblewrap." in text
 
 
@@ -460,7 +460,7 @@ def test_the_page_shows_verdict_message_misconception_hints_and_code():
     code = {"softmax_row": "def softmax_row(row):\n    return row\n", "scores": "def scores(Q, K): pass"}
     text = Elements(feedback_page(graded("ada", exercises=(slip, right), answers=code), COURSE)).text
     shown = " ".join(text.split())
-    for said in ("4. Softmax of a row", "✗ not right yet, 0 of 2 points", "Subtract max(row).", "Hint 3 of 3"):
+    for said in ("1. Softmax of a row", "✗ not right yet, 0 of 2 points", "Subtract max(row).", "Hint 3 of 3"):
         assert said in shown
     assert "softmax without max-shift" in shown and "math.exp(1000) raises OverflowError" in shown
     assert "1def softmax_row(row): 2 return row" in shown
@@ -468,8 +468,8 @@ def test_the_page_shows_verdict_message_misconception_hints_and_code():
 
 
 def test_the_page_says_where_to_begin():
-    half = feedback_page(graded("ada", wrong=("scores", "soft_lookup")), COURSE)
-    assert 'Begin with <a href="#scores">5. The score matrix</a>' in half
+    half = feedback_page(graded("ada", wrong=("scores", "attention_batched")), COURSE)
+    assert 'Begin with <a href="#scores">6. The score matrix</a>' in half
     whole = feedback_page(graded("ada"), COURSE)
     assert "Every exercise passed." in whole and "Begin with" not in whole
 
