@@ -28,7 +28,7 @@ def test_after_the_last_one_it_says_how_to_have_it_graded():
 
 def test_the_link_is_jupyterlabs_name_of_the_heading():
     assert 'href="#2.-' in passed(1, IDS[0], {IDS[0]})["text/html"]
-    assert 'href="#3.-Let-arrived-find-parcel"' in passed(1, IDS[1], {IDS[1]})["text/html"]
+    assert 'href="#5.-Let-arrived-find-parcel"' in passed(1, IDS[3], {IDS[3]})["text/html"]
     assert " " not in passed(1, IDS[0], {IDS[0]})["text/html"].partition('href="')[2].partition('"')[0]
 
 
