@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,12 @@ def typeset(text: str) -> str:
     A dollar in them stays a dollar.
     """
     return re.sub(r"(√?)\b([a-zA-Z])_([kvqoKVQO]|kv|ff|head|model|old|new)\b", _as_formula, text.replace("$", r"\$"))
+
+
+def listed(words: Iterable[object]) -> str:
+    """Words as a sentence has them: "a", "a and b", "a, b and c"."""
+    *before, last = map(str, words)
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _settled(ax):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.views import palette
-from course_utils.views.drawing import name_lines, typeset
+from course_utils.views.drawing import listed, name_lines, typeset
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -44,7 +44,14 @@ def repeated_estimates(estimates: Any, spread: Any, truth: float) -> Figure:
         f"scatter less the more samples there are, with a standard deviation of {scatter} samples. Bars at "
         f"±1.96 times {spread} over root N hold nearly all of them."
     )
-    return described(fig, alt)
+    held = np.concatenate([np.abs(np.subtract(estimates[size], truth)) * math.sqrt(size) for size in sizes])
+    more = sizes[-1] / sizes[0]
+    return described(
+        fig,
+        alt,
+        f"With {more:g} times as many samples the bars are {math.sqrt(more):g} times closer together, and "
+        f"{np.mean(held <= 1.96 * spread):.0%} of all dots lie between theirs.",
+    )
 
 
 def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
@@ -74,7 +81,13 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
         f"divided by √d_k it lies from {min(one.value for one in scaled):.2f} to "
         f"{max(one.value for one in scaled):.2f}, whatever d_k is."
     )
-    return described(fig, alt)
+    hold = sum(abs(one.value - 1) <= 1.96 * one.error for one in scaled)
+    return described(
+        fig,
+        alt,
+        f"Raw products grow along √d_k, so dividing by it leaves them alike at every width: {hold} of {len(scaled)} "
+        "intervals on the right hold 1.",
+    )
 
 
 def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
@@ -100,7 +113,12 @@ def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
         f"{slopes[0]:.2f} at a gap of {gaps[0]:.0f} it falls and soon follows the dashed line e to the minus gap: "
         f"{value:.1e} at {marked}."
     )
-    return described(fig, alt)
+    near = gaps[np.argmax(slopes > 0.95 * np.exp(-gaps))]
+    return described(
+        fig,
+        alt,
+        f"From a gap of about {near:.0f} on the two lines are one, so each further unit of gap divides the slope by e.",
+    )
 
 
 def gradient_paths() -> Figure:
@@ -148,7 +166,12 @@ def gradient_paths() -> Figure:
         "softmax and scale to S and on to Q and K. From Q, K and V a last step leads back to the three matrices, by X "
         "transposed."
     )
-    return described(fig, alt)
+    return described(
+        fig,
+        alt,
+        "Thin arrows compute, thick ones bring the gradient back: V gets its own at once (1), while that of Q and K "
+        "first has to pass the weights (2) and the softmax (3).",
+    )
 
 
 def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
@@ -183,7 +206,12 @@ def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
         f"Scores times the scale go through the softmax to {pairs} weights, these mix the values into an output of "
         f"{d_model} numbers, and that gives a score for each of {values} values."
     )
-    return described(fig, alt)
+    return described(
+        fig,
+        alt,
+        f"A score is a sum of {d_k} products, so without a scale it would spread by about {math.sqrt(d_k):.0f} where q "
+        "and k have entries of variance 1.",
+    )
 
 
 def gradient_spread(lengths: Any) -> Figure:
@@ -216,7 +244,11 @@ def gradient_spread(lengths: Any) -> Figure:
         for kind, rows in lengths.items()
     )
     alt = f"The length of a query's gradient against d_k, on logarithmic axes; the band holds the middle 80%. {ends}."
-    return described(fig, alt)
+    apart = [
+        f"{np.mean(rows[max(rows)]) / np.median(rows[max(rows)]):,.2g} times the median at d_k = {max(rows)} ({kind})"
+        for kind, rows in lengths.items()
+    ]
+    return described(fig, alt, f"A mean can hide that most gradients are tiny: it is {listed(apart)}.")
 
 
 def loss_curves(curves: Any, chance: float) -> Figure:
@@ -243,11 +275,15 @@ def loss_curves(curves: Any, chance: float) -> Figure:
     fig.legend(handles, labels, title=read_as, loc="lower center", ncol=4)
     fig.subplots_adjust(left=0.065, right=0.985, top=0.92, bottom=0.36, wspace=0.1)
     alt = f"Loss against steps, a panel for each learning rate; line: median of {seeds} seeds, band: lowest to highest."
+    firsts: dict[str, list[str]] = {}
     for rate, (steps, losses) in curves.items():
         halved = {name: np.flatnonzero(np.median(runs, axis=0) < chance / 2) for name, runs in losses.items()}
         told = [f"{name} after {steps[at[0]]:.0f} steps" if len(at) else f"{name} never" for name, at in halved.items()]
         alt += f" Rate {rate:g}, half of the loss of guessing: {', '.join(told)}."
-    return described(fig, alt)
+        first = min(halved, key=lambda name: halved[name][0] if len(halved[name]) else len(steps))
+        firsts.setdefault(first, []).append(f"{rate:g}")
+    won = [f"with {name} at {'every rate' if len(firsts) == 1 else listed(at)}" for name, at in firsts.items()]
+    return described(fig, alt, f"The median falls through half of the loss of guessing first {listed(won)}.")
 
 
 # --- below: what the drawings share ---------------------------------------------------------------------------------

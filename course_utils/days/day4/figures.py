@@ -12,7 +12,7 @@ from matplotlib.ticker import NullLocator
 from course_utils.days.shared.block_figure import decoder_block as decoder_block
 from course_utils.days.shared.dependence_figure import dependence_maps as dependence_maps
 from course_utils.views import palette
-from course_utils.views.drawing import name_lines, typeset
+from course_utils.views.drawing import listed, name_lines, typeset
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -45,7 +45,17 @@ def numbered_grids(groups: Any, cell: float = 34) -> Figure:
             left += cell * grid.shape[1] + gap
         start += columns + between
     told = [f"{title}: {'; '.join(map(_rows_by_token, grids, grids.values()))}." for title, grids in groups.items()]
-    return described(fig, "Grids of numbers, coloured by token. " + " ".join(told))
+    mixed = [
+        title
+        for title, grids in groups.items()
+        if any((grid // 10 != np.arange(len(grid))[:, None]).any() for grid in grids.values())
+    ]
+    return described(
+        fig,
+        "Grids of numbers, coloured by token. " + " ".join(told),
+        "Row i of a head should have the colour of token i alone, as in x"
+        + (f"; {listed(mixed)} breaks this, because it cuts the numbers in the order of memory." if mixed else "."),
+    )
 
 
 def _rows_by_token(name, grid):
@@ -95,7 +105,12 @@ def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
         f"{title}: {few} key/value head{'s' if few > 1 else ''}, each read by {n_heads // few}"
         for title, few in kv_heads.items()
     ]
-    return described(fig, f"{n_heads} query heads over their key/value heads; neighbours share. {'; '.join(told)}.")
+    return described(
+        fig,
+        f"{n_heads} query heads over their key/value heads; neighbours share. {'; '.join(told)}.",
+        f"Each of them has {n_heads} query heads and so {n_heads} tables of weights; only keys and values become fewer, "
+        f"those of {listed(kv_heads.values())} heads.",
+    )
 
 
 def _head(ax, x, y, number, colour):
@@ -127,7 +142,16 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
     alt = f"FLOPs of a layer against the length, {lengths[0]:,} to {lengths[-1]:,} tokens: {', '.join(flops)}. "
     alt += f"The core grows like T to the power {steep:.1f}. "
     alt += "It meets " + " and ".join(f"the {name} at {length:,} tokens" for name, length in crossings.items()) + "."
-    return described(fig, alt)
+    doubled = {name: (counts[-1] / counts[0]) ** (np.log(2) / np.log(lengths[-1] / lengths[0]))
+               for name, counts in flops.items()}  # fmt: skip
+    (core_name, times), *others = doubled.items()
+    return described(
+        fig,
+        alt,
+        f"Twice the tokens cost the {core_name} {times:.1f} times as much and "
+        + listed(f"the {name} {times:.1f} times" for name, times in others)
+        + ", so a short text pays for these and a long one for the core.",
+    )
 
 
 def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) -> Figure:
@@ -156,7 +180,15 @@ def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) ->
     alt = f"Time of the core over that of the {against} against the length, {lengths[0]:,} to {lengths[-1]:,} tokens. "
     alt += f"A dashed line, as predicted from FLOPs, rises from {predicted[0]:.2f} to {predicted[-1]:.2f}. Measured: "
     ends = [f"{name} from {ratios[0].median:.2f} to {ratios[-1].median:.2f}" for name, ratios in measured.items()]
-    return described(fig, alt + " and ".join(ends) + ".")
+    off = {name: max(ratio.median / times for ratio, times in zip(ratios, predicted, strict=True))
+           for name, ratios in measured.items()}  # fmt: skip
+    return described(
+        fig,
+        alt + " and ".join(ends) + ".",
+        "Where a line lies above the dashed one, the core takes longer than its FLOPs explain: at most "
+        + listed(f"{times:.1f} times as long ({name})" for name, times in off.items())
+        + ".",
+    )
 
 
 def induction_path(tokens: Sequence[str], period: int) -> Figure:
@@ -185,7 +217,11 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     before, here = tokens[found - 1], tokens[found]
     alt = f"The tokens {' '.join(tokens)}. Layer 0: an arrow from token {found - 1}, {before}, to the {here} after it, "
     alt += f"which learns that {before} came before. Layer 1: an arrow from this {here} to the last token, "
-    return described(fig, alt + f"{tokens[last]}, which asks who had {tokens[last]} before it, so the guess is {here}.")
+    return described(
+        fig,
+        alt + f"{tokens[last]}, which asks who had {tokens[last]} before it, so the guess is {here}.",
+        f"Layer 1 finds this {here} only because layer 0 has written into it that {before} came before it.",
+    )
 
 
 def _arc(ax, start, end, bend, colour):
@@ -217,7 +253,13 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
     alt += f"Loss {_from_to(losses)}. Below: the best score of a head, {_from_to(scores)}"
     first = {name: next((t for t, y in zip(steps, c, strict=True) if y > 0.5), None) for name, c in scores.items()}
     passed = [f"that of {name} passes one half by step {step}" for name, step in first.items() if step is not None]
-    return described(fig, alt + "".join(f"; {words}" for words in passed) + ".")
+    falls = {name: int(np.argmin(np.diff(curve))) for name, curve in losses.items()}
+    steepest = [f"{name} between steps {steps[at]} and {steps[at + 1]}" for name, at in falls.items()]
+    return described(
+        fig,
+        alt + "".join(f"; {words}" for words in passed) + ".",
+        f"Both drawings have the same steps, so look what the scores do where the loss falls most: {listed(steepest)}.",
+    )
 
 
 def _from_to(curves):
@@ -255,11 +297,17 @@ def head_tables(tables: Any) -> Figure:
         ax.spines[:].set_visible(False)
     height = 44 * layers + 72
     fig.subplots_adjust(left=0.085, right=0.99, top=1 - 28 / height, bottom=44 / height, wspace=0.3)
-    told = []
+    told, darkest = [], []
     for title, numbers in tables.items():
+        layer, head = np.unravel_index(numbers.argmax(), numbers.shape)
+        darkest.append(f"{title} is largest in layer {layer}, head {head} ({_to_two(numbers[layer, head])})")
         rows = ("; ".join(f"{_to_two(number)}" for number in row) for row in numbers)
         told.append(f"{title}: " + ", ".join(f"layer {layer} has {row}" for layer, row in enumerate(rows)))
-    return described(fig, f"{len(tables)} tables of {layers} layers by heads. {'. '.join(told)}.")
+    return described(
+        fig,
+        f"{len(tables)} tables of {layers} layers by heads. {'. '.join(told)}.",
+        f"A place is the same head in every table: {listed(darkest)}.",
+    )
 
 
 def _to_two(number):

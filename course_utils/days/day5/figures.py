@@ -11,7 +11,7 @@ from matplotlib.transforms import Bbox
 
 from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
-from course_utils.views.drawing import name_lines, rule_between_texts
+from course_utils.views.drawing import listed, name_lines, rule_between_texts
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -55,7 +55,12 @@ def token_times(curves: Any) -> Figure:
         "Left: milliseconds to write one token over the prefix T, both axes logarithmic. Right: how many times faster "
         f"the cache is, beside a dashed line of T times. {'; '.join(told)}."
     )
-    return described(fig, alt)
+    grown = [
+        f"{without[-1] / without[0]:.0f} times as long without a cache and {cached[-1] / cached[0]:.1f} times with one "
+        f"({name})"
+        for name, (_, without, cached) in curves.items()
+    ]
+    return described(fig, alt, f"From the shortest prefix to the longest, a token comes to take {listed(grown)}.")
 
 
 def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
@@ -89,7 +94,13 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
         f"A chart of {len(places)} models, both axes logarithmic: KiB kept of each of {T:,} tokens, over the FLOPs a "
         f"byte of attention in a decode step. {told}. Dotted lines: the ridge points of {ridges}."
     )
-    return described(fig, alt)
+    least, farthest = min(places, key=lambda name: places[name][1]), max(places, key=lambda name: places[name][0])
+    return described(
+        fig,
+        alt,
+        f"The lower a model, the longer the texts that fit; {least} keeps the least. The farther right, the less its "
+        f"attention waits for memory; {farthest} comes nearest to a dotted line or beyond it.",
+    )
 
 
 def occupancy(traces: Any) -> Figure:
@@ -119,7 +130,13 @@ def occupancy(traces: Any) -> Figure:
         f"after {len(trace.steps)} steps"
         for title, trace in traces.items()
     ]
-    return described(fig, f"{len(traces)} panels, the share of the slots over the steps. {'; '.join(told)}.")
+    return described(
+        fig,
+        f"{len(traces)} panels, the share of the slots over the steps. {'; '.join(told)}.",
+        "Grey is memory in which nobody else can write, so the more of it, the more steps the same requests take: "
+        + listed(f"{len(trace.steps):,} with {title}" for title, trace in traces.items())
+        + ".",
+    )
 
 
 def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int) -> Figure:
@@ -164,7 +181,15 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int) -> Fig
     ]
     free = [block for block in range(n_blocks) if block not in holders]
     rest = f" Free: {_named('block', *free)}." if free else ""
-    return described(fig, f"{n_blocks} blocks of {block_size} slots: {'; '.join(told)}.{rest}")
+    full = sum(min(block_size, max(lengths[text] - place * block_size for text, place in held))
+               for held in holders.values())  # fmt: skip
+    slots, twice = block_size * len(holders), sum(map(len, tables)) - len(holders)
+    return described(
+        fig,
+        f"{n_blocks} blocks of {block_size} slots: {'; '.join(told)}.{rest}",
+        f"Of the {slots} slots in use {slots - full} are empty, all in the last block of a text"
+        + (f"; sharing saves {twice * block_size} more." if twice else "."),
+    )
 
 
 # --- below: what the drawings share ---------------------------------------------------------------------------------
@@ -181,8 +206,7 @@ def _key(fig, entries, left, bottom):
 
 def _named(thing, *numbers):
     """The thing with its numbers: "block 2", "blocks 0, 1 and 3"."""
-    words = " and ".join([", ".join(map(str, numbers[:-1]))] * (len(numbers) > 1) + [str(numbers[-1])])
-    return f"{thing}{'s' * (len(numbers) > 1)} {words}"
+    return f"{thing}{'s' * (len(numbers) > 1)} {listed(numbers)}"
 
 
 def _name_dot(ax, place, name, kind, taken):

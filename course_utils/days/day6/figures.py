@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from course_utils.days.day6.gpu_figure import gpu as gpu
 from course_utils.views import palette
-from course_utils.views.drawing import name_lines, typeset
+from course_utils.views.drawing import listed, name_lines, typeset
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -96,7 +97,12 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
     said += [f"{_ends(*line)}." for line in lines.items()]
     said += ["The counted marks lie on the lines."] if points and _lie_on(points, lines) else []
     said += [_passed(name, x, y, *level) for name, (x, y) in lines.items() if level and y[0] < level[0] < y[-1]]
-    return described(fig, " ".join(said))
+    doubled = (f"the {name} by {_at_double(x, y):.1f}" for name, (x, y) in lines.items())
+    return described(
+        fig,
+        " ".join(said),
+        f"The steeper a line, the higher the power: at its right end, twice the {xlabel} multiply {listed(doubled)}.",
+    )
 
 
 def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
@@ -139,7 +145,11 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
         key = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
         fig.legend(key.values(), key, loc="lower center", ncols=3)
     told = [f"{title}: {', '.join(_ends(*line) for line in lines.items())}." for title, lines in panels.items()]
-    return described(fig, f"{_capital(ylabel)} against tokens, from 0 up. {' '.join(told)}")
+    return described(
+        fig,
+        f"{_capital(ylabel)} against tokens, from 0 up. {' '.join(told)}",
+        f"At the longest text that all have run, {listed(_led(title, lines) for title, lines in panels.items())}.",
+    )
 
 
 def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
@@ -173,7 +183,12 @@ def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
         fig.text(left + 24 / width, low + 8 / height, meaning, va="center_baseline")
     masked = sum(bool(on_diagonal) for *_, on_diagonal in visits)
     told = f"A square of {n} queries by {m} keys in tiles. {len(visits) - masked} tiles are computed without a mask, "
-    return described(fig, f"{told}{masked} are computed and masked, and the hatched rest is skipped.")
+    share = sum((q.stop - q.start) * (k.stop - k.start) for q, k, _ in visits) / (n * m)
+    return described(
+        fig,
+        f"{told}{masked} are computed and masked, and the hatched rest is skipped.",
+        f"{share:.0%} of the square is computed, and of {len(visits)} tiles only the {masked} on the edge need a mask.",
+    )
 
 
 def _styles(names):
@@ -198,6 +213,19 @@ def _briefly(number):
         if number >= size:
             return f"{number / size:.3g}{letter}"
     return f"{number:.3g}"
+
+
+def _at_double(xs, ys):
+    """By how much the last two points of a line say that its amount grows when x doubles."""
+    return (ys[-1] / ys[-2]) ** (math.log(2) / math.log(xs[-1] / xs[-2]))
+
+
+def _led(title, lines):
+    """Which line of a panel is highest where the longest of the common lengths is, and how many times the lowest."""
+    T = max(set.intersection(*(set(lengths) for lengths, _ in lines.values())))
+    at = {name: amounts[list(lengths).index(T)] for name, (lengths, amounts) in lines.items()}
+    (high, most), (low, least) = (pick(at.items(), key=lambda each: each[1]) for pick in (max, min))
+    return f"{high} reaches {most / least:.1f} times {low} ({title})"
 
 
 def _lie_on(points, lines):

@@ -97,7 +97,13 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
         f"{chip['warps'] // quarters} warps of 32 threads. All reach {chip['shared'] >> 10} KiB of shared memory",
         f"at {_rate(chip['shared_rate'])} for all SMs together. TMA copies between it and what lies outside.",
     ]
-    return described(fig, " ".join(told))
+    near = chip["processors"] * chip["shared"]
+    return described(
+        fig,
+        " ".join(told),
+        f"Shared memory is {chip['shared_rate'] / card.bytes_per_second:.0f} times as fast as device memory, but that of "
+        f"all SMs together holds only {near / 2**20:.0f} MiB.",
+    )
 
 
 def _rate(bytes_per_second):

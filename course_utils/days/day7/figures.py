@@ -9,7 +9,7 @@ from matplotlib.ticker import NullLocator
 
 from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
-from course_utils.views.drawing import name_lines
+from course_utils.views.drawing import listed, name_lines
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def batches(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
         fig,
         f"From {counts[0]} to {counts[-1]} requests a step grows from {1e3 * seconds[0]:.1f} to "
         f"{1e3 * seconds[-1]:.1f} ms, and the tokens a second from {rates[0]:.0f} to {rates[-1]:.0f}.",
+        f"{counts[-1] / counts[0]:.0f} times as many requests make a step only {seconds[-1] / seconds[0]:.1f} times as "
+        f"long, so the tokens a second become {rates[-1] / rates[0]:.0f} times as many.",
     )
 
 
@@ -63,6 +65,7 @@ def knee(rates: Sequence[float], waits: Sequence[Mean], goodputs: Sequence[Mean]
     left.text(bears, 0.95, "at most ", ha="right", va="top", transform=left.get_xaxis_transform(),
         color=palette.INK)  # fmt: skip
     fig.tight_layout()
+    best = max(zip(rates, waits, goodputs, strict=True), key=lambda each: each[2].mean)
     told = ", ".join(
         f"{rate:g}: {wait.mean:.2f} s and {good.mean:.1f}"
         for rate, wait, good in zip(rates, waits, goodputs, strict=True)
@@ -71,6 +74,8 @@ def knee(rates: Sequence[float], waits: Sequence[Mean], goodputs: Sequence[Mean]
         fig,
         f"The p95 of the time to the first token, and goodput, at so many requests a second: {told}. "
         f"A dashed line at {bears:.1f}, the most that is borne.",
+        f"Goodput is highest at {best[0]:g} requests a second, where the p95 has grown from {waits[0].mean:.2f} to "
+        f"{best[1].mean:.2f} s; what comes on top of that only waits.",
     )
 
 
@@ -88,7 +93,12 @@ def waste(sizes: Sequence[int], shares: Sequence[float], reserved: float) -> Fig
     ax.set_ylabel("% of the slots empty")
     fig.tight_layout()
     told = ", ".join(f"{size}: {share:.1%}" for size, share in zip(sizes, shares, strict=True))
-    return described(fig, f"Empty slots in blocks of so many slots: {told}. Reserved for the longest: {reserved:.1%}.")
+    return described(
+        fig,
+        f"Empty slots in blocks of so many slots: {told}. Reserved for the longest: {reserved:.1%}.",
+        "Only the last block of a text has empty slots, so the share grows with the size of a block, to "
+        f"{shares[-1]:.0%} at {sizes[-1]:,}; a reservation leaves {reserved:.0%} empty.",
+    )
 
 
 def hit_rates(kinds: Mapping[str, Sequence[float]]) -> Figure:
@@ -108,7 +118,12 @@ def hit_rates(kinds: Mapping[str, Sequence[float]]) -> Figure:
     ax.legend()
     fig.tight_layout()
     told = ", ".join(f"{kind} {blocks:.1%} and {tree:.1%}" for kind, (blocks, tree) in kinds.items())
-    return described(fig, f"Hit rates of blocks and of a radix tree: {told}.")
+    most = max(tree - blocks for blocks, tree in kinds.values())
+    return described(
+        fig,
+        f"Hit rates of blocks and of a radix tree: {told}.",
+        f"The tree finds at most {100 * most:.1f} points more, because blocks miss only what fills no whole block.",
+    )
 
 
 def _as_many(places: Sequence[float], values: Sequence[object]) -> None:
@@ -135,7 +150,12 @@ def gaps(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> F
         f"{name}: " + ", ".join(f"{value:.0f} at {budget}" for value, (budget, _) in zip(values, rows, strict=True))
         for name, values in lines.items()
     )
-    return described(fig, f"The gap between two tokens in milliseconds, over the budget. {told}.")
+    grown = listed(f"{name} grows {values[-1] / values[0]:.1f} times" for name, values in lines.items())
+    return described(
+        fig,
+        f"The gap between two tokens in milliseconds, over the budget. {told}.",
+        f"From the left end to the right {grown}: a budget shortens the rare gaps, which the lower lines do not show.",
+    )
 
 
 def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
@@ -154,7 +174,10 @@ def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
     ax.legend()
     fig.tight_layout()
     told = "; ".join(f"{name}: {', '.join(f'{each:.2f}' for each in law)}" for name, law in lines.items())
-    return described(fig, f"How probable each token is. {told}.")
+    (target, p), *others = lines.items()
+    off = [f"{name} up to {max(abs(a - b) for a, b in zip(law, p, strict=True)):.3f}" for name, law in others]
+    caption = f"How far from {target} a bar is: {listed(off)}." if off else ""
+    return described(fig, f"How probable each token is. {told}.", caption)
 
 
 def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) -> Figure:
@@ -180,7 +203,15 @@ def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) 
         f"{name}: " + ", ".join(f"{value:.3g} over {link}" for value, link in zip(values, links, strict=True))
         for name, values in times.items()
     )
-    return described(fig, f"Milliseconds to send, beside a decode step of {step * 1e3:.0f} ms. {told}.")
+    over = {name: [link for link, ms in zip(links, values, strict=True) if ms > step * 1e3]
+            for name, values in times.items()}  # fmt: skip
+    return described(
+        fig,
+        f"Milliseconds to send, beside a decode step of {step * 1e3:.0f} ms. {told}.",
+        "Above the line, what is sent takes longer than a step: "
+        + "; ".join(f"{name}, over {listed(slow) if slow else 'no link'}" for name, slow in over.items())
+        + ".",
+    )
 
 
 def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figure:
@@ -199,7 +230,15 @@ def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figur
     fig.subplots_adjust(left=0.11, right=0.72, top=0.96, bottom=0.17)
     name_lines(ax)
     told = "; ".join(f"{name}: from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
-    return described(fig, f"Gain by speculation for {batches[0]} to {batches[-1]} requests in a step. {told}.")
+    pays = {name: max((n for n, times in zip(batches, values, strict=True) if times > 1), default=0)
+            for name, values in lines.items()}  # fmt: skip
+    return described(
+        fig,
+        f"Gain by speculation for {batches[0]} to {batches[-1]} requests in a step. {told}.",
+        "Below the line at 1 drafts cost more than they bring; the largest batch above it has "
+        + listed(f"{most} requests ({name})" for name, most in pays.items())
+        + ".",
+    )
 
 
 def _milliseconds(ax: Axes, values: Sequence[float]) -> None:

@@ -104,7 +104,12 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
         )
         + f"back to {x}, which is added."
     )
-    return described(fig, alt)
+    return described(
+        fig,
+        alt,
+        f"Each branch reads a normalised copy of the stream and adds what it finds, so a token has {sizes.d_model:,} "
+        "numbers all along the top.",
+    )
 
 
 def _gated(ax, narrow, wide):

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from course_utils.views import palette
+from course_utils.views.drawing import listed
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -54,7 +55,20 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     fig.add_artist(Rectangle((0.06, 8 / height), 14 / 720, 14 / height, facecolor=palette.WRONG, edgecolor=palette.INK))
     key = "leak: output $i$ depends on token $j$, which comes later"
     fig.text(0.06 + 20 / 720, 15 / height, key, va="center_baseline")
-    return described(fig, f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(told)}.")
+    return described(
+        fig,
+        f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(told)}.",
+        "Causal attention has zeros above the diagonal, and none on it or below. What differs: "
+        + "; ".join(f"{title}, {_differs(amounts > tolerance)}" for title, amounts in maps.items())
+        + ".",
+    )
+
+
+def _differs(depends):
+    """How many places of a (T, T) boolean map are not those of causal attention."""
+    above, below = np.triu(depends, 1).sum(), np.tril(~depends).sum()
+    found = [words for count, words in ((above, f"{above} numbers above"), (below, f"{below} zeros below")) if count]
+    return listed(found or ["nothing"])
 
 
 def _leaks(amounts, tolerance):

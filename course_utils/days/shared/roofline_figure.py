@@ -61,7 +61,13 @@ def roofline(machine: Any, series: Any) -> Figure:
         f"Roofline of {machine.name}, both axes logarithmic: a slope up to the ridge point at {ridge:.0f} FLOPs a "
         f"byte, then a flat roof at {machine.flops_per_second / 1e12:.0f} TFLOP/s. {'; '.join(told)}."
     )
-    return described(fig, alt)
+    reached = [point for points in series.values() for point in points.values()]
+    return described(
+        fig,
+        alt,
+        f"{sum(x < ridge for x in lows)} of the {len(lows)} marks lie left of the ridge point, where memory sets the "
+        f"pace; the lowest reaches {min(y for _, y in reached) / machine.flops_per_second:.1%} of the roof.",
+    )
 
 
 def _reached(machine, point):
