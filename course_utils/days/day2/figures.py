@@ -181,24 +181,27 @@ def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
     ax.set(xlim=(-0.6, 8.9), ylim=(-0.9, 2.0))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
-    boxes = {  # middle, half of the width
-        f"$x$: the key asked for,\nembedded (1, {d_model})": (0.4, 1.6, 0.88, palette.INK),
-        f"$x$: {pairs} pairs, embedded\nkey + value ({pairs}, {d_model})": (0.4, 0.05, 0.96, palette.INK),
-        f"$q = x W_Q$\n(1, {d_k})": (2.6, 1.6, 0.42, palette.QUERY),
-        f"$k = x W_K$\n({pairs}, {d_k})": (2.6, 0.6, 0.44, palette.KEY),
-        f"$v = x W_V$\n({pairs}, {d_model})": (2.6, -0.5, 0.42, palette.VALUE),
-        f"scores times the scale,\nsoftmax (1, {pairs})": (4.7, 1.1, 0.96, palette.WEIGHT),
-        f"output\n(1, {d_model})": (6.45, 0.3, 0.36, palette.OUTPUT),
-        f"a number for each\nvalue (1, {values})": (8.05, 0.3, 0.8, palette.INK),
+    boxes = {  # its middle
+        f"$x$: the key asked for,\nembedded (1, {d_model})": (0.4, 1.6, palette.INK),
+        f"$x$: {pairs} pairs, embedded\nkey + value ({pairs}, {d_model})": (0.4, 0.05, palette.INK),
+        f"$q = x W_Q$\n(1, {d_k})": (2.6, 1.6, palette.QUERY),
+        f"$k = x W_K$\n({pairs}, {d_k})": (2.6, 0.6, palette.KEY),
+        f"$v = x W_V$\n({pairs}, {d_model})": (2.6, -0.5, palette.VALUE),
+        f"scores times the scale,\nsoftmax (1, {pairs})": (4.7, 1.1, palette.WEIGHT),
+        f"output\n(1, {d_model})": (6.45, 0.3, palette.OUTPUT),
+        f"a number for each\nvalue (1, {values})": (8.05, 0.3, palette.INK),
     }
-    for name, (x, y, _, colour) in boxes.items():
+    placed: list[Any] = []
+    for name, (x, y, colour) in boxes.items():
         box = {"boxstyle": "round,pad=0.4", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
-        ax.text(x, y, name, ha="center", va="center", bbox=box, zorder=3)
-    placed = list(boxes.values())
+        placed.append(ax.text(x, y, name, ha="center", va="center", bbox=box, zorder=3))
+    fig.draw_without_rendering()  # so that each box has its size
+    edges = [ax.transData.inverted().transform(each.get_bbox_patch().get_window_extent()) for each in placed]
     for start, end in ((0, 2), (1, 3), (1, 4), (2, 5), (3, 5), (5, 6), (4, 6), (6, 7)):
-        (x0, y0, right, _), (x1, y1, left, _) = placed[start], placed[end]
+        (_, (right, _)), ((left, _), _) = edges[start], edges[end]
         arrow = {"arrowstyle": "-|>", "color": palette.INK, "linewidth": 1.2, "mutation_scale": 12}
-        ax.annotate("", (x1 - left, y1), (x0 + right, y0), arrowprops=arrow | {"shrinkA": 0, "shrinkB": 0})
+        ends = (left, placed[end].get_position()[1]), (right, placed[start].get_position()[1])
+        ax.annotate("", *ends, arrowprops=arrow | {"shrinkA": 1, "shrinkB": 1})
     alt = (
         f"The key asked for is embedded in {d_model} numbers and makes a query of {d_k}. Each of {pairs} pairs is the "
         f"sum of its key's and its value's embedding, {d_model} numbers, and makes a key of {d_k} and a value of "
@@ -234,7 +237,7 @@ def gradient_spread(lengths: Any) -> Figure:
         ax.set_title(f"length of $dQ$, {kind}; middle 80%")
     bottom = min(np.median(row) for by_width in lengths.values() for row in by_width.values())
     np.atleast_1d(axes)[0].set_ylim(max(bottom / 30, 1e-7), 30)
-    fig.subplots_adjust(left=0.08, right=0.85, top=0.91, bottom=0.18, wspace=0.36)
+    fig.subplots_adjust(left=0.08, right=0.85, top=0.91, bottom=0.18, wspace=0.44)
     for ax in np.atleast_1d(axes):
         name_lines(ax)
     ends = "; ".join(
@@ -244,11 +247,10 @@ def gradient_spread(lengths: Any) -> Figure:
         for kind, rows in lengths.items()
     )
     alt = f"The length of a query's gradient against d_k, on logarithmic axes; the band holds the middle 80%. {ends}."
-    apart = [
-        f"{np.mean(rows[max(rows)]) / np.median(rows[max(rows)]):,.2g} times the median at d_k = {max(rows)} ({kind})"
-        for kind, rows in lengths.items()
-    ]
-    return described(fig, alt, f"A mean can hide that most gradients are tiny: it is {listed(apart)}.")
+    widest = max(next(iter(lengths.values())))
+    ratios = {kind: np.mean(rows[widest]) / np.median(rows[widest]) for kind, rows in lengths.items()}
+    apart = listed(f"{float(f'{ratio:.2g}'):,g} times the median ({kind})" for kind, ratio in ratios.items())
+    return described(fig, alt, f"A mean can hide that most gradients are tiny: at d_k = {widest} it is {apart}.")
 
 
 def loss_curves(curves: Any, chance: float) -> Figure:
@@ -283,7 +285,7 @@ def loss_curves(curves: Any, chance: float) -> Figure:
         first = min(halved, key=lambda name: halved[name][0] if len(halved[name]) else len(steps))
         firsts.setdefault(first, []).append(f"{rate:g}")
     won = [f"with {name} at {'every rate' if len(firsts) == 1 else listed(at)}" for name, at in firsts.items()]
-    return described(fig, alt, f"The median falls through half of the loss of guessing first {listed(won)}.")
+    return described(fig, alt, f"The first median below half of the loss of guessing is that {listed(won)}.")
 
 
 # --- below: what the drawings share ---------------------------------------------------------------------------------

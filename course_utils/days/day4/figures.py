@@ -108,8 +108,8 @@ def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
     return described(
         fig,
         f"{n_heads} query heads over their key/value heads; neighbours share. {'; '.join(told)}.",
-        f"Each of them has {n_heads} query heads and so {n_heads} tables of weights; only keys and values become fewer, "
-        f"those of {listed(kv_heads.values())} heads.",
+        f"Each has {n_heads} query heads and so {n_heads} tables of weights; only keys and values become fewer, with "
+        f"{listed(kv_heads.values())} heads.",
     )
 
 
@@ -144,13 +144,12 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
     alt += "It meets " + " and ".join(f"the {name} at {length:,} tokens" for name, length in crossings.items()) + "."
     doubled = {name: (counts[-1] / counts[0]) ** (np.log(2) / np.log(lengths[-1] / lengths[0]))
                for name, counts in flops.items()}  # fmt: skip
-    (core_name, times), *others = doubled.items()
     return described(
         fig,
         alt,
-        f"Twice the tokens cost the {core_name} {times:.1f} times as much and "
-        + listed(f"the {name} {times:.1f} times" for name, times in others)
-        + ", so a short text pays for these and a long one for the core.",
+        "Twice the tokens make the FLOPs grow "
+        + listed(f"{times:.1f} times ({name})" for name, times in doubled.items())
+        + ", so left of the marks the core is the cheap part, and right of them the dear one.",
     )
 
 
@@ -300,13 +299,13 @@ def head_tables(tables: Any) -> Figure:
     told, darkest = [], []
     for title, numbers in tables.items():
         layer, head = np.unravel_index(numbers.argmax(), numbers.shape)
-        darkest.append(f"{title} is largest in layer {layer}, head {head} ({_to_two(numbers[layer, head])})")
+        darkest.append(f"{title}, {_to_two(numbers[layer, head])} in layer {layer}, head {head}")
         rows = ("; ".join(f"{_to_two(number)}" for number in row) for row in numbers)
         told.append(f"{title}: " + ", ".join(f"layer {layer} has {row}" for layer, row in enumerate(rows)))
     return described(
         fig,
         f"{len(tables)} tables of {layers} layers by heads. {'. '.join(told)}.",
-        f"A place is the same head in every table: {listed(darkest)}.",
+        f"A place is the same head in every table. The largest numbers: {'; '.join(darkest)}.",
     )
 
 

@@ -43,7 +43,7 @@ def token_times(curves: Any) -> Figure:
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xlabel("prefix T")
         ax.set_title(caption)
-    fig.subplots_adjust(left=0.06, right=0.84, top=0.91, bottom=0.17, wspace=0.85)
+    fig.subplots_adjust(left=0.06, right=0.84, top=0.91, bottom=0.17, wspace=0.98)
     for ax in (left, right):
         name_lines(ax)
     told = [
@@ -99,7 +99,7 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
         fig,
         alt,
         f"The lower a model, the longer the texts that fit; {least} keeps the least. The farther right, the less its "
-        f"attention waits for memory; {farthest} comes nearest to a dotted line or beyond it.",
+        f"attention waits for memory; {farthest} is farthest.",
     )
 
 
@@ -187,7 +187,7 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int) -> Fig
     return described(
         fig,
         f"{n_blocks} blocks of {block_size} slots: {'; '.join(told)}.{rest}",
-        f"Of the {slots} slots in use {slots - full} are empty, all in the last block of a text"
+        f"Of the {slots} slots in blocks that a text holds {slots - full} are empty, all in its last one"
         + (f"; sharing saves {twice * block_size} more." if twice else "."),
     )
 

@@ -97,11 +97,11 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
     said += [f"{_ends(*line)}." for line in lines.items()]
     said += ["The counted marks lie on the lines."] if points and _lie_on(points, lines) else []
     said += [_passed(name, x, y, *level) for name, (x, y) in lines.items() if level and y[0] < level[0] < y[-1]]
-    doubled = (f"the {name} by {_at_double(x, y):.1f}" for name, (x, y) in lines.items())
+    doubled = listed(f"{_at_double(x, y):.1f} times as much ({name})" for name, (x, y) in lines.items())
     return described(
         fig,
         " ".join(said),
-        f"The steeper a line, the higher the power: at its right end, twice the {xlabel} multiply {listed(doubled)}.",
+        f"The steeper a line, the higher the power: at the right end, twice the {xlabel} bring {doubled}.",
     )
 
 
@@ -148,7 +148,9 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     return described(
         fig,
         f"{_capital(ylabel)} against tokens, from 0 up. {' '.join(told)}",
-        f"At the longest text that all have run, {listed(_led(title, lines) for title, lines in panels.items())}.",
+        "At the longest text that all have run, the highest line stands at "
+        + listed(_led(title, lines) for title, lines in panels.items())
+        + ".",
     )
 
 
@@ -221,11 +223,11 @@ def _at_double(xs, ys):
 
 
 def _led(title, lines):
-    """Which line of a panel is highest where the longest of the common lengths is, and how many times the lowest."""
+    """Which line is highest at the longest length that all have, and how many times the lowest it is."""
     T = max(set.intersection(*(set(lengths) for lengths, _ in lines.values())))
     at = {name: amounts[list(lengths).index(T)] for name, (lengths, amounts) in lines.items()}
     (high, most), (low, least) = (pick(at.items(), key=lambda each: each[1]) for pick in (max, min))
-    return f"{high} reaches {most / least:.1f} times {low} ({title})"
+    return f"{most / least:.1f} times the lowest ({title}: {high} over {low})"
 
 
 def _lie_on(points, lines):

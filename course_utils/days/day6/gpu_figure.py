@@ -101,8 +101,8 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
     return described(
         fig,
         " ".join(told),
-        f"Shared memory is {chip['shared_rate'] / card.bytes_per_second:.0f} times as fast as device memory, but that of "
-        f"all SMs together holds only {near / 2**20:.0f} MiB.",
+        f"Shared memory is {chip['shared_rate'] / card.bytes_per_second:.0f} times as fast as device memory, but that "
+        f"of all SMs together holds only {near / 2**20:.0f} MiB.",
     )
 
 

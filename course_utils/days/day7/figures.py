@@ -150,11 +150,11 @@ def gaps(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> F
         f"{name}: " + ", ".join(f"{value:.0f} at {budget}" for value, (budget, _) in zip(values, rows, strict=True))
         for name, values in lines.items()
     )
-    grown = listed(f"{name} grows {values[-1] / values[0]:.1f} times" for name, values in lines.items())
+    grown = listed(f"{values[-1] / values[0]:.1f} times as long ({name})" for name, values in lines.items())
     return described(
         fig,
         f"The gap between two tokens in milliseconds, over the budget. {told}.",
-        f"From the left end to the right {grown}: a budget shortens the rare gaps, which the lower lines do not show.",
+        f"From the left end to the right gaps become {grown}: a budget shortens the rare ones most.",
     )
 
 
@@ -175,8 +175,8 @@ def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
     fig.tight_layout()
     told = "; ".join(f"{name}: {', '.join(f'{each:.2f}' for each in law)}" for name, law in lines.items())
     (target, p), *others = lines.items()
-    off = [f"{name} up to {max(abs(a - b) for a, b in zip(law, p, strict=True)):.3f}" for name, law in others]
-    caption = f"How far from {target} a bar is: {listed(off)}." if off else ""
+    off = [f"{max(abs(a - b) for a, b in zip(law, p, strict=True)):.3f} ({name})" for name, law in others]
+    caption = f"Counting tells the rules apart: a bar is off that of {target} by up to {listed(off)}." if off else ""
     return described(fig, f"How probable each token is. {told}.", caption)
 
 
@@ -205,12 +205,11 @@ def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) 
     )
     over = {name: [link for link, ms in zip(links, values, strict=True) if ms > step * 1e3]
             for name, values in times.items()}  # fmt: skip
+    slow = [f"“{name}” over {listed(found)}" for name, found in over.items() if found]
     return described(
         fig,
         f"Milliseconds to send, beside a decode step of {step * 1e3:.0f} ms. {told}.",
-        "Above the line, what is sent takes longer than a step: "
-        + "; ".join(f"{name}, over {listed(slow) if slow else 'no link'}" for name, slow in over.items())
-        + ".",
+        f"What lies above the line takes longer than a step: {'; '.join(slow) or 'nothing here'}.",
     )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from course_utils.views import palette
-from course_utils.views.drawing import listed
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -58,17 +57,13 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     return described(
         fig,
         f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(told)}.",
-        "Causal attention has zeros above the diagonal, and none on it or below. What differs: "
-        + "; ".join(f"{title}, {_differs(amounts > tolerance)}" for title, amounts in maps.items())
+        "Causal attention has zeros above the diagonal and nowhere else. Numbers above it and zeros elsewhere: "
+        + "; ".join(
+            f"{title} {np.triu(amounts > tolerance, 1).sum()} and {np.tril(amounts <= tolerance).sum()}"
+            for title, amounts in maps.items()
+        )
         + ".",
     )
-
-
-def _differs(depends):
-    """How many places of a (T, T) boolean map are not those of causal attention."""
-    above, below = np.triu(depends, 1).sum(), np.tril(~depends).sum()
-    found = [words for count, words in ((above, f"{above} numbers above"), (below, f"{below} zeros below")) if count]
-    return listed(found or ["nothing"])
 
 
 def _leaks(amounts, tolerance):
