@@ -37,7 +37,7 @@ class Row:
     hidden: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Parts(Mapping[str, Callable]):
     """Parts for `Real.with_parts`, by name. A notebook shows them as a table with the origin and check of each part."""
 
@@ -57,6 +57,8 @@ class Parts(Mapping[str, Callable]):
 
     def __str__(self) -> str:
         return "\n".join(f"{name:34} {day}  {whose:9}  {said}" for name, day, whose, said in self._table())
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th scope='col'>{each}</th>" for each in ("part", "day", "whose", "its check"))

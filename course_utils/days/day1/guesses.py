@@ -3,6 +3,7 @@
 import numpy as np
 
 from course_utils.attention import arrays, lists
+from course_utils.models import real_sentences
 from course_utils.views import Guess
 
 
@@ -36,7 +37,7 @@ def two_keys_tie() -> Guess:
         "Scores of 100 with the, 0 with parcel and 100 with arrived: who gets more than 1% of the weight?",
         choices=["the", "arrived", "the, arrived", "the, parcel, arrived"],
         truth=", ".join(seen),
-        why="A softmax need not pick one. This part ends with the weights.",
+        why="A softmax need not pick one. The next table has the weights.",
     )  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def shape_of_the_output() -> Guess:
         1, "shape of the output",
         "Two queries, five keys, d_k = 3 and d_v = 4: which shape has the output?",
         choices=["(2, 3)", "(2, 4)", "(2, 5)", "(5, 4)"], truth=str(output.shape),
-        why="The weights have another of these shapes. Which?",
+        why="One row a query, and as many columns as a value has numbers.",
     )  # fmt: skip
 
 
@@ -57,4 +58,15 @@ def memory_of_the_weights() -> Guess:
         "How many GB do the weights of one head take at 100,000 tokens?",
         truth=4 * tokens**2 / 1e9, low=0.001, high=10_000, scale="log", unit="GB",
         why="Four bytes for each pair of tokens. Twice the tokens would take four times as much.",
+    )  # fmt: skip
+
+
+def heads_that_find_the_parcel() -> Guess:
+    levels = real_sentences.recorded()[0].levels  # (layers, heads, T, T): The parcel that we sent arrived
+    found = int((levels[:, :, -1, 1] > real_sentences.LEVELS / 2).sum())
+    return Guess.choice(
+        1, "heads that find the parcel",
+        "How many of the 270 heads give parcel more than half of the attention of arrived?",
+        choices=["1", "about 10", "about 50", "more than 100"], truth=str(found),
+        why="The next best one gives it .30. Most heads look for other things, or at the first token.",
     )  # fmt: skip
