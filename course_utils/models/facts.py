@@ -229,6 +229,19 @@ def loss_changed(real: Real, tokens: Tensor, scaled: bool = True, rotated: bool 
     return _losses(model, tokens).mean().item()
 
 
+def looking_ahead(real: Real, layers: Sequence[int] | None = None) -> Real:
+    """The model without a causal mask in these layers, or in all: each token there sees the whole text."""
+    return real.with_parts({"mask": lambda n, m: torch.ones(n, m, dtype=torch.bool)}, layers)
+
+
+@torch.no_grad()
+def moved_before(real: Real, tokens: Tensor) -> float:
+    """How far the logits before the last token move, at most, when that token becomes the first one. 0 is no leak."""
+    changed = tokens.clone()
+    changed[0, -1] = tokens[0, 0]
+    return (real.model(changed) - real.model(tokens))[0, :-1].abs().max().item()
+
+
 def window_loss(real: Real, tokens: Tensor, window: int | None, first: int = 0) -> float:
     """The loss of tokens (1, T) where each sees the last `window` tokens, itself included, and the `first` of the text.
 

@@ -55,6 +55,7 @@ def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
         _agreement(real, facts.SWEPT[: 1 if quick else None]),
         _where(real, facts.READ[: 1 if quick else None]),
         _left_out(real, opening(256)),
+        _ahead(real, opening(256), range(1 if quick else len(real.model.blocks))),
         _windows(real, opening(768)),
         _caches(real, opening(512)),
         {"fact": "drafts", "prompts": [_drafts(real, name, 8 if quick else 60) for name in facts.PROMPTS]},
@@ -110,6 +111,19 @@ def _left_out(real: Real, text: Tensor) -> dict[str, Any]:
     row = {"fact": "left out", "tokens": text.shape[1], "loss": facts.loss(real, text)}
     row |= {"without_scale": facts.loss_changed(real, text, scaled=False)}
     return row | {"without_rotation": facts.loss_changed(real, text, rotated=False)}
+
+
+def _ahead(real: Real, text: Tensor, layers: Sequence[int]) -> dict[str, Any]:
+    """What becomes of the model when one layer, or all of them, may look ahead: loss, leak, and what it writes."""
+    models = {"causal": real, "all": facts.looking_ahead(real)}
+    row = {"fact": "looking ahead", "tokens": text.shape[1], "prompt": "Once upon a time", "models": []}
+    tokens = real.encode(row["prompt"])[0].tolist()
+    for name, model in models.items():
+        written = real.tokenizer.decode(model.stream(tokens, 12))
+        found = {"loss": facts.loss(model, text), "moved": facts.moved_before(model, text), "written": written}
+        row["models"].append({"name": name, **found})
+    each = [facts.loss(facts.looking_ahead(real, [layer]), text) for layer in layers]
+    return row | {"loss_by_layer": np.round(each, 4).tolist()}
 
 
 def _windows(real: Real, text: Tensor) -> dict[str, Any]:

@@ -164,6 +164,12 @@ def test_a_window_lets_the_last_and_the_first_tokens_be_seen(tiny, tokens, windo
     close(facts.window_loss(tiny, tokens, window, first), by_the_definition(tiny, tokens, sees)[1].mean())
 
 
+def test_a_model_that_looks_ahead_sees_the_whole_text_and_the_causal_one_no_later_token(tiny, tokens):
+    ahead = facts.looking_ahead(tiny)
+    close(facts.loss(ahead, tokens), by_the_definition(tiny, tokens, lambda i, j: True)[1].mean())
+    assert facts.moved_before(tiny, tokens) == 0 < facts.moved_before(facts.looking_ahead(tiny, [1]), tokens)
+
+
 def test_float8_rounds_to_three_bits_with_one_scale_a_vector():
     x = torch.randn(50, 16, generator=torch.Generator().manual_seed(0)) * torch.logspace(-3, 3, 50)[:, None]
     x[7] = 0
@@ -308,6 +314,16 @@ def test_losses_without_the_scale_the_rotation_the_past_and_the_bits():
     for one in caches.values():
         assert abs(one["difference"]) <= 3 * one["standard_error"] < 0.02
         assert one["loss"] - caches["float32"]["loss"] == pytest.approx(one["difference"], abs=1e-4)
+
+
+def test_a_layer_that_looks_ahead_lowers_the_loss_and_all_of_them_spoil_what_is_written():
+    found = facts_record.fact("looking ahead")
+    causal, ahead = found["models"]
+    assert causal["loss"] == facts_record.fact("left out")["loss"] and causal["moved"] == 0
+    assert ahead["loss"] < causal["loss"] / 2 and ahead["moved"] > 1
+    each = np.array(found["loss_by_layer"])
+    assert each.shape == (30,) and each.argmin() == 20 and each.argmax() == 1
+    assert causal["written"] != ahead["written"]
 
 
 def test_drafts_help_where_a_text_repeats_itself():

@@ -101,6 +101,15 @@ class TestFamilies:
             painter.window, painter.family = 2, family
             np.testing.assert_array_equal(painter.mask, mask.numpy())
 
+    def test_a_target_is_told_by_the_cells_that_are_still_to_change(self):
+        painter = MaskPainter(TOKENS, family="bidirectional", target=np.tri(4))
+        assert painter.to_go == 6 and "goal: 6 cells to go" in painter.as_text()
+        painter.family = "causal"
+        assert painter.to_go == 0 and "goal reached" in painter.as_text()
+        assert MaskPainter(TOKENS).to_go is None
+        with pytest.raises(ValueError, match="target|mask"):
+            MaskPainter(TOKENS, target=np.ones((4, 5)))
+
     def test_a_slider_moves_the_mask_of_its_own_family_only(self):
         painter = MaskPainter(TOKENS)
         painter.window = 1

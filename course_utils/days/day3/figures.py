@@ -49,7 +49,32 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
     ax.set(xlabel="training step", ylabel="loss", ylim=(0, None), xlim=(0, len(mean) + smooth - 1))
     fig.subplots_adjust(left=0.08, right=0.72, top=0.94, bottom=0.2)
     name_lines(ax)
-    return described(fig, f"Loss against training step; the floor is at {floor:.1f}. {'; '.join(told)}.")
+    return described(
+        fig,
+        f"Loss against training step; the floor is at {floor:.1f}. {'; '.join(told)}.",
+        f"{seen[True]} of {len(losses)} layers let the model fall through a floor that nobody can pass honestly.",
+    )
+
+
+def loss_by_layer(losses: Sequence[float], causal: float) -> Figure:
+    """The loss of a model of which one layer looks ahead, for each layer, above or below that of the causal model."""
+    fig = new_figure(720, 240)
+    ax = fig.subplots()
+    changes = np.asarray(losses) - causal
+    ax.bar(range(len(changes)), changes, bottom=causal, width=0.7,
+           color=[palette.WRONG if change < 0 else palette.VALUE for change in changes])  # fmt: skip
+    ax.axhline(causal, color=palette.INK, linestyle=":", linewidth=1.2)
+    ax.text(len(changes) - 0.4, causal, f"all causal, {causal:.2f}", va="center")
+    ax.set(xlabel="layer that looks ahead", ylabel="loss, nats a token", xlim=(-0.8, len(changes) - 0.4))
+    fig.subplots_adjust(left=0.09, right=0.85, top=0.96, bottom=0.22)
+    low, high = int(np.argmin(losses)), int(np.argmax(losses))
+    return described(
+        fig,
+        f"A bar for each of {len(losses)} layers, from {causal:.2f}, the loss of the causal model, to the loss when that "
+        f"layer alone looks ahead. Lowest is layer {low} with {losses[low]:.2f}, highest layer {high} with "
+        f"{losses[high]:.2f}.",
+        f"Layer {low} alone lets the model cheat, layer {high} alone confuses it, and most others change little.",
+    )
 
 
 def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
@@ -89,7 +114,7 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
         for label, row in zip(labels, rows, strict=True)
     ]
     alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is thrown away. {'; '.join(told)}."
-    return described(fig, alt)
+    return described(fig, alt, f"What remains for the others depends on {names[-1]}, though its own part is thrown away.")
 
 
 def mask_grids(masks: Any, cell: float = 18) -> Figure:
@@ -119,7 +144,11 @@ def mask_grids(masks: Any, cell: float = 18) -> Figure:
         fig.text((left + 30) / width, 1 - 8 / height, title, weight="bold", va="top")
         left += wide
     told = ". ".join(f"{title}: {_in_words(mask)}" for title, mask in masks.items())
-    return described(fig, f"Masks, filled where a row may attend to a column. {told}.")
+    return described(
+        fig,
+        f"Masks, filled where a row may attend to a column. {told}.",
+        "Rows are queries, columns are keys; a query may attend to the keys whose squares are filled.",
+    )
 
 
 def _in_words(mask):

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
-from course_utils.attention import masks
 from course_utils.models.leak_experiment import FLOOR, Run
 from course_utils.views import Guess
 
@@ -24,34 +24,12 @@ def which_layers_leak(runs: Mapping[str, Sequence[Run]]) -> Guess:
     )  # fmt: skip
 
 
-def loss_of_a_layer_without_a_mask(losses: Sequence[float]) -> Guess:
-    return Guess.curve(
-        3, "loss of a layer without a mask",
-        "Without a mask: how does the loss fall while the model trains?",
-        [1, 25, 50, 100, 150, 200, 290], truth=lambda step: sum(losses[int(step) - 1 : int(step) + 9]) / 10,
-        low=0, high=3, x_label="step", y_label="loss, nats",
-        why=f"Means of ten steps. The floor is log 8, which is {FLOOR:.2f}.",
-    )  # fmt: skip
-
-
 def loss_of_a_model_that_cheats(at_once: float, past_only: float) -> Guess:
     return Guess.number(
         3, "loss of a model that cheats",
-        f"With a window at once the model without a mask has a loss of {at_once:.1f}. "
-        "What is it when it may read only the past?",
+        f"Model B has a loss of {at_once:.1f} where it sees a window at once. What is it when it may read only the past?",
         truth=past_only, low=0, high=20, unit="nats",
-        why="It learned to copy, and here is nothing to copy.",
-    )  # fmt: skip
-
-
-def rows_that_sum_to_1() -> Guess:
-    scores = torch.randn(1000, 64, 64, generator=torch.Generator().manual_seed(2))
-    sums = torch.softmax(scores + masks.to_additive(masks.causal(64)), dim=-1).sum(dim=-1)
-    return Guess.number(
-        3, "rows that sum to 1",
-        "How many of the 64,000 rows sum to exactly 1, in percent?",
-        truth=100 * (sums == 1).double().mean(), low=0, high=100, unit="%",
-        why="With 32 bits a number, added up by this machine.",
+        why="It learned to copy, and here there is nothing to copy.",
     )  # fmt: skip
 
 
@@ -70,4 +48,14 @@ def a_low_number_in_place_of_minus_infinity() -> Guess:
         choices=outcomes,
         truth=next(name for name, weights in outcomes.items() if torch.allclose(found, weights, equal_nan=True)),
         why="The next table has −1e9 and −∞ as well, and fewer bits.",
+    )  # fmt: skip
+
+
+def loss_of_a_real_model_that_looks_ahead(ahead: Mapping[str, Any]) -> Guess:
+    causal, whole = ahead["models"]
+    return Guess.number(
+        3, "loss of a real model that looks ahead",
+        f"Its own masks: {causal['loss']:.2f} nats a token. What is the loss when all 30 layers see the whole text?",
+        truth=whole["loss"], low=0, high=12, unit="nats",
+        why="Nobody trained it to look ahead, and its heads use what they see all the same.",
     )  # fmt: skip

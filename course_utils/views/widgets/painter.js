@@ -17,9 +17,9 @@ function render({ model, el }) {
   const chooser = familyChooser(), sliders = familySliders(), about = familyStory();
   const left = grid("mask", true), right = grid("weights under this mask", false);
   const grids = make("div", "course-painter-grids"), verdict = verdictBox();
-  const copier = codeCopier();
+  const copier = codeCopier(), goal = make("div", "course-painter-goal", { role: "status" });
   grids.append(left.node, right.node);
-  root.append(chooser.node, grids, about.node, sliders.node, verdict.node, legend(), copier.node); // what changes its height: below
+  root.append(chooser.node, grids, about.node, sliders.node, ...(model.get("_target") ? [goal] : []), verdict.node, legend(), copier.node); // what changes its height: below
   el.append(root);
   let cursor = [0, 0], drag = null, late = null, painted = null; // painted: the last mask of no family
   const states = []; // what each cell of the weights shows, so that only those that change are written
@@ -266,7 +266,12 @@ function render({ model, el }) {
     });
     left.heads.forEach((head, r) => empty(head, !mask.slice(r * m, r * m + m).includes("1")));
     copier.show();
+    showGoal();
     showLate();
+  }
+  function showGoal() {
+    const mask = model.get("_mask"), left = [...model.get("_target")].filter((sign, i) => sign !== mask[i]).length;
+    goal.textContent = left ? `Goal: ${left} cell${left > 1 ? "s" : ""} to go` : "Goal reached: this is the mask";
   }
   function showResult() {
     const { text, levels, marks, rows } = model.get("_result");

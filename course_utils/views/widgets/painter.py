@@ -53,6 +53,7 @@ class MaskPainter(CourseWidget):
         (output, weights), or the output alone. By default the course's. It is called with q, k, v made from random
         tokens of this seed, and the leak is measured on it by `masks.future_leak`, each time the mask changes. What
         the mask itself opens of the future is told too, but is a leak only if the model should be causal.
+    target: (n, m) booleans to reach; a line then says how many cells are still to change, and so does `.to_go`.
     `.mask`, `.family`, `.window`, `.prefix` and `.length` can be read and set; `.family` is "painted" when the mask is
     none of the families. `.weights`, `.verdict`, `.leak` and `.problem` say what was measured. At most 16 tokens.
     A page without a kernel is given what was measured before of every row that a mask can have, up to about six keys,
@@ -68,6 +69,7 @@ class MaskPainter(CourseWidget):
     prefix = traitlets.Int(0, help="tokens of the prefix").tag(sync=True)
     length = traitlets.Int(0, help="keys that are not padding").tag(sync=True)
     _mask = traitlets.Unicode().tag(sync=True)  # n·m characters, row by row: 1 may attend, 0 may not
+    _target = traitlets.Unicode().tag(sync=True)  # the same, or nothing
     _result = traitlets.Dict().tag(sync=True)
     _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     _keys = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -75,7 +77,7 @@ class MaskPainter(CourseWidget):
     _layout = traitlets.Dict().tag(sync=True)
     _ramp = ramp_trait()
 
-    def __init__(self, tokens, keys=None, mask=None, attention=None, family=None, seed=0, **settings):
+    def __init__(self, tokens, keys=None, mask=None, attention=None, family=None, seed=0, target=None, **settings):
         tokens = as_labels("tokens", tokens)
         self._crossed = keys is not None
         keys = as_labels("keys", keys) if self._crossed else tokens
@@ -96,6 +98,7 @@ class MaskPainter(CourseWidget):
             family=family,
             **settings,
             _mask=start,
+            _target="" if target is None else as_signs(as_mask(target, n, m)),
             _tokens=tokens,
             _keys=keys,
             _catalogue=catalogue,
@@ -121,6 +124,11 @@ class MaskPainter(CourseWidget):
     @mask.setter
     def mask(self, mask: Any) -> None:
         self._mask = as_signs(as_mask(mask, len(self._tokens), len(self._keys)))
+
+    @property
+    def to_go(self) -> int | None:
+        """How many cells of the mask differ from the target; None where there is no target."""
+        return sum(map(str.__ne__, self._mask, self._target)) if self._target else None
 
     @property
     def families(self) -> list[str]:
@@ -243,7 +251,7 @@ class MaskPainter(CourseWidget):
         lines = [f"mask ({self._called()}): {n} queries (rows) × {m} keys (columns), ✓ may attend", head]
         lines += table(["✓" if may == "1" else "–" for may in self._mask])
         lines += ["weights under this mask", head, *table([text or "?" for text in texts])]
-        return "\n".join([*lines, *filter(None, self._result["lines"])])
+        return "\n".join([*lines, *self._told()])
 
     def alt(self) -> str:
         may = "; ".join(
@@ -251,8 +259,14 @@ class MaskPainter(CourseWidget):
             for token, row in zip(self._tokens[:8], self.mask, strict=False)
         )
         more = "; and so on" if len(self._tokens) > 8 else ""
-        said = " ".join(_sentence(line) for line in self._result["lines"] if line)
+        said = " ".join(map(_sentence, self._told()))
         return f"A mask ({self._called()}) beside the weights under it. May attend: {may}{more}. {said}"
+
+    def _told(self):
+        """The lines of the verdict, after how far the goal is."""
+        goal = {None: "", 0: "goal reached: this is the mask"}
+        cells = f"goal: {self.to_go} cell{'s' if self.to_go != 1 else ''} to go"
+        return [line for line in (goal.get(self.to_go, cells), *self._result["lines"]) if line]
 
     def _called(self):
         setting = SETTINGS.get(self.family)
@@ -266,7 +280,7 @@ class MaskPainter(CourseWidget):
         top = 40 + (7.5 * max(map(len, self._keys)) if turned else 16)
         gap = max(left + 24, 230 - m * cell)  # the first title has room before the second
         width = max(left + 2 * m * cell + gap + 16, 560)
-        lines = [part for line in self._result["lines"] if line for part in _wrapped(line, width - 30)]
+        lines = [part for line in self._told() for part in _wrapped(line, width - 30)]
         height = top + n * cell + 20 + 19 * len(lines)
         fig = new_figure(width, height)
         result, painted = self._result, ["m" if may == "1" else "b" for may in self._mask]
