@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 
+from course_utils.models import facts_record
 from course_utils.models.leak_experiment import FLOOR, Run
 from course_utils.views import Guess
 
@@ -21,6 +21,16 @@ def which_layers_leak(runs: Mapping[str, Sequence[Run]]) -> Guess:
         ],
         truth=" and ".join(below),
         why="In all three runs of each, on new texts.",
+    )  # fmt: skip
+
+
+def loss_of_a_layer_without_a_mask(losses: Sequence[float]) -> Guess:
+    return Guess.curve(
+        3, "loss of a layer without a mask",
+        "Without a mask: how does the loss fall while the model trains?",
+        [1, 25, 50, 100, 150, 200, 290], truth=lambda step: sum(losses[int(step) - 1 : int(step) + 9]) / 10,
+        low=0, high=3, x_label="step", y_label="loss, nats",
+        why=f"Means of ten steps. The floor is log 8, which is {FLOOR:.2f}.",
     )  # fmt: skip
 
 
@@ -51,8 +61,8 @@ def a_low_number_in_place_of_minus_infinity() -> Guess:
     )  # fmt: skip
 
 
-def loss_of_a_real_model_that_looks_ahead(ahead: Mapping[str, Any]) -> Guess:
-    causal, whole = ahead["models"]
+def loss_of_a_real_model_that_looks_ahead() -> Guess:
+    causal, whole = facts_record.fact("looking ahead")["models"]
     return Guess.number(
         3, "loss of a real model that looks ahead",
         f"Its own masks: {causal['loss']:.2f} nats a token. What is the loss when all 30 layers see the whole text?",
