@@ -58,6 +58,22 @@ def stroke(page, box, heights, steps=12):
     page.mouse.up()
 
 
+def test_what_the_next_cell_shows_is_veiled_until_there_is_a_guess_or_one_asks_for_it(lab):
+    with lab.open_cells([CELLS[0], CELLS[NUMBER], "print(0.8)", CELLS[CHOICE], "print('b')"]) as notebook:
+        first, second = (notebook.find(".jp-CodeCell").nth(n).locator(".jp-Cell-outputWrapper") for n in (2, 4))
+
+        def veiled():
+            return [shown.evaluate("node => node.inert && getComputedStyle(node).filter") for shown in (first, second)]
+
+        notebook.wait(lambda: veiled() == ["blur(8px)", "blur(8px)"], "both answers are veiled")
+        button(notebook, 3, "Show without a guess").click()
+        notebook.wait(lambda: veiled() == ["blur(8px)", False], "the second veil is lifted")
+        notebook.output(1).get_by_role("textbox").fill("0.2")
+        button(notebook, 1).click()
+        notebook.wait(lambda: veiled() == [False, False], "a guess lifts the first")
+        assert notebook.find(".course-guess-lift:visible").count() == 0
+
+
 def test_a_number_is_moved_taken_and_kept(fresh):
     assert button(fresh, NUMBER).get_attribute("aria-disabled") == "true"
     slider = fresh.output(NUMBER).get_by_role("slider")

@@ -7,6 +7,7 @@ const HOW = {
     + "further; left and right go to the next one.",
 };
 const STEPS = { ArrowUp: 0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -2, End: 2, Enter: 0, " ": 0 };
+const CELL = ".jp-CodeCell, div.cell", SHOWS = ".jp-Cell-outputWrapper, .cell_output"; // in JupyterLab, on a page
 const CLOSE = 14; // pixels on either side of a place in which its point follows the pointer
 
 function render({ model, el }) {
@@ -17,11 +18,12 @@ function render({ model, el }) {
   const body = make("div", "course-guess-body"), foot = make("div", "course-guess-foot");
   const take = make("button", "course-guess-take", { type: "button" }, "Guess");
   const again = make("button", "", { type: "button" }, "Guess again");
+  const lift = make("button", "course-guess-lift", { type: "button" }, "Show without a guess");
   const hint = make("span", "course-guess-hint", { id: `${uid}-how` }, HOW[posed.kind]);
   const told = make("div", "course-guess-told", { role: "status" });
   const kept = make("div", "course-guess-kept");
   root.append(makeSet("div", "course-guess-asked", { id: `${uid}-asked` }, posed.question), body, foot, told, kept);
-  foot.append(take, again, hint);
+  foot.append(take, again, lift, hint);
   el.append(root);
 
   const toPlace = (value) => (log ? Math.log(value / posed.low) / Math.log(posed.high / posed.low)
@@ -55,6 +57,16 @@ function render({ model, el }) {
     model.save_changes();
     again.focus({ preventScroll: true });
   });
+  let veiled = null, lifted = false;
+  lift.addEventListener("click", () => {
+    lifted = true;
+    veilAnswer(false);
+  });
+  function veilAnswer(is) {
+    if (is && !lifted) veiled ??= veil(root);
+    else if (veiled) { veiled(); veiled = null; }
+    lift.hidden = !veiled;
+  }
   again.addEventListener("click", () => {
     model.set("guess", []);
     model.save_changes();
@@ -67,6 +79,8 @@ function render({ model, el }) {
     const guess = model.get("guess"), first = model.get("first"), shown = guess.length > 0;
     root.classList.toggle("course-guess-shown", shown);
     take.hidden = hint.hidden = shown;
+    if (shown) lifted = true;
+    veilAnswer(!shown);
     again.hidden = !shown;
     part.show(shown ? guess : null, model.get("draft"));
     if (!shown) ready(model.get("draft"));
@@ -80,14 +94,41 @@ function render({ model, el }) {
   const stopListening = listen(model, { guess: show, first: show, draft: show, _kept: say });
   const stop = model.alone ? keepHere(model) : () => {};
   show();
+  requestAnimationFrame(() => veilAnswer(!model.get("guess").length)); // the cell is there now
   say();
   model.set("_asked", model.get("_asked") + 1); // with a kernel: what was guessed before
   model.save_changes();
   return () => {
     stop();
     stopListening();
+    veilAnswer(false);
     part.end?.();
   };
+}
+
+// Veils what the next cell below shows, since the answer stands there. Returns what lifts the veil; null if there is none.
+function veil(root) {
+  const own = root.closest(CELL);
+  if (!own) return null;
+  own.querySelectorAll("[data-course-veils]").forEach(uncover); // another guess took this one for its answer
+  let found = null;
+  for (let each = own.nextElementSibling; each && !each.matches("section") && !each.querySelector("h1, h2, h3"); each = each.nextElementSibling) {
+    if (!each.matches(CELL) || each.querySelector(".course-guess, img[alt^='Guess first']")) continue;
+    found ??= each;
+    if (each.querySelector(".jp-OutputArea-output, .cell_output .output")) { found = each; break; }
+  }
+  const shows = found?.querySelector(SHOWS);
+  if (!shows) return null;
+  shows.dataset.courseVeils = Number(shows.dataset.courseVeils ?? 0) + 1;
+  shows.inert = true;
+  return () => {
+    if (shows.dataset.courseVeils > 1) shows.dataset.courseVeils -= 1;
+    else uncover(shows);
+  };
+}
+function uncover(shows) {
+  delete shows.dataset.courseVeils;
+  shows.inert = false;
 }
 
 // Without a kernel the browser keeps guesses, and says what was guessed before.
