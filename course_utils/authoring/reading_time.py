@@ -1,17 +1,15 @@
 """Estimate by a fixed rule how long a lesson takes, and how far apart its places to stop are.
 
-The rule counts prose at 200 words per minute, half a minute to run and look at a cell, three minutes for an exercise by
-pencil or a widget, one for a guess, and eight for the quiz at the end. It is a rule of thumb for a reader who works
-through everything, optional parts included; nobody was timed. The cell that installs the course in Colab does not
-count.
+The rule counts prose at 130 words per minute, code that is shown at 10 lines per minute, three minutes for an exercise
+by pencil or a widget, one for a guess, and eight for the quiz at the end. What stands in a fold or in an appendix
+counts half, because it is for those who want more. It is a rule of thumb for a reader who works through everything,
+optional parts included; nobody was timed. A cell whose code is folded shows no lines: that of the setup is one.
 """
 
 from __future__ import annotations
 
 import re
 from itertools import accumulate
-
-from course_utils.authoring.strip_answers import SETUP
 
 STOP = "**A place to stop.**"
 MOST = 45  # minutes between two places to stop
@@ -34,10 +32,15 @@ PLAYS = (
     "TileWalker",
     "TracePlayer",
 )
+WORDS, LINES = 130, 10  # of prose and of shown code that one reads per minute
 _CELL = re.compile(r"^```\{code-cell\}.*?^```$", re.MULTILINE | re.DOTALL)
+_HEADER = re.compile(r"\A```[^\n]*\n(?:---\n.*?^---\n|(?::[^\n]*\n)+)?", re.MULTILINE | re.DOTALL)
+_HIDDEN = "source_hidden: true"
 _CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+|guesses)(?:\.\w+)?\(")
 _PENCIL = re.compile(r"\bby pencil\b", re.IGNORECASE)
+_TOLD = re.compile(r"^\*\*(?:Time\*\*|A place to stop\.).*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)  # asks for nothing
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_MORE = re.compile(r"^## Appendix.*?(?=^## |\Z)|^<details>.*?</details>", re.MULTILINE | re.DOTALL)
 
 
 def stretches(lesson: str) -> list[float]:
@@ -46,13 +49,24 @@ def stretches(lesson: str) -> list[float]:
     Args:
         lesson: the text of a source. Its references do not count, because readers do not read through them.
     """
-    body = _body(lesson).partition("\n## References\n")[0]
-    return [_minutes(part) for part in body.split(STOP)]
+    body = _body(lesson)
+    ends = [found.start() for found in re.finditer(re.escape(STOP), body)]
+    return [_minutes(body[start:end]) for start, end in zip([0, *ends], [*ends, len(body)], strict=True)]
 
 
 def minutes(lesson: str) -> int:
     """Return the minutes of a whole lesson, to the nearest ten."""
     return round(sum(stretches(lesson)) / 10) * 10
+
+
+def minutes_of_more(lesson: str) -> float:
+    """Return the minutes that the folds and the appendices of a lesson take; each counts half."""
+    return sum(_read(more) / 2 for more in _MORE.findall(_body(lesson)))
+
+
+def cells_shown(lesson: str) -> int:
+    """Return how many cells of a lesson show their code."""
+    return sum(_HIDDEN not in cell for cell in _CELL.findall(_body(lesson)))
 
 
 def words_before_play(lesson: str) -> int:
@@ -68,13 +82,22 @@ def words_before_play(lesson: str) -> int:
 
 
 def _minutes(text: str) -> float:
-    cells = [cell for cell in _CELL.findall(text) if f"tags: [{SETUP}" not in cell]
-    prose = _CELL.sub("", text)
+    return _read(text) - sum(_read(more) / 2 for more in _MORE.findall(text))
+
+
+def _read(text: str) -> float:
+    """Return the minutes of a text, as if none of it was in a fold."""
+    cells, prose = _CELL.findall(text), _CELL.sub("", text)
     called = [name for cell in cells for name in _CALLED.findall(cell)]
-    guesses, quizzes, practice = called.count("guesses"), called.count("Quiz"), called.count("Practice")
     plays = sum(name in PLAYS for name in called)
-    work = 3 * (len(_PENCIL.findall(prose)) + plays + practice) + guesses + 8 * quizzes
-    return _words(prose) / 200 + len(cells) / 2 + work
+    pencil = len(_PENCIL.findall(_TOLD.sub("", prose)))
+    work = 3 * (pencil + plays + called.count("Practice")) + called.count("guesses") + 8 * called.count("Quiz")
+    return _words(prose) / WORDS + sum(map(_lines, cells)) / LINES + work
+
+
+def _lines(cell: str) -> int:
+    """Return how many lines of code a cell shows; empty lines do not count."""
+    return 0 if _HIDDEN in cell else sum(line.strip() not in ("", "```") for line in _HEADER.sub("", cell).splitlines())
 
 
 def _words(prose: str) -> int:
@@ -82,4 +105,4 @@ def _words(prose: str) -> int:
 
 
 def _body(lesson: str) -> str:
-    return _FRONT.sub("", lesson)
+    return _FRONT.sub("", lesson).partition("\n## References\n")[0]

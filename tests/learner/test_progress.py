@@ -20,7 +20,7 @@ from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.cli import main
-from course_utils.course import DAYS
+from course_utils.course import DAYS, duration
 from course_utils.errors import CourseError
 from course_utils.grading.reports.progress import is_alone, note_progress, own_exercises, show_progress
 from course_utils.grading.reports.tasks import tasks
@@ -31,6 +31,7 @@ from course_utils.views.widgets import progress_map
 
 ROOT = Path(__file__).parents[2]
 TITLES = {day.number: day.title for day in DAYS}
+LESSON = {day.number: day.minutes for day in DAYS}
 STUB = "raise NotImplementedError"
 NAMES = {1: "day1_attention_by_hand", 2: "day2_why_sqrt_dk"}
 
@@ -150,7 +151,10 @@ def test_a_day_without_notebooks_is_planned_and_one_without_exercises_says_so(co
 
 def test_never_graded_is_zero_everywhere_with_what_to_type(course):
     text = printed(course)
-    assert re.search(r"together +0 of 3 +0 of 7 +5 h 40 min ", text) and "run make grade" in text
+    assert (
+        re.search(rf"together +0 of 3 +0 of 7 +{duration(LESSON[1] + LESSON[2] + 40)} ", text)
+        and "run make grade" in text
+    )
     assert text.count("never") == 2
 
 
@@ -163,12 +167,13 @@ def test_points_minutes_and_the_next_exercise_follow_the_grades(course):
 
 def test_what_is_left_is_one_sum_of_lessons_and_exercises_until_an_exercise_passes(course):
     assert [day(course, number).left for number in (1, 2)] == [
-        {"lesson": 140, "exercises": 30},
-        {"lesson": 160, "exercises": 10},
+        {"lesson": LESSON[1], "exercises": 30},
+        {"lesson": LESSON[2], "exercises": 10},
     ]
-    assert "about 6 hours left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
+    hours = round((LESSON[1] + LESSON[2] + 40) / 60)
+    assert f"about {hours} hours left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
     said = on_page(ProgressMap(course)).shown["cards"][0]["lines"]
-    assert said[1:] == ["lesson 2 h 20 min left", "exercises 30 min left"]
+    assert said[1:] == [f"lesson {duration(LESSON[1])} left", "exercises 30 min left"]
     grade(course, graded(1, one="passed", two="failed"), graded(2, three="passed"))
     assert [day(course, number).left for number in (1, 2)] == [{"exercises": 20}, {}]
     assert " 20 min left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]

@@ -6,13 +6,22 @@ import nbformat
 import pytest
 
 from course_utils.authoring.generated_tables import spell_minutes
-from course_utils.authoring.reading_time import MOST, minutes, stretches, words_before_play
+from course_utils.authoring.reading_time import (
+    MOST,
+    cells_shown,
+    minutes,
+    minutes_of_more,
+    stretches,
+    words_before_play,
+)
 from course_utils.course import DAYS, ROOT, day_of, is_there
 
 LESSONS, EXERCISES = (
     sorted(path for path in (ROOT / folder).glob("day*.md") if is_there(day_of(path.name)))
     for folder in ("sources/lessons", "sources/exercises")
 )
+MORE = 15  # minutes that the folds and appendices of a lesson may take
+SHOWN = {2: 77, 4: 86, 5: 78, 6: 71, 7: 58}  # by day: the most cells that may show their code
 COLUMNS = 79  # of code that fit into JupyterLab at 800 pixels, without the file browser
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n)?(.*?)^```$", re.MULTILINE | re.DOTALL)
 FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -42,8 +51,19 @@ def test_places_to_stop_are_at_most_45_minutes_apart(path):
 
 @lessons
 def test_the_minutes_that_are_told_are_those_of_the_text(path):
-    day = next(day for day in DAYS if path.stem.startswith(f"day{day.number}_"))
-    assert day.minutes == minutes(read(path)), spell_minutes(minutes(read(path)))
+    day, counted = next(day for day in DAYS if day.number == day_of(path.name)), minutes(read(path))
+    told = f"minutes = {counted} in days.toml, and in the lesson, by make build: about {spell_minutes(counted)}"
+    assert day.minutes == counted, told
+
+
+@lessons
+def test_folds_and_appendices_take_at_most_15_minutes(path):
+    assert minutes_of_more(read(path)) <= MORE
+
+
+@pytest.mark.parametrize("path", [path for path in LESSONS if day_of(path.name) in SHOWN], ids=lambda path: path.stem)
+def test_a_lesson_shows_no_more_cells_of_code_than_its_day_may(path):
+    assert cells_shown(read(path)) <= SHOWN[day_of(path.name)]
 
 
 @lessons
