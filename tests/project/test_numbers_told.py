@@ -1,0 +1,166 @@
+"""Numbers in the prose of lessons: each stands in an output or a cell of its lesson, or here, with where it is from."""
+
+import html
+import math
+import re
+
+import nbformat
+import numpy as np
+import pytest
+
+from course_utils.costs.roofline import MACHINES
+from course_utils.course import ROOT, day_of, notebook_paths
+
+FLOAT16 = float(np.finfo(np.float16).max)
+CALCULATED = {  # what the text calculates itself, calculated again
+    "1.0986": math.log(3),
+    ".269": 1 - 1 / (1 + math.exp(-1)),
+    ".197": 0.731 * 0.269,
+    "17.3": -math.log(2**-25),  # half of the smallest number of float16
+    "65,504": FLOAT16,
+    "32,768": 2**15,
+    "65,536": 2**16,
+    "2.718": math.e,
+    "3.718": 1 + math.e,
+    "1.649": math.exp(0.5),
+    "5.367": 1 + math.e + math.exp(0.5),
+    "1.75": 4 * (1 - (3 / 4) ** 2),
+    "102,400": 2 * 100 * 4 * 16 * 8,
+    "6,400": 2 * 4 * 100 * 8,
+    "12,800": 2 * 4 * 100 * 16,
+    "3,072": (16 + 2 * 4 * 10) * 8 * 4,  # bytes of the queries, and of keys and values in ten tiles
+    "989": MACHINES["NVIDIA H100 SXM"].flops_per_second / 1e12,
+}
+SOURCES = {  # what others measured or set, by day
+    1: {".99": "a question for the slider: how cold must it be"},
+    3: {
+        "512": "tokens of a text for BERT: Krell et al. 2021",
+        "256": "tokens of the text that the record of the real model was made with",
+    },
+    4: {
+        "3.3": "a section of Ainslie et al. 2023, and one of Michel et al. 2019",
+        "0.15": "BLEU in Voita et al. 2019, section 6",
+    },
+    5: {"38": "per cent of the memory: Kwon et al. 2023, section 1"},
+    6: {
+        "13.1": "a version of CUDA: the documentation of cuTile Python, 2025",
+        "3,000": "GB/s: README of FlashMLA, February 2025",
+        "660": "TFLOP/s: README of FlashMLA, April 2025",
+        "1,613": "TFLOP/s: the paper of FlashAttention-4, March 2026",
+        "1,605": "TFLOP/s: the blog post of its makers, March 2026",
+    },
+    7: {
+        "89.9": "per cent: pull request 1888 of iterate, July 2026",
+        "157": "tokens per second: tiny-llm, week 3, day 2, August 2026",
+        "8,192": "vLLM's and SGLang's defaults: [c] and [d] below the table",
+        "35": "GiB: SGLang's defaults, [d] below the table",
+        "16,384": "SGLang's defaults, [d] below the table",
+        "4096": "tokens: issue 16270 of vllm-ascend, 2026",
+    },
+}
+WHOLE = r"\d{1,3}(?:,\d{3})+|\d+"
+NUMBER = re.compile(rf"(?<![\d.])(?:(?:{WHOLE})(?:\.\d+)?(?:e[-+]?\d+)?|\.\d+)(?![\d,]*\d)")
+UNIT = (
+    r"%|[kMGT]i?B\b|[kMGT]B/s|bytes?\b|bits?\b|[mµn]?s\b|(?:milli|micro)?seconds?\b|minutes?\b|hours?\b|[MGT]?FLOPs?\b"
+    r"|tokens?\b|parameters?\b"
+)
+CLAIM = re.compile(rf"(?<![\w.,^])((?:{WHOLE})?\.\d+|\d{{1,3}}(?:,\d{{3}})+|\d+(?= ?(?:{UNIT})))(?!\.?\d)( ?%)?")
+LESSONS = [path for _, path in notebook_paths(ROOT / "notebooks")]
+lessons = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+
+
+def claims(prose):
+    """The decimals, percentages, numbers of four digits with a comma and numbers with a unit, as (number, is it %)."""
+    plain = re.sub(r"\]\([^)]*\)", "]", prose)
+    for written, read in ((r"\\?,(?=\\%)", ""), (r"\\%| per cent", "%"), (r"\{,\}", ",")):
+        plain = re.sub(written, read, plain)
+    return [(found[1], bool(found[2])) for found in CLAIM.finditer(plain)]
+
+
+def value(number):
+    return float(number.replace(",", ""))
+
+
+def numbers(text):
+    return {value(found) for found in NUMBER.findall(text.replace("_", ""))}
+
+
+def holds(held, number, percent):
+    """Whether one of the held numbers is this one, rounded to as many digits; 0.12 is 12 %, too."""
+    half = 0.5 * 10.0 ** -len(number.partition(".")[2]) + 1e-9
+    scales = (1, 100) if percent else (1,)
+    return any(abs(each * scale - value(number)) <= half for each in held for scale in scales)
+
+
+def shown(cell):
+    """The texts of a code cell: its source, what it printed, its tables and the alt texts of its figures."""
+    yield cell.source
+    for output in cell.outputs:
+        data = output.get("data", {})
+        yield output.get("text", "") + data.get("text/plain", "") + data.get("text/markdown", "")
+        yield html.unescape(re.sub(r"<[^>]*>", " ", data.get("text/html", "")))
+        yield from (str(of_kind.get("alt", "")) for of_kind in output.get("metadata", {}).values())
+
+
+def told_and_held(path):
+    cells = nbformat.read(path, as_version=4).cells
+    prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown").partition("\n## References\n")[0]
+    prose = re.sub(r"^\*\*Time\*\*.*$", "", prose, flags=re.MULTILINE)  # test_lessons.py counts these minutes
+    held = {number for cell in cells if cell.cell_type == "code" for text in shown(cell) for number in numbers(text)}
+    return claims(prose), held
+
+
+def unheld(path):
+    told, held = told_and_held(path)
+    return [number for number, percent in told if not holds(held, number, percent)]
+
+
+@lessons
+def test_a_number_in_the_prose_stands_in_the_lesson_or_has_a_source(path):
+    listed = {*CALCULATED, *SOURCES.get(day_of(path.name), {})}
+    assert [number for number in unheld(path) if number not in listed] == []
+
+
+@lessons
+def test_a_source_is_listed_only_for_a_number_that_needs_it(path):
+    assert set(SOURCES.get(day_of(path.name), {})) <= set(unheld(path))
+
+
+def test_a_calculation_is_listed_only_for_a_number_that_needs_it_and_gives_it():
+    assert set(CALCULATED) <= {number for path in LESSONS for number in unheld(path)}
+    assert [number for number, again in CALCULATED.items() if not holds({again}, number, False)] == []
+
+
+@pytest.mark.parametrize(
+    ("prose", "found"),
+    [
+        ("It has .48 of the weight.", [(".48", False)]),
+        ("It is $1 / 3.718 = 0.269$, or 26.9 %.", [("3.718", False), ("0.269", False), ("26.9", True)]),
+        (r"From 20 to 38 per cent, or $81.6\,\%$", [("38", True), ("81.6", True)]),
+        (
+            "10,000 rows take 9 ms and 16 MiB, in [part 2](a.ipynb#3.5)",
+            [("10,000", False), ("9", False), ("16", False)],
+        ),
+        ("day 3 has 4 heads, $10^{12}$", []),
+    ],
+)
+def test_what_counts_as_a_number_that_is_told(prose, found):
+    assert claims(prose) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "percent", "held"),
+    [
+        ("0.4811", ".48", False, True),
+        ("0.4811", ".49", False, False),
+        ("1000 rows", "1,000", False, True),
+        ("32_768", "32,768", False, True),
+        ("0.12", "12", True, True),
+        ("0.12", "12", False, False),
+        ("0.12", "13", True, False),
+        ("1.2e-05", "0.00001", False, True),
+        ("16,384 keys", "384", False, False),
+    ],
+)
+def test_a_number_is_held_when_it_rounds_to_what_is_told(text, number, percent, held):
+    assert holds(numbers(text), number, percent) == held
