@@ -23,7 +23,7 @@ from course_utils.authoring.generated_tables import write_counts, wrong_counts
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.sources import Source, canonical, load_source, read_source, verify_no_leak
 from course_utils.authoring.strip_answers import is_answer, release_exercise, stub_source
-from course_utils.authoring.timed_cells import IGNORED, verify_measured
+from course_utils.authoring.timed_cells import IGNORED, take_busy, verify_measured
 from course_utils.authoring.widget_states import States, digest, states_path, states_text
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
@@ -198,7 +198,11 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
     if force or _disagreements(source, target, root):
         notebook, found = _execute(source, root, progress)
         states[states_path(target)] = text = states_text(found, target)
-        _keep_ignored_outputs(notebook, target)
+        busy = take_busy(notebook)
+        if not _keep_ignored_outputs(notebook, target) and busy:
+            index, wide = busy
+            what = f"the machine was busy: the upper quartile of {wide} times the lower one"
+            raise source.error(index, 0, what, "build again when nothing else runs")
         _keep_outputs_alike(notebook, target, source.day)
         notebook.metadata.course.outputs = _outputs_sha256(notebook)
         if text:
@@ -251,21 +255,23 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
     return []
 
 
-def _keep_ignored_outputs(notebook: nbformat.NotebookNode, target: Path) -> None:
+def _keep_ignored_outputs(notebook: nbformat.NotebookNode, target: Path) -> bool:
     """Reuse timings and other ignored outputs of the previous build, so that unchanged cells keep the same bytes.
 
-    If one such cell is new, all of them come from this run, so that a table and its picture agree.
+    If one such cell is new, all of them come from this run, so that a table and its picture agree. Return whether they
+    are those of the previous build.
     """
     before, _ = read_notebook(target)
     known = {cell.id: cell.outputs for cell in _ignored(before)} if before else {}
     ignored = list(_ignored(notebook))
     if not all(cell.id in known for cell in ignored):
-        return
+        return False
     for cell in ignored:
         cell.outputs = known[cell.id]
         for output in cell.outputs:
             if "execution_count" in output:  # a cell above may be new
                 output.execution_count = cell.execution_count
+    return True
 
 
 def _keep_outputs_alike(notebook: nbformat.NotebookNode, target: Path, day: int | None) -> None:

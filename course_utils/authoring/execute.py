@@ -13,6 +13,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from course_utils.authoring.widget_states import States, take_states
+from course_utils.costs.measure import TOLD
 from course_utils.course import ROOT
 from course_utils.errors import CellFailed
 from course_utils.views.shared.state import KEPT
@@ -170,6 +171,7 @@ def _environment(folder: str) -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
         KEPT: "yes",
+        TOLD: "yes",
         "IPYTHONDIR": str(Path(folder) / ".ipython"),
     }
 

@@ -14,6 +14,7 @@ from types import CodeType
 from nbformat import NotebookNode
 
 from course_utils.authoring.sources import Source
+from course_utils.costs.measure import MIME
 
 CLOCKS = {"time", "timeit", "course_utils.costs.measure"}
 IGNORED = "nbval-ignore-output"
@@ -34,6 +35,20 @@ def verify_measured(source: Source, notebook: NotebookNode) -> None:
         if shown and IGNORED not in cell.metadata.get("tags", []):
             what = f"the output shows {shown} that was measured, and the next run measures another"
             raise source.error(index, line, what, f"tag the cell {IGNORED}, or show what was recorded")
+
+
+def take_busy(notebook: NotebookNode) -> tuple[int, str] | None:
+    """Remove, in place, the outputs that tell of a busy machine. Return the first one's cell and what was wide there.
+
+    What was wide: "NAME is 2.4", with the ratio of the upper quartile to the lower one. None on a quiet machine.
+    """
+    found = None
+    for index, cell in enumerate(notebook.cells):
+        told = [output.data[MIME] for output in cell.get("outputs", ()) if MIME in output.get("data", {})]
+        if told:
+            cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
+            found = found or (index, ", ".join(f"{name or 'the call'} is {ratio}" for name, ratio in told[0].items()))
+    return found
 
 
 def _measuring(notebook: NotebookNode) -> Iterator[tuple[int, int]]:

@@ -23,6 +23,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+WIDE = 2  # so many times the lower quartile, the upper one tells that the machine was busy
+MIME = "application/vnd.course.busy+json"  # type of an output: what was measured with wide quartiles
+TOLD = "COURSE_TELL_BUSY"  # environment variable: if it is set, such a measurement gives that output too
+
 
 class Timing(NamedTuple):
     """The median of repeated measurements and their quartiles, in seconds; or of ratios, which have no unit."""
@@ -91,7 +95,10 @@ def time_together(
         names = list(functions)
         for name in names if number % 2 == 0 else reversed(names):
             samples[name].append(once(functions[name]))
-    return {name: Timing.of(seconds) for name, seconds in samples.items()}
+    timings = {name: Timing.of(seconds) for name, seconds in samples.items()}
+    if os.environ.get(TOLD):
+        _tell_busy(timings)
+    return timings
 
 
 def ratio(timing: Timing, reference: Timing) -> Timing:
@@ -102,6 +109,14 @@ def ratio(timing: Timing, reference: Timing) -> Timing:
     if timing.repeats != reference.repeats:
         raise ValueError(f"{timing.repeats} rounds against {reference.repeats}: take both from one time_together")
     return Timing.of(a / b for a, b in zip(timing.samples, reference.samples, strict=True))
+
+
+def _tell_busy(timings: Mapping[str, Timing]) -> None:
+    from IPython.display import display
+
+    wide = {name: round(each.high / each.low, 1) for name, each in timings.items() if each.high > WIDE * each.low}
+    if wide:
+        display({MIME: wide}, raw=True)
 
 
 def _stopwatch(device: Any, calls: int, flush_l2: bool, clock: Callable[[], float]) -> Callable[[Callable], float]:

@@ -313,6 +313,32 @@ def test_a_forced_build_keeps_the_timings_of_unchanged_cells(tmp_path):
     assert files(root) == before
 
 
+def test_timings_with_wide_quartiles_are_refused_and_those_of_the_build_before_kept(tmp_path):
+    seconds = tmp_path / "seconds.json"
+    cell = f"""```{{code-cell}} ipython3
+:tags: [nbval-ignore-output]
+
+import itertools
+import json
+
+from course_utils.costs.measure import time_together
+
+with open({str(seconds)!r}) as file:
+    turns = json.load(file)
+clock = itertools.accumulate(value for turn in turns for value in (0, turn))
+time_together({{"f": int}}, repeats=4, warmup=0, clock=clock.__next__)["f"].median
+```
+"""
+    seconds.write_text("[1, 1, 3, 3]")
+    assert "upper quartile of f is 3.0 times" in complaint(tmp_path, lesson=HEADER + "# A lesson\n\n" + cell)
+    seconds.write_text("[1, 1, 1.5, 1.5]")
+    building.build(tmp_path)
+    before = files(tmp_path)
+    seconds.write_text("[1, 1, 3, 3]")
+    building.build(tmp_path, force=True)
+    assert files(tmp_path) == before
+
+
 def test_a_forced_build_keeps_a_picture_that_another_machine_drew_a_shade_otherwise(tmp_path):
     drawn = "import io\n\nfrom PIL import Image\n\nfile = io.BytesIO()\n"
     drawn += "Image.new('RGB', (6, 4), ({0}, {0}, {0})).save(file, 'png')\n"
