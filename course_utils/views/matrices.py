@@ -20,6 +20,7 @@ _ROLES = {
     **dict.fromkeys(("o", "output", "outputs"), palette.OUTPUT),
     "x": palette.INK,
 }  # by the first word of an array's name; all others have the colour of weights
+NEGATIVE = palette.MOSS  # of numbers with a minus, whatever the role
 _LEAST, _MOST = 0.06, 0.5  # how strongly a cell is coloured: text stays readable on it, in light and in dark
 _QUIET = "color: var(--jp-content-font-color2, var(--pst-color-text-muted, #6b7280)); font-weight: 400; font-size: 12px"
 
@@ -44,7 +45,7 @@ def show(
         columns: the same for columns.
         digits: the most decimals; those that are 0 everywhere are left out.
         arrays: numbers of up to two axes, or lists of them; ✓ stands for True, – for False. Only finite numbers have a
-            colour.
+            colour, and negative ones another than the rest.
 
     Raises:
         ValueError: an array is too large or has more axes, or `mark` names nothing that is there.
@@ -123,7 +124,8 @@ class Table:
         finite = np.abs(self.numbers[np.isfinite(self.numbers)])
         size = abs(self.numbers[i, j]) / (finite.max(initial=0.0) or 1.0)
         strength = _LEAST + (_MOST - _LEAST) * size if np.isfinite(size) else 0.0
-        red, green, blue = palette.rgb(_ROLES.get(self.name.lower().split()[0], palette.WEIGHT))
+        role = _ROLES.get(self.name.lower().split()[0], palette.WEIGHT)
+        red, green, blue = palette.rgb(NEGATIVE if strength and text.startswith("−") else role)
         marked = "outline:2px solid currentColor;font-weight:700;" if self.is_marked(i, j) else ""
         style = f"background:rgba({red},{green},{blue},{strength:.2f});{marked}"
         return (

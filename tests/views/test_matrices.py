@@ -42,6 +42,13 @@ def test_what_is_no_finite_number_has_no_colour():
     assert re.findall(r"rgba\(33,113,181,([\d.]+)\)", page) == ["0.06", "0.00", "0.00", "0.50"]
 
 
+def test_what_has_a_minus_has_a_colour_of_its_own_as_strong_as_its_size():
+    page = show(K=[1.0, -1.0, -0.5, -1e-9], mask=[False])._repr_html_()
+    assert re.findall(r"rgba\(([\d,.]+)\)", page) == [
+        "213,94,0,0.50", "153,153,51,0.50", "153,153,51,0.28", "213,94,0,0.06", "33,113,181,0.06"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("place", "count"), [(1, 2), ((1, 0), 1), ((None, 1), 3), (None, 0)])
 def test_a_row_a_cell_or_a_column_is_marked(place, count):
     shown = show(K=K, mark={"K": place})
@@ -51,7 +58,7 @@ def test_a_row_a_cell_or_a_column_is_marked(place, count):
 def test_the_page_has_headings_a_caption_and_the_colour_of_the_role():
     page = show(K=K, weights=[[0.2, 0.8]], rows=WORDS)._repr_html_()
     assert page.count("<caption") == 2 and re.findall(r"scope='row'[^>]*>(\w+)", page) == WORDS
-    assert "rgba(213,94,0,0.50)" in page and "rgba(33,113,181,0.50)" in page
+    assert "rgba(213,94,0,0.41)" in page and "rgba(33,113,181,0.50)" in page
     assert "<b>&lt;x&gt;</b>" in show({"<x>": [1]})._repr_html_()
 
 

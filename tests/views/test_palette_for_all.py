@@ -14,7 +14,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from course_utils.course import ROOT
-from course_utils.views import QueryPlane, drawing, palette
+from course_utils.views import QueryPlane, drawing, matrices, palette
 
 SIGHT = {
     "normal": np.eye(3),
@@ -127,6 +127,22 @@ def test_shapes_and_texts_stand_out_from_a_white_page_and_from_a_dark_one(page):
     assert inks.keys() >= {"text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"}
     for name, colour in inks.items():
         assert colour == "none" if name.endswith("facecolor") else contrast(colour, page) >= 4.3, name
+
+
+@pytest.mark.parametrize(("page", "text"), [("#FFFFFF", "#212121"), ("#111111", "#E0E0E0")])
+def test_in_a_matrix_negative_cells_differ_from_those_of_every_role_and_their_text_reads(page, text):
+    """In other sights the minus itself tells them apart."""
+    tints = [
+        to_hex(
+            [
+                (matrices._MOST * on + (1 - matrices._MOST) * below) / 255
+                for on, below in zip(palette.rgb(colour), palette.rgb(page), strict=True)
+            ]
+        )
+        for colour in (matrices.NEGATIVE, *matrices._ROLES.values(), palette.WEIGHT)
+    ]
+    assert min(distance(tints[0], tint, "normal") for tint in tints[1:]) >= APART
+    assert min(contrast(text, tint) for tint in tints) >= 4.5
 
 
 def test_text_reads_on_every_filled_shape():

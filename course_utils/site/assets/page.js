@@ -43,13 +43,14 @@ function tellTheme() {
   document.body.dataset.jpThemeLight = String(root.dataset.theme !== "dark");
 }
 
-// What is wider than the page scrolls by itself, by the keyboard too, and says so.
+// What is wider than the page scrolls by itself, by the keyboard too, and says so. The room that code has on its right
+// may be used up: nothing is cut then. It is measured again when a font has come.
 const WIDE = "div.formula, .course-figure, .course-tables, pre, .cell_output .output, .pst-scrollable-table-container";
 function reachable() {
   const boxes = [...document.querySelectorAll(`:is(${WIDE}, p span.formula, li span.formula, dd span.formula)`)];
   for (const box of boxes) box.classList.remove("course-wide");
   const wide = boxes.map((box) => box.matches("span") ? box.offsetWidth > box.closest("p, li, dd, td").clientWidth
-    : box.scrollWidth > box.clientWidth + 1);
+    : box.scrollWidth - parseFloat(getComputedStyle(box).paddingRight) > box.clientWidth + 1);
   boxes.forEach((box, place) => {
     box.classList.toggle("course-wide", wide[place]);
     if (wide[place]) box.tabIndex = 0;
@@ -106,9 +107,10 @@ addEventListener("DOMContentLoaded", () => {
   new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
   document.querySelectorAll(".course-here").forEach(offerPrint);
   document.querySelectorAll("a.course-term[title]").forEach(explain);
-  document.fonts.ready.then(closeRoots);
-  document.fonts.addEventListener("loadingdone", closeRoots);
-  reachable();
+  const fit = () => { closeRoots(); reachable(); };
+  fit();
+  document.fonts.ready.then(fit);
+  document.fonts.addEventListener("loadingdone", fit);
   addEventListener("resize", reachable);
   const near = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) {

@@ -245,6 +245,7 @@ function render({ model, el }) {
     const peak = Math.max(...weights), full = Math.max(largest, ...scores.map(Math.abs)); // beyond the edge the largest
     rows.forEach(({ row, digits, lean, bar, tick, number }, i) => {
       digits.textContent = two(scores[i]);
+      digits.classList.toggle("course-plane-below", scores[i] < 0);
       lean.style.transform = `scaleX(${scores[i] / full})`;
       bar.style.transform = `scaleX(${weights[i]})`;
       number.textContent = weights[i].toFixed(2);
