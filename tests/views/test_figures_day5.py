@@ -177,3 +177,20 @@ def test_a_figure_says_in_words_what_it_shows(name):
         "zoo": "10 models",
     }
     assert numbers.get(name, "text 0 of 6 tokens in blocks 0 and 3") in said
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("times", "3 times as long without a cache and 1.0 times with one (recorded)"),
+        (
+            "roofline",
+            "3 of the 4 marks lie left of the ridge point, where memory sets the pace; the lowest reaches 0.5%",
+        ),
+        ("occupancy", f"{len(TRACE.steps)} with exact and {len(TRACE.steps)} with again"),
+        ("zoo", "DeepSeek-V4 Flash keeps the least"),
+        ("pool", "Of the 16 slots in blocks that a text holds 6 are empty, all in its last one; sharing saves 4 more."),
+    ],
+)
+def test_captions_say_the_numbers_that_are_drawn(name, told):
+    assert told in FIGURES[name]().get_gid()

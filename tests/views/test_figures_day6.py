@@ -301,3 +301,13 @@ def test_what_is_not_in_the_source_is_refused():
         figures.listing("course_utils.attention.tiled", "murge")
     with pytest.raises(ValueError, match="no line of merge starts with 'q ='"):
         figures.listing("course_utils.attention.tiled", "merge", "q =")
+
+
+def test_captions_say_the_slope_the_gap_and_the_share_that_are_drawn():
+    lines = {"naive": ([1024, 2048, 8192], [1, 4, 64]), "tiled": ([1024, 2048], [1, 2])}
+    assert "4.0 times as much (naive) and 2.0 times as much (tiled)" in figures.growth(lines, "T", "y").get_gid()
+    told = figures.curves({"full": lines}, "y").get_gid()  # at 2048, which both have
+    assert told.endswith("stands at 2.0 times the lowest (full: naive over tiled).")
+    assert drawn("tiles").get_gid() == (
+        "62% of the square is computed, and of 10 tiles only the 4 on the edge need a mask."
+    )

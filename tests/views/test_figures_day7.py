@@ -48,3 +48,13 @@ def test_what_does_not_fit_is_refused():
         day7.waste([], [], 0.5)
     with pytest.raises(ValueError, match="kinds is empty"):
         day7.hit_rates({})
+
+
+def test_captions_say_the_numbers_that_are_drawn():
+    told = day7.batches([1, 2, 8], [0.01, 0.0125, 0.02]).get_gid()
+    assert told.startswith("8 times as many requests make a step only 2.0 times as long") and "4 times as many" in told
+    waits, goods = [Mean(0.1, 0), Mean(0.5, 0), Mean(2.0, 0)], [Mean(4.0, 0), Mean(6.0, 0), Mean(3.0, 0)]
+    told = day7.knee([4, 7, 9], waits, goods, 8.5).get_gid()
+    assert "highest at 7 requests a second, where the p95 has grown from 0.10 to 0.50 s" in told
+    assert "to 2% at 16; a reservation leaves 87%" in day7.waste([1, 16], [0.0, 0.019], 0.872).get_gid()
+    assert "at most 4.6 points" in day7.hit_rates({"chat": (0.683, 0.729), "unrelated": (0.0, 0.0)}).get_gid()

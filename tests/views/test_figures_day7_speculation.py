@@ -58,3 +58,13 @@ def test_what_cannot_be_drawn_is_refused():
         figures.laws({})
     with pytest.raises(ValueError, match="2 lines and 0 links"):
         figures.moving(MOVED, {}, 0.014)
+
+
+def test_captions_say_the_numbers_that_are_drawn():
+    assert "above it is 1 (α = 0.3) and 256 (α = 0.9)." in figures.gains([1, 256], LINES).get_gid()
+    assert (
+        "1.3 times as long (p95) and 29.8 times as long (largest)" in figures.gaps(GAPS, ["p95", "largest"]).get_gid()
+    )
+    laws = {"p": [0.4, 0.6], "right": [0.5, 0.5], "popular": [0.1, 0.9]}
+    assert "0.100 (right) and 0.300 (popular)" in figures.laws(laws).get_gid()
+    assert figures.moving(MOVED, LINKS, 0.014).get_gid().endswith("longer than a step: “apart” over slow.")

@@ -234,8 +234,8 @@ def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figur
     return described(
         fig,
         f"Gain by speculation for {batches[0]} to {batches[-1]} requests in a step. {told}.",
-        "Below the line at 1 drafts cost more than they bring; the largest batch above it has "
-        + listed(f"{most} requests ({name})" for name, most in pays.items())
+        "Below the line at 1 drafts cost more than they bring; the largest batch above it is "
+        + listed(f"{most} ({name})" for name, most in pays.items())
         + ".",
     )
 
