@@ -33,10 +33,10 @@ def picture(fig: Figure, alt: str | None = None, width: float | None = None) -> 
 def described(fig: Figure, alt: str, caption: str = "") -> Figure:
     """The figure, with what it shows in words: the alt text that `picture` gives it. Numbers in it are those drawn.
 
-    caption: a sentence under the figure that says what to look at, for those who see it.
+    caption: a sentence under the figure that says what to look at, for those who see it; d_k in it has its subscript.
     """
     fig.set_label(alt)
-    fig.set_gid(caption)
+    fig.set_gid(caption.replace("d_k", "dₖ"))
     return fig
 
 

@@ -210,7 +210,7 @@ def test_captions_count_what_is_drawn():
     outside = [*UNIT[:2], Estimate(1.05, 0.02)]
     assert "2 of 3 intervals" in figures.spread_against_width(WIDTHS, RAW, outside).get_gid()
     lengths = {"raw": {4: [1, 1, 1], 16: [1, 1, 1e5]}, "scaled": {4: [1, 1, 1], 16: [2, 2, 2]}}
-    assert "at d_k = 16 it is 33,000 times the median (raw) and 1 times" in figures.gradient_spread(lengths).get_gid()
+    assert "at dₖ = 16 it is 33,000 times the median (raw) and 1 times" in figures.gradient_spread(lengths).get_gid()
     faster = LOSSES | {"1/√d_k": LOSSES["1/√d_k"] / 3}
     told = figures.loss_curves({0.001: (STEPS, faster), 0.01: (STEPS, faster)}, chance=2.77).get_gid()
-    assert told.endswith("is that with 1/√d_k at every rate.")
+    assert told.endswith("is that with 1/√dₖ at every rate.")
