@@ -105,11 +105,8 @@ def test_rows_in_brackets_are_a_printed_matrix(printed, is_matrix):
 
 
 @lessons
-def test_figures_bring_their_own_alt_texts_and_captions(path, request):
+def test_figures_bring_their_own_alt_texts_and_captions(path):
     assert "alt=" not in "".join(CELL.findall(read(path)))
-    if day_of(path.name) == 3:
-        reason = "the captions of day 3 are being written"
-        request.applymarker(pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True))
     for cell in nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", as_version=4).cells:
         if cell.cell_type == "code" and "picture(figures." in cell.source:
             shown = [output.metadata["image/png"] for output in cell.outputs if "image/png" in output.get("data", {})]
