@@ -115,14 +115,13 @@ def _left_out(real: Real, text: Tensor) -> dict[str, Any]:
 
 def _ahead(real: Real, text: Tensor, layers: Sequence[int]) -> dict[str, Any]:
     """What becomes of the model when one layer, or all of them, may look ahead: loss, leak, and what it writes."""
-    models = {"causal": real, "all": facts.looking_ahead(real)}
-    row = {"fact": "looking ahead", "tokens": text.shape[1], "prompt": "Once upon a time", "models": []}
-    tokens = real.encode(row["prompt"])[0].tolist()
-    for name, model in models.items():
-        written = real.tokenizer.decode(model.stream(tokens, 12))
-        found = {"loss": facts.loss(model, text), "moved": facts.moved_before(model, text), "written": written}
-        row["models"].append({"name": name, **found})
+    prompt, models = "Once upon a time", []
+    tokens = real.encode(prompt)[0].tolist()
+    for name, model in {"causal": real, "all": facts.looking_ahead(real)}.items():
+        row = {"name": name, "loss": facts.loss(model, text), "moved": facts.moved_before(model, text)}
+        models.append(row | {"written": real.tokenizer.decode(model.stream(tokens, 12))})
     each = [facts.loss(facts.looking_ahead(real, [layer]), text) for layer in layers]
+    row = {"fact": "looking ahead", "tokens": text.shape[1], "prompt": prompt, "models": models}
     return row | {"loss_by_layer": np.round(each, 4).tolist()}
 
 

@@ -107,7 +107,7 @@ class TestFamilies:
         painter.family = "causal"
         assert painter.to_go == 0 and "goal reached" in painter.as_text()
         assert MaskPainter(TOKENS).to_go is None
-        with pytest.raises(ValueError, match="target|mask"):
+        with pytest.raises(ValueError, match=r"target|mask"):
             MaskPainter(TOKENS, target=np.ones((4, 5)))
 
     def test_a_slider_moves_the_mask_of_its_own_family_only(self):

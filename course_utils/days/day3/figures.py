@@ -70,8 +70,8 @@ def loss_by_layer(losses: Sequence[float], causal: float) -> Figure:
     low, high = int(np.argmin(losses)), int(np.argmax(losses))
     return described(
         fig,
-        f"A bar for each of {len(losses)} layers, from {causal:.2f}, the loss of the causal model, to the loss when that "
-        f"layer alone looks ahead. Lowest is layer {low} with {losses[low]:.2f}, highest layer {high} with "
+        f"A bar for each of {len(losses)} layers, from {causal:.2f}, the loss of the causal model, to the loss when "
+        f"that layer alone looks ahead. Lowest is layer {low} with {losses[low]:.2f}, highest layer {high} with "
         f"{losses[high]:.2f}.",
         f"Layer {low} alone lets the model cheat, layer {high} alone confuses it, and most others change little.",
     )
@@ -114,7 +114,8 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
         for label, row in zip(labels, rows, strict=True)
     ]
     alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is thrown away. {'; '.join(told)}."
-    return described(fig, alt, f"What remains for the others depends on {names[-1]}, though its own part is thrown away.")
+    caption = f"What remains for the others depends on {names[-1]}, though its own part is thrown away."
+    return described(fig, alt, caption)
 
 
 def mask_grids(masks: Any, cell: float = 18) -> Figure:

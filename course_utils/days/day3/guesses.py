@@ -37,7 +37,8 @@ def loss_of_a_layer_without_a_mask(losses: Sequence[float]) -> Guess:
 def loss_of_a_model_that_cheats(at_once: float, past_only: float) -> Guess:
     return Guess.number(
         3, "loss of a model that cheats",
-        f"Model B has a loss of {at_once:.1f} where it sees a window at once. What is it when it may read only the past?",
+        f"Model B has a loss of {at_once:.1f} where it sees a window at once. "
+        "What is it when it may read only the past?",
         truth=past_only, low=0, high=20, unit="nats",
         why="It learned to copy, and here there is nothing to copy.",
     )  # fmt: skip
