@@ -1,21 +1,29 @@
 """A newer edition comes with git, and nothing that a learner wrote is lost; the remotes are folders made here."""
 
 import copy
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
+from in_process import course
 
 from course_utils.authoring.answer_key import COURSE, reference_answers
 from course_utils.authoring.notebooks import dump
 from course_utils.authoring.strip_answers import release_exercise, stub_source
+from course_utils.checks.judge.exercises import all_exercises
 from course_utils.cli import main
+from course_utils.course import ROOT
 from course_utils.errors import CourseError
+from course_utils.guesses import read
 from course_utils.learner import update as updating
 from course_utils.learner.update import update
+from course_utils.progress import read_progress
 
 DAY1 = "day1_attention_by_hand.ipynb"
 EXERCISE, SOLUTION, LESSON = f"exercises/{DAY1}", f"solutions/{DAY1}", f"notebooks/{DAY1}"
@@ -316,6 +324,80 @@ def test_new_packages_are_announced(editions):
     authors, learner = editions
     publish(authors, {"requirements.lock": "numpy==9\n"})
     assert update(learner).packages
+
+
+# A learner's folder as 0.2.1 left it --------------------------------------------------------------------------------
+
+OLD = Path(__file__).parent / "folder_of_0_2_1"  # days 1 and 3: all answers, guesses and grades; names of all days
+OLD_NAMES = json.loads((OLD / "names.json").read_text(encoding="utf-8"))
+NAMES = {1: DAY1.removesuffix(".ipynb"), 3: "day3_causal_masking"}
+GONE = {"exercises": {}, "guesses": {3: {"rows that sum to 1"}}}  # by day: names of 0.2.1 that have no successor
+ASKED_ANEW = {"by_hand_three", "by_hand_row"}  # exercises whose numbers are others now
+
+
+def answered(day):
+    return (OLD / f"exercises/{NAMES[day]}.json").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def updated(editions):
+    """The folder of a learner who worked with 0.2.1 and has this edition now, and what the update did."""
+    authors, learner = editions
+    newest = {name: COURSE.notebook(day) for day, name in NAMES.items()}
+    solutions = {f"solutions/{name}.ipynb": dump(notebook) for name, notebook in newest.items()}
+    publish(authors, solutions | {f"exercises/{NAMES[day]}.ipynb": unanswered(answered(day)) for day in NAMES})
+    update(learner)
+    for day, name in NAMES.items():
+        (learner / f"exercises/{name}.ipynb").write_text(answered(day), encoding="utf-8")
+    shutil.copytree(OLD / "guesses", learner / "guesses")
+    shutil.copytree(OLD, learner / "grades", ignore=lambda *_: ["exercises", "guesses", "names.json"])
+    publish(authors, {f"exercises/{name}.ipynb": dump(release_exercise(notebook)) for name, notebook in newest.items()})
+    return learner, {merged.name: merged for merged in update(learner).merged}
+
+
+def unanswered(exercises):
+    notebook = nbformat.reads(exercises, as_version=4)
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = "raise NotImplementedError"
+    return dump(notebook)
+
+
+@pytest.mark.parametrize("day", NAMES)
+def test_answers_of_0_2_1_are_carried_into_the_new_order_and_its_notebook_is_kept(updated, day):
+    learner, merged = updated
+    done = merged[f"exercises/{NAMES[day]}.ipynb"]
+    assert (learner / done.kept).read_text(encoding="utf-8") == answered(day)
+    old, now = answers_in(learner / done.kept), answers_in(learner / done.name)
+    assert list(old) == OLD_NAMES[str(day)]["exercises"] and (done.answers, done.lost) == (len(old), ())
+    assert [grade_id for grade_id, answer in old.items() if answer.strip() not in now[grade_id]] == []
+
+
+def test_answers_of_0_2_1_are_still_graded(updated):
+    learner, _ = updated
+    (learner / "grades/progress.json").unlink()
+    paths = [learner / f"exercises/{name}.ipynb" for name in NAMES.values()]
+    code, _, said = course("grade", "--out", learner / "grades", "--", *paths, cwd=learner)
+    assert code == 0, said
+    passed = {exercise.id for day in read_progress(learner).days for exercise in day.exercises if exercise.done}
+    assert {name for day in NAMES for name in OLD_NAMES[str(day)]["exercises"]} - passed <= ASKED_ANEW
+
+
+def test_guesses_and_grades_of_0_2_1_still_count(updated):
+    learner, _ = updated
+    days = {day.number: day for day in read_progress(learner).days if day.number in NAMES}
+    for number, day in days.items():
+        old = OLD_NAMES[str(number)]
+        assert {exercise.id for exercise in day.exercises if exercise.done} == set(old["exercises"])
+        assert set(read(number, learner)) == set(old["guesses"])
+
+
+@pytest.mark.parametrize("day", [int(day) for day in OLD_NAMES])
+def test_a_name_of_0_2_1_stays_because_records_are_kept_under_it(day):
+    guesses = (ROOT / f"course_utils/days/day{day}/guesses.py").read_text(encoding="utf-8")
+    now = {"exercises": all_exercises(day), "guesses": re.findall(r'"([^"\n]+)"', guesses)}
+    gone = {(kind, name) for kind, names in OLD_NAMES[str(day)].items() for name in names if name not in now[kind]}
+    assert gone <= {(kind, name) for kind, of_days in GONE.items() for name in of_days.get(day, ())}
 
 
 # When it cannot be done: nothing changes ----------------------------------------------------------------------------
