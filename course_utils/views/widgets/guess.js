@@ -106,7 +106,8 @@ function render({ model, el }) {
   };
 }
 
-// Veils what the next cell below shows, since the answer stands there. Returns what lifts the veil; null if there is none.
+// Veils what the next cell below shows and the text after it, since the answer stands there. Returns what lifts the veil;
+// null if there is none.
 function veil(root) {
   const own = root.closest(CELL);
   if (!own) return null;
@@ -119,16 +120,20 @@ function veil(root) {
   }
   const shows = found?.querySelector(SHOWS);
   if (!shows) return null;
-  shows.dataset.courseVeils = Number(shows.dataset.courseVeils ?? 0) + 1;
-  shows.inert = true;
-  return () => {
-    if (shows.dataset.courseVeils > 1) shows.dataset.courseVeils -= 1;
-    else uncover(shows);
-  };
+  const over = [shows];
+  for (let each = found.nextElementSibling; each && !each.matches(`section, ${CELL}`) && !each.querySelector("h1, h2, h3"); each = each.nextElementSibling) over.push(each);
+  over.forEach((each) => {
+    each.dataset.courseVeils = Number(each.dataset.courseVeils ?? 0) + 1;
+    each.inert = true;
+  });
+  return () => over.forEach((each) => {
+    if (each.dataset.courseVeils > 1) each.dataset.courseVeils -= 1;
+    else uncover(each);
+  });
 }
-function uncover(shows) {
-  delete shows.dataset.courseVeils;
-  shows.inert = false;
+function uncover(each) {
+  delete each.dataset.courseVeils;
+  each.inert = false;
 }
 
 // Without a kernel the browser keeps guesses, and says what was guessed before.
