@@ -406,7 +406,7 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
     weak = layer(rng, triangle(3), 3, 3, {(0, 2): 0.12}, leak_into=np.eye(3), curved=False)
     one_number = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
     weak_in_one = layer(rng, triangle(4), 2, 4, {(1, 3): 0.12}, leak_into=one_number, curved=False)
-    normed = causal(4, 6, 3, leaks=[(1, 3)], leak_into=np.eye(6, 3), normed=True)
+    normed = causal(4, 6, 3, leaks=[(1, 3)], leak_into=np.eye(6, 3), read="normalised")
     return [
         rung("a layer that keeps later tokens out", causal(n, 3, 2), n, 3,
             "No output depends on a later token here: return None. A token may depend on itself and on earlier ones."),
@@ -461,6 +461,16 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
         rung("norm_first: a layer that normalises each token first", normed, 4, 6,
             "Output 1 depends on token 3: return (1, 3). A norm subtracts the mean of a token's numbers, so adding the "
             "same to all of them changes nothing. Add random numbers, torch.randn(d)."),
+        rung("a layer that reads the squares of numbers", causal(4, 3, 2, leaks=[(0, 3)], read="squared"), 4, 3,
+            "Output 0 depends on token 3: return (0, 3). This layer squares numbers first, so turning the sign of a "
+            "token changes nothing. Add random numbers, torch.randn(d)."),
+        rung("a layer that reads negative numbers only", causal(4, 8, 2, leaks=[(1, 2)], read="negative"), 4, 8,
+            "Output 1 depends on token 2: return (1, 2). This layer reads 0 for a positive number. torch.rand is "
+            "never negative: take torch.randn, for the tokens and for what you add."),
+        rung("a layer whose rows have length 100",
+            causal(4, 3, 3, leaks=[(1, 3)], leak_into=np.eye(3), length=100), 4, 3,
+            "Output 1 depends on token 3: return (1, 3). This layer gives each output the length 100, so lengths tell "
+            "nothing. Compare number by number."),
     ]  # fmt: skip
 
 
@@ -475,7 +485,8 @@ def layer(
     leak_into: np.ndarray | None = None,
     curved: bool = True,
     padded: bool = False,
-    normed: bool = False,
+    read: str = "",
+    length: float = 0,
 ) -> Callable:
     """Return a layer whose output i mixes exactly the tokens j of `coefficients[i, j]` and of `leaks`.
 
@@ -485,7 +496,8 @@ def layer(
         leak_into: the matrix (d, d_out) of the leaks.
         curved: whether the layer is nonlinear.
         padded: whether tokens of zeros get outputs of zeros.
-        normed: whether a layer norm precedes the mixing.
+        read: what is mixed, if not the numbers themselves: "normalised", "squared" or "negative" ones.
+        length: that of each output, if they are scaled to one.
     """
     into = rng.integers(5, 15, (d, d_out)) / 10.0  # (d, d_out), all positive
     if reads is not None:
@@ -494,6 +506,7 @@ def layer(
     if writes is not None:
         leak_into[:, [c for c in range(d_out) if c not in writes]] = 0.0
     leaks = leaks if isinstance(leaks, dict) else {pair: large(rng) for pair in leaks}
+    n = 1 + max(i for pair in (*coefficients, *leaks) for i in pair)
 
     def fn(x):
         import torch
@@ -501,15 +514,20 @@ def layer(
         x = torch.as_tensor(x)
         if not x.is_floating_point():
             raise TypeError(f"fn takes a floating tensor, and this one is {x.dtype}: torch.randn(n, d) is one")
+        if len(x) != n:
+            raise ValueError(f"fn takes {n} tokens, and these are {len(x)}")
         W, W_leak = (torch.tensor(matrix.tolist(), dtype=x.dtype) for matrix in (into, leak_into))
-        rows = [x.new_zeros(d_out) for _ in range(len(x))]
-        seen = torch.nn.functional.layer_norm(x, x.shape[-1:]) if normed else x
+        rows = [x.new_zeros(d_out) for _ in range(n)]
+        seen = x
+        if read:
+            norm = torch.nn.functional.layer_norm
+            seen = {"normalised": norm(x, x.shape[-1:]), "squared": x**2, "negative": torch.relu(-x)}[read]
         for mixed, matrix in ((coefficients, W), (leaks, W_leak)):
             for (i, j), c in mixed.items():
-                if i < len(x) and j < len(x):
-                    rows[i] = rows[i] + c * (seen[j] @ matrix)  # (d_out,)
+                rows[i] = rows[i] + c * (seen[j] @ matrix)  # (d_out,)
         z = torch.stack(rows)  # (n, d_out)
         z = z + 0.5 * torch.tanh(z) if curved else z
+        z = length * torch.nn.functional.normalize(z, dim=-1) if length else z
         return z * (x != 0).any(dim=-1, keepdim=True) if padded else z
 
     fn.numbers = [*coefficients.values(), *leaks.values(), *into.ravel().tolist()]
