@@ -1,5 +1,5 @@
 # Each target sets up what it needs: a virtual environment in .venv from requirements.lock, made once.
-# A line that ends in "## text" is shown by plain `make`.
+# A line that ends in "## text" is shown by plain `make`, below the group that a line "##@ text" begins.
 
 PYTHON ?= python3
 PORT ?= 8888
@@ -35,26 +35,13 @@ endif
 .PHONY: help lab model test test-all grade progress practice worksheet cards reset update doctor release build check site lint bench bench-gpu lock clean again
 
 help: ## show this list
-	@echo "Attention, from pencil to kernel. Targets:"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
+	@echo "Attention, from pencil to kernel."
+	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+##@ Learn
 
 lab: $(STAMP) $(MODEL) ## open the course in JupyterLab (PORT=8888; ARGS=--no-browser on a server)
 	JUPYTER_CONFIG_PATH="$(CURDIR)" $(PY) -m jupyterlab $(LAB_FLAGS) $(ARGS)
-
-model: $(STAMP) ## bring the real model to this machine: 93 MB to download, 538 MB to keep
-	@$(PY) -m course_utils.models.fetch
-	@touch $(MODEL)
-
-# TESTS=day3 stands for what belongs to a day: its checks with all answers to them, its lesson and its solutions.
-CHOSEN = $(if $(filter day%,$(TESTS)),tests/checks $(wildcard $(TESTS:%=notebooks/%_*.ipynb) \
-	$(TESTS:%=solutions/%_*.ipynb)) -k $(TESTS),$(TESTS))
-PYTEST = $(PY) -m pytest -n $(WORKERS) --nbval --nbval-cell-timeout 120 --nbval-current-env
-test test-all: export OMP_NUM_THREADS = 1
-test test-all: export OPENBLAS_NUM_THREADS = 1
-test: $(TOOLS) $(MODEL) ## run the tests, in six minutes on two cores (TESTS=day3, or a folder); say what was left out
-	$(PYTEST) $(CHOSEN) $(ARGS)
-test-all: $(TOOLS) $(MODEL) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
-	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/shards.py $(PYTEST) --all $(ARGS))
 
 grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder or a zip; exercises/ if not given)
 	@if [ -e "$$SUBMISSIONS" ]; then set -- "$$SUBMISSIONS"; else set -- $$SUBMISSIONS; fi; \
@@ -65,9 +52,6 @@ progress: $(STAMP) ## show what of the exercises is done, as the last `make grad
 
 practice: $(STAMP) ## pose a problem for a pencil and judge its steps (ARGS="attention --number 17")
 	$(PY) -m course_utils practice $(ARGS)
-
-worksheet: $(TOOLS) ## set a problem for each student as PDF, and a key (ARGS="--kind attention --seed-file FILE --out DIR")
-	$(PY) -m course_utils worksheet $(ARGS)
 
 cards: $(TOOLS) ## write cards for Anki and as CSV into cards/
 	$(PY) -m course_utils cards --out cards $(ARGS)
@@ -81,8 +65,22 @@ update: $(STAMP) ## bring the newest edition of the course and keep what you wro
 doctor: $(STAMP) ## say what this machine can do with the course, and what to install for the rest
 	$(PY) -m course_utils doctor $(ARGS)
 
+model: $(STAMP) ## bring the real model to this machine: 93 MB to download, 538 MB to keep
+	@$(PY) -m course_utils.models.fetch
+	@touch $(MODEL)
+
+##@ Teach
+
 release: $(STAMP) ## write a class's edition and the bundle that grades it into release/ (ARGS="--secret-file FILE --days 1,2")
 	$(PY) -m course_utils release --out release $(ARGS)
+
+worksheet: $(TOOLS) ## set a problem for each student as PDF, and a key (ARGS="--kind attention --seed-file FILE --out DIR")
+	$(PY) -m course_utils worksheet $(ARGS)
+
+site: $(TOOLS) ## make the course's pages in build/site/ from the built notebooks; executes nothing
+	$(PY) -m course_utils site $(ARGS)
+
+##@ Contribute
 
 build: $(STAMP) ## make notebooks/, solutions/ and exercises/ from sources/; executes what changed
 	$(PY) -m course_utils build $(ARGS)
@@ -90,8 +88,16 @@ build: $(STAMP) ## make notebooks/, solutions/ and exercises/ from sources/; exe
 check: $(STAMP) ## verify that sources and notebooks agree; executes nothing
 	$(PY) -m course_utils check $(ARGS)
 
-site: $(TOOLS) ## make the course's pages in build/site/ from the built notebooks; executes nothing
-	$(PY) -m course_utils site $(ARGS)
+# TESTS=day3 stands for what belongs to a day: its checks with all answers to them, its lesson and its solutions.
+CHOSEN = $(if $(filter day%,$(TESTS)),tests/checks $(wildcard $(TESTS:%=notebooks/%_*.ipynb) \
+	$(TESTS:%=solutions/%_*.ipynb)) -k $(TESTS),$(TESTS))
+PYTEST = $(PY) -m pytest -n $(WORKERS) --nbval --nbval-cell-timeout 120 --nbval-current-env
+test test-all: export OMP_NUM_THREADS = 1
+test test-all: export OPENBLAS_NUM_THREADS = 1
+test: $(TOOLS) $(MODEL) ## run the tests, in six minutes on two cores (TESTS=day3, or a folder); say what was left out
+	$(PYTEST) $(CHOSEN) $(ARGS)
+test-all: $(TOOLS) $(MODEL) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
+	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/shards.py $(PYTEST) --all $(ARGS))
 
 lint: $(TOOLS) ## check style, format and types of the code
 	$(PY) -m ruff check .

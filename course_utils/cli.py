@@ -22,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+LEARN, TEACH, CONTRIBUTE = "Learn", "Teach", "Contribute"  # who needs a command
 LONGEST = 4000  # characters of an error message that are printed
 Root = Annotated[Path, typer.Option(help="The course's folder, which holds sources/.", show_default="this folder")]
 
@@ -43,69 +44,7 @@ def course(
     """Attention, from pencil to kernel: build, check and grade the notebooks of the course."""
 
 
-@app.command()
-def build(
-    days: Annotated[list[str] | None, typer.Argument(metavar="DAY", help="A number or a name; all if none.")] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Execute unchanged sources; replace solved exercises, keeping a copy.")
-    ] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="First rewrite the sources in Jupytext's form.")] = False,
-    root: Root = Path(),
-) -> None:
-    """Execute the sources that changed; write notebooks/, solutions/ and exercises/."""
-    from rich.console import Console
-
-    from course_utils.authoring import build as building
-
-    console = Console(highlight=False)
-    if fix:
-        for name in building.fix(root, days or ()):
-            console.print(f"rewrote {name}")
-    with Console(stderr=True).status("reading the sources") as status:
-
-        def show(name: str, cell: int, cells: int) -> None:
-            status.update(f"{name}: cell {cell} of {cells}")
-
-        report = building.build(root, days or (), force, show)
-    for name in report.written:
-        console.print(f"wrote {name}")
-    console.print(f"{len(report.written)} written, {len(report.unchanged)} unchanged")
-
-
-@app.command()
-def check(root: Root = Path()) -> None:
-    """Verify, without executing, that sources, notebooks, solutions and exercises agree."""
-    from course_utils.authoring import build as building
-
-    disagreements = building.check(root)
-    for line in disagreements:
-        print(line)
-    if disagreements:
-        raise typer.Exit(1)
-    print("sources, notebooks, solutions and exercises agree")
-
-
-@app.command()
-def site(
-    out: Annotated[Path, typer.Option(help="Folder for the pages; a site that lies there is replaced.")] = Path(
-        "build/site"
-    ),
-    root: Root = Path(),
-) -> None:
-    """Make the course's web pages from the built notebooks, without executing anything."""
-    from rich.console import Console
-
-    from course_utils.site import verify_installed
-
-    verify_installed()
-    from course_utils.site.build import build_site
-
-    with Console(stderr=True).status("starting") as status:
-        made = build_site(root, out, status.update)
-    print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
-
-
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def grade(
     paths: Annotated[
         list[Path] | None,
@@ -179,20 +118,17 @@ def grade(
         raise typer.Exit(130) from None
 
 
-@app.command()
-def reset(
-    day: Annotated[int, typer.Argument(metavar="DAY", help="The number of the day.")],
-    root: Root = Path(),
-) -> None:
-    """Replace a day's exercise notebook with a fresh one, and keep a copy of yours beside it."""
-    from course_utils.learner.reset import reset_exercise
+@app.command(rich_help_panel=LEARN)
+def progress(root: Root = Path()) -> None:
+    """Show which exercises are done, according to the last grading of each notebook in exercises/."""
+    from rich.console import Console
 
-    fresh, kept = reset_exercise(root, day)
-    where = f"the one you had is {kept}" if kept else "nothing of yours was in it"
-    print(f"{fresh} is fresh; {where}. If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
+    from course_utils.grading.reports.progress import show_progress
+
+    show_progress(root, Console(highlight=False))
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def practice(
     kind: Annotated[str | None, typer.Argument(metavar="KIND", help="Of problem; without it, the kinds.")] = None,
     number: Annotated[int | None, typer.Option(help="Which one, so that two people can have the same.")] = None,
@@ -206,21 +142,7 @@ def practice(
         session.practise(kind, number)
 
 
-@app.command()
-def worksheet(
-    kind: Annotated[str, typer.Option(help="Of problem; `course practice` lists them.")],
-    seed_file: Annotated[Path, typer.Option(help="Any text, which decides the problems; keep it.")],
-    out: Annotated[Path, typer.Option(help="Folder for the sheets and the key.")],
-    copies: Annotated[int, typer.Option(help="Students.")] = 30,
-) -> None:
-    """Write PDF worksheets, one for each student with a problem of their own, and an answer key for the teacher."""
-    from course_utils.practice.worksheet import make_worksheets
-
-    *sheets, key = make_worksheets(kind, copies, seed_file, out)
-    print(f"{len(sheets)} {'sheet' if len(sheets) == 1 else 'sheets'} in {out}, and the key in {key}")
-
-
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def cards(
     out: Annotated[Path, typer.Option(help="Folder for the deck and the table.")],
     root: Root = Path(),
@@ -232,17 +154,20 @@ def cards(
     print(f"{made.cards} cards: {made.deck} for Anki, {made.table} for other programs")
 
 
-@app.command()
-def progress(root: Root = Path()) -> None:
-    """Show which exercises are done, according to the last grading of each notebook in exercises/."""
-    from rich.console import Console
+@app.command(rich_help_panel=LEARN)
+def reset(
+    day: Annotated[int, typer.Argument(metavar="DAY", help="The number of the day.")],
+    root: Root = Path(),
+) -> None:
+    """Replace a day's exercise notebook with a fresh one, and keep a copy of yours beside it."""
+    from course_utils.learner.reset import reset_exercise
 
-    from course_utils.grading.reports.progress import show_progress
+    fresh, kept = reset_exercise(root, day)
+    where = f"the one you had is {kept}" if kept else "nothing of yours was in it"
+    print(f"{fresh} is fresh; {where}. If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
 
-    show_progress(root, Console(highlight=False))
 
-
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def update(root: Root = Path()) -> None:
     """Fetch the newest edition of the course with git, keep what you wrote, and put your answers into the new files."""
     from course_utils.learner.update import update as bring
@@ -259,7 +184,7 @@ def update(root: Root = Path()) -> None:
     print("If JupyterLab is open, stop it and start it again.")
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for a program.")] = False) -> None:
     """Report what this machine can do and what to install for the rest; exit with status 1 if a learner needs that."""
     import json
@@ -279,7 +204,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSO
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(rich_help_panel=TEACH)
 def release(
     out: Annotated[Path, typer.Option(help="Folder for the student's edition and the grader's bundle.")],
     days: Annotated[str, typer.Option(metavar="1,2,…", help="The days to release.", show_default="all")] = "",
@@ -335,6 +260,87 @@ def _tell_merged(merged: Merged) -> None:
         print(f"course: {merged.name} no longer asks {', '.join(merged.lost)}", file=sys.stderr)
 
 
+@app.command(rich_help_panel=TEACH)
+def worksheet(
+    kind: Annotated[str | None, typer.Option(help="Of problem; `course practice` lists them.")] = None,
+    seed_file: Annotated[Path | None, typer.Option(help="Any text, which decides the problems; keep it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the sheets and the key.")] = None,
+    copies: Annotated[int, typer.Option(help="Students.")] = 30,
+) -> None:
+    """Write PDF worksheets, one for each student with a problem of their own, and an answer key for the teacher."""
+    from course_utils.practice import KINDS
+    from course_utils.practice.worksheet import make_worksheets
+
+    if kind is None or seed_file is None or out is None:
+        given = {"--kind": kind, "--seed-file": seed_file, "--out": out}
+        missing = ", ".join(name for name, value in given.items() if value is None)
+        raise typer.BadParameter(f"give {missing} as well; kinds are {', '.join(KINDS)}")
+    *sheets, key = make_worksheets(kind, copies, seed_file, out)
+    print(f"{len(sheets)} {'sheet' if len(sheets) == 1 else 'sheets'} in {out}, and the key in {key}")
+
+
+@app.command(rich_help_panel=TEACH)
+def site(
+    out: Annotated[Path, typer.Option(help="Folder for the pages; a site that lies there is replaced.")] = Path(
+        "build/site"
+    ),
+    root: Root = Path(),
+) -> None:
+    """Make the course's web pages from the built notebooks, without executing anything."""
+    from rich.console import Console
+
+    from course_utils.site import verify_installed
+
+    verify_installed()
+    from course_utils.site.build import build_site
+
+    with Console(stderr=True).status("starting") as status:
+        made = build_site(root, out, status.update)
+    print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
+
+
+@app.command(rich_help_panel=CONTRIBUTE)
+def build(
+    days: Annotated[list[str] | None, typer.Argument(metavar="DAY", help="A number or a name; all if none.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Execute unchanged sources; replace solved exercises, keeping a copy.")
+    ] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="First rewrite the sources in Jupytext's form.")] = False,
+    root: Root = Path(),
+) -> None:
+    """Execute the sources that changed; write notebooks/, solutions/ and exercises/."""
+    from rich.console import Console
+
+    from course_utils.authoring import build as building
+
+    console = Console(highlight=False)
+    if fix:
+        for name in building.fix(root, days or ()):
+            console.print(f"rewrote {name}")
+    with Console(stderr=True).status("reading the sources") as status:
+
+        def show(name: str, cell: int, cells: int) -> None:
+            status.update(f"{name}: cell {cell} of {cells}")
+
+        report = building.build(root, days or (), force, show)
+    for name in report.written:
+        console.print(f"wrote {name}")
+    console.print(f"{len(report.written)} written, {len(report.unchanged)} unchanged")
+
+
+@app.command(rich_help_panel=CONTRIBUTE)
+def check(root: Root = Path()) -> None:
+    """Verify, without executing, that sources, notebooks, solutions and exercises agree."""
+    from course_utils.authoring import build as building
+
+    disagreements = building.check(root)
+    for line in disagreements:
+        print(line)
+    if disagreements:
+        raise typer.Exit(1)
+    print("sources, notebooks, solutions and exercises agree")
+
+
 def main() -> None:
     """Run the `course` command; this is the package's console script.
 
@@ -353,6 +359,8 @@ def main() -> None:
             said = "stopped"
         elif hasattr(error, "format_message"):  # typer's errors about a wrong option or argument
             said = error.format_message()
+            if not said:  # the help was shown, since nothing was asked for
+                sys.exit(2)
         else:
             raise
         if os.environ.get("COURSE_DEBUG"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from course_utils.errors import CourseError
 
@@ -29,7 +30,8 @@ def problem(kind: str, number: int) -> Problem:
         UnknownKind: there is no such kind (the message lists all), or the number is out of range.
     """
     if kind not in KINDS:
-        raise UnknownKind(f"there is no practice of the kind {kind!r}; there is {', '.join(KINDS)}")
+        near = "".join(f", did you mean {name}?" for name in get_close_matches(kind, KINDS, 1))
+        raise UnknownKind(f"there is no practice of the kind {kind!r}{near or '; there is ' + ', '.join(KINDS)}")
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= LARGEST:
         raise UnknownKind(f"a problem has a whole number from 0 to {LARGEST:,}, and {number!r} is none")
     rng = random.Random(f"{kind}:{number}")

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from in_process import course
 
 from course_utils.practice import KINDS, problem
 from course_utils.practice import worksheet as sheets
@@ -108,3 +109,14 @@ def test_the_command(seed, tmp_path):
     (tmp_path / "file").write_text("")
     ran = run("--kind", "softmax", "--copies", 1, "--seed-file", seed, "--out", tmp_path / "file")
     assert ran.returncode == 2 and "cannot be written" in ran.stderr and "Traceback" not in ran.stderr
+
+
+def test_all_options_that_are_missing_are_named_at_once_and_a_kind_that_was_mistyped():
+    code, _, said = course("worksheet", "--kind", "softmax")
+    assert code == 2 and "give --seed-file, --out as well" in said
+    assert "did you mean softmax?" in course("practice", "softmx")[2]
+
+
+def test_help_stands_alone_where_nothing_is_asked_for():
+    code, told, said = course()
+    assert code == 2 and "Learn" in told + said and "course:" not in said
