@@ -121,7 +121,12 @@ function veil(root) {
   const shows = found?.querySelector(SHOWS);
   if (!shows) return null;
   const over = [shows];
-  for (let each = found.nextElementSibling; each && !each.matches(`section, ${CELL}`) && !each.querySelector("h1, h2, h3"); each = each.nextElementSibling) over.push(each);
+  for (let each = found.nextElementSibling; each && !each.matches(`section, ${CELL}`); each = each.nextElementSibling) {
+    const parts = [...(each.querySelector(".jp-RenderedMarkdown")?.children ?? [])]; // JupyterLab has them in one cell
+    const heading = parts.findIndex((part) => part.matches("h1, h2, h3"));
+    over.push(...(heading < 0 ? [each] : parts.slice(0, heading)));
+    if (heading >= 0) break;
+  }
   over.forEach((each) => {
     each.dataset.courseVeils = Number(each.dataset.courseVeils ?? 0) + 1;
     each.inert = true;
