@@ -83,7 +83,7 @@ def test_right_values_are_text_only_when_they_are_asked_for():
 
 
 def test_what_there_is_not_is_refused_and_nothing_changes():
-    with pytest.raises(UnknownKind, match="there is no practice of the kind 'atention'; there is softmax, attention"):
+    with pytest.raises(UnknownKind, match=r"there is no practice of the kind 'atention', did you mean attention\?"):
         Practice("atention")
     with pytest.raises(UnknownKind, match="a whole number from 0 to 1,000,000,000, and -1 is none"):
         Practice("attention", -1)
