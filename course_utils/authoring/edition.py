@@ -195,7 +195,7 @@ def _makefile(text: str) -> str:
     kept = []
     for block in re.split(r"\n{2,}", text.rstrip("\n")):
         target = re.search(r"^([a-z][a-z-]*|\$\(TOOLS\)):(?!=)", block, re.MULTILINE)
-        if target is None or target[1] in TARGETS:
+        if (target is None and not block.startswith("##@")) or (target and target[1] in TARGETS):
             kept.append(block)
     text = "\n\n".join(kept) + "\n"
     text = re.sub(r"^(?:export |override )?(?:SUBMISSIONS|WORKERS|TESTS|TOOLS)\b.*\n", "", text, flags=re.MULTILINE)
