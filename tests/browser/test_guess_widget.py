@@ -59,18 +59,20 @@ def stroke(page, box, heights, steps=12):
 
 
 def test_what_the_next_cell_shows_is_veiled_until_there_is_a_guess_or_one_asks_for_it(lab):
-    with lab.open_cells([CELLS[0], CELLS[NUMBER], "print(0.8)", CELLS[CHOICE], "print('b')"]) as notebook:
-        first, second = (notebook.find(".jp-CodeCell").nth(n).locator(".jp-Cell-outputWrapper") for n in (2, 4))
+    with lab.open_cells([CELLS[0], CELLS[NUMBER], CELLS[CHOICE], "print(0.8)", "print('after')"]) as notebook:
+        shown = notebook.find(".jp-CodeCell").nth(3).locator(".jp-Cell-outputWrapper")
 
-        def veiled():
-            return [shown.evaluate("node => node.inert && getComputedStyle(node).filter") for shown in (first, second)]
+        def veils():
+            return shown.get_attribute("data-course-veils"), shown.evaluate("node => node.inert")
 
-        notebook.wait(lambda: veiled() == ["blur(8px)", "blur(8px)"], "both answers are veiled")
-        button(notebook, 3, "Show without a guess").click()
-        notebook.wait(lambda: veiled() == ["blur(8px)", False], "the second veil is lifted")
+        notebook.wait(lambda: veils() == ("2", True), "both guesses veil it")
+        assert notebook.find("[data-course-veils]").count() == 1
+        assert "blur" in shown.evaluate("node => getComputedStyle(node).filter")
+        button(notebook, 2, "Show without a guess").click()
+        notebook.wait(lambda: veils() == ("1", True), "one veil is lifted")
         notebook.output(1).get_by_role("textbox").fill("0.2")
         button(notebook, 1).click()
-        notebook.wait(lambda: veiled() == [False, False], "a guess lifts the first")
+        notebook.wait(lambda: veils() == (None, False), "a guess lifts the other")
         assert notebook.find(".course-guess-lift:visible").count() == 0
 
 

@@ -8,6 +8,7 @@ const HOW = {
 };
 const STEPS = { ArrowUp: 0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -2, End: 2, Enter: 0, " ": 0 };
 const CELL = ".jp-CodeCell, div.cell", SHOWS = ".jp-Cell-outputWrapper, .cell_output"; // in JupyterLab, on a page
+const CODE = ".jp-Cell-inputWrapper, .cell_input", ASKS = /\bguesses\.|\bGuess\./; // a guess that has not run yet, too
 const CLOSE = 14; // pixels on either side of a place in which its point follows the pointer
 
 function render({ model, el }) {
@@ -111,10 +112,9 @@ function render({ model, el }) {
 function veil(root) {
   const own = root.closest(CELL);
   if (!own) return null;
-  own.querySelectorAll("[data-course-veils]").forEach(uncover); // another guess took this one for its answer
   let found = null;
   for (let each = own.nextElementSibling; each && !each.matches("section") && !each.querySelector("h1, h2, h3"); each = each.nextElementSibling) {
-    if (!each.matches(CELL) || each.querySelector(".course-guess, img[alt^='Guess first']")) continue;
+    if (!each.matches(CELL) || ASKS.test(each.querySelector(CODE)?.textContent)) continue;
     found ??= each;
     if (each.querySelector(".jp-OutputArea-output, .cell_output .output")) { found = each; break; }
   }
@@ -133,12 +133,11 @@ function veil(root) {
   });
   return () => over.forEach((each) => {
     if (each.dataset.courseVeils > 1) each.dataset.courseVeils -= 1;
-    else uncover(each);
+    else {
+      delete each.dataset.courseVeils;
+      each.inert = false;
+    }
   });
-}
-function uncover(each) {
-  delete each.dataset.courseVeils;
-  each.inert = false;
 }
 
 // Without a kernel the browser keeps guesses, and says what was guessed before.
