@@ -1066,13 +1066,13 @@ def leak_by_the_jacobian(fn, n, d):
 
 @right(3, "first_leak")
 def leak_by_jacrev(fn, n, d):
-    jacobian = torch.func.jacrev(fn)(torch.ones(n, d))
+    jacobian = torch.func.jacrev(fn)(tokens(n, d))
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if (jacobian[i, :, j] != 0).any()]
     return min(pairs, default=None)
 
 
-@right(3, "first_leak")
-def leak_by_vectorised_jacobian(fn, n, d):
+@wrong(3, "first_leak")
+def leak_by_vectorised_jacobian_at_positive_tokens(fn, n, d):
     jacobian = torch.autograd.functional.jacobian(fn, torch.rand(n, d), vectorize=True)
     depends = torch.triu(jacobian.abs().amax(dim=(1, 3)) > 1e-4, diagonal=1).nonzero()
     return depends[0] if len(depends) else None
@@ -1123,7 +1123,7 @@ def leak_by_poison(fn, n, d):
                 return i, j
 
 
-@right(3, "first_leak")
+@wrong(3, "first_leak")
 def leak_by_cutting_the_tokens_off(fn, n, d):
     x = tokens(n, d)
     outputs = [fn(x[: j + 1]) for j in range(n)]
@@ -1145,7 +1145,7 @@ def leak_by_all_later_tokens_then_each(fn, n, d):
 
 @right(3, "first_leak")
 def leak_one_feature_after_the_other(fn, n, d):
-    x = torch.arange(n * d).reshape(n, d) / 7
+    x = tokens(n, d)
     for i in range(n):
         for j in range(i + 1, n):
             for f in range(d):
