@@ -27,6 +27,11 @@ LONGEST = 4000  # characters of an error message that are printed
 Root = Annotated[Path, typer.Option(help="The course's folder, which holds sources/.", show_default="this folder")]
 
 
+def _examples(*lines: str) -> str:
+    """Return the end of a command's help, one example a line."""
+    return "\n\n".join(["For example:", *lines])
+
+
 def _tell_version(asked: bool) -> None:
     from course_utils.course import version
 
@@ -44,30 +49,42 @@ def course(
     """Attention, from pencil to kernel: build, check and grade the notebooks of the course."""
 
 
-@app.command(rich_help_panel=LEARN)
+@app.command(
+    rich_help_panel=LEARN,
+    epilog=_examples(
+        "course grade exercises/day1_attention_by_hand.ipynb",
+        "course grade submissions.zip --bundle release/grader --gradebook canvas.csv --out grades",
+    ),
+)
 def grade(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(metavar="PATH", help="Notebooks, folders or zips of them; they are only read."),
     ] = None,
     day: Annotated[
-        int | None, typer.Option(help="The day they belong to.", show_default="as their names or cells say")
+        int | None,
+        typer.Option(metavar="DAY", help="The day they belong to.", show_default="as their names or cells say"),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for grades, reports and feedback; a run that was stopped goes on there.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Processes that grade.", min=1, show_default="one a processor")
+        int | None, typer.Option(metavar="N", help="Processes that grade.", min=1, show_default="one a processor")
     ] = None,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Grade on a Dask cluster: tcp://… of its scheduler.")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Grade also what did not change since the last time.")] = False,
     fail_under: Annotated[
-        float | None, typer.Option(help="Exit with status 1 below this percentage of all points.", min=0, max=100)
+        float | None,
+        typer.Option(metavar="PERCENT", help="Exit with status 1 below this percentage of all points.", min=0, max=100),
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that a cell may work.", min=0.5)] = Limits.cell_seconds,
-    deadline: Annotated[float, typer.Option(help="Seconds that a notebook may work.", min=5)] = NOTEBOOK_SECONDS,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="That a cell may work.", min=0.5)
+    ] = Limits.cell_seconds,
+    deadline: Annotated[
+        float, typer.Option(metavar="SECONDS", help="That a notebook may work.", min=5)
+    ] = NOTEBOOK_SECONDS,
     bundle: Annotated[Path | None, typer.Option(help="A grader's bundle, as `course release` wrote it.")] = None,
     gradebook: Annotated[
         Path | None, typer.Option(metavar="CSV", help="A gradebook that Canvas or Moodle exported, to be filled in.")
@@ -128,10 +145,12 @@ def progress(root: Root = Path()) -> None:
     show_progress(root, Console(highlight=False))
 
 
-@app.command(rich_help_panel=LEARN)
+@app.command(rich_help_panel=LEARN, epilog=_examples("course practice", "course practice attention --number 17"))
 def practice(
     kind: Annotated[str | None, typer.Argument(metavar="KIND", help="Of problem; without it, the kinds.")] = None,
-    number: Annotated[int | None, typer.Option(help="Which one, so that two people can have the same.")] = None,
+    number: Annotated[
+        int | None, typer.Option(metavar="N", help="Which one, so that two people can have the same.")
+    ] = None,
 ) -> None:
     """Pose a problem for pencil and paper, ask for each of its steps, and say which step was the first wrong one."""
     from course_utils.practice import session
@@ -142,7 +161,7 @@ def practice(
         session.practise(kind, number)
 
 
-@app.command(rich_help_panel=LEARN)
+@app.command(rich_help_panel=LEARN, epilog=_examples("course cards --out cards"))
 def cards(
     out: Annotated[Path, typer.Option(help="Folder for the deck and the table.")],
     root: Root = Path(),
@@ -154,7 +173,7 @@ def cards(
     print(f"{made.cards} cards: {made.deck} for Anki, {made.table} for other programs")
 
 
-@app.command(rich_help_panel=LEARN)
+@app.command(rich_help_panel=LEARN, epilog=_examples("course reset 1"))
 def reset(
     day: Annotated[int, typer.Argument(metavar="DAY", help="The number of the day.")],
     root: Root = Path(),
@@ -204,7 +223,9 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSO
         raise typer.Exit(1)
 
 
-@app.command(rich_help_panel=TEACH)
+@app.command(
+    rich_help_panel=TEACH, epilog=_examples("course release --days 1,2 --secret-file secret.txt --out release")
+)
 def release(
     out: Annotated[Path, typer.Option(help="Folder for the student's edition and the grader's bundle.")],
     days: Annotated[str, typer.Option(metavar="1,2,…", help="The days to release.", show_default="all")] = "",
@@ -260,12 +281,14 @@ def _tell_merged(merged: Merged) -> None:
         print(f"course: {merged.name} no longer asks {', '.join(merged.lost)}", file=sys.stderr)
 
 
-@app.command(rich_help_panel=TEACH)
+@app.command(
+    rich_help_panel=TEACH, epilog=_examples("course worksheet --kind attention --seed-file class.txt --out sheets")
+)
 def worksheet(
     kind: Annotated[str | None, typer.Option(help="Of problem; `course practice` lists them.")] = None,
     seed_file: Annotated[Path | None, typer.Option(help="Any text, which decides the problems; keep it.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the sheets and the key.")] = None,
-    copies: Annotated[int, typer.Option(help="Students.")] = 30,
+    copies: Annotated[int, typer.Option(metavar="N", help="Students.")] = 30,
 ) -> None:
     """Write PDF worksheets, one for each student with a problem of their own, and an answer key for the teacher."""
     from course_utils.practice import KINDS
@@ -279,7 +302,7 @@ def worksheet(
     print(f"{len(sheets)} {'sheet' if len(sheets) == 1 else 'sheets'} in {out}, and the key in {key}")
 
 
-@app.command(rich_help_panel=TEACH)
+@app.command(rich_help_panel=TEACH, epilog=_examples("course site --out build/site"))
 def site(
     out: Annotated[Path, typer.Option(help="Folder for the pages; a site that lies there is replaced.")] = Path(
         "build/site"
@@ -299,7 +322,7 @@ def site(
     print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
 
 
-@app.command(rich_help_panel=CONTRIBUTE)
+@app.command(rich_help_panel=CONTRIBUTE, epilog=_examples("course build 3", "course build 3 --force"))
 def build(
     days: Annotated[list[str] | None, typer.Argument(metavar="DAY", help="A number or a name; all if none.")] = None,
     force: Annotated[

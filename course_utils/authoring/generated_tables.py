@@ -11,6 +11,8 @@
                                  in Colab
     sources/lessons/references   the references of all lessons, one section per day
     templates/…/grade.yml        the days that a class may have graded
+    README.md, CITATION.cff,     the address of the repository, from pyproject.toml
+    .github/ISSUE_TEMPLATE/…
 
 The points of an exercise come from its check cell, and its minutes from the line under its heading. A text without such
 a line or table stays unchanged.
@@ -59,7 +61,8 @@ WORDS = (
     "fifteen",
     "sixteen",
 )
-README_HEAD = "| day | what you learn | minutes | state |\n|---|---|---|---|\n"
+CITATION = "CITATION.cff"
+README_HEAD = "| day | what you do | minutes |\n|---|---|---|\n"
 MAP_HEAD = "| day | lesson | exercises | what you do |\n|---|---|---|---|\n"
 _UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minutes?)(?=.*?( · further)?$)", re.MULTILINE)
 _POINTS = re.compile(r"^  points: (\d+)$", re.MULTILINE)
@@ -148,7 +151,18 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     ):
         if path.exists():
             rows = "".join(row(day, root) for day in DAYS)
-            yield path, _with_table(path.read_text(encoding="utf-8"), head, rows)
+            yield path, _with_table(_with_address(path.read_text(encoding="utf-8"), root), head, rows)
+    for path in (root / ".github" / "ISSUE_TEMPLATE" / "config.yml", root / CITATION):
+        if path.exists():
+            yield path, _with_address(path.read_text(encoding="utf-8"), root)
+
+
+def _with_address(text: str, root: Path) -> str:
+    """Replace the repository's address, as CITATION.cff gave it until now, by that of pyproject.toml."""
+    if not (root / CITATION).exists():
+        return text
+    given = re.findall(r"^repository-code: (\S+)$", (root / CITATION).read_text(encoding="utf-8"), re.MULTILINE)
+    return text.replace(given[0], repository()) if given else text
 
 
 def _around(day: Day, root: Path, first: list[str], to_lessons: str) -> str:
@@ -230,13 +244,12 @@ def _with_table(text: str, head: str, rows: str) -> str:
 
 def _readme_row(day: Day, root: Path) -> str:
     name = _name(day, root, LESSONS)
-    if not name:
-        return f"| {day.number} | {day.title} | | planned |\n"
-    minutes = f"{day.minutes}"
+    title = f"[{day.title}]({LESSONS}/{name}.ipynb)" if name else day.title
+    minutes = f"{day.minutes}" if name else "planned"
     core, further = minutes_of_exercises(day, root)
     minutes += f", exercises {tens(core)}" if core else ""
     minutes += f", further {tens(further)}" if further else ""
-    return f"| {day.number} | [{day.title}]({LESSONS}/{name}.ipynb) | {minutes} | ready |\n"
+    return f"| {day.number} | **{title}.** {day.doing} | {minutes} |\n"
 
 
 def _map_row(day: Day, root: Path) -> str:

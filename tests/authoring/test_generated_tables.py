@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from course_utils.authoring import generated_tables
 from course_utils.authoring.generated_tables import spell_minutes, write_counts, wrong_counts
 from course_utils.course import DAYS, ROOT
 from course_utils.progress import read_progress
@@ -14,7 +15,9 @@ from course_utils.progress import read_progress
 def texts(tmp_path):
     """The course's texts in a folder of their own."""
     shutil.copytree(ROOT / "sources", tmp_path / "sources")
-    shutil.copy(ROOT / "README.md", tmp_path)
+    shutil.copytree(ROOT / ".github", tmp_path / ".github")
+    for name in ("README.md", "CITATION.cff"):
+        shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 
@@ -28,7 +31,7 @@ WRONG = {
     "minutes in the readme": ("README.md", r"\| \d+, exercises \d+ \|", "| 80, exercises 100 |"),
     "minutes of exercises in the readme": ("README.md", r"exercises 210", "exercises 100"),
     "a title in the readme": ("README.md", r"\[Multi-head\]", "[Many heads]"),
-    "a state in the readme": ("README.md", r"\| ready \|", "| planned |"),
+    "a planned day in the readme": ("README.md", r"\| planned \|", "| 90 |"),
     "a day too few in the map": ("sources/lessons/course_map.md", r"^\| 9 \|.*\n", ""),
     "a number in the map": ("sources/lessons/course_map.md", r"\[twelve\]", "[nine]"),
     "what one does in the map": ("sources/lessons/course_map.md", r"Hide the future", "Hide the past"),
@@ -56,6 +59,15 @@ def test_each_wrong_count_is_found_and_written_anew(texts):
     assert sorted(write_counts(texts)) == names
     assert [(texts / name).read_text(encoding="utf-8") for name in names] == right
     assert wrong_counts(texts) == write_counts(texts) == []
+
+
+def test_the_address_of_pyproject_is_written_wherever_it_stands(texts, monkeypatch):
+    there = [path for path in texts.rglob("*") if path.suffix in (".md", ".yml", ".cff")]
+    old, new = generated_tables.repository(), "https://github.com/somebody/attention"
+    told = {path.relative_to(texts).as_posix() for path in there if old in path.read_text(encoding="utf-8")}
+    monkeypatch.setattr(generated_tables, "repository", lambda: new)
+    assert told and set(write_counts(texts)) == told
+    assert not [path for path in there if old in path.read_text(encoding="utf-8")]
 
 
 def test_the_points_come_from_the_checks(texts):

@@ -102,7 +102,8 @@ def test_every_exercise_of_the_course_has_its_title_minutes_and_points():
 
 
 def test_the_names_of_the_days_are_those_of_the_lessons_the_readme_and_the_map():
-    rows = re.findall(r"^\| (\d+) \| \[?([^|\]]+?)(?:\]\(.*\))? \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    page = (ROOT / "README.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| \*\*\[?([^|\]]+?)(?:\]\(.*?\))?\.\*\*", page, re.MULTILINE)
     assert {int(number): title for number, title in rows} == TITLES
     page = (ROOT / "sources/lessons/course_map.md").read_text()
     rows = re.findall(r"^\| (\d+) \| \[?([^|\]]+?)(?:\]\(.*\))? \|", page, re.MULTILINE)

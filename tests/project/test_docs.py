@@ -62,6 +62,16 @@ def test_every_command_of_the_course_that_is_quoted_takes_these_options(document
         verify_options(words)
 
 
+@pytest.mark.parametrize("name", COURSE.commands)
+def test_the_examples_in_the_help_of_a_command_can_be_typed(name):
+    examples = [line for line in (COURSE.commands[name].epilog or "").splitlines() if line.startswith("course ")]
+    assert examples or not [one for one in COURSE.commands[name].params if one.name not in ("root", "as_json")]
+    for line in examples:
+        words = shlex.split(line)[1:]
+        assert words[0] == name
+        verify_options(words)
+
+
 @each_document
 def test_every_target_of_make_that_is_quoted_exists_with_its_settings(document):
     for words in commands_in(document, "make"):
