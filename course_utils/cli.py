@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -23,6 +24,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 LEARN, TEACH, CONTRIBUTE = "Learn", "Teach", "Contribute"  # who needs a command
+OURS = (  # what typer says to a typing error, and what we say
+    (r"Input should be a valid (?:integer|number), unable to .*", "give it in digits"),
+    (r"^No such command '[^']*'\.$", r"\g<0> course --help lists those that there are."),
+)
 LONGEST = 4000  # characters of an error message that are printed
 Root = Annotated[Path, typer.Option(help="The course's folder, which holds sources/.", show_default="this folder")]
 
@@ -384,6 +389,8 @@ def main() -> None:
             said = error.format_message()
             if not said:  # the help was shown, since nothing was asked for
                 sys.exit(2)
+            for theirs, ours in OURS:
+                said = re.sub(theirs, ours, said)
         else:
             raise
         if os.environ.get("COURSE_DEBUG"):

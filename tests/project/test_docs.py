@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 import typer
+from in_process import course as run_course
 from markdown_it import MarkdownIt
 
 from course_utils.cli import app
@@ -70,6 +71,18 @@ def test_the_examples_in_the_help_of_a_command_can_be_typed(name):
         words = shlex.split(line)[1:]
         assert words[0] == name
         verify_options(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("reset x", "Invalid value for 'DAY': give it in digits"),
+        ("grad", "No such command 'grad'. Did you mean 'grade'?"),
+        ("bogus", "No such command 'bogus'. course --help lists those that there are."),
+    ],
+)
+def test_a_typing_error_gets_one_line_that_says_what_to_type(words, said):
+    assert run_course(*words.split()) == (2, "", f"course: {said}\n")
 
 
 @each_document
