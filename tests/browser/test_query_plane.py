@@ -189,6 +189,12 @@ def test_without_a_kernel_all_follows_and_a_function_is_said_not_to(alone):
     assert "agreeing agrees" in compared.inner_text()
 
 
+def test_keys_are_drawn_on_the_query_and_on_its_ring(alone):
+    drawn = alone(made()).locator(".course-plane-queries svg > g")
+    order = drawn.evaluate_all("groups => groups.map(group => group.getAttribute('class'))")
+    assert order == ["course-plane-query", "course-plane-handle", *["course-plane-key"] * 3]
+
+
 def test_beyond_the_edge_bars_of_scores_keep_their_proportions(alone):
     plane = alone(made()).locator(".course-plane")
     plane.get_by_role("slider", name="length of the query").press("End")

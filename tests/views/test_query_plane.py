@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from as_page import on_page, send
+from matplotlib.colors import to_hex
 
 from course_utils.attention import arrays, lists, tensors
-from course_utils.views import QueryPlane
+from course_utils.views import QueryPlane, palette
 from course_utils.views.widgets.query_plane_picture import SIDE, place
 
 KEYS, VALUES, NAMES = [[1, 0], [0, 1], [-1, 1]], [[0, 0], [2, 0], [1, 2]], ["parcel", "letter", "arrived"]
@@ -150,6 +151,14 @@ def test_keys_values_and_labels_stand_within_their_planes():
 def test_labels_of_keys_at_one_place_do_not_cover_each_other():
     spots = on_page(QueryPlane([1, 0], [[1, 1]] * 4, [[1, 1]] * 4)).scene["queries"]["labels"]
     assert len({tuple(spot) for spot in spots}) == 4
+
+
+def test_a_key_that_the_query_lies_along_is_drawn_on_it_and_thinner():
+    shown = QueryPlane([1, 1], [[1, 0], [0, 1], [1, 1]], VALUES, NAMES)
+    arrows = [text for text in shown.figure().axes[0].texts if getattr(text, "arrow_patch", None)]
+    query, key = (arrow.arrow_patch for arrow in arrows if arrow.xy == arrows[-1].xy)
+    assert [to_hex(each.get_edgecolor()).upper() for each in (query, key)] == [palette.QUERY, palette.KEY]
+    assert query.get_linewidth() > 2 * key.get_linewidth()
 
 
 def test_labels_keep_clear_of_axes_of_numbers_and_of_the_edge():

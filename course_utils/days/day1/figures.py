@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Circle, Rectangle
 
 from course_utils.attention import arrays
 from course_utils.views import palette
@@ -18,28 +19,34 @@ if TYPE_CHECKING:
 
 def path_lengths(tokens: Sequence[str]) -> Figure:
     """How the last token hears of the first: from hand to hand along a chain, or at once. Arrows go where news goes."""
-    fig = new_figure(720, 215)
+    fig = new_figure(720, 160)
     chain, looks = fig.subplots(1, 2)
-    last = len(tokens) - 1
+    last, rim = len(tokens) - 1, 0.2
     for ax, title in ((chain, f"recurrent: {last} steps"), (looks, "attention: 1 step")):
         ax.set_title(title)
-        ax.set(xlim=(-0.5, last + 0.5), ylim=(-0.75, 1.35))
+        ax.set(xlim=(-0.5, last + 0.5), ylim=(-0.75, 1.5), aspect="equal", anchor="S")
         ax.axis("off")
-        ax.scatter(range(last + 1), [0] * (last + 1), s=260, facecolor="none", edgecolor=palette.INK, zorder=3)
         for place, token in enumerate(tokens):
-            ax.text(place, -0.38, token, ha="center", va="top")
+            on_the_way = place in (0, last) or ax is chain
+            ax.add_patch(Circle((place, 0), rim, fill=False, linewidth=2 if on_the_way else 1,
+                                edgecolor=palette.QUERY if on_the_way else palette.INK))  # fmt: skip
+            ax.text(place, -0.6, token, ha="center", weight="bold" if place in (0, last) else "normal")
     for place in range(last):
-        _arrow(chain, place + 0.2, place + 0.8, palette.QUERY)
-    for place in range(1, last):
-        _arrow(looks, place, last - 0.1, palette.INK, bend=-0.38, width=1)
-    _arrow(looks, 0, last - 0.1, palette.QUERY, bend=-0.38)
-    fig.subplots_adjust(left=0.02, right=0.98, top=0.88, bottom=0.02, wspace=0.08)
+        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0), palette.QUERY)
+        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", color=palette.QUERY, weight="bold")
+    for place in reversed(range(last)):
+        turn = math.pi / 2 * (1 + place / last)  # each arrow reaches the last word at a place of its own
+        end = (last + rim * math.cos(turn), rim * math.sin(turn))
+        how = {"width": 1, "colour": palette.INK} if place else {"colour": palette.QUERY}
+        _arrow(looks, (place, rim), end, bend=-0.38, **how)
+    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", color=palette.QUERY, weight="bold")
+    fig.subplots_adjust(left=0.02, right=0.98, top=0.86, bottom=0.02, wspace=0.08)
     return described(
         fig,
-        f"The {last + 1} words “{' '.join(tokens)}” twice. Left, recurrent: {last} arrows hand the first word on, "
-        "neighbour to neighbour, to the last. Right, attention: each of the others has an arrow of its own straight to "
-        "the last, the first among them.",
-        f"How far is it from the first word to the last? {last} steps through states, or one look.",
+        f"The {last + 1} words “{' '.join(tokens)}” twice. Left, recurrent: {last} numbered arrows hand the first word "
+        "on, neighbour to neighbour, to the last. Right, attention: each of the others has an arrow of its own to the "
+        "last; that of the first is number 1, and there is no second.",
+        f"How far is it from “{tokens[0]}” to “{tokens[-1]}”? {last} steps through states, or one look.",
     )
 
 
@@ -111,36 +118,37 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
 
 
 def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
-    """Self-attention from tokens to output, each array a grid with as many cells, with its shape on every arrow.
+    """Self-attention from tokens to output, each array a grid with as many cells, its formula and its shape below it.
 
     x: (T, d_model); w_q, w_k: (d_model, d_k); w_v: (d_model, d_v). The cells of the weights are as dark as these.
     """
     x, *made = (np.asarray(array, float) for array in (x, w_q, w_k, w_v))
     q, k, v = (x @ w for w in made)
     output, weights = arrays.attention(q, k, v)
-    fig = new_figure(720, 310)
+    fig = new_figure(720, 350)
     ax = fig.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, 720), ylim=(310, 0))
+    ax.set(xlim=(0, 720), ylim=(350, 0))
     ax.axis("off")
-    mid, low, far = 110, 246, 640
-    _grid(ax, 50, mid, x, "X", "T \\times d_{\\mathrm{model}}", palette.INK)
-    roles = (("Q", "n \\times d_k", q, 40), ("K", "m \\times d_k", k, 150), ("V", "m \\times d_v", v, low))
-    beside: Any = ({"ha": "right", "va": "bottom"}, {"va": "bottom"}, {"ha": "right", "va": "top"})
-    for (name, letters, array, y), w, colour, side in zip(roles, made, palette.ROLES.values(), beside, strict=False):
-        _grid(ax, 226, y, array, name, letters, colour)
-        _step(ax, (88, mid), (200, y), f"$W_{name}$  {_size(w)}", colour, **side)
-    _step(ax, (252, 40), (340, mid - 10), _size(q), palette.QUERY, va="bottom")
-    _step(ax, (252, 150), (340, mid + 10), f"$K^{{\\!\\top}}$  {_size(k.T)}", palette.KEY, va="bottom", ha="right")
-    _grid(ax, 372, mid, weights, "S", "n \\times m", palette.INK, head="1  $QK^{\\!\\top}$")
-    _step(ax, (403, mid), (459, mid), _size(weights), palette.INK, va="bottom", ha="center")
-    _grid(ax, 490, mid, weights, "scaled", "n \\times m", palette.INK, head="2  divide by $\\sqrt{d_k}$")
-    _step(ax, (521, mid), (609, mid), _size(weights), palette.INK, va="bottom", ha="center")
-    ax.text(570, mid + 24, "here a mask\nfrom day 3 on", ha="center", va="top", fontsize=10, linespacing=1.2)
-    _grid(ax, far, mid, weights, "A", "n \\times m", palette.INK, head="3, 4  softmax by row", shades=weights)
-    _step(ax, (far, mid + 66), (far, low - 30), _size(weights), palette.INK)
-    _step(ax, (252, low), (far - 28, low), _size(v), palette.VALUE, va="bottom", ha="center")
-    _grid(ax, far, low, output, "O", "n \\times d_v", palette.OUTPUT)
-    ax.text(far - 42, low - 8, "5  $AV$", ha="right", weight="bold")
+    high, mid, low = rows = 43, 164, 285  # of Q, of K and all that comes from both, of V and the output
+    words, roles, scores, scaled, far = 66, 232, 376, 492, 652
+    _grid(ax, words, mid, x, "$X$", "T \\times d_{\\mathrm{model}}", palette.INK, head="tokens")
+    letters = ("Q", "n \\times d_k", q), ("K", "m \\times d_k", k), ("V", "m \\times d_v", v)
+    for (name, shape, array), w, y, colour in zip(letters, made, rows, palette.ROLES.values(), strict=False):
+        _grid(ax, roles, y, array, f"${name} = XW_{name}$", shape, colour)
+        start, side = mid + (y - mid) / 12, "top" if y == low else "bottom"
+        _step(ax, (words + 36, start), (roles - 24, y), f"$W_{name}$  {_size(w)}", colour, va=side)
+    for y, text, colour in ((high, "", palette.QUERY), (mid, f"$K^{{\\!\\top}}$  {_size(k.T)}", palette.KEY)):
+        _step(ax, (roles + 24, y), (scores - 30, mid - (mid - y) / 12), text, colour)
+    _grid(ax, scores, mid, weights, "$S = QK^{\\!\\top}$", "n \\times m", palette.INK, head="1  scores")
+    _step(ax, (scores + 30, mid), (scaled - 30, mid), "", palette.INK)
+    _grid(ax, scaled, mid, weights, "$S\\,/\\sqrt{d_k}$", "n \\times m", palette.INK, head="2  scale")
+    _step(ax, (scaled + 30, mid), (far - 30, mid), "softmax", palette.INK)
+    ax.text((scaled + far) / 2, mid + 17, "here a mask\nfrom day 3 on", ha="center", va="top", fontsize=10)
+    _grid(ax, far, mid, weights, "$A$", "n \\times m", palette.INK, head="3, 4  weights", shades=weights)
+    _step(ax, (far, mid + 64), (far, low - 30), "", palette.INK)
+    _step(ax, (roles + 24, low), (far - 24, low), "", palette.VALUE)
+    _grid(ax, far, low, output, "$O = AV$", "n \\times d_v", palette.OUTPUT)
+    ax.text(far - 14, low - 32, "5  blend", ha="right", weight="bold")
     return described(
         fig,
         f"The whole way. X, {_size(x)}, times W_Q, W_K and W_V gives Q, {_size(q)}, K, {_size(k)}, and V, {_size(v)}. "
@@ -155,8 +163,8 @@ def _size(array: Any) -> str:
     return " × ".join(map(str, array.shape))
 
 
-def _grid(ax, x, y, array, name, letters, colour, head="", shades=None, cell=14):
-    """An array as a grid of cells around (x, y), with a heading above it, its name and its shape in letters below."""
+def _grid(ax, x, y, array, formula, letters, colour, head="", shades=None, cell=14):
+    """An array as a grid of cells around (x, y), with a heading above it, and its formula and shape below."""
     rows, columns = array.shape
     left, top = x - columns * cell / 2, y - rows * cell / 2
     for row in range(rows):
@@ -166,18 +174,16 @@ def _grid(ax, x, y, array, name, letters, colour, head="", shades=None, cell=14)
             ax.add_patch(Rectangle(corner, cell, cell, facecolor=shade, edgecolor=colour, linewidth=1.2))
     below = top + rows * cell
     ax.text(x, top - 10, head, ha="center", weight="bold")
-    ax.text(x, below + 16, f"{name}  {_size(array)}", ha="center")
-    ax.text(x, below + 33, f"${letters}$", ha="center")
+    ax.text(x, below + 18, formula, ha="center", fontsize=12)
+    ax.text(x, below + 37, f"{_size(array)}   ${letters}$", ha="center")
 
 
-def _step(ax, start, end, text, colour, **side):
-    """An arrow, with a text beside its middle: on its right, or where `side` aligns it."""
+def _step(ax, start, end, text, colour, va="bottom"):
+    """An arrow, with a text above its middle, or below it where it falls; beside it where it is steep."""
     style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.5, "mutation_scale": 11, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
-    align = {"ha": "left", "va": "center"} | side
-    x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-    x += {"left": 6, "center": 0, "right": -6}[align["ha"]]
-    ax.text(x, y + {"bottom": -4, "center": 0, "top": 4}[align["va"]], text, **align)
+    (x, y), level = np.add(start, end) / 2, start[1] == end[1]
+    ax.text(x if level else x - 6, y + (4 if va == "top" else -4), text, ha="center" if level else "right", va=va)
 
 
 def _inside(points, corners):
@@ -189,11 +195,6 @@ def _inside(points, corners):
 
 
 def _arrow(ax, start, end, colour, bend=0.0, width=2.0):
-    style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "mutation_scale": 13}
-    height = 0.16 if bend else 0.0
-    ax.annotate(
-        "",
-        xy=(end, height),
-        xytext=(start, height),
-        arrowprops={**style, "connectionstyle": f"arc3,rad={bend}", "shrinkA": 0, "shrinkB": 0},
-    )
+    style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "mutation_scale": 5 + 4 * width}
+    style |= {"connectionstyle": f"arc3,rad={bend}", "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", xy=end, xytext=start, arrowprops=style)

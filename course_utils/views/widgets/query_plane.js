@@ -61,7 +61,7 @@ function render({ model, el }) {
   clipped.append(halo);
   handle.append(clipped, ring);
   const head = make("div", "course-plane-said");
-  left.svg.append(frame, ...arrows.map(({ node }) => node), ...labels(queries), shaft.node, handle);
+  left.svg.append(frame, shaft.node, handle, ...arrows.map(({ node }) => node), ...labels(queries)); // a key shows on a query along it
   left.node.prepend(title("query and keys"), head);
 
   const hull = draw("polygon", "course-plane-hull", { points: outputs.hull.map((point) => point.join(",")).join(" ") });
@@ -140,7 +140,8 @@ function render({ model, el }) {
     return node;
   }
   function arrow(role, point) {
-    const node = draw("g", `course-plane-${role}`), line = draw("line"), tip = draw("path", "", { d: "M0 0L-11 -5V5Z" });
+    const node = draw("g", `course-plane-${role}`), line = draw("line");
+    const tip = draw("path", "", { d: role === "key" ? "M0 0L-11 -5V5Z" : "M2 0L-17 -9V9Z" });
     node.append(line, tip, draw("circle", "", { cx: SIDE / 2, cy: SIDE / 2, r: 3 }));
     const show = (point) => {
       const [x, y] = placed(queries, point), [dx, dy] = [x - SIDE / 2, y - SIDE / 2], size = Math.hypot(dx, dy);

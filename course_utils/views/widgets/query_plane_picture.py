@@ -187,16 +187,16 @@ def _draw_queries(ax, left, scene, query):
     plane = scene["queries"]
     _draw_plane(ax, left, plane, cross=True)
     size = max(1.0, *(abs(part) / plane["reach"] for part in query))
-    arrows = [(key, palette.KEY, 1.6) for key in scene["keys"]]
+    wide = ([part / size for part in query], palette.QUERY, 5, 19)  # below the keys, so that one along it shows
     middle = place(plane, (0, 0))
-    for point, colour, width in [*arrows, ([part / size for part in query], palette.QUERY, 2.6)]:
+    for point, colour, width, tip in [wide, *((key, palette.KEY, 1.6, 11) for key in scene["keys"])]:
         x, y = place(plane, point)
         if math.hypot(x - middle[0], y - middle[1]) < 1:
             ax.plot([left + x], [_TOP + y], "o", color=colour, markersize=5)
             continue
         ax.annotate("", (left + x, _TOP + y), (left + middle[0], _TOP + middle[1]),
                     arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0,
-                                "mutation_scale": 11})  # fmt: skip
+                                "mutation_scale": tip})  # fmt: skip
     _draw_labels(ax, left, plane, scene["names"])
     said = f"query ({short(query[0])}, {short(query[1])}), length {short(math.hypot(*query))}"
     ax.text(left + SIDE, 17, said, ha="right", va="center")
