@@ -23,8 +23,8 @@ WIDGETS = {  # by class, in the order of the page: what a reader does with it, a
     ),
     "TemperatureExplorer": ("Turn the temperature", "Make a row of weights sharper or more even with a slider."),
     "AttentionStepper": (
-        "Step through attention",
-        "Choose a number, and see the arithmetic that made it from the tokens.",
+        "Play attention",
+        "See the output come from the tokens, step by step, and choose a number to see the arithmetic that made it.",
     ),
     "AttentionHeatmap": (
         "Read the weights",

@@ -447,6 +447,7 @@ KEYS = {
         (".course-spec-lot button", "Enter", ".course-spec-seed"),
     ],
     "stepper": [
+        (".course-player input", "ArrowLeft", "[role=status]"),
         ("[role=tab][aria-selected=true]", "ArrowLeft", "[role=status]"),
     ],
     "temperature": [

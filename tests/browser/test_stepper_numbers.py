@@ -23,6 +23,10 @@ CELLS = [
 ]
 STEPPER, THEIRS = (f".course-stepper >> nth={place}" for place in range(2))
 
+# The matrices of day 1, part 4.
+X = [[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]]
+W = [[1, 0], [0, 1], [1, 1], [0, 0]], [[0, -1], [-1, 0], [1, 1], [1, 1]], [[1, 0], [0, 1], [0, 0], [0, 0]]
+
 # All that a page shows of a stepper: each matrix of each stage, and what it says to each cell.
 ALL = """(root) => [...root.querySelectorAll("[role=tab]")].map((tab) => {
   tab.click();
@@ -30,7 +34,7 @@ ALL = """(root) => [...root.querySelectorAll("[role=tab]")].map((tab) => {
   return [panel.querySelector(".course-stepper-formula").textContent, tables.map((table) => [table.dataset.matrix,
     [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("td")].map((cell) => {
       cell.click();
-      const why = [...root.querySelector(".course-stepper-why").children].map((line) => line.textContent);
+      const why = [...root.querySelector("[role=status]").children].map((line) => line.textContent);
       return [cell.textContent, why, cell.classList.contains("course-stepper-differs")];
     }))])];
 })"""
@@ -47,7 +51,7 @@ def in_python(widget):
                        zip(told["text"], told["why"], told["differs"], strict=True)]]  # fmt: skip
 
     return [
-        [stage["formula"], [matrix(item["matrix"]) for line in stage["lines"] for item in line if "matrix" in item]]
+        [stage["formula"], [matrix(item["matrix"]) for item in stage["line"] if "matrix" in item]]
         for stage in widget._stages
     ]
 
@@ -90,6 +94,122 @@ def test_the_page_and_python_say_the_same(alone, name):
     widget = MADE[name]()
     page = alone(widget)
     assert on_screen(page.locator(".course-stepper")) == in_python(widget)
+    steps = sum(stage["steps"] for stage in widget._stages)
+    assert page.locator(".course-player input").get_attribute("max") == str(steps - 1)
+
+
+def player_place(stepper):
+    return stepper.locator(".course-player-place").inner_text()
+
+
+def seen(stepper, matrix):
+    """The numbers of a matrix in the current stage, "" where none is shown yet."""
+    return stepper.locator(f".course-stepper-current [data-matrix='{matrix}'] [role=gridcell]").all_inner_texts()
+
+
+def told(stepper):
+    return stepper.get_by_role("status").inner_text().splitlines()
+
+
+def test_it_plays_from_x_to_the_output_and_each_step_is_told(alone):
+    page = alone(from_x())
+    page.emulate_media(reduced_motion="reduce")
+    stepper, steps = page.locator(".course-stepper"), {}
+    play, pause = (stepper.get_by_role("button", name=name) for name in ("play", "pause"))
+    play.click()  # it opened at the weights, and plays from the start
+    playing = True
+    while playing:
+        playing = pause.is_visible()
+        steps[player_place(stepper)] = stepper.get_by_role("tab", selected=True).inner_text(), tuple(told(stepper))
+        page.clock.run_for(300)  # shorter than a step
+    assert list(steps) == [f"{step} of 40" for step in range(41)]
+    stages = dict.fromkeys(stage for stage, _ in steps.values())
+    assert list(stages) == ["X", "Q, K, V", "scores", "scaled", "weights", "output"]
+    assert len({lines for _, lines in steps.values()}) == 41
+    assert "" not in seen(stepper, "output")
+
+
+def test_a_pause_stops_where_it_is(alone):
+    page = alone(from_x())
+    stepper = page.locator(".course-stepper")
+    stepper.get_by_role("button", name="play").click()
+    page.clock.run_for(2500)
+    stepper.get_by_role("button", name="pause").click()
+    place = player_place(stepper)
+    page.clock.run_for(9000)
+    assert place == player_place(stepper) != "40 of 40"
+
+
+def test_arrow_keys_fill_scores_cell_by_cell_with_their_dot_products_and_take_them_back(alone):
+    stepper = alone(from_x()).locator(".course-stepper")
+    stepper.get_by_role("tab", name="Q, K, V").click()
+    slider, keys = stepper.locator(".course-player input"), stepper.page.keyboard
+    slider.focus()
+    numbers = seen(stepper, "Q")
+    for filled in (1, 2, 3):
+        keys.press("ArrowRight")
+        scores = seen(stepper, "scores")
+        assert "" not in scores[:filled] and set(scores[filled:]) == {""}
+        head, sums, _ = told(stepper)
+        assert head == f"scores[0, {filled - 1}]" and sums.endswith(f"= {scores[filled - 1]}")
+        lit = stepper.locator(".course-stepper-current [data-matrix=Q] .course-stepper-row").all_inner_texts()
+        assert lit == numbers[:2]
+    keys.press("ArrowLeft")
+    assert seen(stepper, "scores") == [*scores[:2], *[""] * 14]
+    for _ in range(2):
+        keys.press("ArrowLeft")
+    assert stepper.get_by_role("tab", selected=True).inner_text() == "Q, K, V" and seen(stepper, "Q") == numbers
+
+
+def test_a_row_of_weights_shades_the_values_that_it_blends(alone):
+    stepper = alone(from_x()).locator(".course-stepper")
+    stepper.get_by_role("tab", name="output").click()
+    weights, values = (
+        stepper.locator(f".course-stepper-current [data-matrix={name}] [role=gridcell]").evaluate_all(
+            "cells => cells.map((cell) => cell.style.backgroundColor)"
+        )
+        for name in ("weights", "V")
+    )
+    assert values[::2] == values[1::2] == weights[-4:] and len(set(values)) > 1
+    assert told(stepper)[0] == "output[3], the row of “d”" and len(told(stepper)) == 3
+
+
+def test_a_number_that_is_not_there_yet_comes_when_it_is_chosen(alone):
+    stepper = alone(from_x()).locator(".course-stepper")
+    stepper.locator(".course-player input").fill("13")  # the first score
+    cell(stepper, "scores", 1, 2).click()
+    assert player_place(stepper) == "19 of 40" and told(stepper)[0] == "scores[1, 2]"
+    assert [text == "" for text in seen(stepper, "scores")] == [False] * 7 + [True] * 9
+
+
+def test_numbers_fly_to_what_they_make_only_where_motion_is_welcome(alone):
+    page = alone(from_x())
+    stepper, running = page.locator(".course-stepper"), "document.getAnimations().length"
+    for motion in ("reduce", "no-preference"):
+        page.emulate_media(reduced_motion=motion)
+        stepper.locator(".course-player input").fill("13")
+        before = stepper.bounding_box()
+        stepper.get_by_role("button", name="step", exact=True).click()
+        assert (page.evaluate(running) > 0) == (motion == "no-preference")
+        assert stepper.locator(".course-stepper-copy").count() == (4 if motion == "no-preference" else 0)
+        assert seen(stepper, "scores")[1] != "" and stepper.bounding_box() == before
+    page.wait_for_function("document.getAnimations().length === 0")
+    assert stepper.locator(".course-stepper-copy").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_step_moves_what_one_looks_at_or_makes_the_page_wider(alone, width):
+    page = alone(AttentionStepper(X, W[0], W[1], W[2], ["the", "parcel", "arrived"]))
+    page.set_viewport_size({"width": width, "height": 800})
+    stepper, slider = page.locator(".course-stepper"), page.locator(".course-player input")
+    slider.focus()
+    boxes = set()
+    for _ in range(int(slider.get_attribute("max")) + 1):
+        boxes.add(tuple(stepper.bounding_box().values()))
+        boxes.add(tuple(page.locator(".course-stepper-change").bounding_box().values()))
+        page.keyboard.press("ArrowLeft")
+    assert len(boxes) == 2 and player_place(stepper) == "0 of 27"
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def field(stepper):

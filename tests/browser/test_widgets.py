@@ -157,39 +157,40 @@ def test_a_canvas_leaves_blocked_cells_to_the_hatching_and_names_them(notebook):
     notebook.run("wide.weights = old")
 
 
-def test_tabs_and_buttons_walk_the_stages(notebook):
+def test_tabs_jump_to_stages_and_buttons_step_within_and_between_them(notebook):
     stepper = notebook.find(STEPPER)
     stepper.get_by_role("tab", name="scores").click()
-    notebook.expect("stepper.stage", "2")
-    stepper.get_by_role("button", name="next stage").click()
-    notebook.expect("stepper.stage", "3")
-    stepper.get_by_role("button", name="previous stage").click()
+    notebook.expect("stepper.stage, stepper.step", "(2, 18)")
+    stepper.get_by_role("button", name="step", exact=True).click()
+    notebook.expect("stepper.stage, stepper.step", "(3, 19)")
+    stepper.get_by_role("button", name="back").click()
     stepper.get_by_role("tab", name="scores").focus()
     notebook.page.keyboard.press("ArrowRight")
-    notebook.expect("stepper.stage", "3")
+    notebook.expect("stepper.stage, stepper.step", "(3, 21)")
     assert stepper.get_by_role("tab", selected=True).inner_text() == "scaled"
 
 
-def test_a_stage_takes_no_more_room_than_its_matrices(notebook):
-    main = notebook.find(STEPPER).locator(".course-stepper-main")
-    for stage in ("X", "scores"):
+def test_all_stages_share_one_room_which_is_that_of_the_tallest(notebook):
+    main, rooms = notebook.find(STEPPER).locator(".course-stepper-main"), []
+    for stage in ("X", "Q, K, V", "scores"):
         notebook.find(STEPPER).get_by_role("tab", name=stage, exact=True).click()
         bottoms = main.locator("table:visible").evaluate_all(
             "nodes => nodes.map((node) => node.getBoundingClientRect().bottom)"
         )
         whole = main.bounding_box()
-        assert 0 <= whole["y"] + whole["height"] - max(bottoms) < 40
+        rooms.append((whole["height"], whole["y"] + whole["height"] - max(bottoms)))
+    assert len({height for height, _ in rooms}) == 1 and 0 <= min(below for _, below in rooms) < 40
 
 
-def test_a_narrow_page_breaks_a_line_of_matrices_before_its_result(notebook):
+def test_a_narrow_page_breaks_a_line_of_matrices_before_a_sign(notebook):
     notebook.run("stepper.stage = 'Q, K, V'")
     current = notebook.find(STEPPER).locator(".course-stepper-current .course-stepper-part")
-    notebook.wait(lambda: current.count() == 2, "the stage shows in two parts")
-    assert current.nth(1).inner_text().startswith("=")
-    notebook.page.set_viewport_size({"width": 800, "height": 1000})
+    notebook.wait(lambda: current.count() == 3, "the stage shows in three parts")
+    assert [current.nth(i).inner_text()[0] for i in range(3)] == ["X", "·", "="]
+    notebook.page.set_viewport_size({"width": 600, "height": 1000})
     try:
         notebook.wait(
-            lambda: current.nth(1).bounding_box()["y"] > current.nth(0).bounding_box()["y"] + 100, "the result wraps"
+            lambda: current.nth(2).bounding_box()["y"] > current.nth(0).bounding_box()["y"] + 100, "the result wraps"
         )
     finally:
         notebook.page.set_viewport_size({"width": 1280, "height": 1000})
@@ -212,7 +213,7 @@ def test_a_clicked_cell_shows_its_arithmetic_and_lights_its_sources(notebook):
 
 def test_a_chosen_pair_stays_chosen_in_the_next_stage(notebook):
     notebook.run("stepper.cell = ('scores', 2, 1)")
-    notebook.find(STEPPER).get_by_role("button", name="next stage").click()
+    notebook.find(STEPPER).get_by_role("tab", name="scaled").click()
     notebook.expect("stepper.cell", "('scaled', 2, 1)")
 
 

@@ -504,16 +504,36 @@ class TestStepper:
         shown.cell = ("output", 2, 1)
         assert shown.stage == 4
         shown.stage = 0
-        assert shown.cell is None
+        assert shown.cell is None and shown.step == 0
         for name, value in (
             ("stage", 9),
             ("stage", "mask"),
+            ("step", 19),
+            ("step", -1),
             ("cell", ("scores", 3, 0)),
             ("cell", ("W", 0, 0)),
             ("cell", 3),
         ):
             with pytest.raises(ValueError, match=name):
                 setattr(shown, name, value)
+
+    def test_scores_come_cell_by_cell_and_other_matrices_row_by_row(self):
+        shown, eye = stepper(), np.eye(2)
+        assert [stage["steps"] for stage in shown._stages] == [1, 9, 3, 3, 3]
+        assert [stage["steps"] for stage in AttentionStepper(Q, eye, eye, eye, TOKENS)._stages][:2] == [1, 9]
+        one = AttentionStepper.from_qkv([[1.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"], mask=[[1, 0]])
+        assert [stage["steps"] for stage in one._stages] == [1, 2, 1, 1, 1, 1]
+
+    def test_a_step_brings_its_stage_and_a_stage_is_shown_complete(self):
+        shown = stepper()
+        for step, stage in ((0, 0), (1, 1), (9, 1), (10, 2), (18, 4)):
+            shown.step = step
+            assert (shown.step, shown.stage) == (step, stage)
+        shown.stage = "scores"
+        assert shown.step == 9
+        shown.step = 4
+        shown.stage = 1  # no change of stage: what is filled stays as it is
+        assert shown.step == 4
 
     def test_all_it_sends_is_json(self):
         shown = stepper(mask=np.tri(3, dtype=bool), attention=right_attention)

@@ -1,7 +1,7 @@
 // Shared by the widgets that walk through frames: buttons, a slider, a clock that plays, and keys. The trait is `step`,
-// and the page counts it from `first`.
+// and the page counts it from `first`. Where `opening()`, nobody has moved yet, and play begins at the first frame.
 
-function makePlayer(model, name, unit, first = 0) {
+function makePlayer(model, name, unit, first = 0, opening = () => false) {
   const node = make("div", "course-player", { role: "group", "aria-label": name });
   const button = (text, label, act) => {
     const made = make("button", "", { type: "button", "aria-label": label }, text);
@@ -28,7 +28,7 @@ function makePlayer(model, name, unit, first = 0) {
   }
   function walk(by) { stop(); go(model.get("step") + by); }
   function start() {
-    if (model.get("step") >= last) go(0);
+    if (opening() || model.get("step") >= last) go(0);
     clock = setInterval(() => {
       if (!node.isConnected) return stop();
       go(model.get("step") + 1);

@@ -1,6 +1,8 @@
-// Shows the stages of attention that stepper_story.js tells, and lets the given numbers be changed.
+// Plays the stages of attention that stepper_story.js tells, and lets the given numbers be changed. A step fills a cell or a
+// row of what a stage makes; the trait `stage` follows it.
 
-const HINT = "Click or tap a number, or go there by arrow keys and Enter, to see the arithmetic that made it.";
+const HINT = "Play it, or step by the arrow keys. Click or tap a number, or choose it by Enter, to see the arithmetic that made it.";
+const SOME = 4; // numbers of a row whose arithmetic is told
 const STEP = 0.5, WAIT = 1500; // what − and + add; milliseconds to wait for an answer from Python
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
@@ -16,19 +18,21 @@ function render({ model, el }) {
     ({ stages, matrices } = tellStory(numbers, labels, given));
   }
   tell();
+  const frames = stages.flatMap(({ fills }, stage) => fills.map((fill) => ({ stage, fill }))), last = frames.length - 1;
+  const complete = (stage) => frames.findLastIndex((frame) => frame.stage === stage);
+  const current = () => frames[model.get("step")].stage;
   const root = makeRoot(model, "course-stepper", { role: "group", "aria-label": "attention, stage by stage" });
 
   const problem = make("div", "course-stepper-problem", { role: "alert" });
-  const bar = make("div", "course-row course-stepper-bar");
-  const back = make("button", "course-stepper-move", { type: "button", "aria-label": "previous stage" }, "← back");
-  const next = make("button", "course-stepper-move", { type: "button", "aria-label": "next stage" }, "next →");
-  const list = make("div", "course-stepper-tabs", { role: "tablist", "aria-label": "stages" });
-  const main = makeScroll("course-stepper-main");
-  const why = make("div", "course-stepper-why", { role: "status" });
+  let opening = true;
+  const player = makePlayer({ get: (name) => model.get(name), set: (_, step) => walk(step, null), save_changes: () => model.save_changes() },
+    "steps from X to the output", "step", 0, () => opening);
+  const list = make("div", "course-row course-stepper-tabs", { role: "tablist", "aria-label": "stages" });
+  const main = make("div", "course-stepper-main");
+  const why = makeTold("course-stepper-why", (node, lines) => node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))));
   const silent = make("div", "course-stepper-silent", {}, `${labels.function} has not answered for these numbers: that needs Python, in JupyterLab.`);
-  bar.append(back, list, next);
   const change = changeBar();
-  root.append(problem, silent, bar, main, why, change.node);
+  root.append(problem, silent, player.node, list, main, why.node, change.node);
   el.append(root);
   const tabs = stages.map((stage, i) => {
     const tab = make("button", "course-stepper-tab",
@@ -38,26 +42,30 @@ function render({ model, el }) {
     return tab;
   });
   const panels = stages.map((stage, i) => {
-    const panel = make("div", "course-stepper-panel",
+    const panel = makeScroll("course-stepper-panel",
       { role: "tabpanel", id: `${uid}-panel-${i}`, "aria-labelledby": `${uid}-tab-${i}` });
     const formula = make("div", "course-stepper-formula"), line = make("div", "course-stepper-line"), grids = [];
-    const result = stage.items.findLastIndex((item) => item.sign);
     let part;
+    let rows = null; // the labels of the matrix that stands right before: the same ones are not written again
     stage.items.forEach((item, place) => {
-      // A narrow page breaks the line before the sign of the result, and nowhere else.
-      if (place === 0 || place === result) line.append(part = make("div", "course-stepper-part"));
+      // A narrow page breaks the line before a sign, and nowhere else.
+      if (place === 0 || item.sign) line.append(part = make("div", "course-stepper-part"));
+      const matrix = matrices[item.matrix], bare = matrix && String(matrix.rows) === rows;
+      rows = matrix ? String(matrix.rows) : null;
       if (item.sign) part.append(make("div", "course-stepper-sign", {}, item.sign));
-      else { const grid = matrixGrid(matrices[item.matrix]); grids.push(grid); part.append(grid.node); }
+      else { const grid = matrixGrid(matrix, bare); grids.push(grid); part.append(grid.node); }
     });
-    for (const [name, count] of [["columns", grids.reduce((sum, { cells }) => sum + cells[0].length, 0)], ["grids", grids.length]]) panel.style.setProperty(`--${name}`, count);
+    const columns = grids.reduce((sum, { cells }) => sum + cells[0].length, 0);
+    for (const [name, count] of [["columns", columns], ["labels", grids.filter(({ bare }) => !bare).length]]) panel.style.setProperty(`--${name}`, count);
     panel.append(formula, line);
     main.append(panel);
     return { node: panel, formula, grids };
   });
 
-  function matrixGrid(matrix) {
+  function matrixGrid(matrix, bare) {
     const { name } = matrix, editable = name in numbers;
     const node = make("table", "course-stepper-matrix", { role: "grid", "aria-readonly": !editable, "data-matrix": name });
+    node.classList.toggle("course-stepper-bare", bare);
     if (matrix.role) node.style.setProperty("--role", `var(--course-${matrix.role})`);
     const caption = node.createCaption();
     caption.append(makeSet("b", "", {}, matrix.name), make("span", "", {}, ` ${matrix.shape}`));
@@ -69,6 +77,7 @@ function render({ model, el }) {
       row.append(make("th", "", { scope: "row", title: matrix.rows[r] }, matrix.rows[r]));
       return texts.map((_, c) => {
         const cell = make("td", "", { role: "gridcell", tabindex: r || c ? -1 : 0, "aria-selected": "false" });
+        cell.append(make("span"));
         cell.addEventListener("click", () => { aim(r, c); choose([name, r, c]); });
         if (editable) cell.addEventListener("dblclick", () => change.open());
         row.append(cell);
@@ -100,8 +109,8 @@ function render({ model, el }) {
       const { text, levels, differs } = matrices[name];
       cells.forEach((row, r) => row.forEach((cell, c) => {
         const edited = editable && numbers[name][r][c] !== start[name][r][c];
-        if (cell.textContent !== text[r][c]) cell.textContent = text[r][c];
-        if (levels) { cell.style.backgroundColor = ramp.colour(levels[r][c]); cell.style.color = ramp.ink(levels[r][c]); }
+        cell.firstChild.textContent = text[r][c];
+        if (levels) shade(cell, levels[r][c]);
         cell.classList.toggle("course-stepper-differs", differs[r][c]);
         cell.classList.toggle("course-stepper-edited", edited);
         const more = differs[r][c] ? ", differs from the arithmetic" : edited ? `, was ${numberText(start[name][r][c])}` : "";
@@ -109,7 +118,11 @@ function render({ model, el }) {
         else cell.removeAttribute("aria-label");
       }));
     };
-    return { node, name, cells, paint, focus: (r, c) => aim(r, c) };
+    return { node, name, cells, bare, paint, focus: (r, c) => aim(r, c) };
+  }
+  function shade(cell, level) {
+    cell.style.backgroundColor = level === undefined ? "" : ramp.colour(level);
+    cell.style.color = level === undefined ? "" : ramp.ink(level);
   }
 
   // ---- the number that can be changed: the given one that was chosen last, in whatever stage one looks at
@@ -161,13 +174,12 @@ function render({ model, el }) {
     }
     const place = (i) => panels[i].grids.find((grid) => grid.name === target[0]);
     const toCell = () => {
-      const at = place(model.get("stage")) ? model.get("stage") : panels.findIndex((_, i) => place(i));
-      model.set("stage", at);
+      if (!place(current())) walk(complete(panels.findIndex((_, i) => place(i))), null);
       choose([...target]);
-      place(at).focus(target[1], target[2]);
+      place(current()).focus(target[1], target[2]);
     };
     // Back to the cell, where it is in sight; elsewhere one looks at what follows from it, and stays in the field.
-    const leave = () => { if (place(model.get("stage"))) toCell(); else field.select(); };
+    const leave = () => { if (place(current())) toCell(); else field.select(); };
     less.addEventListener("click", () => step(-STEP));
     more.addEventListener("click", () => step(STEP));
     where.addEventListener("click", toCell);
@@ -210,60 +222,80 @@ function render({ model, el }) {
     };
   }
 
-  function choose(cell) {
+  function walk(step, cell) {
+    opening = false;
     model.set("cell", cell);
+    model.set("step", step);
+    model.set("stage", frames[step].stage);
+  }
+  // A number that is not there yet comes when it is chosen.
+  function choose(cell) {
+    player.stop();
+    walk(cell ? Math.max(model.get("step"), stepOf(...cell)) : model.get("step"), cell);
     model.save_changes();
   }
+  const stepOf = (name, r, c) => frames.findIndex(({ stage, fill }) => stage === current() && fill?.[0] === name && fill[1] === r && (fill[2] ?? c) === c);
   function go(i) {
-    if (i < 0 || i >= stages.length || i === model.get("stage")) return;
     // A chosen pair of query and key stays chosen from scores to weights.
-    const cell = model.get("cell"), from = stages[model.get("stage")].results, to = stages[i].results;
-    const pairs = ["scores", "scaled", "masked", "weights"];
-    const follows = cell && from.includes(cell[0]) && pairs.includes(cell[0]) && pairs.includes(to[0]);
-    model.set("cell", follows ? [to[0], cell[1], cell[2]] : null);
-    model.set("stage", i);
+    const cell = model.get("cell"), pairs = ["scores", "scaled", "masked", "weights"], to = stages[i].results[0];
+    player.stop();
+    walk(complete(i), cell && [...stages[current()].results, to].every((name) => pairs.includes(name)) ? [to, cell[1], cell[2]] : null);
     model.save_changes();
   }
-  back.addEventListener("click", () => go(model.get("stage") - 1));
-  next.addEventListener("click", () => go(model.get("stage") + 1));
   list.addEventListener("keydown", (event) => {
-    const i = model.get("stage"), count = stages.length;
+    const i = current(), count = stages.length;
     const target = { ArrowRight: (i + 1) % count, ArrowLeft: (i + count - 1) % count, Home: 0, End: count - 1 }[event.key];
     if (target === undefined) return;
     go(target);
     tabs[target].focus();
     keepKey(event);
   });
-  for (const node of [list, back, next]) keepKeys(node, presses);
+  keepKeys(list, presses);
+  player.keys(root);
 
-  function showStage() {
-    const current = model.get("stage");
-    tabs.forEach((tab, i) => {
-      tab.setAttribute("aria-selected", i === current);
-      tab.tabIndex = i === current ? 0 : -1;
-    });
-    panels.forEach((panel, i) => panel.node.classList.toggle("course-stepper-current", i === current));
-    back.setAttribute("aria-disabled", current === 0);
-    next.setAttribute("aria-disabled", current === stages.length - 1);
-    showCell();
+  // What is told of a step: the arithmetic of a cell, or that of the numbers of a row.
+  function linesOf(fill) {
+    if (!fill) return [HINT];
+    const [name, r, c] = fill, { rows, text, why } = matrices[name];
+    if (c !== undefined) return why(r, c)[0];
+    const told = text[r].slice(0, SOME).map((_, column) => why(r, column)[0]).map((lines) => lines[lines.length > 2 ? 1 : 0]);
+    return [`${name}[${r}], the row of “${rows[r]}”`, ...told, ...(text[r].length > SOME ? ["…"] : [])];
   }
-  function showCell() {
-    const cell = model.get("cell") ?? null;
+  let shown = null;
+  function show() {
+    const step = model.get("step"), stage = current(), { grids } = panels[stage], { fill } = frames[step];
+    const before = panels[frames[shown ?? step].stage].grids, forward = step === shown + 1;
+    tabs.forEach((tab, i) => {
+      tab.setAttribute("aria-selected", i === stage);
+      tab.tabIndex = i === stage ? 0 : -1;
+    });
+    panels.forEach((panel, i) => panel.node.classList.toggle("course-stepper-current", i === stage));
+    player.show(step, last);
+    const cell = model.get("cell") ?? null, here = cell && grids.some((grid) => grid.name === cell[0]);
     if (cell) change.aim(cell);
-    const [lines, lit] = cell ? matrices[cell[0]].why(cell[1], cell[2]) : [[HINT], []];
-    const { grids } = panels[model.get("stage")], here = cell && grids.some((grid) => grid.name === cell[0]);
+    const made = here ? cell : fill, { columns } = made ? matrices[made[0]] : { columns: [] };
+    const lit = (made?.[2] === undefined ? columns.map((_, c) => c) : [made[2]]).flatMap((c) => matrices[made[0]].why(made[1], c)[1]);
+    const blended = made?.[0] === "output" ? matrices.weights.levels[made[1]] : [], sources = [], targets = [];
     for (const grid of grids) {
-      const parts = here ? lit.filter(([name]) => name === grid.name) : [];
-      const chosen = here && grid.name === cell[0];
+      const parts = lit.filter(([name]) => name === grid.name);
       grid.cells.forEach((row, r) => row.forEach((node, c) => {
-        node.setAttribute("aria-selected", Boolean(chosen && r === cell[1] && c === cell[2]));
-        node.classList.toggle("course-stepper-row", parts.some(([, kind, i]) => kind === "row" && i === r));
-        node.classList.toggle("course-stepper-column", parts.some(([, kind, i]) => kind === "column" && i === c));
-        node.classList.toggle("course-stepper-from", parts.some(([, kind, i, j]) => kind === "cell" && i === r && j === c));
+        const now = made?.[0] === grid.name && made[1] === r && (made[2] ?? c) === c;
+        const from = parts.filter(([, kind, i, j]) => (kind === "row" ? i === r : kind === "column" ? i === c : i === r && j === c));
+        if (now) targets.push(node);
+        if (from.length) sources.push(node);
+        if (grid.name === "V") shade(node, blended[r]);
+        node.setAttribute("aria-selected", Boolean(now && here));
+        node.classList.toggle("course-stepper-now", now);
+        node.classList.toggle("course-stepper-alone", made?.[2] === c);
+        node.classList.toggle("course-stepper-later", stepOf(grid.name, r, c) > step);
+        for (const kind of ["row", "column", "cell"]) node.classList.toggle(`course-stepper-${kind}`, from.some((part) => part[1] === kind));
       }));
     }
-    why.classList.toggle("course-stepper-hint", !cell);
-    why.replaceChildren(...lines.map((line) => makeSet("div", "course-stepper-sentence", {}, line)));
+    why.show(here ? matrices[cell[0]].why(cell[1], cell[2])[0] : linesOf(fill));
+    if (shown !== null && before !== grids) slideFrom(before, grids);
+    if (forward && !here && before === grids) flyInto(root, sources, targets);
+    else if (step !== shown) settle(root);
+    shown = step;
   }
   function showProblem() {
     problem.textContent = model.get("problem");
@@ -278,18 +310,19 @@ function render({ model, el }) {
       for (const grid of grids) grid.paint();
     });
     change.show();
-    showCell();
+    why.rooms(frames.map(({ fill }) => linesOf(fill)));
+    show();
     const silence = Boolean(labels.function && model.get("_theirs") && !fresh);
     clearTimeout(waiting);
     silent.hidden = true;
     if (silence) waiting = setTimeout(() => { silent.hidden = false; }, model.alone ? 0 : WAIT);
   }
 
-  const stopListening = listen(model, { _numbers: follow, _theirs: follow, stage: showStage, cell: showCell, problem: showProblem });
+  const stopListening = listen(model, { _numbers: follow, _theirs: follow, step: show, cell: show, problem: showProblem });
   showProblem();
   follow();
-  showStage();
   return () => {
+    player.stop();
     clearTimeout(waiting);
     stopListening();
   };

@@ -1,4 +1,4 @@
-"""Attention one stage at a time: every number on the screen can be asked where it came from."""
+"""Attention from X to the output, played or step by step: every number can be asked where it came from."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ _LARGEST = 1000  # of a number that is put in
 
 
 class AttentionStepper(CourseWidget):
-    """X → Q, K, V → scores → scaled → masked → weights → output; click a cell to see the arithmetic that made it.
+    """X → Q, K, V → scores → scaled → masked → weights → output, as an animation; click a cell to see its arithmetic.
 
     x: (n, d_model). w_q, w_k: (d_model, d_k). w_v: (d_model, d_v). tokens: n labels.
     mask: (n, n) booleans, True means may attend; without one there is no masked stage.
     attention: your own `attention(q, k, v, mask=None)` or `attention(q, k, v)`, returning (output, weights). The last
         two stages show what it returns and mark where that differs from the arithmetic. It is called with the kind of
         container that x is, then, if that fails, with arrays, lists and tensors.
-    NumPy, torch or nested lists. `.stage` (a number; a name may be set) and `.cell` (matrix, row, column) or None can
-    be read and set. The page, and `.edit`, change given numbers, and all that follows from them; `.reset` takes them
-    back. `.problem` says what was wrong with your function, or is empty.
+    NumPy, torch or nested lists. `.stage` (a number; a name may be set), `.step` (0 is what is given; then one for each
+    score and for each row of the other matrices) and `.cell` (matrix, row, column) or None can be read and set. A stage
+    that is set is shown complete. The page, and `.edit`, change given numbers, and all that follows from them; `.reset`
+    takes them back. `.problem` says what was wrong with your function, or is empty.
     Raises ValueError when shapes, labels or the mask do not fit.
     """
 
-    _esm = script("numbers.js", "stepper_story.js", "stepper.js")
-    _css = style("stepper.css")
+    _esm = script("numbers.js", "player.js", "stepper_story.js", "stepper_motion.js", "stepper.js")
+    _css = style("player.css", "stepper.css")
 
     stage = traitlets.Union([traitlets.Int(), traitlets.Unicode()], default_value=0).tag(sync=True)
+    step = traitlets.Int(0).tag(sync=True)
     cell = traitlets.Any(None, allow_none=True).tag(sync=True)
     problem = traitlets.Unicode("").tag(sync=True)
     _numbers = traitlets.Dict().tag(sync=True)  # those given: X, W_Q, W_K and W_V, or Q, K and V
@@ -104,7 +106,8 @@ class AttentionStepper(CourseWidget):
             _labels=labels,
             _theirs=theirs,
             problem=problem,
-            stage=self.stage_names.index("weights"),
+            stage=(weights := self.stage_names.index("weights")),
+            step=self._last_step(weights),
             cell=("weights", min(2, len(q) - 1), min(2, len(k) - 1)),
         )
         self.observe(self._follow, "_numbers")
@@ -175,6 +178,13 @@ class AttentionStepper(CourseWidget):
             raise ValueError(f"stage is {stage!r}: give a number from 0 to {len(names) - 1} or one of {names}")
         return stage
 
+    @traitlets.validate("step")
+    def _step_exists(self, proposal):
+        last = self._last_step(len(self._stages) - 1)
+        if not 0 <= proposal.value <= last:
+            raise ValueError(f"step is {proposal.value}: give a number from 0 to {last}")
+        return proposal.value
+
     @traitlets.validate("cell")
     def _cell_exists(self, proposal):
         if proposal.value is None:
@@ -195,13 +205,23 @@ class AttentionStepper(CourseWidget):
         if change.new is not None and change.new[0] not in self._shown(self.stage):
             self.stage = next(index for index in range(len(self._stages)) if change.new[0] in self._shown(index))
 
+    @traitlets.observe("step")
+    def _go_to_stage_of_step(self, change):
+        self.stage = next(stage for stage in range(len(self._stages)) if change.new <= self._last_step(stage))
+
     @traitlets.observe("stage")
-    def _leave_cell(self, change):
+    def _complete_stage(self, change):
+        if not self._last_step(self.stage - 1) < self.step <= self._last_step(self.stage):
+            self.step = self._last_step(self.stage)
         if self.cell is not None and self.cell[0] not in self._shown(self.stage):
             self.cell = None
 
     def _shown(self, stage):
-        return [item["matrix"] for line in self._stages[stage]["lines"] for item in line if "matrix" in item]
+        return [item["matrix"] for item in self._stages[stage]["line"] if "matrix" in item]
+
+    def _last_step(self, stage):
+        """The step at which a stage is complete; −1 before the first."""
+        return sum(each["steps"] for each in self._stages[: stage + 1]) - 1
 
     def explain(self, matrix: str, row: int, column: int) -> Any:
         """The arithmetic behind a cell, as lines of text."""

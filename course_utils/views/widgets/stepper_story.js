@@ -1,5 +1,6 @@
 // What stepper_story.py tells, computed on the page, so that a changed number is followed without a kernel: the stages
 // of attention, their matrices, and for each cell the arithmetic that made it. A test sees to it that both say the same.
+// The `fills` of a stage are what its steps bring: [matrix, row], [matrix, row, column], or null for all that is given.
 
 const times = (a, b) => a.map((row) => b[0].map((_, c) => row.reduce((sum, x, i) => sum + x * b[i][c], 0)));
 const transpose = (a) => a[0].map((_, c) => a.map((row) => row[c]));
@@ -50,16 +51,17 @@ function tellStory(given, { tokens, key_tokens, mask }, theirs) {
   add("output", shown.output, tokens, features(v), isBlend(shown.weights, v, shown.output, output), { role: "output", wanted: output });
 
   const line = (...items) => items.map((item) => (item in matrices ? { matrix: item } : { sign: item }));
-  const stage = (name, formula, results, items) => ({ name, formula, results, items: line(...items) });
+  const rowsOf = (names) => names.flatMap((name) => matrices[name].rows.map((_, r) => [name, r]));
+  const stage = (name, formula, results, items, fills = rowsOf(results)) => ({ name, formula, results, items: line(...items), fills });
   const whose = theirs ? ", from your function" : "";
   const first = given.X
-    ? [stage("X", `X: one row per token, d_model = ${given.X[0].length} numbers each`, ["X"], ["X"]),
+    ? [stage("X", `X: one row per token, d_model = ${given.X[0].length} numbers each`, ["X"], ["X"], [null]),
       stage("Q, K, V", "Q = X · W_Q,  K = X · W_K,  V = X · W_V", ["Q", "K", "V"], ["X", "·", "W_Q", "W_K", "W_V", "=", "Q", "K", "V"])]
-    : [stage("Q, K, V", "given: queries, keys and values", ["Q", "K", "V"], ["Q", "K", "V"])];
+    : [stage("Q, K, V", "given: queries, keys and values", ["Q", "K", "V"], ["Q", "K", "V"], [null])];
   const middle = mask
     ? [stage("masked", "masked = scaled where the mask is True, −∞ where it is False", ["masked"], ["scaled", "where", "mask", "=", "masked"])]
     : [];
-  const stages = [...first, stage("scores", "scores = Q · Kᵀ", ["scores"], ["Q", "·", "Kᵀ", "=", "scores"]),
+  const stages = [...first, stage("scores", "scores = Q · Kᵀ", ["scores"], ["Q", "·", "Kᵀ", "=", "scores"], rowsOf(["scores"]).flatMap(([name, r]) => key_tokens.map((_, c) => [name, r, c]))),
     stage("scaled", `scaled = scores / √d_k, with d_k = ${d_k}`, ["scaled"], ["scores", `/ √${d_k} =`, "scaled"]), ...middle,
     stage("weights", `weights = softmax of ${before}, along each row${whose}`, ["weights"], [before, "softmax →", "weights"]),
     stage("output", `output = weights · V${whose}`, ["output"], ["weights", "·", "V", "=", "output"])];

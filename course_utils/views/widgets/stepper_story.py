@@ -81,25 +81,29 @@ def tell_story(
 
 
 def _stages(matrices: dict[str, dict], given: Any, d_k: int, before: str, whose: str) -> list[dict[str, Any]]:
-    """The stages one after the other: each with its formula, what it makes, and the lines in which it is written."""
+    """The stages one after the other: each with its formula, what it makes, the line that says so, and its steps.
+
+    What is given stands there in one step. Scores come cell by cell, and everything else row by row.
+    """
 
     def line(*items):
         return [{"matrix": item} if item in matrices else {"sign": item} for item in items]
 
-    def stage(name, formula, results, *lines):
-        return {"name": name, "formula": formula, "results": results, "lines": list(lines)}
+    def stage(name, formula, results, items, steps=None):
+        rows = sum(len(matrices[result]["rows"]) for result in results)
+        return {"name": name, "formula": formula, "results": results, "line": items, "steps": steps or rows}
 
     stages = []
     if given:
-        stages.append(
-            stage("X", f"X: one row per token, d_model = {given['X'].shape[1]} numbers each", ["X"], line("X"))
-        )
+        formula = f"X: one row per token, d_model = {given['X'].shape[1]} numbers each"
+        stages.append(stage("X", formula, ["X"], line("X"), 1))
         # X stands once: three lines with an X each would be too tall.
         products = line("X", "·", "W_Q", "W_K", "W_V", "=", "Q", "K", "V")
         stages.append(stage("Q, K, V", "Q = X · W_Q,  K = X · W_K,  V = X · W_V", ["Q", "K", "V"], products))
     else:
-        stages.append(stage("Q, K, V", "given: queries, keys and values", ["Q", "K", "V"], line("Q", "K", "V")))
-    stages.append(stage("scores", "scores = Q · Kᵀ", ["scores"], line("Q", "·", "Kᵀ", "=", "scores")))
+        stages.append(stage("Q, K, V", "given: queries, keys and values", ["Q", "K", "V"], line("Q", "K", "V"), 1))
+    cells = sum(map(len, matrices["scores"]["text"]))
+    stages.append(stage("scores", "scores = Q · Kᵀ", ["scores"], line("Q", "·", "Kᵀ", "=", "scores"), cells))
     root = f"/ √{d_k} ="
     stages.append(
         stage("scaled", f"scaled = scores / √d_k, with d_k = {d_k}", ["scaled"], line("scores", root, "scaled"))
