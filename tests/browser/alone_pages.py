@@ -198,7 +198,6 @@ def mouse_explorer(page):
     changes(page, lambda: page.locator(".course-explorer-weights td >> nth=24").click(), said, first)
     changes(page, lambda: select(page, "heads by", "before"), first)
     changes(page, lambda: page.locator(first).nth(1).click(), said, ".course-explorer-rank")
-    changes(page, lambda: page.get_by_label("layer", exact=True).fill("13"), said)
     button(page, "The small red fox saw the small red").click()
     changes(page, lambda: select(page, "heads by", "again"), first)
     assert text(page, first).startswith("layer 18, head 6") and page.get_by_role("radio").count() == 8
@@ -394,10 +393,8 @@ KEYS = {
         (".course-explorer-word[tabindex='0']", "ArrowLeft", ".course-explorer-told"),
         ("td[tabindex='0']", "ArrowUp", ".course-explorer-line"),
         (".course-explorer-line[tabindex='0']", "ArrowDown", ".course-explorer-told"),
-        (".course-explorer-head[tabindex='0']", "ArrowRight", None),
-        (".course-explorer-head[tabindex='0']", "Enter", ".course-explorer-told"),
+        (".course-explorer-head[tabindex='0']", "ArrowUp", ".course-explorer-told"),
         ("select", "ArrowDown", ".course-explorer-line"),
-        ("input[type=number]", "ArrowUp", ".course-explorer-told"),
     ],
     "gallery": [
         (".course-gallery-strip button", "ArrowRight", ".course-gallery-reading"),

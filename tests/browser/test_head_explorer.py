@@ -68,8 +68,9 @@ def test_what_is_chosen_by_mouse_or_keyboard_reaches_python(notebook):
     notebook.expect("w.head == w.ranked()[-1][0]", "True")
     notebook.find("button.course-explorer-head").nth(5).click()
     notebook.expect("w.head", "(1, 2)")
-    notebook.find(".course-explorer-which input").last.fill("0")
-    notebook.expect("w.head", "(1, 0)")
+    for key, head in (("ArrowLeft", "(1, 1)"), ("ArrowUp", "(0, 1)"), ("ArrowDown", "(1, 1)"), ("Home", "(1, 0)")):
+        page.keyboard.press(key)
+        notebook.expect("w.head", head)
     notebook.find(".course-explorer select").select_option("again")
     notebook.expect("w.measure", "'again'")
     assert page.evaluate("window.courseNotebook.content.activeCellIndex") == active
@@ -92,6 +93,22 @@ def test_a_page_sorts_heads_as_python_does(alone, measure):
         f"{head_name(*head)}\n{short(share)}" for head, share in shown.ranked()
     ]
     assert page.locator("select").input_value() == measure
+
+
+def test_the_map_has_every_head_of_the_model_and_marks_the_place_of_the_one_shown(alone):
+    shown = HeadExplorer()
+    page = alone(shown)
+    buttons, pressed = page.locator(".course-explorer-head"), page.locator(".course-explorer-head[aria-pressed=true]")
+    assert buttons.count() == 270 and page.locator(".course-heads tbody tr").count() == 30
+    assert pressed.get_attribute("aria-label") == f"{head_name(*shown.head)}: {short(shown.shares()[shown.head])}"
+    page.locator(LINE).nth(5).click()
+    layer, head = shown.ranked()[5][0]
+    assert pressed.get_attribute("aria-label").startswith(f"{head_name(layer, head)}:")
+    assert page.locator(".course-heads :is(.course-explorer-here th, th.course-explorer-here)").all_inner_texts() == [
+        str(head),
+        str(layer),
+    ]
+    assert page.locator(".course-explorer-head[tabindex='0']").get_attribute("aria-pressed") == "true"
 
 
 def test_arrows_go_from_the_query_to_its_keys_as_thick_as_the_weights(alone):

@@ -4,11 +4,12 @@ const headName = (layer, head) => `layer ${layer}, head ${head}`;
 
 // The table is one stop of the Tab key; arrow keys move in it. labels(layer) gives what stands under the layer's name,
 // makeButton(layer, head) the button, press(layer, head) hears a click, Enter or Space. bare: numbers alone name layers
-// and heads.
-function headTable({ layers, heads, name, labels, makeButton, press, bare = false }) {
+// and heads. follows: arrows press what they reach. What is returned has `stop`, which makes a button the stop.
+function headTable({ layers, heads, name, labels, makeButton, press, bare = false, follows = false }) {
   const table = make("table", "course-heads", { role: "grid", "aria-label": name });
   const top = table.createTHead().insertRow(), body = table.createTBody(), buttons = [];
   let at = 0;
+  const stop = (place) => { buttons[at].tabIndex = -1; at = place; buttons[at].tabIndex = 0; };
   top.append(make("td"), ...Array.from({ length: heads }, (_, h) => make("th", "", { scope: "col" }, bare ? h : `head ${h}`)));
   for (let l = 0; l < layers; l++) {
     const row = body.insertRow(), side = make("th", "course-heads-side", { scope: "row" });
@@ -18,7 +19,7 @@ function headTable({ layers, heads, name, labels, makeButton, press, bare = fals
       const cell = make("td", "", { role: "gridcell" }), button = makeButton(l, h), place = buttons.length;
       button.tabIndex = place ? -1 : 0;
       button.addEventListener("click", () => press(l, h));
-      button.addEventListener("focus", () => { buttons[at].tabIndex = -1; at = place; button.tabIndex = 0; });
+      button.addEventListener("focus", () => stop(place));
       cell.append(button);
       row.append(cell);
       buttons.push(button);
@@ -33,9 +34,11 @@ function headTable({ layers, heads, name, labels, makeButton, press, bare = fals
     }[event.key];
     if (!target || event.altKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    buttons[clamp(target[0], layers) * heads + clamp(target[1], heads)].focus({ preventScroll: false });
+    const [row, column] = [clamp(target[0], layers), clamp(target[1], heads)];
+    buttons[row * heads + column].focus({ preventScroll: false });
+    if (follows) press(row, column);
   });
-  return { node: table, buttons };
+  return { node: table, buttons, stop };
 }
 
 // Keys that are none of the widget's business: those with a modifier, but for Ctrl with Home or End, and all others.

@@ -85,21 +85,21 @@ function drawSentence({ model, place, set, uid, ramp }) {
   const takeQuery = (query) => takePair(query, reading.strongest(model.get("head"), query));
 
   const source = make("div", "course-faint", {}, `${T} tokens, ${reading.source}. Weights are rounded to 1/255.`);
-  const which = headNumbers(), words = wordsWithArrows(), told = make("div", "course-explorer-told", { role: "status" });
-  const next = nextTokens(), weights = weightTable(), order = sortedHeads();
+  const words = wordsWithArrows(), told = make("div", "course-explorer-told", { role: "status" });
+  const next = nextTokens(), weights = weightTable(), whole = wholeModel(), order = sortedHeads();
   const above = make("div", "course-explorer-above"), below = make("div", "course-explorer-below"), left = make("div");
   left.append(words.node, told);
   above.append(left, next.node);
-  below.append(weights.node, order.node);
-  place.replaceChildren(source, which.node, above, below);
+  below.append(weights.node, whole.node, order.node);
+  place.replaceChildren(source, above, below);
 
   const show = () => {
     const now = chosen(), row = tokens.map((_, key) => level(now.l, now.h, now.query, key));
-    which.show(now);
     words.show(now, row);
     told.textContent = sentence(now, row);
     next.show(now);
     weights.show(now);
+    whole.show(now);
     order.show(now);
   };
   show();
@@ -109,26 +109,6 @@ function drawSentence({ model, place, set, uid, ramp }) {
     const most = tokens.map((_, key) => key).filter((key) => row[key] >= 2).sort((a, b) => row[b] - row[a] || a - b).slice(0, 3);
     const keys = most.map((key) => `${named(key)} ${shortText(row[key] / 255)}`).join(", ");
     return `${headName(l, h)}: ${named(query)} looks ${most.length > 1 ? "most " : ""}at ${keys}.`;
-  }
-
-  // ---- which head, by its numbers
-  function headNumbers() {
-    const node = make("div", "course-explorer-which");
-    const fields = [["layer", layers], ["head", heads]].map(([name, count]) => {
-      const label = make("label"), input = make("input", "", { type: "number", min: 0, max: count - 1, step: 1 });
-      label.append(make("span", "", {}, name), input);
-      input.addEventListener("input", () => {
-        const [l, h] = fields.map((field) => field.value === "" ? NaN : Math.trunc(+field.value));
-        if (l >= 0 && l < layers && h >= 0 && h < heads) takeHead(l, h);
-      });
-      input.addEventListener("blur", () => show());
-      node.append(label);
-      return input;
-    });
-    keepKeys(node, (event) => !["Tab", "Escape"].includes(event.key));
-    return { node, show: ({ l, h }) => [l, h].forEach((value, i) => {
-      if (fields[i].value !== String(value) && !(fields[i].matches(":focus") && fields[i].value === "")) fields[i].value = value;
-    }) };
   }
 
   // Buttons or cells of which one is a stop of the Tab key; arrow keys go to others, and what they reach is taken.
@@ -295,7 +275,36 @@ function drawSentence({ model, place, set, uid, ramp }) {
     } };
   }
 
-  // ---- all heads by what they do: sorted, and each in its place
+  // ---- all heads, each in its place: from the tokens above through the layers to the next token
+  function wholeModel() {
+    const node = make("div", "course-explorer-whole"), grid = headTable({
+      layers, heads, name: "all heads: layers in rows, heads in columns", labels: () => [], bare: true, press: takeHead, follows: true,
+      makeButton: () => make("button", "course-explorer-head", { type: "button", "aria-pressed": "false" }),
+    });
+    const line = (text) => make("div", "course-faint course-explorer-flow", {}, text);
+    node.append(make("div", "course-explorer-heading", {}, "its place in the whole model"),
+      make("div", "course-faint", {}, `${layers} layers of ${heads} heads; darker: a larger share, as sorted below`),
+      line(`↓ ${T} tokens`), grid.node, line("↓ the next token"));
+    const rows = [...grid.node.tBodies[0].rows], [, ...columns] = grid.node.tHead.rows[0].cells;
+    return {
+      node,
+      show: ({ l, h }) => {
+        const at = l * heads + h;
+        grid.stop(at);
+        grid.buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === at));
+        rows.forEach((row, i) => row.classList.toggle("course-explorer-here", i === l));
+        columns.forEach((column, i) => column.classList.toggle("course-explorer-here", i === h));
+      },
+      shade: (shares) => grid.buttons.forEach((button, i) => {
+        const text = `${headName(Math.floor(i / heads), i % heads)}: ${shortText(shares[i])}`;
+        button.style.background = ramp.colour(Math.round(255 * shares[i]));
+        button.setAttribute("aria-label", text);
+        button.title = text;
+      }),
+    };
+  }
+
+  // ---- all heads by what they do
   function sortedHeads() {
     const node = make("div", "course-explorer-order"), label = make("label", "course-explorer-by"), select = make("select");
     const options = Object.entries(model.get("_measures")).map(([name, text]) => {
@@ -307,17 +316,9 @@ function drawSentence({ model, place, set, uid, ramp }) {
     label.append(make("span", "", {}, "heads by their share of attention"), select);
     select.addEventListener("change", () => set({ measure: select.value }));
     keepKeys(select, (event) => !passes(event));
-    const buttons = [], { node: grid } = headTable({
-      layers, heads, name: "all heads: layers in rows, heads in columns", labels: () => [], bare: true, press: takeHead,
-      makeButton: () => {
-        const button = make("button", "course-explorer-head", { type: "button", "aria-pressed": "false" });
-        buttons.push(button);
-        return button;
-      },
-    });
     const list = make("div", "course-explorer-list", { role: "listbox", "aria-label": "heads, the largest share first" });
     let ranked = [];
-    const lines = buttons.map(() => {
+    const lines = Array.from({ length: layers * heads }, () => {
       const line = make("div", "course-explorer-line", { role: "option", tabindex: -1 }), name = make("span"), bar = make("span", "course-explorer-bar"), value = make("span");
       const track = make("span", "course-explorer-track");
       track.append(bar);
@@ -326,11 +327,8 @@ function drawSentence({ model, place, set, uid, ramp }) {
       return { line, name, bar, value };
     });
     const stop = oneStop(list, lines.map(({ line }) => line), (at) => takeHead(Math.floor(ranked[at] / heads), ranked[at] % heads));
-    const rank = make("div", "course-faint course-explorer-rank"), both = make("div", "course-explorer-both"), map = make("div"), side = make("div");
-    map.append(make("div", "course-faint", {}, "layer ↓ head →"), grid);
-    side.append(rank, list);
-    both.append(side, map);
-    node.append(label, both);
+    const rank = make("div", "course-faint course-explorer-rank");
+    node.append(label, rank, list);
     let before = "";
     return { node, show: ({ l, h, query, key, measure }) => {
       const at = l * heads + h, known = `${measure} ${query} ${key}`;
@@ -345,17 +343,11 @@ function drawSentence({ model, place, set, uid, ramp }) {
           bar.style.transform = `scaleX(${shares[head]})`;
           value.textContent = text;
         });
-        buttons.forEach((button, i) => {
-          const text = `${headName(Math.floor(i / heads), i % heads)}: ${shortText(shares[i])}`;
-          button.style.background = ramp.colour(Math.round(255 * shares[i]));
-          button.setAttribute("aria-label", text);
-          button.title = text;
-        });
+        whole.shade(shares);
         list.scrollTop = 0;
       }
       before = known;
       const rankOf = ranked.indexOf(at);
-      buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === at));
       lines.forEach(({ line }, i) => line.setAttribute("aria-selected", i === rankOf));
       stop(rankOf);
       rank.textContent = `shown: number ${rankOf + 1} of ${lines.length}`;

@@ -21,12 +21,12 @@ function flyInto(root, sources, targets) {
 }
 const settle = (root) => root.querySelectorAll(".course-stepper-copy").forEach((copy) => copy.remove());
 
-// before: the grids that were shown; K becomes its transpose.
+// before: the grids that were shown; K becomes its transpose. The others come when these have made room.
 function slideFrom(before, grids) {
   if (!moves()) return;
   for (const { node, name } of grids) {
     const from = before.find((grid) => grid.name === name) ?? before.find((grid) => `${grid.name}ᵀ` === name);
     const [a, b] = [from?.node, node].map((each) => each?.getBoundingClientRect());
-    node.animate(from ? [{ transform: `translate(${a.left - b.left}px, ${a.top - b.top}px)` }, { transform: "none" }] : [{ opacity: 0 }, { opacity: 1 }], MOVES);
+    node.animate(from ? [{ transform: `translate(${a.left - b.left}px, ${a.top - b.top}px)` }, { transform: "none" }] : [{ opacity: 0 }, { opacity: 0, offset: 0.6 }, { opacity: 1 }], MOVES);
   }
 }
