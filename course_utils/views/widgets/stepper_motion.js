@@ -2,11 +2,12 @@
 // the next stage takes up slide to their new places.
 
 const MOVES = { duration: 600, easing: "ease-in-out" };
+const MANY = 48; // numbers; more would only be a cloud
 const moves = () => matchMedia("(prefers-reduced-motion: no-preference)").matches;
 
 function flyInto(root, sources, targets) {
   settle(root);
-  if (!moves() || !targets.length) return;
+  if (!moves() || sources.length > MANY) return;
   const frame = root.getBoundingClientRect(), boxes = [targets[0], targets.at(-1)].map((node) => node.getBoundingClientRect());
   const x = (boxes[0].left + boxes[1].right) / 2, y = (boxes[0].top + boxes[1].bottom) / 2;
   for (const source of sources) {
