@@ -212,6 +212,16 @@ def test_no_step_moves_what_one_looks_at_or_makes_the_page_wider(alone, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_matrices_that_are_wider_than_a_phone_scroll_in_their_stage_and_leave_the_page_as_it_is(alone):
+    w = [drawn(seed, 6, 4) for seed in (1, 2, 3)]
+    page = alone(AttentionStepper(drawn(0, 8, 6), *w, [f"token{i}" for i in range(8)], mask=np.tri(8)))
+    page.set_viewport_size({"width": 390, "height": 800})
+    for stage in ("Q, K, V", "weights"):
+        page.get_by_role("tab", name=stage).click()
+        page.locator(".course-stepper-current[data-wide]").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def field(stepper):
     return stepper.locator(".course-stepper-change input")
 
