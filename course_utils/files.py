@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
+import io
 import json
 import os
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +19,7 @@ from pathlib import Path
 from course_utils.errors import CourseError
 
 ROOM = "make room or give access"
+_FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 _STRING = r"(\"{3}|'{3}|[\"'])(?:\\.|(?!\1).)*\1"
 _COMMENT = re.compile(rf"(?s){_STRING}|[ \t]*#[^\n]*")  # strings match first, because one may hold a #
 _EMPTY_LINES = re.compile(rf"(?s){_STRING}|\n(?:[ \t]*\n)+")
@@ -63,6 +66,17 @@ def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
         for beside, _ in waiting:
             with contextlib.suppress(OSError):
                 beside.unlink()
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """Return a zip of files, given by the names that they have in it; the same files give the same bytes."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name, content in sorted(files.items()):
+            member = zipfile.ZipInfo(name, _FIRST_DAY_OF_ZIP)
+            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
+            archive.writestr(member, content)
+    return data.getvalue()
 
 
 @lru_cache(256)

@@ -15,7 +15,6 @@ import hashlib
 import hmac
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -32,13 +31,12 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
 from course_utils.checks.kernel.outcome import MIME, is_hidden
 from course_utils.errors import CellFailed, CourseError
-from course_utils.files import Marker
+from course_utils.files import Marker, zipped
 
 BUNDLE_README = Path(__file__).with_name("bundle_readme.md")
 SHORTEST_SECRET = 16  # bytes
 FOLDERS = ("student", "grader")
 MARKER = Marker(".course-release.json", "release", ("student/**/*", "grader/**/*", "student.zip", "grader.zip"))
-_FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,9 @@ def release(
         shared = _verify_no_trace(student, course, secret, seeds)
         _write_bundle(grader, days, seeds, course, progress)
         for folder in (student, grader):
-            _zip(folder)
+            files = (path for path in folder.rglob("*") if path.is_file())
+            content = zipped({path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in files})
+            folder.with_suffix(".zip").write_bytes(content)
         _move_into_place(Path(beside), out)
     return Released(tuple(days), shared, bool(seeds))
 
@@ -210,15 +210,6 @@ def rebuild_hidden_outputs(
 def hidden_outputs(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     """Return the outputs of a cell that hold evidence on hidden inputs."""
     return [output for output in cell.get("outputs", []) if is_hidden(output)]
-
-
-def _zip(folder: Path) -> None:
-    """Write a zip beside a folder; the same files give the same bytes."""
-    with zipfile.ZipFile(folder.with_suffix(".zip"), "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            member = zipfile.ZipInfo(path.relative_to(folder.parent).as_posix(), _FIRST_DAY_OF_ZIP)
-            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
-            file.writestr(member, path.read_bytes())
 
 
 def _move_into_place(beside: Path, out: Path) -> None:

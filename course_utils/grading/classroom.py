@@ -105,8 +105,7 @@ class ClassRun:
                 continue
             if kept := kept or self.kept.get(submission.key):
                 self.reused += 1
-                whose = replace(kept, student=submission.student, notebook=submission.name, lms_id=submission.lms_id)
-                self._publish(submission, whose)
+                self._publish(submission, kept)
             elif copies is not None and submission.key in self.given:
                 copies.append(replace(submission, data=None))
             else:
@@ -129,6 +128,8 @@ class ClassRun:
         return None
 
     def _publish(self, submission: Submission, graded: Graded) -> None:
+        graded = replace(graded, student=submission.student, notebook=submission.name, lms_id=submission.lms_id)
+        graded = replace(graded, back=submission.back, late=submission.late)
         self.graded[submission.place] = replace(graded, answers={})
         if self.settings.out:
             write_feedback(graded, self.settings.official, self.settings.out)

@@ -68,6 +68,10 @@ class Graded:
         status: "passed" if every exercise passed, else "failed"; "unreadable" if there was nothing to grade.
         seconds: Time that the grading took.
         message: Why it is unreadable.
+        answers: The student's code by grade_id, for the feedback page.
+        lms_id: Moodle's or Canvas's number, for the gradebook.
+        back: Where feedback goes back to, as in `intake.collect.Submission`; not in grades.json.
+        late: Whether the platform marked the submission as late.
     """
 
     student: str
@@ -79,13 +83,15 @@ class Graded:
     seconds: float
     exercises: tuple[Result, ...] = ()
     message: str = ""
-    answers: Mapping[str, str] = field(default_factory=dict)  # the student's code by grade_id, for the feedback page
-    lms_id: str = ""  # Moodle's or Canvas's number, for the gradebook
+    answers: Mapping[str, str] = field(default_factory=dict)
+    lms_id: str = ""
+    back: str = ""
+    late: bool = False
 
     def as_record(self) -> dict:
         """Return the submission as it stands in `grades.json`."""
-        optional = {"message", "lms_id"}
-        record = {k: v for k, v in asdict(self).items() if k != "answers" and (v or k not in optional)}
+        optional, inner = {"message", "lms_id", "late"}, {"answers", "back"}
+        record = {k: v for k, v in asdict(self).items() if k not in inner and (v or k not in optional)}
         record["exercises"] = [result.as_record() for result in self.exercises]
         return record
 

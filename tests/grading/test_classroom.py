@@ -1,5 +1,6 @@
 """A class graded: every submission gets its own result, once, whatever the others are and whatever is interrupted."""
 
+import io
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -21,12 +23,14 @@ from in_process import course
 from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.authoring.strip_answers import release_exercise
 from course_utils.course import version
+from course_utils.files import zipped
 from course_utils.grading import classroom
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.progress_bar import Watch
+from course_utils.grading.reports.report import write_reports
 from course_utils.grading.result_cache import KeptResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
 from course_utils.grading.workers import LABORIOUS, Kernels, Watcher, Worker, grade_here
@@ -100,6 +104,66 @@ def test_a_broken_submission_says_why_and_touches_no_other(tmp_path):
     for each, why in zip(broken, ["ada.ipynb: empty file", "", "no exercises for day 99", "no such file"], strict=True):
         assert why in each.message
     assert len(list((tmp_path / "out" / "feedback").glob("*/*.html"))) == 4
+
+
+# What goes back to students -----------------------------------------------------------------------------------------
+
+
+def gives_back(out, name, members):
+    """What feedback_NAME.zip holds by name, once a class of these members was graded, and graded again."""
+    handed = out.with_name(f"{name}.zip")
+    handed.write_bytes(zipped(members))
+    for _ in range(2):  # a result that was kept goes back too
+        graded = grade_class(collect.collect([handed]), replace(COLD, out=out, jobs=1)).graded
+        write_reports(graded, out)
+    with zipfile.ZipFile(out / f"feedback_{name}.zip") as archive:
+        return {each: archive.read(each) for each in archive.namelist()}
+
+
+def test_feedback_goes_back_into_the_folders_that_moodle_reads(tmp_path):
+    members = {
+        "Ada_70_assignsubmission_file/day1.ipynb": notebook(),
+        "Bob Boole_71_assignsubmission_file_work_day1.ipynb": notebook(),
+        "Cyd_72_assignsubmission_file_/day1.ipynb": b"{",
+        "Dan_assignsubmission_file_/day1.ipynb": notebook(),
+    }
+    found = gives_back(tmp_path / "out", "Week 1", members)
+    assert {name.split("_", 4)[1]: name.split("_", 4)[2:] for name in found} == {
+        number: ["assignsubmission", "file", "/day1.html"] for number in ("70", "71", "72")
+    }
+    for name, page in found.items():
+        own = (tmp_path / "out" / "feedback" / name.partition("_")[0] / "day1.html").read_bytes()
+        assert page == own and (b"not JSON" in page) == name.startswith("Cyd")
+
+
+def test_feedback_goes_back_to_canvas_as_a_file_of_the_kind_that_was_handed_in(tmp_path):
+    """Canvas gives it the name of the file handed in, so a page of HTML would be called .ipynb."""
+    members = {
+        "lovelaceada_LATE_5001_80001_day1.ipynb": notebook(),
+        "boolegeorge_5002_80002_work.zip": zipped({"day1.ipynb": notebook(), "day2.ipynb": b"{"}),
+        "anon_A1b2C_80003_day1.ipynb": notebook(),
+        "perlmanradia_5004_80004_essay.pdf": b"%PDF",
+    }
+    found = gives_back(tmp_path / "out", "submissions", members)
+    assert found.keys() == members.keys() - {"perlmanradia_5004_80004_essay.pdf"}
+    book = nbformat.reads(found["lovelaceada_LATE_5001_80001_day1.ipynb"].decode(), as_version=4)
+    nbformat.validate(book)
+    page = (tmp_path / "out" / "feedback" / "lovelaceada" / "day1.html").read_text()
+    assert [output.data["text/html"] for output in book.cells[0].outputs] == [page]
+    with zipfile.ZipFile(io.BytesIO(found["boolegeorge_5002_80002_work.zip"])) as inner:
+        assert inner.namelist() == ["day1.html", "day2.html"]
+
+
+def test_no_students_page_goes_back_with_another_download(tmp_path):
+    """Moodle numbers the students of each assignment anew: Bob's number there may be Ada's here."""
+    for week, student in (("a", "Ada"), ("b", "Bob")):
+        (tmp_path / week).mkdir()
+        named = {f"{student}_70_assignsubmission_file_/day1.ipynb": notebook()}
+        (tmp_path / week / "download.zip").write_bytes(zipped(named))
+    both = collect.collect([tmp_path / "a" / "download.zip", tmp_path / "b" / "download.zip"])
+    write_reports(grade_class(both, replace(COLD, out=tmp_path / "out", jobs=1)).graded, tmp_path / "out")
+    names = [zipfile.ZipFile(path).namelist() for path in sorted((tmp_path / "out").glob("feedback_*.zip"))]
+    assert sorted(names) == [[f"{who}_70_assignsubmission_file_/day1.html"] for who in ("Ada", "Bob")]
 
 
 # Nothing is graded twice --------------------------------------------------------------------------------------------

@@ -215,6 +215,7 @@ def test_canvass_download_keeps_names_and_numbers(tmp_path):
     ]
     assert reason(found[1]) == "boolegeorge_12347_67893_essay.pdf: not a notebook"
     assert found[2].name == "lovelaceada_12345_67890_day1_attention_by_hand-1.ipynb"
+    assert [each.student for each in found if each.late] == ["ñandúzoë"]
 
 
 @pytest.mark.parametrize("outer", [False, True], ids=["in a folder", "in Moodle's zip"])
@@ -386,7 +387,7 @@ def test_students_whose_folders_would_be_one_on_some_system_stay_two(tmp_path):
 )
 def test_nobody_hands_in_under_anothers_number(tmp_path, names):
     found = collect.collect([place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]))])
-    assert {each.lms_id for each in found} == {""}
+    assert {(each.lms_id, each.back) for each in found} == {("", "")}
     assert len(found) == len(names)
 
 

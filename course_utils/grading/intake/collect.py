@@ -45,6 +45,8 @@ class Submission:
         member: The file's name in the zip at `path`; empty if `path` is the notebook.
         inner: The file's name in the zip `member`; empty if `member` is the notebook.
         lms_id: Moodle's participant number or Canvas's user id.
+        back: Where feedback goes back to: the download's name, a slash, and the name in it that the platform reads.
+        late: Whether the platform marked it as late.
         problem: Why the file cannot be read; empty if no reason is known so far.
         scope: Number of the folder or zip within which a Moodle `lms_id` identifies one person; 0 for all others.
         doubtful: Whether folder and file name give different days; `day` is then the folder's.
@@ -62,6 +64,8 @@ class Submission:
     member: str = ""
     inner: str = ""
     lms_id: str = ""
+    back: str = ""
+    late: bool = False
     problem: str = ""
     scope: int = 0
     doubtful: bool = False
@@ -132,12 +136,12 @@ class _Finder:
     def __init__(self) -> None:
         self.candidates: list[Submission] = []
         self.notes: list[str] = []
-        self._classes = 0
+        self._downloads: dict[int, str] = {0: ""}  # names of the folders and zips, by scope; each has its own
 
     def add_class(self, root: Node, hint: int | None = None) -> None:
         """Add the notebooks in a folder or zip with the work of a class or of one student."""
-        self._classes += 1
-        scope, strangers = self._classes, []
+        scope, strangers, name = len(self._downloads), list[str](), safe_name(root.name)
+        self._downloads[scope] = f"{name}_{scope}" if name in self._downloads.values() else name
         try:
             children = _below_wrappers(root)
         except Unreadable as why:
@@ -183,7 +187,7 @@ class _Finder:
             self._add(replace(named, file=file.name) if file.name != child.name else named, file, told, scope)
 
     def _add(self, named: Named, node: Node, hint: int | None, scope: int) -> None:
-        told = known_day(named.file)
+        told, download = known_day(named.file), self._downloads[scope]
         self.candidates.append(
             Submission(
                 unicodedata.normalize("NFC", named.student or ""),
@@ -192,6 +196,8 @@ class _Finder:
                 node.member,
                 node.inner,
                 named.lms_id,
+                f"{download}/{named.back}" if download and named.back else "",
+                named.late,
                 node.problem,
                 scope=scope if named.local else 0,
                 doubtful=bool(hint and told and hint != told),
@@ -231,7 +237,8 @@ class _Finder:
             if lms_id and len(claimed) > 1:
                 self.notes.append(f"the number {lms_id} is that of {_few(sorted(claimed))}: enter their grades by hand")
         self.candidates = [
-            replace(each, lms_id="") if len(names[each.scope, each.lms_id]) > 1 else each for each in self.candidates
+            replace(each, lms_id="", back="") if each.lms_id and len(names[each.scope, each.lms_id]) > 1 else each
+            for each in self.candidates
         ]
 
 

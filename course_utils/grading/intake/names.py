@@ -27,7 +27,7 @@ _MOODLE = re.compile(r"(?P<name>[^_]*)_(?:(?P<id>\d{1,20})_)?assignsubmission_[a
 
 
 _CANVAS = re.compile(
-    r"(?:(?P<name>.+?)(?:_LATE)?_(?P<id>\d{1,20})|(?:LATE_)?(?P<anonymous>anon_[A-Za-z0-9]+))"
+    r"(?:(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d{1,20})|(?P<LATE>LATE_)?(?P<anonymous>anon_[A-Za-z0-9]+))"
     r"_(?P<file>\d{1,20})_(?P<rest>.+)",
     re.DOTALL,
 )
@@ -43,6 +43,8 @@ class Named:
         lms_id: Moodle's participant number or Canvas's user id.
         order: Canvas's file number, which orders resubmissions.
         local: Whether `lms_id` identifies the student in this assignment only.
+        back: Name of the folder (Moodle) or file (Canvas) in which the platform takes feedback back; empty if in none.
+        late: Whether Canvas marked the submission as late; Moodle's names do not say.
     """
 
     student: str | None
@@ -50,18 +52,23 @@ class Named:
     lms_id: str = ""
     order: int = 0
     local: bool = False
+    back: str = ""
+    late: bool = False
 
 
 def read_name(name: str, folder: bool = False) -> Named:
     """Parse the name that Moodle, Canvas, a teacher or a student gave to a file or folder."""
     if found := _MOODLE.fullmatch(name):
-        return Named(found["name"], found["rest"] or "", found["id"] or "", local=True)
+        back = f"{found['name']}_{found['id']}_assignsubmission_file_" if found["id"] else ""
+        return Named(found["name"], found["rest"] or "", found["id"] or "", local=True, back=back)
     if folder:
         return Named(None if without_day(name) == "" else name, "")
     if (found := _CANVAS.fullmatch(name)) and (found["anonymous"] or found["name"] == found["name"].lower()):
         clear = not re.match(r"\d+_", found["rest"])  # or else a name that ends in a number could pass for another's id
         lms_id = found["id"] if found["id"] and clear else ""
-        return Named(found["anonymous"] or found["name"], found["rest"], lms_id, int(found["file"]))
+        back = name if lms_id or found["anonymous"] else ""
+        late = bool(found["late"] or found["LATE"])
+        return Named(found["anonymous"] or found["name"], found["rest"], lms_id, int(found["file"]), False, back, late)
     return Named(without_day(name.rpartition(".")[0]) or None, name)
 
 

@@ -1,12 +1,25 @@
-"""A feedback page for a student: verdicts, messages, hints and the student's own code, in one HTML file."""
+"""A feedback page for a student: verdicts, messages, hints and the student's own code, in one HTML file.
+
+All pages of a download of Moodle or Canvas go back in one zip, in which each has the name that its platform reads.
+
+Moodle takes folders called as those of its download, name_number_assignsubmission_file_, and gives what lies in one to
+the participant of that number. (Source: mod/assign/feedback/file/importziplib.php of moodle/moodle.)
+
+Canvas takes files called as those of its download: the first two numbers in a name are the student's and that of the
+file handed in. It shows the student a comment with the file under the name of the file handed in. So the file is of
+that kind: a notebook that shows the page, or a zip. (Source: generate_comments_from_files in
+app/models/abstract_assignment.rb of instructure/canvas-lms.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import nbformat
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from pygments import highlight
@@ -14,7 +27,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from course_utils.authoring.answer_key import Official
-from course_utils.files import write_whole
+from course_utils.files import write_whole, zipped
+from course_utils.grading.intake.file_tree import is_notebook, is_zip
 from course_utils.grading.intake.names import safe_name
 from course_utils.grading.reports.tasks import Task, day_title, tasks
 from course_utils.grading.results import Graded, Result, ungraded
@@ -49,6 +63,41 @@ def feedback_place(graded: Graded) -> Path:
     """
     name = "notebook.html" if graded.day is None else f"day{graded.day}.html"
     return Path("feedback", safe_name(graded.student), name)
+
+
+def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
+    """Return, by file name, a zip for each download of Moodle or Canvas: `feedback_` and the download's own name.
+
+    Args:
+        graded: Submissions whose feedback pages were written into `folder`.
+    """
+    pages: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for each in graded:
+        download, _, name = each.back.partition("/")
+        page = folder / feedback_place(each)
+        if name:
+            pages[download][name][page.name] = page.read_text(encoding="utf-8")
+    return {
+        f"feedback_{download}.zip": zipped(
+            {place: data for name, own in names.items() for place, data in _given_back(name, own).items()}
+        )
+        for download, names in pages.items()
+    }
+
+
+def _given_back(name: str, pages: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the files that hold a student's pages in a zip for Moodle or Canvas, by their names there."""
+    files = {page: text.encode() for page, text in pages.items()}
+    if name.endswith("_assignsubmission_file_"):
+        return {f"{name}/{page}": data for page, data in files.items()}
+    if is_zip(name):
+        return {name: zipped(files)}
+    if not is_notebook(name):
+        return {}  # Canvas would show the student a page that is called, say, essay.pdf
+    shown = [nbformat.v4.new_output("display_data", {"text/html": page}) for page in pages.values()]
+    hidden = {"jupyter": {"source_hidden": True}}
+    cell = nbformat.v4.new_code_cell("# Feedback", id="feedback", outputs=shown, metadata=hidden)
+    return {name: nbformat.writes(nbformat.v4.new_notebook(cells=[cell])).encode()}
 
 
 def feedback_page(graded: Graded, official: Official) -> str:

@@ -20,8 +20,8 @@ from rich.table import Table
 from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError, one_line
-from course_utils.files import write_whole
-from course_utils.grading.reports.feedback import feedback_place
+from course_utils.files import write_all, write_whole
+from course_utils.grading.reports.feedback import feedback_place, feedback_zips
 from course_utils.grading.reports.gradebook import (
     Filled,
     canvas_csv,
@@ -52,6 +52,7 @@ def write_reports(
     """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
 
     Args:
+        graded: Submissions; the feedback pages of those that came from Canvas or Moodle are in the folder already.
         notes: Lines for the summary of a class, such as how student code was confined.
         alone: All notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
         linked: As for `own_summary`.
@@ -60,15 +61,20 @@ def write_reports(
         CourseError: If a file cannot be written in the folder.
     """
     open_folder(folder)
-    reports = {"grades.json": as_json(graded), "grades.csv": as_csv(graded), "junit.xml": as_junit(graded)}
+    reports: dict[str, str | bytes] = {
+        "grades.json": as_json(graded),
+        "grades.csv": as_csv(graded),
+        "junit.xml": as_junit(graded),
+    }
     if alone:
         reports["summary.md"] = own_summary(graded, official, linked)
     else:
         reports["summary.md"] = as_markdown(graded, notes, official)
         reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official)}
         reports |= worksheets(graded, official)
-    for name, text in reports.items():
-        write_whole(folder / name, text)
+        reports |= feedback_zips(graded, folder)
+    for name, content in reports.items():
+        write_all({folder / name: content})
 
 
 def write_gradebook(exported: Path, graded: Sequence[Graded], folder: Path, *, official: Official = COURSE) -> Filled:
