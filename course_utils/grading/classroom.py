@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from course_utils.errors import CourseError, Unreadable
+from course_utils.grading.intake.answers import longer_code
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.feedback import write_feedback
 from course_utils.grading.result_cache import KEPT, KeptResults, result_key
@@ -129,7 +130,7 @@ class ClassRun:
 
     def _publish(self, submission: Submission, graded: Graded) -> None:
         graded = replace(graded, student=submission.student, notebook=submission.name, lms_id=submission.lms_id)
-        graded = replace(graded, back=submission.back, late=submission.late)
+        graded = replace(graded, back=submission.back, late=submission.late, alike=longer_code(graded.answers))
         self.graded[submission.place] = replace(graded, answers={})
         if self.settings.out:
             write_feedback(graded, self.settings.official, self.settings.out)

@@ -109,10 +109,15 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
     graded, out, official = result.graded, settings.out, settings.official
     if out is None:
         return
-    write_reports(graded, out, notes=result.notes, official=official, alone=alone, linked=bool(own))
-    print(f"reports are in {out}")
-    if gradebook:
-        _tell_filled(write_gradebook(gradebook, graded, out, official=official), out)
+    filled = None
+    try:
+        filled = write_gradebook(gradebook, graded, out, official=official) if gradebook else None
+    finally:  # grading may have taken an hour: whatever is wrong with the gradebook, its reports are written
+        absent, linked = filled.absent if filled else (), bool(own)
+        write_reports(graded, out, notes=result.notes, absent=absent, official=official, alone=alone, linked=linked)
+        print(f"reports are in {out}")
+    if filled:
+        _tell_filled(filled, out)
     if said := note_progress(graded, own, out):
         _say(said)
     if alone and own:

@@ -28,6 +28,7 @@ from course_utils.grading import classroom
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
+from course_utils.grading.intake.answers import longer_code
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.progress_bar import Watch
 from course_utils.grading.reports.report import write_reports
@@ -164,6 +165,31 @@ def test_no_students_page_goes_back_with_another_download(tmp_path):
     write_reports(grade_class(both, replace(COLD, out=tmp_path / "out", jobs=1)).graded, tmp_path / "out")
     names = [zipfile.ZipFile(path).namelist() for path in sorted((tmp_path / "out").glob("feedback_*.zip"))]
     assert sorted(names) == [[f"{who}_70_assignsubmission_file_/day1.html"] for who in ("Ada", "Bob")]
+
+
+# Equal answers ------------------------------------------------------------------------------------------------------
+
+LONGER = {name: f"def {name}(x):\n    a = x\n    b = a\n    c = b\n    return c" for name in ("one", "two", "three")}
+
+
+def test_longer_answers_are_equal_whatever_their_comments_and_short_ones_say_nothing():
+    commented = {name: source.replace("a = x", "a  =  x  # mine\n\n") for name, source in LONGER.items()}
+    assert longer_code(LONGER) == longer_code(commented | {"short": RIGHT}) != ""
+    assert longer_code(LONGER) != longer_code(LONGER | {"two": LONGER["two"].replace("return c", "return b")})
+    numbers = "\n".join(f"row_{number} = [1, 0]" for number in range(9))
+    few = {name: LONGER[name] for name in ("one", "two")}
+    assert longer_code(few | {"three": numbers, "four": RIGHT}) == ""
+
+
+def test_each_result_says_what_its_longer_answers_are_also_when_it_was_kept(tmp_path, monkeypatch):
+    def answered(queue, *others):
+        return ((each, Graded(each.student, each.name, 1, "passed", 1.0, 1.0, 0.0, answers=LONGER)) for each in queue)
+
+    monkeypatch.setattr(classroom, "grade_here", answered)
+    mine = handed_in(tmp_path, ada=notebook(remark="a"), bob=notebook(remark="b"))
+    for reused in (0, 2):
+        result = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1))
+        assert (result.reused, {each.alike for each in result.graded}) == (reused, {longer_code(LONGER)})
 
 
 # Nothing is graded twice --------------------------------------------------------------------------------------------

@@ -18,7 +18,14 @@ from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.reports.feedback import LONGEST_CODE, feedback_page, write_feedback
-from course_utils.grading.reports.gradebook import canvas_csv, fill_gradebook, moodle_csv, moodle_worksheet, people
+from course_utils.grading.reports.gradebook import (
+    canvas_csv,
+    fill_gradebook,
+    moodle_csv,
+    moodle_worksheet,
+    people,
+    totals_csv,
+)
 from course_utils.grading.reports.report import (
     LARGEST_SUMMARY,
     as_csv,
@@ -74,6 +81,7 @@ def table(text):
 def test_reports_are_written_whole(tmp_path):
     write_reports([*SAMPLE, graded("eve", 2, lms_id="7")], tmp_path / "new" / "folder")
     names = {"grades.json", "grades.csv", "junit.xml", "summary.md", "canvas.csv", "moodle.csv", "moodle_day2.csv"}
+    names.add("totals.csv")
     assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names
 
 
@@ -82,6 +90,17 @@ def test_a_learner_alone_gets_no_files_for_a_classs_platform(tmp_path):
     names = {"grades.json", "grades.csv", "junit.xml", "summary.md"}
     assert {path.name for path in tmp_path.iterdir()} == names
     assert "class" not in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_totals_have_a_row_a_student_and_a_column_a_day():
+    class_ = [graded("ada", 1, ["scores"]), graded("ada", 2), unreadable("bob"), graded("bob", 2), graded("=eve", 1)]
+    most = float(points(1)) + float(points(2))
+    rows = [list(row.values()) for row in table(totals_csv(class_))]
+    assert rows == [
+        ["ada", "29", points(2), f"{29 + float(points(2)):g}", f"{most:g}", f"{100 * (most - 2) / most:.0f}"],
+        ["bob", "", points(2), points(2), f"{most:g}", f"{100 * float(points(2)) / most:.0f}"],
+        ["'=eve", points(1), "", points(1), f"{most:g}", f"{100 * float(points(1)) / most:.0f}"],
+    ]
 
 
 def test_a_filled_gradebook_lies_beside_the_other_reports(tmp_path):
@@ -413,6 +432,36 @@ def test_what_needs_a_teachers_eye_is_listed_by_student(status):
     assert f"| ada | 1 | {status} in scores |" in section
     assert "| cy | 1 | unreadable: empty file |" in section
     assert "bob" not in section
+
+
+def section(text, title):
+    """The rows of a table in a summary."""
+    lines = text.partition(f"## {title}\n")[2].partition("\n## ")[0].splitlines()
+    return [line for line in lines if line.startswith("| ")][1:]
+
+
+def test_who_did_not_hand_in_is_listed_from_the_gradebook_or_else_by_the_other_days(tmp_path):
+    class_ = [graded("ada", lms_id="101"), unreadable("grace", lms_id="102"), graded("ada", 2, lms_id="101")]
+    filled = fill(tmp_path, class_, EXPORT.replace("N/A", "EX"))
+    away = [(1, "=Eve"), (1, "Student, Test")]
+    assert [each for each in filled.absent if each[0] == 1] == away
+    assert len(filled.absent) == 2 + 4
+    listed = section(as_markdown(class_, absent=away), "Not handed in")
+    assert listed == ["| 1 | =Eve |", "| 1 | Student, Test |"]
+    assert fill(tmp_path, [graded("ada", lms_id="77")], WORKSHEET).absent == ((1, "Grace Hopper"),)
+    assert section(as_markdown([graded("ada"), graded("ada", 2), unreadable("bob")]), "Not handed in") == [
+        "| 2 | bob |"
+    ]
+    assert "## Not handed in" not in as_markdown([graded("ada"), graded("bob")])
+
+
+def test_who_was_late_and_whose_answers_are_equal_is_listed_by_day():
+    class_ = [graded("ada", alike="x"), graded("ada", 2, alike="x"), graded("bob", late=True, alike="x")]
+    text = as_markdown([*class_, graded("cyd", alike="y"), graded("dan"), graded("eve")])
+    assert section(text, "Late") == ["| 1 | bob |"]
+    assert section(text, "Equal answers") == ["| 1 | ada, bob |"]
+    assert "equal short answers prove nothing" in text
+    assert not {"## Late", "## Equal answers"} & set(as_markdown([graded("ada"), graded("bob")]).splitlines())
 
 
 def test_names_and_messages_stay_text_in_the_summary():

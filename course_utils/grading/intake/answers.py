@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import hashlib
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from course_utils.checks.judge.cells import defines as defines_names
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.files import parse_notebook
 
+LONG, MANY = 5, 3  # lines of a function that two people hardly write alike; how many such answers are needed
 LARGEST_CODE = 400_000  # characters; the notebooks of this course have 30,000
 
 
@@ -43,6 +46,19 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
             answers[question.grade_id] = complete(source, [*reversed(above), *below], known).source
         known |= set(question.names)
     return answers
+
+
+def longer_code(answers: Mapping[str, str]) -> str:
+    """Return a hash of the longer functions among the answers, without comments and spacing; "" if they are few.
+
+    The text is not parsed, because this runs beside the results of a whole class.
+    """
+    longer = {}
+    for grade_id, source in answers.items():
+        lines = [line for line in re.sub("#.*", "", source).splitlines() if line.strip()]
+        if len(lines) >= LONG and any(line.startswith("def ") for line in lines):
+            longer[grade_id] = "".join("".join(lines).split())
+    return hashlib.sha256(json.dumps(sorted(longer.items())).encode()).hexdigest() if len(longer) >= MANY else ""
 
 
 def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> list[int]:

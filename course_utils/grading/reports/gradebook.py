@@ -26,7 +26,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_utils.authoring.answer_key import COURSE, Official
@@ -52,7 +52,6 @@ MOODLE = (
 )
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
 LARGEST_GRADEBOOK = 50 * 2**20
-Filling = tuple[int, list[str], list[str]]  # number of students with a grade, students without a row, notes
 
 
 @dataclass(frozen=True)
@@ -77,12 +76,14 @@ class Filled:
         students: Number of students who got a grade in it.
         unmatched: Students who have no row in it, or who share one.
         notes: Sentences about what else a teacher should know.
+        absent: The day and the name of each student in it who handed in nothing for that day and is not excused.
     """
 
     text: str
     students: int
     unmatched: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    absent: tuple[tuple[int, str], ...] = ()
 
 
 def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
@@ -129,6 +130,22 @@ def moodle_worksheet(graded: Sequence[Graded], day: int, official: Official = CO
     return write_csv(rows)
 
 
+def totals_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
+    """Return a row for each student: points of each day, all points, the most there are, and their share in percent.
+
+    A day without a grade is an empty cell, and counts as no points in the share.
+    """
+    days = _days(graded)
+    most = sum(_full(graded, day) for day in days)
+    rows = [["Student", *(day_title(official, day) for day in days), "Points", "Of", "Share"]]
+    for person in people(graded):
+        cells = [_points(person.days.get(day)) for day in days]
+        reached = sum(float(cell or 0) for cell in cells)
+        share = f"{100 * reached / (most or 1):.0f}"
+        rows.append([text_cell(person.student), *cells, f"{reached:g}", f"{most:g}", share])
+    return write_csv(rows)
+
+
 def worksheets(graded: Sequence[Graded], official: Official = COURSE) -> dict[str, str]:
     """Return, by file name, a Moodle worksheet for each day that has submissions with a participant's number."""
     days = sorted({each.day for each in graded if each.day is not None and each.lms_id})
@@ -166,8 +183,8 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official 
         )
     width = max(map(len, rows))
     rows = [row + [""] * (width - len(row)) for row in rows]
-    students, unmatched, notes = fill(exported, rows, graded, official)
-    return Filled(mark + write_csv(rows, delimiter), students, tuple(unmatched), tuple(notes))
+    filled = fill(exported, rows, graded, official)
+    return replace(filled, text=mark + write_csv(rows, delimiter))
 
 
 def people(graded: Iterable[Graded]) -> list[Person]:
@@ -225,7 +242,8 @@ def write_csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
 # Filling in ---------------------------------------------------------------------------------------------------------
 
 
-def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filling:
+def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filled:
+    """Write grades into the rows and return what to say about them, without the text."""
     header = rows[0]
     place = {name: header.index(name) for name in CANVAS if name in header}
     possible = next((r for r in rows[1:4] if r[0].strip() == POINTS_POSSIBLE and not r[place["ID"]].strip()), None)
@@ -235,7 +253,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     logins = [(place[name],) for name in ("SIS User ID", "SIS Login ID") if name in place]
     names = tuple(range(place["ID"]))
     found, unmatched = _match(people(graded), students, [place["ID"]], [*logins, names])
-    notes, filled = [], set()
+    notes, filled, absent = list[str](), set(), list[tuple[int, str]]()
     for day in _days(graded):
         column = _column_of(exported, header, possible, place["Section"], day, day_title(official, day))
         full = _full(graded, day)
@@ -253,14 +271,18 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
             elif grade:
                 row[column] = grade
                 filled.add(id(row))
+        here = {id(row) for person, row in found if day in person.days}
+        away = (row for row in students if id(row) not in here and row[column].strip().casefold() != EXCUSED)
+        absent += [(day, ", ".join(filter(None, (row[name] for name in names)))) for row in away]
     for row in students:
         if row[place["ID"]].strip():  # then Canvas ignores the name
             for name in names:
                 row[name] = _canvas_name(_kept_name(row[name]))
-    return len(filled), unmatched, notes
+    return Filled("", len(filled), tuple(unmatched), tuple(notes), tuple(absent))
 
 
-def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filling:
+def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filled:
+    """Write grades into the rows and return what to say about them, without the text."""
     days = _days(graded)
     if len(days) > 1:
         raise CourseError(f"{exported}: a Moodle worksheet is of one assignment; grade one day at a time for it")
@@ -284,7 +306,9 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     for row in students:
         if "full name" in place and row[place["identifier"]].strip():
             row[place["full name"]] = _kept_name(row[place["full name"]])
-    return len(filled), unmatched, sorted(notes)
+    here, name = {id(row) for _, row in found}, place.get("full name", place["identifier"])
+    absent = ((day, row[name]) for day in days for row in students if id(row) not in here)
+    return Filled("", len(filled), tuple(unmatched), tuple(sorted(notes)), tuple(absent))
 
 
 def _match(

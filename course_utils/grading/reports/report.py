@@ -21,6 +21,7 @@ from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError, one_line
 from course_utils.files import write_all, write_whole
+from course_utils.grading.intake.answers import LONG
 from course_utils.grading.reports.feedback import feedback_place, feedback_zips
 from course_utils.grading.reports.gradebook import (
     Filled,
@@ -28,6 +29,7 @@ from course_utils.grading.reports.gradebook import (
     fill_gradebook,
     moodle_csv,
     text_cell,
+    totals_csv,
     worksheets,
     write_csv,
 )
@@ -45,6 +47,7 @@ def write_reports(
     folder: Path,
     *,
     notes: Sequence[str] = (),
+    absent: Sequence[tuple[int, str]] = (),
     official: Official = COURSE,
     alone: bool = False,
     linked: bool = True,
@@ -54,6 +57,7 @@ def write_reports(
     Args:
         graded: Submissions; the feedback pages of those that came from Canvas or Moodle are in the folder already.
         notes: Lines for the summary of a class, such as how student code was confined.
+        absent: The day and the name of each student who handed in nothing for it, if a gradebook tells.
         alone: All notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
         linked: As for `own_summary`.
 
@@ -69,8 +73,9 @@ def write_reports(
     if alone:
         reports["summary.md"] = own_summary(graded, official, linked)
     else:
-        reports["summary.md"] = as_markdown(graded, notes, official)
+        reports["summary.md"] = as_markdown(graded, notes, official, absent)
         reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official)}
+        reports["totals.csv"] = totals_csv(graded, official)
         reports |= worksheets(graded, official)
         reports |= feedback_zips(graded, folder)
     for name, content in reports.items():
@@ -170,10 +175,15 @@ def as_junit(graded: Sequence[Graded]) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def as_markdown(graded: Sequence[Graded], notes: Sequence[str] = (), official: Official = COURSE) -> str:
+def as_markdown(
+    graded: Sequence[Graded],
+    notes: Sequence[str] = (),
+    official: Official = COURSE,
+    absent: Sequence[tuple[int, str]] = (),
+) -> str:
     """Return a section with a table of exercises for each submission of one student; for a class, `class_summary`."""
-    if len({submission.student for submission in graded}) > 1:
-        return class_summary(graded, notes, official)
+    if absent or len({submission.student for submission in graded}) > 1:
+        return class_summary(graded, notes, official, absent)
     lines = ["# Grades", ""]
     for submission in graded:
         lines += [f"## {_cell(submission.student)}: {_points(submission)}", "", *_exercises(submission)]
@@ -199,10 +209,18 @@ def own_summary(graded: Sequence[Graded], official: Official = COURSE, linked: b
     return "\n".join(lines)
 
 
-def class_summary(graded: Sequence[Graded], notes: Sequence[str] = (), official: Official = COURSE) -> str:
+def class_summary(
+    graded: Sequence[Graded],
+    notes: Sequence[str] = (),
+    official: Official = COURSE,
+    absent: Sequence[tuple[int, str]] = (),
+) -> str:
     """Summarise a class: scores by day, hardest exercises, misconceptions, what a teacher should look at, students.
 
     The tables of students stop before the summary grows beyond what GitHub shows, and say so.
+
+    Args:
+        absent: As for `write_reports`; by default those who handed in another day.
     """
     students = len({submission.student for submission in graded})
     unread = sum(submission.status == "unreadable" for submission in graded)
@@ -215,10 +233,11 @@ def class_summary(graded: Sequence[Graded], notes: Sequence[str] = (), official:
     lines += _hardest(graded, official) + _misconceptions(graded, official)
     if notes:
         lines += ["## How it was graded", "", *(f"- {_cell(note)}" for note in notes), ""]
-    room = LARGEST_SUMMARY - len("\n".join(lines).encode())
-    lines += _watch(graded, room // 3)
-    room = LARGEST_SUMMARY - len("\n".join(lines).encode())
-    return "\n".join(lines + _students(graded, room))
+    tables = (_watch(graded), _absent(graded, absent), _late(graded), _alike(graded), _students(graded))
+    for place, (head, rows) in enumerate(tables):
+        room = LARGEST_SUMMARY - len("\n".join(lines).encode())
+        lines += _capped(head, rows, room if place == len(tables) - 1 else room // 3) if rows else []
+    return "\n".join(lines)
 
 
 def print_table(submission: Graded, console: Console) -> None:
@@ -305,8 +324,8 @@ def _misconceptions(graded: Sequence[Graded], official: Official) -> list[str]:
     return [*lines, ""]
 
 
-def _watch(graded: Sequence[Graded], room: int) -> list[str]:
-    """Return a table of what a teacher should look at: unreadable files, lost kernels, forbidden calls."""
+def _watch(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
+    """Return head and rows of what a teacher should look at: unreadable files, lost kernels, forbidden calls."""
     rows = []
     for submission in graded:
         told = [f"{each.status} in {each.id}" for each in submission.exercises if each.status in WATCHED]
@@ -318,21 +337,47 @@ def _watch(graded: Sequence[Graded], room: int) -> list[str]:
         if told:
             day = "?" if submission.day is None else submission.day
             rows.append(f"| {_cell(submission.student)} | {day} | {_cell('; '.join(told))} |")
-    head = ["## Needs your eye", "", "| student | day | what happened |", "|---|---|---|"]
-    return _capped(head, rows, room) if rows else []
+    return ["## Needs your eye", "", "| student | day | what happened |", "|---|---|---|"], rows
 
 
-def _students(graded: Sequence[Graded], room: int) -> list[str]:
-    """Return a table with a row for each submission."""
+def _absent(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) -> tuple[list[str], list[str]]:
+    """Return head and rows of a table of the students who handed in nothing for a day."""
+    present = {(each.day, each.student) for each in graded}
+    days = sorted({day for day, _ in present if day is not None})
+    students = dict.fromkeys(each.student for each in graded)
+    away = known or [(day, student) for day in days for student in students if (day, student) not in present]
+    return ["## Not handed in", "", "| day | student |", "|---|---|"], [
+        f"| {day} | {_cell(who)} |" for day, who in away
+    ]
+
+
+def _late(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
+    """Return head and rows of a table of what the platform marked as late."""
+    rows = [f"| {'?' if each.day is None else each.day} | {_cell(each.student)} |" for each in graded if each.late]
+    return ["## Late", "", "| day | student |", "|---|---|"], rows
+
+
+def _alike(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
+    """Return head and rows of a table of the students whose longer answers to a day are all equal."""
+    groups = defaultdict(list)
+    for each in graded:
+        if each.alike:
+            groups[each.day, each.alike].append(each.student)
+    rows = [f"| {day} | {_cell(', '.join(names))} |" for (day, _), names in groups.items() if len(names) > 1]
+    said = f"All answers of {LONG} lines and more are equal here, but for comments and spacing. Shorter ones are not"
+    said += " compared, since equal short answers prove nothing. Ask before you conclude: some work in pairs."
+    return ["## Equal answers", "", said, "", "| day | students |", "|---|---|"], rows
+
+
+def _students(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
+    """Return head and rows of a table with a row for each submission."""
     rows = [
         f"| {_cell(each.student)} | {'?' if each.day is None else each.day} | "
         + ("no grade" if ungraded(each) else f"{each.score:g} of {each.max_score:g}")
         + f" | {sum(result.status == 'passed' for result in each.exercises)} of {len(each.exercises)} |"
         for each in graded
     ]
-    return _capped(
-        ["## Students", "", "| student | day | points | exercises passed |", "|---|---|---|---|"], rows, room
-    )
+    return ["## Students", "", "| student | day | points | exercises passed |", "|---|---|---|---|"], rows
 
 
 def _capped(head: list[str], rows: list[str], room: int) -> list[str]:
