@@ -237,6 +237,9 @@ def release(
     secret_file: Annotated[
         Path | None, typer.Option(help="A file with 16 bytes or more: a class's hidden inputs come from it.")
     ] = None,
+    note: Annotated[
+        Path | None, typer.Option(help="A file with a word of yours for the top of the students' README; it is kept.")
+    ] = None,
 ) -> None:
     """Write the students' edition of the course, which has no answers, and the bundle that grades it."""
     from rich.console import Console
@@ -248,7 +251,7 @@ def release(
         raise typer.BadParameter(f"--days is {days!r}; give numbers, as in --days 1,2")
     secret, warning = class_release.read_secret(secret_file) if secret_file else (None, "")
     with Console(stderr=True).status("reading") as status:
-        done = class_release.release(out, map(int, numbers), secret, status.update)
+        done = class_release.release(out, map(int, numbers), secret, status.update, note=note)
     print(f"days {', '.join(map(str, done.days))}: {out}/student.zip is for students, {out}/grader.zip for you alone")
     print(f"no answer is in the student's edition; {done.shared} lines of answers are also lines of lessons")
     if warning:
@@ -303,8 +306,10 @@ def worksheet(
         given = {"--kind": kind, "--seed-file": seed_file, "--out": out}
         missing = ", ".join(name for name, value in given.items() if value is None)
         raise typer.BadParameter(f"give {missing} as well; kinds are {', '.join(KINDS)}")
-    *sheets, key = make_worksheets(kind, copies, seed_file, out)
-    print(f"{len(sheets)} {'sheet' if len(sheets) == 1 else 'sheets'} in {out}, and the key in {key}")
+    *sheets, all_of_them, key = make_worksheets(kind, copies, seed_file, out)
+    print(
+        f"{len(sheets)} {'sheet' if len(sheets) == 1 else 'sheets'} in {out}; to print them: {all_of_them}, key: {key}"
+    )
 
 
 @app.command(rich_help_panel=TEACH, epilog=_examples("course site --out build/site"))

@@ -27,14 +27,16 @@ class NoWorksheet(CourseError):
 
 
 def make_worksheets(kind: str, copies: int, seed_file: Path, out: Path) -> list[Path]:
-    """Write `kind_01.pdf` and so on, one for each student, and `kind_key.pdf` with every step of all of them.
+    """Write `kind_01.pdf` and so on, one for each student, `kind_all.pdf` and `kind_key.pdf`.
+
+    `kind_all.pdf` holds all of them to print: each student's begins on a front side. The key has every step.
 
     Args:
         copies: the number of students, from 1 to 1000.
         seed_file: a file with any text, which with the kind decides the problems; the same text gives the same bytes.
 
     Returns:
-        The files, the key last.
+        The files, those of the students first, the key last.
 
     Raises:
         NoWorksheet: `copies` is out of range, the seed cannot be read or is empty, or Typst is not installed.
@@ -55,6 +57,7 @@ def make_worksheets(kind: str, copies: int, seed_file: Path, out: Path) -> list[
     files: dict[Path, str | bytes] = {
         out / f"{kind}_{sheet['copy']:0{width}}.pdf": _set([sheet], key=False) for sheet in sheets
     }
+    files[out / f"{kind}_all.pdf"] = _set(sheets, key=False)
     files[out / f"{kind}_key.pdf"] = _set(sheets, key=True)
     write_all(files)
     return list(files)
@@ -73,14 +76,16 @@ def _numbers(seed: bytes, kind: str, copies: int) -> list[int]:
 
 def _sheet(posed: Problem, copy: int) -> dict[str, Any]:
     """Return the data of a problem for the template."""
-    arrays = {name: values for name, values in posed.given.items() if values.ndim}
     lines = posed.told.splitlines()
+    names = [line.partition(" = [")[0] for line in lines if " = [" in line]
+    arrays = [values for values in posed.given.values() if values.ndim]
     return {
         "kind": posed.kind,
+        "title": posed.kind.replace("-", " ").capitalize(),
         "number": posed.number,
         "copy": copy,
-        "told": [line for line in lines if not (arrays and " = [" in line)],
-        "given": [{"name": name, "rows": _rows(values)} for name, values in arrays.items() if "_ab" not in name],
+        "told": [line for line in lines if " = [" not in line],
+        "given": [{"name": name, "rows": _rows(values)} for name, values in zip(names, arrays, strict=False)],
         "steps": [
             {"name": step.name, "asked": step.asked, "rows": _rows(right, step.count)}
             for step, right in zip(posed.steps, posed.solution().values(), strict=True)
@@ -98,6 +103,7 @@ def _set(sheets: Sequence[dict[str, Any]], *, key: bool) -> bytes:
         import typst
     except ImportError:
         raise NoWorksheet(INSTALL) from None
-    title = f"{sheets[0]['kind']}, key" if key else f"{sheets[0]['kind']} {sheets[0]['number']}"
-    data = json.dumps({"title": title, "key": key, "sheets": sheets})
+    one = sheets[0]
+    what = "key" if key else f"{len(sheets)} sheets" if len(sheets) > 1 else f"sheet {one['copy']}"
+    data = json.dumps({"title": f"{one['title']}, {what}", "key": key, "sheets": sheets})
     return typst.compile(TEMPLATE, sys_inputs={"data": data})

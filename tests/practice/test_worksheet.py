@@ -1,6 +1,7 @@
 """Sheets for a class: a problem of their own for each student, and a key with every step."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -36,9 +37,10 @@ def data(monkeypatch):
 def test_each_student_has_a_problem_of_their_own_and_the_key_has_all(seed, tmp_path, data):
     files = make_worksheets("attention", 30, seed, tmp_path / "out")
     assert [path.name for path in files][:2] == ["attention_01.pdf", "attention_02.pdf"]
-    assert files[-1].name == "attention_key.pdf" and len(files) == 31 and all(path.exists() for path in files)
-    (*students, (is_key, all_of_them)) = data
-    assert is_key and [page for _, (page,) in students] == all_of_them
+    assert [path.name for path in files][30:] == ["attention_all.pdf", "attention_key.pdf"]
+    assert all(path.exists() for path in files)
+    (*students, (is_key, printed), (_, all_of_them)) = data
+    assert not is_key and [page for _, (page,) in students] == printed == all_of_them
     assert len({page["number"] for page in all_of_them}) == 30
 
 
@@ -62,8 +64,30 @@ def test_the_seed_decides(seed, tmp_path, data):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_sheet_has_a_title_for_people_and_states_what_is_given_once(kind):
+    page = sheets._sheet(posed := problem(kind, 1), 1)
+    assert page["title"] == {"causal-row": "Causal row", "attention-3x2": "Attention 3x2"}.get(kind, page["title"])
+    assert "-" not in page["title"] and page["title"][0].isupper()
+    for each in page["given"]:
+        assert f"{each['name']} = [{'  '.join(each['rows'][0])}" in posed.told
+    said = "\n".join([*page["told"], *(f"{each['name']} = [" for each in page["given"])])
+    heads = [line.partition("[")[0].strip() for line in posed.told.splitlines()]
+    assert sorted(line.partition("[")[0].strip() for line in said.splitlines()) == sorted(heads)
+
+
+def test_in_the_file_to_print_each_students_sheet_is_a_front_side(seed, tmp_path):
+    one, other, third, printed, _ = make_worksheets("attention", 3, seed, tmp_path)
+    assert [pages(path) for path in (one, other, third, printed)] == [1, 1, 1, 5]
+
+
+def pages(pdf):
+    return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_typst_sets_every_kind_and_the_same_seed_gives_the_same_bytes(kind, seed, tmp_path):
     one, other = ([path.read_bytes() for path in make_worksheets(kind, 2, seed, tmp_path / name)] for name in "ab")
+    assert pages(tmp_path / "a" / f"{kind}_01.pdf") == 1
     assert one == other and all(pdf.startswith(b"%PDF") and len(pdf) > 5000 for pdf in one)
 
 
@@ -103,7 +127,8 @@ def test_the_command(seed, tmp_path):
 
     out = tmp_path / "sheets"
     ran = run("--kind", "attention", "--copies", 2, "--seed-file", seed, "--out", out)
-    assert ran.returncode == 0 and ran.stdout == f"2 sheets in {out}, and the key in {out / 'attention_key.pdf'}\n"
+    told = f"2 sheets in {out}; to print them: {out / 'attention_all.pdf'}, key: {out / 'attention_key.pdf'}\n"
+    assert ran.returncode == 0 and ran.stdout == told
     ran = run("--kind", "chess", "--seed-file", seed, "--out", out)
     assert ran.returncode == 2 and ran.stderr.startswith("course: there is no practice of the kind 'chess'")
     (tmp_path / "file").write_text("")
