@@ -63,8 +63,11 @@ HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\
 MARKS = ("### BEGIN SOLUTION", "### END SOLUTION", "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
 
 
-def write_student_edition(folder: Path, days: list[int], course: Official = COURSE) -> None:
+def write_student_edition(folder: Path, days: list[int], course: Official = COURSE, note: str = "") -> None:
     """Write the student's edition of some days into an empty folder.
+
+    Args:
+        note: what a teacher wants to say at the top of its README, as Markdown.
 
     Raises:
         CourseError: a lesson, a solution or another file of the course is missing or cannot be read.
@@ -91,7 +94,9 @@ def write_student_edition(folder: Path, days: list[int], course: Official = COUR
         _write(_without_dead_links(exercise, here), folder / "exercises" / course.path(day).name)
         store(expected_results(day), folder / FOLDER.relative_to(FOLDER.parents[2]) / f"day{day}.json.gz")
     rows = "\n".join(_row(day, lessons[day], course.path(day)) for day in days)
-    (folder / "README.md").write_text(README.read_text(encoding="utf-8").replace("{days}", rows), encoding="utf-8")
+    text = README.read_text(encoding="utf-8").replace("{days}", rows)
+    text = text.replace("{note}", f"{note.strip()}\n\n" if note.strip() else "")
+    (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
 
 
 def expected_results(day: int) -> dict:

@@ -2,6 +2,7 @@
 
     DIR/student/  student.zip   see `edition.py`
     DIR/grader/   grader.zip    solutions/ with their results on the class's hidden inputs, and keys.json
+    DIR/note.md                 what the teacher says at the top of the students' README, if anything
 
 The hidden inputs of each exercise are drawn from a seed of its own, which is derived from the class's secret. Whoever
 learns one seed learns no other seed and nothing about the secret. Without a secret, the hidden inputs are those of the
@@ -31,11 +32,12 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
 from course_utils.checks.kernel.outcome import MIME, is_hidden
 from course_utils.errors import CellFailed, CourseError
-from course_utils.files import Marker, zipped
+from course_utils.files import Marker, write_whole, zipped
 
 BUNDLE_README = Path(__file__).with_name("bundle_readme.md")
 SHORTEST_SECRET = 16  # bytes
 FOLDERS = ("student", "grader")
+NOTE = "note.md"  # the teacher's, beside them: no release changes it unless another is given
 MARKER = Marker(".course-release.json", "release", ("student/**/*", "grader/**/*", "student.zip", "grader.zip"))
 
 
@@ -59,6 +61,7 @@ def release(
     secret: bytes | None = None,
     progress: Callable[[str], None] = lambda doing: None,
     course: Official = COURSE,
+    note: Path | None = None,
 ) -> Released:
     """Write the student's edition and the grader's bundle into the folder `out`.
 
@@ -66,13 +69,16 @@ def release(
         days: the days to release; all of them where it is empty.
         secret: the class's secret, from which the hidden inputs are derived; without it they are public.
         progress: called with a few words on each stage as it begins.
+        note: a file of Markdown for the top of the students' README, which is kept as note.md in `out`; by default the
+            one that an earlier release kept there.
 
     Raises:
-        CourseError: a day is unknown, the course is not built, `out` holds files that no release wrote, or the
-            student's edition shows part of an answer. In every case `out` is left as it was.
+        CourseError: a day is unknown, the course is not built, `out` holds files that no release wrote, the note cannot
+            be read, or the student's edition shows part of an answer. In every case `out` is left as it was.
     """
     days = _known(days)
     MARKER.verify(out)
+    said = _read_note(note) if note else _read_note(out / NOTE) if (out / NOTE).exists() else ""
     progress("comparing sources and notebooks")
     stale = [
         line for line in build.check(course.folder, used=True) if not line.startswith(("exercises/", "notebooks/"))
@@ -86,7 +92,7 @@ def release(
         student, grader = (Path(beside, name) for name in FOLDERS)
         student.mkdir()
         progress("writing the student's edition")
-        write_student_edition(student, days, course)
+        write_student_edition(student, days, course, said)
         progress("searching the student's edition for answers")
         shared = _verify_no_trace(student, course, secret, seeds)
         _write_bundle(grader, days, seeds, course, progress)
@@ -95,6 +101,8 @@ def release(
             content = zipped({path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in files})
             folder.with_suffix(".zip").write_bytes(content)
         _move_into_place(Path(beside), out)
+    if note:
+        write_whole(out / NOTE, said)
     return Released(tuple(days), shared, bool(seeds))
 
 
@@ -139,6 +147,15 @@ def read_secret(path: Path) -> tuple[bytes, str]:
         todo = f"give {SHORTEST_SECRET} bytes or more, as from: openssl rand -hex 32"
         raise CourseError(f"{path}: a secret of {len(secret)} bytes can be guessed; {todo}")
     return secret, f"{path}: others on this machine can read the secret; chmod 600 keeps it to you" if seen else ""
+
+
+def _read_note(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise CourseError(f"{path}: the note cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise CourseError(f"{path}: the note is not text in UTF-8; save it as that") from None
 
 
 def _known(days: Iterable[int]) -> list[int]:

@@ -583,6 +583,32 @@ def test_a_release_without_a_secret_says_that_hidden_inputs_are_public(quick, tm
     assert (bundle / "solutions" / LESSON).read_bytes() == COURSE.path(1).read_bytes()
 
 
+def test_a_note_stands_at_the_top_of_the_readme_and_is_kept_by_the_next_release(quick, tmp_path):
+    out, note = tmp_path / "out", tmp_path / "welcome.md"
+    note.write_text("Room 4.12, **Mondays**. {days}\n", encoding="utf-8")
+    for given in (note, None):
+        release(out, [1], note=given)
+        text = (out / "student" / "README.md").read_text(encoding="utf-8")
+        assert text.split("\n\n")[1] == "Room 4.12, **Mondays**. {days}"
+        note.unlink(missing_ok=True)
+    (out / "note.md").write_text("Room 5.1 now.")
+    release(out, [1])
+    assert "\n\nRoom 5.1 now.\n\nA course" in (out / "student" / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(CourseError, match=r"gone\.md: the note cannot be read"):
+        release(out, [1], note=tmp_path / "gone.md")
+
+
+def test_students_on_windows_are_told_the_commands_that_the_course_tells(out):
+    """But for the page on which JupyterLab opens."""
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in (COURSE.folder / "docs" / "install.md", out / "student" / "README.md")
+    ]
+    course, class_ = (re.findall(r"^    (?:py |set |\.venv\\).+$", text, re.MULTILINE) for text in texts)
+    assert len(course) == 5
+    assert [line.replace("notebooks/course_map.ipynb", "README.md") for line in course] == class_
+
+
 @pytest.mark.parametrize(("days", "said"), [("9", "no exercises for day 9"), ("one", "give numbers")])
 def test_days_that_are_none_are_an_error(tmp_path, days, said):
     result = CliRunner().invoke(app, ["release", "--out", str(tmp_path / "out"), "--days", days])
