@@ -113,6 +113,10 @@ def grade(
         return
     if not paths:
         raise typer.BadParameter("give the notebooks to grade")
+    if strange := [path for path in paths if path.is_file() and path.suffix.lower() not in (".ipynb", ".zip")]:
+        raise typer.BadParameter(
+            f"{strange[0]} is no notebook: give files that end in .ipynb, or folders or zips of them"
+        )
     if gradebook and not out:
         raise typer.BadParameter("--gradebook needs --out, the folder for the one that is filled in")
     if log and dask:

@@ -528,6 +528,7 @@ def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_pat
         (["day1_x.ipynb", "--out", "day1_x.ipynb"], "no reports can be written there"),
         (["--frobnicate"], "--frobnicate"),
         ([], "give the notebooks"),
+        (["notes.md"], "notes.md is no notebook: give files that end in .ipynb, or folders or zips of them"),
         (["nowhere"], "no such file"),
         (["nowhere.zip"], "no such file"),
         (["day1_x.ipynb", "--bundle", "."], "not a grader's bundle"),
@@ -536,10 +537,17 @@ def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_pat
 )
 def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, said):
     nbformat.write(unfilled(), tmp_path / "day1_x.ipynb")
+    (tmp_path / "notes.md").write_text("# Notes")
     code, _, complaint = course("grade", *arguments, cwd=tmp_path)
     assert code == 2
     assert said in complaint
     assert complaint.count("\n") == 1, complaint
+
+
+def test_a_file_that_is_no_notebook_is_refused_before_the_grader_is_loaded(tmp_path, monkeypatch):
+    (tmp_path / "notes.md").write_text("# Notes")
+    monkeypatch.setitem(sys.modules, "course_utils.grading.run", None)
+    assert course("grade", "notes.md", cwd=tmp_path)[0] == 2
 
 
 @pytest.mark.parametrize("start", ["warm", "cold"])
