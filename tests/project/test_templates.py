@@ -157,6 +157,34 @@ def test_the_grade_step_writes_the_summary_the_reports_and_the_points(student):
     assert scores == full | {"day 1, scores": 0} and result["max_score"] == FULL and result["status"] == "fail"
 
 
+def test_the_environment_is_kept_until_the_lock_file_or_python_changes(tmp_path):
+    """It is named by both. A path with .. in it would be refused by the action that keeps it."""
+    kept, lock = [], tmp_path / "requirements.lock"
+    (tools := tmp_path / "tools").mkdir()
+    (tmp_path / "templates/github-actions/grade").mkdir(parents=True)
+    for packages, version in (
+        ("torch==2", "3.12.1"),
+        ("torch==2", "3.12.1"),
+        ("torch==3", "3.12.1"),
+        ("torch==3", "4"),
+    ):
+        lock.write_text(packages)
+        (tools / "python").write_text(f"#!/bin/sh\necho {version}\n")
+        (tools / "python").chmod(0o755)
+        about = {
+            "GITHUB_ACTION_PATH": tmp_path / "templates/github-actions/grade",
+            "GITHUB_OUTPUT": tmp_path / "output",
+        }
+        named = run_of(ACTION["runs"]["steps"], "Name the environment")
+        assert bash(named, tmp_path, PATH=f"{tools}:{os.environ['PATH']}", **about).returncode == 0
+        kept.append(dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines()))
+    first, same, other, newer = (each["key"] for each in kept)
+    assert first == same and len({first, other, newer}) == 3
+    assert {each["path"] for each in kept} == {f"{tmp_path.resolve()}/.venv"}
+    (cache,) = [step["with"] for step in ACTION["runs"]["steps"] if "actions/cache@" in step.get("uses", "")]
+    assert cache == {name: f"${{{{ steps.environment.outputs.{name} }}}}" for name in ("path", "key")}
+
+
 def test_what_a_student_prints_is_no_command_of_the_workflow(student):
     lines = [line.strip() for line in student[1].stdout.splitlines()]
     (token,) = [line.removeprefix("::stop-commands::") for line in lines if line.startswith("::stop-commands::")]
