@@ -5,6 +5,7 @@ import io
 import json
 import re
 import statistics
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -453,6 +454,12 @@ def test_who_did_not_hand_in_is_listed_from_the_gradebook_or_else_by_the_other_d
         "| 2 | bob |"
     ]
     assert "## Not handed in" not in as_markdown([graded("ada"), graded("bob")])
+
+
+def test_who_handed_in_a_file_that_tells_no_day_did_hand_in(tmp_path):
+    class_ = [graded("ada", lms_id="101"), replace(unreadable("grace", lms_id="102"), day=None)]
+    assert "Hopper, Grace" not in [name for _, name in fill(tmp_path, class_, EXPORT.replace("N/A", "EX")).absent]
+    assert "## Not handed in" not in as_markdown(class_)
 
 
 def test_who_was_late_and_whose_answers_are_equal_is_listed_by_day():

@@ -253,6 +253,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     logins = [(place[name],) for name in ("SIS User ID", "SIS Login ID") if name in place]
     names = tuple(range(place["ID"]))
     found, unmatched = _match(people(graded), students, [place["ID"]], [*logins, names])
+    of_no_day = {each.student for each in graded if each.day is None}
     notes, filled, absent = list[str](), set(), list[tuple[int, str]]()
     for day in _days(graded):
         column = _column_of(exported, header, possible, place["Section"], day, day_title(official, day))
@@ -271,7 +272,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
             elif grade:
                 row[column] = grade
                 filled.add(id(row))
-        here = {id(row) for person, row in found if day in person.days}
+        here = {id(row) for person, row in found if day in person.days or person.student in of_no_day}
         away = (row for row in students if id(row) not in here and row[column].strip().casefold() != EXCUSED)
         absent += [(day, ", ".join(filter(None, (row[name] for name in names)))) for row in away]
     for row in students:

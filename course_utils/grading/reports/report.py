@@ -345,7 +345,9 @@ def _absent(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) -> tuple
     present = {(each.day, each.student) for each in graded}
     days = sorted({day for day, _ in present if day is not None})
     students = dict.fromkeys(each.student for each in graded)
-    away = known or [(day, student) for day in days for student in students if (day, student) not in present]
+    away = known or [
+        (day, student) for day in days for student in students if not {(day, student), (None, student)} & present
+    ]
     return ["## Not handed in", "", "| day | student |", "|---|---|"], [
         f"| {day} | {_cell(who)} |" for day, who in away
     ]
