@@ -97,7 +97,8 @@ def _given_back(name: str, pages: Mapping[str, str]) -> dict[str, bytes]:
     shown = [nbformat.v4.new_output("display_data", {"text/html": page}) for page in pages.values()]
     hidden = {"jupyter": {"source_hidden": True}}
     cell = nbformat.v4.new_code_cell("# Feedback", id="feedback", outputs=shown, metadata=hidden)
-    return {name: nbformat.writes(nbformat.v4.new_notebook(cells=[cell])).encode()}
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}  # or JupyterLab asks
+    return {name: nbformat.writes(nbformat.v4.new_notebook(cells=[cell], metadata=kernel)).encode()}
 
 
 def feedback_page(graded: Graded, official: Official) -> str:
