@@ -307,6 +307,41 @@ def test_the_autograder_for_classroom_50_takes_several_days_as_one_students(tmp_
     verify_own_summary((tmp_path / "release-body.md").read_text())
 
 
+@pytest.mark.parametrize("handed_in", [True, False])
+def test_the_autograder_for_gradescope_writes_a_test_for_each_exercise(tmp_path, handed_in):
+    script = (TEMPLATES / "gradescope/run_autograder").read_text(encoding="utf-8")
+    python = "/opt/grader/course/.venv/bin/python"
+    for theirs, here in (
+        (python, sys.executable),
+        (" --bundle /opt/grader/bundle", ""),
+        ("/autograder", str(tmp_path)),
+    ):
+        assert theirs in script
+        script = script.replace(theirs, here)
+    for folder in ("submission", "results", "tools"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "tools" / "runuser").write_text('#!/bin/sh\nshift 3\nexec "$@"\n')  # here it is who runs the test
+    (tmp_path / "tools" / "runuser").chmod(0o755)
+    if handed_in:
+        shutil.copy(ROOT / "exercises" / DAY1, tmp_path / "submission" / "my work.ipynb")
+    done = bash(script, tmp_path, PATH=f"{tmp_path / 'tools'}:{os.environ['PATH']}", PYTHONPATH=ROOT, TMPDIR=tmp_path)
+    assert done.returncode == 0, done.stderr
+    tests = json.loads((tmp_path / "results" / "results.json").read_text())["tests"]
+    assert (sum(test["score"] for test in tests), sum(test["max_score"] for test in tests)) == (0, FULL)
+    assert {test["status"] for test in tests} == {"failed"} and len(tests) == (
+        len(COURSE.questions(1)) if handed_in else 1
+    )
+    assert handed_in or "no such file" in tests[0]["output"]
+
+
+def test_what_gradescope_installs_is_what_the_action_installs():
+    setup = (TEMPLATES / "gradescope/setup.sh").read_text(encoding="utf-8")
+    action = run_of(ACTION["runs"]["steps"], "Install the course")
+    options = re.findall(r"uv pip install (.+)", setup)
+    assert len(options) == 2 and options == re.findall(r"uv pip install (.+)", action)
+    assert subprocess.run(["bash", "-n", "-c", setup], check=False).returncode == 0
+
+
 def grades(*exercises, status="failed"):
     named = [dict(zip(("id", "status", "score", "max_score", "message"), each, strict=True)) for each in exercises]
     whole = {"student": "ada", "notebook": "a.ipynb", "day": 1, "status": status, "score": 0.0, "max_score": 0.0}

@@ -1,6 +1,6 @@
-"""Write grades in the forms that GitHub reads: annotations of a workflow run, and results for its classrooms.
+"""Write grades in the forms that others read: annotations of a workflow on GitHub, its classrooms, and Gradescope.
 
-    python -m course_utils.grading.github annotations|autograding|classroom50 grades/grades.json
+    python -m course_utils.grading.github annotations|autograding|classroom50|gradescope grades/grades.json
 
 All text from a student becomes one line, and is escaped where the line could be read as a workflow command.
 """
@@ -75,6 +75,23 @@ def classroom50_result(grades: Mapping, about: Mapping[str, str]) -> dict:
     }
 
 
+def gradescope_result(grades: Mapping) -> dict:
+    """Return what Gradescope reads as results.json: a test for each exercise, with its points and what to look at."""
+    return {
+        "tests": [
+            {
+                "name": part.title,
+                "score": part.score,
+                "max_score": part.full,
+                "status": f"{_status(part.passed)}ed",
+                "output": part.message,
+                "output_format": "text",
+            }
+            for part in _parts(grades)
+        ],
+    }
+
+
 CLASSROOM50 = {
     "CLASSROOM": "classroom",
     "ASSIGNMENT": "assignment",
@@ -103,6 +120,7 @@ def main(arguments: list[str]) -> str:
 FORMS = {
     "annotations": lambda grades: "\n".join(workflow_commands(grades)),
     "autograding": lambda grades: base64.b64encode(json.dumps(autograding_result(grades)).encode()).decode(),
+    "gradescope": lambda grades: json.dumps(gradescope_result(grades), indent=2),
     "classroom50": lambda grades: json.dumps(classroom50_result(grades, os.environ), indent=2),
 }
 
