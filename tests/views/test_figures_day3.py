@@ -171,7 +171,7 @@ def test_each_figure_tells_what_it_shows():
         "Loss against training step; the floor is at 2.1. no mask falls through the floor to 0.0; "
         "mask before ends near the floor, at 2.1."
     )
-    assert "score of sat 3: the 0.050, cat 0.150, sat 0.800." in told["shares"]
+    assert "score of sat 3: the 0.050, cat 0.150, sat 0.800, so 0.200 remains." in told["shares"]
     assert "bidirectional: every row sees 0 to 5. " in told["masks"]
     assert "causal: row 0 sees 0; row 1 sees 0 to 1; row 2 sees 0 to 2; row 3 sees 0 to 3." in told["masks"]
     assert "mask_before: zeros above the diagonal, no leak; " in told["maps"]

@@ -110,7 +110,8 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
     ax.set(xlim=(0, 1), ylim=(len(rows) - 0.55, -0.75), xlabel="weight; the hatched part is then set to 0")
     fig.subplots_adjust(left=0.17, right=0.86, top=0.99, bottom=54 / height)
     told = [
-        f"{label}: " + ", ".join(f"{name} {weight:.3f}" for name, weight in zip(names, row, strict=True))
+        f"{label}: {', '.join(f'{name} {weight:.3f}' for name, weight in zip(names, row, strict=True))}, "
+        f"so {sum(row[:-1]):.3f} remains"
         for label, row in zip(labels, rows, strict=True)
     ]
     alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is thrown away. {'; '.join(told)}."
