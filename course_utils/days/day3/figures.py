@@ -46,7 +46,7 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
         ax.plot(steps, mean, color=colour, linewidth=1.8, markersize=5, markerfacecolor="none", label=name, **style)
         told.append(f"{name} {'falls through the floor to' if cheats else 'ends near the floor, at'} {mean[-1]:.1f}")
     ax.axhline(floor, color=palette.INK, linestyle=":", linewidth=1.2, label=floor_name, zorder=1)
-    ax.set(xlabel="training step", ylabel="loss", ylim=(0, None), xlim=(0, len(mean) + smooth - 1))
+    ax.set(xlabel="training step", ylabel="loss, nats", ylim=(0, None), xlim=(0, len(mean) + smooth - 1))
     fig.subplots_adjust(left=0.08, right=0.72, top=0.94, bottom=0.2)
     name_lines(ax)
     return described(
@@ -65,9 +65,11 @@ def loss_by_layer(losses: Sequence[float], causal: float) -> Figure:
            color=[palette.WRONG if change < 0 else palette.VALUE for change in changes])  # fmt: skip
     ax.axhline(causal, color=palette.INK, linestyle=":", linewidth=1.2)
     ax.text(len(changes) - 0.4, causal, f"all causal, {causal:.2f}", va="center")
-    ax.set(xlabel="layer that looks ahead", ylabel="loss, nats a token", xlim=(-0.8, len(changes) - 0.4))
-    fig.subplots_adjust(left=0.09, right=0.85, top=0.96, bottom=0.22)
     low, high = int(np.argmin(losses)), int(np.argmax(losses))
+    ax.text(low + 0.6, losses[low], f"layer {low} cheats, {losses[low]:.2f}", va="bottom")
+    ax.text(high + 0.6, losses[high], f"layer {high} confuses, {losses[high]:.2f}", va="top")
+    ax.set(xlabel="layer that looks ahead", ylabel="loss, nats per token", xlim=(-0.8, len(changes) - 0.4))
+    fig.subplots_adjust(left=0.09, right=0.85, top=0.96, bottom=0.22)
     return described(
         fig,
         f"A bar for each of {len(losses)} layers, from {causal:.2f}, the loss of the causal model, to the loss when "

@@ -57,8 +57,7 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     return described(
         fig,
         f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(told)}.",
-        "Causal attention has zeros above the diagonal and nowhere else. Slopes that are not 0 above it, and "
-        "that are 0 below: "
+        "Causal attention has no leak above the diagonal, and no zero on it or below. Leaks and such zeros: "
         + "; ".join(
             f"{title} {np.triu(amounts > tolerance, 1).sum()} and {np.tril(amounts <= tolerance).sum()}"
             for title, amounts in maps.items()
