@@ -22,7 +22,7 @@ from course_utils.files import Marker, write_all
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
 from course_utils.site.page_wording import said_here
 from course_utils.site.pages import Links, Page, link_text, notebook_page
-from course_utils.site.start_pages import contents, filled
+from course_utils.site.start_pages import contents, day_pictures, filled
 from course_utils.site.widget_gallery import plays_page, small_pictures
 from course_utils.site.widgets import page_script, scripts
 
@@ -112,7 +112,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
     scripted = scripts((play.widget for page in pages for play in page.plays if play.widget), states)
     written |= {static / name: text for name, text in scripted.items()}
     written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
-    written |= {static / name: picture for name, picture in small.items()}
+    written |= {static / name: picture for name, picture in (small | day_pictures(pages)).items()}
     written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in SERVED}
     written[static / "search.js"] = (ASSETS / "search.js").read_bytes()
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
@@ -205,7 +205,7 @@ def _settings() -> dict[str, Any]:
         "nb_render_markdown_format": "myst",
         "nb_code_prompt_show": "Show the code",
         "nb_code_prompt_hide": "Hide the code",
-        "myst_enable_extensions": ["dollarmath", "deflist", "attrs_inline"],
+        "myst_enable_extensions": ["dollarmath", "deflist", "attrs_block", "attrs_inline"],
         "myst_heading_anchors": 4,
         "myst_update_mathjax": False,
         "myst_url_schemes": {

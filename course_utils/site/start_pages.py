@@ -1,4 +1,4 @@
-"""Fill in the hand-written first page of the site, and list its contents."""
+"""Fill in the hand-written pages of the site, such as the first, and list its contents."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from collections.abc import Iterable, Sequence
 from course_utils.authoring.generated_tables import minutes_of_exercises
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, Day, day_of, duration, is_published, repository
 from course_utils.errors import CourseError
-from course_utils.site.pages import Page
+from course_utils.site.pages import Page, Play
+from course_utils.site.picture_cards import DAY, card, grid, reduced, small_picture
 
 _MARK = re.compile(r"<!-- (\w+)(?: (\w+))? -->")
 _PUBLISHED = re.compile(r"<!-- published -->\n(.*?)<!-- end -->\n\n", re.DOTALL)
-_CAPTIONS = ("Start", "Days", "Look up", "About")
-_ORDER = ("start", "notebooks/course_map", "glossary", "plays", "notebooks/references", "cards")
+_CAPTIONS = ("Days", "Look up", "About")
+_LOOK_UP = ("notebooks/course_map", "glossary", "plays", "notebooks/references", "cards")
+_ORDER = (*_LOOK_UP, "start")
+_EVERYWHERE = frozenset({"Guess", "Guesses", "Practice", "Quiz"})  # widgets that say nothing of their day
 
 
 def filled(text: str, pages: Sequence[Page]) -> str:
     """Return a text in which marks are replaced.
 
-    `<!-- days -->` becomes the table of days, `<!-- clone -->` the commands that get the course, and
-    `<!-- play QueryPlane -->` the first widget of this class. The text between `<!-- published -->` and `<!-- end -->`
-    is left out until the address of the course is set.
+    `<!-- begin -->` becomes the way to the first lesson, `<!-- days -->` the days as cards, `<!-- clone -->` the
+    commands that get the course, and `<!-- play QueryPlane -->` the first widget of this class. The text between
+    `<!-- published -->` and `<!-- end -->` is left out until the address of the course is set.
 
     Raises:
         CourseError: a mark is unknown, or no page has the widget.
     """
 
     def fill(found: re.Match[str]) -> str:
+        if found[1] == "begin":
+            return _begin(pages)
         if found[1] == "days":
             return _days(pages)
         if found[1] == "clone":
@@ -56,25 +61,52 @@ def contents(names: Iterable[str]) -> str:
     return "".join(parts)
 
 
+def day_pictures(pages: Sequence[Page]) -> dict[str, bytes]:
+    """Return the pictures of the days' cards by their path in the static folder."""
+    pictures = {name: picture for page in pages for name, picture in page.pictures.items()}
+    shown = ((day, _face(pages, day)) for day in DAYS)
+    return {_picture_of(day): reduced(pictures[play.file], DAY) for day, play in shown if play}
+
+
+def _face(pages: Sequence[Page], day: Day) -> Play | None:
+    """Return what stands for a day in a picture: the first widget of its lesson that belongs to this day alone."""
+    lesson = _name(pages, LESSONS, day)
+    plays = (play for page in pages if page.name == lesson for play in page.plays)
+    return next((play for play in plays if play.widget and play.widget not in _EVERYWHERE), None)
+
+
+def _picture_of(day: Day) -> str:
+    return f"days/day{day.number}.png"
+
+
 def _caption(name: str) -> str:
-    if name in ("start", "notebooks/course_map"):
-        return "Start"
     if day_of(name):
         return "Days"
-    return "Look up" if name in _ORDER else "About"
+    return "Look up" if name in _LOOK_UP else "About"
+
+
+def _begin(pages: Sequence[Page]) -> str:
+    number, lesson = next((day.number, name) for day in DAYS if (name := _name(pages, LESSONS, day)))
+    return f"[Begin with day {number}](page:{lesson}.html#){{.course-begin}}"
 
 
 def _days(pages: Sequence[Page]) -> str:
-    rows = []
+    """Return the cards of the days; those that are only planned share one."""
+    cards, planned = [], []
     for day in DAYS:
         lesson, exercises = (_name(pages, folder, day) for folder in (LESSONS, EXERCISES))
-        title = f"**[{day.title}](page:{lesson}.html#)**" if lesson else f"**{day.title}** (planned)"
-        others = f" [Exercises](page:{exercises}.html#)." if exercises else ""
+        if not lesson:
+            planned.append(f"{day.number}. {day.title}: {day.doing}")
+            continue
         core, further = minutes_of_exercises(day, ROOT)
-        takes = [(lesson, "lesson", day.minutes), (exercises, "exercises", core), (exercises, "further", further)]
-        time = "".join(f", {what} {duration(minutes)}" for there, what, minutes in takes if there and minutes)
-        rows.append(f"{day.number}. {title}{time}. {day.doing}{others}")
-    return "\n".join(rows)
+        time = [f"Lesson {duration(day.minutes)}"]
+        time += [f"[exercises](page:{exercises}.html#) {duration(core)}"] if exercises else []
+        time += [f"further {duration(further)}"] if exercises and further else []
+        play = _face(pages, day)
+        picture = small_picture(play, _picture_of(day), DAY) if play else ""
+        title = f"**[{day.number}. {day.title}](page:{lesson}.html#)**"
+        cards.append(card(title, day.doing, ", ".join(time), picture=picture))
+    return grid([*cards, *([card("**Planned**", *planned)] if planned else [])], "course-days")
 
 
 def _name(pages: Sequence[Page], folder: str, day: Day) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +11,9 @@ from PIL import Image
 from course_utils.course import DAYS
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page, Play, link_text
+from course_utils.site.picture_cards import LISTED, first_sentence, reduced, small_picture
 
 MOST = 6  # places that are named for one widget
-SMALL = (360, 240)  # pixels of a small picture, at most; a page shows it at two thirds
-COLOURS = 64
 WIDGETS = {  # by class, in the order of the page: what a reader does with it, and a sentence on that
     "QueryPlane": (
         "Drag a query",
@@ -82,7 +80,6 @@ WIDGETS = {  # by class, in the order of the page: what a reader does with it, a
     "Quiz": ("Questions from memory", "Answer the questions of a day; each choice says why it is right or wrong."),
     "ProgressMap": ("The map of the days", "See all days, with links to their lessons and exercises."),
 }
-_SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 
 
 def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
@@ -109,7 +106,7 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
     for kind, (name, told) in WIDGETS.items():
         if of_kind := [play for play in widgets if play.widget == kind]:
             where = f"In {_listed(of_kind)}. In a notebook it is called `{kind}`."
-            parts += [f"### {name}", _picture(of_kind[0], _first_sentence(of_kind[0].alt), small), told, where]
+            parts += [f"### {name}", _picture(of_kind[0], small), told, where]
     for day in DAYS:
         figures = [play for play in plays if not play.widget and play.day == day.number]
         if figures:
@@ -123,31 +120,19 @@ def small_pictures(pages: Iterable[Page]) -> dict[str, bytes]:
     for page in pages:
         for play in page.plays:
             if play.widget not in seen:
-                pictures[_small(play)] = _reduced(page.pictures[play.file])
+                pictures[_small(play)] = reduced(page.pictures[play.file], LISTED)
                 seen |= {play.widget} - {""}
     return pictures
-
-
-def _reduced(png: bytes) -> bytes:
-    made = io.BytesIO()
-    with Image.open(io.BytesIO(png)) as picture:
-        small = picture.convert("RGBA")
-    small.thumbnail(SMALL, Image.Resampling.LANCZOS)
-    small.quantize(COLOURS, Image.Quantize.FASTOCTREE).save(made, "PNG", optimize=True)
-    return made.getvalue()
 
 
 def _small(play: Play) -> str:
     return f"small/{play.anchor}.png"
 
 
-def _picture(play: Play, alt: str, small: Mapping[str, bytes]) -> str:
+def _picture(play: Play, small: Mapping[str, bytes]) -> str:
     with Image.open(io.BytesIO(small[_small(play)])) as picture:
         width, height = (pixels * 2 // 3 for pixels in picture.size)
-    return (
-        f'<img class="course-small" src="_static/{_small(play)}" alt="{html.escape(alt)}" width="{width}" '
-        f'height="{height}" loading="lazy">'
-    )
+    return small_picture(play, _small(play), (width, height))
 
 
 def _listed(plays: Sequence[Play]) -> str:
@@ -160,13 +145,8 @@ def _where(play: Play) -> str:
 
 
 def _figure(play: Play, small: Mapping[str, bytes]) -> str:
-    told = _literal(_first_sentence(play.alt))
-    return f"{_picture(play, f'Figure: {play.heading}', small)} [{link_text(play.heading)}]({_place(play)}): {told}"
-
-
-def _first_sentence(text: str) -> str:
-    found = _SENTENCE.match(text)
-    return " ".join((found[1] if found else text).split())
+    told = _literal(first_sentence(play.alt))
+    return f"{_picture(play, small)} [{link_text(play.heading)}]({_place(play)}): {told}"
 
 
 def _place(play: Play) -> str:

@@ -198,6 +198,18 @@ def test_a_term_leads_to_its_meaning_and_back_to_its_first_use(opened):
     page.wait_for_url("**/day1_attention_by_hand.html#cell-*")
 
 
+def test_the_first_window_has_a_button_to_day_1_and_a_day_opens_wherever_its_card_is_clicked(opened):
+    page = opened("index", "phone")
+    button = page.get_by_role("link", name="Begin with day 1").bounding_box()
+    assert button["height"] >= 40 and button["y"] + button["height"] < page.viewport_size["height"]
+    card = page.locator(".course-days > li", has_text="Causal masking")
+    card.locator("p", has_text="Lesson").get_by_role("link").click()
+    page.wait_for_url("**/exercises/day3_causal_masking.html*")
+    page.go_back()
+    card.locator("img").click(force=True)
+    page.wait_for_url("**/notebooks/day3_causal_masking.html*")
+
+
 def test_keys_alone_lead_to_the_text_and_to_the_next_page(opened):
     page = opened("notebooks/day1_attention_by_hand")
     page.keyboard.press("Tab")
@@ -362,7 +374,7 @@ def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
         page.on("requestfailed", lambda request: lost.append(request.url))
         page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else lost.append(r.url))
         page.goto(f"{address}/{site.name}/index.html")
-        page.get_by_role("link", name="Day 1", exact=True).first.click()
+        page.get_by_role("link", name="Begin with day 1").click()
         page.wait_for_url("**/day1_*.html*", wait_until="load")
         widgets = page.locator(".course-alive")
         assert widgets.count() > 5

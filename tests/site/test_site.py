@@ -17,7 +17,7 @@ from course_utils.authoring.answer_key import COURSE
 from course_utils.authoring.edition import find_traces, lines_of_answers, write_student_edition
 from course_utils.authoring.strip_answers import squeeze
 from course_utils.authoring.widget_states import read_states, states_path
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, is_published, repository, version
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, duration, is_published, repository, version
 from course_utils.errors import CourseError
 from course_utils.site import page_wording, start_pages
 from course_utils.site.build import build_site
@@ -137,6 +137,19 @@ def test_the_search_knows_each_section_and_each_term_by_its_own_title(pages, sit
     lesson = {title: text for _, title, text in found["notebooks/day3_causal_masking"]}
     assert "\\" not in lesson["A model that cheats cannot write"] and len(lesson) > 20
     assert "searchindex" not in pages["search.html"].path.read_text(encoding="utf-8")
+
+
+def test_the_first_page_shows_each_day_by_a_small_picture_of_its_own_with_its_minutes(pages, site):
+    page = pages["index.html"]
+    pictures = [site / file for file in page.loads if "/days/" in file]
+    assert [path.stem for path in pictures] == [f"day{number}" for number in THERE]
+    assert len({path.read_bytes() for path in pictures}) == len(THERE)
+    assert sum(path.stat().st_size for path in pictures) < 15_000 * len(THERE)
+    for number in THERE:
+        day = DAYS[number - 1]
+        assert day.doing in " ".join(page.text.split()) and f"Lesson {duration(day.minutes)}" in page.text
+        for folder in (LESSONS, EXERCISES):
+            assert f"{folder}/{day.notebook(folder).stem}.html#" in page.links
 
 
 def test_what_there_is_to_play_with_has_a_plain_name_and_a_small_picture(pages, site):
