@@ -11,7 +11,7 @@ from PIL import Image
 
 from course_utils.site.pages import Play
 
-DAY, LISTED = (540, 340), (360, 240)  # pixels of a day's picture and of one in a list, at most
+DAY, LISTED = (540, 340), (300, 200)  # pixels of a day's picture and of one in a list, at most
 COLOURS = 64
 _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 

@@ -10,6 +10,7 @@ from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, Day, day_of, dur
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page, Play
 from course_utils.site.picture_cards import DAY, card, grid, reduced, small_picture
+from course_utils.site.widget_gallery import lively
 
 _MARK = re.compile(r"<!-- (\w+)(?: (\w+))? -->")
 _PUBLISHED = re.compile(r"<!-- published -->\n(.*?)<!-- end -->\n\n", re.DOTALL)
@@ -23,8 +24,8 @@ def filled(text: str, pages: Sequence[Page]) -> str:
     """Return a text in which marks are replaced.
 
     `<!-- begin -->` becomes the way to the first lesson, `<!-- days -->` the days as cards, `<!-- clone -->` the
-    commands that get the course, and `<!-- play QueryPlane -->` the first widget of this class. The text between
-    `<!-- published -->` and `<!-- end -->` is left out until the address of the course is set.
+    commands that get the course, and `<!-- play QueryPlane -->` the first widget of this class below its question. The
+    text between `<!-- published -->` and `<!-- end -->` is left out until the address of the course is set.
 
     Raises:
         CourseError: a mark is unknown, or no page has the widget.
@@ -114,9 +115,9 @@ def _name(pages: Sequence[Page], folder: str, day: Day) -> str:
 
 
 def _play(widget: str, pages: Sequence[Page]) -> str:
-    """Return the HTML of the first widget of a class, for a page at the top of the site."""
+    """Return the first widget of a class, below its question, for a page at the top of the site."""
     for page in pages:
         for play in page.plays:
             if play.widget == widget:
-                return play.html("index")
+                return lively(play, "index")
     raise CourseError(f"no page has a widget {widget}")

@@ -228,6 +228,17 @@ def test_the_first_tab_wakes_what_keys_are_to_reach(opened):
     )
 
 
+def test_the_gallery_opens_with_a_few_widgets_and_wakes_the_rest_as_they_come_near(opened):
+    page = opened("plays")
+    places, alive = page.locator(".course-alive"), page.locator(".course-alive[data-alive=yes]")
+    woken(page, places.first.get_attribute("id"))
+    assert places.count() >= 12 and alive.count() < 6
+    assert not page.evaluate("performance.getEntriesByType('resource').some(({ name }) => name.includes('PageTable'))")
+    woken(page, page.locator("[data-widget=PageTable]").get_attribute("id"))
+    column = page.locator(".bd-article section").first.bounding_box()["width"]
+    assert all(abs(place.bounding_box()["width"] - column) < 1 for place in places.all())
+
+
 def test_a_slider_is_as_wide_as_its_scale(opened):
     page = opened("index")
     woken(page, page.locator(".course-alive").first.get_attribute("id"))

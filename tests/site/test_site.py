@@ -22,7 +22,7 @@ from course_utils.errors import CourseError
 from course_utils.site import page_wording, start_pages
 from course_utils.site.build import build_site
 from course_utils.site.pages import Play
-from course_utils.site.widget_gallery import WIDGETS, plays_page
+from course_utils.site.widget_gallery import LIVE, OTHERS, plays_page
 
 THERE = [day.number for day in DAYS if day.notebook(LESSONS)]
 AGAIN = pytest.mark.thorough("another site is built: a second time, or that of a class")
@@ -152,17 +152,21 @@ def test_the_first_page_shows_each_day_by_a_small_picture_of_its_own_with_its_mi
             assert f"{folder}/{day.notebook(folder).stem}.html#" in page.links
 
 
-def test_what_there_is_to_play_with_has_a_plain_name_and_a_small_picture(pages, site):
+def test_the_gallery_has_widgets_with_a_question_and_their_place_and_all_else_as_small_pictures(pages, site):
     page = pages["plays.html"]
-    headings = re.findall(r"<h3>(.*?)<a ", page.path.read_text(encoding="utf-8"))
-    assert headings == [name for name, _ in WIDGETS.values()]
-    assert not [name for name in headings if re.search(r"[a-z][A-Z]", name)]
+    text = page.path.read_text(encoding="utf-8")
+    parts = [part.partition("<h2>")[0] for part in text.split("<h3>")[1:]]
+    assert [part.partition("<a ")[0] for part in parts] == [name for name, _ in LIVE.values()]
+    for part, (kind, key) in zip(parts, page.widgets, strict=True):
+        asked = re.search(r'<p class="course-asked">(.*?)</p>.*data-widget="(\w+)"', part, re.DOTALL)
+        assert re.sub(r"<.*?>", "", asked[1]).endswith("?") and asked[2] == kind in LIVE
+        assert re.search(rf'href="notebooks/day\d_\w+\.html#{key}"', part), kind
     pictures = [file for file in page.loads if "/small/" in file]
     figures = re.findall(r"day\d-\w+-\w+-\d", " ".join(pictures))
-    assert len(pictures) == len(set(pictures)) >= len(WIDGETS) + 30 and len(figures) > 40
+    assert len(pictures) == len(set(pictures)) >= len(OTHERS) + 30 and len(figures) > 40
     for file in pictures:
         with Image.open(io.BytesIO((site / file).read_bytes())) as picture:
-            assert max(picture.size) <= 360
+            assert max(picture.size) <= 300
 
 
 def test_a_widget_without_plain_words_is_named():
