@@ -15,15 +15,23 @@ FORMULAS = {"math_inline": r"\({}\)", "math_inline_double": r"\[{}\]", "math_blo
 
 def parse(text: str) -> list[Token]:
     """Return the Markdown tokens of a text, including tables and formulas."""
-    return _markdown().parse(text)
+    return _markdown(for_mathjax).parse(text)
 
 
-def as_html(text: str) -> str:
-    r"""Return HTML for Anki, whose MathJax sets the formulas in `\( \)` and `\[ \]`.
+def for_mathjax(latex: str, display: bool) -> str:
+    r"""Return the HTML of a formula for Anki, whose MathJax sets what stands in `\( \)` and `\[ \]`."""
+    return (r"\[{}\]" if display else r"\({}\)").format(escape(latex, quote=False))
+
+
+def as_html(text: str, formula: Callable[[str, bool], str] = for_mathjax) -> str:
+    """Return a text as HTML.
 
     HTML tags are shown as text, and of a link only the text stays, because links lead out of the notebook.
+
+    Args:
+        formula: returns the HTML of a formula, which it gets in LaTeX, with whether it stands on lines of its own.
     """
-    return _markdown().render(text).strip()
+    return _markdown(formula).render(text).strip()
 
 
 def as_plain(text: str) -> str:
@@ -62,20 +70,20 @@ def _piece(token: Token) -> str:
 
 
 @cache
-def _markdown() -> MarkdownIt:
+def _markdown(formula: Callable[[str, bool], str]) -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     markdown.use(dollarmath_plugin, double_inline=True)
-    for kind, marks in FORMULAS.items():
-        markdown.add_render_rule(kind, _rule(marks))
+    for kind in FORMULAS:
+        markdown.add_render_rule(kind, _rule(formula, kind != "math_inline"))
     for kind in ("link_open", "link_close"):
-        markdown.add_render_rule(kind, _rule(""))
+        markdown.add_render_rule(kind, _rule(lambda _: ""))
     return markdown
 
 
-def _rule(marks: str) -> Callable[..., str]:
-    """Return a rule for markdown-it's renderer that puts the content of a token between marks."""
+def _rule(shown: Callable[..., str], *more: bool) -> Callable[..., str]:
+    """Return a rule for markdown-it's renderer: what `shown` makes of the content of a token, and of `more`."""
 
     def rule(renderer: object, tokens: Sequence[Token], place: int, *_: object) -> str:
-        return marks.format(escape(tokens[place].content.strip(), quote=False))
+        return shown(tokens[place].content.strip(), *more)
 
     return rule

@@ -2,9 +2,9 @@
 
 `build.py` makes the pages with Sphinx from the built notebooks and executes nothing. `pages.py` turns a notebook into a
 page, `widgets.py` makes its widgets live, `mathml.py` sets formulas, `start_pages.py` fills in the first page, and
-`widget_gallery.py` shows all widgets and figures; both lay out cards by `picture_cards.py`. `glossary.py` links terms
-to their definitions and finds their first use. `search.py` makes the data for the search, and `page_wording.py`
-replaces sentences that hold only in JupyterLab.
+`widget_gallery.py` shows all widgets and figures; both lay out cards by `picture_cards.py`. `flash_cards.py` puts the
+cards of the Anki deck on a page. `glossary.py` links terms to their definitions and finds their first use. `search.py`
+makes the data for the search, and `page_wording.py` replaces sentences that hold only in JupyterLab.
 """
 
 from importlib.util import find_spec

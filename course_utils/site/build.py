@@ -15,10 +15,11 @@ from typing import Any
 
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.widget_states import read_states
-from course_utils.cards import make_cards
+from course_utils.cards import all_cards, make_cards
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, is_published, repository, version, where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import Marker, write_all
+from course_utils.site import flash_cards
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
 from course_utils.site.page_wording import said_here
 from course_utils.site.pages import Links, Page, link_text, notebook_page
@@ -28,7 +29,7 @@ from course_utils.site.widgets import page_script, scripts
 
 ASSETS = Path(__file__).parent / "assets"
 MARKER = Marker(".course-site.json", "site build")
-SERVED = (".css", ".svg", ".woff2")
+SERVED = (".css", ".js", ".svg", ".woff2")
 TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and the files beside it
 DOCUMENTS = ("docs/install.md", "docs/using.md", "docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
@@ -114,11 +115,11 @@ def write_source(root: Path, source: Path) -> list[Page]:
     written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
     written |= {static / name: picture for name, picture in (small | day_pictures(pages)).items()}
     written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in SERVED}
-    written[static / "search.js"] = (ASSETS / "search.js").read_bytes()
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
     write_all(written)
     if CARDS in texts:
         make_cards(static / CARDS, root)
+        write_all({static / name: text for name, text in flash_cards.scripts(all_cards(root)).items()})
     return pages
 
 

@@ -117,8 +117,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
+def formula(latex: str, display: bool) -> str:
+    """Return the HTML of a formula, in an element that can scroll by itself. Raises SphinxError as `mathml` does."""
+    tag = "div" if display else "span"
+    return f'<{tag} class="formula">{mathml(latex, display)}</{tag}>'
+
+
 def _inline(self: Any, node: nodes.math) -> None:
-    self.body.append(f'<span class="formula">{mathml(node.astext(), display=False)}</span>')
+    self.body.append(formula(node.astext(), display=False))
     raise nodes.SkipNode
 
 

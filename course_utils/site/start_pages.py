@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from course_utils.authoring.generated_tables import minutes_of_exercises
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, Day, day_of, duration, is_published, repository
 from course_utils.errors import CourseError
+from course_utils.site import flash_cards
 from course_utils.site.pages import Page, Play
 from course_utils.site.picture_cards import DAY, card, grid, reduced, small_picture
 from course_utils.site.widget_gallery import lively
@@ -24,8 +25,9 @@ def filled(text: str, pages: Sequence[Page]) -> str:
     """Return a text in which marks are replaced.
 
     `<!-- begin -->` becomes the way to the first lesson, `<!-- days -->` the days as cards, `<!-- clone -->` the
-    commands that get the course, and `<!-- play QueryPlane -->` the first widget of this class below its question. The
-    text between `<!-- published -->` and `<!-- end -->` is left out until the address of the course is set.
+    commands that get the course, `<!-- cards -->` the place where cards are turned, and `<!-- play QueryPlane -->` the
+    first widget of this class below its question. The text between `<!-- published -->` and `<!-- end -->` is left out
+    until the address of the course is set.
 
     Raises:
         CourseError: a mark is unknown, or no page has the widget.
@@ -40,6 +42,8 @@ def filled(text: str, pages: Sequence[Page]) -> str:
             if not is_published():
                 return "In the course's folder,\n\n    make lab"
             return f"    git clone {repository()}\n    cd {repository().rpartition('/')[2]}\n    make lab"
+        if found[1] == "cards":
+            return flash_cards.place(page.day for page in pages)
         if found[1] == "play":
             return _play(found[2], pages)
         raise CourseError(f"a page of the site has the mark {found[0]}, which means nothing")

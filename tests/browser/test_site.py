@@ -190,6 +190,37 @@ def test_a_term_tells_its_meaning_under_the_mouse_and_at_the_focus(opened, mode)
     told.wait_for(state="hidden")
 
 
+@pytest.mark.parametrize("mode", ["light", "dark", "phone"])
+def test_a_card_is_turned_by_a_click_and_by_enter_and_shows_one_side(opened, mode):
+    page = opened("cards", mode)
+    card, said = page.locator(".course-flash-card"), page.locator(".course-flash [role=status]")
+    front, back = card.locator("> div").all()
+    front.wait_for()
+    asked = front.inner_text()
+    assert asked and back.is_hidden() and said.inner_text().startswith("Card 1 of ")
+    card.click()
+    assert back.is_visible() and front.is_hidden() and said.inner_text().startswith("Answer 1 of ")
+    assert Axe().run(page, {"include": [[".course-flash"]], "exclude": [["math"]]}, AXE).response["violations"] == []
+    card.press("Enter")
+    assert front.is_visible() and front.inner_text() == asked
+    card.press("Enter")
+    page.get_by_role("button", name="next").click()  # the next card lies with its question up
+    assert front.is_visible() and said.inner_text().startswith("Card 2 of ") and front.inner_text() != asked
+    card.press("ArrowLeft")
+    page.get_by_role("button", name="previous").click()
+    last = int(said.inner_text().split()[3].strip(","))
+    assert said.inner_text().startswith(f"Card {last} of {last}")
+    of_one_day = front.inner_text()
+    page.get_by_label("Cards of").select_option("Day 2: Why √dₖ")
+    page.wait_for_function("(text) => document.querySelector('.course-flash-side').innerText !== text", arg=of_one_day)
+    page.get_by_label("Cards of").select_option("All days")
+    page.wait_for_function(
+        "(one) => parseInt(document.querySelector('.course-flash [role=status]').innerText.split(' ')[3]) > 4 * one",
+        arg=last,
+    )
+    assert page.evaluate("[...Object.keys(localStorage)].filter((key) => key.includes('card'))") == []
+
+
 def test_a_term_leads_to_its_meaning_and_back_to_its_first_use(opened):
     page = opened("notebooks/day1_attention_by_hand")
     page.locator("a.course-term", has_text="softmax").first.click()

@@ -1,10 +1,12 @@
 """The site: whole, light, without answers, and the same bytes each time."""
 
+import csv
 import html
 import io
 import json
 import re
 import shutil
+from collections import Counter
 
 import nbformat
 import pytest
@@ -167,6 +169,18 @@ def test_the_gallery_has_widgets_with_a_question_and_their_place_and_all_else_as
     for file in pictures:
         with Image.open(io.BytesIO((site / file).read_bytes())) as picture:
             assert max(picture.size) <= 300
+
+
+def test_the_page_of_the_cards_has_those_of_the_deck_with_its_formulas_set(site):
+    with (site / "_static" / "cards" / "attention.csv").open(encoding="utf-8", newline="") as table:
+        days = Counter(int(row["day"]) for row in csv.DictReader(table))
+    for day, cards in days.items():
+        text = (site / "_static" / "cards" / f"day{day}.js").read_text(encoding="utf-8")
+        deck = json.loads(text.removeprefix(f"course.deck({day}, ").removesuffix(");\n"))
+        assert len(deck) == cards and all(front and back for _, front, back in deck)
+        assert "<math>" in text and not re.search(r"\$|\\\\[(\[]", re.sub(r"<code>.*?</code>", "", text)), day
+    options = re.findall(r'<option value="(\d+)"', (site / "cards.html").read_text(encoding="utf-8"))
+    assert [*map(int, options)] == sorted(days)
 
 
 def test_a_widget_without_plain_words_is_named():

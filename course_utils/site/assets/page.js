@@ -10,7 +10,7 @@ window.course = {
   widget: (name, code, css) => { sources[name] = { code, css }; },
 };
 
-const load = (file) => (loaded[file] ??= new Promise((done, failed) => {
+const load = course.load = (file) => (loaded[file] ??= new Promise((done, failed) => {
   const script = document.createElement("script");
   script.src = base + file;
   script.onload = done;
@@ -46,7 +46,7 @@ function tellTheme() {
 // What is wider than the page scrolls by itself, by the keyboard too, and says so. The room that code has on its right
 // may be used up: nothing is cut then. It is measured again when a font has come.
 const WIDE = "div.formula, .course-figure, .course-tables, pre, .cell_output .output, .pst-scrollable-table-container";
-function reachable() {
+const reachable = course.fit = () => {
   const boxes = [...document.querySelectorAll(`:is(${WIDE}, p span.formula, li span.formula, dd span.formula)`)];
   for (const box of boxes) box.classList.remove("course-wide");
   const wide = boxes.map((box) => box.matches("span") ? box.offsetWidth > box.closest("p, li, dd, td").clientWidth
@@ -56,7 +56,7 @@ function reachable() {
     if (wide[place]) box.tabIndex = 0;
     else if (box.tabIndex === 0) box.removeAttribute("tabindex");
   });
-}
+};
 
 // A browser leaves room for the widest sign of a root that the font has, behind what stands under a narrower one.
 // It is measured again when a font has come, since until then other signs stand there.
