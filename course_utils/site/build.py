@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pprint
 import re
 import shutil
@@ -115,6 +116,8 @@ def write_source(root: Path, source: Path) -> list[Page]:
     written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
     written |= {static / name: picture for name, picture in (small | day_pictures(pages)).items()}
     written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in SERVED}
+    meanings = {term.anchor: term.typeset for term in terms}
+    written[static / "meanings.js"] = f"course.meanings({json.dumps(meanings, ensure_ascii=False)});\n"
     written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
     write_all(written)
     if CARDS in texts:

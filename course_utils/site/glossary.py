@@ -29,9 +29,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from course_utils.cards.text import as_html
 from course_utils.course import LESSONS, ROOT, notebook_paths
 from course_utils.errors import CourseError
-from course_utils.site.mathml import plain_formula
+from course_utils.site.mathml import formula, plain_formula
 
 SOURCE = ROOT / "sources" / "site" / "glossary.md"
 
@@ -110,6 +111,11 @@ class Entry:
         pieces = (piece for token in _parser().parse(self.definition) for piece in _pieces(token))
         plain = (plain_formula(content) if kind == "formula" else content for kind, content in pieces)
         return " ".join("".join(plain).split())
+
+    @property
+    def typeset(self) -> str:
+        """The definition as HTML that can stand in a line."""
+        return as_html(self.definition, formula).removeprefix("<p>").removesuffix("</p>")
 
     def means_this_on(self, day: int | None) -> bool:
         """Whether the term has this meaning on a day; day=None: a page that belongs to no day."""

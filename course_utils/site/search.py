@@ -1,7 +1,9 @@
 """Make the data for the search: sections of pages and terms of the glossary, each with its own title and text.
 
 Sphinx's own index knows only whole pages, and fetches the text that it shows of them over the network. This extension
-cuts the pages into sections while Sphinx writes them, and `search.js` searches these sections on the search page.
+cuts the pages into sections while Sphinx writes them. `search.js` searches these sections on the search page, and
+suggests their titles wherever somebody types a query. A formula stands in a text as a line of signs between two marks,
+and as MathML in a table of its own.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from course_utils.site.mathml import plain_formula
+from course_utils.site.mathml import mathml, plain_formula
 
 PAGE = "search"
-AFTER = 900  # priority of both scripts; page.js, which they need, has 800
+AFTER = 900  # priority of the scripts; page.js, which they need, has 800
+MARK = "\N{INVISIBLE SEPARATOR}"  # before and behind a formula
+MATH = (nodes.math, nodes.math_block)
 UNREAD = (nodes.raw, nodes.comment, nodes.image)
 Section = tuple[str, str, str]  # anchor, title, text
 
@@ -26,19 +30,25 @@ Section = tuple[str, str, str]  # anchor, title, text
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up this Sphinx extension; Sphinx calls this function."""
     found: dict[str, list[Section]] = {}
+    formulas: dict[str, str] = {}
 
     def read(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
         if tree:
             found[page] = list(sections(tree))
+            latex = (node.astext() for node in tree.findall(lambda each: isinstance(each, MATH)))
+            formulas.update({plain_formula(each): mathml(each, display=False) for each in latex})
         if page == PAGE:
-            app.add_js_file("search.js", priority=AFTER)
-            app.add_js_file("sections.js", priority=AFTER)
+            for name in ("search.js", "titles.js", "texts.js"):
+                app.add_js_file(name, priority=AFTER)
 
     def write(app: Sphinx, error: Exception | None) -> None:
         if error is None:
-            told = json.dumps(dict(sorted(found.items())), ensure_ascii=False)
-            text = f"course.sections({told});\n"
-            (Path(app.outdir) / "_static" / "sections.js").write_text(text, encoding="utf-8", newline="\n")
+            pages = dict(sorted(found.items()))
+            titles = {page: [(anchor, title) for anchor, title, _ in each] for page, each in pages.items()}
+            texts = {page: [text for *_, text in each] for page, each in pages.items()}
+            for name, told in (("titles", titles), ("texts", texts), ("formulas", dict(sorted(formulas.items())))):
+                text = f"course.{name}({json.dumps(told, ensure_ascii=False)});\n"
+                (Path(app.outdir) / "_static" / f"{name}.js").write_text(text, encoding="utf-8", newline="\n")
 
     app.connect("html-page-context", read)
     app.connect("build-finished", write)
@@ -63,9 +73,9 @@ def _own(node: nodes.Element, named: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def read_aloud(node: nodes.Node) -> str:
-    """Return the text of a node as a reader sees it, with formulas as they are set."""
-    if isinstance(node, nodes.math | nodes.math_block):
-        return plain_formula(node.astext())
+    """Return the text of a node as a reader sees it, with each formula as a line of signs between two `MARK`s."""
+    if isinstance(node, MATH):
+        return f"{MARK}{plain_formula(node.astext())}{MARK}"
     if isinstance(node, UNREAD):
         return ""
     if isinstance(node, nodes.Text):

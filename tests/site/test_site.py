@@ -24,6 +24,7 @@ from course_utils.errors import CourseError
 from course_utils.site import page_wording, start_pages
 from course_utils.site.build import build_site
 from course_utils.site.pages import Play
+from course_utils.site.search import MARK
 from course_utils.site.widget_gallery import LIVE, OTHERS, plays_page
 
 THERE = [day.number for day in DAYS if day.notebook(LESSONS)]
@@ -126,8 +127,14 @@ def test_captions_of_a_lesson_stand_below_its_figures(pages):
 
 
 def test_the_search_knows_each_section_and_each_term_by_its_own_title(pages, site):
-    text = (site / "_static" / "sections.js").read_text(encoding="utf-8")
-    found = json.loads(text.removeprefix("course.sections(").removesuffix(");\n"))
+    titles, texts, formulas = (
+        json.loads((site / "_static" / f"{name}.js").read_text(encoding="utf-8").partition("(")[2].removesuffix(");\n"))
+        for name in ("titles", "texts", "formulas")
+    )
+    found = {name: [(*place, text) for place, text in zip(titles[name], texts[name], strict=True)] for name in titles}
+    said = "".join(f"{title} {text}" for each in found.values() for _, title, text in each)
+    assert set(said.split(MARK)[1::2]) == set(formulas) and all("<math" in each for each in formulas.values())
+    assert f"{MARK}e^(s−m){MARK}" in said
     assert {f"{name}.html" for name in found} == set(pages) - {"search.html"}
     for name, sections in found.items():
         read = pages[f"{name}.html"]

@@ -5,7 +5,10 @@ HOST;
 
 const base = new URL(".", document.currentScript.src).href;
 const states = {}, sources = {}, loaded = {};
+let meanings = {};
 window.course = {
+  base,
+  meanings: (told) => { meanings = told; },
   state: (name, value) => { states[name] = value; },
   widget: (name, code, css) => { sources[name] = { code, css }; },
 };
@@ -69,17 +72,25 @@ function closeRoots() {
   });
 }
 
-// What a term means is shown below it, for the mouse and for the keyboard; Escape takes it away.
+// What a term means is shown below it, for the mouse and for the keyboard; Escape takes it away. Its formulas are set
+// when it is first shown; a screen reader hears them as a line of signs.
 function explain(term, place) {
   const told = document.createElement("span");
   Object.assign(told, { id: `course-meaning-${place}`, className: "course-meaning", role: "tooltip", textContent: term.title, hidden: true });
+  told.setAttribute("aria-label", term.title);
   term.removeAttribute("title");
   term.setAttribute("aria-describedby", told.id);
   term.after(told);
-  const show = () => {
-    told.hidden = false;
+  const lay = () => {
     const right = document.documentElement.clientWidth - told.offsetWidth - 8;
     told.style.left = `${Math.max(8, Math.min(term.getClientRects()[0].left, right)) - told.offsetParent.getBoundingClientRect().left}px`;
+  };
+  const show = async () => {
+    told.hidden = false;
+    lay();
+    await load("meanings.js");
+    told.innerHTML = meanings[term.hash.slice(1)];
+    if (!told.hidden) lay();
   };
   const hide = () => { told.hidden = !(term.matches(":hover, :focus-visible") || told.matches(":hover")); };
   for (const come of ["mouseenter", "focus"]) term.addEventListener(come, show);
@@ -107,6 +118,11 @@ addEventListener("DOMContentLoaded", () => {
   new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
   document.querySelectorAll(".course-here").forEach(offerPrint);
   document.querySelectorAll("a.course-term[title]").forEach(explain);
+  document.addEventListener("focusin", async ({ target }) => {
+    if (!target.matches("input[type=search]")) return;
+    await load("search.js");
+    course.suggest(target);
+  });
   const fit = () => { closeRoots(); reachable(); };
   fit();
   document.fonts.ready.then(fit);
