@@ -35,6 +35,7 @@ TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and the files beside it
 DOCUMENTS = ("docs/install.md", "docs/using.md", "docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
 PLAYS, CARDS = "plays", "cards"
+LOST = "404.html"  # hosts of static files show it in place of a page that is not there
 TERM = "glossary:"  # the scheme of links to the glossary
 LEFT_OVER = (
     ".buildinfo",
@@ -47,7 +48,7 @@ LEFT_OVER = (
 BRAND = r'<div (class="sidebar-primary-item">\s*<a class="navbar-brand[^§]*?</a>)</div>'
 MENDED = {  # replacements in pages: icons that a font draws already, and faults that axe finds in theme and tables
     r"<script[^>]*/fontawesome\.js[^>]*></script>\n?": "",
-    r'<script src="(\.\./)*searchindex\.js"></script>\n?': "",  # search.js looks through sections.js
+    r'<script src="(\.\./)*searchindex\.js"></script>\n?': "",  # search.js looks through texts.js
     BRAND: r'<nav aria-label="Home" \1</nav>',
     r'<th class="head"><p></p></th>': "<td></td>",
     r'√dₖ(?=[^<>]*(?:</a>|</p>|</h1>|<a class="headerlink))': "√d<sub>k</sub>",
@@ -82,6 +83,8 @@ def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Si
         progress("Sphinx makes the pages")
         _sphinx(source, made, Path(folder) / "doctrees")
         _trim(made)
+        lost = (ASSETS / LOST).read_text(encoding="utf-8").replace("TITLE", TITLE).replace("VERSION", version())
+        write_all({made / LOST: lost})
         MARKER.write(made)
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(made, out)

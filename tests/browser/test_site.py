@@ -4,6 +4,7 @@ import contextlib
 import functools
 import http.server
 import threading
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -129,7 +130,7 @@ def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(opened, si
         page = opened(name.removesuffix(".html"))
         assert faults(page) == [], name
         page.emulate_media(color_scheme="dark")
-        page.locator("html[data-theme=dark]").wait_for()
+        page.wait_for_function("document.documentElement.dataset.theme !== 'light'")
         assert faults(page, BY_COLOUR) == [], f"{name}, dark"
         page = opened(name.removesuffix(".html"), "phone")
         assert faults(page, BY_WIDTH) == [], f"{name}, on a phone"
@@ -450,6 +451,14 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def send_error(self, code, *_):
+        """Show the site's page for what is not there, as hosts do: at whatever address was asked for."""
+        page = next(Path(self.directory).rglob("404.html")).read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
 
 @contextlib.contextmanager
 def served(folder):
@@ -477,3 +486,17 @@ def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
         page.goto(f"{address}/{site.name}/search.html?q=softmax")
         page.locator("#search-results li a").first.wait_for()
         assert lost == []
+
+
+@pytest.mark.parametrize("lost", ["no-page.html", "notebooks/day99.html", "a/b/c/d.html", "a/b/"])
+def test_a_page_that_is_not_there_leads_into_the_site_from_any_depth(chromium, site, lost):
+    with served(site.parent) as address, contextlib.closing(chromium.new_context()) as context:
+        page, top = context.new_page(), f"{address}/{site.name}/"
+        page.goto(f"{top}{lost}")
+        page.wait_for_function("document.documentElement.dataset.top")
+        links = page.locator("a").evaluate_all("(links) => links.map((link) => link.href)")
+        assert links == [f"{top}index.html", f"{top}glossary.html"]
+        page.get_by_label("Search the course").fill("softmax")
+        page.get_by_role("button").click()
+        page.locator("#search-results li a").first.wait_for()
+        assert page.url.startswith(f"{top}search.html")

@@ -36,7 +36,16 @@ def test_there_is_a_page_for_everything(pages):
     for number in THERE:
         for folder in (LESSONS, EXERCISES):
             assert f"{folder}/{DAYS[number - 1].notebook(folder).stem}.html" in pages
-    others = {"index", "start", "plays", "search", "notebooks/course_map", "notebooks/references", "docs/teaching"}
+    others = {
+        "404",
+        "index",
+        "start",
+        "plays",
+        "search",
+        "notebooks/course_map",
+        "notebooks/references",
+        "docs/teaching",
+    }
     assert {f"{name}.html" for name in others} <= set(pages)
 
 
@@ -135,7 +144,7 @@ def test_the_search_knows_each_section_and_each_term_by_its_own_title(pages, sit
     said = "".join(f"{title} {text}" for each in found.values() for _, title, text in each)
     assert set(said.split(MARK)[1::2]) == set(formulas) and all("<math" in each for each in formulas.values())
     assert f"{MARK}e^(s−m){MARK}" in said
-    assert {f"{name}.html" for name in found} == set(pages) - {"search.html"}
+    assert {f"{name}.html" for name in found} == set(pages) - {"search.html", "404.html"}
     for name, sections in found.items():
         read = pages[f"{name}.html"]
         assert {anchor for anchor, _, _ in sections} <= {"", *read.ids}, name
