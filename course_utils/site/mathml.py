@@ -106,7 +106,9 @@ def _taken(touching: re.Pattern[str], beside: list[nodes.Node]) -> list[nodes.Te
     found = touching.search(beside[0]) if beside and isinstance(beside[0], nodes.Text) else None
     if not found:
         return []
-    beside[0].parent.replace(beside[0], nodes.Text(found.string[: found.start()] + found.string[found.end() :]))
+    parent = beside[0].parent
+    at = next(at for at, child in enumerate(parent) if child is beside[0])  # another text may say the same
+    parent[at] = nodes.Text(found.string[: found.start()] + found.string[found.end() :])
     return [nodes.Text(found[0])]
 
 

@@ -10,6 +10,8 @@ from collections import Counter
 
 import nbformat
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 from in_process import course as course_command
 from PIL import Image
 from site_pages import pages_of
@@ -23,6 +25,7 @@ from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, duration, is_pub
 from course_utils.errors import CourseError
 from course_utils.site import page_wording, start_pages
 from course_utils.site.build import build_site
+from course_utils.site.mathml import KeepPunctuation
 from course_utils.site.pages import Play
 from course_utils.site.search import MARK
 from course_utils.site.widget_gallery import LIVE, OTHERS, plays_page
@@ -234,6 +237,14 @@ def test_what_touches_a_formula_is_kept_with_it(pages):
         told = re.sub(r'<span class="course-kept">[^<]?<span class="formula">.*?</math></span>[^<]*</span>', "",
                       page.path.read_text(encoding="utf-8"), flags=re.DOTALL)  # fmt: skip
         assert not torn.findall(told), name
+
+
+def test_keeping_punctuation_with_a_formula_takes_it_from_nowhere_else():
+    parts = [nodes.emphasis("", "One"), nodes.Text("."), nodes.Text(" Two is "), nodes.math("", "x"), nodes.Text(".")]
+    document = new_document("text")
+    document += nodes.paragraph("", "", *parts)
+    KeepPunctuation(document).apply()
+    assert document.astext() == "One. Two is x." and document[0][-2].astext() == "x."
 
 
 def test_exercises_are_read_with_hints_and_what_the_check_tries_and_without_answers(pages):
