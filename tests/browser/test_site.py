@@ -476,7 +476,7 @@ def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
         page.on("response", lambda answer: lost.append(answer.url) if answer.status >= 400 else None)
         page.on("requestfailed", lambda request: lost.append(request.url))
         page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else lost.append(r.url))
-        page.goto(f"{address}/{site.name}/index.html")
+        page.goto(f"{address}/{site.name}/index.html", wait_until="networkidle")  # else the click ends what still loads
         page.get_by_role("link", name="Begin with day 1").click()
         page.wait_for_url("**/day1_*.html*", wait_until="load")
         widgets = page.locator(".course-alive")

@@ -57,13 +57,16 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     return described(
         fig,
         f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(told)}.",
-        "Causal attention has no leak above the diagonal, and no zero on it or below. Leaks and such zeros: "
-        + "; ".join(
-            f"{title} {np.triu(amounts > tolerance, 1).sum()} and {np.tril(amounts <= tolerance).sum()}"
-            for title, amounts in maps.items()
-        )
-        + ".",
+        "Leaks, slopes above the diagonal: "
+        + _counted(maps, lambda amounts: np.triu(amounts > tolerance, 1))
+        + " On the diagonal and below, no slope of causal attention is 0; zeros there: "
+        + _counted(maps, lambda amounts: np.tril(amounts <= tolerance)),
     )
+
+
+def _counted(maps, chosen):
+    """Count the places that a function chooses in each map, and say the numbers."""
+    return ", ".join(f"{title} {chosen(amounts).sum()}" for title, amounts in maps.items()) + "."
 
 
 def _leaks(amounts, tolerance):
