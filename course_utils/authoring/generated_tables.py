@@ -11,7 +11,7 @@
                                  in Colab
     sources/lessons/references   the references of all lessons, one section per day
     templates/…/grade.yml        the days that a class may have graded
-    README.md, CITATION.cff,     the address of the repository, from pyproject.toml
+    README.md, CITATION.cff,     the address of the repository and the version, from pyproject.toml
     .github/ISSUE_TEMPLATE/…
 
 The points of an exercise come from its check cell, and its minutes from the line under its heading. A text without such
@@ -78,6 +78,7 @@ _PLUMBING = re.compile(  # the beginning of a cell whose code a reader need not 
 _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?[,:] [^.\n]*\.", re.MULTILINE)
 _LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
 _GRADED = re.compile(r"^( +days:)( \d+)+$", re.MULTILINE)
+_VERSION = re.compile(r"(?:(?<=^version: )|(?<=placeholder: course ))\S+", re.MULTILINE)
 _QUESTIONS = re.compile(r"^[A-Z][a-z]+ questions?(?=[.;] (?:Choose with|every choice))", re.MULTILINE)
 _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
 
@@ -151,18 +152,18 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     ):
         if path.exists():
             rows = "".join(row(day, root) for day in DAYS)
-            yield path, _with_table(_with_address(path.read_text(encoding="utf-8"), root), head, rows)
-    for path in (root / ".github" / "ISSUE_TEMPLATE" / "config.yml", root / CITATION):
+            yield path, _with_table(_with_edition(path.read_text(encoding="utf-8"), root), head, rows)
+    for path in (*sorted((root / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), root / CITATION):
         if path.exists():
-            yield path, _with_address(path.read_text(encoding="utf-8"), root)
+            yield path, _with_edition(path.read_text(encoding="utf-8"), root)
 
 
-def _with_address(text: str, root: Path) -> str:
-    """Replace the repository's address, as CITATION.cff gave it until now, by that of pyproject.toml."""
-    if not (root / CITATION).exists():
-        return text
-    given = re.findall(r"^repository-code: (\S+)$", (root / CITATION).read_text(encoding="utf-8"), re.MULTILINE)
-    return text.replace(given[0], repository()) if given else text
+def _with_edition(text: str, root: Path) -> str:
+    """Replace the repository's address and the version, as CITATION.cff gave them until now, by those of pyproject."""
+    if (root / CITATION).exists():
+        given = (root / CITATION).read_text(encoding="utf-8")
+        text = text.replace(re.findall(r"^repository-code: (\S+)$", given, re.MULTILINE)[0], repository())
+    return _VERSION.sub(version(), text)
 
 
 def _around(day: Day, root: Path, first: list[str], to_lessons: str) -> str:

@@ -65,16 +65,19 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Hash of the text and, for exercises, of the code that makes their test inputs.
+        """Hash of the text, and of what else decides the outputs of a day's notebook.
 
-        That code counts because the built notebook holds results on these inputs.
+        For exercises that is the code that makes their test inputs, for a lesson its figures, guesses and quiz.
         """
         parts = [self.text]
         if self.day and self.path.parent.name == "exercises":
             places = [f"checks/kernel/{name}.py" for name in ("evidence", "numbers", "promises", "small")]
             places += ["days/shared/given/*.py", f"days/day{self.day}/given/*.py"]
-            made_by = [path for place in places for path in sorted(PACKAGE.glob(place))]
-            parts += [code_in(path.read_text(encoding="utf-8")) for path in made_by]
+        else:
+            places = ["days/shared/*.py", f"days/day{self.day}/*.py", f"days/day{self.day}/quiz.yaml"]
+        for path in (path for place in places if self.day for path in sorted(PACKAGE.glob(place))):
+            text = path.read_text(encoding="utf-8")
+            parts.append(code_in(text) if path.suffix == ".py" else text)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

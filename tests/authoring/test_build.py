@@ -417,7 +417,7 @@ def test_answers_somebody_wrote_are_not_overwritten(copy):
     assert building.check(copy) == []
 
 
-def test_other_inputs_of_the_checks_make_an_exercise_stale(copy, tmp_path, monkeypatch):
+def test_other_inputs_make_an_exercise_stale_and_another_quiz_a_lesson(copy, tmp_path, monkeypatch):
     shutil.copytree(PACKAGE / "checks" / "kernel", tmp_path / "checks" / "kernel")
     shutil.copytree(PACKAGE / "days", tmp_path / "days")
     monkeypatch.setattr("course_utils.authoring.sources.PACKAGE", tmp_path)
@@ -426,7 +426,11 @@ def test_other_inputs_of_the_checks_make_an_exercise_stale(copy, tmp_path, monke
     ladders.write_text(f"# Another comment.\n{before}", encoding="utf-8")
     assert building.check(copy) == []
     ladders.write_text(f"{before}\nOTHER = 1\n", encoding="utf-8")
-    assert any("day1_small" in line and "another version" in line for line in building.check(copy))
+    assert [line.partition(":")[0] for line in building.check(copy)] == ["solutions/day1_small.ipynb"]
+    (tmp_path / "days/day1/quiz.yaml").write_text("[]\n", encoding="utf-8")
+    told = building.check(copy)
+    assert [line.partition(":")[0] for line in told] == ["solutions/day1_small.ipynb", "notebooks/day1_small.ipynb"]
+    assert all("another version" in line for line in told)
 
 
 def test_a_changed_source_rebuilds_an_exercise_nobody_solved(copy):

@@ -61,13 +61,17 @@ def test_each_wrong_count_is_found_and_written_anew(texts):
     assert wrong_counts(texts) == write_counts(texts) == []
 
 
-def test_the_address_of_pyproject_is_written_wherever_it_stands(texts, monkeypatch):
+def test_the_address_and_the_version_of_pyproject_are_written_wherever_they_stand(texts, monkeypatch):
     there = [path for path in texts.rglob("*") if path.suffix in (".md", ".yml", ".cff")]
     old, new = generated_tables.repository(), "https://github.com/somebody/attention"
     told = {path.relative_to(texts).as_posix() for path in there if old in path.read_text(encoding="utf-8")}
+    forms = {path.relative_to(texts).as_posix() for path in texts.glob(".github/ISSUE_TEMPLATE/[0-9]-*.yml")}
     monkeypatch.setattr(generated_tables, "repository", lambda: new)
-    assert told and set(write_counts(texts)) == told
+    monkeypatch.setattr(generated_tables, "version", lambda: "9.8.7")
+    assert told and forms and set(write_counts(texts)) == told | forms
     assert not [path for path in there if old in path.read_text(encoding="utf-8")]
+    assert all("course 9.8.7" in (texts / name).read_text(encoding="utf-8") for name in forms)
+    assert "\nversion: 9.8.7\n" in (texts / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_the_points_come_from_the_checks(texts):

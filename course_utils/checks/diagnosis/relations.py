@@ -159,8 +159,8 @@ def _said_where(found: Relation, held: Sequence[bool], seen: int, wrong: int) ->
     message = found.message
     if seen == wrong and not any(held):
         return found
-    where = "Where it is wrong" if seen == wrong else f"On {seen} of the {wrong} steps where it is wrong"
-    return Relation(found.name, f"{where}, {message[0].lower()}{message[1:]}")
+    where = "where it is wrong" if seen == wrong else f"{seen} of the {wrong} where it is wrong"
+    return Relation(found.name, f"On the steps {where}: {message[0].lower()}{message[1:]}")
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
