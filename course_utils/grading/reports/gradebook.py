@@ -51,6 +51,7 @@ MOODLE = (
     "Feedback comments",
 )
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
+NOT_GRADED = "Not graded: "  # begins the comment on a file that could not be read
 LARGEST_GRADEBOOK = 50 * 2**20
 
 
@@ -213,7 +214,7 @@ def people(graded: Iterable[Graded]) -> list[Person]:
 def comment(graded: Graded, official: Official = COURSE) -> str:
     """Return the comment that Moodle shows beside a grade, as HTML: the exercises that did not pass, and why."""
     if graded.status == "unreadable":
-        return text_cell(html.escape(graded.message))
+        return f"{NOT_GRADED}{html.escape(one_line(graded.message))}"
     known = tasks(official, graded.day)
     lines = [
         f"{known[each.id].title if each.id in known else each.id}: {each.score:g} of {each.max_score:g}. {each.message}"
@@ -221,6 +222,14 @@ def comment(graded: Graded, official: Official = COURSE) -> str:
         if each.status != "passed"
     ]
     return "<br>".join(html.escape(one_line(line)) for line in lines)
+
+
+def _without_ours(said: str, official: Official, day: int) -> str:
+    """Return a comment of a worksheet without the lines that `comment` wrote in an earlier run."""
+    ours = (NOT_GRADED, *(f"{html.escape(task.title)}: " for task in tasks(official, day).values()))
+    lines = re.split(r"<br\s*/?>", said)
+    kept = [line for line in lines if not line.lstrip().startswith(ours)]
+    return said if len(kept) == len(lines) else "<br>".join(kept)
 
 
 def text_cell(text: str) -> str:
@@ -292,21 +301,27 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     place = {name.casefold(): number for number, name in enumerate(header)}
     names = [(place[name],) for name in ("email address", "id number", "full name") if name in place]
     found, unmatched = _match(people(graded), students, [place["identifier"]], names)
-    filled = set()
+    filled, kept = set(), 0
     for person, row in found:
         for day, one in person.days.items():
             out_of = _number(row[place["maximum grade"]]) if "maximum grade" in place else None
             out_of = out_of or _full(graded, day)
             if out_of != _full(graded, day):
                 notes.add(f"The assignment is worth {out_of:g} points and {_full(graded, day):g} here: scaled.")
+            if "feedback comments" in place:
+                said, by_hand = row[place["feedback comments"]], bool(row[place["grade"]].strip())
+                ours = "" if one.status == "unreadable" and by_hand else comment(one, official)
+                own = _without_ours(said, official, day)
+                row[place["feedback comments"]] = "<br>".join(filter(None, (own, ours)))
+                kept += bool(own)
             if grade := _points(one, out_of):
                 row[place["grade"]] = grade
                 filled.add(id(row))
-            if "feedback comments" in place:
-                row[place["feedback comments"]] = comment(one, official) or row[place["feedback comments"]]
     for row in students:
         if "full name" in place and row[place["identifier"]].strip():
             row[place["full name"]] = _kept_name(row[place["full name"]])
+    if kept:
+        notes.add(f"Feedback comments that were there and stay, with ours below them: {kept}.")
     here, name = {id(row) for _, row in found}, place.get("full name", place["identifier"])
     absent = ((day, row[name]) for day in days for row in students if id(row) not in here)
     return Filled("", len(filled), tuple(unmatched), tuple(sorted(notes)), tuple(absent))
