@@ -130,7 +130,8 @@ class ClassRun:
 
     def _publish(self, submission: Submission, graded: Graded) -> None:
         graded = replace(graded, student=submission.student, notebook=submission.name, lms_id=submission.lms_id)
-        graded = replace(graded, back=submission.back, late=submission.late, alike=longer_code(graded.answers))
+        graded = replace(graded, back=submission.back, late=submission.late, shared=submission.shared)
+        graded = replace(graded, alike=longer_code(graded.answers))
         self.graded[submission.place] = replace(graded, answers={})
         if self.settings.out:
             write_feedback(graded, self.settings.official, self.settings.out)

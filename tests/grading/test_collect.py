@@ -371,6 +371,37 @@ def test_students_of_one_name_stay_two(tmp_path):
     assert [each.student for each in found] == ["Ada Lovelace (1)", "Ada Lovelace (2)"]
 
 
+def moodle_zips(folder, *downloads):
+    """Moodle's downloads, each of a day with the participant's number of each student called Anna and of Ben."""
+    for place_, (day, *numbers) in enumerate(downloads):
+        people = [("Ben", 10 * day), *(("Anna", number) for number in numbers)]
+        files = {f"{who}_{number}_assignsubmission_file_/day{day}.ipynb": NOTEBOOKS[day] for who, number in people}
+        (folder / f"{place_}.zip").write_bytes(zipped(files))
+    return collect.collect(sorted(folder.iterdir()))
+
+
+SHARED = {
+    "two of one name": ([(1, 201, 202), (3, 701, 702)], True),
+    "two on one of the days": ([(1, 201, 202), (3, 701)], True),
+    "two downloads of one day": ([(1, 201), (1, 301)], True),
+    "one student with a number a day": ([(1, 201), (3, 701)], False),
+    "one assignment downloaded twice": ([(1, 201), (1, 201)], False),
+    "a single download": ([(1, 201, 202)], False),
+}
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_a_name_that_may_be_two_students_is_told_and_its_days_are_not_joined(tmp_path, kind):
+    downloads, doubtful = SHARED[kind]
+    found = moodle_zips(tmp_path, *downloads)
+    annas = [each for each in found if each.student.startswith("Anna")]
+    numbers = {number for _, *own in downloads for number in own}
+    assert {each.shared for each in annas} == {"Anna" if doubtful else ""}
+    assert any("WARNING: Anna may be several students" in note for note in found.notes) == doubtful
+    assert len({each.student for each in annas}) == (len(numbers) if doubtful or len(downloads) == 1 else 1)
+    assert {(each.student, each.shared) for each in found} - {(e.student, e.shared) for e in annas} == {("Ben", "")}
+
+
 def test_students_whose_folders_would_be_one_on_some_system_stay_two(tmp_path):
     (tmp_path / "a.zip").write_bytes(
         zipped({f"{name}/day1.ipynb": NOTEBOOKS[1] for name in ("AdA", "ADA", "bob\u200b", "bob")})

@@ -98,9 +98,9 @@ def test_totals_have_a_row_a_student_and_a_column_a_day():
     most = float(points(1)) + float(points(2))
     rows = [list(row.values()) for row in table(totals_csv(class_))]
     assert rows == [
-        ["ada", "29", points(2), f"{29 + float(points(2)):g}", f"{most:g}", f"{100 * (most - 2) / most:.0f}"],
-        ["bob", "", points(2), points(2), f"{most:g}", f"{100 * float(points(2)) / most:.0f}"],
-        ["'=eve", points(1), "", points(1), f"{most:g}", f"{100 * float(points(1)) / most:.0f}"],
+        ["ada", "29", points(2), f"{29 + float(points(2)):g}", f"{most:g}", f"{100 * (most - 2) / most:.0f}", ""],
+        ["bob", "", points(2), points(2), f"{most:g}", f"{100 * float(points(2)) / most:.0f}", ""],
+        ["'=eve", points(1), "", points(1), f"{most:g}", f"{100 * float(points(1)) / most:.0f}", ""],
     ]
 
 
@@ -469,6 +469,17 @@ def test_who_did_not_hand_in_is_listed_from_the_gradebook_or_else_by_the_other_d
         "| 2 | bob |"
     ]
     assert "## Not handed in" not in as_markdown([graded("ada"), graded("bob")])
+
+
+def test_a_name_that_may_be_two_students_is_told_and_nothing_is_concluded_for_it():
+    two = [graded(f"anna ({number})", day, shared="anna") for day, number in ((1, 201), (1, 202), (2, 701))]
+    class_ = [*two, graded("ben"), graded("cleo", 2)]
+    text = as_markdown(class_)
+    assert section(text, "Not handed in") == ["| 1 | cleo |", "| 2 | ben |"]
+    assert "## WARNING: names of several students" in text and "- anna: anna (201), anna (202), anna (701)" in text
+    notes = [row["Note"] for row in table(totals_csv(class_))]
+    assert notes == ["may be several students called anna: days not joined"] * 3 + ["", ""]
+    assert "WARNING" not in as_markdown([graded("ben"), graded("cleo", 2)])
 
 
 def test_who_handed_in_a_file_that_tells_no_day_did_hand_in(tmp_path):

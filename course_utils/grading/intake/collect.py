@@ -50,6 +50,7 @@ class Submission:
         problem: Why the file cannot be read; empty if no reason is known so far.
         scope: Number of the folder or zip within which a Moodle `lms_id` identifies one person; 0 for all others.
         doubtful: Whether folder and file name give different days; `day` is then the folder's.
+        shared: The name, where several students have it and Moodle's numbers do not tell whose each day is; else "".
         order: Sort key among one student's notebooks, the newest last.
         data: The file's content, if it was read and kept.
         place: The submission's position in the class.
@@ -69,6 +70,7 @@ class Submission:
     problem: str = ""
     scope: int = 0
     doubtful: bool = False
+    shared: str = ""
     order: tuple = ()
     data: bytes | None = field(default=None, repr=False)
     place: int = 0
@@ -209,8 +211,14 @@ class _Finder:
         """Return one submission per student and day, with a unique name for each student."""
         self._disown_shared_ids()
         students = defaultdict(list)
-        for candidate, name in zip(self.candidates, _unique_names(self.candidates), strict=True):
+        for candidate, name in zip(self.candidates, _unique_names(self.candidates, self._rooms()), strict=True):
             students[name].append(candidate)
+        self.notes += [
+            f"WARNING: {name} may be several students, and the numbers in Moodle's names differ by assignment: the rows"
+            f" {', '.join(rows)} are kept apart; find out whose each is"
+            for name, rows in _shared(students).items()
+        ]
+        shared = {row: name for name, rows in _shared(students).items() for row in rows}
         submissions, room = [], MOST_HELD
         for student in sorted(students, key=lambda name: (name.casefold(), name)):
             on_student(student)
@@ -220,13 +228,26 @@ class _Finder:
                 data = reader.found.get(id(each))
                 room -= len(data or b"")
                 told = told or known_day(each.name)
-                submissions.append(replace(each, student=student, day=told, data=data if room >= 0 else None))
+                each = replace(each, student=student, shared=shared.get(student, ""))
+                submissions.append(replace(each, day=told, data=data if room >= 0 else None))
             self.notes += [
                 f"{student}: {each.problem or each.where} is left out: {_why_not(counted)}"
                 for each in students[student]
                 if not any(each is other for _, other in counted)
             ]
         return Found(submissions, self.notes)
+
+    def _rooms(self) -> dict[int, tuple]:
+        """Return, by scope, what is the same for all downloads that seem to be of one day: there a number is a person.
+
+        Numbers in two downloads of one Moodle assignment agree. Where they differ, it may be two students of one name,
+        such as those of two groups.
+        """
+        days: dict[int, Counter] = defaultdict(Counter)
+        for each in self.candidates:
+            days[each.scope][each.day] += 1
+        common = {scope: found.most_common(1)[0][0] for scope, found in days.items() if scope}
+        return {0: ()} | {scope: ("day", day) if day else ("download", scope) for scope, day in common.items()}
 
     def _disown_shared_ids(self) -> None:
         """Drop each LMS id that occurs with two names, so that no student can hand in under another's id."""
@@ -282,11 +303,15 @@ def _notebooks_in(node: Node) -> list[tuple[Node, tuple[str, ...]]]:
     return found
 
 
-def _unique_names(candidates: list[Submission]) -> list[str]:
-    """Return a name for each candidate, a unique folder name on every system: shared names get the LMS id added."""
+def _unique_names(candidates: list[Submission], rooms: Mapping[int, tuple]) -> list[str]:
+    """Return a name for each candidate, a unique folder name on every system: shared names get the LMS id added.
+
+    Args:
+        rooms: By scope, where a name with two numbers means two students.
+    """
     ids = defaultdict(set)
     for each in candidates:
-        ids[each.student, each.scope].add(each.lms_id)
+        ids[each.student, rooms[each.scope]].add(each.lms_id)
     several = {student for (student, _), found in ids.items() if len(found) > 1}
     people = [(each.student, each.lms_id if each.student in several else "") for each in candidates]
     names, taken = {}, set()
@@ -300,6 +325,20 @@ def _unique_names(candidates: list[Submission]) -> list[str]:
         taken.add(safe_name(name).casefold())
         names[student, lms_id] = name
     return [names[person] for person in people]
+
+
+def _shared(students: Mapping[str, list[Submission]]) -> dict[str, list[str]]:
+    """Return the names in Moodle's downloads that several students have, each with the names that tell them apart.
+
+    Within one download the numbers tell whose each submission is, so a name counts only if it is in several.
+    """
+    rows, scopes = defaultdict(set), defaultdict(set)
+    for row, mine in students.items():
+        for each in mine:
+            if each.scope:
+                rows[each.student].add(row)
+                scopes[each.student].add(each.scope)
+    return {name: sorted(found) for name, found in rows.items() if len(found) > 1 and len(scopes[name]) > 1}
 
 
 def _counting(mine: list[Submission], day: int | None, reader: _Reader) -> list[tuple[int | None, Submission]]:

@@ -134,16 +134,19 @@ def moodle_worksheet(graded: Sequence[Graded], day: int, official: Official = CO
 def totals_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
     """Return a row for each student: points of each day, all points, the most there are, and their share in percent.
 
-    A day without a grade is an empty cell, and counts as no points in the share.
+    A day without a grade is an empty cell, and counts as no points in the share. The last column says where a row may
+    not be the whole of a student.
     """
     days = _days(graded)
     most = sum(_full(graded, day) for day in days)
-    rows = [["Student", *(day_title(official, day) for day in days), "Points", "Of", "Share"]]
+    rows = [["Student", *(day_title(official, day) for day in days), "Points", "Of", "Share", "Note"]]
     for person in people(graded):
         cells = [_points(person.days.get(day)) for day in days]
         reached = sum(float(cell or 0) for cell in cells)
         share = f"{100 * reached / (most or 1):.0f}"
-        rows.append([text_cell(person.student), *cells, f"{reached:g}", f"{most:g}", share])
+        shared = next((each.shared for each in person.days.values() if each.shared), "")
+        note = f"may be several students called {shared}: days not joined" if shared else ""
+        rows.append([text_cell(person.student), *cells, f"{reached:g}", f"{most:g}", share, text_cell(note)])
     return write_csv(rows)
 
 

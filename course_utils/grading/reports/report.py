@@ -227,7 +227,7 @@ def class_summary(
     lines = ["# Grades of a class", "", f"{_count(students, 'student')}, {_count(len(graded), 'submission')}."]
     if unread:
         lines[-1] += f" {_count(unread, 'file')} could not be read."
-    lines.append("")
+    lines += ["", *_shared(graded)]
     for day in sorted({each.day for each in graded if each.day is not None}):
         lines += _distribution([each for each in graded if each.day == day], day_title(official, day))
     lines += _hardest(graded, official) + _misconceptions(graded, official)
@@ -264,6 +264,19 @@ def untouched(submission: Graded) -> bool:
 
 
 # The summary of a class ---------------------------------------------------------------------------------------------
+
+
+def _shared(graded: Sequence[Graded]) -> list[str]:
+    """Return a warning of the names that several students may have, with the rows that are kept apart."""
+    rows: dict[str, dict[str, None]] = defaultdict(dict)
+    for each in graded:
+        if each.shared:
+            rows[each.shared][each.student] = None
+    if not rows:
+        return []
+    said = "Moodle numbers students anew for each assignment. So nothing tells which of these rows are one student's:"
+    told = [f"- {_cell(name)}: {_cell(', '.join(apart))}" for name, apart in rows.items()]
+    return ["## WARNING: names of several students", "", f"{said} they are kept apart by day.", "", *told, ""]
 
 
 def _distribution(graded: Sequence[Graded], title: str) -> list[str]:
@@ -341,10 +354,13 @@ def _watch(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
 
 
 def _absent(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) -> tuple[list[str], list[str]]:
-    """Return head and rows of a table of the students who handed in nothing for a day."""
+    """Return head and rows of a table of the students who handed in nothing for a day.
+
+    Without a gradebook, nothing is concluded for a name that several students may have.
+    """
     present = {(each.day, each.student) for each in graded}
     days = sorted({day for day, _ in present if day is not None})
-    students = dict.fromkeys(each.student for each in graded)
+    students = dict.fromkeys(each.student for each in graded if not each.shared)
     away = known or [
         (day, student) for day in days for student in students if not {(day, student), (None, student)} & present
     ]
