@@ -3,6 +3,7 @@
 import itertools
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import click
@@ -124,6 +125,18 @@ def test_the_teachers_page_shows_each_option_of_grading_and_releasing():
     for name in ("grade", "release"):
         options = {opt for parameter in COURSE.commands[name].params for opt in parameter.opts if opt.startswith("--")}
         assert {opt for opt in options if f"`{opt}" not in text and f" {opt} " not in text} <= {"--reset"}
+
+
+OF_A_CLASS = ("class.secret", "class.seed", "release/", "grades/", "sheets/", "nbgrader/")
+OF_A_CLASS += ("submissions.zip", "canvas-export.csv", "moodle-export.csv")
+
+
+def test_what_is_of_a_class_lies_beside_the_course_and_git_ignores_it_inside():
+    teaching, github = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("teaching.md", "github.md"))
+    assert all(f"../{name}".rstrip("/") in teaching for name in OF_A_CLASS)
+    assert {"../release", "../class.secret"} == set(re.findall(r"(?:--out|--secret-file) (\S+)", github))
+    ignored = subprocess.run(["git", "check-ignore", *OF_A_CLASS], cwd=ROOT, capture_output=True, text=True)
+    assert ignored.returncode == 128 or ignored.stdout.split() == list(OF_A_CLASS)  # 128: not a repository
 
 
 def test_something_is_quoted():
