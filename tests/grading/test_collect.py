@@ -218,9 +218,34 @@ def test_canvass_download_keeps_names_and_numbers(tmp_path):
     assert [each.student for each in found if each.late] == ["ñandúzoë"]
 
 
+def answered(day):
+    """A notebook with an answer to one exercise."""
+    return NOTEBOOKS[day].replace(b"raise NotImplementedError", b"return 0", 1)
+
+
+@pytest.mark.parametrize("outer", [False, True], ids=["in a folder", "in Moodle's zip"])
+def test_an_untouched_notebook_in_a_zip_of_several_days_is_not_handed_in(tmp_path, outer):
+    files = {
+        "Ada_7_assignsubmission_file_/all.zip": zipped({"x/day1.ipynb": answered(1), "x/day3.ipynb": NOTEBOOKS[3]}),
+        "Bob_8_assignsubmission_file_/all.zip": zipped({"day1.ipynb": NOTEBOOKS[1], "day3.ipynb": NOTEBOOKS[3]}),
+        "Cleo_9_assignsubmission_file_/day3.ipynb": NOTEBOOKS[3],
+        "Dan_5_assignsubmission_file_/day3.zip": zipped({"day3.ipynb": NOTEBOOKS[3]}),
+    }
+    moodle = tmp_path / "moodle.zip"
+    if outer:
+        moodle.write_bytes(zipped(files))
+    else:
+        place(moodle, files)
+    found = collect.collect([moodle])
+    assert told(found) == [("Ada", "7", 1), ("Bob", "8", None), ("Cleo", "9", 3), ("Dan", "5", 3)]
+    assert reason(found[1]) == "all.zip: nothing is answered in any of its notebooks"
+    assert "Ada: " in only(found.notes) and "x/day3.ipynb counts as not handed in" in only(found.notes)
+    assert [each.day for each in collect.collect([moodle], day=3)] == [3] * 4
+
+
 @pytest.mark.parametrize("outer", [False, True], ids=["in a folder", "in Moodle's zip"])
 def test_a_students_zip_with_several_days_is_opened(tmp_path, outer):
-    whole = {f"course/exercises/{TITLES[day]}": NOTEBOOKS[day] for day in TITLES}
+    whole = {f"course/exercises/{TITLES[day]}": answered(day) for day in TITLES}
     junk = {"__MACOSX/course/._day1.ipynb": b"x", "course/.ipynb_checkpoints/day1-checkpoint.ipynb": b"x"}
     junk[f"course/exercises/kept/{TITLES[1]}"] = NOTEBOOKS[1]
     lesson = {f"course/lessons/{TITLES[1]}": b'{"nbformat": 4, "cells": []}'}
@@ -232,7 +257,7 @@ def test_a_students_zip_with_several_days_is_opened(tmp_path, outer):
         place(tmp_path / "moodle.zip", {name: inner})
     found = collect.collect([tmp_path / "moodle.zip"])
     assert told(found) == [("Ada Lovelace", "7", day) for day in TITLES]
-    assert [each.read() for each in found] == [NOTEBOOKS[day] for day in TITLES]
+    assert [each.read() for each in found] == [answered(day) for day in TITLES]
     assert found[0].name == TITLES[1]
     assert "lessons" in only(found.notes)
 

@@ -80,6 +80,26 @@ def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> 
     return found
 
 
+def is_fresh(data: bytes, name: str, questions: list[Question]) -> bool:
+    """Return whether a notebook holds a day's exercises as they were given out.
+
+    The text is compared and not parsed, because many files are searched.
+
+    Args:
+        data: Content of the notebook file.
+        name: File name for error messages.
+
+    Raises:
+        Unreadable: The file is no notebook, or has too much code.
+    """
+    known, stubs = {each.grade_id for each in questions}, {each.stub.strip() for each in questions}
+    return all(
+        cell.source.strip() in stubs
+        for cell in _code_cells(parse_notebook(data, name), name)
+        if cell.ids & known or any(_may_define(cell.source, each) for each in questions)
+    )
+
+
 def _answer_cell(question: Question, cells: list[_CodeCell], known: set[str]) -> tuple[int, str]:
     """Return the index and the source of the cell that answers a question; the source is empty if no cell does."""
     filled = [i for i, cell in enumerate(cells) if not _is_blank(cell.source, question)]

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from course_utils.authoring.answer_key import COURSE
 from course_utils.errors import CourseError, Unreadable, one_line
-from course_utils.grading.intake.answers import days_of
+from course_utils.grading.intake.answers import days_of, is_fresh
 from course_utils.grading.intake.archive import read_member
 from course_utils.grading.intake.file_tree import (
     MOST_FILES,
@@ -51,6 +51,7 @@ class Submission:
         scope: Number of the folder or zip within which a Moodle `lms_id` identifies one person; 0 for all others.
         doubtful: Whether folder and file name give different days; `day` is then the folder's.
         shared: The name, where several students have it and Moodle's numbers do not tell whose each day is; else "".
+        packed: Whether it lies in a zip that the student handed in.
         order: Sort key among one student's notebooks, the newest last.
         data: The file's content, if it was read and kept.
         place: The submission's position in the class.
@@ -71,6 +72,7 @@ class Submission:
     scope: int = 0
     doubtful: bool = False
     shared: str = ""
+    packed: bool = False
     order: tuple = ()
     data: bytes | None = field(default=None, repr=False)
     place: int = 0
@@ -186,9 +188,11 @@ class _Finder:
             found = [(replace(child, problem=str(why), children=None), ())]
         for file, folders in found:
             told = hint or known_day(named.file) or next(filter(None, map(known_day, folders)), None)
-            self._add(replace(named, file=file.name) if file.name != child.name else named, file, told, scope)
+            packed = any(map(is_zip, (child.name, *folders))) and bool(file.member)
+            named_so = replace(named, file=file.name) if file.name != child.name else named
+            self._add(named_so, file, told, scope, packed)
 
-    def _add(self, named: Named, node: Node, hint: int | None, scope: int) -> None:
+    def _add(self, named: Named, node: Node, hint: int | None, scope: int, packed: bool = False) -> None:
         told, download = known_day(named.file), self._downloads[scope]
         self.candidates.append(
             Submission(
@@ -203,6 +207,7 @@ class _Finder:
                 node.problem,
                 scope=scope if named.local else 0,
                 doubtful=bool(hint and told and hint != told),
+                packed=packed,
                 order=(named.order, node.time, node.inner or node.member or str(node.path)),
             )
         )
@@ -223,7 +228,8 @@ class _Finder:
         for student in sorted(students, key=lambda name: (name.casefold(), name)):
             on_student(student)
             reader = _Reader()
-            counted = _counting(students[student], day, reader)
+            mine = students[student] if day else self._touched(student, students[student], reader)
+            counted = _counting(mine, day, reader)
             for told, each in counted:
                 data = reader.found.get(id(each))
                 room -= len(data or b"")
@@ -232,10 +238,30 @@ class _Finder:
                 submissions.append(replace(each, day=told, data=data if room >= 0 else None))
             self.notes += [
                 f"{student}: {each.problem or each.where} is left out: {_why_not(counted)}"
-                for each in students[student]
+                for each in mine
                 if not any(each is other for _, other in counted)
             ]
         return Found(submissions, self.notes)
+
+    def _touched(self, student: str, mine: list[Submission], reader: _Reader) -> list[Submission]:
+        """Return a student's notebooks without those that nobody answered and that only lay in a zip of several days.
+
+        Such a day counts as not handed in. If nothing is answered in any of them, one stays, as a file with a problem.
+        """
+        packed = [each for each in mine if each.packed and not each.problem]
+        if len({each.day or each.where for each in packed}) < 2:
+            return mine
+        fresh = [each for each in packed if reader.is_fresh(each)]
+        left = [each for each in mine if not any(each is other for other in fresh)]
+        if not left:
+            one = fresh[0]
+            one = replace(one, day=None, doubtful=False, member=one.member if one.inner else "", inner="")
+            return [replace(one, problem=f"{one.name}: nothing is answered in any of its notebooks")]
+        self.notes += [
+            f"{student}: {each.where} counts as not handed in: it came in a zip of several days, with nothing answered"
+            for each in fresh
+        ]
+        return left
 
     def _rooms(self) -> dict[int, tuple]:
         """Return, by scope, what is the same for all downloads that seem to be of one day: there a number is a person.
@@ -385,6 +411,13 @@ class _Reader:
         with contextlib.suppress(Unreadable, CourseError):
             return days_of(self._read(submission), submission.name, {day: COURSE.questions(day) for day in among})
         return []
+
+    def is_fresh(self, submission: Submission) -> bool:
+        """Return whether a notebook has a day's exercises, and none of them is answered."""
+        with contextlib.suppress(Unreadable, CourseError):
+            asked = [COURSE.questions(day) for day in self.days(submission, COURSE.days())]
+            return bool(asked) and all(is_fresh(self._read(submission), submission.name, each) for each in asked)
+        return False
 
     def _read(self, submission: Submission) -> bytes:
         if self._left <= 0:
