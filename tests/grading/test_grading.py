@@ -25,6 +25,7 @@ from course_utils.errors import Unreadable
 from course_utils.grading import plugin
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.intake.answers import day_in_cells, read_answers, same_code
+from course_utils.grading.reports.feedback import feedback_page
 from course_utils.grading.reports.report import as_junit
 from course_utils.grading.results import Settings
 from course_utils.sandbox import confinement, kernel
@@ -440,7 +441,6 @@ BROKEN = {
         "code",
     ),
     "strange cells": (b'{"nbformat": 4, "cells": [1, null, {"cell_type": "code", "source": 7}]}', "exercises"),
-    "lesson": ((ROOT / "notebooks" / "day1_attention_by_hand.ipynb").read_bytes, "exercises"),
 }
 
 
@@ -454,6 +454,18 @@ def test_a_file_that_is_no_submission_is_unreadable_in_one_line(tmp_path, kind):
     assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, FULL)
     assert reason in graded.message
     assert "\n" not in graded.message
+
+
+@pytest.mark.parametrize("lesson", sorted((ROOT / "notebooks").glob("day*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", ["", "mine.ipynb"], ids=["by its name", "renamed"])
+def test_a_lesson_in_place_of_the_exercises_is_named_as_such(tmp_path, lesson, name):
+    path = tmp_path / (name or lesson.name)
+    path.write_bytes(lesson.read_bytes())
+    graded = grade_notebook(path)
+    said = "this is the lesson; hand in the notebook of the same name from exercises/"
+    assert (graded.status, graded.message) == ("unreadable", f"{path.name}: {said}")
+    page = " ".join(feedback_page(graded, COURSE).split())
+    assert "Open your notebook from the folder <code>exercises/</code>" in page
 
 
 def test_a_hostile_file_name_stays_one_line_that_can_be_printed(tmp_path):

@@ -18,6 +18,7 @@ from course_utils.errors import Unreadable
 from course_utils.grading.intake.files import parse_notebook
 
 LONG, MANY = 5, 3  # lines of a function that two people hardly write alike; how many such answers are needed
+LESSON = "this is the lesson; hand in the notebook of the same name from exercises/"
 LARGEST_CODE = 400_000  # characters; the notebooks of this course have 30,000
 
 
@@ -34,10 +35,11 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
         given: Names that every student gets defined by cells of the course.
 
     Raises:
-        Unreadable: The file is no notebook, has too much code, or holds another day's exercises or none.
+        Unreadable: The file is no notebook, has too much code, is a lesson, or holds another day's exercises or none.
     """
-    cells = _code_cells(parse_notebook(data, name), name)
-    _verify_day(name, cells, questions)
+    notebook = parse_notebook(data, name)
+    cells = _code_cells(notebook, name)
+    _verify_day(name, cells, questions, _is_lesson(notebook))
     answers, known = {}, set(given)
     for question in questions:
         place, source = _answer_cell(question, cells, {each.grade_id for each in questions})
@@ -72,10 +74,11 @@ def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> 
     Raises:
         Unreadable: The file is no notebook, or has too much code.
     """
-    cells, found = _code_cells(parse_notebook(data, name), name), []
+    notebook, found = parse_notebook(data, name), list[int]()
+    cells, lesson = _code_cells(notebook, name), _is_lesson(notebook)
     for day, asked in questions.items():
         with contextlib.suppress(Unreadable):
-            _verify_day(name, cells, asked)
+            _verify_day(name, cells, asked, lesson)
             found.append(day)
     return found
 
@@ -181,12 +184,21 @@ def _code_cells(notebook: Mapping, name: str) -> list[_CodeCell]:
     return found
 
 
-def _verify_day(name: str, cells: list[_CodeCell], questions: list[Question]) -> None:
+def _is_lesson(notebook: Mapping) -> bool:
+    """Return whether a notebook begins as the lesson of a day does."""
+    first = next((cell.get("source", "") for cell in notebook["cells"] if isinstance(cell, dict)), "")
+    title = first[0] if isinstance(first, list) and first else first
+    return isinstance(title, str) and bool(re.match(r"# Day \d+: ", title))
+
+
+def _verify_day(name: str, cells: list[_CodeCell], questions: list[Question], lesson: bool) -> None:
     known = {question.grade_id for question in questions}
     answered = {cell.answers for cell in cells if cell.answers}
     foreign = answered - known
     if len(foreign) > len(answered & known):
         raise Unreadable(f"{name}: the exercises of another day ({', '.join(sorted(foreign)[:3])}, …)")
+    if lesson and not any(cell.ids & known for cell in cells):  # it may define what an exercise asks for
+        raise Unreadable(f"{name}: {LESSON}")
     if not any(cell.ids & known or any(_may_define(cell.source, q) for q in questions) for cell in cells):
         raise Unreadable(f"{name}: none of the day's exercises are in it ({', '.join(sorted(known)[:3])}, …)")
 
@@ -222,4 +234,6 @@ def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
     """Return the first day whose exercises are in a notebook. Raises Unreadable if no day's exercises are."""
     if found := days_of(data, name, {day: official.questions(day) for day in official.days()}):
         return found[0]
+    if _is_lesson(parse_notebook(data, name)):
+        raise Unreadable(f"{name}: {LESSON}")
     raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")
