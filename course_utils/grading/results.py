@@ -72,6 +72,7 @@ class Graded:
         lms_id: Moodle's or Canvas's number, for the gradebook.
         back: Where feedback goes back to, as in `intake.collect.Submission`; not in grades.json.
         late: Whether the platform marked the submission as late.
+        how_late: What the gradebook says about it; not in grades.json.
         shared: As in `intake.collect.Submission`; not in grades.json.
         alike: What two submissions share whose longer answers are all equal; "" where it would say nothing, and not in
             grades.json.
@@ -90,12 +91,13 @@ class Graded:
     lms_id: str = ""
     back: str = ""
     late: bool = False
+    how_late: str = ""
     shared: str = ""
     alike: str = ""
 
     def as_record(self) -> dict:
         """Return the submission as it stands in `grades.json`."""
-        optional, inner = {"message", "lms_id", "late"}, {"answers", "back", "alike", "shared"}
+        optional, inner = {"message", "lms_id", "late"}, {"answers", "back", "alike", "shared", "how_late"}
         record = {k: v for k, v in asdict(self).items() if k not in inner and (v or k not in optional)}
         record["exercises"] = [result.as_record() for result in self.exercises]
         return record

@@ -15,7 +15,7 @@ from course_utils.errors import CourseError, TooFewPoints, Unreadable, one_line
 from course_utils.grading.classroom import ClassResult
 from course_utils.grading.intake.collect import Found, collect
 from course_utils.grading.progress_bar import MOST_TABLES, watch_class
-from course_utils.grading.reports.gradebook import Filled
+from course_utils.grading.reports.gradebook import Filled, with_lateness
 from course_utils.grading.reports.progress import is_alone, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
 from course_utils.grading.results import Graded, Settings
@@ -114,6 +114,7 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
         filled = write_gradebook(gradebook, graded, out, official=official) if gradebook else None
     finally:  # grading may have taken an hour: whatever is wrong with the gradebook, its reports are written
         absent, linked = filled.absent if filled else (), bool(own)
+        graded = with_lateness(graded, filled) if filled else graded
         write_reports(graded, out, notes=result.notes, absent=absent, official=official, alone=alone, linked=linked)
         print(f"reports are in {out}")
     if filled:

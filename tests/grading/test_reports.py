@@ -26,6 +26,7 @@ from course_utils.grading.reports.gradebook import (
     moodle_worksheet,
     people,
     totals_csv,
+    with_lateness,
 )
 from course_utils.grading.reports.report import (
     LARGEST_SUMMARY,
@@ -491,10 +492,19 @@ def test_who_handed_in_a_file_that_tells_no_day_did_hand_in(tmp_path):
 def test_who_was_late_and_whose_answers_are_equal_is_listed_by_day():
     class_ = [graded("ada", alike="x"), graded("ada", 2, alike="x"), graded("bob", late=True, alike="x")]
     text = as_markdown([*class_, graded("cyd", alike="y"), graded("dan"), graded("eve")])
-    assert section(text, "Late") == ["| 1 | bob |"]
+    assert section(text, "Late") == ["| 1 | bob |  |"]
     assert section(text, "Equal answers") == ["| 1 | ada, bob |"]
     assert "equal short answers prove nothing" in text
     assert not {"## Late", "## Equal answers"} & set(as_markdown([graded("ada"), graded("bob")]).splitlines())
+
+
+def test_a_moodle_worksheet_tells_who_was_late_and_how_late(tmp_path):
+    text = WORKSHEET.replace("Status,", "Status,Last modified (submission),").replace("Submitted,", "Submitted,9 May,")
+    text = text.replace("Submitted,9 May,55", "Submitted for grading - 21 hours 10 mins late,10 May,55")
+    class_ = [graded("ada", lms_id="77"), unreadable("grace", lms_id="78"), replace(unreadable("eve"), day=None)]
+    told = with_lateness(class_, fill(tmp_path, class_, text))
+    assert section(as_markdown(told), "Late") == ["| 1 | grace | 21 hours 10 mins late, 10 May |"]
+    assert with_lateness(class_, fill(tmp_path, class_, WORKSHEET.replace("Submitted", "Overdue by 2 days"))) == class_
 
 
 def test_names_and_messages_stay_text_in_the_summary():

@@ -26,7 +26,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from course_utils.authoring.answer_key import COURSE, Official
@@ -78,6 +78,7 @@ class Filled:
         unmatched: Students who have no row in it, or who share one.
         notes: Sentences about what else a teacher should know.
         absent: The day and the name of each student in it who handed in nothing for that day and is not excused.
+        late: By day and student, what it says about work that was late.
     """
 
     text: str
@@ -85,6 +86,7 @@ class Filled:
     unmatched: tuple[str, ...]
     notes: tuple[str, ...] = ()
     absent: tuple[tuple[int, str], ...] = ()
+    late: Mapping[tuple[int, str], str] = field(default_factory=dict)
 
 
 def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
@@ -189,6 +191,12 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official 
     rows = [row + [""] * (width - len(row)) for row in rows]
     filled = fill(exported, rows, graded, official)
     return replace(filled, text=mark + write_csv(rows, delimiter))
+
+
+def with_lateness(graded: Sequence[Graded], filled: Filled) -> list[Graded]:
+    """Return the submissions with what a gradebook says about lateness."""
+    told = [filled.late.get((each.day or 0, each.student), "") for each in graded]
+    return [replace(each, late=True, how_late=how) if how else each for each, how in zip(graded, told, strict=True)]
 
 
 def people(graded: Iterable[Graded]) -> list[Person]:
@@ -327,7 +335,19 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
         notes.add(f"Feedback comments that were there and stay, with ours below them: {kept}.")
     here, name = {id(row) for _, row in found}, place.get("full name", place["identifier"])
     absent = ((day, row[name]) for day in days for row in students if id(row) not in here)
-    return Filled("", len(filled), tuple(unmatched), tuple(sorted(notes)), tuple(absent))
+    late = {(day, who.student): how for who, row in found for day in who.days if (how := _how_late(place, row))}
+    return Filled("", len(filled), tuple(unmatched), tuple(sorted(notes)), tuple(absent), late)
+
+
+def _how_late(place: Mapping[str, int], row: list[str]) -> str:
+    """Return what a Moodle worksheet says in Status about late work, and when it was handed in; empty if it does not.
+
+    Args:
+        place: Index of each column, by its name in lower case.
+    """
+    cells = {name: one_line(row[number]) for name, number in place.items()}
+    said = re.search(r"[^-]*\blate\b", cells.get("status", ""))
+    return ", ".join(filter(None, (said[0].strip(), cells.get("last modified (submission)")))) if said else ""
 
 
 def _match(

@@ -371,8 +371,9 @@ def _absent(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) -> tuple
 
 def _late(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     """Return head and rows of a table of what the platform marked as late."""
-    rows = [f"| {'?' if each.day is None else each.day} | {_cell(each.student)} |" for each in graded if each.late]
-    return ["## Late", "", "| day | student |", "|---|---|"], rows
+    late = [each for each in graded if each.late]
+    rows = [f"| {'?' if e.day is None else e.day} | {_cell(e.student)} | {_cell(e.how_late)} |" for e in late]
+    return ["## Late", "", "| day | student | how late |", "|---|---|---|"], rows
 
 
 def _alike(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
