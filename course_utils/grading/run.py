@@ -113,9 +113,8 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
     try:
         filled = write_gradebook(gradebook, graded, out, official=official) if gradebook else None
     finally:  # grading may have taken an hour: whatever is wrong with the gradebook, its reports are written
-        absent, linked = filled.absent if filled else (), bool(own)
         graded = with_lateness(graded, filled) if filled else graded
-        write_reports(graded, out, notes=result.notes, absent=absent, official=official, alone=alone, linked=linked)
+        write_reports(graded, out, notes=result.notes, filled=filled, official=official, alone=alone, linked=bool(own))
         print(f"reports are in {out}")
     if filled:
         _tell_filled(filled, out)

@@ -365,6 +365,18 @@ def test_a_comment_that_a_teacher_wrote_in_a_worksheet_stays_above_ours(tmp_path
     assert lost["Feedback comments"] == "Look here<br>Not graded: empty file"
 
 
+def test_moodles_gradebook_names_students_by_what_moodle_finds_them_by(tmp_path):
+    class_ = [graded("Ada Lovelace", lms_id="77"), graded("Grace Hopper", lms_id="78"), graded("Eve", lms_id="9")]
+    by_email = table(moodle_csv(class_, filled=fill(tmp_path, class_, WORKSHEET)))
+    assert [list(row.values()) for row in by_email] == [["ada@x.org", f"{FULL}"], ["grace@x.org", f"{FULL}"]]
+    numbered = WORKSHEET.replace("Lovelace,,", "Lovelace,s1,").replace("Hopper,,", "Hopper,s2,")
+    by_number = table(moodle_csv(class_, filled=fill(tmp_path, class_, numbered)))
+    assert [row["ID number"] for row in by_number] == ["s1", "s2"]
+    assert [row["Student"] for row in table(moodle_csv(class_))] == ["Ada Lovelace", "Grace Hopper", "Eve"]
+    write_reports(class_, tmp_path / "out", filled=fill(tmp_path, class_, WORKSHEET))
+    assert "ada@x.org" in (tmp_path / "out" / "moodle.csv").read_text(encoding="utf-8")
+
+
 NO_GRADEBOOK = {
     "a table of another kind": ("name,points\nada,1\n", "neither a Canvas gradebook"),
     "empty": ("", "neither a Canvas gradebook"),

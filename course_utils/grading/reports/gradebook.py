@@ -78,6 +78,9 @@ class Filled:
         unmatched: Students who have no row in it, or who share one.
         notes: Sentences about what else a teacher should know.
         absent: The day and the name of each student in it who handed in nothing for that day and is not excused.
+        named_by: The column of a Moodle worksheet, ID number or else Email address, that all students in it have; "" if
+            there is none.
+        names: By student, what stands there.
         late: By day and student, what it says about work that was late.
     """
 
@@ -87,6 +90,8 @@ class Filled:
     notes: tuple[str, ...] = ()
     absent: tuple[tuple[int, str], ...] = ()
     late: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    named_by: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
@@ -105,17 +110,21 @@ def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
     return write_csv(rows)
 
 
-def moodle_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
+def moodle_csv(graded: Sequence[Graded], official: Official = COURSE, filled: Filled | None = None) -> str:
     """Return a file for Moodle's gradebook import, with a row for each student and a column for each day.
 
-    The students must be named by user name, ID number or email address; Moodle asks the teacher which of them it is.
+    Moodle finds students by user name, ID number or email address, and asks the teacher which of them it is. A
+    worksheet has the last two. Without one, students are named as in the download, which is by full name in Moodle's.
+
+    Args:
+        filled: The worksheet filled in; students who are not in it are left out.
     """
-    days = _days(graded)
-    rows = [["Student", *(day_title(official, day) for day in days)]]
-    rows += [
-        [text_cell(person.student), *(_points(person.days.get(day)) or "-" for day in days)]
-        for person in people(graded)
-    ]
+    days, names = _days(graded), filled.names if filled and filled.named_by else None
+    rows = [[filled.named_by if filled and names else "Student", *(day_title(official, day) for day in days)]]
+    for person in people(graded):
+        name = person.student if names is None else names.get(person.student)
+        if name is not None:
+            rows.append([text_cell(name), *(_points(person.days.get(day)) or "-" for day in days)])
     return write_csv(rows)
 
 
@@ -336,7 +345,19 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     here, name = {id(row) for _, row in found}, place.get("full name", place["identifier"])
     absent = ((day, row[name]) for day in days for row in students if id(row) not in here)
     late = {(day, who.student): how for who, row in found for day in who.days if (how := _how_late(place, row))}
-    return Filled("", len(filled), tuple(unmatched), tuple(sorted(notes)), tuple(absent), late)
+    told = tuple(unmatched), tuple(sorted(notes)), tuple(absent), late
+    return Filled("", len(filled), *told, *_identities(header, place, found))
+
+
+def _identities(
+    header: list[str], place: Mapping[str, int], found: list[tuple[Person, list[str]]]
+) -> tuple[str, dict[str, str]]:
+    """Return the column by which Moodle's gradebook import can find these students, and what it holds by student."""
+    columns = [place[name] for name in ("id number", "email address") if name in place]
+    for column in columns:
+        if found and all(row[column].strip() for _, row in found):
+            return header[column], {person.student: row[column].strip() for person, row in found}
+    return "", {}
 
 
 def _how_late(place: Mapping[str, int], row: list[str]) -> str:

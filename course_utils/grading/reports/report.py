@@ -47,7 +47,7 @@ def write_reports(
     folder: Path,
     *,
     notes: Sequence[str] = (),
-    absent: Sequence[tuple[int, str]] = (),
+    filled: Filled | None = None,
     official: Official = COURSE,
     alone: bool = False,
     linked: bool = True,
@@ -57,7 +57,7 @@ def write_reports(
     Args:
         graded: Submissions; the feedback pages of those that came from Canvas or Moodle are in the folder already.
         notes: Lines for the summary of a class, such as how student code was confined.
-        absent: The day and the name of each student who handed in nothing for it, if a gradebook tells.
+        filled: The teacher's gradebook, if one was filled in.
         alone: All notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
         linked: As for `own_summary`.
 
@@ -73,8 +73,8 @@ def write_reports(
     if alone:
         reports["summary.md"] = own_summary(graded, official, linked)
     else:
-        reports["summary.md"] = as_markdown(graded, notes, official, absent)
-        reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official)}
+        reports["summary.md"] = as_markdown(graded, notes, official, filled.absent if filled else ())
+        reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official, filled)}
         reports["totals.csv"] = totals_csv(graded, official)
         reports |= worksheets(graded, official)
         reports |= feedback_zips(graded, folder)
@@ -220,7 +220,8 @@ def class_summary(
     The tables of students stop before the summary grows beyond what GitHub shows, and say so.
 
     Args:
-        absent: As for `write_reports`; by default those who handed in another day.
+        absent: The day and the name of each student who handed in nothing for it, if a gradebook tells; by default
+            those who handed in another day.
     """
     students = len({submission.student for submission in graded})
     unread = sum(submission.status == "unreadable" for submission in graded)
