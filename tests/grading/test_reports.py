@@ -100,9 +100,28 @@ def test_totals_have_a_row_a_student_and_a_column_a_day():
     rows = [list(row.values()) for row in table(totals_csv(class_))]
     assert rows == [
         ["ada", "29", points(2), f"{29 + float(points(2)):g}", f"{most:g}", f"{100 * (most - 2) / most:.0f}", ""],
-        ["bob", "", points(2), points(2), f"{most:g}", f"{100 * float(points(2)) / most:.0f}", ""],
+        ["bob", "", points(2), points(2), f"{most:g}", "", "no grade yet for day 1"],
         ["'=eve", points(1), "", points(1), f"{most:g}", f"{100 * float(points(1)) / most:.0f}", ""],
     ]
+
+
+def test_totals_have_no_points_where_nothing_was_graded_and_a_row_for_who_handed_in_nothing(tmp_path):
+    class_ = [graded("ada", lms_id="101"), unreadable("grace", lms_id="102"), replace(unreadable("bob"), day=None)]
+    filled = fill(tmp_path, [*class_, graded("ada", 2, lms_id="101")], EXPORT.replace("N/A", "EX"))
+    assert filled.nowhere == (
+        "=Eve",
+        "Student, Test",
+        "Hopper, Grace",
+    )  # the last is excused from day 1, not from day 2
+    rows = [list(row.values())[1:] for row in table(totals_csv(class_, nowhere=filled.nowhere[:1]))]
+    assert rows[1:] == [
+        ["", "", f"{FULL}", "", "no grade yet for day 1"],
+        ["", "", f"{FULL}", "", "no grade yet for a file that tells no day"],
+        ["", "0", f"{FULL}", "0", "handed in nothing"],
+    ]
+    alone = [graded("ada", lms_id="77")]
+    write_reports(alone, tmp_path / "out", filled=fill(tmp_path, alone, WORKSHEET))
+    assert '"Grace Hopper","","0"' in (tmp_path / "out" / "totals.csv").read_text(encoding="utf-8")
 
 
 def test_a_filled_gradebook_lies_beside_the_other_reports(tmp_path):

@@ -81,6 +81,7 @@ class Filled:
         named_by: The column of a Moodle worksheet, ID number or else Email address, that all students in it have; "" if
             there is none.
         names: By student, what stands there.
+        nowhere: The names of those in it who are absent and handed in nothing at all.
         late: By day and student, what it says about work that was late.
     """
 
@@ -92,6 +93,7 @@ class Filled:
     late: Mapping[tuple[int, str], str] = field(default_factory=dict)
     named_by: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
+    nowhere: tuple[str, ...] = ()
 
 
 def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
@@ -142,22 +144,31 @@ def moodle_worksheet(graded: Sequence[Graded], day: int, official: Official = CO
     return write_csv(rows)
 
 
-def totals_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
+def totals_csv(graded: Sequence[Graded], official: Official = COURSE, nowhere: Sequence[str] = ()) -> str:
     """Return a row for each student: points of each day, all points, the most there are, and their share in percent.
 
-    A day without a grade is an empty cell, and counts as no points in the share. The last column says where a row may
-    not be the whole of a student.
+    A day that was not handed in is an empty cell, and counts as no points in the share. Where something was handed in
+    and has no grade, the points are those of the other days, and there is no share. The last column says so, and where
+    a row may not be the whole of a student.
+
+    Args:
+        nowhere: Names of students who handed in nothing, for a row each.
     """
     days = _days(graded)
     most = sum(_full(graded, day) for day in days)
     rows = [["Student", *(day_title(official, day) for day in days), "Points", "Of", "Share", "Note"]]
     for person in people(graded):
         cells = [_points(person.days.get(day)) for day in days]
-        reached = sum(float(cell or 0) for cell in cells)
-        share = f"{100 * reached / (most or 1):.0f}"
+        scores = [float(cell) for cell in cells if cell]
+        notes = [f"no grade yet for day {day}" for day, one in person.days.items() if not _points(one)]
+        notes += [] if person.days else ["no grade yet for a file that tells no day"]
+        reached = f"{sum(scores):g}" if scores else ""
+        share = "" if notes else f"{100 * sum(scores) / (most or 1):.0f}"
         shared = next((each.shared for each in person.days.values() if each.shared), "")
-        note = f"may be several students called {shared}: days not joined" if shared else ""
-        rows.append([text_cell(person.student), *cells, f"{reached:g}", f"{most:g}", share, text_cell(note)])
+        notes += [f"may be several students called {shared}: days not joined"] if shared else []
+        rows.append([text_cell(person.student), *cells, reached, f"{most:g}", share, text_cell("; ".join(notes))])
+    empty = [""] * len(days)
+    rows += [[text_cell(name), *empty, "0", f"{most:g}", "0", "handed in nothing"] for name in nowhere]
     return write_csv(rows)
 
 
@@ -283,7 +294,8 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     names = tuple(range(place["ID"]))
     found, unmatched = _match(people(graded), students, [place["ID"]], [*logins, names])
     of_no_day = {each.student for each in graded if each.day is None}
-    notes, filled, absent = list[str](), set(), list[tuple[int, str]]()
+    notes, filled, absent, nowhere = list[str](), set(), list[tuple[int, str]](), dict[int, str]()
+    matched = {id(row) for _, row in found}
     for day in _days(graded):
         column = _column_of(exported, header, possible, place["Section"], day, day_title(official, day))
         full = _full(graded, day)
@@ -302,13 +314,16 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
                 row[column] = grade
                 filled.add(id(row))
         here = {id(row) for person, row in found if day in person.days or person.student in of_no_day}
-        away = (row for row in students if id(row) not in here and row[column].strip().casefold() != EXCUSED)
-        absent += [(day, ", ".join(filter(None, (row[name] for name in names)))) for row in away]
+        away = [row for row in students if id(row) not in here and row[column].strip().casefold() != EXCUSED]
+        called = {id(row): ", ".join(filter(None, (row[name] for name in names))) for row in away}
+        absent += [(day, name) for name in called.values()]
+        nowhere |= {row: name for row, name in called.items() if row not in matched}
     for row in students:
         if row[place["ID"]].strip():  # then Canvas ignores the name
             for name in names:
                 row[name] = _canvas_name(_kept_name(row[name]))
-    return Filled("", len(filled), tuple(unmatched), tuple(notes), tuple(absent))
+    told = tuple(unmatched), tuple(notes), tuple(absent)
+    return Filled("", len(filled), *told, nowhere=tuple(nowhere.values()))
 
 
 def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filled:
@@ -343,10 +358,11 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     if kept:
         notes.add(f"Feedback comments that were there and stay, with ours below them: {kept}.")
     here, name = {id(row) for _, row in found}, place.get("full name", place["identifier"])
-    absent = ((day, row[name]) for day in days for row in students if id(row) not in here)
+    away = tuple(row[name] for row in students if id(row) not in here)
+    absent = ((day, each) for day in days for each in away)
     late = {(day, who.student): how for who, row in found for day in who.days if (how := _how_late(place, row))}
     told = tuple(unmatched), tuple(sorted(notes)), tuple(absent), late
-    return Filled("", len(filled), *told, *_identities(header, place, found))
+    return Filled("", len(filled), *told, *_identities(header, place, found), away)
 
 
 def _identities(

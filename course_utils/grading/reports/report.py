@@ -75,7 +75,7 @@ def write_reports(
     else:
         reports["summary.md"] = as_markdown(graded, notes, official, filled.absent if filled else ())
         reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official, filled)}
-        reports["totals.csv"] = totals_csv(graded, official)
+        reports["totals.csv"] = totals_csv(graded, official, filled.nowhere if filled else ())
         reports |= worksheets(graded, official)
         reports |= feedback_zips(graded, folder)
     for name, content in reports.items():
