@@ -114,10 +114,16 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
         filled = write_gradebook(gradebook, graded, out, official=official) if gradebook else None
     finally:  # grading may have taken an hour: whatever is wrong with the gradebook, its reports are written
         graded = with_lateness(graded, filled) if filled else graded
-        write_reports(graded, out, notes=result.notes, filled=filled, official=official, alone=alone, linked=bool(own))
+        notes, linked = result.notes, bool(own)
+        old = write_reports(graded, out, notes=notes, filled=filled, official=official, alone=alone, linked=linked)
         print(f"reports are in {out}")
     if filled:
         _tell_filled(filled, out)
+    if old:
+        some = f"{', '.join(old[:3])}{', …' if len(old) > 3 else ''}"
+        _say(
+            f"{out} still holds what an earlier run wrote, so do not send it as of this one ({len(old)} in all): {some}"
+        )
     if said := note_progress(graded, own, out):
         _say(said)
     if alone and own:

@@ -12,6 +12,7 @@ from functools import cache
 import nbformat
 import pytest
 from as_cells import FULL
+from in_process import course
 
 from course_utils.authoring.answer_key import COURSE
 from course_utils.authoring.strip_answers import release_exercise
@@ -425,6 +426,14 @@ def test_a_name_that_may_be_two_students_is_told_and_its_days_are_not_joined(tmp
     assert any("WARNING: Anna may be several students" in note for note in found.notes) == doubtful
     assert len({each.student for each in annas}) == (len(numbers) if doubtful or len(downloads) == 1 else 1)
     assert {(each.student, each.shared) for each in found} - {(e.student, e.shared) for e in annas} == {("Ben", "")}
+
+
+def test_a_run_says_at_its_end_what_is_of_an_earlier_one(tmp_path):
+    files = {"Ada_7_assignsubmission_file_/day1.ipynb": b"", "Bob_8_assignsubmission_file_/day1.ipynb": b""}
+    (tmp_path / "a.zip").write_bytes(zipped(files))
+    place(tmp_path / "out", {"feedback/Cleo/day1.html": b"old"})
+    _, _, said = course("grade", tmp_path / "a.zip", "--out", tmp_path / "out")
+    assert "what an earlier run wrote" in said and said.endswith("(1 in all): feedback/Cleo/day1.html\n")
 
 
 def test_students_whose_folders_would_be_one_on_some_system_stay_two(tmp_path):

@@ -87,6 +87,17 @@ def test_reports_are_written_whole(tmp_path):
     assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names
 
 
+def test_what_an_earlier_run_left_to_be_sent_is_named(tmp_path):
+    old = ["feedback/Ada/day3.html", "feedback/Ada L/day1.html", "feedback_x.zip", "gradebook.csv", "moodle_day3.csv"]
+    for name in [*old, "feedback/Ada/day1.html", "moodle_day1.csv", "my notes.csv", ".results/a.html"]:
+        write_whole(tmp_path / name, "old")
+    class_ = [graded("Ada", lms_id="77")]
+    assert write_reports(class_, tmp_path) == sorted(old)
+    filled = fill(tmp_path, class_, WORKSHEET)
+    assert "gradebook.csv" not in write_reports(class_, tmp_path, filled=filled)
+    assert write_reports(class_, tmp_path, alone=True) == []
+
+
 def test_a_learner_alone_gets_no_files_for_a_classs_platform(tmp_path):
     write_reports([graded("day1_x"), graded("day2_x", 2)], tmp_path, alone=True)
     names = {"grades.json", "grades.csv", "junit.xml", "summary.md"}

@@ -39,6 +39,8 @@ from course_utils.grading.results import Graded, Result, ungraded
 LARGEST_SUMMARY = 900_000  # bytes; GitHub drops a job summary of more than 1 MiB
 HARDEST = 10
 BINS = 10
+GRADEBOOK = "gradebook.csv"
+SENT = (GRADEBOOK, "moodle_day*.csv", "feedback_*.zip", "feedback/*/*.html")  # what a teacher sends or uploads
 WATCHED = ("unreadable", "timeout", "killed", "forbidden")
 
 
@@ -51,7 +53,7 @@ def write_reports(
     official: Official = COURSE,
     alone: bool = False,
     linked: bool = True,
-) -> None:
+) -> list[str]:
     """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
 
     Args:
@@ -60,6 +62,9 @@ def write_reports(
         filled: The teacher's gradebook, if one was filled in.
         alone: All notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
         linked: As for `own_summary`.
+
+    Returns:
+        The files for the class's platform and the pages of feedback in the folder that are of an earlier run.
 
     Raises:
         CourseError: If a file cannot be written in the folder.
@@ -80,6 +85,9 @@ def write_reports(
         reports |= feedback_zips(graded, folder)
     for name, content in reports.items():
         write_all({folder / name: content})
+    ours = {*reports, *(feedback_place(each).as_posix() for each in graded), *([GRADEBOOK] if filled else [])}
+    there = (path.relative_to(folder).as_posix() for pattern in SENT for path in folder.glob(pattern))
+    return [] if alone else sorted(set(there) - ours)
 
 
 def write_gradebook(exported: Path, graded: Sequence[Graded], folder: Path, *, official: Official = COURSE) -> Filled:
@@ -90,7 +98,7 @@ def write_gradebook(exported: Path, graded: Sequence[Graded], folder: Path, *, o
     """
     filled = fill_gradebook(exported, graded, official)
     open_folder(folder)
-    write_whole(folder / "gradebook.csv", filled.text)
+    write_whole(folder / GRADEBOOK, filled.text)
     return filled
 
 
