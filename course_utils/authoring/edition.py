@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from markdown_it import MarkdownIt
 
 from course_utils.authoring import build
 from course_utils.authoring.answer_key import COURSE, Official
@@ -95,7 +96,8 @@ def write_student_edition(folder: Path, days: list[int], course: Official = COUR
         store(expected_results(day), folder / FOLDER.relative_to(FOLDER.parents[2]) / f"day{day}.json.gz")
     rows = "\n".join(_row(day, lessons[day], course.path(day)) for day in days)
     text = README.read_text(encoding="utf-8").replace("{days}", rows)
-    text = text.replace("{note}", f"{note.strip()}\n\n" if note.strip() else "")
+    text = re.sub(r" One of day (\d+) needs[^.]*\.", lambda found: found[0] if int(found[1]) in days else "", text)
+    text = text.replace("{note}", f"{_below_a_title(note.strip())}\n\n" if note.strip() else "")
     (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -233,6 +235,23 @@ def _row(day: int, lesson: Path, exercise: Path) -> str:
     heading = nbformat.read(lesson, as_version=4).cells[0].source.partition("\n")[0]
     title = heading.lstrip("# ").removeprefix(f"Day {day}: ")
     return f"| {day} | [{title}](notebooks/{lesson.name}) | [exercises](exercises/{exercise.name}) |"
+
+
+def _below_a_title(note: str) -> str:
+    """Return Markdown with each heading a level lower if one of them is a title, since the README has one already."""
+    lines = note.splitlines()
+    headings = [token for token in MarkdownIt().parse(note) if token.type == "heading_open" and token.level == 0]
+    if all(heading.tag != "h1" for heading in headings):
+        return note
+    for heading in headings:
+        first, end = heading.map or (0, 1)
+        if heading.markup == "=":
+            lines[end - 1] = "---"
+        elif heading.markup == "-":
+            lines[first:end] = [f"### {' '.join(lines[first : end - 1])}", *[""] * (end - first - 1)]
+        elif heading.tag != "h6":
+            lines[first] = f"#{lines[first].lstrip()}"
+    return "\n".join(lines)
 
 
 def _for_a_class(exercise: nbformat.NotebookNode) -> nbformat.NotebookNode:

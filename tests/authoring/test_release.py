@@ -18,6 +18,7 @@ import nbformat
 import pytest
 from hostile.corpus import CORPUS, record_of, verdicts, write_entry
 from hostile.entries import in_answers
+from markdown_it import MarkdownIt
 from typer.testing import CliRunner
 from variants import RIGHT, SLOW, WRONG
 
@@ -596,6 +597,36 @@ def test_a_note_stands_at_the_top_of_the_readme_and_is_kept_by_the_next_release(
     assert "\n\nRoom 5.1 now.\n\nA course" in (out / "student" / "README.md").read_text(encoding="utf-8")
     with pytest.raises(CourseError, match=r"gone\.md: the note cannot be read"):
         release(out, [1], note=tmp_path / "gone.md")
+
+
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [
+        (
+            "# Deep Learning\n\nRoom 4.\n\n## When\n\n```\n# code\n```",
+            "## Deep Learning\n\nRoom 4.\n\n### When\n\n```\n# code\n```",
+        ),
+        ("Deep Learning\n===\n\nWhen\n---\nMondays", "Deep Learning\n---\n\n### When\n\nMondays"),
+        ("## When\n\nMondays", "## When\n\nMondays"),
+    ],
+    ids=["a title", "a title that is underlined", "none"],
+)
+def test_a_note_with_a_title_leaves_the_readme_one_title(quick, tmp_path, note, shown):
+    write_student_edition(tmp_path, [1], note=note)
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert f"\n\n{shown}\n\nA course in notebooks" in text
+    titles = [token for token in MarkdownIt().parse(text) if token.type == "heading_open" and token.tag == "h1"]
+    assert len(titles) == 1
+
+
+def test_an_edition_tells_of_no_day_that_it_does_not_have(quick, tmp_path):
+    write_student_edition(tmp_path / "one", [1])
+    text = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
+    assert "Triton" not in text and "No exercise needs a GPU.\n" in text
+    assert "93 MB" in text  # of the model that make lab brings
+    assert "Next:" not in (tmp_path / "one" / "exercises" / LESSON).read_text(encoding="utf-8")
+    write_student_edition(tmp_path / "six", [6])
+    assert "One of day 6 needs Triton" in (tmp_path / "six" / "README.md").read_text(encoding="utf-8")
 
 
 def test_students_on_windows_are_told_the_commands_that_the_course_tells(out):
