@@ -91,6 +91,32 @@ def test_typst_sets_every_kind_and_the_same_seed_gives_the_same_bytes(kind, seed
     assert one == other and all(pdf.startswith(b"%PDF") and len(pdf) > 5000 for pdf in one)
 
 
+def equations(text):
+    """What Typst sets as mathematics in a sheet with this text, innermost words in order."""
+    page = sheets._sheet(problem("dot-variance", 1), 1) | {"told": [text], "given": [], "steps": []}
+    data = json.dumps(
+        {"title": "x", "key": False, "sheets": [page | {"steps": [{"name": "a", "asked": "", "rows": []}]}]}
+    )
+    found = pytest.importorskip("typst").query(sheets.TEMPLATE, "math.equation", sys_inputs={"data": data})
+    return [
+        [each["body"]["func"], *re.findall(r'"text": "([^"]+)"', json.dumps(each["body"]))]
+        for each in json.loads(found)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("the scores over √d_k", [["root", "d", "k"]]),
+        ("d_model: 64, and W_q", [["attach", "d", "model"], ["attach", "W", "q"]]),
+        ("the sum of e^(x m);", [["attach", "e", "x m"]]),
+        ("snake_case and _l_ are text", []),
+    ],
+)
+def test_symbols_are_set_as_mathematics(text, shown):
+    assert equations(text) == shown
+
+
 def test_names_and_text_are_text_to_typst(seed, tmp_path, monkeypatch):
     """Nothing in a problem is read as Typst's own marks."""
     page = sheets._sheet(problem("softmax", 1), 1)
