@@ -109,11 +109,12 @@ class KernelLost(Signal):
 
     Attributes:
         status: "timeout" or "killed".
+        trace: The traceback that the kernel sent when its cell was interrupted; "" if none came.
     """
 
-    def __init__(self, status: str, reason: str):
+    def __init__(self, status: str, reason: str, trace: str = ""):
         super().__init__(reason)
-        self.status = status
+        self.status, self.trace = status, trace
 
 
 class PutOff(Signal):

@@ -35,7 +35,7 @@ from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import Evidence, evidence_of
 from course_utils.errors import CourseError, KernelLost, one_line
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.redact import kind_of, lent_cell, of_answer_cell, without_text
+from course_utils.grading.redact import kind_of, lent_cell, of_answer_cell, stopped_at, without_text
 from course_utils.grading.results import Result, Settings
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog
@@ -389,7 +389,7 @@ class ExerciseCell(IPyNbCell):
                 super().runtest()
         except KernelLost as lost:
             book.drop_kernel(book.held)
-            return Verdict(lost.status, 0.0, f"{lost}.")
+            return Verdict(lost.status, 0.0, f"{lost}.{stopped_at(lost.trace, book.plugin.answers[self.name])}")
         except Exception as error:  # a failed check, or an error that a hostile kernel causes in nbval
             if self.verdict is None:
                 ended = [out.ename for out in self.test_outputs or [] if out.output_type == "error"]

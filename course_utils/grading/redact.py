@@ -23,6 +23,8 @@ KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "Com
 NO_PYTHON = ("SyntaxError", "IndentationError", "TabError")
 MOST_AXES, LONGEST_AXIS = 8, 10**5
 _WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
+_AT_LINE = re.compile(r"^-+> *(\d{1,4}) (.*)$", re.MULTILINE)
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _IN_FILE = re.compile(r" \([^()\s]+, line (\d+)\)\Z")  # a temporary file of IPython, whose name tells nothing
 _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _UNKNOWN_NAME = re.compile(r"name '(\w+)' is not defined")
@@ -45,6 +47,19 @@ def of_answer_cell(verdict: Verdict, raised: str) -> Verdict:
     name = None if raised.startswith(NO_PYTHON) else f"raises {raised}".rstrip(".")
     said = "The answer cell raised " + _IN_FILE.sub(r" (line \1)", raised)
     return replace(verdict, message=said, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
+
+
+def stopped_at(trace: str, source: str) -> str:
+    """Return a sentence on the line of an answer at which its cell was interrupted; "" if the traceback names none.
+
+    Of the traceback only a line's number counts, and only beside the text that the answer has there.
+    """
+    lines = _EMPTY_LINES.sub("", source).splitlines()
+    for found in reversed(_AT_LINE.findall(_COLOURS.sub("", trace))):
+        number, text = int(found[0]), found[1].strip()
+        if text and 0 < number <= len(lines) and lines[number - 1].strip() == text:
+            return f" It was at line {number} of its cell: {text[:100]}"
+    return ""
 
 
 def without_text(evidence: Evidence, sources: Iterable[str], forbidden: Iterable[str] = ()) -> Evidence:

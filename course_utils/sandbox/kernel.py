@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import time
 from collections import deque
@@ -33,6 +34,7 @@ LARGEST_MESSAGE = 16 * 2**20  # bytes; prints come in bundles, and a larger mess
 WAITING_MESSAGES = 16  # messages of a kernel that can be queued in this process
 LARGEST_GROWTH = 2**28  # bytes that this process may grow by during a cell: an endless message is not counted
 LONGEST_END = 3.0  # seconds until the server reports the end of a process, on a busy machine
+GRACE = 1.0  # seconds by the clock in which an interrupted cell may say where it was
 PAUSE = 0.03  # seconds between two polls of a cell's CPU time; most cells need less
 PROVISIONER = "course-confined"
 SETTINGS = (
@@ -307,7 +309,7 @@ class GradingKernel(RunningKernel):
     def _verify_time(self) -> None:
         now, provisioner = time.monotonic(), self.provisioner
         if now - self.began > WALL * max(self.seconds, self.idle):
-            raise KernelLost("timeout", f"The cell did not end within {now - self.began:.0f} s")
+            raise KernelLost("timeout", f"The cell did not end within {now - self.began:.0f} s", self._interrupt())
         provisioner.look(PAUSE)
         spent = provisioner.spent
         if spent is None or provisioner.answered < self.asked:
@@ -318,9 +320,21 @@ class GradingKernel(RunningKernel):
         if self.worked > self.granted:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
         if spent[0] - self.worked_before > self.seconds:
-            raise KernelLost("timeout", f"The cell worked for more than {self.seconds:g} s")
+            raise KernelLost("timeout", f"The cell worked for more than {self.seconds:g} s", self._interrupt())
         if passed - worked - waited > self.idle:
-            raise KernelLost("timeout", f"The cell waited for more than {self.idle:g} s and did nothing")
+            raise KernelLost(
+                "timeout", f"The cell waited for more than {self.idle:g} s and did nothing", self._interrupt()
+            )
+
+    def _interrupt(self) -> str:
+        """Interrupt the cell and return its traceback, which nobody may trust; "" if none comes within GRACE."""
+        run_sync(self.provisioner.send_signal)(signal.SIGINT)
+        end, replies = time.monotonic() + GRACE, self.kc.shell_channel
+        with contextlib.suppress(KernelLost):
+            while (left := end - time.monotonic()) > 0:
+                if replies.socket.poll(1000 * left) and (said := self._receive(replies)["content"]).get("traceback"):
+                    return "\n".join(map(str, said["traceback"]))
+        return ""
 
     def stop(self) -> None:
         """Kill the kernel and all that it started, and delete its scratch folder."""

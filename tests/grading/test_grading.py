@@ -334,6 +334,24 @@ def test_hostile_errors_and_evidence_cost_their_own_exercise_and_give_clean_mess
     ElementTree.fromstring(as_junit([graded]))
 
 
+LOOP = "while True: i = (i + 1) % 7"
+WHERE = {
+    "said": (f"\ndef softmax_row(row):\n    i = 0\n    {LOOP}", f" It was at line 3 of its cell: {LOOP}"),
+    "not said": (
+        f"import signal\ndef softmax_row(row):\n    i = signal.signal(2, signal.SIG_IGN) and 0\n    {LOOP}",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_an_endless_loop_is_named_by_its_line_unless_it_cannot_be_interrupted(tmp_path, where):
+    answer, said = WHERE[where]
+    graded = grade_notebook(submission(tmp_path, {"softmax_row": answer}), settings=QUICK)
+    (stopped,) = (each for each in graded.exercises if each.id == "softmax_row")
+    assert (stopped.status, stopped.message) == ("timeout", f"The cell worked for more than 0.8 s.{said}")
+
+
 DRIP = "def drip():\n    while True:\n        print('.', flush=True)\n        time.sleep(0.3)\n"
 BUSY = """
 import threading, time

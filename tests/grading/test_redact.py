@@ -12,7 +12,7 @@ from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, evidence_of, read
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.plugin import evidence_in
-from course_utils.grading.redact import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, without_text
+from course_utils.grading.redact import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, stopped_at, without_text
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.limits import Limits, Start
 
@@ -226,3 +226,18 @@ def test_beside_a_lent_answer_an_error_is_quoted_as_it_was_without_if_it_is_the_
     for name, quoted in zip(users, BESIDE_A_LENT_ONE.values(), strict=True):
         assert outcome(graded)[name] == "error"
         assert quoted in message(graded, name)
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        ("\x1b[32m----> 2\x1b[39m     while 1: pass\n", " It was at line 2 of its cell: while 1: pass"),
+        ("----> 2     while 1: pass\n---> 40     wait()\n", " It was at line 2 of its cell: while 1: pass"),
+        ("----> 1     while 1: pass", ""),
+        ("----> 2     the inputs are 1 and 2", ""),
+        ("----> 0 ", ""),
+        ("", ""),
+    ],
+)
+def test_a_traceback_tells_no_more_than_which_line_of_the_answer_ran(trace, said):
+    assert stopped_at(trace, "\ndef f():\n    while 1: pass\n") == said

@@ -182,7 +182,8 @@ class Server:
             elif asked["signal"] in (signal.SIGKILL, signal.SIGTERM):
                 self.stop(process)
             else:
-                os.kill(process, asked["signal"])
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.kernel_of(process) or process, asked["signal"])
 
     def spent(self, process: int) -> tuple[float, float] | None:
         """Return a kernel's seconds of processor time, and the seconds that its first thread was ready but had no turn.
