@@ -11,7 +11,12 @@ from course_utils.cards.text import as_html
 from course_utils.course import DAYS
 from course_utils.site.mathml import formula
 
-KINDS = {"symbol": "a symbol", "quiz": "a question", "mistake": "a known mistake", "defend": "a claim to defend"}
+KINDS = {  # in the order in which the page shows a day's cards
+    "defend": "a claim to defend",
+    "mistake": "a known mistake",
+    "quiz": "a question",
+    "symbol": "a symbol",
+}
 _PLACE = """<div class="course-flash" id="course-flash" hidden>
 <div class="course-flash-bar"><select aria-label="Cards of">{days}</select><span role="status"></span>
 <button type="button">← previous</button><button type="button">next →</button></div>
@@ -37,7 +42,7 @@ def place(days: Iterable[int | None]) -> str:
 def scripts(cards: Sequence[Card]) -> dict[str, str]:
     """Return a script for each day, by its path in the static folder: the kind, front and back of its cards."""
     decks: dict[int, list[tuple[str, str, str]]] = {}
-    for card in cards:
+    for card in sorted(cards, key=lambda card: [*KINDS].index(card.kind)):
         sides = KINDS[card.kind], as_html(card.front, formula), as_html(card.back, formula)
         decks.setdefault(card.day, []).append(sides)
     return {

@@ -274,6 +274,20 @@ def test_a_card_is_turned_by_a_click_and_by_enter_and_shows_one_side(opened, mod
     assert page.evaluate("[...Object.keys(localStorage)].filter((key) => key.includes('card'))") == []
 
 
+def test_the_next_card_lies_there_at_once_so_that_its_answer_is_never_seen_before_its_question(opened):
+    page = opened("cards")
+    page.emulate_media(reduced_motion="no-preference")
+    card = page.locator(".course-flash-card")
+    card.locator("> div").first.wait_for()
+    moving = """(button) => {
+      button.click();
+      return document.querySelector(".course-flash-card").getAnimations({ subtree: true }).length;
+    }"""
+    assert card.evaluate(moving) > 0
+    page.wait_for_function("() => !document.getAnimations().length")
+    assert page.get_by_role("button", name="next").evaluate(moving) == 0
+
+
 def test_a_term_leads_to_its_meaning_and_back_to_its_first_use(opened):
     page = opened("notebooks/day1_attention_by_hand")
     page.locator("a.course-term", has_text="softmax").first.click()

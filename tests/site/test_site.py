@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import itertools
 import json
 import re
 import shutil
@@ -197,6 +198,8 @@ def test_the_page_of_the_cards_has_those_of_the_deck_with_its_formulas_set(site)
         text = (site / "_static" / "cards" / f"day{day}.js").read_text(encoding="utf-8")
         deck = json.loads(text.removeprefix(f"course.deck({day}, ").removesuffix(");\n"))
         assert len(deck) == cards and all(front and back for _, front, back in deck)
+        kinds = [kind for kind, _ in itertools.groupby(kind for kind, _, _ in deck)]
+        assert kinds == ["a claim to defend", "a known mistake", "a question", "a symbol"], day
         assert "<math>" in text and not re.search(r"\$|\\\\[(\[]", re.sub(r"<code>.*?</code>", "", text)), day
     options = re.findall(r'<option value="(\d+)"', (site / "cards.html").read_text(encoding="utf-8"))
     assert [*map(int, options)] == sorted(days)

@@ -16,11 +16,13 @@ addEventListener("DOMContentLoaded", () => {
   }
   function turn() {
     turned = !turned;
+    card.classList.add("course-flash-turns");
     show();
   }
   function go(step) {
     at = (at + step + cards.length) % cards.length;
     turned = false;
+    card.classList.remove("course-flash-turns"); // a new card is there at once: it would show its answer while it turned
     sides.forEach((side, place) => { side.innerHTML = cards[at][1 + place]; });
     show();
   }
