@@ -252,8 +252,9 @@ def best_only(query, keys, t):
 
 LOOKUP_MISTAKES = (
     Mistake("softmax without max-shift", lookup(lambda q, k, t: share(k @ q / t)),
-        "Right for warm temperatures, but a small temperature makes the scores huge and exp overflows. Divide by the "
-        "temperature, then subtract the largest, then exp."),
+        "Right while the scores, divided by the temperature, lie near 0. Far above it exp overflows, and where all lie "
+        "far below it exp gives 0 for every key, and the weights are 0/0. Divide by the temperature, then subtract the "
+        "largest, then exp."),
     Mistake("shift before the temperature", lookup(lambda q, k, t: share(k @ q / t, peak=(k @ q).max())),
         "You subtract the largest dot product, but not divided by the temperature. Shift what goes into exp: "
         "scaled = scores / temperature, then scaled - scaled.max()."),
