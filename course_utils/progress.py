@@ -97,10 +97,11 @@ class DayProgress:
     def left(self) -> dict[str, int]:
         """Minutes that are left of the lesson and of the exercises, without what is done.
 
-        A lesson counts as done as soon as one of its exercises has passed.
+        Nobody says when a lesson was read: it counts as read when at least half of its day's exercises have passed.
         """
         exercises = sum(exercise.minutes for exercise in self.exercises if not exercise.done)
-        left = {"lesson": 0 if self.done else self.lesson, "exercises": exercises}
+        read = self.done and 2 * self.done >= len(self.exercises)
+        left = {"lesson": 0 if read else self.lesson, "exercises": exercises}
         return {what: minutes for what, minutes in left.items() if minutes}
 
     @property

@@ -166,7 +166,7 @@ def test_points_minutes_and_the_next_exercise_follow_the_grades(course):
     assert f"Next: day 1, To two (20 minutes), in exercises/{NAMES[1]}.ipynb" in text and "changed" not in text
 
 
-def test_what_is_left_is_one_sum_of_lessons_and_exercises_until_an_exercise_passes(course):
+def test_what_is_left_is_one_sum_of_lessons_and_exercises_until_half_of_the_exercises_pass(course):
     assert [day(course, number).left for number in (1, 2)] == [
         {"lesson": LESSON[1], "exercises": 30},
         {"lesson": LESSON[2], "exercises": 10},
@@ -178,6 +178,14 @@ def test_what_is_left_is_one_sum_of_lessons_and_exercises_until_an_exercise_pass
     grade(course, graded(1, one="passed", two="failed"), graded(2, three="passed"))
     assert [day(course, number).left for number in (1, 2)] == [{"exercises": 20}, {}]
     assert " 20 min left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
+
+
+def test_a_lesson_counts_as_read_when_half_of_its_exercises_passed():
+    for count, enough in ((2, 1), (5, 3), (12, 6)):
+        for done in range(count + 1):
+            each = [progress.Exercise(f"{i}", "", 1, 10, "passed" if i < done else "failed") for i in range(count)]
+            left = progress.DayProgress(1, "", lesson=60, exercises=tuple(each)).left
+            assert ("lesson" in left) == (done < enough), (done, count)
 
 
 def test_the_map_that_has_a_button_says_to_press_it(course, monkeypatch):
