@@ -138,9 +138,9 @@ def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(opened, si
         assert wide[0] <= wide[1], f"{name} is wider than the window"
 
 
-def found_for(opened, query):
+def found_for(opened, query, mode="light"):
     """What a search lists: a title, the page, the excerpt and the address of each."""
-    page = opened("search")
+    page = opened("search", mode)
     page.goto(f"{page.url}?q={query}")
     page.locator("#search-results [role=status]").wait_for()
     places = page.locator("#search-results li")
@@ -180,6 +180,12 @@ def test_a_result_has_its_formulas_set_and_a_section_without_words_tells_its_fir
     said = next(excerpt for title, _, excerpt, _ in found if title == "2. All heads at once")
     assert len(said) > 20
     assert "\u2063" not in page.locator("#search-results").inner_text()
+
+
+def test_a_formula_among_the_results_that_is_wider_than_a_phone_scrolls_by_itself(opened):
+    page, _ = found_for(opened, "softmax", "phone")
+    assert page.locator("#search-results mark.formula.course-wide[tabindex='0']").count() > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.parametrize("mode", ["light", "dark", "phone"])

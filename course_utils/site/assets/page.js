@@ -50,9 +50,9 @@ function tellTheme() {
 // may be used up: nothing is cut then. It is measured again when a font has come.
 const WIDE = "div.formula, .course-figure, .course-tables, pre, .cell_output .output, .pst-scrollable-table-container";
 const reachable = course.fit = () => {
-  const boxes = [...document.querySelectorAll(`:is(${WIDE}, p span.formula, li span.formula, dd span.formula)`)];
+  const boxes = [...document.querySelectorAll(`:is(${WIDE}, :is(p, li, dd) :is(span, mark).formula)`)];
   for (const box of boxes) box.classList.remove("course-wide");
-  const wide = boxes.map((box) => box.matches("span") ? box.offsetWidth > box.closest("p, li, dd, td").clientWidth
+  const wide = boxes.map((box) => box.matches("span, mark") ? box.offsetWidth > box.closest("p, li, dd, td").clientWidth
     : box.scrollWidth - parseFloat(getComputedStyle(box).paddingRight) > box.clientWidth + 1);
   boxes.forEach((box, place) => {
     box.classList.toggle("course-wide", wide[place]);
