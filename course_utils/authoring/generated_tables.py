@@ -248,8 +248,8 @@ def _readme_row(day: Day, root: Path) -> str:
     title = f"[{day.title}]({LESSONS}/{name}.ipynb)" if name else day.title
     minutes = f"{day.minutes}" if name else "planned"
     core, further = minutes_of_exercises(day, root)
-    minutes += f", exercises {tens(core)}" if core else ""
-    minutes += f", further {tens(further)}" if further else ""
+    minutes += f", exercises {core}" if core else ""
+    minutes += f", further {further}" if further else ""
     return f"| {day.number} | **{title}.** {day.doing} | {minutes} |\n"
 
 
@@ -265,9 +265,12 @@ def _map_row(day: Day, root: Path) -> str:
 
 
 def minutes_of_exercises(day: Day, root: Path) -> tuple[int, int]:
-    """Return the minutes of a day's core exercises and of its further ones, by their source; 0 if `root` has none."""
+    """Return the minutes of a day's core exercises and of its further ones, by their source; 0 if `root` has none.
+
+    Both are rounded to the nearest ten, so that they are the same wherever they are told.
+    """
     core, further = _parted(_UNDER_HEADING.finditer(_source(day, root, SOLUTIONS)))
-    return sum(core), sum(further)
+    return tens(sum(core)), tens(sum(further))
 
 
 def _paths(day: Day, root: Path, built: str) -> list[Path]:
