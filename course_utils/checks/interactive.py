@@ -266,15 +266,20 @@ def _keep_failure(result: Any) -> None:
 
 
 def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
-    """Return the message for an answer whose cell failed, when last run, before it defined the answer; else ""."""
-    name = re.escape(find_ladder(day, grade_id).names[0])
+    """Return the message for an answer that no cell defined, or whose cell failed, when last run, before it did so; ""
+    for others."""
+    names = find_ladder(day, grade_id).names
+    name = re.escape(names[0])
     begins = re.compile(rf"^(?:(?:async +)?def|class) +{name}\b|^{name} *[:=]", re.MULTILINE)
     cells = [(number, found) for number, cell in enumerate(_inputs(namespace)) if (found := begins.search(str(cell)))]
     number, found = cells[-1] if cells else (0, None)
     error, line = _FAILED.get((number, found.string.rstrip()), ("", 0)) if found else ("", 0)
-    if found is None or not error or line > found.string.count("\n", 0, found.start()) + 1:
-        return ""
-    return f"Its cell failed when it was last run, and defined nothing: {error}. Mend the cell and run it."
+    if found and error and line <= found.string.count("\n", 0, found.start()) + 1:
+        return f"Its cell failed when it was last run, and defined nothing: {error}. Mend the cell and run it."
+    missing = [each for each in names if each not in namespace]
+    if missing:
+        return f"No cell that has run in this kernel defines {missing[0]}. Run the answer cell, then this check."
+    return ""
 
 
 def _try(

@@ -255,6 +255,16 @@ def test_of_an_answer_whose_cell_failed_the_former_one_is_not_tried(kernel):
     assert said == ""  # it was defined before the cell failed, and passes
 
 
+def test_an_answer_whose_cell_has_not_run_is_not_tried_and_its_check_says_what_to_run():
+    for name, defined in (("softmax_row", "softmax_row"), ("by_hand_three", "score_33")):
+        with pytest.raises(NotYet) as caught:
+            exec(f"check({name!r})", {"check": checks_for(day=1)})
+        said = " ".join(str(caught.value).split())
+        assert said.endswith(
+            f"No cell that has run in this kernel defines {defined}. Run the answer cell, then this check."
+        )
+
+
 def test_an_answer_that_was_stopped_is_not_tried_again_until_another_cell_was_run(kernel):
     endless = answer(ENDLESS["a stop that is caught"])
     counted = "tried = []\n" + endless.replace(
