@@ -100,6 +100,10 @@ def test_a_number_is_typed_and_what_is_none_is_told(fresh):
         field.press("Enter")
         assert said in fresh.output(NUMBER).locator(".course-guess-wrong").inner_text()
         assert fresh.find(".course-guess-shown").count() == 0
+    wrong = fresh.output(NUMBER).locator(".course-guess-wrong")
+    for text, is_said in (("2^-19", True), ("1e-", False), ("1e-4", False), ("−.", False), ("half", True)):
+        field.fill(text)  # still in the field
+        assert ("give one such as 0.5, 1200, 0.0001 or 1e-4" in wrong.inner_text()) == is_said, text
     field.fill("0.81")
     field.press("Enter")
     fresh.wait(lambda: "near: within 2% of the range" in told(fresh, NUMBER), "the guess is judged")

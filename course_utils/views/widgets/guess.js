@@ -9,6 +9,7 @@ const HOW = {
 const STEPS = { ArrowUp: 0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -2, End: 2, Enter: 0, " ": 0 };
 const CELL = ".jp-CodeCell, div.cell", SHOWS = ".jp-Cell-outputWrapper, .cell_output"; // in JupyterLab, on a page
 const CODE = ".jp-Cell-inputWrapper, .cell_input", ASKS = /\bguesses\.|\bGuess\./; // a guess that has not run yet, too
+const BEGUN = /^[-−]?[\d.,]*(\de[-+−]?\d*)?$/i; // a number, or the beginning of one
 const CLOSE = 14; // pixels on either side of a place in which its point follows the pointer
 
 function render({ model, el }) {
@@ -182,7 +183,11 @@ function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
     change([value], false);
   });
   slider.addEventListener("change", () => change([toValue(slider.value / 200)]));
-  field.addEventListener("input", () => change([typed().value], false));
+  field.addEventListener("input", () => {
+    const { value, said } = typed();
+    wrong.textContent = BEGUN.test(field.value.trim()) ? "" : said; // what may become a number is judged when it is complete
+    change([value], false);
+  });
   field.addEventListener("change", () => {
     const { value, said } = typed();
     wrong.textContent = said;
@@ -199,7 +204,7 @@ function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
     const plain = thousands ? text.replaceAll(",", "") : text;
     const value = Number(plain.replace("−", "-"));
     if (text === "") return { value: null, said: "" };
-    if (!Number.isFinite(value)) return { value: null, said: `“${text}” is no number: write it as 0.5, 1200 or 3e6.` };
+    if (!Number.isFinite(value)) return { value: null, said: `“${text}” is no number: give one such as 0.5, 1200, 0.0001 or 1e-4.` };
     if (value < posed.low || value > posed.high) {
       return { value: null, said: `The range is from ${brief(posed.low)} to ${written(posed.high)}.` };
     }
