@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,20 @@ def test_what_is_left_is_one_sum_of_lessons_and_exercises_until_half_of_the_exer
     grade(course, graded(1, one="passed", two="failed"), graded(2, three="passed"))
     assert [day(course, number).left for number in (1, 2)] == [{"exercises": 20}, {}]
     assert " 20 min left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
+
+
+def test_in_the_picture_of_the_map_no_line_touches_the_next():
+    fig = ProgressMap().figure()
+    fig.draw_without_rendering()
+    columns = {}
+    for text in fig.axes[0].texts:
+        box = text.get_window_extent()
+        columns.setdefault(round(box.x0, -1), []).append(box)
+    assert len(columns) == 3
+    for boxes in columns.values():
+        boxes.sort(key=lambda box: -box.y1)
+        gaps = [above.y0 - below.y1 for above, below in pairwise(boxes)]
+        assert min(gaps) >= 0 and all(gap > 12 for gap in gaps[2::3])  # a day has three texts
 
 
 def test_a_lesson_counts_as_read_when_half_of_its_exercises_passed():

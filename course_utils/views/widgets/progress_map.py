@@ -114,7 +114,7 @@ class ProgressMap(CourseWidget):
         return f"Course map. {days}."
 
     def figure(self) -> Figure:
-        width, step, columns = 820, 98, 3
+        width, step, columns = 820, 112, 3
         rows = -(-len(self.progress.days) // columns)
         height = step * rows + 8
         fig = new_figure(width, height)
@@ -127,7 +127,7 @@ class ProgressMap(CourseWidget):
             ax.plot([x, x], [y, y + step - 14], color=edge, linewidth=3, solid_capstyle="butt")
             ax.text(x + 14, y + 14, f"Day {day.number}")
             ax.text(x + 14, y + 36, day.title, fontsize=12, fontweight="bold")
-            ax.text(x + 14, y + 50, "\n".join(_size(day)), linespacing=1.6, va="top")
+            ax.text(x + 14, y + 50, "\n".join(_size(day)), linespacing=1.1, va="top")
         return fig
 
     def _card(self, day):
