@@ -40,7 +40,7 @@ def filled(text: str, pages: Sequence[Page]) -> str:
             return _days(pages)
         if found[1] == "clone":
             if not is_published():
-                return "In the course's folder,\n\n    make lab"
+                return "Unpack the archive or clone the repository that you were given. In its folder,\n\n    make lab"
             return f"    git clone {repository()}\n    cd {repository().rpartition('/')[2]}\n    make lab"
         if found[1] == "cards":
             return flash_cards.place(page.day for page in pages)
