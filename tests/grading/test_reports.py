@@ -381,18 +381,19 @@ def test_a_moodle_worksheet_is_filled_in(tmp_path):
 
 
 def test_a_comment_that_a_teacher_wrote_in_a_worksheet_stays_above_ours(tmp_path):
-    text = WORKSHEET.replace(",good", ",<b>good</b><br>work").replace("100,-,", "100,-,Look here")
+    text = WORKSHEET.replace(",good", ",<b>good</b><br>work").replace("100,-,", "100,-,6. The score matrix: well begun")
     class_ = [graded("x", 1, ["scores"], "77"), unreadable("y", lms_id="78")]
     filled = fill(tmp_path, class_, text)
     ours = "6. The score matrix: 0 of 2. Look at scores."
     comments = [row["Feedback comments"] for row in table(filled.text)]
-    assert comments == [f"Look here<br>{ours}", "<b>good</b><br>work"]  # the second has a grade, and no file to read
+    own = "6. The score matrix: well begun"
+    assert comments == [f"{own}<br>{ours}", "<b>good</b><br>work"]  # the second has a grade, and no file to read
     assert "Feedback comments that were there and stay, with ours below them: 2." in filled.notes
     again = fill(tmp_path, [graded("x", 1, ["softmax_row"], "77"), unreadable("y", lms_id="78")], filled.text)
-    assert table(again.text)[0]["Feedback comments"].startswith("Look here<br>1. Softmax of a row: 0 of 2.")
+    assert table(again.text)[0]["Feedback comments"].startswith(f"{own}<br>1. Softmax of a row: 0 of 2.")
     assert ours not in again.text
     (lost,) = table(fill(tmp_path, [unreadable("x", lms_id="77")], text.partition("Participant 78")[0]).text)
-    assert lost["Feedback comments"] == "Look here<br>Not graded: empty file"
+    assert lost["Feedback comments"] == f"{own}<br>This file could not be graded: empty file"
 
 
 def test_moodles_gradebook_names_students_by_what_moodle_finds_them_by(tmp_path):

@@ -51,7 +51,7 @@ MOODLE = (
     "Feedback comments",
 )
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
-NOT_GRADED = "Not graded: "  # begins the comment on a file that could not be read
+NOT_GRADED = "This file could not be graded: "  # begins the comment on a file that could not be read
 LARGEST_GRADEBOOK = 50 * 2**20
 
 
@@ -257,9 +257,10 @@ def comment(graded: Graded, official: Official = COURSE) -> str:
 
 def _without_ours(said: str, official: Official, day: int) -> str:
     """Return a comment of a worksheet without the lines that `comment` wrote in an earlier run."""
-    ours = (NOT_GRADED, *(f"{html.escape(task.title)}: " for task in tasks(official, day).values()))
+    titles = "|".join(re.escape(html.escape(task.title)) for task in tasks(official, day).values())
+    ours = re.compile(rf"\s*({NOT_GRADED}|({titles}): [\d.]+ of [\d.]+\. )")
     lines = re.split(r"<br\s*/?>", said)
-    kept = [line for line in lines if not line.lstrip().startswith(ours)]
+    kept = [line for line in lines if not ours.match(line)]
     return said if len(kept) == len(lines) else "<br>".join(kept)
 
 
