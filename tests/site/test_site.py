@@ -172,7 +172,7 @@ def test_the_first_page_shows_each_day_by_a_small_picture_of_its_own_with_its_mi
         assert day.doing in " ".join(page.text.split()) and f"Lesson {duration(day.minutes)}" in page.text
         head = pages[f"{EXERCISES}/{day.notebook(EXERCISES).stem}.html"].text
         for minutes in re.findall(r"further, about (\d+) minutes", head):
-            assert f"further {minutes} min" in page.text, number
+            assert f"further {duration(int(minutes))}" in page.text, number
         for folder in (LESSONS, EXERCISES):
             assert f"{folder}/{day.notebook(folder).stem}.html#" in page.links
 
