@@ -51,8 +51,10 @@ def practise(
 
 
 def kinds_told() -> str:
-    """Return the kinds of practice as text, one per line."""
-    return "\n".join(["Kinds of practice:", *(f"    course practice {kind}" for kind in KINDS)])
+    """Return the kinds of practice as text, one per line, with what each asks for."""
+    asked = {kind: ", ".join(step.name for step in problem(kind, 0).steps) for kind in KINDS}
+    lines = [f"    course practice {kind:{max(map(len, KINDS))}}  {steps}" for kind, steps in asked.items()]
+    return "\n".join(["Kinds of practice, and the steps that each asks for:", *lines])
 
 
 def written(values: np.ndarray, count: bool = False) -> str:

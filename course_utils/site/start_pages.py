@@ -100,8 +100,9 @@ def _days(pages: Sequence[Page]) -> str:
     cards, planned = [], []
     for day in DAYS:
         lesson, exercises = (_name(pages, folder, day) for folder in (LESSONS, EXERCISES))
-        if not lesson:
+        if not lesson and not day.minutes:
             planned.append(f"{day.number}. {day.title}: {day.doing}")
+        if not lesson:  # planned, or a class does not have it
             continue
         core, further = minutes_of_exercises(day, ROOT)
         time = [f"Lesson {duration(day.minutes)}"]

@@ -141,7 +141,9 @@ def test_feedback_goes_back_to_canvas_as_a_file_of_the_kind_that_was_handed_in(t
     """Canvas gives it the name of the file handed in, so a page of HTML would be called .ipynb."""
     members = {
         "lovelaceada_LATE_5001_80001_day1.ipynb": notebook(),
-        "boolegeorge_5002_80002_work.zip": zipped({"day1.ipynb": notebook({"scale_scores": RIGHT}), "day2.ipynb": b"{"}),
+        "boolegeorge_5002_80002_work.zip": zipped(
+            {"day1.ipynb": notebook({"scale_scores": RIGHT}), "day2.ipynb": b"{"}
+        ),
         "anon_A1b2C_80003_day1.ipynb": notebook(),
         "perlmanradia_5004_80004_essay.pdf": b"%PDF",
     }

@@ -279,7 +279,9 @@ def test_the_site_of_a_class_tells_no_answer(tmp_path):
     write_student_edition(edition, [1, 2])
     made = build_site(edition, tmp_path / "site")
     assert made.widgets > 20
-    for name, page in pages_of(made.out).items():
+    pages = pages_of(made.out)
+    assert DAYS[7].doing in pages["index.html"].text and DAYS[2].doing not in pages["index.html"].text  # not planned
+    for name, page in pages.items():
         text = told / f"{name.removesuffix('.html')}.txt"
         text.parent.mkdir(parents=True, exist_ok=True)
         text.write_text(page.text, encoding="utf-8")
