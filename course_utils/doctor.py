@@ -78,9 +78,10 @@ def address() -> Finding | None:
 
 
 def python() -> Finding:
-    """Compare the version of Python with the one that the course requires."""
+    """Compare the version of Python with the one that the course requires, and name those that were tested."""
     asked = metadata("course_utils")["Requires-Python"]
-    found = f"{platform.python_version()} at {sys.executable}"
+    tested = [each.rpartition(" ")[2] for each in metadata("course_utils").get_all("Classifier") or () if "3." in each]
+    found = f"{platform.python_version()} at {sys.executable}; this edition was tested on {', '.join(tested)}"
     if SpecifierSet(asked).contains(platform.python_version(), prereleases=True):
         return Finding("Python", GOOD, found)
     return Finding("Python", NEEDED, found, f"Python {asked}, in which all runs; make lab PYTHON=… takes another one")

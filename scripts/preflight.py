@@ -5,6 +5,7 @@ import sys
 
 NEEDED_GB = 3
 NEWEST = (3, 14)  # for which there is a wheel of the pinned torch
+TESTED = "3.11, 3.12 and 3.13"  # as the classifiers in pyproject.toml say
 
 
 def missing():
@@ -35,3 +36,4 @@ if __name__ == "__main__":
     if reason:
         sys.stderr.write("course: cannot set up: " + reason + "\n")
         sys.exit(1)
+    sys.stdout.write("Python " + sys.version.split()[0] + "; this edition was tested on " + TESTED + ".\n")

@@ -7,7 +7,9 @@ were imported, since these would look for its own files.
 import ctypes
 import json
 import os
+import shutil
 import sys
+from types import SimpleNamespace
 
 LACKS = {
     "windows": {"resource", "fcntl", "pwd", "grp", "termios", "triton"},
@@ -52,6 +54,7 @@ def imitate(system):
     sys.meta_path[:] = [Without(finder, LACKS[system]) for finder in sys.meta_path]
     if system == "windows":
         del os.fork
+        shutil._winapi = SimpleNamespace(NeedCurrentDirectoryForExePath=lambda command: True)  # asked from 3.12 on
     for name in LIBRARIES:
         importlib.import_module(name)
     sys.platform = PLATFORM[system]

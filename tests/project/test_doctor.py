@@ -31,6 +31,10 @@ def test_here_it_finds_what_the_marks_of_the_tests_find(found):
         assert not needs.BUBBLEWRAP.args[0]
 
 
+def test_it_names_the_pythons_on_which_this_edition_was_tested(found):
+    assert "this edition was tested on 3.11, 3.12, 3.13" in found["Python"].found
+
+
 def test_whatever_is_missing_and_can_be_had_has_a_word_on_how(found):
     for each in found.values():
         assert each.state in (doctor.GOOD, doctor.OPTIONAL, doctor.NEEDED) and each.found

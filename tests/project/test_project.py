@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -74,25 +75,33 @@ def test_each_lock_pins_what_is_asked_for_and_what_that_needs(lock, asked):
 def test_a_learner_installs_nothing_that_only_contributors_need():
     learners, tools = (set(locked(name)) for name in LOCKS)
     assert not learners & tools
-    assert learners <= _needed(requirements(PROJECT["dependencies"])) | {"setuptools"}  # installs the course itself
+    needed = _needed(requirements(PROJECT["dependencies"]), python=_oldest())  # the lock is made with the oldest
+    assert learners <= needed | {"setuptools"}  # installs the course itself
     assert {"nbgrader", "dask", "distributed", "ruff", "playwright", "pytest-xdist"} <= tools
 
 
-def _needed(asked: dict[str, Requirement]) -> set[str]:
+def _oldest() -> str:
+    """The first Python of the oldest minor version that the course runs on."""
+    (oldest,) = (f"{one.version}.0" for one in SpecifierSet(PROJECT["requires-python"]) if one.operator == ">=")
+    return oldest
+
+
+def _needed(asked: dict[str, Requirement], python: str = platform.python_version()) -> set[str]:
     """The names of the packages asked for and of all that they need here, as their own metadata say; but for CUDA."""
+    here = {"python_full_version": python, "python_version": python.rpartition(".")[0]}
     open_ = {(name, *one.extras) for name, one in asked.items() if not one.marker or one.marker.evaluate()}
     seen = set()
     while open_:
         seen.add(one := open_.pop())
         name, *extras = one
         for needed in map(Requirement, metadata(name).get_all("Requires-Dist") or ()):
-            if not needed.marker or any(needed.marker.evaluate({"extra": extra}) for extra in extras or [""]):
+            if not needed.marker or any(needed.marker.evaluate(here | {"extra": extra}) for extra in extras or [""]):
                 open_ |= {(canonicalize_name(needed.name), *needed.extras)} - seen
     return {name for name, *_ in seen if not name.startswith(("nvidia", "cuda"))}
 
 
 def test_the_lock_serves_the_first_python_of_the_minor_version_asked_for():
-    (oldest,) = (f"{one.version}.0" for one in SpecifierSet(PROJECT["requires-python"]) if one.operator == ">=")
+    oldest = _oldest()
     for name in locked():
         with contextlib.suppress(PackageNotFoundError):
             asked = metadata(name).get("Requires-Python") or ""
@@ -123,6 +132,15 @@ def test_an_old_python_is_named(version, said, monkeypatch):
     preflight = _preflight(monkeypatch)
     monkeypatch.setattr(sys, "version_info", (*version, 0, "final", 0))
     assert said in preflight.missing() and (said or not preflight.missing())
+
+
+def test_the_pythons_that_were_tested_are_named_in_one_way(monkeypatch):
+    """By the classifiers, set-up and README; and CI runs on the oldest, on the newest and on one between them."""
+    tested = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if each.startswith("Programming Language")]
+    assert f"{', '.join(tested[:-1])} and {tested[-1]}" == _preflight(monkeypatch).TESTED
+    assert f"| Linux, Python {_preflight(monkeypatch).TESTED} |" in (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert {python for python in re.findall(r"3\.1\d", script)} >= set(tested)
 
 
 def test_a_missing_venv_module_and_a_full_disk_are_named(monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from course_utils.checks.kernel.forbidden import AUTOGRAD, WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.small import BLANK, KEPT, Draft, Drawn, Small, whole
+from course_utils.checks.kernel.steps import StepCounter
 from course_utils.days.day6.given.triton_emulation import through_the_kernel, through_the_row_kernel
 from course_utils.days.shared.given.call_spy import watch, watch_both
 from course_utils.days.shared.given.draws import UNTOUCHED, Array, draw, draw_qkv, named
@@ -136,14 +138,15 @@ def numbers_kept(function: Callable, numbers: Sequence[float]) -> dict[str, Any]
 
 
 def _read(function: Callable, numbers: Sequence[float]) -> tuple:
-    stream = WatchedStream(numbers)
-    before = sys.gettrace()
-    sys.settrace(stream.trace)
-    try:
+    with StepCounter(_offsets) as steps:
+        stream = WatchedStream(numbers, steps)
         result = function(stream)
-    finally:
-        sys.settrace(before)
     return stream, result
+
+
+def _offsets(code: CodeType) -> frozenset[int]:
+    """Return the offsets of all instructions of a function that is not of this module."""
+    return frozenset() if code.co_filename == __file__ else frozenset(range(0, len(code.co_code), 2))
 
 
 FEW = 64  # most numbers that a reader may hold
@@ -157,9 +160,10 @@ class WatchedStream:
     numbers without a Python instruction in between.
     """
 
-    def __init__(self, numbers):
+    def __init__(self, numbers, steps):
         self.numbers, self.count = iter(numbers), len(numbers)
-        self.read = self.steps = self.steps_before = self.in_a_row = 0
+        self.steps = steps
+        self.read = self.steps_before = self.in_a_row = 0
         self.kept, self.blocks, self.held = False, None, None
 
     def __iter__(self):
@@ -167,15 +171,16 @@ class WatchedStream:
 
     def __next__(self):
         self.read += 1
-        self.in_a_row = self.in_a_row + 1 if self.steps == self.steps_before else 0
-        self.steps_before = self.steps
+        self.in_a_row = self.in_a_row + 1 if self.steps.count == self.steps_before else 0
+        self.steps_before = self.steps.count
         if self.read == 100 or self.read == self.count:
             blocks, held = sys.getallocatedblocks(), self._held()
             if self.blocks is None:
                 self.blocks, self.held = blocks, held
             many = self.count - 100
             self.kept = self.kept or blocks - self.blocks > 0.9 * many or held - self.held > 4 * many
-        self.kept = self.kept or self.in_a_row > FEW or any(_holds_many(x) for x in self._variables())
+        in_c = self.steps.available and self.in_a_row > FEW
+        self.kept = self.kept or in_c or any(_holds_many(x) for x in self._variables())
         return next(self.numbers) + 0.0  # a new object each time
 
     def _held(self):
@@ -188,13 +193,6 @@ class WatchedStream:
             if frame.f_code.co_filename != __file__:
                 yield from (value for value in frame.f_locals.values() if value is not self)
             frame = frame.f_back
-
-    def trace(self, frame: Any, event: str, arg: Any) -> Any:
-        if frame.f_code.co_filename == __file__:
-            return None
-        frame.f_trace_opcodes = True
-        self.steps += event == "opcode"
-        return self.trace
 
 
 def _holds_many(value: Any, inside: int = 1) -> bool:
