@@ -24,11 +24,26 @@ def missing():
                 "; on Debian and Ubuntu: apt-get install " + package + ", or pass another: make lab PYTHON=python3.12"
             )
             return sys.executable + " has no " + module + " module" + todo
+    made_with = _version_of_venv()
+    if made_with not in ("", ".".join(map(str, sys.version_info[:2]))):
+        found = ".venv was made with Python " + made_with + ", and " + sys.executable + " is another"
+        todo = "; pass the first, as in: make lab PYTHON=python" + made_with + ", or type make clean to begin anew"
+        return found + todo
     free = shutil.disk_usage(os.getcwd()).free / 1e9
     if free < NEEDED_GB and not os.path.exists(".venv/lib"):
         found = str(round(free, 1)) + " GB free on this disk"
         return found + ", about " + str(NEEDED_GB) + " GB needed for .venv; make room and try again"
     return ""
+
+
+def _version_of_venv():
+    """The minor version of Python that .venv was made with, such as 3.12; an empty string without one."""
+    try:
+        with open(".venv/pyvenv.cfg") as settings:
+            versions = [line.split("=")[1].strip() for line in settings if line.startswith("version")]
+    except OSError:
+        versions = []
+    return ".".join(versions[0].split(".")[:2]) if versions else ""
 
 
 if __name__ == "__main__":

@@ -156,6 +156,15 @@ def test_a_missing_venv_module_and_a_full_disk_are_named(monkeypatch, tmp_path):
     assert "1.0 GB free" in preflight.missing()
 
 
+def test_a_virtual_environment_of_another_python_is_not_mixed_with_this_one(monkeypatch, tmp_path):
+    preflight, here = _preflight(monkeypatch), ".".join(map(str, sys.version_info[:2]))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".venv").mkdir()
+    for version, said in ((f"{here}.99", ""), ("3.4.1", ".venv was made with Python 3.4")):
+        (tmp_path / ".venv/pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {version}\n")
+        assert said in preflight.missing() and (said or "was made with" not in preflight.missing())
+
+
 def _preflight(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import preflight
