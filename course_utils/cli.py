@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from course_utils.errors import CourseError, one_line
-from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start, cores
+from course_utils.sandbox.limits import Limits, Start, cores
+from course_utils.time_limits import NOTEBOOK_SECONDS
 
 if TYPE_CHECKING:
     from course_utils.doctor import Finding

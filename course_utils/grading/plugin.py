@@ -27,7 +27,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from course_utils.authoring.answer_key import check_parts, checks_of, given_cells, reference_answers, with_seed
 from course_utils.checks.judge.cells import used_names
-from course_utils.checks.judge.duel_server import SECONDS, Arena
+from course_utils.checks.judge.duel_server import Arena
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.verdict import Verdict
@@ -39,6 +39,7 @@ from course_utils.grading.redact import kind_of, lent_cell, of_answer_cell, stop
 from course_utils.grading.results import Result, Settings
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog
+from course_utils.time_limits import DUEL_SECONDS
 
 PROPERTY = "course_result"
 PATIENT = 2  # after so many timeouts the others of a class come first, and each exercise left has half the time
@@ -380,7 +381,7 @@ class ExerciseCell(IPyNbCell):
             raised = book.kernel.run(book.plugin.answers[self.name])
             if find_ladder(book.plugin.day, self.name).duel:
                 self.arena = Arena(book.plugin.day)
-                book.kernel.let_ask(self.arena.answer, SECONDS)
+                book.kernel.let_ask(self.arena.answer, DUEL_SECONDS)
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
                 if hidden and (seed := book.plugin.seeds.get(self.name)):

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from course_utils.authoring.answer_key import COURSE, Official
-from course_utils.sandbox.limits import NOTEBOOK_SECONDS, Limits, Start
+from course_utils.sandbox.limits import Limits, Start
+from course_utils.time_limits import NOTEBOOK_SECONDS, WORKER_SECONDS
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Settings:
     dask: str | None = None
     again: bool = False
     hurry: bool = False
-    work: int = 60
+    work: int = int(WORKER_SECONDS)
 
 
 @dataclass(frozen=True)

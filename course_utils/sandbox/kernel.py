@@ -25,10 +25,11 @@ from nbval.kernel import RunningKernel
 
 from course_utils.errors import KernelLost
 from course_utils.sandbox.confinement import open_kernels
-from course_utils.sandbox.limits import WALL, Limits, Start
+from course_utils.sandbox.limits import Limits, Start
 from course_utils.sandbox.log import KernelLog
 from course_utils.sandbox.pipe import Talk
 from course_utils.sandbox.provisioner import ConfinedProvisioner
+from course_utils.time_limits import WALL
 
 LARGEST_MESSAGE = 16 * 2**20  # bytes; prints come in bundles, and a larger message breaks the connection
 WAITING_MESSAGES = 16  # messages of a kernel that can be queued in this process

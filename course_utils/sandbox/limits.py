@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-WALL = 12  # times a limit on work, by the clock: where work cannot be told from waiting, and as a last limit
-
-NOTEBOOK_SECONDS = 300.0  # of work, for all cells of a notebook together
+from course_utils.time_limits import GRADED_SECONDS, IDLE_SECONDS, KERNEL_SECONDS
 
 
 def cores() -> int:
@@ -32,12 +30,12 @@ class Limits:
         scratch_bytes: Files of the kernel, where it has no file system of its own for them.
     """
 
-    cell_seconds: float = 10.0
-    idle_seconds: float = 20.0
+    cell_seconds: float = GRADED_SECONDS
+    idle_seconds: float = IDLE_SECONDS
     start_seconds: float = 60.0
     output_bytes: int = 2**20
     memory_bytes: int = 4 * 2**30
-    cpu_seconds: float = 600.0
+    cpu_seconds: float = KERNEL_SECONDS
     scratch_bytes: int = 2**28
 
 

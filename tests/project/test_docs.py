@@ -12,7 +12,11 @@ import typer
 from in_process import course as run_course
 from markdown_it import MarkdownIt
 
+from course_utils import time_limits
+from course_utils.checks.judge import time_limit
 from course_utils.cli import app
+from course_utils.grading.results import Settings
+from course_utils.sandbox.limits import Limits
 
 ROOT = Path(__file__).parents[2]
 AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md")
@@ -129,6 +133,19 @@ def test_the_teachers_page_shows_each_option_of_grading_and_releasing():
 
 OF_A_CLASS = ("class.secret", "class.seed", "release/", "grades/", "sheets/", "nbgrader/")
 OF_A_CLASS += ("submissions.zip", "canvas-export.csv", "moodle-export.csv")
+
+
+def test_the_teachers_page_and_the_grader_take_their_seconds_from_one_place():
+    """What a check accepts in a notebook is no timeout when graded: hidden inputs are up to twice the work."""
+    assert time_limit.SECONDS == time_limits.ANSWER_SECONDS
+    assert Limits().cell_seconds == Limits().idle_seconds == time_limits.GRADED_SECONDS >= 2.5 * time_limit.SECONDS
+    assert Settings().seconds == time_limits.NOTEBOOK_SECONDS < Limits().cpu_seconds
+    cell, book = f"{time_limits.GRADED_SECONDS:g}", f"{time_limits.NOTEBOOK_SECONDS:g}"
+    text = " ".join((ROOT / "docs" / "teaching.md").read_text(encoding="utf-8").split())
+    assert f"a cell has {cell} seconds of work, three times what a check allows" in text
+    assert f"A notebook has {book}" in text and f"A cell may do nothing for {cell} seconds" in text
+    assert f"a cell and for a notebook; {cell} and {book} if not given" in text
+    assert time_limits.GRADED_SECONDS == 3 * time_limits.ANSWER_SECONDS
 
 
 def test_what_is_of_a_class_lies_beside_the_course_and_git_ignores_it_inside():

@@ -12,13 +12,14 @@ from course_utils.course import ROOT
 from course_utils.views.shared.base import CourseWidget
 
 PACKAGE = ROOT / "course_utils"
-FREE = {"course", "errors", "files", "loader"}  # every room may use them
+FREE = {"course", "errors", "files", "loader", "time_limits"}  # every room may use them
 # Each room may import from itself and from the rooms named here: docs/internals.md draws them.
 ROOMS = {
     "course": set(),
     "errors": set(),
     "files": set(),
     "loader": set(),
+    "time_limits": set(),
     "progress": set(),
     "attention": set(),
     "costs": {"attention"},

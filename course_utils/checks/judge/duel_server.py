@@ -18,7 +18,8 @@ from course_utils.checks.judge.duel_verdict import holds
 from course_utils.checks.judge.rungs import calls_of, implementations
 from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, Outcome
-from course_utils.checks.kernel.remote import SECONDS, Local, serve
+from course_utils.checks.kernel.remote import Local, serve
+from course_utils.time_limits import DUEL_SECONDS
 
 LARGEST_QUESTION = 200_000  # characters
 # Least and most repeats of two grossly wrong implementations. The first one outnumbers all implementations that are
@@ -71,8 +72,8 @@ class Arena:
             self.line = None
         if type(question.get("of")) is not int or question["of"] != len(self.verdicts) or self.done:
             return {"refused": "it is not its turn"}
-        if self.spent > SECONDS:
-            return {"refused": f"the implementations have worked for {SECONDS:g} s, and no more"}
+        if self.spent > DUEL_SECONDS:
+            return {"refused": f"the implementations have worked for {DUEL_SECONDS:g} s, and no more"}
         if self.line is None:
             implementation = self.implementations[self.order[len(self.verdicts)]]
             self.line = implementation.line(calls_of(self.day), self.lot.uniform(-GRAIN, GRAIN))

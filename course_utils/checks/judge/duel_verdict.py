@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.checks.judge import time_limit
 from course_utils.checks.judge.implementation import Implementation
 from course_utils.checks.judge.rungs import shown
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.outcome import Outcome
-from course_utils.checks.kernel.remote import LARGEST_WHOLE, MOST_CALLS, MOST_NUMBERS, MOST_SCORES, SECONDS
+from course_utils.checks.kernel.remote import LARGEST_WHOLE, MOST_CALLS, MOST_NUMBERS, MOST_SCORES
+from course_utils.time_limits import ANSWER_SECONDS, DUEL_SECONDS
 
 WIDTH = 88
 OFTEN, SELDOM = "It is wrong on most inputs.", "It is right on most inputs, and wrong on some."
@@ -44,8 +44,8 @@ def limits_told() -> str:
         f"makes included. The arguments of a call hold up to {MOST_NUMBERS:,} numbers together, a mask's entries "
         f"included, and up to {MOST_SCORES:,} pairs of a query and a key. A whole number outside an array, such as a "
         f"size, is at most {LARGEST_WHOLE:,}. The check here stops "
-        f"after {time_limit.SECONDS:g} seconds of processor time. In grading, where the test meets more "
-        f"implementations, it may work for {SECONDS:g} seconds, and all implementations together for as long. "
+        f"after {ANSWER_SECONDS:g} seconds of processor time. In grading, where the test meets more "
+        f"implementations, it may work for {DUEL_SECONDS:g} seconds, and all implementations together for as long. "
         "More than that is an error of the test."
     )
 

@@ -13,11 +13,9 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from course_utils.checks.kernel import evidence
+from course_utils.time_limits import ANSWER_SECONDS, WALL
 
-# Seconds of processor time, not of the clock, so that a busy machine fails no honest answer. The slowest check takes 3
-# (days 1 to 6 run by a learner, November 2026), and grading allows 10 for a whole cell.
-SECONDS = 20.0
-WALL = 12  # the limit by the clock, in multiples of `SECONDS`, for an answer that sleeps
+SECONDS = ANSWER_SECONDS  # of processor time, not of the clock, so that a busy machine fails no honest answer
 AGAIN = 0.1  # seconds until an answer that caught the stop is stopped again
 MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)

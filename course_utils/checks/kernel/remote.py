@@ -22,7 +22,6 @@ MOST_CALLS = 10_000  # per implementation; grading a test that makes them all ta
 MOST_NUMBERS = 2_000  # in the arguments of one call
 MOST_SCORES = 40_000  # query-key pairs of one text
 LARGEST_WHOLE = 1_000  # for numbers outside arrays and lists, such as a block size
-SECONDS = 60.0  # processor time in grading: this much for the test, and as much for all implementations together
 MOST_TOGETHER = 100_000  # numbers in the shape that the arrays of one call broadcast to
 LARGEST_RESULT = 200_000
 MOST_OBJECTS = 1_000  # objects that one implementation may make
