@@ -19,6 +19,7 @@ from course_utils.checks.judge.duel_verdict import board_of
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.implementation import ONE_EXAMPLE
 from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.lent import lent_functions
 from course_utils.checks.judge.rungs import evidence_for
 from course_utils.checks.judge.said import Said
 from course_utils.checks.judge.time_limit import Patience, tries_answers
@@ -26,17 +27,21 @@ from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import (
     BAD_RESULT,
     IN_A_CELL,
+    UNWRITTEN,
     all_ladders,
     find_ladder,
     say_error,
 )
 from course_utils.checks.kernel.outcome import MIME, Evidence, as_line
+from course_utils.checks.kernel.settings import usual_settings
 from course_utils.loader import has_answers
 from course_utils.views.running_line import RunningLine
 
 Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
+ELSEWHERE = "It counts where its cell stands between the answer cell, which defines it too, and this check."
 _FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by number and text of a cell
+_IDS: dict[tuple[int, str], str] = {}  # the id of a cell in its notebook, where Jupyter told it
 
 
 class NotYet(Exception):
@@ -66,12 +71,12 @@ def checks_for(day: int) -> Callable[..., None]:
     last: dict[tuple[str, bool], tuple[int | None, str, Trace | str]] = {}  # cell, advice and example of the last check
     stopped: dict[str, tuple[int, Said]] = {}  # for a stopped answer: number of cells run, and what was said
     done: set[str] = set()  # exercises passed in this session
-    _hear_of_failures()
+    _hear_of_cells()
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
-        with RunningLine():
+        with RunningLine(), usual_settings():
             examined(sys._getframe(1).f_globals, grade_id, hidden, seed)
 
     def examined(namespace: MutableMapping[str, Any], grade_id: str, hidden: bool, seed: str) -> None:
@@ -83,7 +88,7 @@ def checks_for(day: int) -> Callable[..., None]:
         evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
         if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
-        said = Said(day, grade_id, verdict, hidden)
+        said = Said(day, grade_id, verdict, hidden, note=_elsewhere(day, grade_id, namespace, verdict))
         advice, cell = said.advice(), _cell_number(day, grade_id, namespace)
         same = cell is not None and last.get((grade_id, hidden), ())[:2] == (cell, advice)
         found = last[grade_id, hidden][2] if same else ""
@@ -92,7 +97,7 @@ def checks_for(day: int) -> Callable[..., None]:
         last[grade_id, hidden] = cell, advice, found
         if verdict.status == "timeout":
             stopped[grade_id] = len(cells), said
-        said = replace(said, example=_tell(day, grade_id, found), note=SAME_ANSWER if same else "")
+        said = replace(said, example=_tell(day, grade_id, found), note=SAME_ANSWER if same else said.note)
         failed = _drawn(said) if evidence is None or verdict.status != "passed" else None
         if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
             _show_board(day, grade_id, verdict)
@@ -152,30 +157,50 @@ def examine(
 ) -> tuple[Evidence | None, Verdict]:
     """Return the evidence and the verdict for the answer that `namespace` holds.
 
-    As in grading, an answer that fails gets a second try in which reference answers replace the earlier answers that it
-    uses, so that a mistake in one of those costs this exercise nothing. A student's edition has no reference answers;
-    there the message says which earlier answer to correct first.
+    As in grading, an answer that fails gets a second try in which right answers replace the earlier answers that it
+    uses and that do not pass, so that a mistake in one of those costs this exercise nothing. The message names them.
 
     Returns:
         (evidence, verdict). The evidence is None if the answer was stopped.
     """
-    exercises = all_exercises(day)
-    exercise = exercises[grade_id]
+    with usual_settings():
+        return _examine(day, grade_id, namespace, hidden, seed)
+
+
+def _examine(
+    day: int, grade_id: str, namespace: MutableMapping[str, Any], hidden: bool, seed: str
+) -> tuple[Evidence | None, Verdict]:
     evidence, verdict = _try(day, grade_id, namespace, hidden, seed)
-    if verdict.status != "passed" and exercise.uses:
-        if not has_answers():
-            return evidence, _with_the_slips_before(day, exercise.uses, namespace, verdict)
-        references = {name: f for used in exercise.uses for name, f in exercises[used].reference.items()}
-        second = _beside(references, namespace, lambda: _try(day, grade_id, namespace, hidden, seed))
-        if second[1].share >= verdict.share:
-            return second
-    return evidence, verdict
+    if verdict.status == "passed" or not (lent := _to_lend(day, grade_id, namespace)):
+        return evidence, verdict
+    second, again = _beside(lent, namespace, lambda: _try(day, grade_id, namespace, hidden, seed))
+    if again.share < verdict.share:
+        return evidence, verdict
+    names = " and ".join(lent)
+    said = f"Tried with our {names}, since {'yours does' if len(lent) == 1 else 'yours do'} not pass yet."
+    changed = (again.status, again.message, again.rungs) != (verdict.status, verdict.message, verdict.rungs)
+    return second, replace(again, message=f"{again.message} {said}".strip()) if changed else again
+
+
+def _to_lend(day: int, grade_id: str, namespace: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Return right functions, by name, for the earlier answers that an exercise uses and that do not pass."""
+    lent = dict[str, Any]()
+    for used in all_exercises(day)[grade_id].uses:
+        if examine(day, used, namespace)[1].status != "passed":
+            lent |= _right_answers(day, [used])
+    return lent
+
+
+def _right_answers(day: int, exercises: Iterable[str]) -> dict[str, Any]:
+    """Return the functions, by name, that can be lent in place of the answers to these exercises."""
+    right = lent_functions(day)
+    return {name: right[name] for each in exercises for name in find_ladder(day, each).names}
 
 
 def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict) -> str:
     """Return, as text, the smallest input found on which the answer in `namespace` is wrong; "" where none is found.
 
-    Reference answers, where present, replace the earlier answers that it uses, so that the mistake shown is its own.
+    Right answers replace the earlier answers that it uses, so that the mistake shown is its own.
     """
     return _tell(day, grade_id, _example(day, grade_id, namespace, verdict))
 
@@ -189,13 +214,11 @@ def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdi
     judge = judge_of(day, grade_id)
     if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
         return ""
-    exercises = all_exercises(day)
-    references = {name: f for used in judge.exercise.uses for name, f in exercises[used].reference.items()}
-    references = references if has_answers() else {}
+    lent = _right_answers(day, judge.exercise.uses)
     if judge.ladder.machine:
-        return _beside(references, namespace, lambda: find_trace(judge.ladder, namespace, rungs=judge.rungs())) or ""
+        return _beside(lent, namespace, lambda: find_trace(judge.ladder, namespace, rungs=judge.rungs())) or ""
     held = dict(verdict.rungs)
-    example = _beside(references, namespace, lambda: find_smallest(judge, namespace, held))
+    example = _beside(lent, namespace, lambda: find_smallest(judge, namespace, held))
     if example is None or _says_it_all(verdict, example.gave.error):
         return ""
     return tell_example(example, judge, namespace.get(judge.ladder.names[0]))
@@ -215,18 +238,17 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     number = _cell_number(day, grade_id, namespace)
     if number is None:
         return ""
-    cells, ladder = _session(namespace), find_ladder(day, grade_id)
-    source = _inputs(namespace)[number]
+    cells, ladder = _inputs(namespace), find_ladder(day, grade_id)
+    source = cells[number]
     if len(source) > LARGEST_CELL:
         return f"its cell has {len(source):,} characters, and {LARGEST_CELL:,} are read."
     known = {name for other, each in all_ladders(day).items() if other != grade_id for name in each.names}
-    found = complete(source, [cell for cell in reversed(cells) if cell != source], known)
+    above, after = _others(cells[:number], source), _others(cells[number + 1 :], source)
+    found = complete(source, above, after, names=ladder.names, known=known)
     if lost := sorted(name for name in found.missing if name in namespace):
         return f"no cell of the notebook defines {lost[0]} by that name. Define it in a cell, with def, import or =."
     if modules := modules_not_graded(found.source):
         return f"there is no {modules[0]} where answers are graded. Python's own modules, NumPy and PyTorch are there."
-    if "torch" in sys.modules and str(sys.modules["torch"].get_default_dtype()) != "torch.float32":
-        return "torch.set_default_dtype was called, and a grader does not call it. Name the dtype in the answer."
     if not found.brought:
         return ""
     fresh = {name: value for name, value in namespace.items() if name not in found.brought | set(ladder.names)}
@@ -236,28 +258,42 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
                 _run_afresh(found.source, fresh)
             if patience.said:
                 return f"run afresh, the cells that it uses do not end in time. {patience.said}"
-            verdict = _try(day, grade_id, fresh)[1]
+            verdict = examine(day, grade_id, fresh)[1]
     except Exception as error:
         return f"run afresh, its cells raise {type(error).__name__}: {error}"
     return "" if verdict.status == "passed" else f"run afresh with what it uses, it fails. {verdict.message}"
 
 
+def _elsewhere(day: int, grade_id: str, namespace: Mapping[str, Any], verdict: Verdict) -> str:
+    """Return ELSEWHERE if another cell replaces a passed answer in the exercise's own cell; else, or if unknown, ""."""
+    number, cells, ids = _cell_number(day, grade_id, namespace), _inputs(namespace), dict[str, int]()
+    for i, cell in enumerate(cells):
+        ids[_IDS.get((i, str(cell).rstrip()), "")] = i
+    if verdict.status != "passed" or number not in ids.values() or number in (ids.get(""), ids.get(grade_id)):
+        return ""
+    own = str(cells[ids[grade_id]]) if grade_id in ids else UNWRITTEN
+    return ELSEWHERE if UNWRITTEN not in own and defines(own, find_ladder(day, grade_id).names) else ""
+
+
 @tries_answers
 def _run_afresh(source: str, namespace: dict[str, Any]) -> None:
     name = "its cells, run afresh"  # noqa: F841  # `Patience` reads it to say what was running
-    exec(compile(source, "<graded>", "exec"), namespace)
+    exec(compile(source, "<graded>", "exec", dont_inherit=True), namespace)
 
 
-def _hear_of_failures() -> None:
-    """Register a callback that records each cell that fails from now on, if there is a notebook."""
+def _hear_of_cells() -> None:
+    """Register a callback that records each cell's id and failure from now on, if there is a notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell:
-        shell.events.register("post_run_cell", _keep_failure)
+        shell.events.register("post_run_cell", _keep_cell)
 
 
-def _keep_failure(result: Any) -> None:
+def _keep_cell(result: Any) -> None:
     error = result.error_before_exec or result.error_in_exec
-    if error is None or result.execution_count is None:
+    if result.execution_count is None:
+        return
+    _IDS[result.execution_count, result.info.raw_cell.rstrip()] = result.info.cell_id or ""
+    if error is None:
         return
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(each.filename)]
     said = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else say_error(error)
@@ -293,15 +329,6 @@ def _try(
     return evidence, judge_of(day, grade_id, seed).judge(evidence)
 
 
-def _with_the_slips_before(day: int, uses: Iterable[str], namespace: Mapping[str, Any], verdict: Verdict) -> Verdict:
-    """Add to the verdict which earlier answers fail; a grader would replace them by reference answers."""
-    failing = [used for used in uses if _try(day, used, namespace)[1].status != "passed"]
-    if not failing or verdict.status == "missing":
-        return verdict
-    said = f"It may build on {' and '.join(failing)}, not passed yet: mend that first. Grading lends it a right one."
-    return replace(verdict, message=f"{verdict.message} {said}".strip())
-
-
 def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], Found]) -> Found:
     """Return what `run` gives while the references replace the names of the namespace."""
     before = dict(namespace)
@@ -314,9 +341,10 @@ def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], 
         namespace.update({name: before[name] for name in references if name in before})
 
 
-def _session(namespace: Mapping[str, Any]) -> list[str]:
-    """Return the cells that were run, in order."""
-    return [cell for cell in _inputs(namespace) if isinstance(cell, str)]
+def _others(cells: Sequence, answer: str) -> list[str]:
+    """Return the cells but for the answer's, in order; of one that ran several times only the last run."""
+    found = dict.fromkeys(cell for cell in reversed(cells) if isinstance(cell, str) and cell != answer)
+    return [*reversed(found)]
 
 
 def _inputs(namespace: Mapping[str, Any]) -> Sequence:
@@ -328,6 +356,6 @@ def _inputs(namespace: Mapping[str, Any]) -> Sequence:
 
 def _cell_number(day: int, grade_id: str, namespace: Mapping[str, Any]) -> int | None:
     """Return Jupyter's number of the cell that last defined the answer; None if no notebook cell did."""
-    name = find_ladder(day, grade_id).names[0]
-    cells = enumerate(_inputs(namespace))
-    return max((number for number, cell in cells if isinstance(cell, str) and defines(cell, [name])), default=None)
+    names, cells = find_ladder(day, grade_id).names, _inputs(namespace)
+    found = [number for number, cell in enumerate(cells) if isinstance(cell, str) and defines(cell, names[:1])]
+    return next((number for number in reversed(found) if defines(cells[number], names)), max(found, default=None))

@@ -15,10 +15,11 @@ import nbformat
 import pytest
 
 from course_utils.authoring.answer_key import Question, checks_of
+from course_utils.checks.judge.cells import LARGEST_CELL
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.errors import PutOff, Unreadable
-from course_utils.grading.intake.answers import day_in_cells, read_answers
+from course_utils.grading.intake.answers import cells_too_long, day_in_cells, read_answers
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.names import known_day
 from course_utils.grading.plugin import PATIENT, GradePlugin
@@ -73,8 +74,12 @@ def grade_submission(
     except Unreadable as why:
         full = sum(question.points for question in questions)
         return Graded(student, notebook, day, "unreadable", 0.0, full, _since(began), message=str(why), lms_id=lms_id)
-    missing = Verdict("missing", 0.0, "Not answered.")
-    settled = {each.grade_id: missing for each in questions if each.grade_id not in answers}
+    missing = [each.grade_id for each in questions if each.grade_id not in answers]
+    settled = {each: Verdict("missing", 0.0, "Not answered.") for each in missing}
+    for each, size in cells_too_long(data, notebook).items() if missing and len(data) > LARGEST_CELL else ():
+        if each in missing:
+            told = f"Not read: its cell has {size:,} characters, and {LARGEST_CELL:,} are read."
+            settled[each] = Verdict("missing", 0.0, told)
     settled |= {each.id: _verdict(each) for each in submission.known}
     found = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
     late = sum(each.status == "timeout" for each in found.values()) >= PATIENT

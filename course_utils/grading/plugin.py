@@ -43,6 +43,7 @@ from course_utils.time_limits import DUEL_SECONDS
 
 PROPERTY = "course_result"
 PATIENT = 2  # after so many timeouts the others of a class come first, and each exercise left has half the time
+USUAL = '__import__("course_utils.checks.kernel.settings", fromlist=["settings"]).use_usual_settings()'
 LOST_HELPER = " No cell of the notebook defines it by that name."
 UNSTEADY = "It fails here, and otherwise or not at all without what earlier answers left behind."
 
@@ -384,6 +385,7 @@ class ExerciseCell(IPyNbCell):
                 book.kernel.let_ask(self.arena.answer, DUEL_SECONDS)
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
+                book.kernel.run(USUAL)
                 if hidden and (seed := book.plugin.seeds.get(self.name)):
                     book.kernel.tell_once(seed)
                     held.seeded = True

@@ -1,13 +1,17 @@
 """The notebook and the grade agree, however a student has treated the cells."""
 
+import contextlib
 import io
 from contextlib import redirect_stderr, redirect_stdout
 
 import nbformat
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from messy.cases import CASES, notebook_of
+from messy.cases import CASES, SOFTMAX, notebook_of, place, put
 
+from course_utils.checks.interactive import ELSEWHERE
+from course_utils.checks.judge.cells import LARGEST_CELL
+from course_utils.checks.kernel.settings import usual_settings
 from course_utils.grading.grade import grade_notebook
 
 MESSY = pytest.mark.thorough("every messy notebook checked in its cells and graded")
@@ -21,17 +25,17 @@ def checked(notebook):
     InteractiveShell.clear_instance()
     shell, said = InteractiveShell.instance(), {}
     shell.enable_gui = lambda gui=None: None  # what a kernel has, and %matplotlib needs
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(InteractiveShell.clear_instance)
+        stack.enter_context(usual_settings())  # what a cell sets is set again as it was
         for cell in notebook.cells:
             if cell.cell_type != "code":
                 continue
-            nbgrader = cell.metadata.get("nbgrader", {})
+            nbgrader, source = cell.metadata.get("nbgrader", {}), cell.source.partition("\n### BEGIN HIDDEN")[0]
             with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
-                result = shell.run_cell(cell.source.partition("\n### BEGIN HIDDEN")[0], store_history=True)
+                result = shell.run_cell(source, store_history=True, cell_id=cell.get("id"))
             if nbgrader.get("grade"):
                 said[nbgrader["grade_id"].removeprefix("check_")] = str(result.error_in_exec or "") or out.getvalue()
-    finally:
-        InteractiveShell.clear_instance()
     return said
 
 
@@ -42,15 +46,39 @@ def passes(text):
 @pytest.mark.parametrize("case", WANTED)
 def test_what_a_check_calls_passed_the_grader_passes(case, tmp_path):
     notebook = notebook_of(case)
-    path = tmp_path / "day1_ada.ipynb"
+    path = tmp_path / f"day{case.day}_ada.ipynb"
     nbformat.write(notebook, path)
     graded = {each.id: each for each in grade_notebook(path).exercises}
     said = checked(notebook)
-    assert {name: text for name, text in said.items() if not passes(text) and name not in case.refused} == {}
+    assert {name for name in case.unsolved if passes(said[name]) or graded[name].status == "passed"} == set()
+    others = said.keys() - case.refused.keys() - set(case.unsolved)
+    assert {name: said[name] for name in others if not passes(said[name])} == {}
     assert {name: each.message for name, each in graded.items() if passes(said[name]) and each.status != "passed"} == {}
     for name, why in case.refused.items():
         advice = said[name].split("\n\n")[1]
         assert advice.startswith("Right here, but it would not count when graded:") and why in advice.replace("\n", " ")
+
+
+def test_where_a_second_try_counts_is_said():
+    notebook = notebook_of(CASES["a second try in a new cell, the wrong one left above it"])
+    notebook.cells = notebook.cells[: place(notebook.cells, "check_softmax_row") + 1]
+    assert ELSEWHERE in " ".join(checked(notebook)["softmax_row"].split())
+    put(notebook.cells, "softmax_row", SOFTMAX)
+    del notebook.cells[place(notebook.cells, "softmax_row") + 1 : -1]
+    assert "counts where" not in checked(notebook)["softmax_row"]
+
+
+def test_a_cell_that_is_too_long_is_said_to_be_that(tmp_path):
+    notebook = notebook_of(CASES["an answer below a long comment"])
+    (cell,) = notebook.cells = [notebook.cells[place(notebook.cells, "softmax_row")]]
+    cell.source = "#" * LARGEST_CELL + "\n" + cell.source
+    notebook.cells.append(nbformat.v4.new_code_cell("def scores(Q, K):\n    raise NotImplementedError"))
+    nbformat.write(notebook, tmp_path / "day1_ada.ipynb")
+    found = {each.id: each for each in grade_notebook(tmp_path / "day1_ada.ipynb").exercises}
+    assert (
+        found["softmax_row"].message == f"Not read: its cell has {len(cell.source):,} characters, and 100,000 are read."
+    )
+    assert (found["softmax_row"].status, found["scores"].message) == ("missing", "Not answered.")
 
 
 def test_there_are_as_many_cases_as_promised():

@@ -1,6 +1,6 @@
-"""Messy notebooks of day 1: honest work, right throughout, in cells that nobody planned.
+"""Messy notebooks, most of day 1: honest work, right throughout, in cells that nobody planned.
 
-Each case changes the cells of the solved notebook. What its checks call passed when the cells are run from top to
+Each case changes the cells of a solved notebook. What its checks call passed when the cells are run from top to
 bottom, the grader must pass; a case that the grader cannot follow says why in the first sentence of its check.
 """
 
@@ -24,29 +24,31 @@ SCALE = "def scale_scores(S, d_k):\n    return [[s / math.sqrt(d_k) for s in row
 @dataclass(frozen=True)
 class Case:
     """name: what the student did. change(cells): does it. refused: what the check says of exercises that the grader
-    cannot follow, by grade_id."""
+    cannot follow, by grade_id. unsolved: exercises that are not right, and need not be."""
 
     name: str
     change: Callable[[list], None]
     refused: dict[str, str]
+    day: int = 1
+    unsolved: tuple[str, ...] = ()
 
 
 CASES: dict[str, Case] = {}
 
 
-def case(name: str, **refused: str):
+def case(name: str, day: int = 1, unsolved: tuple[str, ...] = (), **refused: str):
     """Register a change of the cells as a case."""
 
     def register(change: Callable[[list], None]) -> Callable[[list], None]:
-        CASES[name] = Case(name, change, refused)
+        CASES[name] = Case(name, change, refused, day, unsolved)
         return change
 
     return register
 
 
 def notebook_of(case: Case) -> nbformat.NotebookNode:
-    """The solved notebook of day 1 after the case was at work on it."""
-    notebook = nbformat.from_dict(json.loads(json.dumps(COURSE.notebook(1))))
+    """The solved notebook of its day after the case was at work on it."""
+    notebook = nbformat.from_dict(json.loads(json.dumps(COURSE.notebook(case.day))))
     case.change(notebook.cells)
     return notebook
 
@@ -64,6 +66,12 @@ def put(cells, grade_id: str, source: str) -> None:
 def own(source: str):
     """A cell of one's own."""
     return nbformat.v4.new_code_cell(source)
+
+
+def put_below(cells, grade_id: str, *sources: str) -> None:
+    """Write cells of one's own between an answer and its check."""
+    i = place(cells, grade_id) + 1
+    cells[i:i] = [own(source) for source in sources]
 
 
 def split(cells, grade_id: str, above: str, below: str) -> None:
@@ -300,13 +308,13 @@ def _(cells):
     put(cells, "scores", SCORES)
 
 
-@case("torch's usual type changed in a cell of one's own", softmax_row="torch.set_default_dtype")
+@case("torch's usual type changed in a cell of one's own")
 def _(cells):
     cells.insert(place(cells, "softmax_row"), own("torch.set_default_dtype(torch.float64)"))
     cells.insert(place(cells, "check_softmax_row") + 1, own("torch.set_default_dtype(torch.float32)"))
 
 
-@case("a value that later cells change", scale_scores="run afresh")
+@case("a value that a later cell changes")
 def _(cells):
     cells.insert(1, own("settings = {}"))
     cells.insert(2, own("settings['power'] = 0.5"))
@@ -315,3 +323,122 @@ def _(cells):
         "scale_scores",
         "def scale_scores(S, d_k):\n    return [[s / d_k ** settings['power'] for s in row] for row in S]",
     )
+
+
+@case("a second try in a new cell, the wrong one left above it")
+def _(cells):
+    put(cells, "softmax_row", "def softmax_row(row):\n    return [1 / len(row) for _ in row]")
+    put_below(cells, "softmax_row", "softmax_row([1.0, 2.0])", SOFTMAX, "softmax_row([1.0, 2.0])")
+
+
+@case("a second try in a new cell for one of two numbers by hand")
+def _(cells):
+    solved = cells[place(cells, "by_hand_three")].source
+    put(cells, "by_hand_three", f"{solved}\nweights_3 = [1.0, 0.0, 0.0]")
+    put_below(cells, "by_hand_three", solved)
+    put(cells, "by_hand_two", "order_output = 7\ndelayed_output = [1.42, 1.58]")
+    put_below(cells, "by_hand_two", "order_output = [1.53, 1.47]")
+
+
+@case("a helper mended in a new cell below the answer")
+def _(cells):
+    put(cells, "scores", "def dots(a, b):\n    return 0\n\n" + SCORES)
+    put_below(cells, "scores", DOTS)
+
+
+@case("a class continued in a new cell", day=5)
+def _(cells):
+    solved = cells[place(cells, "ring_cache")].source
+    put(cells, "ring_cache", solved.replace("def view(self", "def view_all(self"))
+    put_below(cells, "ring_cache", "class RingCache(RingCache):\n    def view(self):\n        return self.view_all()")
+
+
+@case("a function that is wrapped in a new cell")
+def _(cells):
+    cells.insert(1, own("def counted(f):\n    def g(*args):\n        return f(*args)\n    return g"))
+    put_below(cells, "softmax_row", "softmax_row = counted(softmax_row)")
+    cells.insert(1, own(DOTS))
+    cells.insert(2, own("def counted_dots(f):\n    return lambda *args: f(*args)"))
+    cells.insert(3, own("dots = counted_dots(dots)"))
+    put(cells, "scores", SCORES)
+
+
+@case("a cell that is indented as a whole")
+def _(cells):
+    cells.insert(1, own(DOTS))
+    put(cells, "scores", "    " + SCORES.replace("\n", "\n    "))
+    put(cells, "softmax_row", "\n\t" + SOFTMAX.replace("\n", "\n\t"))
+    put(cells, "scale_scores", "  %%time\n  " + SCALE.replace("\n", "\n  "))
+
+
+@case("an import from __future__ in the first cell")
+def _(cells):
+    cells.insert(1, own("from __future__ import annotations"))
+    cells.insert(2, own(DOTS))
+    put(cells, "softmax_row", SOFTMAX.replace("(row)", "(row: Row) -> Row", 1))
+    put(cells, "scores", "from __future__ import annotations\n" + SCORES.replace("(Q, K)", "(Q: Rows, K: Rows)", 1))
+
+
+@case("a table that is filled entry by entry")
+def _(cells):
+    cells.insert(1, own("ROOT = {}"))
+    cells.insert(2, own("for d in range(1, 9):\n    ROOT[d] = d**0.5"))
+    cells.insert(3, own("ROOT[9] = 3.0\nSIZES = []"))
+    cells.insert(4, own("for d in range(10, 600):\n    ROOT.update({d: d**0.5})\n    SIZES.append(d)"))
+    code = "def scale_scores(S, d_k):\n    SIZES[0]\n    return [[s / ROOT[d_k] for s in row] for row in S]"
+    put(cells, "scale_scores", code)
+
+
+@case("functions that a decorator registers")
+def _(cells):
+    cells.insert(1, own("OPS = {}\n\ndef op(f):\n    OPS[f.__name__] = f\n    return f"))
+    cells.insert(2, own("@op\ndef times(a, b):\n    return a * b"))
+    cells.insert(3, own("@op\ndef dot(a, b):\n    return sum(map(OPS['times'], a, b))"))
+    put(cells, "scores", SCORES.replace("dots(", "OPS['dot']("))
+
+
+@case("a method that is put into a class in a new cell")
+def _(cells):
+    cells.insert(1, own("class Tools:\n    pass"))
+    cells.insert(2, own(DOTS + "\n\nTools.dots = staticmethod(dots)"))
+    put(cells, "scores", SCORES.replace("dots(", "Tools.dots("))
+
+
+@case("an answer below a long comment")
+def _(cells):
+    put(cells, "softmax_row", "# what I tried before\n" * 1_200 + SOFTMAX)
+
+
+@case("NumPy told to raise, in an answer")
+def _(cells):
+    put(cells, "softmax_row", "import numpy as np\nnp.seterr(all='raise')\n" + SOFTMAX)
+
+
+@case("settings of NumPy and PyTorch in an answer", day=6)
+def _(cells):
+    solved = cells[place(cells, "online_softmax")].source
+    settings = (
+        "import random, warnings\nimport numpy as np\nnp.seterr(all='raise')\nwarnings.simplefilter('error')\n"
+        "np.random.seed(1)\nrandom.seed(1)\nnp.set_printoptions(precision=1)\ntorch.set_printoptions(precision=1)\n"
+        "torch.set_grad_enabled(False)\ntorch.manual_seed(1)\ntorch.set_num_threads(1)\n"
+        "torch.use_deterministic_algorithms(True)\ntorch.autograd.set_detect_anomaly(True)\n"
+        "import decimal\ndecimal.getcontext().prec = 3\n"
+    )
+    put(cells, "online_softmax", settings + solved)
+
+
+@case("torch's usual type changed in an answer", day=5)
+def _(cells):
+    solved = cells[place(cells, "cached_step")].source
+    put(cells, "cached_step", "torch.set_default_dtype(torch.float64)\n" + solved)
+
+
+@case("exercise 1 of day 3 untouched", day=3, unsolved=("causal_mask",))
+def _(cells):
+    put(cells, "causal_mask", 'def causal_mask(n):\n    raise NotImplementedError("your code goes here")')
+
+
+@case("exercises 1 and 7 of day 3 wrong", day=3, unsolved=("causal_mask", "masked_softmax"))
+def _(cells):
+    put(cells, "causal_mask", "def causal_mask(n):\n    return torch.ones(n, n).tril(-1).bool()")
+    put(cells, "masked_softmax", "def masked_softmax(scores, mask):\n    return torch.softmax(scores * mask, -1)")

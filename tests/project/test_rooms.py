@@ -26,7 +26,7 @@ ROOMS = {
     "models": {"attention", "costs"},
     "serving": {"attention", "costs", "models"},
     "views": {"attention", "costs", "guesses", "models", "practice", "progress", "serving"},
-    "checks": {"views"},
+    "checks": {"attention", "costs", "views"},
     "days": {"attention", "checks", "costs", "models", "serving", "views"},
     "answers": {"attention", "checks", "costs", "days", "serving"},
     "authoring": {"attention", "costs", "checks", "views"},

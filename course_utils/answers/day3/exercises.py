@@ -1051,9 +1051,7 @@ LEAK_MISTAKES = (
 EXERCISES = {
     "causal_mask": Exercise(1, {"causal_mask": masks.causal}, CAUSAL_MASK_MISTAKES),
     "by_hand_row": Exercise(2, RIGHT_BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
-    "causal_attention": Exercise(
-        4, {"causal_attention": projected()}, CAUSAL_MISTAKES, ("causal_mask", "masked_softmax")
-    ),
+    "causal_attention": Exercise(4, {"causal_attention": projected()}, CAUSAL_MISTAKES, ("causal_mask",)),
     "find_the_bug": Exercise(2, {"broken_masked_attention": flawed()}, BUG_MISTAKES),
     "first_leak": Exercise(3, {"first_leak": found(later)}, LEAK_MISTAKES),
     "diagnose": Exercise(3, {"first_lines": FIRST_LINES}, DIAGNOSE_MISTAKES, rtol=0.0, atol=1e-3),

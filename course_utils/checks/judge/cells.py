@@ -1,7 +1,8 @@
 """Find the code of an answer among the cells of a notebook, for the notebook's own check and for the grader.
 
 An answer is the cell that defines it, together with the functions, imports and values from other cells that it uses by
-name. Magics and shell commands are left out. Nothing is run here.
+name, and with what the cells between it and its check change in it. Magics and shell commands are left out. Nothing is
+run here.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-LARGEST_CELL = 20_000  # characters; an answer takes a few hundred
+LARGEST_CELL = 100_000  # characters, comments included; an answer takes a few hundred
 BROUGHT = "# from other cells of the notebook, since the answer uses it:\n"
+BELOW = "# from cells between the answer and its check:\n"
+FUTURE = re.compile(r"from\s+__future__\s+import\b")
+SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+FILLING = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault", "sort"}
+FILLING |= {"update"}
+MOST_ROUNDS = 10  # of looking for what changes the statements that were found in the round before
 TRANSPARENT = ("time", "capture", "prun")  # cell magics that run the Python below them
 PACKAGES = ("numpy", "torch", "triton", "matplotlib", "IPython", "mpl_toolkits", "functorch")  # beside Python's own
 IN_A_KERNEL = re.compile(r"course_utils\.(checks(\..+)?|days\.day\d+)")  # course modules that a grader's kernel has
@@ -30,10 +38,18 @@ class Statement:
 
     Attributes:
         binds: the names it defines; "*" for all names of a star import.
+        modules: those of them that an import defines.
+        changes: the names whose object it changes, as `x[0] = 1`, `x.y = 1` and `x.append(1)` do.
+        decorators: the names of the decorators of what it defines.
+        continues: the names that it defines anew from what they were, as `x = traced(x)`.
     """
 
     source: str
     binds: frozenset[str]
+    modules: frozenset[str] = frozenset()
+    changes: frozenset[str] = frozenset()
+    decorators: frozenset[str] = frozenset()
+    continues: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -57,7 +73,7 @@ def plain(source: str) -> str:
     """
     if _parses(source):
         return source
-    lines = source.splitlines()
+    lines = _without_indent(source.removeprefix("\ufeff").splitlines())
     first = next((i for i, line in enumerate(lines) if line.strip()), 0)
     if lines and (magic := re.match(r"%%(\w+)", lines[first].strip())):
         if magic[1] not in TRANSPARENT:
@@ -65,6 +81,13 @@ def plain(source: str) -> str:
         lines[first] = f"# {lines[first].strip()}"
     text = "\n".join(_without_commands(_without_prompt(line)) for line in lines)
     return text if _parses(text) else source
+
+
+def _without_indent(lines: list[str]) -> list[str]:
+    """Take the indentation of the first line that is not empty off all lines that have it, as IPython does."""
+    first = next((line for line in lines if line.strip()), "")
+    indent = first[: len(first) - len(first.lstrip())]
+    return [line.removeprefix(indent) for line in lines]
 
 
 def _without_commands(line: str) -> str:
@@ -101,23 +124,65 @@ def statements(source: str) -> tuple[Statement, ...]:
     found = []
     for node in tree.body:
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-        found.append(Statement("".join(lines[first - 1 : node.end_lineno]).rstrip("\n"), frozenset(_binds(node))))
+        found.append(_read(node, "".join(lines[first - 1 : node.end_lineno]).rstrip("\n")))
     return tuple(found)
 
 
-def _binds(statement: ast.AST) -> Iterable[str]:
-    """Yield the names that a statement defines at the top level; without recursion, so that no nesting is too deep."""
-    unread = [statement]
+def _read(statement: ast.stmt, source: str) -> Statement:
+    """Return what a statement does with names; without recursion, so that no nesting is too deep."""
+    binds, modules, changes = set[str](), set[str](), set[str]()
+    unread: list[Any] = [statement]
     while unread:
         node = unread.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
+            binds.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+            modules |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
+            binds.add(node.id)
         elif not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            stores = isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load)
+            fills = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _fills(node.value.func)
+            if stores or fills:
+                changes.add(_base(node.value.func if fills else node))
             unread += ast.iter_child_nodes(node)
+    binds |= modules
+    decorators = {_base(each) for each in getattr(statement, "decorator_list", ())}
+    continues = binds & _read_at_once(statement) if isinstance(statement, SIMPLE) else ()
+    return Statement(source, *map(frozenset, (binds, modules, changes - {""}, decorators - {""}, continues)))
+
+
+def _fills(called: ast.expr) -> bool:
+    return isinstance(called, ast.Attribute) and called.attr in FILLING
+
+
+def _base(node: ast.expr) -> str:
+    """Return the name that an expression such as `x.y[0](1)` begins with; "" if it begins otherwise."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return ""
+    return node.id
+
+
+def _read_at_once(statement: ast.AST) -> set[str]:
+    """Return the names that a statement reads when it runs, and not only when a function that it defines is called."""
+    found, unread = set[str](), [statement]
+    while unread:
+        node = unread.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            unread += [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        if not isinstance(node, ast.Lambda):
+            unread += ast.iter_child_nodes(node)
+    return found
 
 
 def used_names(source: str) -> set[str]:
@@ -148,71 +213,182 @@ def definitions(source: str, names: Collection[str]) -> str:
     return "\n".join(each.source for each in statements(source) if not wanted.isdisjoint(each.binds))
 
 
-def complete(source: str, cells: Sequence[str], known: Collection[str] = ()) -> Found:
-    """Return the cell of an answer, preceded by the statements from other cells that it uses.
+def complete(
+    source: str,
+    above: Sequence[str],
+    after: Sequence[str] = (),
+    below: Sequence[str] = (),
+    names: Collection[str] = (),
+    known: Collection[str] = (),
+) -> Found:
+    """Return the cell of an answer, with the statements from other cells that it uses.
 
-    Python's built-in names are not looked up. Where a name stays missing, the star imports of the other cells are
-    added and are taken to define it.
+    Before it come the definitions that it uses by name, and what other cells change in these: entries of a table,
+    attributes, what a decorator registers. After it comes what the cells between the answer and its check define anew
+    or change in it. Python's built-in names are not looked up. Where a name stays missing, the star imports of the
+    other cells are added and are taken to define it.
 
     Args:
         source: the cell that defines the answer.
-        cells: the other cells; where several define a name, the first one counts.
+        above: the cells above it, in order; of two that define a name, the nearest counts.
+        after: the cells between it and its check, in order.
+        below: the cells after that; they are looked at for names that no other cell defines.
+        names: what the answer has to define.
         known: names that exist anyway.
     """
     source = plain(source)
     if not _parses(source):
         return Found(source)
-    own = {name for statement in statements(source) for name in statement.binds}
-    brought: list[tuple[tuple[int, int], str]] = []
-    have = own | set(known) | NAMES_OF_PYTHON
-    taken: set[tuple[int, int]] = set()
-    missing: set[str] = set()
-    bound: set[str] = set()
-    unread = sorted(used_names(source) - have)
-    while unread:
-        name = unread.pop(0)
-        if name in have or name in missing:
-            continue
-        place = _place_of(name, cells)
-        if place is None:
-            missing.add(name)
-            continue
-        for spot in place:
-            if spot in taken:
+    return _Search(source, above, after, below, names, known).found()
+
+
+Spot = tuple[int, int]  # a statement, by the place of its cell and its own place in it
+
+
+class _Search:
+    """The search for the statements that an answer needs from other cells; see `complete`.
+
+    The other cells have the places in which they run. `brought` and `appended` are the spots of the statements found.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        above: Sequence[str],
+        after: Sequence[str],
+        below: Sequence[str],
+        names: Collection[str],
+        known: Collection[str],
+    ):
+        self.source, self.cells = source, [statements(cell) for cell in (*above, *after, *below)]
+        self.between = range(len(above), len(above) + len(after))
+        self.places: dict[str, list[int]] = {}  # of the cells that define a name, the one to take first
+        for place in (*reversed(range(len(above))), *range(len(above), len(self.cells))):
+            for name in {name for statement in self.cells[place] for name in statement.binds}:
+                self.places.setdefault(name, []).append(place)
+        self.have = {name for each in statements(source) for name in each.binds} | set(known) | NAMES_OF_PYTHON
+        self.modules = {name for each in statements(source) for name in each.modules}
+        self.needed = _reached(statements(source), names)  # of its own names, those that the answer goes by
+        self.brought, self.appended, self.missing = set[Spot](), set[Spot](), set[str]()
+        self.defined_at: dict[str, Spot] = {}  # by the statements that were found
+        self.unread = sorted((used_names(source) | set(names)) - self.have)
+        earlier = set[str]()
+        for statement in statements(source):
+            self.continue_from(statement.continues - earlier, len(above))
+            earlier |= statement.binds
+
+    def found(self) -> Found:
+        """Return the code with all that it needs."""
+        for _ in range(MOST_ROUNDS):
+            self.define()
+            if not self.follow_changes():
+                break
+        everywhere = [each for cell in self.cells for each in cell]
+        stars = [each.source for each in everywhere if "*" in each.binds and not modules_not_graded(each.source)]
+        stars = list(dict.fromkeys(stars)) if self.missing else []
+        before = [*stars, *(self.at(spot).source for spot in sorted(self.brought))]
+        below = [self.at(spot).source for spot in sorted(self.appended)]
+        bound = frozenset(name for spot in self.brought | self.appended for name in self.at(spot).binds)
+        return Found(self.assembled(before, below), frozenset() if stars else frozenset(self.missing), bound)
+
+    def assembled(self, before: list[str], below: list[str]) -> str:
+        """Return the answer's code with the statements before and below it, and imports from __future__ on top."""
+        earlier = [each.source for cell in self.cells[: self.between.stop] for each in cell]
+        futures = [each for each in dict.fromkeys(earlier) if FUTURE.match(each)]
+        if not (futures or before or below):
+            return self.source
+        source = self.source
+        for own in [each.source for each in statements(source) if FUTURE.match(each.source)]:
+            futures.append(own)
+            source = source.replace(own, "pass", 1)
+        parts = ["\n".join(dict.fromkeys(futures)), BROUGHT + "\n".join(before) if before else "", source]
+        return "\n\n".join(filter(None, [*parts, BELOW + "\n".join(below) if below else ""]))
+
+    def at(self, spot: Spot) -> Statement:
+        """Return the statement at a spot."""
+        return self.cells[spot[0]][spot[1]]
+
+    def take(self, spot: Spot, into: set[Spot]) -> None:
+        """Take a statement, and note what it uses."""
+        if spot in self.brought or spot in self.appended:
+            return
+        into.add(spot)
+        statement = self.at(spot)
+        self.have |= statement.binds
+        self.modules |= statement.modules
+        for name in statement.binds:
+            self.defined_at[name] = min(spot, self.defined_at.get(name, spot))
+        self.unread += sorted(used_names(statement.source) - self.have)
+
+    def define(self) -> None:
+        """Take the definitions of all names that are used."""
+        while self.unread:
+            name = self.unread.pop(0)
+            if name in self.have:
                 continue
-            statement = statements(cells[spot[0]])[spot[1]]
-            taken.add(spot)
-            brought.append((spot, statement.source))
-            bound |= statement.binds
-            have |= statement.binds
-            unread += sorted(used_names(statement.source) - have)
-    stars = [each.source for cell in cells for each in statements(cell) if "*" in each.binds]
-    stars = [source for source in stars if not modules_not_graded(source)]
-    if missing and stars:
-        brought += [((len(cells), i), star) for i, star in enumerate(dict.fromkeys(stars))]
-        missing = set()
-    if not brought:
-        return Found(source, frozenset(missing))
-    before = "\n".join(text for _, text in sorted(brought, key=lambda each: (-each[0][0], each[0][1])))
-    return Found(f"{BROUGHT}{before}\n\n{source}", frozenset(missing), frozenset(bound))
+            if name in self.places:
+                self.define_in(name, self.places[name][0])
+            else:
+                self.missing.add(name)
+
+    def define_in(self, name: str, place: int) -> None:
+        """Take what a cell defines under a name, and what that continues in cells further up."""
+        spots = [(place, i) for i, each in enumerate(self.cells[place]) if name in each.binds]
+        for spot in spots:
+            self.take(spot, self.brought)
+        if name in self.at(spots[0]).continues:
+            self.continue_from({name}, place)
+
+    def continue_from(self, names: Iterable[str], place: int) -> None:
+        """Take the definitions of these names in the nearest cell above a place, where there is one."""
+        for name in names:
+            if up := [each for each in self.places.get(name, ()) if each < place]:
+                self.define_in(name, max(up))
+
+    def follow_changes(self) -> bool:
+        """Take the statements that change what was found so far; return whether there were any."""
+        many = len(self.brought) + len(self.appended)
+        for place, cell in enumerate(self.cells[: self.between.stop]):
+            for i, statement in enumerate(cell):
+                if self.concerns(statement, (place, i)):
+                    self.take((place, i), self.appended if place in self.between else self.brought)
+        return len(self.brought) + len(self.appended) > many
+
+    def concerns(self, statement: Statement, spot: Spot) -> bool:
+        """Return whether a statement changes what was found, or what the answer defines if it stands below it."""
+        if spot[0] in self.between and any(self.is_used(name, spot) for name in statement.binds):
+            return True
+        changed = set(statement.changes | statement.decorators)
+        for name in statement.decorators:
+            for place in self.places.get(name, [])[:1]:
+                changed |= {each for one in self.cells[place] if name in one.binds for each in _changed_in(one.source)}
+        return any(self.is_used(name, spot) for name in changed - self.modules)
+
+    def is_used(self, name: str, spot: Spot) -> bool:
+        """Return whether the answer uses a name that was defined before this spot."""
+        return self.defined_at.get(name, spot) < spot or (spot[0] in self.between and name in self.needed)
 
 
-def _place_of(name: str, cells: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Return the places (cell, statement) that define a name, in the first cell that defines it."""
-    for number, cell in enumerate(cells):
-        if found := _bound_at(cell).get(name):
-            return [(number, i) for i in found]
-    return None
+def _reached(own: Sequence[Statement], names: Collection[str]) -> set[str]:
+    """Return, of the names that a cell defines, these and those that their definitions use."""
+    reached, more = set[str](), set(names)
+    while more:
+        reached |= more
+        used = {name for each in own if each.binds & more for name in used_names(each.source)}
+        more = (used & {name for each in own for name in each.binds}) - reached
+    return reached
 
 
 @lru_cache(maxsize=512)
-def _bound_at(source: str) -> dict[str, list[int]]:
-    """Map each name that a cell defines to the indices of the statements that define it."""
-    places: dict[str, list[int]] = {}
-    for i, statement in enumerate(statements(source)):
-        for name in statement.binds:
-            places.setdefault(name, []).append(i)
-    return places
+def _changed_in(source: str) -> frozenset[str]:
+    """Return the names whose objects a statement changes, also in the functions that it defines."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+            found.add(_base(node))
+        elif isinstance(node, ast.Call) and _fills(node.func):
+            found.add(_base(node.func))
+    return frozenset(found)
 
 
 def modules_not_graded(source: str) -> list[str]:

@@ -26,8 +26,10 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
     """Return the answers in a submitted notebook by grade_id, without exercises that are unanswered or still the stub.
 
     The nbgrader grade_id or the cell id assigns a cell to an exercise; without either, the name that the cell defines
-    does. If several cells answer an exercise, the last one counts. The code that the answer uses from other cells is
-    put before it. If a cell of another exercise defines the answer, only the defining statements are taken.
+    does. If several cells answer an exercise, the last one counts; so does a further try in a cell between the answer's
+    and its check. The code that the answer uses from other cells is put before it, and what cells between it and its
+    check change in it is put below. If a cell of another exercise defines the answer, only the defining statements are
+    taken.
 
     Args:
         data: Content of the notebook file.
@@ -40,14 +42,31 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
     notebook = parse_notebook(data, name)
     cells = _code_cells(notebook, name)
     _verify_day(name, cells, questions, _is_lesson(notebook))
-    answers, known = {}, set(given)
+    answers, known, ids = {}, set(given), {each.grade_id for each in questions}
+    checks, sources = {f"check_{each}" for each in ids}, [cell.source for cell in cells]
     for question in questions:
-        place, source = _answer_cell(question, cells, {each.grade_id for each in questions})
+        place, source = _answer_cell(question, cells, ids)
         if source:
-            above, below = [c.source for c in cells[:place]], [c.source for c in cells[place + 1 :]]
-            answers[question.grade_id] = complete(source, [*reversed(above), *below], known).source
+            others = checks | ids - {question.grade_id}
+            end = next((i for i in range(place + 1, len(cells)) if cells[i].ids & others), len(cells))
+            for i in range(place + 1, end):
+                if defines_names(sources[i], question.names) and not _is_blank(sources[i], question):
+                    place, source = i, sources[i]
+            above = sources[:place] if source == sources[place] else sources[: place + 1]
+            after, below = sources[place + 1 : end], sources[end:]
+            answers[question.grade_id] = complete(source, above, after, below, question.names, known).source
         known |= set(question.names)
     return answers
+
+
+def cells_too_long(data: bytes, name: str) -> dict[str, int]:
+    """Return the characters of the code cells that are too long to be read, by cell id and by grade_id.
+
+    Raises:
+        Unreadable: The file is no notebook.
+    """
+    sizes = [(cell, len(_source(cell))) for cell in _code_of(parse_notebook(data, name))]
+    return {identity: size for cell, size in sizes if size > LARGEST_CELL for identity in _ids(cell)}
 
 
 def longer_code(answers: Mapping[str, str]) -> str:
@@ -164,24 +183,37 @@ class _CodeCell:
 def _code_cells(notebook: Mapping, name: str) -> list[_CodeCell]:
     """Return the code cells of a notebook. Raises Unreadable if they hold more than LARGEST_CODE characters."""
     found = []
-    for cell in notebook["cells"]:
-        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
-            continue
-        source = cell.get("source", "")
-        if isinstance(source, list) and all(isinstance(line, str) for line in source):
-            source = "".join(source)
-        if not isinstance(source, str) or len(source) > LARGEST_CELL:
-            continue
-        metadata = cell.get("metadata")
-        found_grading = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-        nbgrader = found_grading if isinstance(found_grading, dict) else {}
-        grade_id = nbgrader.get("grade_id")
-        ids = frozenset(identity for identity in (cell.get("id"), grade_id) if isinstance(identity, str))
-        answers = grade_id if isinstance(grade_id, str) and nbgrader.get("solution") is True else None
-        found.append(_CodeCell(ids, answers, source))
+    for cell in _code_of(notebook):
+        if len(source := _source(cell)) <= LARGEST_CELL:
+            grade_id = _nbgrader(cell).get("grade_id")
+            answers = grade_id if isinstance(grade_id, str) and _nbgrader(cell).get("solution") is True else None
+            found.append(_CodeCell(_ids(cell), answers, source))
     if sum(len(cell.source) for cell in found) > LARGEST_CODE:
         raise Unreadable(f"{name}: more than {LARGEST_CODE // 1000} kB of code")
     return found
+
+
+def _code_of(notebook: Mapping) -> list[dict]:
+    return [each for each in notebook["cells"] if isinstance(each, dict) and each.get("cell_type") == "code"]
+
+
+def _source(cell: Mapping) -> str:
+    source = cell.get("source", "")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    return source if isinstance(source, str) else ""
+
+
+def _nbgrader(cell: Mapping) -> Mapping:
+    metadata = cell.get("metadata")
+    found = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _ids(cell: Mapping) -> frozenset[str]:
+    """Return the id and the grade_id of a cell, as far as it has them."""
+    both = cell.get("id"), _nbgrader(cell).get("grade_id")
+    return frozenset(identity for identity in both if isinstance(identity, str))
 
 
 def _is_lesson(notebook: Mapping) -> bool:

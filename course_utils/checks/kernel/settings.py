@@ -1,0 +1,58 @@
+"""The settings of NumPy, PyTorch and Python under which a check runs, whatever an answer has set.
+
+A setting holds for the whole process, so that one answer could otherwise make others fail: `np.seterr(all="raise")`,
+warnings as errors, another usual dtype, no gradients.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+PRINTED = np.get_printoptions()
+LEAST_DEPTH = 1000  # of recursion; an answer may have raised it
+
+
+def use_usual_settings() -> None:
+    """Set all settings to their usual values."""
+    warnings.simplefilter("ignore")  # an overflow shows in the result
+    np.seterr(**ERRORS)  # type: ignore[arg-type]
+    np.set_printoptions(**PRINTED)
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), LEAST_DEPTH))
+    for _, change, usual in _of_torch():
+        change(usual)
+
+
+@contextmanager
+def usual_settings() -> Iterator[None]:
+    """Use the usual settings within a block, and those that were set before again after it."""
+    before = [(change, read()) for read, change, _ in _of_torch()]
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(np.errstate())
+        stack.enter_context(np.printoptions())
+        stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
+        for change, value in before:
+            stack.callback(change, value)
+        use_usual_settings()
+        yield
+
+
+def _of_torch() -> list[tuple[Callable[[], Any], Callable[[Any], Any], Any]]:
+    """Return the settings of PyTorch, if it is loaded: how each is read and changed, and its usual value."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return []
+    return [
+        (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
+        (torch.is_grad_enabled, torch.set_grad_enabled, True),
+        (torch.is_anomaly_enabled, torch.set_anomaly_enabled, False),
+        (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, False),
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
+    ]

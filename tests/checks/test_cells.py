@@ -1,0 +1,88 @@
+"""Which statements of other cells an answer takes along, and where they go."""
+
+import pytest
+
+from course_utils.checks.judge.cells import complete, defines, plain
+
+
+def found(source, *above, after=(), below=(), names=("answer",), known=()):
+    return complete(source, above, after, below, names, known)
+
+
+def run(source):
+    namespace = {}
+    exec(compile(source, "<answer>", "exec", dont_inherit=True), namespace)
+    return namespace
+
+
+ANSWER = "def answer():\n    return TABLE[2]"
+
+
+def test_an_indented_cell_is_read_as_ipython_reads_it():
+    for cell in (
+        "    def answer():\n        return 1",
+        "\n\t\n\tdef answer():\n\t    return 1",
+        "  %%time\n  answer = 1",
+    ):
+        assert defines(cell, ["answer"]) and defines(plain(cell), ["answer"]), cell
+    assert not defines("    def answer():\nreturn 1", ["answer"])
+    assert defines("\ufeffdef answer():\n    return 1", ["answer"])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["TABLE = {}", "TABLE[2] = 5"],
+        ["TABLE = {}", "for i in range(5):\n    if i:\n        TABLE[i] = 5"],
+        ["TABLE = {}", "TABLE.update({2: 5})"],
+        ["TABLE = {}", "def fill(n):\n    TABLE[n] = 5\n    return lambda f: f", "@fill(2)\ndef two(): pass"],
+        ["class Table(dict): pass", "TABLE = Table()", "Table.__getitem__ = lambda self, i: 5"],
+        ["TABLE = {2: 1}", "OTHER = {2: 5}", "TABLE = {**TABLE, **OTHER}"],
+        ["TABLE = [1, 1]", "TABLE += [5]"],
+        ["TABLE = [1, 1]", "FIVE = 5", "TABLE.append(FIVE)"],
+    ],
+)
+def test_what_changes_a_value_that_the_answer_uses_comes_along_in_order(cells):
+    assert run(found(ANSWER, *cells).source)["answer"]() == 5
+    assert run(found(ANSWER, *cells, after=["TABLE = None", "TABLE = {2: 7}"]).source)["answer"]() == 7
+    assert run(found(ANSWER, cells[0], after=cells[1:]).source)["answer"]() == 5
+
+
+def test_nothing_else_comes_along():
+    cells = ["import numpy as np", "np.weights = 1", "np.random.seed(0)", "x = {}", "x[0] = 1", "print(x)"]
+    alone = "def answer():\n    return np.zeros(1)"
+    assert found(alone, *cells, known=["np"]).source == alone
+    assert "weights" not in found(alone, *cells).source and "seed" not in found(alone, *cells).source
+    assert found(alone, after=["answer()", "y = answer()", "assert answer() is not None"], known=["np"]).source == alone
+    with_scratch = "answer = 3\nout = answer"
+    assert found(with_scratch, after=["out = later()"]).source == with_scratch
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        ["answer = lambda: 5"],
+        ["def five():\n    return 5", "answer = five"],
+        ["def traced(f):\n    return lambda: f() + 4", "answer = traced(answer)"],
+        ["def helper():\n    return 5"],
+        ["answer.__code__ = (lambda: 5).__code__"],
+    ],
+)
+def test_what_cells_between_an_answer_and_its_check_change_counts(later):
+    first = "def helper():\n    return 1\n\ndef answer():\n    return helper()"
+    assert run(found(first, after=later).source)["answer"]() == 5
+    assert run(found(first, below=later).source)["answer"]() == 1
+
+
+def test_a_class_or_function_that_continues_an_earlier_one_takes_it_along():
+    cells = ["class answer:\n    a = 1", "class answer(answer):\n    b = 4"]
+    last = run(found("class answer(answer):\n    c = 0", *cells).source)["answer"]
+    assert last.a + last.b + last.c == 5
+
+
+def test_imports_from_the_future_come_first():
+    cells = ['"""Notes."""\nfrom __future__ import annotations', "import math"]
+    own = "from __future__ import annotations\n\ndef answer(x: Unknown) -> Unknown:\n    return math.pi"
+    assert run(found(own, *cells).source)["answer"](0) > 3
+    assert run(found(own.partition("\n\n")[2], cells[0], known=["math"]).source)["answer"].__annotations__
+    assert found(own, known=["math"]).source == own
