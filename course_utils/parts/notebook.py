@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from course_utils.checks.interactive import examine
@@ -100,17 +103,25 @@ def _row(slot: Slot, folder: Path) -> Row:
     own = [place for place, cell in enumerate(cells) if defines(cell, [slot.name])]
     if not own:
         return Row(slot, None, f"no cell of {path.name} defines {slot.name}")
-    others = [cell for cell in reversed(cells) if cell != cells[own[-1]]]
-    source = complete(cells[own[-1]], others).source
+    place = own[-1]
+    end = next((i for i in range(place + 1, len(cells)) if cells[i].startswith("check(")), len(cells))
+    above, after, below = cells[:place], cells[place + 1 : end], cells[end:]
+    source = complete(cells[place], above, after, below, [slot.name]).source
     namespace: dict[str, Any] = {"__name__": "parts"}
+    interrupts = list[int]()
     try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), Patience() as patience:
-            _run(source, namespace)
-    except Exception as error:
-        return Row(slot, None, f"its cell raises {type(error).__name__}: {error}")
-    if patience.said:
-        return Row(slot, None, patience.said)
-    verdict = examine(slot.day, slot.grade_id, namespace)[1]
+        with _listening(interrupts):
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), Patience() as patience:
+                _run(source, namespace)
+            if patience.said:
+                return Row(slot, None, patience.said)
+            if slot.name not in namespace:
+                return Row(slot, None, f"its cell runs, and does not define {slot.name}")
+            verdict = examine(slot.day, slot.grade_id, namespace)[1]
+    except BaseException as error:  # the answer's own, such as SystemExit, but not the learner's Ctrl-C
+        if interrupts:
+            raise
+        return Row(slot, None, f"its cell raises {type(error).__name__}: {error}".rstrip(": "))
     if verdict.status == "missing":
         return Row(slot, None, verdict.message)
     said = PASSED if verdict.status == "passed" else f"{verdict.status}: {verdict.message}"
@@ -120,13 +131,34 @@ def _row(slot: Slot, folder: Path) -> Row:
 @tries_answers
 def _run(source: str, namespace: dict[str, Any]) -> None:
     name = "its cell"  # noqa: F841  # `Patience` reports this name
-    exec(compile(source, "<answer>", "exec"), namespace)
+    exec(compile(source, "<answer>", "exec", dont_inherit=True), namespace)
+
+
+@contextmanager
+def _listening(interrupts: list[int]) -> Iterator[None]:
+    """Note each interrupt that comes from outside within a block. Outside the main thread one is noted in advance."""
+    if threading.current_thread() is not threading.main_thread():
+        interrupts.append(signal.SIGINT)
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        if callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _code(path: Path) -> list[str]:
     """Return the source of the code cells of a notebook. Raises CourseError if the file is no notebook."""
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise CourseError(f"{path.name}: this is no notebook ({type(error).__name__})") from None

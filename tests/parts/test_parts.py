@@ -1,6 +1,7 @@
 """The learner's functions as parts of the real model: taken from notebooks, fitted in, and compared."""
 
 import json
+import signal
 from dataclasses import replace
 
 import pytest
@@ -211,6 +212,12 @@ def attention_batched(q, k, v):
         (f"{MERGED}\nraise OSError('gone')", "its cell raises OSError: gone"),
         ("merge_heads = {}['x']", "its cell raises KeyError: 'x'"),
         ("def merge_heads(x:", "no cell of day4_mine.ipynb defines merge_heads"),
+        (f"if False:\n    merge_heads = 1\n\n# {MERGED!r}", "its cell runs, and does not define merge_heads"),
+        (f"{MERGED}\ndel merge_heads", "its cell runs, and does not define merge_heads"),
+        (f"{MERGED}\nraise SystemExit", "its cell raises SystemExit"),
+        (f"{MERGED}\nraise KeyboardInterrupt", "its cell raises KeyboardInterrupt"),
+        ("def merge_heads(x):\n    raise KeyboardInterrupt", "its cell raises KeyboardInterrupt"),
+        (f"def deep():\n    deep()\ndeep()\n{MERGED}", "its cell raises RecursionError: maximum recursion depth"),
     ],
 )
 def test_what_cannot_be_taken_leaves_the_reference(tmp_path, tiny, cell, said):
@@ -219,10 +226,29 @@ def test_what_cannot_be_taken_leaves_the_reference(tmp_path, tiny, cell, said):
     assert not compare(tiny, parts, text=TEXT).shows
 
 
+def test_an_interrupt_is_the_learners_own(tmp_path):
+    folder = written(tmp_path, 4, f"import signal\n{MERGED}\nsignal.raise_signal(signal.SIGINT)")
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        mine("merge_heads", folder=folder)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_answers_are_taken_as_the_grader_takes_them(tmp_path):
+    """Indented as a whole, from a file with a byte order mark, with a second try between the answer and its check."""
+    first = "from __future__ import annotations\n\ndef merge_heads(x: Unknown) -> Unknown:\n    return x"
+    second = "    " + MERGED.replace("\n", "\n    ")
+    folder = written(tmp_path, 4, first, second, "check('merge_heads')", "merge_heads = None if False else merge_heads")
+    (path,) = folder.glob("*.ipynb")
+    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    assert str(mine("merge_heads", folder=folder)).split() == ["merge_heads", "4", "yours", "passed"]
+
+
 def test_files_that_are_no_notebooks_and_names_that_are_no_parts(tmp_path):
-    (tmp_path / "day4_x.ipynb").write_text("{}")
-    with pytest.raises(CourseError, match=r"day4_x.ipynb: this is no notebook \(KeyError\)"):
-        mine("split_heads", folder=tmp_path)
+    for text, error in (("{}", "KeyError"), ("[" * 100_000, "RecursionError")):
+        (tmp_path / "day4_x.ipynb").write_text(text)
+        with pytest.raises(CourseError, match=rf"day4_x.ipynb: this is no notebook \({error}\)"):
+            mine("split_heads", folder=tmp_path)
     assert "there is no notebook of day 1" in str(mine("softmax_row", folder=tmp_path))
     with pytest.raises(KeyError, match="no part of the real model is called 'rope'; there are softmax_row"):
         mine("rope")
