@@ -1,8 +1,13 @@
 """Which statements of other cells an answer takes along, and where they go."""
 
+import json
+
 import pytest
 
+from course_utils.authoring.answer_key import COURSE
 from course_utils.checks.judge.cells import complete, defines, plain
+from course_utils.checks.judge.review import lines_to_review
+from course_utils.grading.intake.answers import read_answers
 
 
 def found(source, *above, after=(), below=(), names=("answer",), known=()):
@@ -27,6 +32,14 @@ def test_an_indented_cell_is_read_as_ipython_reads_it():
         assert defines(cell, ["answer"]) and defines(plain(cell), ["answer"]), cell
     assert not defines("    def answer():\nreturn 1", ["answer"])
     assert defines("\ufeffdef answer():\n    return 1", ["answer"])
+
+
+def test_a_teacher_sees_the_lines_of_an_indented_answer_too():
+    cell = {"cell_type": "code", "id": "softmax_row", "source": "    import gc\n    def softmax_row(row): return gc"}
+    answers = read_answers(
+        json.dumps({"cells": [cell], "nbformat": 4, "metadata": {}}).encode(), "a.ipynb", COURSE.questions(1)
+    )
+    assert lines_to_review(answers["softmax_row"]).startswith("line 1 names gc (the garbage collector)")
 
 
 @pytest.mark.parametrize(
