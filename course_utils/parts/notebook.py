@@ -104,7 +104,7 @@ def _row(slot: Slot, folder: Path) -> Row:
     if not own:
         return Row(slot, None, f"no cell of {path.name} defines {slot.name}")
     place = own[-1]
-    end = next((i for i in range(place + 1, len(cells)) if cells[i].startswith("check(")), len(cells))
+    end = next((i for i in range(place + 1, len(cells)) if cells[i].startswith("check(")), place + 1)
     above, after, below = cells[:place], cells[place + 1 : end], cells[end:]
     source = complete(cells[place], above, after, below, [slot.name]).source
     namespace: dict[str, Any] = {"__name__": "parts"}

@@ -25,26 +25,34 @@ def use_usual_settings() -> None:
     np.seterr(**ERRORS)  # type: ignore[arg-type]
     np.set_printoptions(**PRINTED)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), LEAST_DEPTH))
-    for _, change, usual in _of_torch():
-        change(usual)
+    _set(_of_torch())
 
 
 @contextmanager
 def usual_settings() -> Iterator[None]:
     """Use the usual settings within a block, and those that were set before again after it."""
-    before = [(change, read()) for read, change, _ in _of_torch()]
+    before = [(read, change, read()) for read, change, _ in _of_torch()]
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(np.errstate())
         stack.enter_context(np.printoptions())
         stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
-        for change, value in before:
-            stack.callback(change, value)
+        stack.callback(_set, before)
         use_usual_settings()
         yield
 
 
-def _of_torch() -> list[tuple[Callable[[], Any], Callable[[Any], Any], Any]]:
+Setting = tuple[Callable[[], Any], Callable[[Any], Any], Any]
+
+
+def _set(settings: list[Setting]) -> None:
+    """Change the settings that have another value; some of PyTorch's import its compiler, which takes seconds."""
+    for read, change, value in settings:
+        if read() != value:
+            change(value)
+
+
+def _of_torch() -> list[Setting]:
     """Return the settings of PyTorch, if it is loaded: how each is read and changed, and its usual value."""
     torch = sys.modules.get("torch")
     if torch is None:

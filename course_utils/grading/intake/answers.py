@@ -48,7 +48,7 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
         place, source = _answer_cell(question, cells, ids)
         if source:
             others = checks | ids - {question.grade_id}
-            end = next((i for i in range(place + 1, len(cells)) if cells[i].ids & others), len(cells))
+            end = next((i for i in range(place + 1, len(cells)) if cells[i].ids & others), place + 1)
             for i in range(place + 1, end):
                 if defines_names(sources[i], question.names) and not _is_blank(sources[i], question):
                     place, source = i, sources[i]
