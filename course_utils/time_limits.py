@@ -15,7 +15,9 @@ NOTEBOOK_SECONDS = 10 * GRADED_SECONDS  # all cells of a notebook together, in a
 KERNEL_SECONDS = 2 * NOTEBOOK_SECONDS  # one kernel, counted by the system itself
 
 DUEL_SECONDS = GRADED_SECONDS  # all implementations that a learner's test calls, in the grader's process
-# The grader's process, for one submission: a duel may be run twice, and the judge works as well.
+TRIAL_SECONDS = 4.0  # more of it with each implementation that the test has judged: there are up to 200 in all
+MOST_DUEL_SECONDS = 4_000.0  # the grader's process, for a duel that is run twice; its own limits end it before
+# The grader's process, for the rest of a submission.
 WORKER_SECONDS = 3 * DUEL_SECONDS
 
 WALL = 12  # times a limit, by the clock: where work cannot be told from waiting, and as a last limit

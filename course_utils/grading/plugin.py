@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,9 @@ from course_utils.grading.intake.collect import Submission
 from course_utils.grading.redact import kind_of, lent_cell, of_answer_cell, stopped_at, without_text
 from course_utils.grading.results import Result, Settings
 from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.limits import uncounted
 from course_utils.sandbox.log import KernelLog
-from course_utils.time_limits import DUEL_SECONDS
+from course_utils.time_limits import DUEL_SECONDS, MOST_DUEL_SECONDS
 
 PROPERTY = "course_result"
 PATIENT = 2  # after so many timeouts the others of a class come first, and each exercise left has half the time
@@ -127,7 +129,7 @@ class GradedNotebook(IPyNbFile):
         self.own, self.lending = Held(), Held()  # with the student's answers alone; with lent ones
         self.dueling = Held()  # of a duel, unless it passes in the student's own: with the answers that it names
         self.held = self.own  # the one of these that is in use
-        self.worked = 0.0  # seconds of work in the kernels that have ended
+        self.worked = 0.0  # seconds of work in the kernels that have ended, without those of duels
         self.timeouts = {grade_id for grade_id, verdict in plugin.settled.items() if verdict.status == "timeout"}
         self.stumbled = False
         self.trouble = ""  # why nothing can be graded: no kernel starts, or a given cell fails
@@ -181,13 +183,13 @@ class GradedNotebook(IPyNbFile):
     def left(self) -> float:
         """Return the seconds that the kernel in use may work in all, including what it has worked already."""
         others = (each.kernel for each in (self.own, self.lending, self.dueling) if each is not self.held)
-        worked = self.worked + sum(kernel.worked for kernel in others if kernel is not None)
+        worked = self.worked + sum(kernel.charged for kernel in others if kernel is not None)
         return self.plugin.settings.seconds - worked
 
     def drop_kernel(self, held: Held) -> None:
         """Stop this kernel, if it runs, and add its work to the notebook's."""
         if held.kernel is not None:
-            self.worked += held.kernel.worked
+            self.worked += held.kernel.charged
             held.kernel.stop()
             held.kernel = None
 
@@ -310,7 +312,9 @@ class ExerciseCell(IPyNbCell):
         book = self.parent
         self.said: dict[str, Verdict] = {}
         self.doubtful: set[str] = set()
-        verdict = self.run_twice(grade_id)
+        duel = find_ladder(book.plugin.day, grade_id).duel
+        with uncounted(MOST_DUEL_SECONDS) if duel else nullcontext():
+            verdict = self.run_twice(grade_id)
         if verdict.message in self.doubtful - self.said.keys():
             book.drop_kernels()
             again = self.run_once()
@@ -381,8 +385,8 @@ class ExerciseCell(IPyNbCell):
             seeded, clean = held.seeded, not (held.lent or held.seeded)
             raised = book.kernel.run(book.plugin.answers[self.name])
             if find_ladder(book.plugin.day, self.name).duel:
-                self.arena = Arena(book.plugin.day)
-                book.kernel.let_ask(self.arena.answer, DUEL_SECONDS)
+                self.arena = arena = Arena(book.plugin.day)
+                book.kernel.let_ask(arena.answer, DUEL_SECONDS, arena.more_seconds)
             for hidden, part in enumerate(self.parts):
                 self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
                 book.kernel.run(USUAL)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import EntryPoint
 from itertools import chain, islice
 from mmap import PAGESIZE
@@ -63,6 +63,8 @@ class GradingKernel(RunningKernel):
 
     def __init__(self, limits: Limits, seconds: float, start: Start, log: KernelLog | None = None):
         self.limits, self.granted, self.log = limits, seconds, log or KernelLog()
+        self.asking: Callable[[], float] | None = None  # the limit in place of `limits.cell_seconds`, see `let_ask`
+        self.counted: float | None = None  # `worked` when that limit began
         self.own = None if start.warm else open_kernels(start.confinement, warm=False)
         config = {
             "server": str(self.own.folder) if self.own else start.server,
@@ -107,16 +109,18 @@ class GradingKernel(RunningKernel):
             raise RuntimeError("the kernel has no folder")
         return scratch
 
-    def let_ask(self, answer: Callable[[str], str], seconds: float) -> None:
-        """Let cells ask questions from now on.
+    def let_ask(self, answer: Callable[[str], str], seconds: float, more: Callable[[], float] = lambda: 0.0) -> None:
+        """Let cells ask questions from now on. What they work does not count towards the notebook's time.
 
         Kernel and grader take turns, so they share a processor: waking up on another one takes longer than an answer.
 
         Args:
             answer: Returns the answer to a question; both are a line of text.
             seconds: Seconds of work for such a cell if other cells have the default of `Limits`, else in proportion.
+            more: Returns the seconds that it has earned in addition by now, also in proportion.
         """
-        self.limits = replace(self.limits, cell_seconds=seconds * self.limits.cell_seconds / Limits.cell_seconds)
+        share = self.limits.cell_seconds / Limits.cell_seconds
+        self.asking, self.counted = lambda: share * (seconds + more()), self.worked
         self.talk.answer = answer
         self.poller.register(self.talk, zmq.POLLIN)
         if hasattr(os, "sched_setaffinity"):
@@ -307,9 +311,15 @@ class GradingKernel(RunningKernel):
         spent = self.provisioner.spent
         return spent[0] if spent else 0.0
 
+    @property
+    def charged(self) -> float:
+        """Seconds of `worked` that count towards the notebook's."""
+        return self.worked if self.counted is None else self.counted
+
     def _verify_time(self) -> None:
         now, provisioner = time.monotonic(), self.provisioner
-        if now - self.began > WALL * max(self.seconds, self.idle):
+        seconds = self.asking() if self.asking else self.seconds
+        if now - self.began > WALL * max(seconds, self.idle):
             raise KernelLost("timeout", f"The cell did not end within {now - self.began:.0f} s", self._interrupt())
         provisioner.look(PAUSE)
         spent = provisioner.spent
@@ -318,10 +328,10 @@ class GradingKernel(RunningKernel):
         self.worked_before = spent[0] if self.worked_before is None else self.worked_before
         self.idle_since = self.idle_since or (now, *spent)
         passed, worked, waited = (a - b for a, b in zip((now, *spent), self.idle_since, strict=True))
-        if self.worked > self.granted:
+        if self.charged > self.granted:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
-        if spent[0] - self.worked_before > self.seconds:
-            raise KernelLost("timeout", f"The cell worked for more than {self.seconds:g} s", self._interrupt())
+        if spent[0] - self.worked_before > seconds:
+            raise KernelLost("timeout", f"The cell worked for more than {seconds:g} s", self._interrupt())
         if passed - worked - waited > self.idle:
             raise KernelLost(
                 "timeout", f"The cell waited for more than {self.idle:g} s and did nothing", self._interrupt()

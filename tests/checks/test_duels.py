@@ -15,10 +15,21 @@ from course_utils.checks.judge.duel_verdict import board_of, limits_told, tell_d
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import calls_of, evidence_for, implementations, shown, unseen
-from course_utils.checks.kernel.evidence import all_ladders, find_ladder, gather
+from course_utils.checks.kernel.evidence import all_ladders, find_ladder, gather, outcome_of, verdict_of
+from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import Evidence, Outcome
-from course_utils.checks.kernel.remote import MOST_CALLS, FailedInside, Local, Made, Refused, Remote, Tried, serve
+from course_utils.checks.kernel.remote import (
+    MOST_CALLS,
+    FailedInside,
+    Local,
+    Made,
+    Refused,
+    Remote,
+    Tried,
+    ask_for_all,
+    serve,
+)
 from course_utils.course import ROOT
 from course_utils.days.shared import attention_duel as attention
 
@@ -57,7 +68,7 @@ def test_there_are_enough_right_and_wrong_ones_with_names_of_their_own(day):
 @quickly(1, 2, 3, 4, 5, 6)
 def test_the_reference_is_right_about_all_of_them(day):
     for hidden in (False, True):
-        outcomes = judge_of(day, NAME).reference(hidden).outcomes
+        outcomes = evidence_for(day, NAME, judge_of(day, NAME).exercise.reference, hidden=hidden).outcomes
         told = {each.rung: each.values["verdict"].entries == (1.0,) for each in outcomes}
         assert told == {each.name: each.right for each in implementations(day, hidden)}
 
@@ -592,6 +603,90 @@ def test_what_counts_are_the_verdicts_that_were_sent_and_of_several_the_worst():
     missed = dict(judge_of(1, NAME).judge(named).rungs)
     assert [name for name, ok in missed.items() if not ok] == [arena.implementations[again].name]
     assert judge_of(1, NAME).judge(Arena(1).named(forged)).share == 0
+
+
+def tried_in(arena, test):
+    """What a kernel does: try the test on each implementation. Returns the evidence and the number of questions."""
+    asked, outcomes = [], []
+
+    def send(text):
+        asked.append(text)
+        return arena.answer(text)
+
+    for place, (tried, tell) in enumerate(ask_for_all(send)):
+        outcomes.append(outcome_of(Rung(str(place), (tried,), "", verdict_of), find_ladder(1, NAME), {NAME: test}))
+        tell(None if outcomes[-1].error else outcomes[-1].values["verdict"].entries[0])
+    return arena.named(Evidence(NAME, True, outcomes)), len(asked)
+
+
+def games_of(day):
+    """A test of objects that makes many calls, each time others where its generator is one of its own."""
+
+    def tells_right(f, rng=None):
+        rng = rng or np.random.default_rng()
+        for _ in range(30):
+            made, kept = f(3), []
+            for key in rng.normal(size=(int(rng.integers(1, 6)), 2)):
+                kept.append(key)
+                made.append(key, -key)
+                if rng.random() < 0.5:
+                    keys, values = made.view()
+                    if not (np.allclose(keys, kept[-3:], atol=1e-3) and np.allclose(values, -keys, atol=1e-3)):
+                        return False
+        return True
+
+    return tells_right
+
+
+def test_calls_that_were_made_to_earlier_implementations_cost_hardly_a_question():
+    calls = []
+
+    def tells_right(f):
+        rng, near = np.random.default_rng(1), True
+        for _ in range(100):
+            x = rng.normal(size=(3, 2))
+            calls.append(x)
+            near &= bool(np.allclose(f(x, x, x)[1].sum(-1), 1))
+        return near
+
+    arena = Arena(1)
+    evidence, asked = tried_in(arena, tells_right)
+    assert judge_of(1, NAME).judge(evidence).share > 0
+    assert len(calls) == 100 * len(arena.order) > 10 * asked
+
+
+@pytest.mark.parametrize("seeded", [True, False], ids=["the same calls each time", "others each time"])
+def test_objects_that_a_test_goes_another_way_with_are_as_if_nothing_had_been_called_in_advance(seeded):
+    def tells_right(f):
+        return games(f, np.random.default_rng(7 if seeded else None))
+
+    games = games_of(5)
+    evidence, _ = tried_in(Arena(5), tells_right)
+    held = dict(judge_of(5, NAME).judge(evidence).rungs)
+    assert all(held[each.name] for each in implementations(5, hidden=True) if each.right)
+    assert held["odd windows"]
+
+
+def test_the_courses_own_tests_of_objects_are_right_about_all_also_where_calls_are_made_in_advance():
+    for day in (5, 7):
+        test = judge_of(day, NAME).exercise.reference[NAME]
+        assert judge_of(day, NAME).judge(tried_in(Arena(day), test)[0]).share == 1
+
+
+def test_random_numbers_are_the_same_for_each_implementation():
+    import random
+
+    drawn, namespace = [], {"np": np, "random": random, "torch": torch, "drawn": []}
+    source = """
+    mine, other = np.random.default_rng(3), random.Random(3)
+    def tells_right(f):
+        drawn.append((mine.random(), other.random(), random.random(), np.random.rand(), torch.rand(1).item()))
+        return True
+    """
+    exec(textwrap.dedent(source), namespace)
+    drawn = namespace["drawn"]
+    judged(1, namespace[NAME])
+    assert len(drawn) > 40 and len(set(drawn)) == 1
 
 
 def test_what_several_caches_share_is_gone_with_its_line():

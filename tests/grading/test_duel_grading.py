@@ -1,13 +1,18 @@
 """Tests that learners wrote, graded: in a kernel of their own, by implementations that they cannot see."""
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
 from hostile.entries import DUEL, grade_id, in_answers, official, save
 
 from course_utils.authoring.answer_key import COURSE, reference_answers
 from course_utils.grading.grade import grade_notebook
-from course_utils.grading.results import Settings
+from course_utils.grading.intake.collect import Submission
+from course_utils.grading.results import Graded, Settings
+from course_utils.grading.workers import Worker
 from course_utils.sandbox.limits import Limits
 
 BY_EXERCISE_7 = """
@@ -80,3 +85,44 @@ def test_the_courses_own_test_gets_all_points_where_nothing_else_is_written(tmp_
             cell["source"] = "raise NotImplementedError"
     found = grade_notebook(save(notebook, tmp_path / "day1_ada.ipynb"))
     assert json.loads(json.dumps(found.as_record()))["score"] == 4
+
+
+MANY_CALLS = """
+def tells_right(f):
+    if not own_test(f):
+        return False
+    q, k, v = np.eye(2), np.eye(2), np.array([[1.0], [2.0]])
+    share = math.exp(2**-0.5) / (1 + math.exp(2**-0.5))
+    return all(abs(f(q, k, v)[1][0, 0] - share) < 1e-3 for _ in range(@MANY@))
+"""
+
+
+@pytest.mark.thorough("tests that make about as many calls as they may, graded by a worker with little time")
+@pytest.mark.parametrize(("many", "earns"), [(9_900, True), (17_000, False)])
+def test_a_test_of_many_calls_costs_its_own_exercise_and_no_other(many, earns, tmp_path):
+    own = reference_answers(COURSE.notebook(1))[DUEL].replace("tells_right", "own_test")
+    path = in_answers({DUEL: own + MANY_CALLS.replace("@MANY@", str(many))})(tmp_path)
+    worker = Worker(tmp_path / "worker")
+    worker.start()
+    try:
+        worker.give(Submission("ada", path, 1), replace(Settings(), work=8))
+        while not isinstance(graded := worker.take(), Graded):
+            pass
+    finally:
+        worker.stop()
+    results = {each.id: each for each in graded.exercises}
+    assert {name for name, each in results.items() if each.status != "passed"} == (set() if earns else {DUEL})
+    assert earns or "may be called 10,000 times" in results[DUEL].message
+
+
+def test_the_time_of_a_block_is_not_counted_and_all_other_time_is():
+    source = (
+        "import resource, time\n"
+        "from course_utils.sandbox.limits import uncounted\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 2, resource.RLIM_INFINITY))\n"
+        "def work(seconds):\n    end = time.process_time() + seconds\n    while time.process_time() < end: pass\n"
+        "with uncounted(60): work(3)\n"
+        "print('held', flush=True)\nwork(4)\nprint('never')"
+    )
+    ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    assert (ended.stdout, ended.returncode < 0) == ("held\n", True)

@@ -12,14 +12,16 @@ import json
 import random
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from course_utils.checks.judge.duel_trial import Known, Trial
 from course_utils.checks.judge.duel_verdict import holds
 from course_utils.checks.judge.rungs import calls_of, implementations
 from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, Outcome
-from course_utils.checks.kernel.remote import Local, serve
-from course_utils.time_limits import DUEL_SECONDS
+from course_utils.errors import KernelLost
+from course_utils.time_limits import DUEL_SECONDS, TRIAL_SECONDS
 
 LARGEST_QUESTION = 200_000  # characters
 # Least and most repeats of two grossly wrong implementations. The first one outnumbers all implementations that are
@@ -47,37 +49,65 @@ class Arena:
         lot.shuffle(self.order)
         self.day, self.spent = day, 0.0
         self.verdicts: list[float | None] = []  # by place in the order; None where the test raised an error
-        self.line: Local | None = None  # to the implementation that awaits its verdict
+        self.known = Known()
+        self.trial: Trial | None = None  # of the implementation that awaits its verdict
+
+    def more_seconds(self) -> float:
+        """Return the seconds that the test has earned by its verdicts, in addition to those that it began with."""
+        return TRIAL_SECONDS * len(self.verdicts)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the implementations may have worked by now: as many as the test."""
+        return DUEL_SECONDS + self.more_seconds()
 
     def answer(self, text: str) -> str:
-        """Reply to a question from a kernel; never raises, whatever the kernel sent."""
+        """Reply to a question from a kernel, whatever the kernel sent.
+
+        Raises:
+            KernelLost: If the kernel goes on asking when all seconds are used up.
+        """
         began = time.process_time()
+        if self.spent > 2 * self.seconds:
+            raise KernelLost("timeout", f"The test's calls took this process more than {2 * self.seconds:g} s")
         try:
-            return json.dumps(self._answer(text))
+            return self._answer(text)
         finally:
             self.spent += time.process_time() - began
 
-    def _answer(self, text: str) -> dict[str, Any]:
+    def _answer(self, text: str) -> str:
+        question = self._read(text)
+        if isinstance(question, str):
+            return json.dumps({"refused": question})
+        if question.get("how") == "many":
+            return json.dumps({"many": len(self.order)})
+        if self.trial is None:
+            each = self.implementations[self.order[len(self.verdicts)]]
+            line = partial(each.line, calls_of(self.day), self.lot.uniform(-GRAIN, GRAIN))
+            self.trial = Trial(line, self.known)
+        return self.trial.answer(question)
+
+    def _read(self, text: str) -> dict[str, Any] | str:
+        """Return the question in a text, after the verdicts in it were taken; or why it is refused."""
         try:
             question = json.loads(text) if len(text) <= LARGEST_QUESTION else None
         except (ValueError, RecursionError):
             question = None
         if not isinstance(question, dict):
-            return {"refused": "the call cannot be read"}
+            return "the call cannot be read"
         if question.get("how") == "many":
-            return {"many": len(self.order)}
+            return question
         told = question.get("told")
         for said in told[: len(self.order) - len(self.verdicts)] if isinstance(told, list) else ():
             self.verdicts.append(float(said) if said in (0, 1) else None)
-            self.line = None
+            if self.trial is not None:
+                self.trial.end()
+            self.trial = None
         if type(question.get("of")) is not int or question["of"] != len(self.verdicts) or self.done:
-            return {"refused": "it is not its turn"}
-        if self.spent > DUEL_SECONDS:
-            return {"refused": f"the implementations have worked for {DUEL_SECONDS:g} s, and no more"}
-        if self.line is None:
-            implementation = self.implementations[self.order[len(self.verdicts)]]
-            self.line = implementation.line(calls_of(self.day), self.lot.uniform(-GRAIN, GRAIN))
-        return serve(self.line, question)
+            return "it is not its turn"
+        if self.spent > self.seconds:
+            return f"the implementations have worked for {self.seconds:g} s, and no more"
+        return question
 
     @property
     def done(self) -> bool:

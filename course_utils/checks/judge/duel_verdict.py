@@ -7,7 +7,7 @@ catches a wrong implementation and condemns a right one.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,13 +68,16 @@ def holds(outcome: Outcome, right: bool) -> bool:
     return said is not None and said.entries == (float(right),)
 
 
-def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], slip: tuple[str, str] | None) -> Verdict:
+def judge_duel(
+    day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], find_slip: Callable[[], tuple[str, str] | None]
+) -> Verdict:
     """Return the verdict on a test.
 
     Args:
         gave: the outcomes of the learner's test.
         wanted: the outcomes of the reference test, for the same implementations in the same order.
-        slip: name and message of a known weak test that agrees with this one on every visible implementation.
+        find_slip: returns name and message of a known weak test that agrees with this one on every visible
+            implementation, or None. It takes long, and is called only where the test is wrong about some.
     """
     right = [bool(each.values["verdict"].entries[0]) for each in wanted]
     held = [holds(outcome, ok) for outcome, ok in zip(gave, right, strict=True)]
@@ -84,8 +87,8 @@ def judge_duel(day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], sli
     kept = [ok for ok, is_right in zip(held, right, strict=True) if is_right]
     caught = [ok for ok, is_right in zip(held, right, strict=True) if not is_right]
     share = (sum(caught) / len(caught)) ** 2 if all(kept) else 0.0  # squared: a single example catches more than half
-    if any(is_right and outcome.error for outcome, is_right in zip(gave, right, strict=True)):
-        slip = None  # the error says more
+    raised = any(is_right and outcome.error for outcome, is_right in zip(gave, right, strict=True))
+    slip = None if raised else find_slip()  # the error says more
     named = {wanted[i].rung: gave[i] for i in range(len(wanted))}
     message = _counted(kept, caught) + " " + (slip[1] if slip else _advice(standings(day, named)))
     return Verdict("failed", round(share, 4), message.strip(), slip[0] if slip else None, rungs)

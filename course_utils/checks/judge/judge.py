@@ -13,16 +13,18 @@ from typing import Any, TypeVar, overload
 from course_utils.checks.diagnosis.hand_relations import PENCIL, relate_by_hand
 from course_utils.checks.diagnosis.relation import Relation
 from course_utils.checks.diagnosis.relations import relate
+from course_utils.checks.judge.duel_verdict import holds as is_right_about
 from course_utils.checks.judge.duel_verdict import judge_duel, standings
 from course_utils.checks.judge.exercise import Mistake
 from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
 from course_utils.checks.judge.rung_patterns import as_pattern, read_patterns
-from course_utils.checks.judge.rungs import evidence_for, rungs_of
+from course_utils.checks.judge.rungs import evidence_for, implementations, rungs_of, shown
 from course_utils.checks.judge.stored_results import stored
 from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap, holds, wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN, attempts, find_ladder
 from course_utils.checks.kernel.ladder import Rung
+from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCall, Outcome, read
 from course_utils.loader import has_answers
 
@@ -67,15 +69,20 @@ class JudgedExercise:
         return self._rungs[hidden]
 
     def reference(self, hidden: bool = False) -> Evidence:
-        """Return the evidence that the reference answer gives.
+        """Return the evidence that the reference answer gives; in a duel, the right verdicts.
 
         Raises:
             LookupError: for hidden inputs of which this edition stores no results.
         """
         if hidden not in self._reference:
-            self._reference[hidden] = (
-                self._gather(self.exercise.reference, hidden) if has_answers() else read(self._stored(hidden)["right"])
-            )
+            if not has_answers():
+                self._reference[hidden] = read(self._stored(hidden)["right"])
+            elif self.ladder.duel:
+                tried = implementations(self.day, hidden)
+                verdicts = [Outcome(each.name, {"verdict": Numbers((), (float(each.right),))}) for each in tried]
+                self._reference[hidden] = Evidence(self.grade_id, hidden, verdicts)
+            else:
+                self._reference[hidden] = self._gather(self.exercise.reference, hidden)
         return self._reference[hidden]
 
     def mistakes(self, hidden: bool = False) -> list[tuple[Mistake, Evidence]]:
@@ -128,7 +135,7 @@ class JudgedExercise:
         gave = [outcomes.get(each.rung, Outcome(each.rung, error=NO_RESULT)) for each in wanted]
         raised = all(outcome.error for outcome in gave)
         if self.ladder.duel and not raised:
-            return judge_duel(self.day, gave, wanted, self._weak_test(outcomes))
+            return judge_duel(self.day, gave, wanted, lambda: self._weak_test(outcomes))
         if self.ladder.machine and not raised:
             return judge_promises(self.ladder.machine, self.rungs(hidden), gave, self.mistakes(), hidden)
         if self.ladder.decide and (decided := self._decide(gave, [each.rung for each in wanted])):
@@ -219,8 +226,12 @@ class JudgedExercise:
     def _weak_test(self, outcomes: Mapping[Any, Outcome]) -> tuple[str, str] | None:
         """Return name and message of a known weak test that agrees with this one on every visible implementation."""
         mine = [each.held for each in standings(self.day, outcomes)]
+        patterns, own = self.written_patterns(), as_pattern(mine)
         for mistake, known in self.mistakes():
-            if mine == [each.held for each in standings(self.day, {o.rung: o for o in known.outcomes})]:
+            if patterns.get(mistake.name, own) != own:
+                continue
+            tried = zip(shown(self.day), known.outcomes, mine, strict=True)  # an outcome is computed when it is read
+            if all(is_right_about(outcome, each.right) == held for each, outcome, held in tried):
                 return mistake.name, mistake.message
         return None
 

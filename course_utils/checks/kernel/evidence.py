@@ -7,11 +7,13 @@ evidence, and the grader, which holds the answers, compares.
 from __future__ import annotations
 
 import copy
+import random
 import sys
 import traceback
 import warnings
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import EllipsisType
@@ -199,18 +201,41 @@ def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "")
 def verdict_of(tells_right: Callable, tried: Tried) -> dict[str, float]:
     """Run a test on an implementation and return {"verdict": 1.0} for right, 0.0 for wrong.
 
-    A failed assertion, or an error inside the implementation, means wrong. Other errors of the test pass through.
+    A failed assertion, or an error inside the implementation, means wrong. Other errors of the test pass through. Each
+    implementation meets the same random numbers, also of a generator that the test's cell made.
 
     Raises:
         BadResult: if the test returns anything but True or False.
     """
     try:
-        said = tells_right(tried)
+        with _same_draws(getattr(tells_right, "__globals__", {})):
+            said = tells_right(tried)
     except (AssertionError, FailedInside):
         return {"verdict": 0.0}
     if np.asarray(detached(said)).dtype.kind != "b" or np.ndim(said):
         raise BadResult(f"the test returned {describe(said)}; it should return True or False")
     return {"verdict": float(said)}
+
+
+@contextmanager
+def _same_draws(namespace: Mapping[str, Any]) -> Iterator[None]:
+    """Leave the generators of random numbers as they were: those of modules, and those with a name in a namespace."""
+    kept: list[tuple[Callable[[Any], Any], Any]] = [
+        (random.setstate, random.getstate()),
+        (np.random.set_state, np.random.get_state()),
+    ]
+    if torch := sys.modules.get("torch"):
+        kept.append((torch.set_rng_state, torch.get_rng_state()))
+    for each in list(namespace.values()):
+        if isinstance(each, np.random.Generator):
+            kept.append((partial(setattr, each.bit_generator, "state"), each.bit_generator.state))
+        elif isinstance(each, random.Random):
+            kept.append((each.setstate, each.getstate()))
+    try:
+        yield
+    finally:
+        for restore, state in kept:
+            restore(state)
 
 
 def _given(rung: Rung, ladder: Ladder, arrays: bool) -> Rung:
