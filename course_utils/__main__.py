@@ -1,5 +1,5 @@
 """`python -m course_utils` is `course`."""
 
-from course_utils.cli import main
+from course_utils.cli import run
 
-main()
+run()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
+import threading
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -380,7 +382,7 @@ def check(root: Root = Path()) -> None:
 
 
 def main() -> None:
-    """Run the `course` command; this is the package's console script.
+    """Run the `course` command, and raise SystemExit.
 
     An expected error is printed as one line on stderr, and the process exits with the error's exit code, mostly 2. If
     the environment variable COURSE_DEBUG is set, the traceback is printed above that line.
@@ -407,3 +409,34 @@ def main() -> None:
             traceback.print_exc()
         print(f"course: {one_line(said, LONGEST)}", file=sys.stderr)
         sys.exit(error.exit_code if isinstance(error, CourseError) else 2)
+
+
+def run() -> None:
+    """Run `main` as a program, and leave when it is done; this is the package's console script.
+
+    Python would take all libraries and all that was recorded apart, object by object, for seconds after the last line.
+    """
+    try:
+        main()
+    except SystemExit as end:
+        _leave(end.code)
+        raise
+
+
+def _leave(status: object) -> None:
+    """End this process with an exit status, unless a thread, a child or a text as status is still to be dealt with."""
+    alone = threading.active_count() == 1 and not _children()
+    if not alone or not (status is None or isinstance(status, int)):
+        return
+    with contextlib.suppress(OSError, ValueError):  # a reader that has gone away
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status or 0)
+
+
+def _children() -> bool:
+    """Return whether this thread may have started processes that still run: what ends with Python has to stop them."""
+    try:
+        return bool(Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text())
+    except OSError:  # not on Linux
+        return True

@@ -26,6 +26,7 @@ from course_utils.checks.judge.time_limit import Patience, tries_answers
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import (
     BAD_RESULT,
+    HOW_FAR,
     IN_A_CELL,
     UNWRITTEN,
     all_ladders,
@@ -76,7 +77,7 @@ def checks_for(day: int) -> Callable[..., None]:
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
-        with RunningLine(), usual_settings():
+        with RunningLine(lambda: _how_far(find_ladder(day, grade_id).duel)), usual_settings():
             examined(sys._getframe(1).f_globals, grade_id, hidden, seed)
 
     def examined(namespace: MutableMapping[str, Any], grade_id: str, hidden: bool, seed: str) -> None:
@@ -117,6 +118,12 @@ def checks_for(day: int) -> Callable[..., None]:
             display(passed(day, grade_id, done), raw=True, metadata={"course": {"hidden": True}})
 
     return check
+
+
+def _how_far(duel: bool) -> str:
+    """Return at which rung the check is, for the line under it."""
+    number, of = HOW_FAR
+    return f"{'implementation' if duel else 'step'} {number} of {of}" if of else ""
 
 
 def _drawn(said: Said) -> NotYet:

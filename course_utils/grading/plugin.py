@@ -315,6 +315,7 @@ class ExerciseCell(IPyNbCell):
         duel = find_ladder(book.plugin.day, grade_id).duel
         with uncounted(MOST_DUEL_SECONDS) if duel else nullcontext():
             verdict = self.run_twice(grade_id)
+        self.arena = None  # with all calls that it kept
         if verdict.message in self.doubtful - self.said.keys():
             book.drop_kernels()
             again = self.run_once()

@@ -1,21 +1,28 @@
-"""A line under a check that takes long: for how many seconds it has run, and for how many of them it worked."""
+"""A line under a check that takes long: how far it is, how many seconds it has run, and how many of them it worked."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-AFTER = 5.0  # seconds after which it appears
+AFTER = 2.0  # seconds after which it appears
 
 
 class RunningLine(AbstractContextManager):
     """Context manager that shows the line while its block runs, in a notebook that a person watches.
 
     A front end that takes no input, as that of a test or of a build, has nobody who watches.
+
+    Args:
+        how_far: returns how far the block is, as "step 3 of 13"; "" where nobody knows.
     """
+
+    def __init__(self, how_far: Callable[[], str] = lambda: "") -> None:
+        self.how_far = how_far
 
     def __enter__(self) -> RunningLine:
         self.done, self.began = threading.Event(), time.monotonic()
@@ -43,8 +50,9 @@ class RunningLine(AbstractContextManager):
         passed = time.monotonic() - self.began
         worked = min(passed, time.clock_gettime(self.clock) - self.worked)
         hint = " Interrupt the kernel (■) to stop it." if verb == "has run for" else ""
+        at = self.how_far() if hint else ""
         said = f"The check {verb} {passed:.0f} s: it worked for {worked:.0f} s and waited for {passed - worked:.0f} s."
-        return {"text/plain": said + hint}
+        return {"text/plain": said + (f" It is at {at}." if at else "") + hint}
 
 
 def _is_watched() -> bool:

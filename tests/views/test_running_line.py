@@ -4,6 +4,8 @@ import threading
 
 import pytest
 
+from course_utils.checks import NotYet, checks_for
+from course_utils.checks.kernel import evidence
 from course_utils.views import running_line
 from course_utils.views.running_line import RunningLine
 
@@ -21,7 +23,7 @@ def shown(monkeypatch):
 
     lines = Shown()
 
-    def display(data, raw, display_id):
+    def display(data, raw, display_id=None, metadata=None):
         lines.update(data, raw)
         return lines
 
@@ -37,6 +39,22 @@ def test_it_appears_where_somebody_watches_and_says_in_the_end_how_long_it_was(m
     line.thread.join(60)
     assert shown[0].startswith("The check has run for 0 s: it worked for 0 s and waited for 0 s.") and "■" in shown[0]
     assert shown[-1].startswith("The check ran for ") and "■" not in shown[-1]
+
+
+def test_it_says_how_far_the_check_is(monkeypatch, shown):
+    monkeypatch.setattr(running_line, "AFTER", 0.01)
+    monkeypatch.setattr(running_line, "_is_watched", lambda: True)
+
+    def tells_right(f):
+        if evidence.HOW_FAR[0] == 7:
+            assert shown.appeared.wait(60)
+            shown.appeared.clear()
+            assert shown.appeared.wait(60)
+        return True
+
+    with pytest.raises(NotYet):
+        exec("check('tells_right')", {"tells_right": tells_right, "check": checks_for(day=1)})
+    assert any("It is at implementation 7 of 44. Interrupt" in line for line in shown)
 
 
 def test_a_short_check_has_none(monkeypatch, shown):

@@ -86,8 +86,9 @@ class Trial:
             return json.dumps({"refused": "the call cannot be read"})
         self._go_on(used)
         reply = serve(self._call, question)
-        kept = not self.lost and "refused" not in reply and type(mark) is int
-        call = self.known.after(self.path[-1], mark, self.asked) if kept else None
+        call = None
+        if type(mark) is int and not self.lost and "refused" not in reply:
+            call = self.known.after(self.path[-1], mark, self.asked)
         if call is None:
             self.lost = True
             return json.dumps(reply)

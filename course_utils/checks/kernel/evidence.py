@@ -31,6 +31,7 @@ from course_utils.checks.kernel.remote import Asking, FailedInside, Tried, ask_f
 BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # the error text of an unwritten answer
 NOT_FILLED_IN = "is not filled in"
+HOW_FAR = [0, 0]  # at which rung the check that runs is, and how many rungs it has; for the line under it
 _KEPT: dict[int, Mapping[str, Ladder]] = {}  # ladders of the days whose modules `checks_for` has unloaded
 
 
@@ -62,10 +63,18 @@ def gather(
     tries = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays, seed=seed, rungs=rungs)
     forbidden = find_ladder(day, grade_id).forbidden
     if arrays or not forbidden:
-        return Evidence(grade_id, hidden, [attempt() for attempt in tries])
+        return Evidence(grade_id, hidden, _all_outcomes(tries))
     with Recording(forbidden) as recording:
-        outcomes = [attempt() for attempt in tries]
+        outcomes = _all_outcomes(tries)
     return Evidence(grade_id, hidden, outcomes, recording.found)
+
+
+def _all_outcomes(tries: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
+    outcomes = []
+    for number, attempt in enumerate(tries, 1):
+        HOW_FAR[:] = number, len(tries)
+        outcomes.append(attempt())
+    return outcomes
 
 
 def attempts(
