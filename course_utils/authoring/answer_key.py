@@ -67,7 +67,7 @@ class Official:
         found = find_notebook(self.folder / SOLUTIONS, day)
         if found is None:
             todo = f"; {where_it_is()}" if self.folder == WORK_FOLDER else ""
-            missing = f"{self.folder.resolve()}/{SOLUTIONS}/day{day}_*.ipynb"
+            missing = f"{SOLUTIONS}/day{day}_*.ipynb in {self.folder.resolve().name or 'this folder'}"
             raise CourseError(f"no exercises for day {day}: there is no {missing}{todo}")
         return found
 

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import statistics
+import zipfile
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,7 +19,7 @@ from course_utils.authoring.answer_key import COURSE
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
-from course_utils.grading.reports.feedback import LONGEST_CODE, feedback_page, write_feedback
+from course_utils.grading.reports.feedback import LONGEST_CODE, feedback_page, feedback_zips, write_feedback
 from course_utils.grading.reports.gradebook import (
     canvas_csv,
     fill_gradebook,
@@ -641,13 +642,27 @@ def test_nothing_of_a_students_is_html_in_the_page():
 
 
 def test_characters_that_hide_or_turn_the_text_are_spelt_out():
-    one = graded(
-        "a\u202eb", exercises=(Result("scores", "failed", 0.0, 2.0),), answers={"scores": "x = '\u2066\x00\ud800'"}
-    )
+    slip = Result("scores", "failed", 0.0, 2.0, misconception="raises ValueError: \x1b\u202d")
+    one = graded("a\u202eb", exercises=(slip,), answers={"scores": "x = '\u2066\x00\ud800'"})
     page = feedback_page(one, COURSE)
-    assert not re.search(r"[\u202e\u2066\x00\ud800]", page)
-    for code in ("U+202E", "U+2066", "U+0000", "U+D800"):
+    assert not re.search(r"[\u202e\u202d\u2066\x00\x1b\ud800]", page)
+    for code in ("U+202E", "U+202D", "U+2066", "U+0000", "U+001B", "U+D800"):
         assert code in page
+
+
+def test_a_name_that_no_platform_gives_is_in_no_zip_of_feedback(tmp_path):
+    names = [
+        "a_5_8_day1.ipynb",
+        "C:\\day1.ipynb",
+        "a_5_8_\nday1.ipynb",
+        "a_\u202e5_8_day1.ipynb",
+        "a" * 4000 + ".ipynb",
+    ]
+    all_of_them = [replace(graded(f"s{i}"), back=f"Week/{name}") for i, name in enumerate(names)]
+    for each in all_of_them:
+        write_feedback(each, COURSE, tmp_path)
+    (data,) = feedback_zips(all_of_them, tmp_path).values()
+    assert zipfile.ZipFile(io.BytesIO(data)).namelist() == names[:1]
 
 
 @pytest.mark.parametrize("long", ["x" * 2 * 2**20, "x\n" * 2**20, "\u202e" * 2**20, "(" * 100_000], ids=range(4))

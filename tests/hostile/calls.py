@@ -52,6 +52,72 @@ print(len(globals()), len(locals()))
 """
 
 
+SOFTMAX = """
+def softmax_row(row):
+    return torch.softmax(torch.tensor(row, dtype=torch.float64), 0).tolist()
+"""
+FORGETFUL_JSON = """
+import json
+real = json.dumps
+def forget(data, **how):
+    if isinstance(data, dict):
+        data.pop("called", None)
+    return real(data, **how)
+json.dumps = forget
+"""
+FORGETFUL_SESSION = """
+import json
+import jupyter_client.session as session
+real = session.Session.serialize
+def forget(self, message, ident=None):
+    data = message.get("content", {}).get("data", {})
+    for kind in [kind for kind in data if "evidence" in kind]:
+        found = json.loads(data[kind])
+        found.pop("called", None)
+        data[kind] = json.dumps(found)
+    return real(self, message, ident)
+session.Session.serialize = forget
+"""
+ELSEWHERE = """
+import socketserver
+class Elsewhere(socketserver.ThreadingMixIn):
+    def process_request_thread(self, row, found):
+        found.append(torch.softmax(torch.tensor(row, dtype=torch.float64), 0).tolist())
+def softmax_row(row):
+    found = []
+    Elsewhere().process_request(row, found)
+    while not found:
+        pass
+    return found[0]
+"""
+IN_AN_ASSERT = """
+from operator import itemgetter
+def attention_batched(q, k, v):
+    rows = [x.reshape(-1, *x.shape[-2:]) for x in (q, k, v)]
+    assert (found := [(w @ c, w) for a, b, c in zip(*rows) for s in [a @ b.T / math.sqrt(a.shape[-1])]
+                      for e in [np.exp(s - s.max(axis=-1, keepdims=True))]
+                      for w in [e / e.sum(axis=-1, keepdims=True)]])
+    parts = [np.stack(list(map(itemgetter(i), found))) for i in range(2)]
+    return parts[0].reshape(*q.shape[:-1], v.shape[-1]), parts[1].reshape(*q.shape[:-1], k.shape[-2])
+"""
+ASSERTS_FOR_LINES = """
+import linecache
+name = attention_batched.__code__.co_filename
+linecache.cache[name] = (1, None, ["assert (\\n", *["0,\\n"] * 60, ")\\n"], name)
+"""
+WRITES = """
+import copy
+copy.deepcopy = lambda x, *rest: x
+def attention_batched(q, k, v):
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    output = weights @ v
+    v[...] = 0
+    return output, weights
+"""
+
+
 def _calling(name: str, tries: str, call: str, before: str = "") -> Entry:
     source = f"{before}\n{ATTEND.replace('{call}', call)}"
     return Entry(name, tries, in_answers({"self_attention": source}), {"self_attention": "forbidden"})
@@ -199,6 +265,26 @@ ENTRIES = [
         "replaces the function that counts steps",
         "import course_utils.days.day1.given.ladders as inputs\ninputs.without_a_loop = lambda *a: 0.0\n"
         + LOOPED.format(stop=""),
+    ),
+    _softmax("json that forgets", "has json leave out the calls that were recorded", FORGETFUL_JSON + SOFTMAX),
+    _softmax("a session that forgets", "has Jupyter's messages leave out the calls", FORGETFUL_SESSION + SOFTMAX),
+    _softmax(
+        "modes never entered",
+        "has contextlib enter nothing, so that no mode hears of calls",
+        "import contextlib\ncontextlib.ExitStack.enter_context = lambda self, mode: mode\n" + SOFTMAX,
+    ),
+    _softmax(
+        "nothing is any",
+        "replaces Python's own any, by which the name of a call was looked for",
+        "print.__self__.any = lambda *each: False\n" + SOFTMAX,
+    ),
+    _looping("a copy that is none", "has no copies made, so that what it writes into was never otherwise", WRITES),
+    _unheard("a mix-in of threads", "calls in a thread that a mix-in of servers starts", ELSEWHERE),
+    _looping("a loop in an assert", "loops over the batch within an assert, which is not counted", IN_AN_ASSERT),
+    _looping(
+        "asserts for lines",
+        "has Python believe that all lines of the answer are of an assert",
+        LOOPED.format(stop="") + ASSERTS_FOR_LINES,
     ),
     Entry(
         "honest words",

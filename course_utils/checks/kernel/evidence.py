@@ -6,7 +6,6 @@ evidence, and the grader, which holds the answers, compares.
 
 from __future__ import annotations
 
-import copy
 import random
 import sys
 import traceback
@@ -14,6 +13,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy  # bound here, before an answer runs that may replace it in its module
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import EllipsisType
@@ -141,11 +141,12 @@ def _publisher() -> Callable[[Mapping[str, str]], None]:
     from IPython import get_ipython
 
     publisher = get_ipython().display_pub
-    send, socket, topic = publisher.session.send, publisher.pub_socket, publisher.topic
+    session, topic = publisher.session, publisher.topic
+    message, serialize, send = session.msg, session.serialize, publisher.pub_socket.send_multipart
 
     def show(data: Mapping[str, str]) -> None:
         content = {"data": data, "metadata": {}, "transient": {}}
-        send(socket, "display_data", content, publisher.parent_header, ident=topic)
+        send(serialize(message("display_data", content, parent=publisher.parent_header), ident=topic))
 
     return show
 
@@ -254,7 +255,7 @@ def _given(rung: Rung, ladder: Ladder, arrays: bool) -> Rung:
 
 def _arguments(args: tuple, tensors: bool) -> tuple:
     """Return copies of the arguments, with arrays turned into tensors if asked."""
-    args = copy.deepcopy(args)
+    args = deepcopy(args)
     if not tensors:
         return args
     import torch

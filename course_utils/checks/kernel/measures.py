@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import dis
 import os
 import re
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy  # bound here, before an answer runs that may replace it in its module
 from functools import cache, partial
 from types import CodeType
 from typing import Any
@@ -27,7 +27,7 @@ def changes(function: Callable, *args: Any) -> float:
 
     NaN counts as equal to itself.
     """
-    before = copy.deepcopy(args)
+    before = deepcopy(args)
     function(*args)
     return float(sum(2**i for i, each in enumerate(before) if not _alike(each, args[i])))
 
@@ -41,7 +41,7 @@ def bytecodes_grow(function: Callable, few: tuple, many: tuple) -> float:
     """
     counts = []
     for args in (few, many):
-        arguments = copy.deepcopy(args)
+        arguments = deepcopy(args)
         with StepCounter(partial(_offsets, asserts={})) as steps:
             function(*arguments)
         if steps.stopped:

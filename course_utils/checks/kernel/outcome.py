@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from json import dumps  # bound here, before an answer runs that may replace it in its module
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def as_json(evidence: Evidence) -> dict[str, Any]:
 
 def as_line(evidence: Evidence) -> str:
     """Return evidence as one line of JSON for an output of a notebook, where an object would take a line per number."""
-    return json.dumps(as_json(evidence), separators=(",", ":"), ensure_ascii=False)
+    return dumps(as_json(evidence), separators=(",", ":"), ensure_ascii=False)
 
 
 def read(found: Mapping[str, Any]) -> Evidence:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from functools import cache
 from types import FrameType
 from typing import Any
@@ -39,26 +39,30 @@ class Recording(AbstractContextManager):
         self.parts = tuple(forbidden)
         self.found: list[ForbiddenCall] = []
         self._harmless: set[Any] = set()
+        self._entered: list[Any] = []
 
     def __enter__(self) -> Recording:
         install()
-        self._modes = ExitStack()
         for mode in _modes():
-            self._modes.enter_context(mode(self))
+            one = mode(self)
+            one.__enter__()
+            self._entered.append(one)
         _active.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         _active.remove(self)
-        self._modes.close()
+        while self._entered:
+            self._entered.pop().__exit__(None, None, None)
 
     def hear(self, function: Any, name: str) -> None:
         """Note a call if the last part of its dotted name that tells anything is forbidden."""
         if function in self._harmless:
             return
         for each in reversed(name.split(".")):
-            if any(part in each.lower() for part in self.parts):
-                return self.note(each)
+            for part in self.parts:  # no function of Python is called, since an answer may replace it
+                if part in each.lower():
+                    return self.note(each)
         self._harmless.add(function)
 
     def note(self, name: str) -> None:

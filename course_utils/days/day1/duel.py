@@ -95,7 +95,8 @@ IMPLEMENTATIONS = (
     right("by log-sum-exp", made_of(weigh=by_log_sum_exp)),
     right("by differences of scores", made_of(weigh=by_differences)),
     right("queries and keys scaled before the product", scaled_before),
-    # gross
+    # wrong on most inputs; the gross ones are repeated in grading, so their weights are shares all the same: no test of
+    # that alone tells which of two frequent results is right
     wrong("no scale", made_of(divisor=lambda q, k, v: 1.0), "It leaves out the division by √d_k.",
         "Compare with weights that you work out yourself.", gross=True),
     wrong("scaled by d_k", made_of(divisor=lambda q, k, v: k.shape[-1]), "It divides by d_k, not by its root.",
@@ -105,11 +106,11 @@ IMPLEMENTATIONS = (
     wrong("scaled after the softmax", made_of(blend=lambda w, v: w @ v / math.sqrt(v.shape[-1]),
         divisor=lambda q, k, v: 1.0), "It divides the output, not the scores.", "Compare the output with a known one."),
     wrong("softmax over the queries", made_of(weigh=over(-2)), "Its softmax runs down the columns, over the queries.",
-        "What does a row of weights add up to?", gross=True),
+        "What does a row of weights add up to?"),
     wrong("softmax over the whole matrix", made_of(weigh=over((-1, -2))), "All weights together add up to 1.",
         "What does a row of weights add up to? One query alone does not show it."),
     wrong("shares of the scores", made_of(weigh=lambda s: s / s.sum(-1, keepdims=True)),
-        "It divides scores by their sum and takes no exponential.", "Can a weight be negative?", gross=True),
+        "It divides scores by their sum and takes no exponential.", "Can a weight be negative?"),
     wrong("exponentials not divided", made_of(weigh=lambda s: np.exp(s - s.max(-1, keepdims=True))),
         "Its exponentials are not divided by their sum.", "What does a row of weights add up to?"),
     wrong("the largest score takes all", made_of(weigh=hard), "It gives all weight to the key with the largest score.",

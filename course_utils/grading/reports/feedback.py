@@ -35,6 +35,7 @@ from course_utils.grading.results import Graded, Result, ungraded
 
 LONGEST_CODE = 20_000  # characters of an answer that are shown
 MOST_LINES = 500
+LONGEST_NAME = 250  # characters of a name in a zip
 LONGEST_LINE = 400  # the time to colour a line can grow with the square of its length
 SIGNS = {
     "passed": ("✓", "passed"),
@@ -75,7 +76,7 @@ def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
     for each in graded:
         download, _, name = each.back.partition("/")
         page = folder / feedback_place(each)
-        if name:
+        if name and _is_plain(name):
             pages[download][name][page.name] = page.read_text(encoding="utf-8")
     return {
         f"feedback_{download}.zip": zipped(
@@ -83,6 +84,12 @@ def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
         )
         for download, names in pages.items()
     }
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether a name in a zip is one of a platform's: programs read others as another folder, or show them
+    otherwise."""
+    return name.isprintable() and len(name) <= LONGEST_NAME and not set(name) & {"\\", ":"}
 
 
 def _given_back(name: str, pages: Mapping[str, str]) -> dict[str, bytes]:
@@ -157,7 +164,7 @@ class _Exercise:
             sign=sign,
             verdict=verdict,
             message="" if result.status == "missing" else spell_out(result.message),
-            misconception=result.misconception or "",
+            misconception=spell_out(result.misconception or ""),
             hints=() if result.status == "passed" else tuple(map(Markup, task.hints)),
             code=code,
             cut=cut,
