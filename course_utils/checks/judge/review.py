@@ -81,10 +81,11 @@ def _imported(tree: ast.AST) -> dict[str, str]:
             first, _, _ = alias.name.partition(".")
             found[alias.asname or first] = alias.name.rpartition(".")[2] if alias.asname else first
     for node in nodes:
-        taken = node.value if isinstance(node, ast.Assign) else None
-        if isinstance(taken, ast.Name | ast.Attribute) and (_root(taken) in found or _through_self(taken)):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name | ast.Attribute):
+            continue
+        if _root(node.value) in found or _through_self(node.value):
             names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-            found |= dict.fromkeys(names, _last(taken, found))
+            found |= dict.fromkeys(names, _last(node.value, found))
     return found
 
 
