@@ -117,7 +117,12 @@ def expected_results(day: int) -> dict:
             "atol": exercise.atol,
             "right": as_json(judge_of(day, grade_id).reference()),
             "mistakes": [
-                {"name": mistake.name, "message": mistake.message, "evidence": as_json(evidence)}
+                {
+                    "name": mistake.name,
+                    "message": mistake.message,
+                    "overflow": mistake.overflow,
+                    "evidence": as_json(evidence),
+                }
                 for mistake, evidence in judge_of(day, grade_id).mistakes()
             ],
         }

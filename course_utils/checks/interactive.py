@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from course_utils.checks.examples.adversary import Trace, as_data, find_trace, tell_trace
-from course_utils.checks.examples.example_text import tell_example
+from course_utils.checks.examples.example_text import STAGE, tell_example
 from course_utils.checks.examples.smallest import find_smallest
 from course_utils.checks.judge.cells import LARGEST_CELL, complete, defines, modules_not_graded
 from course_utils.checks.judge.duel_verdict import board_of
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.implementation import ONE_EXAMPLE
-from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.judge import JOINT, judge_of
 from course_utils.checks.judge.lent import lent_functions
 from course_utils.checks.judge.rungs import evidence_for
 from course_utils.checks.judge.said import Said
@@ -39,6 +39,7 @@ from course_utils.loader import has_answers
 from course_utils.views.running_line import RunningLine
 
 Found = TypeVar("Found")
+ABOVE = "Not passed yet; the card above says why."
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
 ELSEWHERE = "It counts where its cell stands between the answer cell, which defines it too, and this check."
 _FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by number and text of a cell
@@ -51,14 +52,13 @@ class NotYet(Exception):
     Jupyter shows only the message, without a traceback.
 
     Attributes:
-        drawn: whether a card above says it all, so that the first line is enough.
+        drawn: whether a card above says it all.
     """
 
     drawn = False
 
     def _render_traceback_(self) -> list[str]:
-        lines = str(self).splitlines()
-        return lines[:1] if self.drawn else lines
+        return [ABOVE] if self.drawn else str(self).splitlines()
 
 
 def checks_for(day: int) -> Callable[..., None]:
@@ -98,7 +98,8 @@ def checks_for(day: int) -> Callable[..., None]:
         last[grade_id, hidden] = cell, advice, found
         if verdict.status == "timeout":
             stopped[grade_id] = len(cells), said
-        said = replace(said, example=_tell(day, grade_id, found), note=SAME_ANSWER if same else said.note)
+        note = SAME_ANSWER if same else said.note
+        said = stage_first(replace(said, example=_tell(day, grade_id, found), note=note))
         failed = _drawn(said) if evidence is None or verdict.status != "passed" else None
         if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
             _show_board(day, grade_id, verdict)
@@ -124,6 +125,17 @@ def _how_far(duel: bool) -> str:
     """Return at which rung the check is, for the line under it."""
     number, of = HOW_FAR
     return f"{'implementation' if duel else 'step'} {number} of {of}" if of else ""
+
+
+def stage_first(said: Said) -> Said:
+    """Begin with the stage at which the results part, which the example tells, where no known mistake is named."""
+    known = {mistake.name for mistake in all_exercises(said.day)[said.exercise].mistakes}
+    lines = said.example.splitlines()
+    stage = next((line for line in lines if line.startswith(STAGE)), "")
+    if not stage or known.intersection((said.verdict.misconception or "").split(JOINT)):
+        return said
+    verdict = replace(said.verdict, message=f"{stage} {said.verdict.message}")
+    return replace(said, verdict=verdict, example="\n".join(line for line in lines if line != stage))
 
 
 def _drawn(said: Said) -> NotYet:

@@ -96,6 +96,30 @@ def test_a_relation_is_found(name, right, wrong):
     assert found(right, wrong).name == name
 
 
+def test_where_some_rows_are_nan_columns_that_sum_to_1_are_still_named():
+    def down_the_columns(q, k, d):
+        return softmax(scores_of(q, k, d), 0) * (1.0 if d < 7 else np.nan)
+
+    assert found(weights_of, down_the_columns).name == "columns sum to 1, not rows"
+
+
+def test_where_a_relation_holds_on_some_steps_only_the_sentence_says_so():
+    turn = iter(range(9))
+
+    def mostly_twice(q, k, d):
+        return (2 * scores_of(q, k, d), np.full((len(q), len(k)), np.nan))[next(turn) == 5]
+
+    said = found(scores_of, mostly_twice, six())
+    assert said.message == "On 5 of the 6 steps where it is wrong, every number is 2 times the right one."
+
+
+def test_numbers_of_a_simulation_are_said_to_be_near():
+    rng = np.random.default_rng(1)
+    said = numbers(lambda T, d, width: T * d, lambda T, d, width: T * d * (1 + 0.01 * rng.standard_normal()))
+    assert said.name == "near the right numbers"
+    assert numbers(lambda T, d, width: T * d, lambda T, d, width: T * d * 1.0123 + 0.1) is None
+
+
 def test_right_only_for_squares():
     inputs = [*drawn(), *((q[:2], k[:2], d) for q, k, d in drawn()[:2])]
     squares_only = found(
@@ -154,6 +178,25 @@ def test_one_kind_of_error_is_named_without_its_numbers():
 
 def test_the_text_of_an_error_on_hidden_inputs_is_not_told():
     assert found(scores_of, lambda q, k, d: SHAPES.format(7), hidden=True).name == "raises RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("operands could not be broadcast together with shapes (3,4) (5,) ", "(3, 4) and (5,)"),
+        (
+            "operands could not be broadcast together with remapped shapes [original->remapped]: (3,4)->(3,newaxis,4) "
+            "(5,2)->(2,5)",
+            "(3, 4) and (5, 2)",
+        ),
+        ("mat1 and mat2 shapes cannot be multiplied (3x4 and 5x2)", "(3, 4) and (5, 2)"),
+        ("shapes (3,4) and (5,2) not aligned: 4 (dim 1) != 5 (dim 0)", "(3, 4) and (5, 2)"),
+    ],
+)
+def test_two_shapes_that_do_not_fit_are_told_and_the_name_is_the_same_for_all(text, shapes):
+    said = found(scores_of, lambda q, k, d: f"ValueError: {text}, at line 2 of its cell: a + b")
+    assert said.name == "raises ValueError: shapes that do not fit"
+    assert said.message == f"On “step 0” two shapes met that do not fit: {shapes}."
 
 
 def test_an_error_on_few_of_the_wrong_steps_is_not_what_went_wrong():

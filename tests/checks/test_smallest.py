@@ -9,6 +9,7 @@ import random
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -24,6 +25,8 @@ from course_utils.checks.examples.smallest import count_numbers, find_smallest
 from course_utils.checks.interactive import NotYet
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.said import Said
+from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel import evidence
 from course_utils.checks.kernel.evidence import find_ladder, gather
 from course_utils.checks.kernel.small import Small, draw_args
@@ -139,6 +142,27 @@ def attention(scale=True, axis=-1, bias=0, weights_of=lambda w: w, blend=lambda 
 )
 def test_the_first_step_that_is_wrong_is_named(answer, said):
     assert said in example_of(1, "attention_batched", answer)[2]
+
+
+def with_the_largest_of_the_column(q, k, v):
+    scores = q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5
+    exps = np.exp(scores - scores.max(axis=-2, keepdims=True))
+    weights = exps / exps.sum(axis=-1, keepdims=True)
+    return weights @ v, weights
+
+
+def test_the_bug_half_mended_is_not_said_to_be_in_the_scale():
+    text = example_of(1, "find_the_bug", with_the_largest_of_the_column)[2]
+    assert SCORES in text and "at the scale" not in text
+
+
+def test_where_no_known_slip_is_named_the_stage_comes_first():
+    verdict = Verdict("failed", 0.0, "It is wrong.", "right only on “one key”")
+    said = Said(1, "attention_batched", verdict, example=f"The smallest input:\n\n    f(1)\n\n{SOFTMAX}")
+    first = interactive.stage_first(said)
+    assert first.verdict.message == f"{SOFTMAX} It is wrong." and SOFTMAX not in first.example
+    named = replace(said, verdict=replace(verdict, misconception="softmax over queries; softmax without max-shift"))
+    assert interactive.stage_first(named) == named
 
 
 def test_a_mask_that_is_not_kept_is_named():

@@ -1,6 +1,7 @@
 """Day 1: the answers to its exercises, and the mistakes that people make in them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def softmax_clipped(row):
 SOFTMAX_MISTAKES = (
     Mistake("softmax without max-shift", lambda row: softmax_shifted(row, 0.0),
         "The formula is right, but math.exp overflows above 709 and gives 0 below −745. Subtract max(row) from every "
-        "entry first: both halves of the fraction shrink by the same factor, so the result stays."),
+        "entry first: both halves of the fraction shrink by the same factor, so the result stays.", overflow=True),
     Mistake("shift by the smallest entry", lambda row: softmax_shifted(row, min(row)),
         "You subtract min(row). The largest entry can still be far above it and overflow. Subtract "
         "max(row), so that every exponent is at most 0."),
@@ -254,7 +255,7 @@ LOOKUP_MISTAKES = (
     Mistake("softmax without max-shift", lookup(lambda q, k, t: share(k @ q / t)),
         "Right while the scores, divided by the temperature, lie near 0. Far above it exp overflows, and where all lie "
         "far below it exp gives 0 for every key, and the weights are 0/0. Divide by the temperature, then subtract the "
-        "largest, then exp."),
+        "largest, then exp.", overflow=True),
     Mistake("shift before the temperature", lookup(lambda q, k, t: share(k @ q / t, peak=(k @ q).max())),
         "You subtract the largest dot product, but not divided by the temperature. Shift what goes into exp: "
         "scaled = scores / temperature, then scaled - scaled.max()."),
@@ -332,7 +333,7 @@ SELF_ATTENTION_MISTAKES = (
         "The weight matrices are not used. Make q, k and v first: x @ W_q, x @ W_k, x @ W_v."),
     Mistake("values made with W_k", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q, x @ W_k, x @ W_k)),
         "Values are made with W_k. Use W_v for them."),
-    *(Mistake(m.name, projected(m.answer), m.message) for m in ATTENTION_MISTAKES if m.name not in SAME_WHEN_PROJECTED),
+    *(replace(m, answer=projected(m.answer)) for m in ATTENTION_MISTAKES if m.name not in SAME_WHEN_PROJECTED),
 )  # fmt: skip
 
 
@@ -397,6 +398,8 @@ TWO_MISTAKES = (
     Mistake("softmax over queries", by_hand_two(softmax=lambda s: arrays.softmax(s, axis=-2)),
         "These are the outputs you get when softmax runs down the columns, or when K is not transposed: for these "
         "numbers both slips give the same. A score is row of Q times row of K, and the softmax runs along the row."),
+    Mistake("no exponential", by_hand_two(softmax=lambda s: s / s.sum(axis=-1, keepdims=True)),
+        "The weights are the scores over their sum. Take exponentials before you divide."),
     Mistake("values weighted by columns", by_hand_two(blend=lambda w, v: w.T @ v),
         "The values are blended with the columns of the weights. Use the row of the query."),
     Mistake("rows exchanged", {"order_output": TWO[0][1], "delayed_output": TWO[0][0]},

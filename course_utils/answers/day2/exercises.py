@@ -31,6 +31,10 @@ def sampled(combine=products, draw=drawn):
     return lambda d_k, samples, rng: statistics(combine(*draw(d_k, samples, rng)), samples)
 
 
+def stats_seeded_inside(d_k, samples, rng):
+    return sampled()(d_k, samples, np.random.default_rng(0))
+
+
 def told(change):
     """dot_product_stats whose right figures are then changed: change(mean, std, error, d_k, samples)."""
     return lambda d_k, samples, rng: change(*sampled()(d_k, samples, rng), d_k, samples)
@@ -127,6 +131,9 @@ STATS_MISTAKES = (
     Mistake("std about 0", about_zero,
         "The std is the root of the mean square: the distance from 0. It is the distance from the mean of the "
         "samples, products.std(), which is 0 for a single one."),
+    Mistake("a generator made inside", stats_seeded_inside,
+        "The figures do not depend on rng, so every call draws the same samples. Use the rng that is passed in, not "
+        "one made inside."),
     Mistake("a loop over the samples", pair_by_pair,
         "The figures are right, but a Python loop visits the samples, one at a time or in small "
         "blocks. Draw a matrix (samples, d_k) for the queries and one for the keys, multiply them "
@@ -323,7 +330,7 @@ SMALL_ONES = "Small exponentials are made 0. Each is small, but many of them add
 SOFTMAX_MISTAKES = (
     Mistake("softmax without max-shift", shifted_softmax(nothing),
         "Right for small entries, but exp overflows above 709 and gives 0 below −745. Subtract the largest entry "
-        "along axis first: both halves of the fraction shrink by the same factor."),
+        "along axis first: both halves of the fraction shrink by the same factor.", overflow=True),
     *(Mistake(name, shifted_softmax(peak), message) for name, peak, message in SHIFTS),
     *(Mistake(name, shifted_softmax(largest, change), message) for name, change, message in FILLS),
     Mistake("axis ignored", lambda x, axis=-1: arrays.softmax(x, -1),
@@ -414,7 +421,7 @@ def logsumexp_without_small(x, axis):
 LOGSUMEXP_MISTAKES = (
     Mistake("no max-shift", shifted_logsumexp(nothing),
         "Right for small entries, but exp overflows above 709, and below −745 it gives 0, whose logarithm is −∞. "
-        "Subtract the largest entry inside the sum, and add it after the logarithm."),
+        "Subtract the largest entry inside the sum, and add it after the logarithm.", overflow=True),
     *(
         Mistake(name, shifted_logsumexp(peak), message)
         for name, peak, message in SHIFTS
@@ -774,7 +781,7 @@ PEAKED_MISTAKES = (
         "Each score goes through a sigmoid alone. In a softmax the keys share one sum."),
     Mistake("softmax without max-shift", peaked(softmax=unshifted),
         "Right until the scores get into the hundreds. There e^s is ∞ or 0, and neither clipped scores nor filled-in "
-        "NaNs give the weights. Subtract the largest score of each sample first, or use your softmax."),
+        "NaNs give the weights. Subtract the largest score of each sample first, or use your softmax.", overflow=True),
     Mistake("scores drawn, not made", peaked(independent_scores),
         "Your figures are those of independent normal scores: the scores are drawn, or q has entries ±1 or always "
         "the same length. At small d_k real scores are not normal, since the keys of a sample share one query. Draw "
@@ -875,7 +882,7 @@ BACKWARD_MISTAKES = (
         "its attention among the keys, axis −1."),
     Mistake("softmax without max-shift", backwards(softmax=unshifted),
         "Right until the scores get into the hundreds. There e^s is ∞ or 0. Subtract the largest score "
-        "of each row first, or use your softmax."),
+        "of each row first, or use your softmax.", overflow=True),
     Mistake("dq and dk without the scale", backwards(after=unscaled),
         "dv is right, but dq and dk lack the scale: the scores are divided by √d_k on the way "
         "forward, so what flows back is divided too."),
@@ -985,7 +992,7 @@ LAYER_MISTAKES = (
         "dw_v is right, but on the way to q and k the gradient has to pass the softmax: p ∘ (g − p · g)."),
     Mistake("softmax without max-shift", to_weights(back=backwards(softmax=unshifted)),
         "Right until the scores get into the hundreds. There e^s is ∞ or 0. Subtract the largest score "
-        "of each row first, or use your softmax."),
+        "of each row first, or use your softmax.", overflow=True),
     Mistake("dw_q and dw_k exchanged", to_weights(result=lambda dx, q, k, v: (dx, k, q, v)),
         "dw_q and dw_k are exchanged. Return (dx, dw_q, dw_k, dw_v)."),
     Mistake("dx last", to_weights(result=lambda dx, *dws: (*dws, dx)),

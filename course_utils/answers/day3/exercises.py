@@ -4,6 +4,7 @@ References and mistakes work in PyTorch and take NumPy arrays too.
 """
 
 import math
+from dataclasses import replace
 
 import torch
 
@@ -610,12 +611,13 @@ SOFTMAX_MISTAKES = (
         SHIFTED_BY_ALL.message + " And a row with no key is 0 / 0: it should hold zeros."),
     NO_SHIFT,
     Mistake("exp without max-shift, NaN", by_exponentials(no_shift, care=False),
-        NO_SHIFT.message + " And a row with no key is 0 / 0: it should hold zeros."),
+        NO_SHIFT.message + " And a row with no key is 0 / 0: it should hold zeros.", overflow=True),
     Mistake("exp without max-shift, times the mask", multiplied_exponentials,
         NO_SHIFT.message
-        + " Infinity times a mask of 0 is NaN, and so is a row with no key, 0 / 0: it should hold zeros."),
+        + " Infinity times a mask of 0 is NaN, and so is a row with no key, 0 / 0: it should hold zeros.",
+        overflow=True),
     Mistake("exp without max-shift, times the mask, with care", multiplied_exponentials_with_care,
-        NO_SHIFT.message + " Infinity times a mask of 0 is NaN too."),
+        NO_SHIFT.message + " Infinity times a mask of 0 is NaN too.", overflow=True),
     Mistake("softmax along axis 1", along_axis_one,
         "dim=1 is the last axis of (n, m) only; of (B, h, n, m) it is that of the heads. Softmax along dim=-1."),
     ZEROS_BLOCKED,
@@ -686,10 +688,10 @@ CAUSAL_MISTAKES = (
         "The last row is NaN: all of its keys are blocked. The mask is turned round: fill where it is False, ~mask."),
     Mistake("one key too many", projected(mask=known("one key too many", CAUSAL_MASK_MISTAKES)),
         "Each token also sees the next one. Look at the diagonal argument, or at < and ≤."),
-    *(Mistake(m.name, projected(m.answer), m.message) for m in STEPS),
+    *(replace(m, answer=projected(m.answer)) for m in STEPS),
     Mistake("only the shown weights masked", masked_output,
         "The weights are right, but the output was blended with weights that are not masked. Mask first, then blend."),
-    *(Mistake(m.name, projected(flawed(weigh=m.answer)), m.message) for m in EXTREMES),
+    *(replace(m, answer=projected(flawed(weigh=m.answer))) for m in EXTREMES),
     Mistake("scaling by the root of d_model", scaled_by_model_width,
         "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
     *(Mistake(m.name, projected(project=m.answer), m.message) for m in PROJECTIONS),
@@ -807,6 +809,7 @@ CROSS_MISTAKES = (
         "1. Block the scores, before the softmax."),
     Mistake("True means padding", misused(turned), TURNED_MEMORY),
     Mistake("True means padding, NaN", misused(turned, filled(-INFINITY)), TURNED_MEMORY),
+    Mistake("True means padding, finite fill", misused(turned, filled(-1e9)), TURNED_MEMORY),
     Mistake("mask on the queries", misused(on_query_axis), ON_QUERIES),
     Mistake("mask on the queries, NaN", misused(on_query_axis, filled(-INFINITY)), ON_QUERIES),
     Mistake("causal as well", crossed(mask=with_causal),
@@ -815,7 +818,7 @@ CROSS_MISTAKES = (
     *(Mistake(m.name, crossed(project=m.answer), m.message) for m in CROSS_PROJECTIONS),
     *(Mistake(m.name, crossed(m.answer), m.message) for m in STEPS if m.name != "no mask"),
     Mistake(OVER_QUERIES_NAN.name, crossed(flawed(weigh=OVER_QUERIES_NAN.answer)), OVER_QUERIES_NAN.message),
-    *(Mistake(m.name, crossed(flawed(weigh=m.answer)), m.message) for m in EXTREMES if m.name != "−1e4 added"),
+    *(replace(m, answer=crossed(flawed(weigh=m.answer))) for m in EXTREMES if m.name != "−1e4 added"),
 )  # fmt: skip
 
 
@@ -843,7 +846,7 @@ BUG_MISTAKES = (
         "still that of a blocked key."),
     Mistake("no peak", flawed(weigh=by_exponentials(no_shift, care=False)),
         "Without the peak exp overflows on large scores, and gives 0 / 0 on very negative ones. Subtract the largest "
-        "score that the row may use."),
+        "score that the row may use.", overflow=True),
     Mistake("renormalised down the columns",
         flawed(weigh=lambda s, m: (lambda w: w / w.sum(dim=-2, keepdim=True))(after()(s, m))),
         "You divide by the sums of the columns. A query is a row: sum along the last axis."),

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_utils.answers.day4.duel import duel
-from course_utils.answers.shared.masked import EXTREMES, INFINITY, LOW, STEPS
+from course_utils.answers.shared.masked import EXTREMES, INFINITY, LOW, NO_SHIFT, STEPS
 from course_utils.attention import multihead
 from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.costs import counts
@@ -263,7 +263,7 @@ STEPS_IN_HEADS = (
     ("exponentials not normalised", in_steps(share=exponentials), said("exponentials not normalised")),
     ("uniform weights", in_steps(share=lambda scores: torch.softmax(torch.where(scores.isinf(), scores, 0.0), dim=-1)),
         said("uniform weights")),
-    ("exp without max-shift", in_steps(share=unshifted), said("exp without max-shift")),
+    (NO_SHIFT.name, in_steps(share=unshifted), NO_SHIFT.message),
     ("the largest of all scores subtracted", in_steps(share=shifted_by_all),
         "The largest of all scores is subtracted before exp. A row that lies far below it becomes all zeros, and "
         "0 / 0. Subtract the largest score of each row."),
@@ -388,7 +388,7 @@ LAYER_MISTAKES = (
         layer(attention=lambda d_model: in_steps(scale=lambda q, k: math.sqrt(d_model // q.shape[-1]))),
         "The scale is √h, the root of the number of heads. It is √d_head, the width of one."),
     *(
-        Mistake(name, layer(attention=lambda d_model, steps=steps: steps), message)
+        Mistake(name, layer(attention=lambda d_model, steps=steps: steps), message, name == NO_SHIFT.name)
         for name, steps, message in STEPS_IN_HEADS
     ),
     Mistake("causal where no mask is given", layer(attention=lambda d_model: causal_without_mask),
@@ -447,6 +447,8 @@ HAND_MISTAKES = (
         "These are the scores of one head: 10 queries with 10 keys. Each of the six query heads has its own."),
     Mistake("scores of the key heads", by_hand(scores_of_a_text=200),
         "Scores are counted for two heads. Sharing keys saves no scores: each query head has a table of its own."),
+    Mistake("scores of a causal triangle", by_hand(scores_of_a_text=330),
+        "These are the scores that a causal mask keeps: 55 in a head. Count all of them; the mask comes after."),
     Mistake("products in place of scores", by_hand(scores_of_a_text=24_000),
         "These are the multiplications. Each score is one number, whatever d_head is."),
 )  # fmt: skip
@@ -693,7 +695,7 @@ GROUPED_MISTAKES = (
     Mistake("scaling by the whole width", grouped(attention=in_steps(scale=root_of_all)),
         "The scale is √(h · d). A query has d numbers, so it is √d."),
     *(
-        Mistake(name, grouped(attention=steps), message.replace("d_head", "d"))
+        Mistake(name, grouped(attention=steps), message.replace("d_head", "d"), name == NO_SHIFT.name)
         for name, steps, message in STEPS_IN_HEADS
         if name not in SQUARE
     ),

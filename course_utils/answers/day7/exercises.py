@@ -547,7 +547,8 @@ PAGED_MISTAKES = (
     Mistake("scaled by d", paged(scale=lambda d, k: d), "The scores are divided by d. Divide by √d."),
     Mistake("scaled by the number of tokens", paged(scale=lambda d, k: math.sqrt(len(k))),
         "The scores are divided by the root of the number of tokens. Divide by √d, the width of a key."),
-    Mistake("no maximum", paged(weigh=overflowing), "exp of large scores overflows. Take the largest off first."),
+    Mistake("no maximum", paged(weigh=overflowing), "exp of large scores overflows. Take the largest off first.",
+        overflow=True),
     Mistake("no softmax", paged(weigh=lambda scores: scores), "The scores become weights in a softmax first."),
     Mistake("blocks averaged", block_by_block,
         "Each block gets a softmax of its own, and their outputs are averaged. The softmax runs over all tokens: a "

@@ -91,7 +91,8 @@ ATTENTION_MISTAKES = (
         "These are the weights you get from q @ k without the transpose. With square matrices it raises nothing, but "
         "it is not the dot product of rows: use the transpose of k."),
     Mistake("softmax without max-shift", flawed(softmax=share),
-        "Right for small scores, but exp overflows on large ones. Subtract the largest score of each row before exp."),
+        "Right for small scores, but exp overflows on large ones. Subtract the largest score of each row before exp.",
+        overflow=True),
     Mistake("one shift for the whole array", flawed(softmax=lambda s: share(s, peak=s.max())),
         "You subtract the largest score of the whole array. A row far below it turns into 0 / 0. Subtract the "
         "maximum of each row: axis=-1, keepdims=True."),

@@ -188,6 +188,7 @@ NO_SHIFT = Mistake(
     by_exponentials(no_shift),
     "exp overflows on large scores, and gives 0 / 0 on very negative ones. Subtract the largest "
     "allowed score first, or use torch.softmax.",
+    overflow=True,
 )
 
 

@@ -29,8 +29,8 @@ def rounding(pairs: Sequence[Pair]) -> Relation | None:
         return None
     off = max(_distance(pair) for pair in pairs)
     if off <= 40 * FLOAT32:
-        message = "Right to the rounding of float32, and no further: somewhere on the way a number is kept in float32."
-        return Relation("computed in float32", message)
+        said = "It is right to the rounding of float32, and no further: on the way some number is kept in float32."
+        return Relation("computed in float32", said)
     ones = all(np.isin(pair.given, (0.0, 1.0)).all() for pair in pairs)  # more likely chosen than rounded
     for decimals in range(1 if ones else 0, 7):
         for name, cut in (("rounded", np.round), ("cut off", lambda x, n: np.trunc(x * 10**n) / 10**n)):
@@ -38,13 +38,13 @@ def rounding(pairs: Sequence[Pair]) -> Relation | None:
             fit = all(same(pair.given, array, 1e-7) for pair, array in zip(pairs, cuts, strict=True))
             if fit and telling(pairs) and any(array.any() for array in cuts):
                 to = f"to {decimals} decimals" if decimals else "to whole numbers"
-                return Relation(f"{name} {to}", f"Right, but {name} {to}. Return the numbers as they are.")
+                return Relation(f"{name} {to}", f"The numbers are right, but {name} {to}. Return them as they are.")
     whole = all((pair.given == np.round(pair.given)).all() for pair in pairs)
     for name, narrow, unit in (("bfloat16", _as_bfloat16, BFLOAT16), ("float16", _as_float16, FLOAT16)):
         if not whole and off <= 10 * unit and all(same(narrow(pair.given), pair.given, 1e-7) for pair in pairs):
             return Relation(f"rounded to {name}", f"Every number was rounded to {name}.")
     if off <= 2e-3 and telling(pairs):
-        return Relation("nearly right", "Nearly right everywhere: no number is off by more than 0.2 % of the largest.")
+        return Relation("nearly right", "It is nearly right: no number is off by more than 0.2 % of the largest.")
     return None
 
 
@@ -104,7 +104,7 @@ def _one_hot(x: np.ndarray) -> np.ndarray | None:
 
 FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
     ("opposite sign", lambda x: -x, "Every number has the opposite sign."),
-    ("the other way round", lambda x: 1 - x, "Every number x is 1 − x here: what is to be 1 is 0."),
+    ("the other way round", lambda x: 1 - x, "Every number x is 1 − x here: what should be 1 is 0."),
     ("squared", np.square, "Every number is the square of the right one."),
     ("square root taken", np.sqrt, "Every number is the square root of the right one."),
     (
@@ -254,8 +254,8 @@ def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     if not all(telling([pair]) for pair in pairs):
         return None
     worst = max(factors, key=lambda factor: abs(math.log(abs(factor))))
-    said = f"On “{pairs[factors.index(worst)].rung.name}” every number is {worst:.4g} times the right one"
-    return Relation("a factor", f"{said}; on the other steps it is one factor too, another one.")
+    said = "Every number is the right one times a factor, which differs from step to step: it is"
+    return Relation("a factor", f"{said} {worst:.4g} on “{pairs[factors.index(worst)].rung.name}”.")
 
 
 def _ratio(pair: Pair) -> float | None:
@@ -311,17 +311,17 @@ def _rows(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
-    square_or_more = [pair for pair in pairs if pair.given.ndim >= 2]
+    square_or_more = [pair for pair in pairs if pair.given.ndim >= 2 and np.isfinite(pair.given).all()]
     if square_or_more and all(np.allclose(pair.given.sum(-2), 1, atol=1e-5) for pair in square_or_more):
-        message = "Rows are to sum to 1, and here the columns do: the normalising runs along the wrong axis."
+        message = "The columns sum to 1, where the rows should: the normalising runs along the wrong axis."
         return Relation("columns sum to 1, not rows", message)
-    if all(np.allclose(pair.given.sum(), 1, atol=1e-5) for pair in pairs if pair.given.ndim >= 2) and square_or_more:
-        message = "Each row is to sum to 1, and here all rows together do: the sum runs over the whole array."
+    if square_or_more and all(np.allclose(pair.given.sum(), 1, atol=1e-5) for pair in square_or_more):
+        message = "All rows together sum to 1, where each row should: the sum runs over the whole array."
         return Relation("everything sums to 1, not each row", message)
     worst = max(pairs, key=lambda pair: np.nan_to_num(np.abs(pair.given.sum(-1) - 1)).max())
     total = worst.given.sum(-1).reshape(-1)
     total = total[np.nan_to_num(np.abs(total - 1)).argmax()]
-    said = f"Each row is to sum to 1; on “{worst.rung.name}” one sums to {total:.4g}."
+    said = f"Rows do not sum to 1: on “{worst.rung.name}” one sums to {total:.4g}."
     return Relation("rows do not sum to 1", said)
 
 

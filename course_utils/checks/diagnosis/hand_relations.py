@@ -60,11 +60,11 @@ def _of_entry(mine: np.ndarray, right: np.ndarray, others: Mapping[str, np.ndarr
 
 def _of_shape(mine: np.ndarray, right: np.ndarray) -> tuple[str, str]:
     if not right.ndim:
-        return "a list for a number", "is to be one number, and is a list."
+        return "a list for a number", "should be one number, and is a list."
     if not mine.ndim:
-        return "a number for a list", f"is to be a list of {right.size}, and is one number."
+        return "a number for a list", f"should be a list of {right.size}, and is one number."
     if mine.size == right.size:
-        return "another shape", f"is to be a list of {right.size} numbers, with no other lists in it."
+        return "another shape", f"should be a list of {right.size} numbers, with no other lists in it."
     how = "few" if mine.size < right.size else "many"
     return f"too {how} numbers", f"holds too {how} numbers."
 
@@ -118,7 +118,7 @@ FACTS: tuple[tuple[str, str, Test], ...] = (
     ),
     (
         "does not sum to 1",
-        "is to sum to 1, and does not.",
+        "should sum to 1, and does not.",
         _several(lambda a, b: _sums_to_1(b) and not _sums_to_1(a)),
     ),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -62,6 +63,21 @@ def of_a_share(pairs: Sequence[Pair]) -> Relation | None:
             made = f"(1 {'+' if c > 0 else '−'} {as_product(abs(c), term)})"
             return Relation(how.format(made), f"Every number is {how.format(made)}.")
     return None
+
+
+def scattered(pairs: Sequence[Pair]) -> Relation | None:
+    """Recognise single numbers that are all near the right ones, some too large and some too small, and none exact."""
+    if len(pairs) < 4 or any(pair.given.ndim or pair.right.ndim for pair in pairs):
+        return None
+    off = [float(pair.given - pair.right) for pair in pairs]
+    sizes = [
+        max(abs(float(each)) for each in (pair.right, *pair.others.values()) if not np.ndim(each)) for pair in pairs
+    ]
+    near = all(math.isfinite(x) and 0 < abs(x) <= 0.1 * size for x, size in zip(off, sizes, strict=True))
+    if not near or min(off) > 0 or max(off) < 0:
+        return None
+    said = "Every number is near the right one, and none is exact, as from a simulation. Compute it, and do not round."
+    return Relation("near the right numbers", said)
 
 
 def along_a_diagonal(pairs: Sequence[Pair]) -> Relation | None:

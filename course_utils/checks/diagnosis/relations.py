@@ -17,7 +17,7 @@ import numpy as np
 
 from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding
 from course_utils.checks.diagnosis.expressions import expression
-from course_utils.checks.diagnosis.number_relations import along_a_diagonal, of_a_share, of_terms
+from course_utils.checks.diagnosis.number_relations import along_a_diagonal, of_a_share, of_terms, scattered
 from course_utils.checks.diagnosis.relation import Pair, Relation, Step, argument
 from course_utils.checks.diagnosis.wrong_places import ALWAYS_THE_SAME
 from course_utils.checks.kernel.evidence import BAD_RESULT
@@ -74,7 +74,7 @@ def relate(
             pairs, all_steps = parts[part], wrong_steps[part]
             if 2 * len(pairs) < all_steps:
                 continue
-            for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal):
+            for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, scattered):
                 if (found := look(pairs)) and not (found.name == ALWAYS_THE_SAME and any(held)):
                     return _of_part(_said_where(found, held, len(pairs), all_steps), part, ladder)
         if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
@@ -141,7 +141,7 @@ def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing:
             return None
         if np.abs(pair.given - pair.right).max(initial=0.0) > near * max(1.0, float(np.abs(pair.right).max(initial=0))):
             return None
-    said = "Right to the rounding of float32, and no further: somewhere on the way a number is kept in float32."
+    said = "It is right to the rounding of float32, and no further: on the way some number is kept in float32."
     return Relation("computed in float32", said)
 
 
@@ -159,8 +159,8 @@ def _said_where(found: Relation, held: Sequence[bool], seen: int, wrong: int) ->
     message = found.message
     if seen == wrong and not any(held):
         return found
-    where = "where it is wrong" if seen == wrong else f"{seen} of the {wrong} where it is wrong"
-    return Relation(found.name, f"On the steps {where}: {message[0].lower()}{message[1:]}")
+    steps = "the steps" if seen == wrong else f"{seen} of the {wrong} steps"
+    return Relation(found.name, f"On {steps} where it is wrong, {message[0].lower()}{message[1:]}")
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
@@ -368,9 +368,20 @@ def _raised(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[i
         return None
     first = min(errors)
     kind, _, text = errors[first].partition(": ")
-    text = "" if hidden else _without_numbers(text)
     said = "" if first == failing[0] or hidden else f"On “{rungs[first].name}” it raised {errors[first]}."
+    if not hidden and (found := SHAPES_THAT_MET.search(text)):
+        one, other = (tuple(map(int, re.findall(r"\d+", shape))) for shape in found.groups())
+        said = f"On “{rungs[first].name}” two shapes met that do not fit: {one} and {other}. {said}".strip()
+        return Relation(f"raises {kind}: shapes that do not fit", said)
+    text = "" if hidden else _without_numbers(text)
     return Relation(f"raises {kind}: {text}" if text else f"raises {kind}", said)
+
+
+# The first two shapes in an error of NumPy, whose einsum tells each as (3,4)->(3,newaxis,4), and in one of PyTorch.
+SHAPES_THAT_MET = re.compile(
+    r"(?:broadcast.*?shapes[^()]*|cannot be multiplied |^shapes )"
+    r"\((\d[\dx,]*)\)?(?:->\([^)]*\))?(?: and)? \(?(\d[\dx,]*)\)"
+)
 
 
 def _without_numbers(text: str) -> str:
@@ -426,7 +437,7 @@ def _of_errors(parts: Mapping[str, list[Pair]]) -> Relation | None:
         if kind := re.match(r"\w+Error", part):
             missing = [pair for pair in pairs if pair.right.sum() > pair.given.sum()]
             if len(missing) == len(pairs):
-                return Relation(f"no {kind[0]} where one is due", f"{kind[0]} is to be raised, and is not.")
+                return Relation(f"no {kind[0]} where one is due", f"{kind[0]} should be raised, and is not.")
             if not missing:
                 return Relation(f"{kind[0]} where none is due", f"{kind[0]} is raised where it should not be.")
     return None

@@ -30,14 +30,14 @@ def where_wrong(pairs: Sequence[Pair]) -> Relation | None:
             return Relation(name.replace("column", "entry") if flat else name, said)
     for name, what, test in (
         ("some entries are 0", "are 0 and should not be", lambda p, ok: (p.given[~ok] == 0).all()),
-        ("some entries are not 0", "are to be 0 and are not", lambda p, ok: (p.right[~ok] == 0).all()),
-        ("some entries are not finite", "are no finite numbers", lambda p, ok: (~np.isfinite(p.given[~ok])).all()),
+        ("some entries are not 0", "should be 0 and are not", lambda p, ok: (p.right[~ok] == 0).all()),
+        ("some entries are not finite", "are not finite", lambda p, ok: (~np.isfinite(p.given[~ok])).all()),
         ("some signs are wrong", "have the wrong sign", lambda p, ok: np.allclose(p.given[~ok], -p.right[~ok])),
     ):
         if all(test(pair, ok) for pair, ok in zip(pairs, right, strict=True)):
             pair, ok = pairs[0], right[0]
             first = ", ".join(map(str, np.argwhere(~ok)[0]))
-            said = f"Right but for entries that {what}: on “{pair.rung.name}” the first is [{first}]."
+            said = f"It is right but for entries that {what}: on “{pair.rung.name}” the first is [{first}]."
             return Relation(name, said)
     return None
 

@@ -19,11 +19,12 @@ from course_utils.checks.kernel.numbers import Numbers
 MOST_SHOWN = 64  # most numbers of an input that is shown as code
 INDENT = "    "
 ROUGH = 1e-2
-SOFTMAX = "They part at the softmax: each row of weights should sum to 1 over the keys."
-MASK = "They part at the mask: a blocked key gets weight."
-SCALE = "They part at the scale: your weights are those of the right scores times {factor:.3g}."
-SCORES = "They part at the scores, or earlier: your weights are those of other scores."
-BLEND = "They part at the blend: the weights are right, and the output is not these weights times v."
+STAGE = "They part at "
+SOFTMAX = f"{STAGE}the softmax: each row of weights should sum to 1 over the keys."
+MASK = f"{STAGE}the mask: a blocked key gets weight."
+SCALE = STAGE + "the scale: your weights are those of the right scores times {factor:.3g}."
+SCORES = f"{STAGE}the scores or in the softmax: each row of weights sums to 1, but they are not the right ones."
+BLEND = f"{STAGE}the blend: the weights are right, and the output is not these weights times v."
 UNSTEADY = "It does not give the same twice: with this input it gave one result and then another."
 PROJECTED = ("x", "W_q", "W_k", "W_v")  # the arguments that the stepper takes
 
@@ -133,14 +134,19 @@ def _is_causal(weights: np.ndarray) -> bool:
 
 
 def _factor(mine: np.ndarray, theirs: np.ndarray) -> float | None:
-    """Return the factor that turns the right scores into those of these weights; None where no factor does."""
+    """Return the factor that turns the right scores into those of these weights; None where no factor does, or where
+    any two weights have one: it must be that of three different weights, or a root such as √2."""
     if (mine <= 0).any() or (theirs <= 0).any():
         return None
     own, right = (np.log(weights) - np.log(weights).mean(axis=-1, keepdims=True) for weights in (mine, theirs))
     if (right**2).sum() < 1e-6:
         return None
     factor = float((own * right).sum() / (right**2).sum())
-    return factor if np.allclose(own, factor * right, atol=1e-3) and abs(factor - 1) > 1e-3 else None
+    if not np.allclose(own, factor * right, atol=1e-3) or factor < 1e-3 or abs(factor - 1) < 1e-3:
+        return None
+    larger = max(factor, 1 / factor) ** 2
+    is_root = round(larger) > 1 and abs(larger - round(larger)) < 1e-2
+    return factor if is_root or len(np.unique(np.abs(right).round(6))) > 2 else None
 
 
 def _results(example: Example, judge: JudgedExercise) -> list[str]:

@@ -44,9 +44,9 @@ def limits_told() -> str:
         f"makes included. The arguments of a call hold up to {MOST_NUMBERS:,} numbers together, a mask's entries "
         f"included, and up to {MOST_SCORES:,} pairs of a query and a key. A whole number outside an array, such as a "
         f"size, is at most {LARGEST_WHOLE:,}. The check here stops "
-        f"after {ANSWER_SECONDS:g} seconds of processor time. In grading, where the test meets more "
-        f"implementations, it may work for {DUEL_SECONDS:g} seconds, and all implementations together for as long. "
-        "More than that is an error of the test."
+        f"after {ANSWER_SECONDS:g} seconds of processor time for all implementations together. In grading, where the "
+        f"test meets more implementations, it may work for {DUEL_SECONDS:g} seconds, and all implementations together "
+        "for as long. More than that is an error of the test."
     )
 
 

@@ -14,11 +14,13 @@ class Mistake:
     Attributes:
         answer: a function, or the values of hand-worked entries; None in a student's edition, which stores only the
             results.
+        overflow: whether its results are right until exp overflows, so that it is looked for beside other mistakes.
     """
 
     name: str
     answer: Callable | Mapping[str, Any] | None
     message: str
+    overflow: bool = False
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _stored_exercises(day: int) -> dict[str, Exercise]:
         grade_id: Exercise(
             kept["points"],
             dict.fromkeys(kept["names"]),
-            tuple(Mistake(known["name"], None, known["message"]) for known in kept["mistakes"]),
+            tuple(Mistake(known["name"], None, known["message"], known["overflow"]) for known in kept["mistakes"]),
             tuple(kept["uses"]),
             kept["rtol"],
             kept["atol"],

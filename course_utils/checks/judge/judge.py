@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,11 +18,12 @@ from course_utils.checks.judge.duel_verdict import holds as is_right_about
 from course_utils.checks.judge.duel_verdict import judge_duel, standings
 from course_utils.checks.judge.exercise import Mistake
 from course_utils.checks.judge.exercises import all_exercises, parameters
+from course_utils.checks.judge.overflow import Overflow, find_overflow
 from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
 from course_utils.checks.judge.rung_patterns import as_pattern, read_patterns
 from course_utils.checks.judge.rungs import evidence_for, implementations, rungs_of, shown
 from course_utils.checks.judge.stored_results import stored
-from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap, holds, wrong_parts
+from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap, holds, is_finite, wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN, attempts, find_ladder
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.numbers import Numbers
@@ -30,6 +32,17 @@ from course_utils.loader import has_answers
 
 Item = TypeVar("Item")
 SAME_RESULTS = "These are the results of this slip; another may give the same."
+SAME_RESULTS_OF_TWO = "These are the results of these two slips; others may give the same."
+SECOND = (
+    "There is a second slip: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
+    "From what goes into exp, subtract the largest number of its row first."
+)
+# Sentences of a hint on the shape of a result, which are no help where the shape is right.
+FORM = re.compile(
+    r"^Return (\(|the pair|them|.*\bof (the same )?shape)|^The shape is|\bhas (the shape of|a row for each)\b"
+)
+SENTENCE = re.compile(r"(?<=[.?]) ")
+JOINT = "; "  # between the names of two slips
 UNKNOWN_NAME = "NameError: name"  # the beginning of Python's error for an undefined name
 
 
@@ -127,7 +140,7 @@ class JudgedExercise:
         """
         hidden, by_hand = evidence.hidden, self.ladder.by_hand
         if evidence.called:
-            return Verdict("forbidden", 0.0, self._of_call(evidence.called))
+            return self._of_call(evidence.called)
         if expected is None or by_hand:  # stored hand-worked answers are rounded
             expected = self.reference(hidden)
         outcomes = {each.rung: each for each in evidence.outcomes}
@@ -147,22 +160,52 @@ class JudgedExercise:
         first = held.index(False)
         if raised:
             return replace(self._all_raised(gave, expected, held, hidden), rungs=rungs)
-        mistake = self.recognise(evidence, expected, held)
-        relation = None if mistake else self._relation(gave, expected, held, hidden)
-        message = self._named(mistake) if mistake else self._explain(gave[first], wanted[first])
+        mistake, overflow = self._slips(evidence, gave, expected, held)
+        relation = None if mistake else self._relation(gave, expected, held, hidden, overflow)
+        message = self._named(mistake, overflow) if mistake else self._explain(gave[first], wanted[first])
         if hidden:
             message = self._on_hidden(gave[first], wanted[first])
         elif relation:
             message = f"{relation.message} {message}".strip()
-        known = mistake or relation
+        if overflow and not mistake:
+            message = f"{message} {self._second(overflow)}"
+        names = [each.name for each in (mistake or relation, overflow and overflow.mistake) if each]
         share = sum(held) / len(held) if by_hand else 0.0
         unknown = not (hidden or by_hand) and _is_unknown_name(gave[first], relation)
-        return Verdict("failed", share, message.strip(), known.name if known else None, rungs, unknown)
+        return Verdict("failed", share, message.strip(), JOINT.join(names) or None, rungs, unknown)
 
-    def _named(self, mistake: Mistake) -> str:
+    def _slips(
+        self, evidence: Evidence, gave: Sequence[Outcome], expected: Evidence, held: list[bool]
+    ) -> tuple[Mistake | None, Overflow | None]:
+        """Return the known mistake in an answer, and the overflow that comes on top of it or of an unknown one."""
+        mistake = self.recognise(evidence, expected, held)
+        if mistake or self.ladder.by_hand or evidence.hidden:
+            return mistake, None
+        tolerances = [self.tolerance(each.rung) for each in expected.outcomes]
+        known = self.mistakes(), self.written_patterns()
+        rungs, right = self.rungs(), expected.outcomes
+        if [rung.name for rung in rungs] != [each.rung for each in right]:
+            return None, None  # the expected results were stored before the ladder changed
+        overflow = find_overflow(gave, rungs, right, held, *known, tolerances, self.ladder.returns)
+        if overflow is None:
+            return None, None
+        for counted in (overflow.others, overflow.telling):
+            if mistake := self.recognise(evidence, expected, held, counted, overflow.seen):
+                return mistake, overflow
+        if not overflow.certain:
+            return None, None
+        return (overflow.mistake, None) if all(held[i] for i in overflow.telling) else (None, overflow)
+
+    def _named(self, mistake: Mistake, overflow: Overflow | None = None) -> str:
         """Return the message of a recognised mistake, and what it rests on, unless it asks."""
+        if overflow:
+            return f"{mistake.message} {self._second(overflow)} {SAME_RESULTS_OF_TWO}"
         plain = self.ladder.by_hand or mistake.message.endswith("?")
         return mistake.message if plain else f"{mistake.message} {SAME_RESULTS}"
+
+    def _second(self, overflow: Overflow) -> str:
+        """Return what is said of an overflow beside another slip."""
+        return SECOND.format(rung=self.rungs()[overflow.seen[0]].name)
 
     def _decide(self, gave: Sequence[Outcome], names: Sequence[str]) -> Verdict | None:
         """Return the verdict of the ladder's `decide` on all entries; None without one, or where an entry failed."""
@@ -190,12 +233,23 @@ class JudgedExercise:
             return (broken_on(machine, rung, mine) is None for rung, mine in zip(rungs, gave, strict=True))
         return (holds(mine, each, self.tolerance(each.rung)) for mine, each in zip(gave, right, strict=True))
 
-    def recognise(self, evidence: Evidence, expected: Evidence, held: list[bool]) -> Mistake | None:
+    def recognise(
+        self,
+        evidence: Evidence,
+        expected: Evidence,
+        held: list[bool],
+        counted: Sequence[int] | None = None,
+        overflowed: Sequence[int] = (),
+    ) -> Mistake | None:
         """Return the known mistake that gives the same evidence, rung by rung; None where there is none.
 
         Only mistakes that fail on the same rungs are compared, and each runs only up to the first rung on which it
         differs from the answer. On hidden inputs no mistake is looked for: they are tried after the visible rungs hold,
         which no known mistake passes.
+
+        Args:
+            counted: the rungs that are compared; all by default.
+            overflowed: rungs on which the answer overflows, and the mistake does not overflow on all of them.
         """
         if evidence.hidden:
             return None
@@ -204,9 +258,8 @@ class JudgedExercise:
         if [outcome.rung for outcome in outcomes] != rungs:
             return None  # forged rungs: spend no work on them
         patterns, own = self.written_patterns(), as_pattern(held)
-        speaks = (
-            [i for i, ok in enumerate(held) if not ok] if patterns else sorted(range(len(held)), key=held.__getitem__)
-        )
+        counted = range(len(held)) if counted is None else counted
+        speaks = [i for i in counted if not held[i]] if patterns else sorted(counted, key=held.__getitem__)
         if by_hand:  # recognise a mistake worked to two decimals, even while other entries are empty
             speaks = [i for i in speaks if not _is_unwritten(outcomes[i].error)]
         tolerances = [self.tolerance(rungs[i]) for i in speaks]
@@ -214,12 +267,17 @@ class JudgedExercise:
             tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
         given, right = ([each[i] for i in speaks] for each in (outcomes, expected.outcomes))
         held = [held[i] for i in speaks]
+        if overflowed and not any(is_finite(each) and not ok for each, ok in zip(given, held, strict=True)):
+            return None
         for mistake, known in self.mistakes():
-            if patterns.get(mistake.name, own) != own:
+            pattern = patterns.get(mistake.name, own)
+            if any(pattern[i] != own[i] for i in counted):
                 continue
             mistaken = _Picked(known.outcomes, speaks)
             nearer = not by_hand or gap(given, mistaken, held) < gap(given, right, held) / 2
-            if nearer and explains(given, mistaken, held, tolerances):
+            if not nearer or not explains(given, mistaken, held, tolerances):
+                continue
+            if not overflowed or any(is_finite(known.outcomes[i]) for i in overflowed):
                 return mistake
         return None
 
@@ -260,18 +318,24 @@ class JudgedExercise:
         message = f"Wrong on hidden inputs (“{wanted.rung}”): the answer must hold for any input. {raised}"
         return message + self._why(wanted)
 
-    def _of_call(self, called: Sequence[ForbiddenCall]) -> str:
-        """Return the message about the first of the forbidden calls that were recorded."""
+    def _of_call(self, called: Sequence[ForbiddenCall]) -> Verdict:
+        """Return the verdict on the first of the forbidden calls that were recorded."""
         name, line = called[0].name[:60] or "something", called[0].line
         who = f"Line {line} of its cell" if line else "The answer"
         forbidden = self.ladder.forbidden.items()
-        why = next((why for part, why in forbidden if part in name.lower()), "see the statement")
-        return f"{who} calls {name}, which is not allowed here: {why}."
+        part, why = next((each for each in forbidden if each[0] in name.lower()), ("", "see the statement"))
+        message = f"{who} calls {name}, which is not allowed here: {why}."
+        return Verdict("forbidden", 0.0, message, f"calls {part}" if part else None)
 
     def _relation(
-        self, given: Sequence[Outcome], expected: Evidence, held: Sequence[bool], hidden: bool
+        self,
+        given: Sequence[Outcome],
+        expected: Evidence,
+        held: Sequence[bool],
+        hidden: bool,
+        overflow: Overflow | None = None,
     ) -> Relation | None:
-        """Return what the wrong numbers have in common, or None."""
+        """Return what the wrong numbers have in common, on rungs without an overflow; None where it is nothing."""
         right = expected.outcomes
         names = [wanted.rung for wanted in right]
         if self.ladder.by_hand:
@@ -287,6 +351,9 @@ class JudgedExercise:
             for mine, wanted, ok in zip(given, right, held, strict=True)
         ]
         called = parameters(self.day, self.grade_id)
+        if overflow:
+            rungs, wrong = [rungs[i] for i in overflow.telling], [wrong[i] for i in overflow.telling]
+            given, right = [given[i] for i in overflow.telling], [right[i] for i in overflow.telling]
         return relate(self.ladder, rungs, given, right, wrong, called, self.exercise.scaled, hidden=hidden)
 
     def _explain(self, given: Outcome, wanted: Outcome) -> str:
@@ -318,6 +385,7 @@ class JudgedExercise:
             return f"{part}{where} is not right. {self.ladder.advice}"
         if part == "measure":
             return self._why(wanted)
+        why = " ".join(each for each in SENTENCE.split(self._why(wanted)) if not FORM.search(each))
         index: list[str] = []
         for size in reversed(wanted.values[part].shape):
             i, position = divmod(i, size)
@@ -328,7 +396,7 @@ class JudgedExercise:
             said, expected = f"{got:.8g}", f"{right:.8g}"
         if part in self.tolerance(wanted.rung).parts:  # the result is random
             expected = f"about {right:.3g}"
-        return f"On “{wanted.rung}” {place} is {said}, expected {expected}. {self._why(wanted)}"
+        return f"On “{wanted.rung}” {place} is {said}, expected {expected}. {why}"
 
     def _why(self, wanted: Outcome) -> str:
         """Return what a failure on this rung hints at."""

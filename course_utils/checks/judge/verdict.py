@@ -99,15 +99,15 @@ def explains(
     agreed = False
     for given, mistaken, ok, tolerance in zip(outcomes, known, held, tolerances, strict=True):
         if given.error:
-            if _finite(mistaken) or not given.error.startswith(ERRORS_OF_ARITHMETIC):
+            if is_finite(mistaken) or not given.error.startswith(ERRORS_OF_ARITHMETIC):
                 return False
             continue
-        if mistaken.error and not ok and not _finite(given):
+        if mistaken.error and not ok and not is_finite(given):
             continue
         if not holds(given, mistaken, tolerance):
             return False
         agreed = agreed or not ok
-    return agreed or not any(_finite(given) for given, ok in zip(outcomes, held, strict=True) if not ok)
+    return agreed or not any(is_finite(given) for given, ok in zip(outcomes, held, strict=True) if not ok)
 
 
 def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome], held: Sequence[bool]) -> float:
@@ -123,5 +123,6 @@ def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome], held: Sequence[b
     return max((abs(a - b) for a, b in pairs), default=math.inf)
 
 
-def _finite(outcome: Outcome) -> bool:
+def is_finite(outcome: Outcome) -> bool:
+    """Return whether an outcome is no error and holds finite numbers alone."""
     return not outcome.error and all(math.isfinite(x) for array in outcome.values.values() for x in array.entries)

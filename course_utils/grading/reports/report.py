@@ -19,6 +19,7 @@ from rich.table import Table
 
 from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import JOINT
 from course_utils.errors import CourseError, one_line
 from course_utils.files import write_all, write_whole
 from course_utils.grading.intake.answers import LONG
@@ -341,7 +342,7 @@ def _misconceptions(graded: Sequence[Graded], official: Official) -> list[str]:
     lines.append("|---|---|---|---|---|")
     for (day, grade_id, name), students in sorted(found.items(), key=lambda item: -len(item[1])):
         known = None if day is None else all_exercises(day).get(grade_id)
-        said = next((m.message for m in known.mistakes if m.name == name), "") if known else ""
+        said = " ".join(m.message for m in known.mistakes if m.name in name.split(JOINT)) if known else ""
         lines.append(f"| {day} | {grade_id} | {_cell(name)} | {len(students)} | {_cell(said)} |")
     return [*lines, ""]
 

@@ -101,8 +101,8 @@ def attention_lists(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("shapes with 3 queries, 4 keys, d_k = 2, d_v = 5",
             lists(draw(rng, 3, 2), draw(rng, 4, 2), draw(rng, 4, 5)),
-            "Return the pair (output, weights). output is n × d_v and weights are n × m: "
-            "the sum in the output runs over the keys."),
+            "Return the pair (output, weights), of shapes n × d_v and n × m. The sum in "
+            "the output runs over the keys."),
         Rung("one key: the output is its value", lists(draw(rng, 2, 3), draw(rng, 1, 3), draw(rng, 1, 2)),
             "With one key its weight is 1."),
         Rung("two tokens", (TRACE_Q, TRACE_K, TRACE_V), "Scores, scale, softmax over each row, blend of the values."),

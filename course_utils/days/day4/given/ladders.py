@@ -91,8 +91,8 @@ def split_heads(rng: np.random.Generator) -> list[Rung]:
 def merge_heads(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one token, two heads", (numbered(rng, 1, 2, 1, 3),),
-            "Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6): the "
-            "numbers of head 0, then those of head 1."),
+            "Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6). The "
+            "numbers of head 0 come first, then those of head 1."),
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 2, 3),),
             "Row t of the result holds what every head has for token t. If the error speaks of view size or stride: "
             "a transposed tensor has to be laid out anew, which reshape and flatten do."),
@@ -704,7 +704,7 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
     return [
         rung("one layer of two heads", table(1, 2, {strong: (4, whole), weak: (1, whole)}),
             "Switch off one head at a time, all others on, and compare the losses. Return (layer, head), two whole "
-            "numbers from 0: the head without which the loss is highest."),
+            "numbers from 0. It is the head without which the loss is highest."),
         rung("two layers of three heads", table(2, 3, {a: (1, whole), b: (3, [0, 1, 2]), c: (2, [3, 4]), d: (1, [5])}),
             "head_masks has the shape (n_layers, n_heads): row l, column k belongs to head k of layer l."),
         rung("three layers of two heads", table(3, 2, {deep[0]: (3, whole), deep[1]: (2, whole), deep[2]: (1, whole)}),
