@@ -75,7 +75,7 @@ def is_published() -> bool:
 
 def where_it_is() -> str:
     """Return the end of an error message: what to do when a folder is not one of the course's."""
-    if IN_CHECKOUT or not repository():
+    if IN_CHECKOUT or not is_published():
         return "run this in the course's folder"
     return f"the installed course has no notebooks: git clone {repository()} and run this in its folder"
 

@@ -11,8 +11,10 @@
                                  in Colab
     sources/lessons/references   the references of all lessons, one section per day
     templates/…/grade.yml        the days that a class may have graded
-    README.md, CITATION.cff,     the address of the repository and the version, from pyproject.toml
+    CITATION.cff, the forms in   the version, from pyproject.toml
     .github/ISSUE_TEMPLATE/…
+    README.md, CITATION.cff,     links that need the repository's address, once pyproject.toml has one
+    …/ISSUE_TEMPLATE/config.yml
 
 The points of an exercise come from its check cell, and its minutes from the line under its heading. A text without such
 a line or table stays unchanged.
@@ -35,6 +37,7 @@ from course_utils.course import (
     SOLUTIONS,
     SOURCES,
     Day,
+    is_published,
     is_there,
     repository,
     tens,
@@ -62,6 +65,7 @@ WORDS = (
     "sixteen",
 )
 CITATION = "CITATION.cff"
+CONTACTS = ".github/ISSUE_TEMPLATE/config.yml"
 README_HEAD = "| day | what you do | minutes |\n|---|---|---|\n"
 MAP_HEAD = "| day | lesson | exercises | what you do |\n|---|---|---|---|\n"
 _UNDER_HEADING = re.compile(r"^\d+ points?( · difficulty \d of 5 · (\d+) minutes?)(?=.*?( · further)?$)", re.MULTILINE)
@@ -79,6 +83,10 @@ _FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?[,:] [^.\n]*\.", re.M
 _LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
 _GRADED = re.compile(r"^( +days:)( \d+)+$", re.MULTILINE)
 _VERSION = re.compile(r"(?:(?<=^version: )|(?<=placeholder: course ))\S+", re.MULTILINE)
+_ADDRESS = re.compile(r"(?<=^<!-- address -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
+_CITED = re.compile(r"^(date-released: .*\n)(?:repository-code: .*\n)?(?:license-url: .*\n)?", re.MULTILINE)
+_CONTACTS = re.compile(r"^contact_links:\n.*", re.MULTILINE | re.DOTALL)
+_ON_GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
 _QUESTIONS = re.compile(r"^[A-Z][a-z]+ questions?(?=[.;] (?:Choose with|every choice))", re.MULTILINE)
 _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
 
@@ -152,18 +160,47 @@ def _counted(root: Path) -> Iterator[tuple[Path, str]]:
     ):
         if path.exists():
             rows = "".join(row(day, root) for day in DAYS)
-            yield path, _with_table(_with_edition(path.read_text(encoding="utf-8"), root), head, rows)
-    for path in (*sorted((root / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), root / CITATION):
-        if path.exists():
-            yield path, _with_edition(path.read_text(encoding="utf-8"), root)
+            text = _ADDRESS.sub(_front_links(root), path.read_text(encoding="utf-8"))
+            yield path, _with_table(text, head, rows)
+    if (path := root / CITATION).exists():
+        cited = f"repository-code: {repository()}\nlicense-url: {repository()}/blob/main/LICENSE\n"
+        text = _CITED.sub(rf"\1{cited if is_published() else ''}", path.read_text(encoding="utf-8"))
+        yield path, _VERSION.sub(version(), text)
+    if (path := root / CONTACTS).exists():
+        yield path, _CONTACTS.sub("", path.read_text(encoding="utf-8")) + (_contacts() if is_published() else "")
+    for path in sorted((root / CONTACTS).parent.glob("[0-9]-*.yml")):
+        yield path, _VERSION.sub(version(), path.read_text(encoding="utf-8"))
 
 
-def _with_edition(text: str, root: Path) -> str:
-    """Replace the repository's address and the version, as CITATION.cff gave them until now, by those of pyproject."""
-    if (root / CITATION).exists():
-        given = (root / CITATION).read_text(encoding="utf-8")
-        text = text.replace(re.findall(r"^repository-code: (\S+)$", given, re.MULTILINE)[0], repository())
-    return _VERSION.sub(version(), text)
+def _front_links(root: Path) -> str:
+    """Return the badges of the README and its links to the pages and to Colab; nothing without an address on GitHub."""
+    found = _ON_GITHUB.fullmatch(repository()) if is_published() else None
+    if not found:
+        return ""
+    owner, name = found.groups()
+    badges = [
+        f"[![{text}]({repository()}/actions/workflows/{workflow}/badge.svg)]({repository()}/actions/workflows/{workflow})"
+        for text, workflow in (("tests", "test.yml"), ("pages", "site.yml"))
+    ]
+    pages = f"https://{owner.lower()}.github.io/" + ("" if name.lower() == f"{owner.lower()}.github.io" else f"{name}/")
+    notebook = f"{LESSONS}/{_name(DAYS[0], root, LESSONS)}.ipynb"
+    colab = f"https://colab.research.google.com/github/{owner}/{name}/blob/v{version()}/{notebook}"
+    links = f"**[Play with it]({pages})** in the browser, with nothing to install, or open [day 1 in Colab]({colab})."
+    return "\n".join([*badges, "", links, ""])
+
+
+def _contacts() -> str:
+    """Return what GitHub offers beside the forms for issues. It takes whole addresses only."""
+    return (
+        "contact_links:\n"
+        "  - name: Answers get points that they do not deserve, or leave their sandbox\n"
+        f"    url: {repository()}/security/advisories/new\n"
+        "    about: Tell us in private. Classes are graded with this, and a hole that everybody can read costs them "
+        "their grades.\n"
+        "  - name: I want to change something\n"
+        f"    url: {repository()}/blob/main/CONTRIBUTING.md\n"
+        "    about: How an exercise, a day or a widget is added, and how the course is built and tested.\n"
+    )
 
 
 def _around(day: Day, root: Path, first: list[str], to_lessons: str) -> str:

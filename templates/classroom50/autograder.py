@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-COURSE = "https://github.com/OWNER/COURSE"
+COURSE = "https://github.com/ACCOUNT/COURSE"
 TAG = "TAG"
 DAYS = ["1"]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# For a programming assignment of Gradescope: installs the course for a user who is not root. Replace OWNER/COURSE by the
+# For a programming assignment of Gradescope: installs the course for a user who is not root. Replace ACCOUNT/COURSE by the
 # course's repository and TAG by a tag, a branch or the whole hash of a commit of it. A zip of this file, run_autograder
 # and bundle/, as course release wrote it, is the assignment's autograder.
 set -euo pipefail
@@ -9,7 +9,7 @@ useradd --create-home --home-dir /opt/grader grader
 cp -r /autograder/source/bundle /opt/grader/bundle
 git init --quiet /opt/grader/course
 cd /opt/grader/course
-git fetch --quiet --depth 1 https://github.com/OWNER/COURSE TAG
+git fetch --quiet --depth 1 https://github.com/ACCOUNT/COURSE TAG
 git checkout --quiet FETCH_HEAD
 python3 -m venv /opt/uv
 /opt/uv/bin/pip install --quiet uv

@@ -4,8 +4,9 @@ import re
 import shutil
 
 import pytest
+from schemas import faults
 
-from course_utils.authoring import generated_tables
+from course_utils import course
 from course_utils.authoring.generated_tables import spell_minutes, write_counts, wrong_counts
 from course_utils.course import DAYS, ROOT
 from course_utils.progress import read_progress
@@ -61,17 +62,55 @@ def test_each_wrong_count_is_found_and_written_anew(texts):
     assert wrong_counts(texts) == write_counts(texts) == []
 
 
-def test_the_address_and_the_version_of_pyproject_are_written_wherever_they_stand(texts, monkeypatch):
+NEED_THE_ADDRESS = {"README.md", "CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml"}
+SET = "https://github.com/Somebody/attention"
+
+
+def set_project(monkeypatch, address, version):
+    monkeypatch.setattr(course, "_settings", lambda: {"urls": {"Repository": address}, "version": version})
+
+
+def test_the_address_and_the_version_of_pyproject_are_written_wherever_they_belong(texts, monkeypatch):
     there = [path for path in texts.rglob("*") if path.suffix in (".md", ".yml", ".cff")]
-    old, new = generated_tables.repository(), "https://github.com/somebody/attention"
+    old = course.repository()
     told = {path.relative_to(texts).as_posix() for path in there if old in path.read_text(encoding="utf-8")}
     forms = {path.relative_to(texts).as_posix() for path in texts.glob(".github/ISSUE_TEMPLATE/[0-9]-*.yml")}
-    monkeypatch.setattr(generated_tables, "repository", lambda: new)
-    monkeypatch.setattr(generated_tables, "version", lambda: "9.8.7")
-    assert told and forms and set(write_counts(texts)) == told | forms
+    set_project(monkeypatch, SET, "9.8.7")
+    assert told and forms and set(write_counts(texts)) == told | forms | NEED_THE_ADDRESS
     assert not [path for path in there if old in path.read_text(encoding="utf-8")]
     assert all("course 9.8.7" in (texts / name).read_text(encoding="utf-8") for name in forms)
     assert "\nversion: 9.8.7\n" in (texts / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_what_needs_an_address_is_there_with_one_and_nothing_of_it_without(texts, monkeypatch):
+    set_project(monkeypatch, "https://github.com/OWNER/attention", "9.8.7")
+    write_counts(texts)
+    read = {name: (texts / name).read_text(encoding="utf-8") for name in NEED_THE_ADDRESS}
+    assert not [name for name, text in read.items() if "OWNER" in text or "github.com" in text or "badge" in text]
+    assert not faults("github-issue-config", texts / ".github/ISSUE_TEMPLATE/config.yml")
+    assert not faults("citation-file-format", texts / "CITATION.cff")
+    set_project(monkeypatch, SET, "9.8.7")
+    assert set(write_counts(texts)) >= NEED_THE_ADDRESS and wrong_counts(texts) == []
+    readme = (texts / "README.md").read_text(encoding="utf-8")
+    assert f"[![tests]({SET}/actions/workflows/test.yml/badge.svg)]({SET}/actions/workflows/test.yml)\n" in readme
+    assert "**[Play with it](https://somebody.github.io/attention/)**" in readme
+    colab = re.search(r"\(https://colab\.research\.google\.com/github/Somebody/attention/blob/v9\.8\.7/(.*?)\)", readme)
+    assert (ROOT / colab[1]).is_file()
+    assert f"\nrepository-code: {SET}\n" in (texts / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"{SET}/security/advisories/new\n" in (texts / ".github/ISSUE_TEMPLATE/config.yml").read_text(
+        encoding="utf-8"
+    )
+    assert not faults("github-issue-config", texts / ".github/ISSUE_TEMPLATE/config.yml")
+    assert not faults("citation-file-format", texts / "CITATION.cff")
+    set_project(monkeypatch, "https://github.com/OWNER/attention", "9.8.7")
+    write_counts(texts)
+    assert read == {name: (texts / name).read_text(encoding="utf-8") for name in NEED_THE_ADDRESS}
+
+
+def test_elsewhere_than_on_github_the_readme_has_no_badges(texts, monkeypatch):
+    set_project(monkeypatch, "https://gitlab.com/somebody/attention", "9.8.7")
+    write_counts(texts)
+    assert "<!-- address -->\n<!-- end -->" in (texts / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_points_come_from_the_checks(texts):

@@ -1,6 +1,8 @@
 """What the documents tell a reader to type exists: commands, their options, make's targets, and the linked files."""
 
+import functools
 import itertools
+import posixpath
 import re
 import shlex
 import subprocess
@@ -15,12 +17,14 @@ from markdown_it import MarkdownIt
 from course_utils import time_limits
 from course_utils.checks.judge import time_limit
 from course_utils.cli import app
+from course_utils.course import is_published
 from course_utils.grading.results import Settings
 from course_utils.sandbox.limits import Limits
 
 ROOT = Path(__file__).parents[2]
 AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md")
 DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), *(ROOT / name for name in AT_THE_TOP)])
+OF_GITHUB = ("issues/new/choose",)  # pages below a repository's address, to which documents link relatively
 MARKDOWN = MarkdownIt().enable("table")
 COURSE = typer.main.get_command(app)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -101,12 +105,34 @@ def test_every_target_of_make_that_is_quoted_exists_with_its_settings(document):
 
 
 @each_document
-def test_links_between_documents_lead_somewhere(document):
+def test_a_relative_link_leads_to_a_tracked_file_or_to_a_page_that_github_makes(document):
+    here = document.parent.relative_to(ROOT).as_posix()
     for target, anchor in links_in(document):
         path = (document.parent / target).resolve() if target else document
-        assert path.exists(), f"{document.name}: {target}"
+        if posixpath.normpath(posixpath.join("blob/main", here, target)) in OF_GITHUB:
+            continue
+        assert path in tracked(), f"{document.name}: {target}"
         if anchor:
             assert anchor in anchors_of(path), f"{document.name}: {target}#{anchor}"
+
+
+@functools.cache
+def tracked() -> set[Path]:
+    """The files that git knows, and their folders; in a copy without a repository, those that are there."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    files = [ROOT / name for name in listed.stdout.splitlines()] or list(ROOT.rglob("*"))
+    return {*files, *(folder for file in files for folder in file.parents)}
+
+
+def test_no_document_names_the_owner_of_an_address_that_is_not_set():
+    texts = [*DOCUMENTS, *ROOT.glob("*.cff"), *ROOT.glob(".github/**/*.*"), *ROOT.glob("templates/**/*.*")]
+    assert [path.name for path in texts if path.is_file() and "OWNER" in path.read_text(encoding="utf-8")] == []
+
+
+def test_while_no_address_is_set_the_readme_has_no_badge_and_no_link_to_a_host_of_code():
+    addresses = re.findall(r"\]\((https?://[^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    hosts = [each for each in addresses if re.match(r"https://(github|colab|[\w-]+\.github)\.", each)]
+    assert bool(hosts) == is_published()
 
 
 def links_in(document: Path) -> list[tuple[str, str]]:

@@ -97,7 +97,7 @@ def test_a_workflow_may_read_the_repository_and_nothing_else(name):
 def test_actions_are_pinned_by_version_and_scripts_take_no_expressions(given):
     for step in given:
         if "uses" in step:
-            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+|OWNER/COURSE/templates/github-actions/grade@TAG", step["uses"])
+            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+|ACCOUNT/COURSE/templates/github-actions/grade@TAG", step["uses"])
         assert "${{" not in step.get("run", ""), "text of a student's would become part of the script"
 
 
@@ -108,7 +108,7 @@ def test_the_token_for_the_students_repositories_is_seen_by_one_step_that_runs_n
 
 def test_workflows_give_the_action_the_inputs_that_it_has():
     for workflow in WORKFLOWS.values():
-        (used,) = [step for step in steps(workflow) if step.get("uses", "").startswith("OWNER/COURSE")]
+        (used,) = [step for step in steps(workflow) if step.get("uses", "").startswith("ACCOUNT/COURSE")]
         assert set(used["with"]) <= set(ACTION["inputs"])
         assert {"days", "submissions"} & set(used["with"])
 
