@@ -33,6 +33,7 @@ SENTENCES = (
     "The capital of France is Paris. The capital of Italy is",
     "The small red fox saw the small red",  # a phrase again, for induction
 )
+ASKED_OF = dict.fromkeys(SENTENCES[2:4], " it")  # the token whose looks are the question; of others it is the last
 OWN = "SmolLM2-135M-Instruct"
 FOLLOWING = 5  # tokens that may come next, told of each token
 LEVELS = 255
@@ -54,6 +55,11 @@ class Reading:
     levels: np.ndarray
     following: list[list[tuple[str, int]]]
     source: str
+
+    @property
+    def asked(self) -> int:
+        """The place of the token from which the sentence is shown first."""
+        return self.tokens.index(ASKED_OF[self.text]) if self.text in ASKED_OF else len(self.tokens) - 1
 
     @property
     def triangles(self) -> bytes:

@@ -50,6 +50,14 @@ def test_where_the_model_is_missing_a_sentence_of_ones_own_says_how_to_get_it(no
     assert (shown.query, shown.key) == (9, 1), "the last token, and where this head looks most"
 
 
+def test_the_sentences_that_ask_about_it_are_shown_from_it_and_others_from_their_last_token():
+    for text in HeadExplorer.recorded():
+        shown = HeadExplorer(text)
+        asked = " it" if "because it" in text else shown.tokens[-1]
+        assert shown.tokens[shown.query] == asked and on_page(shown).shown["query"] == shown.query
+        assert shown.key == shown.weights[(*shown.head, shown.query)].argmax()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

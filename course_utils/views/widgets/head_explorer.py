@@ -165,13 +165,13 @@ class HeadExplorer(CourseWidget):
         return real_sentences.read(model, text, name)
 
     def _show(self, reading):
-        """Show another sentence, from its last token."""
+        """Show another sentence, from the token that it is about or from its last one."""
         shape = reading.levels.shape[:2]
         with self.hold_sync():
             self._reading, self._labels = reading, _labels(reading.tokens)
             if not (self.head[0] < shape[0] and self.head[1] < shape[1]):
                 self.head = _sharpest(reading.levels)
-            self.key, self.query = 0, len(reading.tokens) - 1
+            self.key, self.query = 0, reading.asked
             self.key = self._strongest()
             self._shown = _sent(reading)
 
@@ -283,6 +283,7 @@ def _sent(reading):
     return {
         "text": reading.text,
         "tokens": _labels(reading.tokens),
+        "query": reading.asked,
         "layers": layers,
         "heads": heads,
         "levels": reading.triangles,

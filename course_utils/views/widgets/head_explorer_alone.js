@@ -5,7 +5,7 @@ function answerExplorer(model) {
   sentences[at] = model.get("_shown");
   return listen(model, { _typed: () => {
     const found = sentences.find(({ text }) => text === model.get("_typed").text), reading = readingOf(found);
-    const query = found.tokens.length - 1, [layer, head] = model.get("head");
+    const { query } = found, [layer, head] = model.get("head");
     const known = layer < found.layers && head < found.heads;
     if (!known) model.set("head", [0, 0]);
     model.set("_shown", found);
