@@ -3,7 +3,7 @@
 import pytest
 from of_letters import of_letters
 
-from course_utils.views import HeadExplorer
+from course_utils.views import HeadExplorer, palette
 from course_utils.views.shared.heads import head_name
 from course_utils.views.shared.numbers import short
 
@@ -127,6 +127,44 @@ def test_arrows_go_from_the_query_to_its_keys_as_thick_as_the_weights(alone):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         tips = page.evaluate(UNDER_TIPS, ["top", "bottom"] if upright else ["left", "right"])
         assert tips == [key for key, weight in enumerate(row) if weight >= 5 / 255]
+
+
+def test_on_a_dark_ground_a_larger_share_is_brighter_and_weights_can_be_read(alone):
+    page = alone(HeadExplorer())
+    lights = []
+    for light in ("true", "false"):
+        page.evaluate("(light) => { document.body.dataset.jpThemeLight = light; }", light)
+        words = page.locator(".course-when-light:visible, .course-when-dark:visible").all_inner_texts()
+        assert words == ["darker" if light == "true" else "brighter"]
+        shades = page.locator("button.course-explorer-head").evaluate_all(
+            "(all) => all.map((one) => [Number(one.title.split(': ')[1]), getComputedStyle(one).backgroundColor])"
+        )
+        shares, lightness = zip(*sorted((share, luminance(colour)) for share, colour in shades), strict=True)
+        assert shares[0] < 0.01 and shares[-1] > 0.9
+        lights.append((lightness[0], lightness[-1]))
+        cells = page.locator("td[role=gridcell]:not([data-later=true]):not(:has(button))").evaluate_all(
+            "(all) => all.map((one) => [getComputedStyle(one).backgroundColor, getComputedStyle(one).color])"
+        )
+        for ground, ink in cells:
+            dim, bright = sorted(map(luminance, (ground, ink)))
+            assert (bright + 0.05) / (dim + 0.05) >= 4.5
+    (nothing, much), (nothing_dark, much_dark) = lights
+    assert nothing > 0.9 and much < 0.1 and nothing_dark < 0.01 and much_dark > 0.5
+
+
+def luminance(colour):
+    """Of a computed colour such as rgb(8, 48, 107), as WCAG 2 defines it."""
+    return palette._luminance([int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")])
+
+
+def test_a_page_shows_the_sentences_that_ask_about_it_from_it(alone):
+    page = alone(HeadExplorer(head=(13, 8)))
+    for text in HeadExplorer.recorded():
+        page.get_by_role("button", name=text, exact=True).click()
+        chosen = page.locator(".course-explorer-word[aria-checked=true]").get_attribute("aria-label")
+        assert chosen.split()[1] == ("it" if "because it" in text else text.rstrip(".").split()[-1])
+        told = page.locator(".course-explorer-told").inner_text()
+        assert "because it" not in text or "looks most at 1 “animal”" in told
 
 
 def test_the_field_says_that_it_waits_where_the_kernel_is_gone(alone):

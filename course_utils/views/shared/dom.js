@@ -30,14 +30,21 @@ const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
 const minus = (text) => text.replace("-", "−");
 
 // The colours of weights, from the trait _ramp: `parts` for a canvas, red green blue red …; `colour` of a level 0 to 255
-// and `ink`, in which text on it can be read.
+// and `ink`, in which text on it can be read, of either theme. On a dark ground they run from dark to bright, as the
+// filter of .course-ramp in widget.css makes of a canvas.
 function makeRamp(model) {
-  const { colours, light_ink_from } = model.get("_ramp"), parts = bytes(colours);
-  return {
-    parts,
-    colour: (level) => `rgb(${parts[3 * level]}, ${parts[3 * level + 1]}, ${parts[3 * level + 2]})`,
-    ink: (level) => (level >= light_ink_from ? "#fff" : "#000"),
+  const { colours, light_ink_from } = model.get("_ramp"), parts = bytes(colours), levels = [...Array(256).keys()];
+  const turned = (level) => {
+    const [r, g, b] = [0, 1, 2].map((i) => 255 - parts[3 * level + i]);
+    const mixed = [-0.574 * r + 1.43 * g + 0.144 * b, 0.426 * r + 0.43 * g + 0.144 * b, 0.426 * r + 1.43 * g - 0.856 * b];
+    return mixed.map((part) => Math.max(0, Math.min(255, Math.round(part))));
   };
+  const linear = (part) => (part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+  const dim = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) < 0.179;
+  const ink = (white) => (white ? "#fff" : "#000");
+  const drawn = levels.map((level) => `light-dark(rgb(${parts.slice(3 * level, 3 * level + 3)}), rgb(${turned(level)}))`);
+  const inks = levels.map((level) => `light-dark(${ink(level >= light_ink_from)}, ${ink(dim(turned(level)))})`);
+  return { parts, colour: (level) => drawn[level], ink: (level) => inks[level] };
 }
 
 // Calls the function of each name when the trait of that name changes. What is returned ends this.

@@ -192,7 +192,7 @@ function drawGallery({ model, el }) {
 
   // A canvas with a pixel for each weight.
   function mapOf() {
-    const node = make("div", "course-gallery-map"), canvas = make("canvas", "", { width: n, height: n, "aria-hidden": "true" });
+    const node = make("div", "course-gallery-map"), canvas = make("canvas", "course-ramp", { width: n, height: n, "aria-hidden": "true" });
     const context = canvas.getContext("2d"), image = context.createImageData(n, n);
     node.append(canvas);
     return { node, paint: (i) => {

@@ -282,9 +282,10 @@ function drawSentence({ model, place, set, uid, ramp }) {
       makeButton: () => make("button", "course-explorer-head", { type: "button", "aria-pressed": "false" }),
     });
     const line = (text) => make("div", "course-faint course-explorer-flow", {}, text);
+    const scale = make("div", "course-faint", {}, `${layers} layers of ${heads} heads; `), more = ": a larger share, as sorted below";
+    scale.append(make("span", "course-when-light", {}, "darker"), make("span", "course-when-dark", {}, "brighter"), more);
     node.append(make("div", "course-explorer-heading", {}, "its place in the whole model"),
-      make("div", "course-faint", {}, `${layers} layers of ${heads} heads; darker: a larger share, as sorted below`),
-      line(`↓ ${T} tokens`), grid.node, line("↓ the next token"));
+      scale, line(`↓ ${T} tokens`), grid.node, line("↓ the next token"));
     const rows = [...grid.node.tBodies[0].rows], [, ...columns] = grid.node.tHead.rows[0].cells;
     return {
       node,

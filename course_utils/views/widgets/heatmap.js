@@ -110,7 +110,7 @@ function render({ model, el }) {
     const frameBox = make("div", labelled ? "course-heatmap-axes course-heatmap-labelled" : "course-heatmap-axes");
     const wrap = make("div", "course-heatmap-canvas", { role: "grid", tabindex: 0, "aria-labelledby": `${uid}-title`,
       "aria-readonly": "true", "aria-rowcount": n, "aria-colcount": m, "aria-activedescendant": `${uid}-cell` });
-    const canvas = make("canvas", "", { width: m, height: n, "aria-hidden": "true" });
+    const canvas = make("canvas", "course-ramp", { width: m, height: n, "aria-hidden": "true" });
     canvas.style.width = wrap.style.width = `${m * side}px`;
     canvas.style.height = wrap.style.height = `${n * side}px`;
     const context = canvas.getContext("2d"), image = context.createImageData(m, n);
