@@ -131,6 +131,7 @@ def test_a_guess_is_there_when_the_cell_runs_again_and_not_in_the_saved_notebook
         notebook.reopen()
         picture = notebook.output(1).locator("img")
         notebook.wait(lambda: picture.count() == 1, "the question's picture is there")
+        assert notebook.output(1).locator(".jp-RenderedImage").inner_text() == "picture: run the cell"
         assert "How large?" in picture.get_attribute("alt")
         notebook.check_clean()
 
@@ -142,12 +143,17 @@ def test_a_picture_keeps_what_jupyterlab_gives_it_with_an_alt_text_and_without(l
         {"image/png": picture, "needs_background": "light"}
         for picture in (own, own | {"alt": "A pixel", "caption": "One"})
     ]
-    with lab.open_cells([pixel, *(f"display(pixel, raw=True, metadata={one})" for one in metadata)]) as notebook:
+    figure = "display({**pixel, 'text/plain': 'A pixel'}, raw=True, metadata={'image/png': {'alt': 'A pixel'}})"
+    image = (
+        "from IPython.display import Image\nimport base64\nImage(base64.b64decode(pixel['image/png']), alt='A pixel')"
+    )
+    shown = [f"display(pixel, raw=True, metadata={one})" for one in metadata]
+    with lab.open_cells([pixel, *shown, figure, image]) as notebook:
         plain, described = (notebook.output(place).locator(".jp-RenderedImage img") for place in (1, 2))
         assert described.get_attribute("alt") == "A pixel"
         assert plain.get_attribute("alt") is None
-        below = [notebook.output(place).locator(".jp-RenderedImage").inner_text() for place in (1, 2)]
-        assert below == ["", "One"]
+        below = [notebook.output(place).locator(".jp-RenderedImage").inner_text() for place in (1, 2, 3, 4)]
+        assert below == ["", "One", "", ""], "only a widget's picture says that its cell has not run"
         for image in (plain, described):
             assert [image.get_attribute(name) for name in ("width", "height")] == ["30", "20"]
             assert image.get_attribute("class") == "jp-needs-light-background jp-mod-unconfined"

@@ -1,5 +1,5 @@
 // Pictures in outputs get the alt text that their output's metadata holds, where this course and IPython's Image(alt=…)
-// put it, and the caption that this course puts there. JupyterLab (4.6.6) reads a picture's width and height there, and passes the alt text over.
+// put it, and the caption that this course puts there. The picture of a widget whose cell has not run says what it is. JupyterLab (4.6.6) reads a picture's width and height there, and passes the alt text over.
 // The first notebook of a day that is opened in a page gets its table of contents beside it, where the window is wide enough.
 // A notebook is not marked as changed because JupyterLab writes into it which Python its kernel is. And a widget has the
 // time to load that a busy machine takes: after two seconds anywidget (0.11.0) would no longer let it hear the kernel.
@@ -10,6 +10,13 @@
 {
   let shared;
 
+  const note = (text) => {
+    const line = document.createElement("div");
+    line.textContent = text;
+    line.style.cssText = "max-width: 720px; font-size: 13px; color: var(--jp-ui-font-color2)";
+    return line;
+  };
+
   // The renderer of JupyterLab, for the same kinds of pictures and at the same rank, with these.
   const withAlt = ({ RenderedImage, imageRendererFactory }) => {
     class DescribedImage extends RenderedImage {
@@ -17,11 +24,12 @@
         await super.render(model);
         const { alt, caption } = model.metadata[this.mimeType] ?? {};
         if (typeof alt === "string") this.node.querySelector("img").alt = alt;
+        // A figure of the course has its alt text as plain text, too. A widget tells itself there, and is shown by a
+        // picture only while there is no kernel behind it.
+        const text = [model.data["text/plain"] ?? []].flat().join("");
+        if (typeof alt === "string" && text && text !== alt && !text.startsWith("<IPython")) this.node.prepend(note("picture: run the cell"));
         if (typeof caption !== "string") return;
-        const below = document.createElement("div");
-        below.textContent = caption;
-        below.style.cssText = "max-width: 720px; font-size: 13px; color: var(--jp-ui-font-color2)";
-        this.node.append(below);
+        this.node.append(note(caption));
       }
     }
     return { ...imageRendererFactory, createRenderer: (options) => new DescribedImage(options) };
