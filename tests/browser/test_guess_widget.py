@@ -74,6 +74,18 @@ def test_what_the_next_cell_shows_is_veiled_until_there_is_a_guess_or_one_asks_f
         button(notebook, 1).click()
         notebook.wait(lambda: veils() == (None, False), "a guess lifts the other")
         assert notebook.find(".course-guess-lift:visible").count() == 0
+        assert notebook.find(".course-guess-cover").count() == 0
+
+
+def test_a_veil_has_a_button_that_leads_to_the_guess(lab):
+    with lab.open_cells([CELLS[0], CELLS[NUMBER], "print(0.8)"]) as notebook:
+        cover = notebook.find(".course-guess-cover button")
+        notebook.wait(lambda: cover.count() == 1, "the veil has a button")
+        assert cover.inner_text() == "Guess above to see this"
+        cover.click()
+        assert notebook.page.evaluate("document.activeElement.closest('.course-guess') !== null")
+        notebook.check_accessible(".course-guess-cover button")
+        notebook.check_clean()
 
 
 def test_a_number_is_moved_taken_and_kept(fresh):

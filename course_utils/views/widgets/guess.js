@@ -9,6 +9,7 @@ const HOW = {
 const STEPS = { ArrowUp: 0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -2, End: 2, Enter: 0, " ": 0 };
 const CELL = ".jp-CodeCell, div.cell", SHOWS = ".jp-Cell-outputWrapper, .cell_output"; // in JupyterLab, on a page
 const CODE = ".jp-Cell-inputWrapper, .cell_input", ASKS = /\bguesses\.|\bGuess\./; // a guess that has not run yet, too
+const TRY = /^Try\b/; // what to do with the widget that is veiled
 const BEGUN = /^[-−]?[\d.,]*(\de[-+−]?\d*)?$/i; // a number, or the beginning of one
 const CLOSE = 14; // pixels on either side of a place in which its point follows the pointer
 
@@ -59,13 +60,19 @@ function render({ model, el }) {
     model.save_changes();
     again.focus({ preventScroll: true });
   });
+  const cover = makeRoot(model, "course-guess-cover", {}), toGuess = make("button", "", { type: "button" }, "Guess above to see this");
+  cover.append(toGuess);
+  toGuess.addEventListener("click", () => {
+    root.scrollIntoView({ block: "center" });
+    part.focus();
+  });
   let veiled = null, lifted = false;
   lift.addEventListener("click", () => {
     lifted = true;
     veilAnswer(false);
   });
   function veilAnswer(is) {
-    if (is && !lifted) veiled ??= veil(root);
+    if (is && !lifted) veiled ??= veil(root, cover);
     else if (veiled) { veiled(); veiled = null; }
     lift.hidden = !veiled;
   }
@@ -108,37 +115,42 @@ function render({ model, el }) {
   };
 }
 
-// Veils what the next cell below shows and the text after it, since the answer stands there. Returns what lifts the veil;
-// null if there is none.
-function veil(root) {
-  const own = root.closest(CELL);
+// Veils what the next cell below shows and the text after it, since the answer stands there, and what is to be tried with
+// it. `cover` says so on the veil. Returns what lifts the veil; null if there is none.
+function veil(root, cover) {
+  const own = root.closest(CELL), tried = [], tries = (part) => part.matches("p") && TRY.test(part.textContent);
   if (!own) return null;
   let found = null;
   for (let each = own.nextElementSibling; each && !each.matches("section") && !each.querySelector("h1, h2, h3"); each = each.nextElementSibling) {
+    if (!found) tried.push(...[each, ...each.querySelectorAll(".jp-RenderedMarkdown > *")].filter(tries));
     if (!each.matches(CELL) || ASKS.test(each.querySelector(CODE)?.textContent)) continue;
     found ??= each;
     if (each.querySelector(".jp-OutputArea-output, .cell_output .output")) { found = each; break; }
   }
   const shows = found?.querySelector(SHOWS);
   if (!shows) return null;
-  const over = [shows];
+  const over = [...tried, shows];
   for (let each = found.nextElementSibling; each && !each.matches(`section, ${CELL}`); each = each.nextElementSibling) {
-    const parts = [...(each.querySelector(".jp-RenderedMarkdown")?.children ?? [])]; // JupyterLab has them in one cell
-    const heading = parts.findIndex((part) => part.matches("h1, h2, h3"));
-    over.push(...(heading < 0 ? [each] : parts.slice(0, heading)));
-    if (heading >= 0) break;
+    const parts = [...(each.querySelector(".jp-RenderedMarkdown")?.children ?? [each])]; // JupyterLab has them in one cell
+    const end = parts.findIndex((part) => part.matches("h1, h2, h3") || tries(part)); // what a later widget asks for stays
+    over.push(...(end < 0 ? [each] : parts.slice(0, end)));
+    if (end >= 0) break;
   }
   over.forEach((each) => {
     each.dataset.courseVeils = Number(each.dataset.courseVeils ?? 0) + 1;
     each.inert = true;
   });
-  return () => over.forEach((each) => {
-    if (each.dataset.courseVeils > 1) each.dataset.courseVeils -= 1;
-    else {
-      delete each.dataset.courseVeils;
-      each.inert = false;
-    }
-  });
+  shows.before(cover); // of several guesses, each has one; the last stands above the others
+  return () => {
+    cover.remove();
+    over.forEach((each) => {
+      if (each.dataset.courseVeils > 1) each.dataset.courseVeils -= 1;
+      else {
+        delete each.dataset.courseVeils;
+        each.inert = false;
+      }
+    });
+  };
 }
 
 // Without a kernel the browser keeps guesses, and says what was guessed before.
