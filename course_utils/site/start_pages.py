@@ -105,14 +105,19 @@ def _days(pages: Sequence[Page]) -> str:
         if not lesson:  # planned, or a class does not have it
             continue
         core, further = minutes_of_exercises(day, ROOT)
-        time = [f"Lesson {duration(day.minutes)}"]
-        time += [f"[exercises](page:{exercises}.html#) {duration(core)}"] if exercises else []
-        time += [f"further {duration(further)}"] if exercises and further else []
+        time = [_kept(f"Lesson {duration(day.minutes)}")]
+        time += [f"[exercises](page:{exercises}.html#) {_kept(duration(core))}"] if exercises else []
+        time += [_kept(f"further {duration(further)}")] if exercises and further else []
         play = _face(pages, day)
         picture = small_picture(play, _picture_of(day), DAY) if play else ""
         title = f"**[{day.number}. {day.title}](page:{lesson}.html#)**"
         cards.append(card(title, day.doing, ", ".join(time), picture=picture))
     return grid([*cards, *([card("**Planned**", *planned)] if planned else [])], "course-days")
+
+
+def _kept(text: str) -> str:
+    """Return Markdown for a text that stays on one line."""
+    return f"[{text}]{{.course-kept}}"
 
 
 def _name(pages: Sequence[Page], folder: str, day: Day) -> str:

@@ -25,7 +25,7 @@ LIVE = {  # by class, in the order of the page: what a reader does with it, and 
         "Make vectors longer",
         "From which $d_k$ on does one key take nearly everything, and what changes that?",
     ),
-    "MaskPainter": ("Paint a mask", "How many squares can stay open before an output sees a later token?"),
+    "MaskPainter": ("Paint a mask", "The goal is that no output sees a later token. How many squares can stay open?"),
     "HeadExplorer": (
         "See where a real model looks",
         "Where does *it* look when the animal was too tired, and where when the street was too wide?",
