@@ -51,6 +51,7 @@ MENDED = {  # replacements in pages: icons that a font draws already, and faults
     r'<script src="(\.\./)*searchindex\.js"></script>\n?': "",  # search.js looks through texts.js
     BRAND: r'<nav aria-label="Home" \1</nav>',
     r'<th class="head"><p></p></th>': "<td></td>",
+    r'id="pst-page-toc-nav" ': "",  # else the theme's script marks in it what stood where before widgets came
     r'√dₖ(?=[^<>]*(?:</a>|</p>|</h1>|<a class="headerlink))': "√d<sub>k</sub>",
 }
 Progress = Callable[[str], None]
@@ -241,7 +242,7 @@ def _settings() -> dict[str, Any]:
                 "colab_url": "https://colab.research.google.com" if there else "",
                 "binderhub_url": "https://mybinder.org" if there else "",
             },
-            "show_toc_level": 2,
+            "show_toc_level": 1,
             "navbar_persistent": [],
             "extra_footer": f"Version {version()}",
         },

@@ -343,6 +343,62 @@ def test_the_gallery_opens_with_a_few_widgets_and_wakes_the_rest_as_they_come_ne
     assert all(abs(place.bounding_box()["width"] - column) < 1 for place in places.all())
 
 
+READ = """() => {
+  const passed = [...document.querySelectorAll("nav.page-toc a")]
+    .filter((link) => document.getElementById(link.hash.slice(1)).getBoundingClientRect().top <= innerHeight / 3);
+  return passed.at(-1)?.hash;
+}"""
+
+
+@pytest.mark.parametrize("name", ["notebooks/day1_attention_by_hand", "notebooks/day3_causal_masking", "plays"])
+def test_the_contents_mark_the_part_that_is_read_when_widgets_have_come(opened, name):
+    page = opened(name)
+    page.keyboard.press("Tab")  # wakes all widgets, which change the height of the page
+    page.wait_for_function(
+        "[...document.querySelectorAll('.course-alive')].every((one) => one.dataset.alive === 'yes')"
+    )
+    marked, seen = page.locator("nav.page-toc a.active"), set()
+    headings = page.locator(".bd-article :is(h2, h3)")
+    for at in range(0, headings.count(), 3):
+        headings.nth(at).evaluate("(heading) => scrollBy(0, heading.getBoundingClientRect().top - 150)")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        if page.evaluate("scrollY + innerHeight < document.documentElement.scrollHeight - 2"):
+            assert marked.count() == 1 and marked.evaluate("(link) => link.hash") == page.evaluate(READ)
+            assert marked.get_attribute("aria-current") == "true"
+            seen.add(page.evaluate(READ))
+    assert len(seen) > 4
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    page.wait_for_function("document.querySelector('nav.page-toc li:last-child a.active')")
+
+
+def test_of_the_contents_the_current_part_alone_is_open_and_in_sight(opened):
+    page = opened("notebooks/day4_multi_head")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    for heading in page.locator(".bd-article h2").all():
+        heading.evaluate("(heading) => scrollBy(0, heading.getBoundingClientRect().top - 150)")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        opened_parts = page.locator("nav.page-toc > ul > li > ul:visible")
+        assert opened_parts.count() <= 1
+        current = page.locator("nav.page-toc a.active").bounding_box()
+        assert current["y"] >= 48 and current["y"] + current["height"] <= 720
+
+
+def test_a_veil_says_what_it_is_leads_to_the_guess_and_hides_what_is_to_be_tried(opened):
+    page = opened("notebooks/day4_multi_head")
+    place = page.locator(".course-alive[data-widget=HeadGallery]").first
+    place.scroll_into_view_if_needed()
+    cover = page.get_by_role("button", name="Guess above to see this").first
+    cover.wait_for()
+    tried = page.locator("p[data-course-veils]", has_text="Try: move over the letters")
+    assert tried.count() == 1 and tried.evaluate("(node) => node.inert")
+    cover.click()
+    focused = page.evaluate("Boolean(document.activeElement.closest('.course-guess'))")
+    assert focused and page.evaluate("document.activeElement.getBoundingClientRect().top") > 0
+    page.locator(".course-guess-lift:visible").first.click()
+    assert page.locator("p[data-course-veils]", has_text="Try: move over the letters").count() == 0
+    assert not place.evaluate("(node) => Boolean(node.closest('[data-course-veils]'))")
+
+
 def test_a_slider_is_as_wide_as_its_scale(opened):
     page = opened("index")
     woken(page, page.locator(".course-alive").first.get_attribute("id"))
@@ -402,6 +458,71 @@ def test_no_line_begins_with_what_ends_a_formula_and_no_gap_follows_a_root(opene
       root.getBoundingClientRect().right + parseFloat(getComputedStyle(root).marginInlineEnd)
       - root.lastElementChild.getBoundingClientRect().right)""")
     assert len(gaps) > 10 and max(gaps) < 2
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def send_error(self, code, *_):
+        """Show the site's page for what is not there, as hosts do: at whatever address was asked for."""
+        page = next(Path(self.directory).rglob("404.html")).read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+
+@contextlib.contextmanager
+def served(folder, handler=Handler):
+    """The address of a web server for a folder, as a publisher of static files has it."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class LateFont(Handler):
+    """A server that keeps back the font of formulas, as a slow network does, while `come` is not set."""
+
+    come = threading.Event()
+
+    def do_GET(self):
+        if "STIXTwoMath" in self.path:
+            LateFont.come.wait()
+        super().do_GET()
+
+
+OUT_OF_ROOTS = """() => {
+  const box = (node) => node.getBoundingClientRect();
+  const out = (root, child) => Math.max(box(root).left - box(child).left, box(child).right - box(root).right,
+    box(root).top - box(child).top, box(child).bottom - box(root).bottom);
+  return [...document.querySelectorAll("msqrt")].filter((root) => root.getClientRects().length)
+    .map((root) => [root.parentElement.textContent, Math.max(...[...root.children].map((child) => out(root, child)))]);
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_stands_under_a_root_stays_in_it_on_a_first_and_a_second_visit(chromium, site, scheme, width):
+    roots = 0
+    with served(site, LateFont) as address:
+        for name in (name for part in PARTS[1:] for name in of_part(site, part)):
+            context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+            page = context.new_page()
+            for visit in ("first", "second"):
+                if visit == "first":  # formulas are laid out before their font is there
+                    LateFont.come.clear()
+                page.goto(f"{address}/{name}", wait_until="domcontentloaded")
+                page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+                LateFont.come.set()
+                page.evaluate("document.fonts.load('1em \"STIX Two Math\"').then(() => document.fonts.ready)")
+                page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                found = page.evaluate(OUT_OF_ROOTS)
+                assert [said for said, out in found if out > 0.5] == [], f"{name}, {visit} visit"
+                roots += len(found)
+            context.close()
+    assert roots > 100
 
 
 def test_a_picture_stands_on_the_page_itself_in_either_theme(opened):
@@ -465,28 +586,6 @@ def test_without_scripts_a_lesson_is_all_there(chromium, site):
     assert pictures.count() >= 9 and page.locator("math").count() > 100
     assert all(picture.get_attribute("alt") for picture in pictures.all())
     context.close()
-
-
-class Handler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-    def send_error(self, code, *_):
-        """Show the site's page for what is not there, as hosts do: at whatever address was asked for."""
-        page = next(Path(self.directory).rglob("404.html")).read_bytes()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(page)))
-        self.end_headers()
-        self.wfile.write(page)
-
-
-@contextlib.contextmanager
-def served(folder):
-    """The address of a web server for a folder, as a publisher of static files has it."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):

@@ -49,7 +49,7 @@ function tellTheme() {
 // What is wider than the page scrolls by itself, by the keyboard too, and says so. The room that code has on its right
 // may be used up: nothing is cut then. It is measured again when a font has come.
 const WIDE = "div.formula, .course-figure, .course-tables, pre, .cell_output .output, .pst-scrollable-table-container";
-const reachable = course.fit = () => {
+const reachable = () => {
   const boxes = [...document.querySelectorAll(`:is(${WIDE}, :is(p, li, dd) :is(span, mark).formula)`)];
   for (const box of boxes) box.classList.remove("course-wide");
   const wide = boxes.map((box) => box.matches("span, mark") ? box.offsetWidth > box.closest("p, li, dd, td").clientWidth
@@ -61,16 +61,16 @@ const reachable = course.fit = () => {
   });
 };
 
-// A browser leaves room for the widest sign of a root that the font has, behind what stands under a narrower one.
-// It is measured again when a font has come, since until then other signs stand there.
-function closeRoots() {
-  const roots = [...document.querySelectorAll("msqrt")];
-  for (const root of roots) root.style.marginInlineEnd = "";
-  const gaps = roots.map((root) => root.getBoundingClientRect().right - root.lastElementChild.getBoundingClientRect().right);
-  roots.forEach((root, place) => {
-    if (gaps[place] > 1) root.style.marginInlineEnd = `${(1 - gaps[place]) / parseFloat(getComputedStyle(root).fontSize)}em`;
-  });
+// Chromium gives a root the wrong width: too much, with room for the widest sign of a root that the font has, or, laid out
+// a second time, too little, so that what stands under the root reaches over what follows. What stands under it has its
+// right size and place in both cases, so the width is set by that. It is measured again when a font has come.
+function fitRoots() {
+  const roots = [...document.querySelectorAll("msqrt")].filter((root) => root.getClientRects().length);
+  const widths = roots.map((root) => root.lastElementChild.getBoundingClientRect().right - root.getBoundingClientRect().left + 1);
+  roots.forEach((root, place) => { root.style.width = `${widths[place] / parseFloat(getComputedStyle(root).fontSize)}em`; });
 }
+
+const fit = course.fit = () => { fitRoots(); reachable(); };
 
 // What a term means is shown below it, for the mouse and for the keyboard; Escape takes it away. Its formulas are set
 // when it is first shown; a screen reader hears them as a line of signs.
@@ -90,12 +90,42 @@ function explain(term, place) {
     lay();
     await load("meanings.js");
     told.innerHTML = meanings[term.hash.slice(1)];
+    fitRoots();
     if (!told.hidden) lay();
   };
   const hide = () => { told.hidden = !(term.matches(":hover, :focus-visible") || told.matches(":hover")); };
   for (const come of ["mouseenter", "focus"]) term.addEventListener(come, show);
   for (const go of ["mouseleave", "blur"]) for (const one of [term, told]) one.addEventListener(go, () => setTimeout(hide, 100));
   addEventListener("keydown", ({ key }) => { if (key === "Escape") told.hidden = true; });
+}
+
+// The contents beside a page mark the part that is read and open its headings. Widgets change where headings stand, so it
+// is found anew whenever the page scrolls or its height changes.
+function followReader() {
+  const links = [...document.querySelectorAll("nav.page-toc a")], entries = [...document.querySelectorAll(".toc-entry")];
+  const places = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  const mark = () => {
+    const above = (place) => place?.getBoundingClientRect().top <= innerHeight / 3, end = root.scrollHeight - innerHeight - 2;
+    const current = links[end > 0 && scrollY >= end ? links.length - 1 : places.findLastIndex(above)];
+    for (const link of links) {
+      link.classList.toggle("active", link === current);
+      if (link === current) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+    for (const entry of entries) entry.classList.toggle("active", entry.contains(current ?? null));
+    if (current) keepInSight(current.closest(".bd-sidebar-secondary"), current);
+  };
+  const keepInSight = (box, link) => {
+    const frame = box.getBoundingClientRect(), { top, bottom } = link.getBoundingClientRect(), room = 60;
+    box.scrollTop += Math.max(0, bottom + room - Math.min(frame.bottom, innerHeight)) + Math.min(0, top - room - frame.top);
+  };
+  let asked = false;
+  const soon = () => {
+    if (!asked) requestAnimationFrame(() => { asked = false; mark(); });
+    asked = true;
+  };
+  addEventListener("scroll", soon, { passive: true });
+  new ResizeObserver(soon).observe(document.body);
 }
 
 // A day can be printed as a book. On paper what is folded is open, and nothing is pale as on a dark page.
@@ -116,6 +146,7 @@ addEventListener("beforeprint", () => {
 addEventListener("DOMContentLoaded", () => {
   tellTheme();
   new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
+  followReader();
   document.querySelectorAll(".course-here").forEach(offerPrint);
   document.querySelectorAll("a.course-term[title]").forEach(explain);
   document.addEventListener("focusin", async ({ target }) => {
@@ -123,7 +154,6 @@ addEventListener("DOMContentLoaded", () => {
     await load("search.js");
     course.suggest(target);
   });
-  const fit = () => { closeRoots(); reachable(); };
   fit();
   document.fonts.ready.then(fit);
   document.fonts.addEventListener("loadingdone", fit);
