@@ -139,6 +139,8 @@ def links_in(document: Path) -> list[tuple[str, str]]:
     tokens = MARKDOWN.parse(document.read_text(encoding="utf-8"))
     kids = [kid for token in tokens for kid in token.children or ()]
     addresses = [str(kid.attrs.get("href") or kid.attrs.get("src") or "") for kid in kids]
+    html = [token.content for token in [*tokens, *kids] if token.type in ("html_block", "html_inline")]
+    addresses += [address for code in html for address in re.findall(r'(?:src|srcset|href)="([^"]+)"', code)]
     local = [address for address in addresses if address and not re.match(r"\w+:", address)]
     return [(address.partition("#")[0], address.partition("#")[2]) for address in local]
 
