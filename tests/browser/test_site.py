@@ -280,6 +280,16 @@ def test_a_card_is_turned_by_a_click_and_by_enter_and_shows_one_side(opened, mod
     assert page.evaluate("[...Object.keys(localStorage)].filter((key) => key.includes('card'))") == []
 
 
+def test_enter_turns_the_card_before_anything_has_the_focus_and_an_answer_looks_different(opened):
+    page = opened("cards")
+    front, back = page.locator(".course-flash-card > div").all()
+    front.wait_for()
+    page.keyboard.press("Enter")
+    assert back.is_visible() and front.is_hidden()
+    look = "(side) => getComputedStyle(side).borderColor"
+    assert front.evaluate(look) != back.evaluate(look)
+
+
 def test_the_next_card_lies_there_at_once_so_that_its_answer_is_never_seen_before_its_question(opened):
     page = opened("cards")
     page.emulate_media(reduced_motion="no-preference")

@@ -39,7 +39,7 @@ addEventListener("DOMContentLoaded", () => {
 
   card.addEventListener("click", () => { if (!String(getSelection())) turn(); });
   // Before anything has the focus, Enter turns the card too.
-  addEventListener("keydown", ({ key }) => { if (key === "Enter" && document.activeElement === document.body) turn(); });
+  addEventListener("keydown", ({ key }) => { if (key === "Enter" && cards.length && document.activeElement === document.body) turn(); });
   const steps = { ArrowLeft: -1, ArrowRight: 1 };
   card.addEventListener("keydown", (event) => {
     if (event.key === "Enter") turn();
