@@ -321,6 +321,13 @@ def self_attention(x, W_q, W_k, W_v):
         LOOPED.format(stop="sys.settrace(None)"),
         listed=True,
     ),
+    _instead(
+        "a loop behind a debugger",
+        "has a debugger of its own switch off the trace that counts its steps",
+        "attention_batched",
+        LOOPED.format(stop="import bdb; own = bdb.Bdb(); own.reset(); own.set_continue()"),
+        listed=True,
+    ),
     _instead("numbers that equal everything", "returns floats whose comparisons succeed", "softmax_row", LYING_FLOAT),
     _instead("arrays that equal everything", "returns an array whose ufuncs say True", "soft_lookup", LYING_ARRAY),
     _instead("tensors that equal everything", "returns tensors that lie", "self_attention", LYING_TENSOR),

@@ -326,13 +326,13 @@ def test_new_packages_are_announced(editions):
     assert update(learner).packages
 
 
-# A learner's folder as 0.2.1 left it --------------------------------------------------------------------------------
+# A learner's folder as 0.3.0 left it --------------------------------------------------------------------------------
 
-OLD = Path(__file__).parent / "folder_of_0_2_1"  # days 1 and 3: all answers, guesses and grades; names of all days
+OLD = Path(__file__).parent / "folder_of_0_3_0"  # days 1 and 3: all answers, guesses and grades; names of all days
 OLD_NAMES = json.loads((OLD / "names.json").read_text(encoding="utf-8"))
 NAMES = {1: DAY1.removesuffix(".ipynb"), 3: "day3_causal_masking"}
-GONE = {"exercises": {}, "guesses": {3: {"rows that sum to 1"}}}  # by day: names of 0.2.1 that have no successor
-ASKED_ANEW = {"by_hand_three", "by_hand_row"}  # exercises whose numbers are others now
+GONE: dict[str, dict[int, set[str]]] = {"exercises": {}, "guesses": {}}  # by day: names of 0.3.0 without a successor
+ASKED_ANEW: set[str] = set()  # exercises whose numbers have changed since
 
 
 def answered(day):
@@ -341,7 +341,7 @@ def answered(day):
 
 @pytest.fixture
 def updated(editions):
-    """The folder of a learner who worked with 0.2.1 and has this edition now, and what the update did."""
+    """The folder of a learner who worked with 0.3.0 and has this edition now, and what the update did."""
     authors, learner = editions
     newest = {name: COURSE.notebook(day) for day, name in NAMES.items()}
     solutions = {f"solutions/{name}.ipynb": dump(notebook) for name, notebook in newest.items()}
@@ -364,7 +364,7 @@ def unanswered(exercises):
 
 
 @pytest.mark.parametrize("day", NAMES)
-def test_answers_of_0_2_1_are_carried_into_the_new_order_and_its_notebook_is_kept(updated, day):
+def test_answers_of_0_3_0_are_carried_into_the_new_order_and_its_notebook_is_kept(updated, day):
     learner, merged = updated
     done = merged[f"exercises/{NAMES[day]}.ipynb"]
     assert (learner / done.kept).read_text(encoding="utf-8") == answered(day)
@@ -373,7 +373,7 @@ def test_answers_of_0_2_1_are_carried_into_the_new_order_and_its_notebook_is_kep
     assert [grade_id for grade_id, answer in old.items() if answer.strip() not in now[grade_id]] == []
 
 
-def test_answers_of_0_2_1_are_still_graded(updated):
+def test_answers_of_0_3_0_are_still_graded(updated):
     learner, _ = updated
     (learner / "grades/progress.json").unlink()
     paths = [learner / f"exercises/{name}.ipynb" for name in NAMES.values()]
@@ -383,7 +383,7 @@ def test_answers_of_0_2_1_are_still_graded(updated):
     assert {name for day in NAMES for name in OLD_NAMES[str(day)]["exercises"]} - passed <= ASKED_ANEW
 
 
-def test_guesses_and_grades_of_0_2_1_still_count(updated):
+def test_guesses_and_grades_of_0_3_0_still_count(updated):
     learner, _ = updated
     days = {day.number: day for day in read_progress(learner).days if day.number in NAMES}
     for number, day in days.items():
@@ -393,7 +393,7 @@ def test_guesses_and_grades_of_0_2_1_still_count(updated):
 
 
 @pytest.mark.parametrize("day", [int(day) for day in OLD_NAMES])
-def test_a_name_of_0_2_1_stays_because_records_are_kept_under_it(day):
+def test_a_name_of_0_3_0_stays_because_records_are_kept_under_it(day):
     guesses = (ROOT / f"course_utils/days/day{day}/guesses.py").read_text(encoding="utf-8")
     now = {"exercises": all_exercises(day), "guesses": re.findall(r'"([^"\n]+)"', guesses)}
     gone = {(kind, name) for kind, names in OLD_NAMES[str(day)].items() for name in names if name not in now[kind]}
