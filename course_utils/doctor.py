@@ -61,11 +61,12 @@ def the_course() -> Finding:
     """Report whether this package lies in the course's folder or was installed alone."""
     if course.IN_CHECKOUT:
         return Finding("course", GOOD, f"version {course.version()}, in its folder {course.ROOT}")
+    clone = f"git clone {course.repository()}" if course.is_published() else "take the course's folder"
     return Finding(
         "course",
         OPTIONAL,
         f"version {course.version()}, an installed package: lessons and checks run, guesses are kept where you are",
-        f"git clone {course.repository()} for its notebooks, and for course grade, reset, progress and build",
+        f"{clone} for its notebooks, and for course grade, reset, progress and build",
     )
 
 

@@ -187,7 +187,7 @@ def test_a_secret_that_is_missing_or_short_is_an_error_that_does_not_tell_it(tmp
 MAY_HOLD = re.compile(
     r"LICENSE|LICENSE-TEXT|Makefile|README\.md|AGENTS\.md|pyproject\.toml|requirements\.lock|environment\.yml|setup\.py"
     r"|\.gitignore|scripts/preflight\.py|labconfig/.+|notebooks/(?:widgets/)?day1_\w+\.\w+|exercises/day1_\w+\.ipynb"
-    r"|course_utils/(?:(?:__init__|course|errors|files|loader|progress)\.py|days/(?:__init__\.py|days\.toml)|days/(?:day1|shared)/.+"
+    r"|course_utils/(?:(?:__init__|course|errors|files|loader|progress|time_limits)\.py|days/(?:__init__\.py|days\.toml)|days/(?:day1|shared)/.+"
     r"|(?:attention|checks|costs|data|guesses|models|parts|practice|serving|views)/.+)"
 )
 

@@ -393,9 +393,7 @@ def test_an_earlier_slip_costs_a_later_exercise_nothing():
         "masked_softmax": lambda scores, mask: scores,
         "padding_mask": lambda lengths, m: None,
     }
-    own["causal_attention"] = day3.attention_under(
-        lambda n: own["causal_mask"](n), lambda s, m: own["masked_softmax"](s, m)
-    )
+    own["causal_attention"] = day3.attention_under(lambda n: own["causal_mask"](n))  # masked_softmax comes later
     own["causal_padding_mask"] = lambda lengths, n: own["causal_mask"](n) & own["padding_mask"](lengths, n)
     own["cross_attention"] = day3.cross_under(lambda s, m: own["masked_softmax"](s, m))
     own["decoding_mask"] = lambda n, m: own["causal_mask"](m)[-n:]

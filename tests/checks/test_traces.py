@@ -126,7 +126,7 @@ def test_a_long_result_is_cut():
 def shown(monkeypatch):
     """`shown(answer)`: what a check of an exercise with a machine displays, as (data, metadata) each, and says."""
     ladder, displayed = Ladder(("BlockAllocator",), machine=ALLOCATOR), []
-    exercise = SimpleNamespace(uses=(), reference={})
+    exercise = SimpleNamespace(uses=(), reference={}, mistakes=())
     verdict = Verdict("failed", 0.0, "Wrong.")
     judge = SimpleNamespace(ladder=ladder, exercise=exercise, rungs=list)
     monkeypatch.setattr(interactive, "find_ladder", lambda *_: ladder)

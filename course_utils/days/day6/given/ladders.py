@@ -162,7 +162,7 @@ class WatchedStream:
 
     def __init__(self, numbers, steps):
         self.numbers, self.count = iter(numbers), len(numbers)
-        self.steps = steps
+        self.steps, self.steps_are_counted = steps, steps.available  # asked once, because asking takes steps
         self.read = self.steps_before = self.in_a_row = 0
         self.kept, self.blocks, self.held = False, None, None
 
@@ -179,7 +179,7 @@ class WatchedStream:
                 self.blocks, self.held = blocks, held
             many = self.count - 100
             self.kept = self.kept or blocks - self.blocks > 0.9 * many or held - self.held > 4 * many
-        in_c = self.steps.available and self.in_a_row > FEW
+        in_c = self.steps_are_counted and self.in_a_row > FEW
         self.kept = self.kept or in_c or any(_holds_many(x) for x in self._variables())
         return next(self.numbers) + 0.0  # a new object each time
 
