@@ -128,8 +128,9 @@ def test_plain_make_lists_every_target():
     "version, said",
     [((3, 9), "Python 3.9 found at"), ((2, 7), "3.11 to 3.14 needed"), ((3, 15), "Python 3.15 found"), ((3, 11), "")],
 )
-def test_an_old_python_is_named(version, said, monkeypatch):
+def test_an_old_python_is_named(version, said, monkeypatch, tmp_path):
     preflight = _preflight(monkeypatch)
+    monkeypatch.chdir(tmp_path)  # where there is no .venv
     monkeypatch.setattr(sys, "version_info", (*version, 0, "final", 0))
     assert said in preflight.missing() and (said or not preflight.missing())
 
