@@ -39,7 +39,6 @@ from course_utils.loader import has_answers
 from course_utils.views.running_line import RunningLine
 
 Found = TypeVar("Found")
-ABOVE = "Not passed yet; the card above says why."
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
 ELSEWHERE = "It counts where its cell stands between the answer cell, which defines it too, and this check."
 _FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by number and text of a cell
@@ -52,13 +51,15 @@ class NotYet(Exception):
     Jupyter shows only the message, without a traceback.
 
     Attributes:
-        drawn: whether a card above says it all.
+        drawn: the exercise whose card above says it all; "" for none.
     """
 
-    drawn = False
+    drawn = ""
 
     def _render_traceback_(self) -> list[str]:
-        return [ABOVE] if self.drawn else str(self).splitlines()
+        if self.drawn:
+            return [f"{self.drawn} has not passed yet; the card above says why."]
+        return str(self).splitlines()
 
 
 def checks_for(day: int) -> Callable[..., None]:
@@ -146,7 +147,7 @@ def _drawn(said: Said) -> NotYet:
 
         hidden = {"course": {"hidden": True}}  # a student's edition does not keep it
         display({"text/plain": str(said), "text/html": said.as_html()}, raw=True, metadata=hidden)
-        failed.drawn = True
+        failed.drawn = said.exercise
     return failed
 
 
@@ -190,24 +191,26 @@ def _examine(
     day: int, grade_id: str, namespace: MutableMapping[str, Any], hidden: bool, seed: str
 ) -> tuple[Evidence | None, Verdict]:
     evidence, verdict = _try(day, grade_id, namespace, hidden, seed)
-    if verdict.status == "passed" or not (lent := _to_lend(day, grade_id, namespace)):
+    lent = _right_answers(day, all_exercises(day)[grade_id].uses)
+    if verdict.status == "passed" or not lent:
         return evidence, verdict
     second, again = _beside(lent, namespace, lambda: _try(day, grade_id, namespace, hidden, seed))
     if again.share < verdict.share:
         return evidence, verdict
-    names = " and ".join(lent)
-    said = f"Tried with our {names}, since {'yours does' if len(lent) == 1 else 'yours do'} not pass yet."
-    changed = (again.status, again.message, again.rungs) != (verdict.status, verdict.message, verdict.rungs)
-    return second, replace(again, message=f"{again.message} {said}".strip()) if changed else again
+    if (again.status, again.message, again.rungs) == (verdict.status, verdict.message, verdict.rungs):
+        return second, again
+    return second, replace(again, message=f"{again.message} {_why_lent(day, grade_id, namespace, hidden, seed)}".strip())
 
 
-def _to_lend(day: int, grade_id: str, namespace: MutableMapping[str, Any]) -> dict[str, Any]:
-    """Return right functions, by name, for the earlier answers that an exercise uses and that do not pass."""
-    lent = dict[str, Any]()
-    for used in all_exercises(day)[grade_id].uses:
-        if examine(day, used, namespace)[1].status != "passed":
-            lent |= _right_answers(day, [used])
-    return lent
+def _why_lent(day: int, grade_id: str, namespace: MutableMapping[str, Any], hidden: bool, seed: str) -> str:
+    """Return a sentence that says in place of which earlier answers an exercise was tried with right ones."""
+    uses = all_exercises(day)[grade_id].uses
+    failing = [used for used in uses if _examine(day, used, namespace, hidden, seed)[1].status != "passed"]
+    names = [*_right_answers(day, failing or uses)]
+    tried = f"Tried with our {' and '.join(names)}, since"
+    if not failing:
+        return f"{tried} it goes wrong with yours."
+    return f"{tried} {'yours does' if len(names) == 1 else 'yours do'} not pass yet."
 
 
 def _right_answers(day: int, exercises: Iterable[str]) -> dict[str, Any]:
@@ -277,7 +280,7 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
                 _run_afresh(found.source, fresh)
             if patience.said:
                 return f"run afresh, the cells that it uses do not end in time. {patience.said}"
-            verdict = examine(day, grade_id, fresh)[1]
+            verdict = _examine(day, grade_id, fresh, hidden=False, seed="")[1]
     except Exception as error:
         return f"run afresh, its cells raise {type(error).__name__}: {error}"
     return "" if verdict.status == "passed" else f"run afresh with what it uses, it fails. {verdict.message}"

@@ -87,6 +87,13 @@ def test_what_cells_between_an_answer_and_its_check_change_counts(later):
     assert run(found(first, below=later).source)["answer"]() == 1
 
 
+@pytest.mark.parametrize("above", ["def sum(x):\n    return 5", "sum = lambda x: 5", "from statistics import *"])
+def test_a_built_in_name_that_the_notebook_replaced_stays_replaced(above):
+    answer = "def answer():\n    return sum([2, 3]) if 'mean' not in globals() else mean([2, 8])"
+    assert run(found(answer, above).source)["answer"]() == 5
+    assert run(found(answer, below=["def sum(x):\n    return 7"]).source)["answer"]() == 5
+
+
 def test_a_class_or_function_that_continues_an_earlier_one_takes_it_along():
     cells = ["class answer:\n    a = 1", "class answer(answer):\n    b = 4"]
     last = run(found("class answer(answer):\n    c = 0", *cells).source)["answer"]

@@ -633,8 +633,8 @@ def test_the_check_cell_shows_the_ladder_or_raises_with_advice(capsys):
         assert "✓ two entries" in str(caught.value)
         assert "overflows" in str(caught.value)
         assert caught.value._render_traceback_() == str(caught.value).splitlines()
-        caught.value.drawn = True  # a card says it
-        assert caught.value._render_traceback_() == ["Not passed yet; the card above says why."]
+        caught.value.drawn = "softmax_row"  # a card says it
+        assert caught.value._render_traceback_() == ["softmax_row has not passed yet; the card above says why."]
         globals()["softmax_row"] = day1.softmax_with_a_loop
         check("softmax_row")
     finally:

@@ -29,7 +29,8 @@ MOST_ROUNDS = 10  # of looking for what changes the statements that were found i
 TRANSPARENT = ("time", "capture", "prun")  # cell magics that run the Python below them
 PACKAGES = ("numpy", "torch", "triton", "matplotlib", "IPython", "mpl_toolkits", "functorch")  # beside Python's own
 IN_A_KERNEL = re.compile(r"course_utils\.(checks(\..+)?|days\.day\d+)")  # course modules that a grader's kernel has
-NAMES_OF_PYTHON = frozenset(dir(builtins)) | {"__name__", "__file__", "get_ipython", "In", "Out", "_", "display"}
+NAMES_OF_PYTHON = frozenset(dir(builtins))
+NAMES_OF_JUPYTER = frozenset({"__name__", "__file__", "get_ipython", "In", "Out", "_", "display"})
 
 
 @dataclass(frozen=True)
@@ -225,8 +226,8 @@ def complete(
 
     Before it come the definitions that it uses by name, and what other cells change in these: entries of a table,
     attributes, what a decorator registers. After it comes what the cells between the answer and its check define anew
-    or change in it. Python's built-in names are not looked up. Where a name stays missing, the star imports of the
-    other cells are added and are taken to define it.
+    or change in it. Star imports of cells that ran before the check come first, since they may replace even built-in
+    names; where a name stays missing, those of the other cells are added and are taken to define it.
 
     Args:
         source: the cell that defines the answer.
@@ -266,16 +267,18 @@ class _Search:
         for place in (*reversed(range(len(above))), *range(len(above), len(self.cells))):
             for name in {name for statement in self.cells[place] for name in statement.binds}:
                 self.places.setdefault(name, []).append(place)
-        self.have = {name for each in statements(source) for name in each.binds} | set(known) | NAMES_OF_PYTHON
+        earlier = {name for cell in self.cells[: self.between.stop] for each in cell for name in each.binds}
+        own = {name for each in statements(source) for name in each.binds}
+        self.have = own | set(known) | NAMES_OF_JUPYTER | (NAMES_OF_PYTHON - earlier)
         self.modules = {name for each in statements(source) for name in each.modules}
         self.needed = _reached(statements(source), names)  # of its own names, those that the answer goes by
         self.brought, self.appended, self.missing = set[Spot](), set[Spot](), set[str]()
         self.defined_at: dict[str, Spot] = {}  # by the statements that were found
         self.unread = sorted((used_names(source) | set(names)) - self.have)
-        earlier = set[str]()
+        before = set[str]()
         for statement in statements(source):
-            self.continue_from(statement.continues - earlier, len(above))
-            earlier |= statement.binds
+            self.continue_from(statement.continues - before, len(above))
+            before |= statement.binds
 
     def found(self) -> Found:
         """Return the code with all that it needs."""
@@ -283,9 +286,9 @@ class _Search:
             self.define()
             if not self.follow_changes():
                 break
-        everywhere = [each for cell in self.cells for each in cell]
-        stars = [each.source for each in everywhere if "*" in each.binds and not modules_not_graded(each.source)]
-        stars = list(dict.fromkeys(stars)) if self.missing else []
+        ran = self.cells if self.missing else self.cells[: self.between.stop]
+        stars = [each.source for cell in ran for each in cell if "*" in each.binds]
+        stars = [each for each in dict.fromkeys(stars) if not modules_not_graded(each)]
         before = [*stars, *(self.at(spot).source for spot in sorted(self.brought))]
         below = [self.at(spot).source for spot in sorted(self.appended)]
         bound = frozenset(name for spot in self.brought | self.appended for name in self.at(spot).binds)
