@@ -135,7 +135,8 @@ def stage_first(said: Said) -> Said:
     stage = next((line for line in lines if line.startswith(STAGE)), "")
     if not stage or known.intersection((said.verdict.misconception or "").split(JOINT)):
         return said
-    verdict = replace(said.verdict, message=f"{stage} {said.verdict.message}")
+    message = f"On the smallest input below, t{stage[1:]} {said.verdict.message}"
+    verdict = replace(said.verdict, message=message)
     return replace(said, verdict=verdict, example="\n".join(line for line in lines if line != stage))
 
 

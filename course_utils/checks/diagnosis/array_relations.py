@@ -251,7 +251,7 @@ def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
         return None
     if made := expression(pairs, factors):
         return Relation(f"times {made}", f"Every number is {made} times the right one.")
-    if not all(telling([pair]) for pair in pairs):
+    if 2 * sum(telling([pair]) for pair in pairs) < len(pairs):
         return None
     worst = max(factors, key=lambda factor: abs(math.log(abs(factor))))
     said = "Every number is the right one times a factor, which differs from step to step: it is"
@@ -311,13 +311,15 @@ def _rows(pairs: Sequence[Pair]) -> Relation | None:
 
 
 def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
-    square_or_more = [pair for pair in pairs if pair.given.ndim >= 2 and np.isfinite(pair.given).all()]
+    square_or_more = [pair for pair in pairs if pair.given.ndim >= 2]
     if square_or_more and all(np.allclose(pair.given.sum(-2), 1, atol=1e-5) for pair in square_or_more):
         message = "The columns sum to 1, where the rows should: the normalising runs along the wrong axis."
         return Relation("columns sum to 1, not rows", message)
     if square_or_more and all(np.allclose(pair.given.sum(), 1, atol=1e-5) for pair in square_or_more):
         message = "All rows together sum to 1, where each row should: the sum runs over the whole array."
         return Relation("everything sums to 1, not each row", message)
+    if unknown := next((pair for pair in pairs if np.isnan(pair.given).any()), None):
+        return Relation("rows do not sum to 1", f"Rows do not sum to 1: on “{unknown.rung.name}” one holds NaN.")
     worst = max(pairs, key=lambda pair: np.nan_to_num(np.abs(pair.given.sum(-1) - 1)).max())
     total = worst.given.sum(-1).reshape(-1)
     total = total[np.nan_to_num(np.abs(total - 1)).argmax()]
@@ -372,10 +374,12 @@ def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> 
         own = [Pair(pair.rung, mine, wanted) for mine, wanted in zip(given, right, strict=True)]
         if less is _difference and all(len(np.unique(np.diff(row.right).round(6))) < 2 for row in own):
             return False  # evenly spaced numbers that stand some places too far are off by a number, too
+        if less is _ratio:
+            own = [row for row in own if row.right.any()]  # a row of zeros has any factor
         off = [0.0 if same(row.given, row.right) else less(row) for row in own]
         if None in off:
             return False
-        differ |= len({round(each, 6) for each in off if each is not None}) > 1
+        differ |= len({f"{each:.5g}" for each in off}) > 1
         rows += own
     return len(rows) > 2 and telling(rows) and differ
 

@@ -17,10 +17,12 @@ class Relation:
     Attributes:
         name: the name that a class report lists.
         message: a sentence or two for the learner.
+        seen: the number of pairs on which it was seen; None for all.
     """
 
     name: str
     message: str
+    seen: int | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -44,6 +45,7 @@ def relate(
     scaled: Callable[[float], Callable] | None = None,
     *,
     hidden: bool = False,
+    all_rungs: bool = True,
 ) -> Relation | None:
     """Return the most telling relation that holds on all failing rungs, or None.
 
@@ -54,6 +56,7 @@ def relate(
         parameters: the names of the arguments.
         scaled: see `Exercise`.
         hidden: whether the inputs and the texts of errors must not be revealed.
+        all_rungs: whether these are all rungs, so that a relation may say of others that they hold.
     """
     held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
@@ -72,19 +75,23 @@ def relate(
             return found
         for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
             pairs, all_steps = parts[part], wrong_steps[part]
-            if 2 * len(pairs) < all_steps:
+            measured = part not in ladder.returns and len(ladder.names) < 2
+            if 2 * len(pairs) < (len(failing) if measured else all_steps):
                 continue
             for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, scattered):
                 if (found := look(pairs)) and not (found.name == ALWAYS_THE_SAME and any(held)):
-                    return _of_part(_said_where(found, held, len(pairs), all_steps), part, ladder)
+                    return _of_part(_said_where(found, held, found.seen or len(pairs), all_steps), part, ladder)
         if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
             pairs = parts[ladder.returns[0]]
             return _said_where(found, held, len(pairs), wrong_steps[ladder.returns[0]])
+    said = _of_errors(parts) or _both(
+        _only_some_parts(ladder, steps, given, right, wrong, failing),
+        _by_condition(ladder, steps, held) if all_rungs else None,
+    )
+    if said or raised or not all_rungs:
+        return said or raised or _not_finite(given, failing)
     return (
-        _of_errors(parts)
-        or _both(_only_some_parts(ladder, steps, given, right, wrong, failing), _by_condition(ladder, steps, held))
-        or raised
-        or _only_some_rungs(steps, held)
+        _only_some_rungs(steps, held)
         or _from_a_rung_on(steps, held)
         or _not_finite(given, failing)
         or _right_only_on(steps, held)
@@ -160,14 +167,15 @@ def _said_where(found: Relation, held: Sequence[bool], seen: int, wrong: int) ->
     if seen == wrong and not any(held):
         return found
     steps = "the steps" if seen == wrong else f"{seen} of the {wrong} steps"
-    return Relation(found.name, f"On {steps} where it is wrong, {message[0].lower()}{message[1:]}")
+    return replace(found, message=f"On {steps} where it is wrong, {message[0].lower()}{message[1:]}")
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
     """Add the name of the part or function to a relation, if the answer has several."""
     if len(ladder.returns) < 2 and len(ladder.names) < 2:
         return found
-    return Relation(f"{part}: {found.name}", f"{part}: {found.message[0].lower()}{found.message[1:]}")
+    said = f"{part}: {found.message[0].lower()}{found.message[1:]}"
+    return replace(found, name=f"{part}: {found.name}", message=said)
 
 
 def _named(ladder: Ladder, rung: Rung, wanted: Outcome, parameters: Sequence[str]) -> Step:
@@ -192,7 +200,8 @@ def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -
     kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
     for where, elsewhere, found in kinds:
         if found == failing:
-            return Relation(f"wrong {where}", f"Wrong on all steps {where}, and right on those {elsewhere}.")
+            right = f", and right on those {elsewhere}" if all(held[i] or i in failing for i in range(len(held))) else ""
+            return Relation(f"wrong {where}", f"Wrong on all steps {where}{right}.")
         if found and failing == valued - found:
             return Relation(f"right only {where}", f"Right only on the steps {where}.")
     for (one, _, first), (other, _, second) in combinations(cases, 2):
@@ -409,7 +418,8 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
     names = " and ".join(f"“{name}”" for name in failing)
-    return Relation(f"wrong only on {names}", "All other steps hold.")
+    said = "All other steps hold." if len(failing) == 1 else f"Only {names} fail; all other steps hold."
+    return Relation(f"wrong only on {names}", said)
 
 
 def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:

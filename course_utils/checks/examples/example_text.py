@@ -25,6 +25,7 @@ MASK = f"{STAGE}the mask: a blocked key gets weight."
 SCALE = STAGE + "the scale: your weights are those of the right scores times {factor:.3g}."
 SCORES = f"{STAGE}the scores or in the softmax: each row of weights sums to 1, but they are not the right ones."
 BLEND = f"{STAGE}the blend: the weights are right, and the output is not these weights times v."
+ORDER = f"{STAGE}the end: the output and the weights have changed places."
 UNSTEADY = "It does not give the same twice: with this input it gave one result and then another."
 PROJECTED = ("x", "W_q", "W_k", "W_v")  # the arguments that the stepper takes
 
@@ -113,6 +114,8 @@ def _first_step(example: Example) -> str:
     (mine, blend), (theirs, output) = (
         (each["weights"].as_array(), each["output"].as_array()) for each in (values, wanted)
     )
+    if (mine.shape, blend.shape) == (output.shape, theirs.shape) and _close(mine, output) and _close(blend, theirs):
+        return ORDER
     if mine.shape != theirs.shape or blend.shape != output.shape:
         return ""
     if _close(mine, theirs):

@@ -163,8 +163,8 @@ class _Search:
             return False
         ladder, exercise = self.judge.ladder, self.judge.exercise
         right = outcome_of(rung, ladder, exercise.reference, arrays=True)
-        if right.error:
-            return False
+        if right.error or any(math.isnan(x) for array in right.values.values() for x in array.entries):
+            return False  # the statement rules this input out
         gave = outcome_of(rung, ladder, self.namespace)
         exact = self.judge.tolerance(rung.name)
         tolerance = exact if cut or rung.tolerance else _wider(exact)

@@ -35,7 +35,7 @@ SAME_RESULTS = "These are the results of this slip; another may give the same."
 SAME_RESULTS_OF_TWO = "These are the results of these two slips; others may give the same."
 SECOND = (
     "There is a second slip: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
-    "From what goes into exp, subtract the largest number of its row first."
+    "Before exp, subtract from each row the largest number that the row uses."
 )
 # Sentences of a hint on the shape of a result, which are no help where the shape is right.
 FORM = re.compile(
@@ -194,7 +194,8 @@ class JudgedExercise:
                 return mistake, overflow
         if not overflow.certain:
             return None, None
-        return (overflow.mistake, None) if all(held[i] for i in overflow.telling) else (None, overflow)
+        alone = overflow.telling and all(held[i] for i in overflow.telling)
+        return (overflow.mistake, None) if alone else (None, overflow)
 
     def _named(self, mistake: Mistake, overflow: Overflow | None = None) -> str:
         """Return the message of a recognised mistake, and what it rests on, unless it asks."""
@@ -354,7 +355,8 @@ class JudgedExercise:
         if overflow:
             rungs, wrong = [rungs[i] for i in overflow.telling], [wrong[i] for i in overflow.telling]
             given, right = [given[i] for i in overflow.telling], [right[i] for i in overflow.telling]
-        return relate(self.ladder, rungs, given, right, wrong, called, self.exercise.scaled, hidden=hidden)
+        scaled, all_rungs = self.exercise.scaled, overflow is None
+        return relate(self.ladder, rungs, given, right, wrong, called, scaled, hidden=hidden, all_rungs=all_rungs)
 
     def _explain(self, given: Outcome, wanted: Outcome) -> str:
         """Describe the first difference between an outcome and the right one."""

@@ -23,7 +23,7 @@ class Overflow:
         seen: the rungs on which the answer overflows.
         others: the other rungs.
         telling: those of the others on which the mistake is right.
-        certain: whether the answer overflows wherever the mistake does, or returns ∞.
+        certain: whether the answer overflows wherever the mistake does, returns ∞, or raises OverflowError.
     """
 
     mistake: Mistake
@@ -57,7 +57,7 @@ def find_overflow(
     returned = {i: [x for part in returns for x in _entries(outcomes[i], part)] for i in seen}
     wide = {i for i in seen if not any(getattr(arg, "dtype", "") == "float16" for arg in rungs[i].args)}
     sure = {i for i in wide if outcomes[i].error or any(x != -math.inf for x in returned[i])}
-    infinite = any(math.inf in entries for entries in returned.values())
+    infinite = any(math.inf in returned[i] or outcomes[i].error.startswith("OverflowError") for i in seen)
     found: list[tuple[int, Overflow]] = []
     for mistake, known in mistakes:
         if not mistake.overflow or not sure:
@@ -70,6 +70,8 @@ def find_overflow(
         spilled = {i for i in failed if overflows(known.outcomes[i], right[i])}
         if spilled & sure and (seen <= failed or spilled <= seen):
             others = [i for i in range(len(held)) if i not in seen]
+            if all("measure" in right[i].values for i in others):
+                continue  # NaN on every rung has another cause
             telling = [i for i in others if i not in failed]
             overflow = Overflow(mistake, sorted(seen), others, telling, spilled <= seen or infinite)
             found.append((len(seen ^ spilled), overflow))
