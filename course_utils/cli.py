@@ -104,16 +104,8 @@ def grade(
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write down what each kernel was asked and how it ended.")
     ] = None,
-    fresh: Annotated[
-        int | None, typer.Option("--reset", metavar="DAY", help="The same as `course reset DAY`.", hidden=True)
-    ] = None,
 ) -> None:
     """Grade notebooks with nbval: show the scores, and what to look at for each answer that fails."""
-    if fresh is not None:
-        if paths:
-            raise typer.BadParameter("--reset grades nothing: leave the notebooks out")
-        reset(fresh)
-        return
     if not paths:
         raise typer.BadParameter("give the notebooks to grade")
     if strange := [path for path in paths if path.is_file() and path.suffix.lower() not in (".ipynb", ".zip")]:

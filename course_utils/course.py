@@ -49,7 +49,7 @@ _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
 
 
 def version() -> str:
-    """Return the version of the course, such as `0.2.1`; the tag of its commit is the same with a v before it.
+    """Return the version of the course, such as `0.3.0`; the tag of its commit is the same with a v before it.
 
     A checkout reads it from pyproject.toml, an installed course from its package metadata.
     """

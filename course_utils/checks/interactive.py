@@ -200,7 +200,9 @@ def _examine(
         return evidence, verdict
     if (again.status, again.message, again.rungs) == (verdict.status, verdict.message, verdict.rungs):
         return second, again
-    return second, replace(again, message=f"{again.message} {_why_lent(day, grade_id, namespace, hidden, seed)}".strip())
+    return second, replace(
+        again, message=f"{again.message} {_why_lent(day, grade_id, namespace, hidden, seed)}".strip()
+    )
 
 
 def _why_lent(day: int, grade_id: str, namespace: MutableMapping[str, Any], hidden: bool, seed: str) -> str:

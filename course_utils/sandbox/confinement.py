@@ -34,7 +34,6 @@ PACKAGE = Path(__file__).parents[1]
 GIVEN = (
     "loader.py",
     "checks/kernel/*.py",
-    "checks/inputs/*.py",
     "days/__init__.py",
     "days/*/__init__.py",
     "days/*/given/*.py",

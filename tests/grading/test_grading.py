@@ -265,7 +265,7 @@ def test_the_kernel_gets_what_is_given_and_nothing_else(tmp_path):
     write_kernel_library(tmp_path)
     files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
     may = re.compile(
-        r"inside/\w+\.py|course_utils/(__init__|loader|checks/__init__|checks/kernel/\w+|checks/inputs/\w+"
+        r"inside/\w+\.py|course_utils/(__init__|loader|checks/__init__|checks/kernel/\w+"
         r"|days/__init__|days/\w+/__init__|days/\w+/given/\w+)\.py"
     )
     assert [name for name in files if not may.fullmatch(name)] == []

@@ -21,13 +21,11 @@ CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 EDITIONS = re.findall(r"^## \[(.+)\] - (\d{4}-\d\d-\d\d)$", CHANGELOG, re.MULTILINE)
 KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 SAY_THE_ADDRESS = ("CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml", "README.md")  # once it is set
-# What notebooks of edition 0.2.1 import: they are in the hands of learners, and keep working.
-IN_0_2_1 = {
+# What notebooks of edition 0.3.0 import: they are in the hands of learners, and keep working.
+IN_0_3_0 = {
     "attention": "arrays flash flash_decode lists masks multihead scaling tensors tiled traffic triton_setup",
     "attention.cache": "ContiguousCache PagedCache QuantisedCache SlidingWindowCache dequantise quantise",
     "checks": "checks_for",
-    "checks.inputs.day5": "TinyModel",
-    "checks.inputs.day6": "launch launch_rows load_triton",
     "costs": "counts fragmentation generation measure memory records roofline zoo",
     "costs.baselines": "library naive",
     "costs.configurations": "MODELS model",
@@ -35,9 +33,18 @@ IN_0_2_1 = {
     "costs.measure": "time_together",
     "costs.memory": "score_bytes",
     "costs.mixed": "LATER",
-    "models": "characters encoder induction scale_experiment",
+    "days.day1": "figures guesses",
+    "days.day2": "figures guesses",
+    "days.day3": "figures guesses",
+    "days.day3.patients": "SayTheTokenBefore look patients",
+    "days.day4": "figures guesses",
+    "days.day5": "TinyModel figures guesses",
+    "days.day6": "figures guesses launch launch_rows load_triton",
+    "days.day7": "figures guesses",
+    "models": "characters encoder facts_record induction real scale_experiment",
     "models.decoder": "Decoder generate new_caches",
-    "models.leak_experiment": "Guesser next_token_loss random_tokens train",
+    "models.leak_experiment": "random_tokens train",
+    "parts": "compare mine",
     "serving": "costs latency machines paged prefix_traffic prefixes speculative",
     "serving.costs": "RECORDED",
     "serving.engine": "Engine",
@@ -45,12 +52,16 @@ IN_0_2_1 = {
     "serving.measured": "measure_acceptance measure_steps one_pass own_text",
     "serving.simulate": "simulate timeline",
     "serving.traffic": "DOCUMENTS THREE poisson",
-    "views": "AttentionHeatmap AttentionStepper DecodeStepper Guess Guesses HeadAblation HeadGallery MaskPainter "
-    "MemoryCalculator OnlineSoftmaxStepper PageTable Practice ProgressMap QueryPlane Quiz SaturationExplorer "
-    "ServingTimeline SpeculativeStepper TemperatureExplorer TileWalker TracePlayer",
-    "views.figures": "day1 day2 day3 day4 day5 day6 day7 day7_speculation",
+    "views": "AttentionHeatmap AttentionStepper DecodeStepper Guesses HeadAblation HeadExplorer HeadGallery "
+    "MaskPainter MemoryCalculator OnlineSoftmaxStepper PageTable Practice ProgressMap QueryPlane Quiz "
+    "SaturationExplorer ServingTimeline SpeculativeStepper TemperatureExplorer TileWalker TracePlayer",
+    "views.matrices": "show",
     "views.picture": "picture",
-    "views.quizzes": "DAY_1 DAY_2 DAY_3 DAY_4 DAY_5 DAY_6 DAY_7",
+}
+IN_EXERCISES = {
+    "checks": "checks_for",
+    "days.day5": "TinyModel",
+    "days.day6": "launch launch_rows load_triton",
 }
 TEXTS = ("*.cff", "*.html", "*.ipynb", "*.js", "*.json", "*.md", "*.py", "*.toml", "*.yml")
 
@@ -107,10 +118,10 @@ def lines(modules):
 
 
 def test_what_notebooks_of_the_last_edition_import_is_there():
-    exec(lines(IN_0_2_1), {})
+    exec(lines(IN_0_3_0), {})
 
 
 def test_what_its_exercises_import_is_there_where_they_are_graded(tmp_path):
     write_kernel_library(tmp_path)
-    code = lines({module: names for module, names in IN_0_2_1.items() if module.startswith("checks")})
+    code = lines(IN_EXERCISES)
     subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(tmp_path)}, cwd=tmp_path, check=True)

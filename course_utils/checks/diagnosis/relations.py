@@ -200,7 +200,9 @@ def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -
     kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
     for where, elsewhere, found in kinds:
         if found == failing:
-            right = f", and right on those {elsewhere}" if all(held[i] or i in failing for i in range(len(held))) else ""
+            right = (
+                f", and right on those {elsewhere}" if all(held[i] or i in failing for i in range(len(held))) else ""
+            )
             return Relation(f"wrong {where}", f"Wrong on all steps {where}{right}.")
         if found and failing == valued - found:
             return Relation(f"right only {where}", f"Right only on the steps {where}.")

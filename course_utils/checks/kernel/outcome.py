@@ -81,14 +81,10 @@ def read(found: Mapping[str, Any]) -> Evidence:
 
 
 def evidence_of(output: Mapping[str, Any]) -> Evidence | None:
-    """Return the evidence in an output of a notebook; None where there is none or it cannot be read.
-
-    Editions up to 0.2.1 stored a JSON object in place of the line of text.
-    """
-    found = output.get("data", {}).get(MIME)
+    """Return the evidence in an output of a notebook; None where there is none or it cannot be read."""
+    line = output.get("data", {}).get(MIME)
     with suppress(ValueError, RecursionError):
-        if isinstance(found, str):
-            found = json.loads(found)
+        found = json.loads(line) if isinstance(line, str) else None
         if isinstance(found, Mapping) and found:
             return read(found)
     return None

@@ -232,8 +232,8 @@ def draw_numbers(choose: Choose, shape: tuple[int, ...], like: np.ndarray) -> np
     if ORDINARY < big <= EXACT and unit <= 1:
         bases += [units[-1], -units[-1]]
     base = bases[choose(0, len(bases) - 1)]
-    most = float(np.finfo(like.dtype).max) if like.dtype.kind == "f" else math.inf
-    values = [x for k in SIGNED if abs(x := base + unit * k) <= most] + extremes
+    largest = float(np.finfo(like.dtype).max) if like.dtype.kind == "f" else math.inf
+    values = [x for k in SIGNED if abs(x := base + unit * k) <= largest] + extremes
     entries = [values[i] for i in _choices(choose, count, len(values))]
     return np.array(entries).reshape(shape).astype(like.dtype if like.dtype.kind == "f" else float)
 
