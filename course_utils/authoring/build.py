@@ -25,13 +25,9 @@ from course_utils.authoring.sources import Source, canonical, load_source, read_
 from course_utils.authoring.strip_answers import is_answer, release_exercise, stub_source
 from course_utils.authoring.timed_cells import IGNORED, take_busy, verify_measured
 from course_utils.authoring.widget_states import States, digest, states_path, states_text
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
-from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.judge.rung_patterns import patterns_are_old, patterns_path, write_patterns
-from course_utils.course import ROOT, SOURCES, day_of, is_there, where_it_is
+from course_utils.course import SOURCES, day_of, is_there, where_it_is
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import keep_copy, write_all
-from course_utils.loader import has_answers
 
 __all__ = ["Report", "build", "check", "fix", "read_source", "release_exercise", "stub_source"]
 
@@ -88,9 +84,6 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
         write_all(changed)
         for target in gone:
             target.unlink(missing_ok=True)
-        if day := _own_day(root, sources[0].day):
-            target = patterns_path(day)
-            (report.written if _write_patterns(day) else report.unchanged).append(target.relative_to(root).as_posix())
         for target in built:
             (report.written if target in changed else report.unchanged).append(target.relative_to(root).as_posix())
     return report
@@ -122,9 +115,6 @@ def check(root: Path, used: bool = False) -> list[str]:
             exercise = root / "exercises" / target.name
             expected.add(exercise)
             found += _exercise_disagreements(target, exercise, root, used)
-            if (day := _own_day(root, source.day)) and patterns_are_old(day):
-                name = patterns_path(day).relative_to(root).as_posix()
-                found.append(f"{name}: the checks of day {day} changed; run `course build {day}`")
     for folder in ("notebooks", "solutions", "exercises"):
         for leftover in sorted(set((root / folder).glob("*.ipynb")) - expected):
             found.append(f"{folder}/{leftover.name}: no source makes it; delete it, or move it elsewhere")
@@ -163,20 +153,6 @@ def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
             raise CourseError(f"no day {day!r}; give a number or a name of: {', '.join(sorted(days))}")
         chosen |= matches
     return [paths for name, paths in sorted(days.items()) if not chosen or name in chosen]
-
-
-def _own_day(root: Path, day: int | None) -> int | None:
-    """Return the day if it has exercises and `root` is this package's own course, or else None."""
-    own = root == ROOT.resolve() and has_answers() and day in days_with_exercises()
-    return day if own else None
-
-
-def _write_patterns(day: int) -> bool:
-    """Store which rungs each known mistake of a day passes, if the day's checks changed. Return whether they did."""
-    if not patterns_are_old(day):
-        return False
-    write_patterns(day, {grade_id: judge_of(day, grade_id).patterns() for grade_id in all_exercises(day)})
-    return True
 
 
 def _verify_kind(source: Source) -> None:

@@ -67,7 +67,7 @@ def best_values(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray
 
 
 def causal(s: np.ndarray) -> np.ndarray:
-    return arrays.softmax(np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf))
+    return arrays.softmax(np.where(np.tri(*s.shape[-2:]) > 0, s, -np.inf))
 
 
 OVER_QUERIES = Mistake(

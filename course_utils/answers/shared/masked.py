@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -19,7 +19,7 @@ def reference_softmax(scores: Array, mask: Array) -> torch.Tensor:
     return tensors.softmax(torch.as_tensor(scores).masked_fill(~torch.as_tensor(mask), -INFINITY))
 
 
-def filled(fill: float | str, care: bool = False, added: bool = False) -> Callable:
+def filled(fill: Any, care: bool = False, added: bool = False) -> Callable:
     """Softmax with blocked scores replaced by `fill`, or with `fill` added to them. care: blocked weights made 0."""
 
     def masked_softmax(scores, mask):
@@ -252,7 +252,7 @@ STEPS = (
         "The scale is √d_v. It should be √d_k, the width of the queries and keys."),
     Mistake("scaling by the root of m", flawed(scale=lambda q, k, v: math.sqrt(k.shape[-2])),
         "The scale is the root of the number of keys. It should be √d_k, the width of a key."),
-    *(Mistake(m.name, flawed(weigh=m.answer), m.message) for m in WRONG_WEIGHTS),
+    *(Mistake(m.name, flawed(weigh=cast(Callable, m.answer)), m.message) for m in WRONG_WEIGHTS),
     Mistake("the best key's value", flawed(blend=best_values),
         "The weights are right, but the output is the value of the best key alone. Blend all values: weights @ v."),
     Mistake("values not blended", flawed(blend=first_values),

@@ -20,7 +20,6 @@ from course_utils.checks.judge.exercise import Mistake
 from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.overflow import Overflow, find_overflow
 from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
-from course_utils.checks.judge.rung_patterns import as_pattern, read_patterns
 from course_utils.checks.judge.rungs import evidence_for, implementations, rungs_of, shown
 from course_utils.checks.judge.stored_results import stored
 from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap, holds, is_finite, wrong_parts
@@ -114,22 +113,6 @@ class JudgedExercise:
         own = next((each.tolerance for each in self.rungs() if each.name == rung), {})
         return Tolerance(self.exercise.rtol, self.exercise.atol, own)
 
-    def patterns(self) -> Mapping[str, str]:
-        """Run each known mistake and return, by its name, the pattern of visible rungs that it passes.
-
-        Hand-worked numbers have no patterns.
-        """
-        if self.ladder.by_hand:
-            return {}
-        right = self.reference().outcomes
-        return {mistake.name: as_pattern([*self._held(known.outcomes, right)]) for mistake, known in self.mistakes()}
-
-    def written_patterns(self) -> Mapping[str, str]:
-        """Return the patterns that `course build` stored; none unless they cover exactly the known mistakes."""
-        known = {mistake.name for mistake in self.exercise.mistakes}
-        found = read_patterns(self.day).get(self.grade_id, {}) if has_answers() else {}
-        return found if found.keys() == known else {}
-
     # The verdict
 
     def judge(self, evidence: Evidence, expected: Evidence | None = None) -> Verdict:
@@ -182,11 +165,10 @@ class JudgedExercise:
         if mistake or self.ladder.by_hand or evidence.hidden:
             return mistake, None
         tolerances = [self.tolerance(each.rung) for each in expected.outcomes]
-        known = self.mistakes(), self.written_patterns()
         rungs, right = self.rungs(), expected.outcomes
         if [rung.name for rung in rungs] != [each.rung for each in right]:
             return None, None  # the expected results were stored before the ladder changed
-        overflow = find_overflow(gave, rungs, right, held, *known, tolerances, self.ladder.returns)
+        overflow = find_overflow(gave, rungs, right, held, self.mistakes(), tolerances, self.ladder.returns)
         if overflow is None:
             return None, None
         for counted in (overflow.others, overflow.telling):
@@ -244,9 +226,8 @@ class JudgedExercise:
     ) -> Mistake | None:
         """Return the known mistake that gives the same evidence, rung by rung; None where there is none.
 
-        Only mistakes that fail on the same rungs are compared, and each runs only up to the first rung on which it
-        differs from the answer. On hidden inputs no mistake is looked for: they are tried after the visible rungs hold,
-        which no known mistake passes.
+        A mistake must hold where the answer holds, and runs only up to the first rung on which the two differ. On
+        hidden inputs no mistake is looked for: they are tried after the visible rungs hold, which none passes.
 
         Args:
             counted: the rungs that are compared; all by default.
@@ -258,25 +239,23 @@ class JudgedExercise:
         rungs = [outcome.rung for outcome in expected.outcomes]
         if [outcome.rung for outcome in outcomes] != rungs:
             return None  # forged rungs: spend no work on them
-        patterns, own = self.written_patterns(), as_pattern(held)
         counted = range(len(held)) if counted is None else counted
-        speaks = [i for i in counted if not held[i]] if patterns else sorted(counted, key=held.__getitem__)
+        speaks = sorted(counted, key=held.__getitem__)  # the wrong rungs first
         if by_hand:  # recognise a mistake worked to two decimals, even while other entries are empty
             speaks = [i for i in speaks if not _is_unwritten(outcomes[i].error)]
         tolerances = [self.tolerance(rungs[i]) for i in speaks]
         if by_hand:
             tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
-        given, right = ([each[i] for i in speaks] for each in (outcomes, expected.outcomes))
+        right = [expected.outcomes[i] for i in speaks]
+        given = [expected.outcomes[i] if held[i] else outcomes[i] for i in speaks]
         held = [held[i] for i in speaks]
         if overflowed and not any(is_finite(each) and not ok for each, ok in zip(given, held, strict=True)):
             return None
         for mistake, known in self.mistakes():
-            pattern = patterns.get(mistake.name, own)
-            if any(pattern[i] != own[i] for i in counted):
+            if by_hand and gap(given, [known.outcomes[i] for i in speaks], held) >= gap(given, right, held) / 2:
                 continue
-            mistaken = _Picked(known.outcomes, speaks)
-            nearer = not by_hand or gap(given, mistaken, held) < gap(given, right, held) / 2
-            if not nearer or not explains(given, mistaken, held, tolerances):
+            mistaken = (known.outcomes[i] for i in speaks)  # a rung runs only when it is compared
+            if not explains(given, mistaken, held, tolerances):
                 continue
             if not overflowed or any(is_finite(known.outcomes[i]) for i in overflowed):
                 return mistake
@@ -285,10 +264,7 @@ class JudgedExercise:
     def _weak_test(self, outcomes: Mapping[Any, Outcome]) -> tuple[str, str] | None:
         """Return name and message of a known weak test that agrees with this one on every visible implementation."""
         mine = [each.held for each in standings(self.day, outcomes)]
-        patterns, own = self.written_patterns(), as_pattern(mine)
         for mistake, known in self.mistakes():
-            if patterns.get(mistake.name, own) != own:
-                continue
             tried = zip(shown(self.day), known.outcomes, mine, strict=True)  # an outcome is computed when it is read
             if all(is_right_about(outcome, each.right) == held for each, outcome, held in tried):
                 return mistake.name, mistake.message
@@ -425,7 +401,10 @@ class JudgedExercise:
 
 
 class _Outcomes(Sequence[Outcome]):
-    """The outcomes of `attempts`, computed when first read, and in order, because a mistake may keep state."""
+    """The outcomes of `attempts`, computed when first read, and in order, because a mistake may keep state.
+
+    That saves up to four processor seconds for each wrong answer, as in `tiled_attention` of day 6.
+    """
 
     def __init__(self, attempts: list[Callable[[], Outcome]]):
         self._attempts, self._found = attempts, list[Outcome]()
@@ -445,27 +424,6 @@ class _Outcomes(Sequence[Outcome]):
 
     def __len__(self) -> int:
         return len(self._attempts)
-
-
-class _Picked(Sequence[Item]):
-    """The items of a sequence at some places, in that order; an item is read only when it is asked for."""
-
-    def __init__(self, items: Sequence[Item], places: list[int]):
-        self._items, self._places = items, places
-
-    @overload
-    def __getitem__(self, i: int) -> Item: ...
-
-    @overload
-    def __getitem__(self, i: slice) -> Sequence[Item]: ...
-
-    def __getitem__(self, i: int | slice) -> Item | Sequence[Item]:
-        if isinstance(i, slice):
-            return [self._items[place] for place in self._places[i]]
-        return self._items[self._places[i]]
-
-    def __len__(self) -> int:
-        return len(self._places)
 
 
 def _is_unwritten(error: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from course_utils.checks.judge.exercise import Mistake
@@ -39,7 +39,6 @@ def find_overflow(
     right: Sequence[Outcome],
     held: Sequence[bool],
     mistakes: Sequence[tuple[Mistake, Evidence]],
-    patterns: Mapping[str, str],
     tolerances: Sequence[Tolerance],
     returns: Collection[str],
 ) -> Overflow | None:
@@ -51,7 +50,6 @@ def find_overflow(
     Args:
         returns: the parts of a result. One of them must hold ∞ or NaN, on inputs that are no float16, which overflows
             by itself: NaN in a gradient alone has other causes, and −∞ alone may be the logarithm of a weight.
-        patterns: which rungs each known mistake passes, by its name (`rung_patterns`); none where that is unknown.
     """
     seen = {i for i, ok in enumerate(held) if not ok and overflows(outcomes[i], right[i])}
     returned = {i: [x for part in returns for x in _entries(outcomes[i], part)] for i in seen}
@@ -62,11 +60,8 @@ def find_overflow(
     for mistake, known in mistakes:
         if not mistake.overflow or not sure:
             continue
-        if pattern := patterns.get(mistake.name):
-            failed = {i for i, passed in enumerate(pattern) if passed == "0"}
-        else:
-            compared = zip(known.outcomes, right, tolerances, strict=True)
-            failed = {i for i, each in enumerate(compared) if not holds(*each)}
+        compared = zip(known.outcomes, right, tolerances, strict=True)
+        failed = {i for i, each in enumerate(compared) if not holds(*each)}
         spilled = {i for i in failed if overflows(known.outcomes[i], right[i])}
         if spilled & sure and (seen <= failed or spilled <= seen):
             others = [i for i in range(len(held)) if i not in seen]

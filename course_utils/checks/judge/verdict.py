@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from course_utils.checks.kernel.numbers import Numbers
@@ -83,7 +83,7 @@ def wrong_parts(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> set[st
 
 
 def explains(
-    outcomes: Sequence[Outcome], known: Sequence[Outcome], held: Sequence[bool], tolerances: Sequence[Tolerance]
+    outcomes: Sequence[Outcome], known: Iterable[Outcome], held: Sequence[bool], tolerances: Sequence[Tolerance]
 ) -> bool:
     """Return whether a known mistake explains the outcomes of an answer.
 
