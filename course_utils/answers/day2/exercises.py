@@ -1,7 +1,6 @@
 """Day 2: the answers to its exercises, and the mistakes that people make in them."""
 
 import math
-from itertools import product
 
 import numpy as np
 
@@ -169,18 +168,11 @@ SLIPS = {
 }
 
 
-def slips_by_hand():
-    """A mistake for each way to be wrong in one, two or all three of the entries, the fewest first."""
-    choices = [{BY_HAND[name]: "", **slips} for name, slips in SLIPS.items()]
-    found = []
-    for values in product(*choices):
-        answer = dict(zip(BY_HAND, values, strict=True))
-        wrong = [name for name in BY_HAND if answer[name] != BY_HAND[name]]
-        if wrong:
-            label = ", ".join(f"{name} {answer[name]:g}" for name in wrong)
-            message = " ".join(f"{name}: {SLIPS[name][answer[name]]}" for name in wrong)
-            found.append((len(wrong), Mistake(label, answer, message)))
-    return tuple(mistake for _, mistake in sorted(found, key=lambda pair: pair[0]))
+OF_HAND = tuple(
+    Mistake(f"{entry} {value:g}", {entry: value}, f"{entry}: {message}")
+    for entry, slips in SLIPS.items()
+    for value, message in slips.items()
+)
 
 
 # Softmax and log-sum-exp --------------------------------------------------------------------------------------------
@@ -1123,7 +1115,7 @@ def reference_scale(q):
 
 
 EXERCISES = {
-    "variance_by_hand": Exercise(2, BY_HAND, slips_by_hand(), rtol=0.0, atol=1e-3),
+    "variance_by_hand": Exercise(2, BY_HAND, OF_HAND, rtol=0.0, atol=1e-3),
     "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES),
     "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES),
     "logsumexp": Exercise(2, {"logsumexp": shifted_logsumexp()}, LOGSUMEXP_MISTAKES, ("stable_softmax",), rtol=2e-7),

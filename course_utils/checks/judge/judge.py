@@ -143,6 +143,8 @@ class JudgedExercise:
         first = held.index(False)
         if raised:
             return replace(self._all_raised(gave, expected, held, hidden), rungs=rungs)
+        if by_hand and not hidden:
+            return replace(self._by_hand(gave, wanted, held), rungs=rungs)
         mistake, overflow = self._slips(evidence, gave, expected, held)
         relation = None if mistake else self._relation(gave, expected, held, hidden, overflow)
         message = self._named(mistake, overflow) if mistake else self._explain(gave[first], wanted[first])
@@ -154,15 +156,48 @@ class JudgedExercise:
             message = f"{message} {self._second(overflow)}"
         names = [each.name for each in (mistake or relation, overflow and overflow.mistake) if each]
         share = sum(held) / len(held) if by_hand else 0.0
-        unknown = not (hidden or by_hand) and _is_unknown_name(gave[first], relation)
+        unknown = not hidden and _is_unknown_name(gave[first], relation)
         return Verdict("failed", share, message.strip(), JOINT.join(names) or None, rungs, unknown)
+
+    def _by_hand(self, gave: Sequence[Outcome], right: Sequence[Outcome], held: Sequence[bool]) -> Verdict:
+        """Return the verdict on hand-worked numbers; each known mistake is compared on the entries that it gives.
+
+        Numbers worked to two decimals are recognised, and entries that are not filled in yet keep none from it.
+        """
+        filled = [i for i, outcome in enumerate(gave) if not _is_unwritten(outcome.error)]
+        left = [i for i in filled if not held[i]]
+        plain = [self.tolerance(each.rung) for each in right]
+        tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in plain]
+        slips: list[Mistake] = []
+        for mistake, known in self.mistakes():
+            theirs = known.outcomes
+            own = [i for i in filled if not theirs[i].error]
+            wrong, fine = [i for i in own if not held[i]], [i for i in own if held[i]]
+            if not wrong or not set(wrong) <= set(left):
+                continue
+            mine, others = [gave[i] for i in wrong], [theirs[i] for i in wrong]
+            nearer = gap(mine, others) < gap(mine, [right[i] for i in wrong]) / 2
+            fits = all(holds(theirs[i], right[i], tolerances[i]) for i in fine)
+            if nearer and fits and explains(mine, others, [tolerances[i] for i in wrong]):
+                slips.append(mistake)
+                left = [i for i in left if i not in wrong]
+        messages, names = [slip.message for slip in slips], [slip.name for slip in slips]
+        if left or not slips:
+            entries = [each.rung for each in right]
+            numbers, wanted = ([each.array(each.rung) for each in outcomes] for outcomes in (gave, right))
+            relation = relate_by_hand(entries, numbers, wanted, [i not in left for i in range(len(held))])
+            first = left[0] if left else held.index(False)
+            messages += [relation.message] if relation else []
+            messages.append(self._explain(gave[first], right[first]))
+            names += [relation.name] if relation else []
+        return Verdict("failed", sum(held) / len(held), " ".join(messages).strip(), JOINT.join(names) or None)
 
     def _slips(
         self, evidence: Evidence, gave: Sequence[Outcome], expected: Evidence, held: list[bool]
     ) -> tuple[Mistake | None, Overflow | None]:
         """Return the known mistake in an answer, and the overflow that comes on top of it or of an unknown one."""
         mistake = self.recognise(evidence, expected, held)
-        if mistake or self.ladder.by_hand or evidence.hidden:
+        if mistake or evidence.hidden:
             return mistake, None
         tolerances = [self.tolerance(each.rung) for each in expected.outcomes]
         rungs, right = self.rungs(), expected.outcomes
@@ -183,8 +218,7 @@ class JudgedExercise:
         """Return the message of a recognised mistake, and what it rests on, unless it asks."""
         if overflow:
             return f"{mistake.message} {self._second(overflow)} {SAME_RESULTS_OF_TWO}"
-        plain = self.ladder.by_hand or mistake.message.endswith("?")
-        return mistake.message if plain else f"{mistake.message} {SAME_RESULTS}"
+        return mistake.message if mistake.message.endswith("?") else f"{mistake.message} {SAME_RESULTS}"
 
     def _second(self, overflow: Overflow) -> str:
         """Return what is said of an overflow beside another slip."""
@@ -235,29 +269,22 @@ class JudgedExercise:
         """
         if evidence.hidden:
             return None
-        outcomes, by_hand = evidence.outcomes, self.ladder.by_hand
+        outcomes = evidence.outcomes
         rungs = [outcome.rung for outcome in expected.outcomes]
         if [outcome.rung for outcome in outcomes] != rungs:
             return None  # forged rungs: spend no work on them
-        counted = range(len(held)) if counted is None else counted
-        speaks = sorted(counted, key=held.__getitem__)  # the wrong rungs first
-        if by_hand:  # recognise a mistake worked to two decimals, even while other entries are empty
-            speaks = [i for i in speaks if not _is_unwritten(outcomes[i].error)]
-        tolerances = [self.tolerance(rungs[i]) for i in speaks]
-        if by_hand:
-            tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in tolerances]
-        right = [expected.outcomes[i] for i in speaks]
-        given = [expected.outcomes[i] if held[i] else outcomes[i] for i in speaks]
-        held = [held[i] for i in speaks]
-        if overflowed and not any(is_finite(each) and not ok for each, ok in zip(given, held, strict=True)):
+        counted, tolerances = range(len(held)) if counted is None else counted, [self.tolerance(rung) for rung in rungs]
+        wrong, fine = [i for i in counted if not held[i]], [i for i in counted if held[i]]
+        given = [outcomes[i] for i in wrong]
+        if overflowed and not any(map(is_finite, given)):
             return None
         for mistake, known in self.mistakes():
-            if by_hand and gap(given, [known.outcomes[i] for i in speaks], held) >= gap(given, right, held) / 2:
+            theirs = known.outcomes  # one is computed when it is read
+            if not explains(given, (theirs[i] for i in wrong), [tolerances[i] for i in wrong]):
                 continue
-            mistaken = (known.outcomes[i] for i in speaks)  # a rung runs only when it is compared
-            if not explains(given, mistaken, held, tolerances):
+            if not all(holds(theirs[i], expected.outcomes[i], tolerances[i]) for i in fine):
                 continue
-            if not overflowed or any(is_finite(known.outcomes[i]) for i in overflowed):
+            if not overflowed or any(is_finite(theirs[i]) for i in overflowed):
                 return mistake
         return None
 
@@ -315,11 +342,6 @@ class JudgedExercise:
         """Return what the wrong numbers have in common, on rungs without an overflow; None where it is nothing."""
         right = expected.outcomes
         names = [wanted.rung for wanted in right]
-        if self.ladder.by_hand:
-            mine, wanted = (
-                [outcome.array(name) for name, outcome in zip(names, each, strict=True)] for each in (given, right)
-            )
-            return relate_by_hand(names, mine, wanted, held)
         rungs = self.rungs(hidden)
         if [rung.name for rung in rungs] != names:
             return None  # the expected results were stored before the ladder changed

@@ -82,40 +82,36 @@ def wrong_parts(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> set[st
     return {part for part, array in right if not close(given.values.get(part), array, tolerance.of(part))} or {"result"}
 
 
-def explains(
-    outcomes: Sequence[Outcome], known: Iterable[Outcome], held: Sequence[bool], tolerances: Sequence[Tolerance]
-) -> bool:
-    """Return whether a known mistake explains the outcomes of an answer.
+def explains(outcomes: Sequence[Outcome], known: Iterable[Outcome], tolerances: Sequence[Tolerance]) -> bool:
+    """Return whether a known mistake explains the outcomes of an answer on the rungs on which it fails.
 
     On a rung that raised an error the mistake need only fail too, because the same slip raises one error with lists and
     another with NumPy. An error that arithmetic never raises, such as NameError, is no known mistake. If the answer
-    gives finite values on any failing rung, the mistake must agree with it on at least one failing rung.
+    gives finite values on any rung, the mistake must agree with it on at least one.
 
     Args:
         outcomes: the outcomes of the answer.
         known: the outcomes of the mistake on the same rungs.
-        held: whether the answer passes each rung.
     """
     agreed = False
-    for given, mistaken, ok, tolerance in zip(outcomes, known, held, tolerances, strict=True):
+    for given, mistaken, tolerance in zip(outcomes, known, tolerances, strict=True):
         if given.error:
             if is_finite(mistaken) or not given.error.startswith(ERRORS_OF_ARITHMETIC):
                 return False
             continue
-        if mistaken.error and not ok and not is_finite(given):
+        if mistaken.error and not is_finite(given):
             continue
         if not holds(given, mistaken, tolerance):
             return False
-        agreed = agreed or not ok
-    return agreed or not any(is_finite(given) for given, ok in zip(outcomes, held, strict=True) if not ok)
+        agreed = True
+    return agreed or not any(map(is_finite, outcomes))
 
 
-def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome], held: Sequence[bool]) -> float:
-    """Return the largest difference between two sets of outcomes, over failing rungs and arrays of equal shape."""
+def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> float:
+    """Return the largest difference between two sets of outcomes, over arrays of equal shape."""
     pairs = [
         (a, b)
-        for given, other, ok in zip(outcomes, others, held, strict=True)
-        if not ok
+        for given, other in zip(outcomes, others, strict=True)
         for part, array in other.values.items()
         if part in given.values and given.values[part].shape == array.shape
         for a, b in zip(given.values[part].entries, array.entries, strict=True)
