@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
-from course_utils.checks.diagnosis.expressions import expression
+from course_utils.checks.diagnosis.expressions import Powers, expression, product_of
 from course_utils.checks.diagnosis.relation import Pair, Relation, argument, same, telling
 from course_utils.checks.diagnosis.wrong_places import same_everywhere, shaped, where_wrong
 
@@ -351,14 +352,45 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
     if all(abs(factor - 1) < 1e-4 for _, factor in factors):
         said = "Where neither is 0 the weights of a row are in the right ratio, but other entries are 0 than should be."
         return Relation("other entries are 0", said) if masks_differ else None
-    made = expression([pair for pair, _ in factors], [factor for _, factor in factors])
-    if made:
-        return Relation(f"scores times {made}", f"These are the rows for scores that are {made} times the right ones.")
+    if found := scores_times([pair for pair, _ in factors], [factor for _, factor in factors]):
+        return found
     if not telling_rows:
         return None
     pair, factor = max(factors, key=lambda each: abs(math.log(each[1])))
     said = f"These are the rows for scores times some factor, {factor:.4g} on “{pair.rung.name}”."
     return Relation("scores times a factor", said)
+
+
+def scores_times(pairs: Sequence[Pair], factors: Sequence[float]) -> Relation | None:
+    """Say what scores were divided by where they are the right ones times these factors; None without a formula."""
+    made = expression(pairs, factors)
+    if not made:
+        return None
+    product = product_of(pairs, factors)
+    if product and math.isclose(product[0], 1, rel_tol=1e-5) and (said := _as_divisor(product[1])):
+        return Relation(*said)
+    return Relation(f"scores times {made}", f"These are the numbers for scores {made} times the right ones.")
+
+
+def _as_divisor(powers: Powers) -> tuple[str, str] | None:
+    """Return name and message for scores off by powers of sizes, one of them d_k; None for other powers."""
+    (own, power), *others = sorted(powers, key=lambda each: not D_K.fullmatch(each[0]))
+    if not D_K.fullmatch(own) or any(".shape" not in name for name, _ in others):
+        return None
+    if not others and power == 0.5:
+        return "no scaling", f"The scores are not divided by √d_k, which is √{own} here."
+    if not others and power == 1:
+        return "multiplied by √d_k", f"The scores are multiplied by √d_k, √{own}. Divide by it."
+    if not others and power == -0.5:
+        return "divided by d_k", f"The scores are divided by d_k, or by √d_k twice. Divide them once by √{own}."
+    if power == 0.5 and [each for _, each in others] == [-0.5]:
+        name = others[0][0]
+        return f"divided by √{name}", f"The scores are divided by √{name}. Divide by √d_k, which is √{own} here."
+    return None
+
+
+# The length of a query and of a key, as an axis of an argument.
+D_K = re.compile(r"(W_)?[qk]\.shape\[−1\]", re.IGNORECASE)
 
 
 def _mean_of_numbers(x: np.ndarray) -> np.ndarray:

@@ -15,21 +15,35 @@ POWERS = (1, -1, 0.5, -0.5, 2, -2)
 SUPERSCRIPTS: dict[float, str] = {1: "", 2: "²"}
 
 
+Powers = tuple[tuple[str, float], ...]  # of sizes and arguments, by name
+
+
 def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
     """Return a constant, or a constant times powers of sizes and arguments, that gives all the values; else ""."""
     if _near_all(values, [values[0]] * len(values)):
         return _number(values[0])
-    known = quantities_of(pairs)
+    made = product_of(pairs, values)
+    return as_product(*made) if made else ""
+
+
+def product_of(pairs: Sequence[Pair], values: Sequence[float]) -> tuple[float, Powers] | None:
+    """Return a constant and powers of sizes and arguments whose product gives all the values; None where none does.
+
+    Rungs with fewer or more arguments than is usual, such as one with a list of inputs, are left out.
+    """
+    counts = [len(pair.rung.args) for pair in pairs]
+    usual = max(counts, key=counts.count)
+    chosen = [i for i, count in enumerate(counts) if count == usual]
+    known, values = quantities_of([pairs[i] for i in chosen]), [values[i] for i in chosen]
     for powers in _exponents(list(known)):
-        made = np.prod([np.power(known[name], power) for name, power in powers], axis=0)
-        left = np.asarray(values) / made
+        left = np.asarray(values) / np.prod([np.power(known[name], power) for name, power in powers], axis=0)
         constant = float(left[0])
         if _near_all(left, [constant] * len(left)) and is_plain(constant):
-            return as_product(constant, powers)
-    return ""
+            return constant, powers
+    return None
 
 
-def _exponents(names: Sequence[str]) -> Iterator[tuple[tuple[str, float], ...]]:
+def _exponents(names: Sequence[str]) -> Iterator[Powers]:
     """Yield the powers to try, simple ones first: of one or two quantities, then products of up to four."""
     for many, kinds in ((1, POWERS), (2, POWERS), (3, (1, 2)), (4, (1,))):
         for chosen in combinations(names[:8], many):
@@ -48,6 +62,7 @@ def _near_all(values: Sequence[float], others: Sequence[float]) -> bool:
 
 
 def as_product(constant: float, powers: Sequence[tuple[str, float]]) -> str:
+    """Return a product as people write it, such as 2 · √d / n."""
     above = [_power(name, power) for name, power in powers if power > 0]
     below = [_power(name, -power) for name, power in powers if power < 0]
     if not math.isclose(constant, 1, rel_tol=1e-5) or not above:

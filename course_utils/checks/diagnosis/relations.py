@@ -16,8 +16,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding
-from course_utils.checks.diagnosis.expressions import expression
+from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding, scores_times
 from course_utils.checks.diagnosis.number_relations import along_a_diagonal, of_a_share, of_terms, scattered
 from course_utils.checks.diagnosis.relation import Pair, Relation, Step, argument
 from course_utils.checks.diagnosis.wrong_places import ALWAYS_THE_SAME
@@ -303,8 +302,8 @@ def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> 
         if factor is None:
             return None
         factors.append(factor)
-    if made := expression(pairs[:MOST_FITTED], factors):
-        return Relation(f"scores times {made}", f"This is what comes for scores that are {made} times the right ones.")
+    if found := scores_times(pairs[:MOST_FITTED], factors):
+        return found
     first, name = factors[0], pairs[0].rung.name
     said = f"This is what comes for scores times some factor, on “{name}” {first:.4g} times the right ones."
     return Relation("scores times a factor", said)
