@@ -40,7 +40,8 @@ from course_utils.views.running_line import RunningLine
 
 Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
-ELSEWHERE = "It counts where its cell stands between the answer cell, which defines it too, and this check."
+ELSEWHERE = "It counts where its cell stands above the check that came with the exercise, and below its answer cell."
+_RUN_AFRESH: list[bool] = []  # holds an item while `not_followed` runs the cells of an answer
 _FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by number and text of a cell
 _IDS: dict[tuple[int, str], str] = {}  # the id of a cell in its notebook, where Jupyter told it
 
@@ -76,6 +77,8 @@ def checks_for(day: int) -> Callable[..., None]:
     _hear_of_cells()
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
+        if _RUN_AFRESH:
+            return  # a check in the cell of an answer, which `not_followed` runs once more
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
         with RunningLine(lambda: _how_far(find_ladder(day, grade_id).duel)), usual_settings():
@@ -303,7 +306,11 @@ def _elsewhere(day: int, grade_id: str, namespace: Mapping[str, Any], verdict: V
 @tries_answers
 def _run_afresh(source: str, namespace: dict[str, Any]) -> None:
     name = "its cells, run afresh"  # noqa: F841  # `Patience` reads it to say what was running
-    exec(compile(source, "<graded>", "exec", dont_inherit=True), namespace)
+    _RUN_AFRESH.append(True)
+    try:
+        exec(compile(source, "<graded>", "exec", dont_inherit=True), namespace)
+    finally:
+        _RUN_AFRESH.clear()
 
 
 def _hear_of_cells() -> None:

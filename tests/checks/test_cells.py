@@ -5,7 +5,7 @@ import json
 import pytest
 
 from course_utils.authoring.answer_key import COURSE
-from course_utils.checks.judge.cells import complete, defines, plain
+from course_utils.checks.judge.cells import complete, defines, modules_not_graded, plain
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.grading.intake.answers import read_answers
 
@@ -34,12 +34,32 @@ def test_an_indented_cell_is_read_as_ipython_reads_it():
     assert defines("\ufeffdef answer():\n    return 1", ["answer"])
 
 
-def test_a_teacher_sees_the_lines_of_an_indented_answer_too():
-    cell = {"cell_type": "code", "id": "softmax_row", "source": "    import gc\n    def softmax_row(row): return gc"}
-    answers = read_answers(
-        json.dumps({"cells": [cell], "nbformat": 4, "metadata": {}}).encode(), "a.ipynb", COURSE.questions(1)
+def answers_of(day, *cells):
+    """What the grader reads of code cells, each with its id and its source."""
+    made = [{"cell_type": "code", "id": id_, "metadata": {}, "outputs": [], "source": source} for id_, source in cells]
+    return read_answers(
+        json.dumps({"cells": made, "nbformat": 4, "metadata": {}}).encode(), "a.ipynb", COURSE.questions(day)
     )
-    assert lines_to_review(answers["softmax_row"]).startswith("line 1 names gc (the garbage collector)")
+
+
+def test_a_teacher_sees_the_lines_of_an_indented_answer_too():
+    found = answers_of(1, ("softmax_row", "    import gc\n    def softmax_row(row): return gc"))
+    assert lines_to_review(found["softmax_row"]).startswith("line 1 names gc (the garbage collector)")
+
+
+def test_a_stub_that_was_left_below_the_answer_replaces_nothing():
+    stub = next(each.stub for each in COURSE.questions(1) if each.grade_id == "softmax_row")
+    answer = "def softmax_row(row):\n    return [1.0]"
+    found = answers_of(1, ("mine", answer), ("softmax_row", stub), ("check_softmax_row", "check('softmax_row')"))
+    assert found["softmax_row"] == answer
+
+
+def test_a_class_that_was_given_counts_as_answered_where_a_method_is_replaced():
+    given = next(each.stub for each in COURSE.questions(7) if each.grade_id == "find_the_bug")
+    name = next(each.names[0] for each in COURSE.questions(7) if each.grade_id == "find_the_bug")
+    mended = f"{given}\n\ndef commit(self):\n    pass\n\n{name}.commit = commit"
+    assert answers_of(7, ("find_the_bug", mended))["find_the_bug"] == mended
+    assert answers_of(7, ("find_the_bug", given)) == {}
 
 
 @pytest.mark.parametrize(
@@ -98,6 +118,37 @@ def test_a_class_or_function_that_continues_an_earlier_one_takes_it_along():
     cells = ["class answer:\n    a = 1", "class answer(answer):\n    b = 4"]
     last = run(found("class answer(answer):\n    c = 0", *cells).source)["answer"]
     assert last.a + last.b + last.c == 5
+
+
+@pytest.mark.parametrize(
+    ("source", "above"),
+    [
+        ("_plain = two\ndef two(): return 3 + _plain()", ["def two(): return 2"]),
+        ("def two(): return 3 + old()", ["def two(): return 2", "old = two"]),
+        ("def two(): return 3 + old()", ["def two(): return 2\nold = two"]),
+        ("class Two(Old): pass\ntwo = lambda: 3 + Two.n", ["class Two: n = 2", "Old = Two"]),
+    ],
+)
+def test_what_a_second_try_keeps_of_the_first_comes_along(source, above):
+    assert run(found(source, *above, names=("two",)).source)["two"]() == 5
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    import numba\nexcept ImportError:\n    numba = None",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numba",
+        "import importlib.util\nif importlib.util.find_spec('numba'):\n    import numba",
+    ],
+)
+def test_a_module_that_an_answer_does_without_may_be_missing(source):
+    assert modules_not_graded(source) == []
+    assert modules_not_graded(f"{source}\nimport scipy") == ["scipy"]
+
+
+def test_what_only_jupyter_remembers_is_missing():
+    assert found("answer = _", "1 + 1").missing == {"_"}
+    assert found("def answer():\n    return [0 for _ in range(2)]").missing == frozenset()
 
 
 def test_imports_from_the_future_come_first():

@@ -296,10 +296,10 @@ def _(cells):
 CHECK = "check_scale_scores"
 
 
-@case("a module that is not there", scores="there is no pandas")
+@case("a module that is not there", scores="there is no yaml")
 def _(cells):
-    cells.insert(1, own("try:\n    import pandas\nexcept ImportError:\n    pandas = None"))
-    put(cells, "scores", "pandas\n" + DOTS + "\n" + SCORES.replace("return", "pandas; return"))
+    cells.insert(1, own("import yaml"))
+    put(cells, "scores", "yaml\n" + DOTS + "\n" + SCORES.replace("return", "yaml; return"))
 
 
 @case("a function made by a program", scores="no cell of the notebook defines dots")
@@ -442,3 +442,39 @@ def _(cells):
 def _(cells):
     put(cells, "causal_mask", "def causal_mask(n):\n    return torch.ones(n, n).tril(-1).bool()")
     put(cells, "masked_softmax", "def masked_softmax(scores, mask):\n    return torch.softmax(scores * mask, -1)")
+
+
+@case("a second try that calls the first by another name")
+def _(cells):
+    put(
+        cells,
+        "softmax_row",
+        "def softmax_row(row):\n    e = [math.exp(x) for x in row]\n    return [x / sum(e) for x in e]",
+    )
+    put_below(
+        cells,
+        "softmax_row",
+        "plain = softmax_row",
+        "def softmax_row(row):\n    return plain([x - max(row) for x in row])",
+    )
+
+
+@case("the check called in the answer's cell")
+def _(cells):
+    put(cells, "softmax_row", f"{SOFTMAX}\n\ncheck('softmax_row')")
+
+
+@case("packages that an answer does without")
+def _(cells):
+    put(
+        cells,
+        "softmax_row",
+        f"try:\n    from numba import njit\nexcept ImportError:\n    njit = lambda f: f\n\n{SOFTMAX}",
+    )
+
+
+@case("a number taken from Jupyter's last output", by_hand_three="no cell of the notebook defines _ by that name")
+def _(cells):
+    solved = cells[place(cells, "by_hand_three")].source
+    put(cells, "by_hand_three", f"{solved}\nscore_33 = _")
+    cells.insert(place(cells, "by_hand_three"), own("0 * 0 + 1 * 2"))

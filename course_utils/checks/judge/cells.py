@@ -30,7 +30,7 @@ TRANSPARENT = ("time", "capture", "prun")  # cell magics that run the Python bel
 PACKAGES = ("numpy", "torch", "triton", "matplotlib", "IPython", "mpl_toolkits", "functorch")  # beside Python's own
 IN_A_KERNEL = re.compile(r"course_utils\.(checks(\..+)?|days\.day\d+)")  # course modules that a grader's kernel has
 NAMES_OF_PYTHON = frozenset(dir(builtins))
-NAMES_OF_JUPYTER = frozenset({"__name__", "__file__", "get_ipython", "In", "Out", "_", "display"})
+NAMES_OF_JUPYTER = frozenset({"__name__", "__file__", "get_ipython", "display"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Statement:
         modules: those of them that an import defines.
         changes: the names whose object it changes, as `x[0] = 1`, `x.y = 1` and `x.append(1)` do.
         decorators: the names of the decorators of what it defines.
-        continues: the names that it defines anew from what they were, as `x = traced(x)`.
+        reads: the names that it reads when it runs, and not only when a function that it defines is called.
     """
 
     source: str
@@ -50,7 +50,12 @@ class Statement:
     modules: frozenset[str] = frozenset()
     changes: frozenset[str] = frozenset()
     decorators: frozenset[str] = frozenset()
-    continues: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
+
+    @property
+    def continues(self) -> frozenset[str]:
+        """The names that it defines anew from what they were, as `x = traced(x)`."""
+        return self.binds & self.reads
 
 
 @dataclass(frozen=True)
@@ -149,8 +154,8 @@ def _read(statement: ast.stmt, source: str) -> Statement:
             unread += ast.iter_child_nodes(node)
     binds |= modules
     decorators = {_base(each) for each in getattr(statement, "decorator_list", ())}
-    continues = binds & _read_at_once(statement) if isinstance(statement, SIMPLE) else ()
-    return Statement(source, *map(frozenset, (binds, modules, changes - {""}, decorators - {""}, continues)))
+    reads = _read_at_once(statement) if isinstance(statement, SIMPLE) else ()
+    return Statement(source, *map(frozenset, (binds, modules, changes - {""}, decorators - {""}, reads)))
 
 
 def _fills(called: ast.expr) -> bool:
@@ -269,6 +274,7 @@ class _Search:
                 self.places.setdefault(name, []).append(place)
         earlier = {name for cell in self.cells[: self.between.stop] for each in cell for name in each.binds}
         own = {name for each in statements(source) for name in each.binds}
+        self.own = frozenset(own)
         self.have = own | set(known) | NAMES_OF_JUPYTER | (NAMES_OF_PYTHON - earlier)
         self.modules = {name for each in statements(source) for name in each.modules}
         self.needed = _reached(statements(source), names)  # of its own names, those that the answer goes by
@@ -277,7 +283,7 @@ class _Search:
         self.unread = sorted((used_names(source) | set(names)) - self.have)
         before = set[str]()
         for statement in statements(source):
-            self.continue_from(statement.continues - before, len(above))
+            self.continue_from((statement.reads & self.own) - before, len(above))
             before |= statement.binds
 
     def found(self) -> Found:
@@ -321,6 +327,10 @@ class _Search:
         self.modules |= statement.modules
         for name in statement.binds:
             self.defined_at[name] = min(spot, self.defined_at.get(name, spot))
+        if into is self.brought and (names := statement.reads & self.own):
+            before = {name for each in self.cells[spot[0]][: spot[1]] for name in each.binds}
+            self.continue_from(names & before, spot[0] + 1)
+            self.continue_from(names - before, spot[0])
         self.unread += sorted(used_names(statement.source) - self.have)
 
     def define(self) -> None:
@@ -395,17 +405,27 @@ def _changed_in(source: str) -> frozenset[str]:
 
 
 def modules_not_graded(source: str) -> list[str]:
-    """List the modules that a cell imports, at any depth, and that a grader's kernel may lack, in order."""
+    """List the modules that a cell imports, at any depth, and that a grader's kernel may lack, in order.
+
+    An import that the cell does without is left out: in `try` with a handler, below `if TYPE_CHECKING` or `find_spec`.
+    """
     try:
-        tree = ast.parse(plain(source))
+        unread: list[ast.AST] = [ast.parse(plain(source))]
     except NO_PYTHON:
         return []
     found: dict[str, None] = {}
-    for node in ast.walk(tree):
+    while unread:
+        node = unread.pop(0)
         if isinstance(node, ast.Import):
             found |= dict.fromkeys(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             found[(node.module or ".") if not node.level else "."] = None
+        elif isinstance(node, ast.Try) and node.handlers:
+            unread += [*node.handlers, *node.finalbody]
+        elif isinstance(node, ast.If) and re.search("TYPE_CHECKING|find_spec", ast.unparse(node.test)):
+            unread += node.orelse
+        else:
+            unread += ast.iter_child_nodes(node)
     there = {*PACKAGES, *sys.stdlib_module_names} - {"multiprocessing"}
     names = [name if name.startswith("course_utils") else name.partition(".")[0] or "." for name in found]
     return [name for name in dict.fromkeys(names) if name not in there and not IN_A_KERNEL.fullmatch(name)]

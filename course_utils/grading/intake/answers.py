@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from course_utils.authoring.answer_key import COURSE, Official, Question
-from course_utils.checks.judge.cells import LARGEST_CELL, complete, definitions, plain
+from course_utils.checks.judge.cells import LARGEST_CELL, complete, definitions, plain, statements
 from course_utils.checks.judge.cells import defines as defines_names
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.files import parse_notebook
@@ -53,7 +53,8 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
                 if defines_names(sources[i], question.names) and not _is_blank(sources[i], question):
                     place, source = i, sources[i]
             above = sources[:place] if source == sources[place] else sources[: place + 1]
-            after, below = sources[place + 1 : end], sources[end:]
+            after = [each for each in sources[place + 1 : end] if not _is_blank(each, question)]
+            below = sources[end:]
             answers[question.grade_id] = complete(source, above, after, below, question.names, known).source
         known |= set(question.names)
     return answers
@@ -141,6 +142,8 @@ def _is_blank(source: str, question: Question) -> bool:
     if same_code(source, question.stub) or same_code(source, ""):
         return True
     own, stub = definitions(source, question.names), definitions(question.stub, question.names)
+    if any(each.changes.intersection(question.names) for each in statements(source)):
+        return False
     return bool(own) and (same_code(own, stub) or _only_raises(own))
 
 
