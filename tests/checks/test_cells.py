@@ -54,6 +54,11 @@ def test_a_stub_that_was_left_below_the_answer_replaces_nothing():
     assert found["softmax_row"] == answer
 
 
+def test_answers_bound_together_are_found_by_their_names():
+    both = "scores, scale_scores = lambda Q, K: [], lambda S, d_k: S"
+    assert answers_of(1, ("mine", both)) == {"scores": both, "scale_scores": both}
+
+
 def test_a_class_that_was_given_counts_as_answered_where_a_method_is_replaced():
     given = next(each.stub for each in COURSE.questions(7) if each.grade_id == "find_the_bug")
     name = next(each.names[0] for each in COURSE.questions(7) if each.grade_id == "find_the_bug")

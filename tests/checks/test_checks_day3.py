@@ -47,7 +47,7 @@ LEAKS = {  # written down here by hand, from the names of the rungs
     "norm_first: a layer that normalises each token first": (1, 3),
     "a layer that reads the squares of numbers": (0, 3),
     "a layer that reads negative numbers only": (1, 2),
-    "a layer whose rows have length 100": (1, 3),
+    "a layer whose rows have length 2": (1, 3),
 }
 
 

@@ -249,13 +249,16 @@ def _may_define(source: str, question: Question) -> bool:
     return (_assigned if question.by_hand else _functions)(source).issuperset(question.names)
 
 
-_FUNCTION = re.compile(r"^(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)", re.MULTILINE)
+_FUNCTION = re.compile(
+    r"^(?:(?:def|class)[ \t]+(\w+)|(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)", re.MULTILINE
+)
 
 
 @lru_cache(maxsize=512)
 def _functions(source: str) -> frozenset[str]:
     """Return the names that a cell defines by unindented def, class or lambda; cached for all questions."""
-    return frozenset(defined or named for defined, named in _FUNCTION.findall(source))
+    found = (defined or named for defined, named in _FUNCTION.findall(source))
+    return frozenset(name.strip() for names in found for name in names.split(","))
 
 
 @lru_cache(maxsize=512)

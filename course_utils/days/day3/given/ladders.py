@@ -467,9 +467,9 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
         rung("a layer that reads negative numbers only", causal(4, 8, 2, leaks=[(1, 2)], read="negative"), 4, 8,
             "Output 1 depends on token 2: return (1, 2). This layer reads 0 for a positive number. torch.rand is "
             "never negative: take torch.randn, for the tokens and for what you add."),
-        rung("a layer whose rows have length 100",
-            causal(4, 3, 3, leaks=[(1, 3)], leak_into=np.eye(3), length=100), 4, 3,
-            "Output 1 depends on token 3: return (1, 3). This layer gives each output the length 100, so lengths tell "
+        rung("a layer whose rows have length 2",
+            causal(4, 3, 3, leaks=[(1, 3)], leak_into=np.eye(3), length=2), 4, 3,
+            "Output 1 depends on token 3: return (1, 3). This layer gives each output the length 2, so lengths tell "
             "nothing. Compare number by number."),
     ]  # fmt: skip
 
