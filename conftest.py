@@ -4,9 +4,12 @@ Two hooks for those who write tests. A test that takes long by nature is marked 
 and runs with `--all`. What a test needs and a machine may lack stands in `tests/needs.py`.
 """
 
+import math
 import os
 import re
+import time
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,7 @@ FIRST = (
 BY_DAY = re.compile(r"(tests/(?:checks/test_(?:checks|mutants|smallest)|grading/test_graded_days)\.py):.*\[(day\d+)\b")
 MOST_WORKERS = 8  # each takes a gigabyte of memory
 BUDGET = int(os.environ.get("BUDGET", 0))  # processor seconds that a run may take, as CI sets it; 0 is no limit
+LOOP_SECONDS = 0.073  # processor seconds of the loop in `_slowness` on the machine for which CI's budget was set
 _skipped: Counter[str] = Counter()
 _left: Counter[tuple[str, str]] = Counter()  # of (what is done, the folder or file)
 _not_run: list[str] = []
@@ -211,11 +215,30 @@ def _tests(count: int) -> str:
 def _of_budget() -> str:
     if not BUDGET:
         return ""
-    return f" of {BUDGET}" + (": over the budget by more than a tenth, so the run fails" if _over_budget() else "")
+    slower = f" ({BUDGET} times {_slowness():.2f}, since this machine is slower)" if _slowness() > 1.05 else ""
+    said = f" of {_budget():.0f}{slower}"
+    return said + (": over the budget by more than a tenth, so the run fails" if _over_budget() else "")
 
 
 def _over_budget() -> bool:
-    return bool(BUDGET) and sum(_spent) > 1.1 * BUDGET
+    return bool(BUDGET) and sum(_spent) > 1.1 * _budget()
+
+
+def _budget() -> float:
+    return BUDGET * _slowness()
+
+
+@cache
+def _slowness() -> float:
+    """How many times as long as on the machine of LOOP_SECONDS a loop takes here, at least 1; the best of five runs."""
+    best = math.inf
+    for _ in range(5):
+        began, total, table = time.process_time(), 0, {}
+        for i in range(1_000_000):
+            total += i * i % 7
+            table[i % 1000] = total
+        best = min(best, time.process_time() - began)
+    return max(1.0, best / LOOP_SECONDS)
 
 
 def _reason(report) -> str:

@@ -512,8 +512,7 @@ OUT_OF_ROOTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
 def test_what_stands_under_a_root_stays_in_it_on_a_first_and_a_second_visit(chromium, site, scheme, width):
     roots = 0
     with served(site, LateFont) as address:
