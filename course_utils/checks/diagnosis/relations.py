@@ -418,9 +418,14 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
     failing = [rung.name for rung, ok in zip(rungs, held, strict=True) if not ok]
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
-    names = " and ".join(f"“{name}”" for name in failing)
+    names = _listed(f"“{name}”" for name in failing)
     said = "All other steps hold." if len(failing) == 1 else f"Only {names} fail; all other steps hold."
     return Relation(f"wrong only on {names}", said)
+
+
+def _listed(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
@@ -438,7 +443,7 @@ def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | No
     fine = [rung.name for rung, ok in valued if ok]
     if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued) or len(valued) < 4:
         return None
-    names = " and ".join(f"“{name}”" for name in fine)
+    names = _listed(f"“{name}”" for name in fine)
     return Relation(f"right only on {names}", f"Right only on {names}.")
 
 
