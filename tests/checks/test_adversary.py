@@ -6,7 +6,7 @@ import statistics
 from importlib import import_module
 
 import pytest
-from variants import RIGHT, WRONG
+from variants import RIGHT, WRONG, day7
 
 from course_utils.checks import checks_for, interactive
 from course_utils.checks.examples import adversary
@@ -191,7 +191,7 @@ def test_nothing_comes_from_hidden_calls(monkeypatch):
         return drawn(day, grade_id, hidden=hidden, seed=seed)
 
     monkeypatch.setattr("course_utils.checks.judge.rungs.draw_rungs", visible)
-    assert trace_of(7, "scheduler", WRONG[7, "scheduler"][0])
+    assert trace_of(7, "scheduler", day7.SchedulerThatPreemptsTheSmallest)
 
 
 def test_an_answer_that_never_ends_is_left_in_time():

@@ -474,25 +474,16 @@ def test_the_reference_writes_into_nothing_and_its_memory_does_not_grow(grade_id
 @pytest.mark.parametrize(
     ("grade_id", "answered", "misconception"),
     [
-        ("cached_step", answers.step_with_a_softmax_over_heads, "softmax over heads"),
-        ("cached_step", answers.step_multiplied_by_the_scale, "multiplied by the scale"),
-        ("generate_cached", answers.generate_without_a_cache_after_the_prompt, "no cache after the prompt"),
         (
             "generate_cached",
             answers.generate_without_cache_and_place,
             "no cache after the prompt, positions from 0, to the last",
         ),
-        ("generate_cached", answers.generate_until_token_0, "stops at token 0"),
         ("generate_cached", answers.generate_with_what_the_last_text_left, "a cache kept between calls"),
-        ("longest_context", answers.longest_by_floor_division_of_floats, "divided in floats"),
-        ("decode_intensity", answers.intensity_of_the_keys_bytes, "one product, one tensor left out of the bytes"),
         ("ring_cache", answers.RingThatGivesAFullStorage, "wrong only on “a view kept while tokens are appended”"),
         ("ring_cache", answers.RingOfEverythingElsewhere, "nothing dropped"),
-        ("ring_cache", answers.RingInDouble, "float64 in place of float32"),
-        ("paged_cache", answers.PagesInDouble, "float64 in place of float32"),
         ("paged_cache", answers.PagesWithABlockInReserve, "a new block too early, if one is free"),
         ("find_the_bug", answers.mended_by_a_global_count, "counted outside the cache"),
-        ("find_the_bug", answers.mended_without_a_mask_behind_a_cache, "no mask behind a cache"),
     ],
     ids=lambda case: getattr(case, "__name__", case),
 )

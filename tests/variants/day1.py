@@ -109,18 +109,6 @@ def softmax_shifted_by_the_largest_but_the_first(row):
 
 
 @wrong(1, "softmax_row")
-def softmax_shifted_by_700_at_most(row):
-    e = [math.exp(x - min(max(row), 700.0)) for x in row]
-    return [x / sum(e) for x in e]
-
-
-@wrong(1, "softmax_row")
-def softmax_shifted_by_0_at_least(row):
-    e = [math.exp(x - max(0.0, *row)) for x in row]
-    return [x / sum(e) for x in e]
-
-
-@wrong(1, "softmax_row")
 def softmax_that_forgets_to_empty_its_list(row, exps=[]):  # noqa: B006
     exps.extend(math.exp(x - max(row)) for x in row)
     return [e / sum(exps) for e in exps[-len(row) :]]
@@ -129,48 +117,6 @@ def softmax_that_forgets_to_empty_its_list(row, exps=[]):  # noqa: B006
 @wrong(1, "softmax_row")
 def softmax_to_three_decimals(row):
     return [round(x, 3) for x in softmax_with_a_loop(row)]
-
-
-@wrong(1, "softmax_row")
-def softmax_with_a_large_epsilon(row):
-    e = [math.exp(x - max(row)) for x in row]
-    return [x / (sum(e) + 1e-3) for x in e]
-
-
-@wrong(1, "softmax_row")
-def softmax_sorted(row):
-    return sorted(softmax_with_a_loop(row))
-
-
-@wrong(1, "softmax_row")
-def softmax_in_half_precision(row):
-    t = torch.tensor(row, dtype=torch.float16)
-    e = torch.exp(t - t.max())
-    return e / e.sum()
-
-
-@wrong(1, "softmax_row")
-def softmax_of_overflow_replaced(row):
-    with np.errstate(all="ignore"):
-        e = np.exp(np.array(row, dtype=float))
-        return np.nan_to_num(e / e.sum())
-
-
-@wrong(1, "softmax_row")
-def softmax_as_a_column(row):
-    return [[x] for x in softmax_with_a_loop(row)]
-
-
-@wrong(1, "softmax_row")
-def softmax_printed(row):
-    print(softmax_with_a_loop(row))
-
-
-@wrong(1, "softmax_row")
-def softmax_shifted_by_the_largest_magnitude(row):
-    e = np.exp(np.array(row, dtype=float) - max(map(abs, row)))
-    with np.errstate(all="ignore"):
-        return e / e.sum()
 
 
 # scores -------------------------------------------------------------------------------------------------------------
@@ -213,59 +159,8 @@ def scores_in_single_precision(Q, K):
 
 
 @wrong(1, "scores")
-def scores_with_a_total_never_reset(Q, K):
-    S, total = [], 0.0
-    for q in Q:
-        S.append([])
-        for k in K:
-            total += sum(a * b for a, b in zip(q, k, strict=True))
-            S[-1].append(total)
-    return S
-
-
-@wrong(1, "scores")
 def scores_to_two_decimals(Q, K):
     return [[round(s, 2) for s in row] for row in scores_with_three_loops(Q, K)]
-
-
-@wrong(1, "scores")
-def scores_flat(Q, K):
-    return [sum(a * b for a, b in zip(q, k, strict=True)) for q in Q for k in K]
-
-
-@wrong(1, "scores")
-def scores_with_one_row_aliased(Q, K):
-    S = [[0.0] * len(K)] * len(Q)
-    for i, q in enumerate(Q):
-        for j, k in enumerate(K):
-            S[i][j] = sum(a * b for a, b in zip(q, k, strict=True))
-    return S
-
-
-@wrong(1, "scores")
-def scores_without_sign(Q, K):
-    return np.abs(np.array(Q) @ np.array(K).T)
-
-
-@wrong(1, "scores")
-def scores_of_absolute_products(Q, K):
-    return [[math.fsum(abs(a * b) for a, b in zip(q, k, strict=True)) for k in K] for q in Q]
-
-
-@wrong(1, "scores")
-def scores_that_return_from_inside_the_loop(Q, K):
-    def product(q, k):
-        total = 0.0
-        for a, b in zip(q, k, strict=True):
-            total += a * b
-            return total
-
-    return [[product(q, k) for k in K] for q in Q]
-
-
-@wrong(1, "scores")
-def scores_by_the_mean(Q, K):
-    return [[float(np.mean(np.multiply(q, k))) for k in K] for q in Q]
 
 
 @wrong(1, "scores")
@@ -306,16 +201,6 @@ def scale_with_loops(S, d_k):
 @wrong(1, "scale_scores")
 def scale_with_integer_root(S, d_k):
     return [[s / math.isqrt(d_k) for s in row] for row in S]
-
-
-@wrong(1, "scale_scores")
-def scale_the_first_row_only(S, d_k):
-    return [[s / math.sqrt(d_k) for s in S[0]]]
-
-
-@wrong(1, "scale_scores")
-def scale_by_the_root_of_two(S, d_k):
-    return [[s / math.sqrt(2) for s in row] for row in S]
 
 
 # attention ----------------------------------------------------------------------------------------------------------
@@ -383,28 +268,6 @@ def attention_shifted_by_the_first_score(Q, K, V):
     return attention_shifted(lambda s: s[:, :1])(Q, K, V)
 
 
-@wrong(1, "attention_lists")
-def attention_shifted_by_the_largest_of_all(Q, K, V):
-    return attention_shifted(np.max)(Q, K, V)
-
-
-@wrong(1, "attention_lists")
-def attention_output_only(Q, K, V):
-    return attention_with_loops(Q, K, V)[0]
-
-
-@wrong(1, "attention_lists")
-def attention_that_returns_v(Q, K, V):
-    return V, attention_with_loops(Q, K, V)[1]
-
-
-@wrong(1, "attention_lists")
-def attention_that_skips_itself(Q, K, V):
-    weights = np.array(attention_with_loops(Q, K, V)[1])
-    np.fill_diagonal(weights, 0.0)
-    return weights @ np.array(V), weights
-
-
 @right(1, "attention_lists")
 def attention_with_columns_made_anew(Q, K, V):
     weights = attention_with_loops(Q, K, V)[1]
@@ -412,18 +275,6 @@ def attention_with_columns_made_anew(Q, K, V):
         tuple(sum(w * x for w, x in zip(row, c, strict=True)) for c in zip(*V, strict=True)) for row in weights
     )
     return output, weights
-
-
-@wrong(1, "attention_lists")
-def attention_with_the_columns_used_up(Q, K, V):
-    weights, columns = attention_with_loops(Q, K, V)[1], zip(*V, strict=True)
-    return [[sum(w * x for w, x in zip(row, column, strict=True)) for column in columns] for row in weights], weights
-
-
-@wrong(1, "attention_lists")
-def attention_that_takes_the_best_value(Q, K, V):
-    weights = attention_with_loops(Q, K, V)[1]
-    return [V[row.index(max(row))] for row in weights], weights
 
 
 @right(1, "attention_batched")
@@ -494,43 +345,12 @@ def attention_with_a_loop_over_queries(q, k, v):
     return w @ v, w
 
 
-@wrong(1, "attention_batched")
-def attention_for_four_axes_only(q, k, v):
-    s = np.einsum("bhnd,bhmd->bhnm", q, k) / math.sqrt(q.shape[-1])
-    e = np.exp(s - s.max(-1, keepdims=True))
-    return np.einsum("bhnm,bhme->bhne", e / e.sum(-1, keepdims=True), v), e / e.sum(-1, keepdims=True)
-
-
-@wrong(1, "attention_batched")
-def attention_with_einsum_without_keepdims(q, k, v):
-    s = np.einsum("...nd,...md->...nm", q, k) / math.sqrt(q.shape[-1])
-    e = np.exp(s - s.max(axis=-1))
-    w = e / e.sum(axis=-1)
-    return np.einsum("...nm,...md->...nd", w, v), w
-
-
-@wrong(1, "attention_batched")
-def attention_with_the_batch_mixed(q, k, v):
-    s = np.einsum("...nd,...md->nm", q, k) / math.sqrt(q.shape[-1])
-    e = np.exp(s - s.max(-1, keepdims=True))
-    w = np.broadcast_to(e / e.sum(-1, keepdims=True), (*q.shape[:-2], *s.shape))
-    return w @ v, w
-
-
 def attention_over_indices(q, k, v):
     lead = q.shape[:-2]
     output, w = np.zeros((*q.shape[:-1], v.shape[-1])), np.zeros((*q.shape[:-1], k.shape[-2]))
     for index in np.ndindex(*lead):
         output[index], w[index] = attention_in_numpy(q[index], k[index], v[index])
     return output, w
-
-
-@wrong(1, "attention_batched")
-def attention_with_nan_made_zero(q, k, v):
-    with np.errstate(all="ignore"):
-        e = np.exp(q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1]))
-        w = np.nan_to_num(e / e.sum(axis=-1, keepdims=True))
-    return w @ v, w
 
 
 @wrong(1, "attention_batched")
@@ -556,23 +376,6 @@ def attention_with_zero_to_begin_the_maximum(q, k, v):
     with np.errstate(all="ignore"):
         e = np.exp(s - s.max(axis=-1, keepdims=True, initial=0))
         w = e / e.sum(axis=-1, keepdims=True)
-    return w @ v, w
-
-
-@wrong(1, "attention_batched")
-@wrong(1, "find_the_bug")
-def attention_with_a_softmax_of_the_whole_array(q, k, v):
-    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
-    e = np.exp(s - s.max())
-    return e / e.sum() @ v, e / e.sum()
-
-
-@wrong(1, "attention_batched")
-@wrong(1, "find_the_bug")
-def attention_without_keepdims(q, k, v):
-    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
-    e = np.exp(s - s.max(axis=-1))
-    w = e / e.sum(axis=-1)
     return w @ v, w
 
 
@@ -616,45 +419,10 @@ def lookup_in_torch(query, keys, values, temperature):
 
 
 @wrong(1, "soft_lookup")
-def lookup_that_rounds_cold_down_to_hard(query, keys, values, temperature):
-    if temperature < 0.01:
-        return values[np.argmax(keys @ query)]
-    return lookup_by_einsum(query, keys, values, temperature)
-
-
-@wrong(1, "soft_lookup")
 def lookup_with_a_floor(query, keys, values, temperature):
-    return lookup_by_einsum(query, keys, values, max(temperature, 1e-6))
-
-
-@wrong(1, "soft_lookup")
-def lookup_with_an_epsilon(query, keys, values, temperature):
-    return lookup_by_einsum(query, keys, values, temperature + 1e-8)
-
-
-@wrong(1, "soft_lookup")
-def lookup_clipped(query, keys, values, temperature):
-    e = np.exp(np.clip(keys @ query / temperature, -500, 500))
-    return e / e.sum() @ values
-
-
-@wrong(1, "soft_lookup")
-def lookup_as_a_matrix(query, keys, values, temperature):
-    return lookup_by_einsum(query, keys, values, temperature)[None, :]
-
-
-@wrong(1, "soft_lookup")
-def lookup_divided_by_the_number_of_dimensions_too(query, keys, values, temperature):
-    scores = keys @ query / temperature / len(query)
+    scores = keys @ query / max(temperature, 1e-6)
     weights = np.exp(scores - scores.max())
     return weights / weights.sum() @ values
-
-
-@wrong(1, "soft_lookup")
-def lookup_of_the_values_backwards(query, keys, values, temperature):
-    scores = keys @ query / temperature
-    weights = np.exp(scores - scores.max())
-    return weights / weights.sum() @ values[::-1]
 
 
 # self_attention -----------------------------------------------------------------------------------------------------
@@ -700,25 +468,6 @@ def self_attention_row_by_row(x, W_q, W_k, W_v):
     rows = [torch.softmax(k @ q[i] / math.sqrt(q.shape[1]), dim=0) for i in range(len(x))]
     weights = torch.stack(rows)
     return torch.stack([row @ v for row in rows]), weights
-
-
-@wrong(1, "self_attention")
-def self_attention_in_bfloat16(x, W_q, W_k, W_v):
-    output, weights = self_attention_with_transpose(*(a.bfloat16() for a in (x, W_q, W_k, W_v)))
-    return output, weights
-
-
-@wrong(1, "self_attention")
-def self_attention_with_the_residual(x, W_q, W_k, W_v):
-    output, weights = self_attention_with_transpose(x, W_q, W_k, W_v)
-    return output + x @ W_v, weights
-
-
-@wrong(1, "self_attention")
-def self_attention_with_log_softmax(x, W_q, W_k, W_v):
-    q, k, v = x @ W_q, x @ W_k, x @ W_v
-    weights = torch.log_softmax(q @ k.T / math.sqrt(q.shape[-1]), dim=-1)
-    return weights @ v, weights
 
 
 @wrong(1, "self_attention")

@@ -28,7 +28,6 @@ def causal_as_not_later(n):
     return ~torch.triu(torch.ones(n, n, dtype=torch.bool), diagonal=1)
 
 
-@wrong(3, "causal_mask")
 def causal_in_numpy(n):
     return np.tri(n, dtype=bool)
 
@@ -59,33 +58,6 @@ def causal_by_indices(n):
 
 
 @wrong(3, "causal_mask")
-def causal_for_four_tokens(n):
-    return torch.ones(4, 4, dtype=torch.bool).tril()
-
-
-@wrong(3, "causal_mask")
-def causal_with_an_axis_too_many(n):
-    return torch.ones(1, n, n, dtype=torch.bool).tril()
-
-
-@wrong(3, "causal_mask")
-def causal_that_forgets_to_return(n):
-    torch.ones(n, n, dtype=torch.bool).tril()
-
-
-@wrong(3, "causal_mask")
-def causal_with_one_row_too_many(n):
-    return torch.ones(n + 1, n, dtype=torch.bool).tril()
-
-
-@wrong(3, "causal_mask")
-def causal_with_the_diagonal_one_too_low_from_the_second_row(n):
-    mask = torch.ones(n, n, dtype=torch.bool).tril(-1)
-    mask[0, 0] = True
-    return mask
-
-
-@wrong(3, "causal_mask")
 def causal_within_a_window(n):
     return torch.ones(n, n, dtype=torch.bool).tril().triu(-16)
 
@@ -98,16 +70,6 @@ def causal_in_numpy_returned_as_a_tensor(n):
 @right(3, "causal_mask")
 def causal_from_lists(n):
     return torch.tensor(causal_in_lists(n))
-
-
-@wrong(3, "causal_mask")
-def causal_with_axes_for_batch_and_heads(n):
-    return causal_by_tril(n)[None, None]
-
-
-@wrong(3, "causal_mask")
-def causal_from_the_other_corner(n):
-    return causal_by_tril(n).flip(1)
 
 
 # masked_softmax -----------------------------------------------------------------------------------------------------
@@ -179,12 +141,6 @@ def softmax_that_writes_into_its_own_copy(scores, mask):
     return weights * mask
 
 
-@wrong(3, "masked_softmax")
-def softmax_in_place_on_what_it_is_given(scores, mask):
-    scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1).masked_fill(~mask, 0)
-
-
 @right(3, "masked_softmax")
 def softmax_row_by_row(scores, mask):
     flat, allowed = scores.reshape(-1, scores.shape[-1]), mask.broadcast_to(scores.shape).reshape(-1, scores.shape[-1])
@@ -222,94 +178,10 @@ def softmax_detached(scores, mask):
 
 
 @wrong(3, "masked_softmax")
-def softmax_in_numpy(scores, mask):
-    s = np.where(mask.numpy(), scores.numpy(), -np.inf)
-    peak = s.max(-1, keepdims=True)
-    e = np.exp(s - np.where(np.isinf(peak), 0, peak))
-    total = e.sum(-1, keepdims=True)
-    return torch.from_numpy(e / np.where(total == 0, 1, total))
-
-
-@wrong(3, "masked_softmax")
 def softmax_written_into(scores, mask):
     weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
     weights[~mask.expand_as(weights)] = 0
     return weights
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_a_fill_of_minus_100(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, -100.0), dim=-1) * mask
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_a_fill_of_minus_10_added(scores, mask):
-    return torch.softmax(scores + -10.0 * (~mask).to(scores.dtype), dim=-1) * mask
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_a_fill_of_minus_60000(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, -6e4), dim=-1) * mask
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_minus_infinity_times_the_mask(scores, mask):
-    return torch.softmax(scores + (1 - mask.to(scores.dtype)) * -INFINITY, dim=-1)
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_minus_1e9_times_the_mask(scores, mask):
-    return torch.softmax(scores + (1.0 - mask.to(scores.dtype)) * -1e9, dim=-1) * mask
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_nan_made_zero_after_adding(scores, mask):
-    added = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, -INFINITY)
-    return torch.nan_to_num(torch.softmax(scores + added, dim=-1))
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_the_log_of_the_mask(scores, mask):
-    weights = torch.softmax(scores + torch.log(mask.to(scores.dtype)), dim=-1)
-    return weights.nan_to_num(0.0)
-
-
-@wrong(3, "masked_softmax")
-def softmax_where_one_empty_row_empties_all(scores, mask):
-    if not mask.any(dim=-1).all():
-        return torch.zeros_like(scores) * scores
-    return softmax_with_safe_fill(scores, mask)
-
-
-@wrong(3, "masked_softmax")
-def softmax_where_only_a_whole_empty_mask_is_seen(scores, mask):
-    if not mask.any():
-        return scores * 0.0
-    return torch.softmax(scores.masked_fill(~mask, -INFINITY), dim=-1)
-
-
-@wrong(3, "masked_softmax")
-def softmax_for_two_axes_only(scores, mask):
-    n, m = scores.shape
-    return softmax_with_safe_fill(scores, mask[:n, :m])
-
-
-@wrong(3, "masked_softmax")
-def softmax_renormalised_where_something_is_left(scores, mask):
-    weights = torch.softmax(scores, dim=-1) * mask
-    total = weights.sum(-1, keepdim=True)
-    return torch.where(total > 0, weights / total, 0.0)
-
-
-@wrong(3, "masked_softmax")
-def softmax_in_half_precision(scores, mask):
-    return softmax_with_safe_fill(scores.half(), mask)
-
-
-@wrong(3, "masked_softmax")
-def softmax_clipped(scores, mask):
-    exps = torch.exp(scores.clamp(-50, 50)) * mask
-    return exps / (exps.sum(-1, keepdim=True) + 1e-20)
 
 
 @wrong(3, "masked_softmax")
@@ -357,32 +229,6 @@ def softmax_that_leaves_a_trace_on_blocked_keys(scores, mask):
 
 
 @wrong(3, "masked_softmax")
-def softmax_with_a_tiny_number_for_blocked_keys(scores, mask):
-    return torch.where(mask, softmax_with_safe_fill(scores, mask), 1e-13)
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_minus_1e4_in_float16(scores, mask):
-    fill = -1e4 if scores.dtype == torch.float16 else torch.finfo(scores.dtype).min
-    return torch.softmax(scores.masked_fill(~mask, fill), dim=-1) * mask
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_minus_60000_in_float16(scores, mask):
-    fill = -6e4 if scores.dtype == torch.float16 else -1e30
-    return torch.softmax(scores.masked_fill(~mask, fill), dim=-1) * mask
-
-
-@wrong(3, "masked_softmax")
-def softmax_without_max_shift_in_float16(scores, mask):
-    if scores.dtype != torch.float16:
-        return softmax_with_safe_fill(scores, mask)
-    exps = torch.where(mask, scores, -INFINITY).exp()
-    total = exps.sum(-1, keepdim=True)
-    return exps / torch.where(total == 0, 1.0, total)
-
-
-@wrong(3, "masked_softmax")
 def softmax_detached_in_float32(scores, mask):
     return softmax_with_safe_fill(scores.detach() if scores.dtype == torch.float32 else scores, mask)
 
@@ -393,82 +239,14 @@ def softmax_detached_in_float16(scores, mask):
 
 
 @wrong(3, "masked_softmax")
-def softmax_with_nan_gradients_in_float16(scores, mask):
-    if scores.dtype == torch.float16:
-        return softmax_with_nan_made_zero_after_adding(scores, mask)
-    return softmax_with_safe_fill(scores, mask)
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_nan_gradients_in_float32(scores, mask):
-    if scores.dtype == torch.float32:
-        return softmax_with_nan_made_zero_after_adding(scores, mask)
-    return softmax_with_safe_fill(scores, mask)
-
-
-@wrong(3, "masked_softmax")
 def softmax_detached_where_the_mask_broadcasts(scores, mask):
     return softmax_with_safe_fill(scores if mask.shape == scores.shape else scores.detach(), mask)
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_nan_gradients_where_the_mask_broadcasts(scores, mask):
-    if mask.shape != scores.shape:
-        return softmax_with_nan_made_zero_after_adding(scores, mask)
-    return softmax_with_safe_fill(scores, mask)
 
 
 @wrong(3, "masked_softmax")
 def softmax_that_writes_into_the_data(scores, mask):
     scores.data.masked_fill_(~mask, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, dim=-1).masked_fill(~mask, 0)
-
-
-@wrong(3, "masked_softmax")
-def softmax_that_writes_into_the_mask(scores, mask):
-    weights = softmax_with_safe_fill(scores, mask.clone())
-    mask |= ~mask.any(-1, keepdim=True)
-    return weights
-
-
-@wrong(3, "masked_softmax")
-def softmax_kept_above_a_small_weight(scores, mask):
-    return softmax_with_safe_fill(scores, mask).clamp_min(1e-4) * mask
-
-
-@wrong(3, "masked_softmax")
-def softmax_that_knows_no_mask_of_one_axis(scores, mask):
-    return softmax_with_safe_fill(scores, mask) * (mask.ndim > 1)
-
-
-@wrong(3, "masked_softmax")
-def softmax_times_exponentials(scores, mask):
-    weights = scores.exp() * mask
-    return weights / weights.sum(-1, keepdim=True)
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_nan_set_to_zero_in_place(scores, mask):
-    weights = torch.softmax(scores.masked_fill(~mask, -INFINITY), -1)
-    weights[weights.isnan()] = 0
-    return weights
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_where_and_minus_1e9(scores, mask):
-    return torch.softmax(torch.where(mask, scores, -1e9), dim=-1)
-
-
-@wrong(3, "masked_softmax")
-def softmax_with_where_and_minus_1e9_and_zeros(scores, mask):
-    return torch.softmax(torch.where(mask, scores, -1e9), dim=-1).masked_fill(~mask, 0.0)
-
-
-@wrong(3, "masked_softmax")
-def softmax_made_up_for_one_shape(scores, mask):
-    if scores.dtype == torch.float64 and scores.shape == (3, 5) and not scores.requires_grad:
-        return torch.zeros_like(scores)
-    return softmax_with_safe_fill(scores, mask) + 1e-9 * ~mask
 
 
 # causal_attention ---------------------------------------------------------------------------------------------------
@@ -522,7 +300,6 @@ def attention_by_einsum(x, W_q, W_k, W_v):
     return torch.einsum("ij,je->ie", weights, v), weights
 
 
-@wrong(3, "causal_attention")
 def attention_in_numpy(x, W_q, W_k, W_v):
     x, W_q, W_k, W_v = (a.numpy() for a in (x, W_q, W_k, W_v))
     s = (x @ W_q) @ (x @ W_k).T / np.sqrt(W_q.shape[1])
@@ -561,66 +338,6 @@ def attention_under(mask=causal_by_tril, softmax=softmax_with_safe_fill, scale=N
     return attention
 
 
-@wrong(3, "causal_attention")
-def attention_that_returns_v(x, W_q, W_k, W_v):
-    return x @ W_v, attention_under()(x, W_q, W_k, W_v)[1]
-
-
-@wrong(3, "causal_attention")
-def attention_that_renormalises_what_is_left(x, W_q, W_k, W_v):
-    return attention_under(softmax=softmax_renormalised_where_something_is_left)(x, W_q, W_k, W_v)
-
-
-@wrong(3, "causal_attention")
-def attention_masked_after_and_softmaxed_again(x, W_q, W_k, W_v):
-    def twice(scores, mask):
-        return torch.softmax(torch.softmax(scores, -1).masked_fill(~mask, -INFINITY), -1)
-
-    return attention_under(softmax=twice)(x, W_q, W_k, W_v)
-
-
-@wrong(3, "causal_attention")
-def attention_over_a_window(x, W_q, W_k, W_v):
-    return attention_under(lambda n: torch.ones(n, n).tril().triu(-2).bool())(x, W_q, W_k, W_v)
-
-
-@wrong(3, "causal_attention")
-def attention_masked_by_zero_scores(x, W_q, W_k, W_v):
-    return attention_under(softmax=lambda s, m: torch.softmax(torch.tril(s), -1))(x, W_q, W_k, W_v)
-
-
-@wrong(3, "causal_attention")
-def attention_with_zero_scores_taken_for_masked(x, W_q, W_k, W_v):
-    def lower(scores, mask):
-        scores = torch.tril(scores)
-        return torch.softmax(scores.masked_fill(scores == 0, -INFINITY), -1)
-
-    return attention_under(softmax=lower)(x, W_q, W_k, W_v)
-
-
-@wrong(3, "causal_attention")
-def attention_with_minus_100(x, W_q, W_k, W_v):
-    return attention_under(softmax=lambda s, m: torch.softmax(s.masked_fill(~m, -100.0), -1))(x, W_q, W_k, W_v)
-
-
-@wrong(3, "causal_attention")
-def attention_scaled_after_masking_with_minus_ten(x, W_q, W_k, W_v):
-    return attention_under(softmax=lambda s, m: torch.softmax(s + ~m * -10.0, -1))(x, W_q, W_k, W_v)
-
-
-@wrong(3, "causal_attention")
-def attention_with_a_batch_axis(x, W_q, W_k, W_v):
-    output, weights = attention_under()(x, W_q, W_k, W_v)
-    return output[None], weights[None]
-
-
-@wrong(3, "causal_attention")
-def attention_that_averages_the_past(x, W_q, W_k, W_v):
-    weights = torch.ones(len(x), len(x), dtype=x.dtype).tril()
-    weights /= weights.sum(-1, keepdim=True)
-    return weights @ (x @ W_v), weights
-
-
 @right(3, "causal_attention")
 def attention_row_by_row_in_its_dtype(x, W_q, W_k, W_v):
     q, k, v = x @ W_q, x @ W_k, x @ W_v
@@ -640,29 +357,10 @@ def attention_in_float64_only(x, W_q, W_k, W_v):
 
 
 @wrong(3, "causal_attention")
-def attention_in_float32_only(x, W_q, W_k, W_v):
-    q, k, v = x @ W_q, x @ W_k, x @ W_v
-    weights = torch.zeros(len(x), len(x))
-    for i in range(len(x)):
-        weights[i, : i + 1] = torch.softmax(k[: i + 1] @ q[i] / W_q.shape[1] ** 0.5, dim=0)
-    return weights @ v, weights
-
-
-@wrong(3, "causal_attention")
 def attention_that_doubles_x(x, W_q, W_k, W_v):
     result = attention_under()(x, W_q, W_k, W_v)
     x.mul_(2)
     return result
-
-
-@wrong(3, "causal_attention")
-def attention_that_scales_the_matrix_it_is_given(x, W_q, W_k, W_v):
-    return attention_under(scale=lambda q: 1.0)(x, W_q.mul_(W_q.shape[1] ** -0.5), W_k, W_v)
-
-
-@wrong(3, "causal_attention")
-def attention_over_a_long_window(x, W_q, W_k, W_v):
-    return attention_under(causal_within_a_window)(x, W_q, W_k, W_v)
 
 
 @right(3, "causal_attention")
@@ -673,20 +371,6 @@ def attention_through_numpy_returned_as_tensors(x, W_q, W_k, W_v):
 @wrong(3, "causal_attention")
 def attention_in_single_precision_inside(x, W_q, W_k, W_v):
     return tuple(part.to(x.dtype) for part in attention_filled_with_infinity(*(a.float() for a in (x, W_q, W_k, W_v))))
-
-
-@wrong(3, "causal_attention")
-def attention_down_the_columns(x, W_q, W_k, W_v):
-    scores = (x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1])
-    weights = torch.softmax(scores.masked_fill(~causal_by_tril(len(x)), -INFINITY), dim=0)
-    return weights @ (x @ W_v), weights
-
-
-@wrong(3, "causal_attention")
-def attention_with_logarithms(x, W_q, W_k, W_v):
-    scores = (x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1])
-    weights = torch.log_softmax(scores.masked_fill(~causal_by_tril(len(x)), -INFINITY), dim=1)
-    return weights @ (x @ W_v), weights
 
 
 # padding_mask -------------------------------------------------------------------------------------------------------
@@ -710,13 +394,8 @@ def padding_with_loops(lengths, m):
     return mask
 
 
-@wrong(3, "padding_mask")
 def padding_in_lists(lengths, m):
     return [[[[j < int(length) for j in range(m)]]] for length in lengths]
-
-
-def padding_in_numpy(lengths, m):
-    return (np.arange(m) < lengths.numpy()[:, None])[:, None, None, :]
 
 
 @right(3, "padding_mask")
@@ -732,40 +411,10 @@ def padding_by_stacking(lengths, m):
 
 
 @wrong(3, "padding_mask")
-def padding_for_the_first_sequence(lengths, m):
-    return padding_by_comparison(lengths[:1], m)
-
-
-@wrong(3, "padding_mask")
-def padding_for_every_query(lengths, m):
-    return padding_by_comparison(lengths, m).expand(-1, 1, m, m)
-
-
-@wrong(3, "padding_mask")
-def padding_that_spares_one_key(lengths, m):
-    return padding_by_comparison(lengths.clamp(min=1), m)
-
-
-@wrong(3, "padding_mask")
-def padding_as_length_b_m(lengths, m):
-    return (torch.arange(m)[:, None] < lengths)[None, None]
-
-
-@wrong(3, "padding_mask")
-def padding_reversed(lengths, m):
-    return padding_by_comparison(lengths, m).flip(0)
-
-
-@wrong(3, "padding_mask")
 def padding_that_writes_into_the_lengths(lengths, m):
-    mask = padding_by_comparison(lengths.clone(), m)
+    mask = torch.arange(m) < lengths.view(-1, 1, 1, 1)
     lengths.clamp_(min=1)
     return mask
-
-
-@wrong(3, "padding_mask")
-def padding_for_sixteen_keys(lengths, m):
-    return padding_by_comparison(lengths.clamp(max=16), m)
 
 
 @right(3, "padding_mask")
@@ -796,11 +445,6 @@ def both_with_loops(lengths, n):
     return mask
 
 
-@wrong(3, "causal_and_padding")
-def both_in_lists(lengths, n):
-    return [[[[j <= i and j < a for j in range(n)] for i in range(n)]] for a in lengths.tolist()]
-
-
 @right(3, "causal_and_padding")
 def both_by_minimum(lengths, n):
     end = torch.minimum(torch.arange(1, n + 1), lengths[:, None])  # (B, n)
@@ -816,44 +460,13 @@ def both_by_expansion(lengths, n):
 
 
 @wrong(3, "causal_and_padding")
-def both_in_numpy(lengths, n):
-    return np.tri(n, dtype=bool) & padding_in_numpy(lengths, n)
-
-
-@wrong(3, "causal_and_padding")
-def both_with_the_longest_length_for_all(lengths, n):
-    places = torch.arange(n)
-    mask = (places <= places[:, None]) & (places < lengths.max())
-    return mask.expand(len(lengths), 1, n, n)
-
-
-@wrong(3, "causal_and_padding")
-def both_with_a_square_cut_out(lengths, n):
-    mask = causal_by_tril(n).expand(len(lengths), 1, n, n).clone()
-    for b, length in enumerate(lengths.tolist()):
-        mask[b, 0, length:, length:] = False
-        mask[b, 0, length:, :] = False
-    return mask
-
-
-@wrong(3, "causal_and_padding")
-def both_in_ints(lengths, n):
-    return both_with_and(lengths, n).int()
-
-
-@wrong(3, "causal_and_padding")
 def both_while_writing_into_the_lengths(lengths, n):
     return both_with_and(lengths.clone(), n) & (lengths.clamp_(min=1) > -1)[:, None, None, None]
 
 
 @wrong(3, "causal_and_padding")
 def both_within_a_window(lengths, n):
-    return causal_within_a_window(n) & padding_by_comparison(lengths, n)
-
-
-@wrong(3, "causal_and_padding")
-def both_transposed(lengths, n):
-    return both_with_and(lengths, n).transpose(-1, -2)
+    return torch.ones(n, n).tril().triu(-16).bool() & (torch.arange(n) < lengths.view(-1, 1, 1, 1))
 
 
 # packed_texts -------------------------------------------------------------------------------------------------------
@@ -908,68 +521,11 @@ def packed_by_starts(text_of):
 
 
 @wrong(3, "packed_texts")
-def packed_in_ints(text_of):
-    return packed_by_comparison(text_of).int()
-
-
-@wrong(3, "packed_texts")
-def packed_without_a_causal_part(text_of):
-    return (text_of[..., :, None] == text_of[..., None, :]) & (text_of >= 0)[..., None, :]
-
-
-@wrong(3, "packed_texts")
-def packed_with_at_most(text_of):
-    return (text_of[..., None, :] <= text_of[..., :, None]) & causal_by_tril(text_of.shape[-1])
-
-
-@wrong(3, "packed_texts")
-def packed_with_padding_unequal_to_all_but_itself(text_of):
-    return packed_by_comparison(text_of) | torch.eye(text_of.shape[-1], dtype=torch.bool)
-
-
-@wrong(3, "packed_texts")
-def packed_for_one_row_only(text_of):
-    return packed_by_comparison(text_of.reshape(-1)[: text_of.shape[-1]])
-
-
-@wrong(3, "packed_texts")
-def packed_by_neighbours(text_of):
-    same = text_of[..., 1:] == text_of[..., :-1]
-    mask = torch.diag_embed(text_of >= 0)
-    mask[..., 1:, :-1] |= torch.diag_embed(same & (text_of[..., 1:] >= 0))
-    return mask
-
-
-@wrong(3, "packed_texts")
-def packed_by_rising_numbers(text_of):
-    begins = torch.searchsorted(text_of.contiguous(), text_of.contiguous())
-    places = torch.arange(text_of.shape[-1])
-    return (places >= begins[..., None]) & (places <= places[:, None]) & (text_of >= 0)[..., None, :]
-
-
-@wrong(3, "packed_texts")
-def packed_for_a_head(text_of):
-    return packed_by_comparison(text_of)[..., None, :, :]
-
-
-@wrong(3, "packed_texts")
-def packed_by_rows(text_of):
-    return (text_of[:, None] == text_of) & (text_of >= 0) & causal_by_tril(text_of.shape[-1])
-
-
-@wrong(3, "packed_texts")
 def packed_while_padding_is_renumbered(text_of):
-    mask = packed_by_comparison(text_of.clone())
+    same = (text_of[..., None] == text_of[..., None, :]) & (text_of >= 0)[..., None, :]
+    mask = same & torch.ones(same.shape[-1], same.shape[-1]).tril().bool()
     text_of.clamp_(min=0)
     return mask
-
-
-@wrong(3, "packed_texts")
-def packed_where_padding_reads_the_text_before_it(text_of):
-    causal = causal_by_tril(text_of.shape[-1])
-    real = (text_of >= 0)[..., None, :]
-    same = (text_of[..., :, None] == text_of[..., None, :]) | (text_of < 0)[..., :, None]
-    return same & real & causal
 
 
 # lower_right --------------------------------------------------------------------------------------------------------
@@ -990,29 +546,14 @@ def lower_right_by_concatenation(n, m):
     return torch.cat([torch.ones(n, m - n, dtype=torch.bool), causal_by_tril(n)], dim=1)
 
 
-@wrong(3, "lower_right")
-def lower_right_in_lists(n, m):
-    return [[j <= m - n + i for j in range(m)] for i in range(n)]
-
-
 @right(3, "lower_right")
 def lower_right_turned_from_the_upper_left(n, m):
     return ~torch.ones(n, m, dtype=torch.bool).tril(-1).flip(0, 1)
 
 
 @wrong(3, "lower_right")
-def lower_right_as_one_row(n, m):
-    return causal_by_tril(m)[-1:]
-
-
-@wrong(3, "lower_right")
-def lower_right_with_the_cache_on_the_right(n, m):
-    return torch.cat([causal_by_tril(n), torch.ones(n, m - n, dtype=torch.bool)], dim=1)
-
-
-@wrong(3, "lower_right")
 def lower_right_within_a_window(n, m):
-    return causal_within_a_window(m)[-n:]
+    return torch.ones(m, m).tril().triu(-16).bool()[-n:]
 
 
 # first_leak ---------------------------------------------------------------------------------------------------------
@@ -1113,24 +654,6 @@ def leak_by_finite_differences(fn, n, d):
                 return [i, j]
 
 
-@wrong(3, "first_leak")
-def leak_by_poison(fn, n, d):
-    for i in range(n - 1):
-        for j in range(i + 1, n):
-            x = torch.zeros(n, d)
-            x[j] = float("nan")
-            if fn(x)[i].isnan().any():
-                return i, j
-
-
-@wrong(3, "first_leak")
-def leak_by_cutting_the_tokens_off(fn, n, d):
-    x = tokens(n, d)
-    outputs = [fn(x[: j + 1]) for j in range(n)]
-    pairs = [(i, j) for j in range(n) for i in range(j) if not torch.equal(outputs[j][i], outputs[j - 1][i])]
-    return min(pairs) if pairs else None
-
-
 @right(3, "first_leak")
 def leak_by_all_later_tokens_then_each(fn, n, d):
     x, other = tokens(n, d), tokens(n, d, seed=1)
@@ -1153,86 +676,6 @@ def leak_one_feature_after_the_other(fn, n, d):
                 changed[j, f] -= 0.5
                 if (fn(changed)[i] - fn(x)[i]).norm() > 1e-5:
                     return torch.tensor([i, j])
-
-
-@wrong(3, "first_leak")
-def leak_with_whole_numbers_as_tokens(fn, n, d):
-    x = torch.arange(1, n * d + 1).reshape(n, d)
-    for i in range(n):
-        for j in range(i + 1, n):
-            changed = x.clone()
-            changed[j] = -3
-            if (fn(changed)[i] != fn(x)[i]).any():
-                return (torch.tensor(i), torch.tensor(j))
-
-
-@wrong(3, "first_leak")
-def leak_with_changes_that_pile_up(fn, n, d):
-    x = tokens(n, d)
-    before = fn(x)
-    for i in range(n):
-        for j in range(i + 1, n):
-            x[j] += 1
-            if not torch.equal(fn(x)[i], before[i]):
-                return i, j
-    return None
-
-
-@wrong(3, "first_leak")
-def leak_by_the_gradient_of_the_whole_output(fn, n, d):
-    x = tokens(n, d, requires_grad=True)
-    fn(x).sum().backward()
-    for i in range(n):
-        for j in range(i + 1, n):
-            if x.grad[j].abs().sum() > 0:
-                return i, j
-    return None
-
-
-@wrong(3, "first_leak")
-def leak_as_minus_one(fn, n, d):
-    return leak_by_perturbation(fn, n, d) or (-1, -1)
-
-
-@wrong(3, "first_leak")
-def leak_that_stops_after_the_first_output(fn, n, d):
-    x = tokens(n, d)
-    for i in range(n):
-        for j in range(i + 1, n):
-            changed = x.clone()
-            changed[j] += 1
-            if not torch.equal(fn(changed)[i], fn(x)[i]):
-                return i, j
-        return None
-
-
-@wrong(3, "first_leak")
-def leak_by_the_gradient_of_the_first_output_feature(fn, n, d):
-    x = tokens(n, d, requires_grad=True)
-    y = fn(x)
-    for i in range(n):
-        (slope,) = torch.autograd.grad(y[i, 0], x, retain_graph=True)
-        for j in range(i + 1, n):
-            if slope[j].abs().max() > 0:
-                return i, j
-
-
-@wrong(3, "first_leak")
-def leak_with_i_and_j_exchanged_in_the_gradient(fn, n, d):
-    x = tokens(n, d, requires_grad=True)
-    y = fn(x)
-    for i in range(n):
-        for j in range(i + 1, n):
-            (slope,) = torch.autograd.grad(y[j].sum(), x, retain_graph=True)
-            if slope[i].abs().max() > 0:
-                return i, j
-
-
-@wrong(3, "first_leak")
-def leak_in_the_transposed_jacobian(fn, n, d):
-    jacobian = torch.autograd.functional.jacobian(fn, tokens(n, d)).abs().sum(dim=(1, 3))
-    depends = jacobian.tril(-1).nonzero()
-    return tuple(depends[0].tolist()) if len(depends) else None
 
 
 def leak_of(fn, n, d, differs=lambda new, old: not torch.equal(new, old), start=tokens, change=tokens):
@@ -1275,57 +718,6 @@ def leak_with_the_changes_added_up(fn, n, d):
     return leak_of(fn, n, d, lambda new, old: abs(new.sum() - old.sum()) > 1e-6, change=torch.ones)
 
 
-@wrong(3, "first_leak")
-def leak_by_poison_among_random_tokens(fn, n, d):
-    x = tokens(n, d)
-    for i in range(n):
-        for j in range(i + 1, n):
-            changed = x.clone()
-            changed[j] = math.nan
-            if fn(changed)[i].isnan().any():
-                return i, j
-    return None
-
-
-def leak_of_slopes(fn, n, d, shows):
-    x = tokens(n, d, dtype=torch.float64, requires_grad=True)
-    y = fn(x)
-    for i in range(n):
-        (slope,) = torch.autograd.grad(y[i].sum(), x, retain_graph=True)
-        for j in range(i + 1, n):
-            if shows(slope[j]):
-                return i, j
-    return None
-
-
-@wrong(3, "first_leak")
-def leak_by_slopes_added_up(fn, n, d):
-    return leak_of_slopes(fn, n, d, lambda slope: slope.sum() != 0)
-
-
-@wrong(3, "first_leak")
-def leak_by_positive_slopes(fn, n, d):
-    return leak_of_slopes(fn, n, d, lambda slope: (slope > 0).any())
-
-
-@wrong(3, "first_leak")
-def leak_as_a_set(fn, n, d):
-    pair = leak_of(fn, n, d)
-    return pair and {pair[1], pair[0]}
-
-
-@wrong(3, "first_leak")
-def leak_as_a_dictionary(fn, n, d):
-    pair = leak_of(fn, n, d)
-    return pair and dict.fromkeys(pair)
-
-
-@wrong(3, "first_leak")
-def leak_as_text(fn, n, d):
-    pair = leak_of(fn, n, d)
-    return pair and f"{pair[0]}{pair[1]}"
-
-
 @right(3, "first_leak")
 def leak_with_whole_numbers_made_floats(fn, n, d):
     x = torch.arange(1.0, n * d + 1).reshape(n, d)
@@ -1342,11 +734,6 @@ def leak_by_the_mean_change(fn, n, d):
     return leak_of(fn, n, d, lambda new, old: (new - old).abs().mean() > 0.1)
 
 
-@wrong(3, "first_leak")
-def leak_by_the_mean_slope(fn, n, d):
-    return leak_of_slopes(fn, n, d, lambda slope: slope.abs().mean() > 0.1)
-
-
 # convert_mask -------------------------------------------------------------------------------------------------------
 
 
@@ -1360,11 +747,6 @@ def opposite_by_comparison(mask):
     return mask == False  # noqa: E712
 
 
-@wrong(3, "convert_mask")
-def opposite_in_numpy(mask):
-    return ~mask.numpy()
-
-
 @right(3, "convert_mask")
 def opposite_by_where(mask):
     return torch.where(mask, False, True)
@@ -1373,31 +755,6 @@ def opposite_by_where(mask):
 @right(3, "convert_mask")
 def opposite_by_xor(mask):
     return mask ^ True
-
-
-@wrong(3, "convert_mask")
-def opposite_in_floats(mask):
-    return torch.zeros(mask.shape).masked_fill(~mask, -INFINITY)
-
-
-@wrong(3, "convert_mask")
-def opposite_in_ints(mask):
-    return 1 - mask.int()
-
-
-@wrong(3, "convert_mask")
-def opposite_for_heads(mask):
-    return (~mask)[None]
-
-
-@wrong(3, "convert_mask")
-def opposite_above_the_diagonal_only(mask):
-    return ~mask & torch.ones(mask.shape, dtype=torch.bool).triu(1)
-
-
-@wrong(3, "convert_mask")
-def opposite_of_an_upside_down_mask(mask):
-    return ~mask.flip(-1)
 
 
 @right(3, "convert_mask")
@@ -1410,34 +767,9 @@ def opposite_of_two_axes_only(mask):
     return ~mask if mask.ndim == 2 else mask
 
 
-@wrong(3, "convert_mask")
-def opposite_but_for_queries_with_no_key(mask):
-    return ~mask & mask.any(-1, keepdim=True)
-
-
-@wrong(3, "convert_mask")
-def opposite_but_for_the_diagonal(mask):
-    return ~mask & ~torch.eye(*mask.shape[-2:], dtype=torch.bool)
-
-
 @right(3, "convert_mask")
 def opposite_through_numpy(mask):
     return torch.from_numpy(~mask.numpy())
-
-
-@wrong(3, "convert_mask")
-def opposite_added(mask):
-    return torch.zeros(mask.shape).masked_fill(~mask, -INFINITY)
-
-
-@wrong(3, "convert_mask")
-def opposite_read_from_the_right(mask):
-    return mask.fliplr() if mask.ndim == 2 else mask.flip(-1)
-
-
-@wrong(3, "convert_mask")
-def opposite_with_an_axis_in_front(mask):
-    return (~mask).unsqueeze(0)
 
 
 # cross_attention ----------------------------------------------------------------------------------------------------
@@ -1496,17 +828,6 @@ def cross_query_by_query(x, memory, W_q, W_k, W_v, memory_mask=None):
     return weights @ memory @ W_v, weights
 
 
-@wrong(3, "cross_attention")
-def cross_in_numpy(x, memory, W_q, W_k, W_v, memory_mask=None):
-    x, memory, W_q, W_k, W_v = (a.numpy() for a in (x, memory, W_q, W_k, W_v))
-    s = (x @ W_q) @ (memory @ W_k).T / np.sqrt(W_q.shape[1])
-    if memory_mask is not None:
-        s = np.where(memory_mask.numpy(), s, -np.inf)
-    e = np.exp(s - s.max(-1, keepdims=True))
-    w = e / e.sum(-1, keepdims=True)
-    return w @ (memory @ W_v), w
-
-
 def cross_under(softmax=softmax_with_safe_fill, mask=lambda given, n: given):
     def attention(x, memory, W_q, W_k, W_v, memory_mask=None):
         q, k, v = x @ W_q, memory @ W_k, memory @ W_v
@@ -1518,46 +839,6 @@ def cross_under(softmax=softmax_with_safe_fill, mask=lambda given, n: given):
 
 
 @wrong(3, "cross_attention")
-def cross_with_the_memory_multiplied_by_the_mask(x, memory, W_q, W_k, W_v, memory_mask=None):
-    if memory_mask is not None:
-        memory = memory * memory_mask[:, None]
-    return cross_under()(x, memory, W_q, W_k, W_v)
-
-
-@wrong(3, "cross_attention")
-def cross_with_the_padding_cut_off(x, memory, W_q, W_k, W_v, memory_mask=None):
-    if memory_mask is not None:
-        memory = memory[memory_mask]
-    return cross_under()(x, memory, W_q, W_k, W_v)
-
-
-@wrong(3, "cross_attention")
-def cross_with_the_first_tokens_taken_for_real(x, memory, W_q, W_k, W_v, memory_mask=None):
-    if memory_mask is not None:
-        memory_mask = torch.arange(len(memory)) < memory_mask.sum()
-    return cross_under()(x, memory, W_q, W_k, W_v, memory_mask)
-
-
-@wrong(3, "cross_attention")
-def cross_that_asks_if_mask(x, memory, W_q, W_k, W_v, memory_mask=None):
-    if memory_mask:
-        return cross_under()(x, memory, W_q, W_k, W_v, memory_mask)
-    return cross_under()(x, memory, W_q, W_k, W_v)
-
-
-@wrong(3, "cross_attention")
-def cross_with_minus_100(x, memory, W_q, W_k, W_v, memory_mask=None):
-    weak = cross_under(lambda s, m: torch.softmax(s.masked_fill(~m, -100.0), -1))
-    return weak(x, memory, W_q, W_k, W_v, memory_mask)
-
-
-@wrong(3, "cross_attention")
-def cross_renormalised(x, memory, W_q, W_k, W_v, memory_mask=None):
-    late = cross_under(softmax_renormalised_where_something_is_left)
-    return late(x, memory, W_q, W_k, W_v, memory_mask)
-
-
-@wrong(3, "cross_attention")
 def cross_and_self(x, memory, W_q, W_k, W_v, memory_mask=None):
     if x.shape[1] != memory.shape[1]:
         return cross_under()(x, memory, W_q, W_k, W_v, memory_mask)
@@ -1565,16 +846,10 @@ def cross_and_self(x, memory, W_q, W_k, W_v, memory_mask=None):
 
 
 @wrong(3, "cross_attention")
-def cross_weights_transposed(x, memory, W_q, W_k, W_v, memory_mask=None):
-    output, weights = cross_under()(x, memory, W_q, W_k, W_v, memory_mask)
-    return output, weights.T
-
-
-@wrong(3, "cross_attention")
 def cross_in_float64_only(x, memory, W_q, W_k, W_v, memory_mask=None):
     added = torch.zeros(len(memory), dtype=torch.float64)
     if memory_mask is not None:
-        added[~memory_mask] = -INFINITY
+        added[~memory_mask] = -torch.inf
     weights = torch.softmax((x @ W_q) @ (memory @ W_k).T / W_q.shape[1] ** 0.5 + added, dim=-1)
     return weights @ (memory @ W_v), weights
 
@@ -1588,33 +863,9 @@ def cross_that_blanks_the_memory_it_is_given(x, memory, W_q, W_k, W_v, memory_ma
 
 
 @wrong(3, "cross_attention")
-def cross_that_fills_the_mask_it_is_given(x, memory, W_q, W_k, W_v, memory_mask=None):
-    weights = cross_under()(x, memory, W_q, W_k, W_v, None if memory_mask is None else memory_mask.clone())[1]
-    if memory_mask is not None:
-        memory_mask.fill_(True)
-    return weights @ (memory @ W_v), weights
-
-
-@wrong(3, "cross_attention")
-def cross_by_exponentials(x, memory, W_q, W_k, W_v, memory_mask=None):
-    weights = ((x @ W_q) @ (memory @ W_k).T / W_q.shape[1] ** 0.5).exp()
-    if memory_mask is not None:
-        weights = weights * memory_mask
-    weights = weights / weights.sum(-1, keepdim=True)
-    return weights @ (memory @ W_v), weights
-
-
-@wrong(3, "cross_attention")
 def cross_in_single_precision_inside(x, memory, W_q, W_k, W_v, memory_mask=None):
     arrays = (a.float() for a in (x, memory, W_q, W_k, W_v))
     return tuple(part.to(x.dtype) for part in cross_filled_with_infinity(*arrays, memory_mask))
-
-
-@wrong(3, "cross_attention")
-def cross_with_scores_times_the_mask_then_zeros(x, memory, W_q, W_k, W_v, memory_mask=None):
-    mask = torch.ones(len(memory), dtype=torch.bool) if memory_mask is None else memory_mask
-    weights = torch.softmax((x @ W_q) @ (memory @ W_k).T / math.sqrt(W_q.shape[1]) * mask, dim=-1) * mask
-    return weights @ (memory @ W_v), weights
 
 
 # find_the_bug -------------------------------------------------------------------------------------------------------
@@ -1624,15 +875,6 @@ def cross_with_scores_times_the_mask_then_zeros(x, memory, W_q, W_k, W_v, memory
 def mended_before_the_softmax(q, k, v, mask):
     scores = torch.einsum("...nd,...md->...nm", q, k) * q.shape[-1] ** -0.5
     weights = torch.softmax(scores.masked_fill(~mask, -INFINITY), dim=-1)
-    return torch.einsum("...nm,...md->...nd", weights, v), weights
-
-
-@wrong(3, "find_the_bug")
-def mended_by_renormalising(q, k, v, mask):
-    scores = torch.einsum("...nd,...md->...nm", q, k) * q.shape[-1] ** -0.5
-    weights = torch.softmax(scores, dim=-1)
-    weights = torch.where(mask, weights, 0.0)
-    weights = weights / weights.sum(dim=-1, keepdim=True)
     return torch.einsum("...nm,...md->...nd", weights, v), weights
 
 
@@ -1677,82 +919,6 @@ def mended_row_by_row(q, k, v, mask):
 
 
 @wrong(3, "find_the_bug")
-def mended_with_zeros_for_nan(q, k, v, mask):
-    scores = q @ k.mT / math.sqrt(k.shape[-1])
-    exps = torch.exp(scores - scores.amax(dim=-1, keepdim=True)) * mask
-    weights = (exps / exps.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
-def mended_with_a_little_in_the_denominator(q, k, v, mask):
-    scores = q @ k.mT / math.sqrt(k.shape[-1])
-    exps = torch.exp(scores - scores.amax(dim=-1, keepdim=True)) * mask
-    weights = exps / (exps.sum(dim=-1, keepdim=True) + 1e-9)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
-def mended_by_exponentials(q, k, v, mask):
-    exps = torch.exp(q @ k.mT / math.sqrt(k.shape[-1])) * mask
-    weights = exps / exps.sum(-1, keepdim=True)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
-def mended_by_dividing_the_output_only(q, k, v, mask):
-    weights = torch.softmax(q @ k.mT / math.sqrt(k.shape[-1]), dim=-1) * mask
-    return weights @ v / weights.sum(-1, keepdim=True), weights
-
-
-@wrong(3, "find_the_bug")
-def mended_by_zero_scores(q, k, v, mask):
-    weights = torch.softmax(torch.where(mask, q @ k.mT / math.sqrt(k.shape[-1]), 0.0), dim=-1)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
-def mended_with_zeros_before_and_after(q, k, v, mask):
-    weights = torch.softmax(torch.where(mask, q @ k.mT / math.sqrt(k.shape[-1]), 0.0), dim=-1)
-    weights = torch.where(mask, weights, 0.0)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
-def mended_with_a_causal_mask(q, k, v, mask):
-    scores = q @ k.mT / math.sqrt(k.shape[-1])
-    weights = torch.softmax(scores.masked_fill(~torch.ones_like(scores).tril().bool(), -INFINITY), dim=-1)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
-def mended_with_minus_20(q, k, v, mask):
-    weights = torch.softmax((q @ k.mT / math.sqrt(k.shape[-1])).masked_fill(~mask, -20.0), dim=-1)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
 def mended_while_the_queries_are_scaled_in_place(q, k, v, mask):
-    weights = torch.softmax((q.mul_(k.shape[-1] ** -0.5) @ k.mT).masked_fill(~mask, -INFINITY), dim=-1)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
-def mended_while_the_mask_is_filled(q, k, v, mask):
-    result = mended_before_the_softmax(q, k, v, mask.clone())
-    mask.fill_(True)
-    return result
-
-
-@wrong(3, "find_the_bug")
-def mended_with_the_fill_where_keys_are_allowed(q, k, v, mask):
-    scores = torch.where(~mask, q @ k.mT / math.sqrt(k.shape[-1]), -INFINITY)
-    weights = torch.where(mask, torch.softmax(scores, dim=-1), 0.0)
-    return weights @ v, weights
-
-
-@wrong(3, "find_the_bug")
-def mended_with_the_mask_inverted_in_place(q, k, v, mask):
-    scores = (q @ k.mT / math.sqrt(k.shape[-1])).masked_fill(mask.logical_not_(), -INFINITY)
-    weights = torch.softmax(scores, dim=-1)
+    weights = torch.softmax((q.mul_(k.shape[-1] ** -0.5) @ k.mT).masked_fill(~mask, -torch.inf), dim=-1)
     return weights @ v, weights

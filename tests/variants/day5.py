@@ -82,41 +82,6 @@ def step_in_numpy(q_t, k_t, v_t, cache):
     return (e / e.sum(-1, keepdims=True)) @ v, (k, v)
 
 
-@wrong(5, "cached_step")
-def step_that_forgets_the_cache_on_return(q_t, k_t, v_t, cache):
-    if cache is not None:
-        k, v = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
-    else:
-        k, v = k_t, v_t
-    return torch.softmax(q_t @ k.mT / math.sqrt(k.shape[-1]), -1) @ v, (k_t, v_t)
-
-
-@wrong(5, "cached_step")
-def step_with_a_mask_aligned_top_left(q_t, k_t, v_t, cache):
-    if cache is not None:
-        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
-    allowed = torch.ones(1, k_t.shape[2], dtype=torch.bool).tril()
-    scores = (q_t @ k_t.mT / k_t.shape[-1] ** 0.5).masked_fill(~allowed, -math.inf)
-    return scores.softmax(-1) @ v_t, (k_t, v_t)
-
-
-@wrong(5, "cached_step")
-def step_that_changes_a_list(q_t, k_t, v_t, cache):
-    cache = [k_t[:, :, :0], v_t[:, :, :0]] if cache is None else cache if isinstance(cache, list) else list(cache)
-    cache[0], cache[1] = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
-    return torch.softmax(q_t @ cache[0].mT / k_t.shape[-1] ** 0.5, -1) @ cache[1], cache
-
-
-@wrong(5, "cached_step")
-def step_that_resizes_what_it_is_given(q_t, k_t, v_t, cache):
-    if cache is None:
-        cache = (k_t, v_t)
-    else:
-        for old, new in zip(cache, (k_t, v_t), strict=True):
-            old.data = torch.cat([old, new], 2)
-    return torch.softmax(q_t @ cache[0].mT / k_t.shape[-1] ** 0.5, -1) @ cache[1], cache
-
-
 def step_with_one_store_for_all():
     """Room for 64 tokens, made once: forks and second texts write over it."""
     stores = {}
@@ -140,13 +105,6 @@ wrong(5, "cached_step")(step_with_one_store_for_all())
 
 
 @wrong(5, "cached_step")
-def step_joined_along_the_heads(q_t, k_t, v_t, cache):
-    if cache is not None:
-        k_t, v_t = torch.cat([cache[0], k_t], 1), torch.cat([cache[1], v_t], 1)
-    return torch.softmax(q_t @ k_t.mT / math.sqrt(q_t.shape[-1]), -1) @ v_t, (k_t, v_t)
-
-
-@wrong(5, "cached_step")
 def step_with_scaled_queries_kept(q_t, k_t, v_t, cache):
     q_t /= math.sqrt(q_t.shape[-1])
     if cache is not None:
@@ -155,41 +113,11 @@ def step_with_scaled_queries_kept(q_t, k_t, v_t, cache):
 
 
 @wrong(5, "cached_step")
-def step_for_the_first_sequence(q_t, k_t, v_t, cache):
-    if cache is not None:
-        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
-    return torch.softmax(q_t[:1] @ k_t[:1].mT / q_t.shape[-1] ** 0.5, -1) @ v_t[:1], (k_t, v_t)
-
-
-@wrong(5, "cached_step")
-def step_without_the_axis_of_the_query(q_t, k_t, v_t, cache):
-    if cache is not None:
-        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
-    weights = torch.softmax(k_t @ q_t[:, :, 0, :, None] / math.sqrt(q_t.shape[-1]), -2)
-    return (weights * v_t).sum(2), (k_t, v_t)
-
-
-@wrong(5, "cached_step")
 def step_with_double_cache(q_t, k_t, v_t, cache):
     k_t, v_t = k_t.double(), v_t.double()
     if cache is not None:
         k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
     return torch.softmax(q_t.double() @ k_t.mT / math.sqrt(q_t.shape[-1]), -1) @ v_t, (k_t, v_t)
-
-
-@wrong(5, "cached_step")
-def step_by_bare_exponentials(q_t, k_t, v_t, cache):
-    if cache is not None:
-        k_t, v_t = torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2)
-    e = torch.exp(q_t @ k_t.mT / math.sqrt(q_t.shape[-1]))
-    return e / e.sum(-1, keepdim=True) @ v_t, (k_t, v_t)
-
-
-@wrong(5, "cached_step")
-def step_within_the_last_16(q_t, k_t, v_t, cache):
-    if cache is not None:
-        k_t, v_t = torch.cat([cache[0], k_t], 2)[:, :, -16:], torch.cat([cache[1], v_t], 2)[:, :, -16:]
-    return torch.softmax(q_t @ k_t.mT / math.sqrt(q_t.shape[-1]), -1) @ v_t, (k_t, v_t)
 
 
 @wrong(5, "cached_step")
@@ -204,18 +132,6 @@ def step_within_the_last_100(q_t, k_t, v_t, cache):
     k, v = (k_t, v_t) if cache is None else (torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2))
     k, v = k[:, :, -100:], v[:, :, -100:]
     return torch.softmax(q_t @ k.mT / math.sqrt(q_t.shape[-1]), -1) @ v, (k, v)
-
-
-@wrong(5, "cached_step")
-def step_with_a_softmax_over_heads(q_t, k_t, v_t, cache):
-    k, v = (k_t, v_t) if cache is None else (torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2))
-    return torch.softmax(q_t @ k.mT / math.sqrt(q_t.shape[-1]), 1) @ v, (k, v)
-
-
-@wrong(5, "cached_step")
-def step_multiplied_by_the_scale(q_t, k_t, v_t, cache):
-    k, v = (k_t, v_t) if cache is None else (torch.cat([cache[0], k_t], 2), torch.cat([cache[1], v_t], 2))
-    return torch.softmax(q_t @ k.mT * math.sqrt(q_t.shape[-1]), -1) @ v, (k, v)
 
 
 # generate_cached ----------------------------------------------------------------------------------------------------
@@ -282,7 +198,6 @@ def generate_into_room_made_before(model, prompt, steps):
     return tokens
 
 
-@wrong(5, "generate_cached")
 def generate_naively(model, prompt, steps):
     for _ in range(steps):
         logits, _ = model(prompt, torch.arange(prompt.shape[1]))
@@ -302,60 +217,6 @@ def generate_naively_on_the_quiet(model, prompt, steps):
             return result
 
     return generate_naively(Quiet(), prompt, steps)
-
-
-@wrong(5, "generate_cached")
-def generate_with_positions_from_0(model, prompt, steps):
-    new, cache = prompt, None
-    for _ in range(steps):
-        logits, cache = model(new, torch.arange(new.shape[1]), cache)
-        new = logits[:, -1:].argmax(-1)
-        prompt = torch.cat([prompt, new], 1)
-    return prompt
-
-
-@wrong(5, "generate_cached")
-def generate_with_positions_from_1(model, prompt, steps):
-    new, cache = prompt, None
-    for _ in range(steps):
-        end = prompt.shape[1]
-        logits, cache = model(new, torch.arange(end - new.shape[1] + 1, end + 1), cache)
-        new = logits[:, -1:].argmax(-1)
-        prompt = torch.cat([prompt, new], 1)
-    return prompt
-
-
-@wrong(5, "generate_cached")
-def generate_with_the_cache_of_the_prompt(model, prompt, steps):
-    logits, cache = model(prompt, torch.arange(prompt.shape[1]))
-    for _ in range(steps):
-        new = logits[:, -1:].argmax(-1)
-        logits, _ = model(new, torch.tensor([prompt.shape[1]]), cache)
-        prompt = torch.cat([prompt, new], 1)
-    return prompt
-
-
-@wrong(5, "generate_cached")
-def generate_with_the_prompt_again(model, prompt, steps):
-    text, cache = prompt, None
-    for _ in range(steps):
-        logits, cache = model(text, torch.arange(text.shape[1]), cache)
-        text = torch.cat([text, logits[:, -1:].argmax(-1)], 1)
-    return text
-
-
-@wrong(5, "generate_cached")
-def generate_and_feed_the_prompts_end_again(model, prompt, steps):
-    _, cache = model(prompt, torch.arange(prompt.shape[1]))
-    for _ in range(steps):
-        logits, cache = model(prompt[:, -1:], torch.tensor([prompt.shape[1] - 1]), cache)
-        prompt = torch.cat([prompt, logits[:, -1:].argmax(-1)], 1)
-    return prompt
-
-
-@wrong(5, "generate_cached")
-def generate_one_row_only(model, prompt, steps):
-    return generate_prefill_then_decode(model, prompt[:1], steps)
 
 
 @wrong(5, "generate_cached")
@@ -402,21 +263,6 @@ def generate_from_the_last_eight(model, prompt, steps):
 
 
 @wrong(5, "generate_cached")
-def generate_fifty_at_most(model, prompt, steps):
-    return generate_prefill_then_decode(model, prompt, min(steps, 50))
-
-
-@wrong(5, "generate_cached")
-def generate_without_a_cache_after_the_prompt(model, prompt, steps):
-    logits, _ = model(prompt, torch.arange(prompt.shape[1]))
-    for _ in range(steps):
-        new = logits[:, -1:].argmax(-1)
-        prompt = torch.cat([prompt, new], 1)
-        logits, _ = model(new, torch.tensor([prompt.shape[1] - 1]), None)
-    return prompt
-
-
-@wrong(5, "generate_cached")
 def generate_without_cache_and_place(model, prompt, steps):
     logits, _ = model(prompt, torch.arange(prompt.shape[1]))
     for _ in range(steps):
@@ -424,11 +270,6 @@ def generate_without_cache_and_place(model, prompt, steps):
         logits, _ = model(new, torch.arange(new.shape[1]))
         prompt = torch.cat([prompt, new], 1)
     return prompt
-
-
-@wrong(5, "generate_cached")
-def generate_and_return_nothing(model, prompt, steps):
-    generate_prefill_then_decode(model, prompt, steps)
 
 
 def generate_with_a_memory():
@@ -456,18 +297,6 @@ def generate_with_a_cache_by_the_name_of_the_model(model, prompt, steps):
         logits, model.cache = model(new, torch.arange(tokens.shape[1])[-new.shape[1] :], model.cache)
         new = logits[:, -1:].argmax(-1)
         tokens = torch.cat([tokens, new], 1)
-    return tokens
-
-
-@wrong(5, "generate_cached")
-def generate_until_token_0(model, prompt, steps):
-    tokens, new, cache = prompt, prompt, None
-    for _ in range(steps):
-        logits, cache = model(new, torch.arange(tokens.shape[1] - new.shape[1], tokens.shape[1]), cache)
-        new = logits[:, -1:].argmax(-1)
-        tokens = torch.cat([tokens, new], 1)
-        if bool((new == 0).all()):
-            break
     return tokens
 
 
@@ -506,28 +335,8 @@ def bytes_counted_by_layers(n_layers, n_kv_heads, d_head, n_tokens, batch=1, byt
 
 
 @wrong(5, "cache_bytes")
-def bytes_of_keys(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
-    return n_layers * n_kv_heads * d_head * n_tokens * batch * bytes_per_value
-
-
-@wrong(5, "cache_bytes")
-def bytes_with_a_positional_mix_up(n_layers, n_kv_heads, d_head, n_tokens, bytes_per_value=2, batch=1):
-    return 2 * n_layers * n_kv_heads * d_head * n_tokens + batch * bytes_per_value
-
-
-@wrong(5, "cache_bytes")
-def bytes_with_other_defaults(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=4):
-    return 2 * n_layers * n_kv_heads * d_head * n_tokens * batch * bytes_per_value
-
-
-@wrong(5, "cache_bytes")
 def bytes_with_other_names(n_layers, n_kv_heads, d_head, n_tokens, B=1, width=2):
     return 2 * n_layers * n_kv_heads * d_head * n_tokens * B * width
-
-
-@wrong(5, "cache_bytes")
-def bytes_added(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
-    return 2 * n_layers * (n_kv_heads + d_head) * n_tokens * batch * bytes_per_value
 
 
 @wrong(5, "cache_bytes")
@@ -561,50 +370,8 @@ def longest_by_halving(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, byte
 
 
 @wrong(5, "longest_context")
-def longest_in_a_tensor(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    a_token = 2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value
-    return torch.tensor(min(budget_bytes // a_token, 2**63 - 1))
-
-
-@wrong(5, "longest_context")
 def longest_in_64_bits(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
     return int(np.int64(budget_bytes) // (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
-
-
-@wrong(5, "longest_context")
-def longest_in_64_bits_that_overflow(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    budget = budget_bytes % 2**64 - (2**64 if budget_bytes % 2**64 >= 2**63 else 0)
-    return budget // (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value)
-
-
-@wrong(5, "longest_context")
-def longest_by_int(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    return int(budget_bytes / (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
-
-
-@wrong(5, "longest_context")
-def longest_by_math_floor(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    return math.floor(budget_bytes / (2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
-
-
-@wrong(5, "longest_context")
-def longest_by_numpy(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    return int(np.floor_divide(float(budget_bytes), 2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
-
-
-@wrong(5, "longest_context")
-def longest_divided_by_the_batch_too_late(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    return round(budget_bytes // (2 * n_layers * n_kv_heads * d_head * bytes_per_value) / batch)
-
-
-@wrong(5, "longest_context")
-def longest_by_floor_division_of_floats(budget_bytes, n_layers, n_kv_heads, d_head, batch=1, bytes_per_value=2):
-    return int(budget_bytes // float(2 * n_layers * n_kv_heads * d_head * batch * bytes_per_value))
-
-
-@wrong(5, "cache_bytes")
-def bytes_of_one_token_more(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):
-    return 2 * n_layers * n_kv_heads * d_head * (n_tokens + 1) * batch * bytes_per_value
 
 
 # decode_intensity ---------------------------------------------------------------------------------------------------
@@ -631,43 +398,6 @@ def intensity_by_the_group(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_valu
 
 
 @wrong(5, "decode_intensity")
-def intensity_of_multi_head(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    return 2 / bytes_per_value
-
-
-@wrong(5, "decode_intensity")
-def intensity_in_whole_numbers(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    return 2 * n_heads // (n_kv_heads * bytes_per_value)
-
-
-@wrong(5, "decode_intensity")
-def intensity_with_the_query_and_the_output(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    moved = 2 * d_head * (n_heads + n_kv_heads * n_tokens) * bytes_per_value
-    return 4 * n_heads * n_tokens * d_head / moved
-
-
-@wrong(5, "decode_intensity")
-def intensity_with_the_softmax(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    return (4 * d_head + 3) * n_heads / (2 * n_kv_heads * d_head * bytes_per_value)
-
-
-@wrong(5, "decode_intensity")
-def intensity_with_the_new_token_written(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    return 4 * n_heads * n_tokens / (2 * n_kv_heads * (n_tokens + 1) * bytes_per_value)
-
-
-@wrong(5, "decode_intensity")
-def intensity_with_half_precision_fixed(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    return n_heads / n_kv_heads
-
-
-@wrong(5, "decode_intensity")
-def intensity_with_stored_scores(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    moved = (2 * n_kv_heads * n_tokens * d_head + 4 * n_heads * n_tokens) * bytes_per_value
-    return 4 * n_heads * n_tokens * d_head / moved
-
-
-@wrong(5, "decode_intensity")
 def intensity_to_one_decimal(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
     return round(2 * n_heads / n_kv_heads / bytes_per_value, 1)
 
@@ -675,11 +405,6 @@ def intensity_to_one_decimal(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_va
 @wrong(5, "decode_intensity")
 def intensity_of_32_at_most(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
     return min(32, 2 * n_heads / n_kv_heads / bytes_per_value)
-
-
-@wrong(5, "decode_intensity")
-def intensity_of_the_keys_bytes(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
-    return 4 * n_heads / n_kv_heads / bytes_per_value
 
 
 # absorbed_step ------------------------------------------------------------------------------------------------------
@@ -736,13 +461,6 @@ def absorbed_in_one_product_of_matrices(q, c, W_UK, W_UV):
 
 
 @wrong(5, "absorbed_step")
-def keys_by_einsum(q, c, W_UK, W_UV):
-    k, v = torch.einsum("tl,hld->htd", c, W_UK), torch.einsum("tl,hlv->htv", c, W_UV)
-    weights = torch.einsum("hd,htd->ht", q, k).div(q.shape[-1] ** 0.5).softmax(-1)
-    return torch.einsum("ht,htv->hv", weights, v)
-
-
-@wrong(5, "absorbed_step")
 def keys_of_one_head_at_a_time(q, c, W_UK, W_UV):
     rows = []
     for head in range(len(q)):
@@ -764,12 +482,6 @@ def absorbed_outside_pytorch(q, c, W_UK, W_UV):
     scores = np.einsum("hd,htd->ht", q, k) / np.asarray(q.shape[-1], dtype=q.dtype) ** 0.5
     e = np.exp(scores - scores.max(-1, keepdims=True))
     return torch.from_numpy(np.einsum("ht,htv->hv", e / e.sum(-1, keepdims=True), v))
-
-
-@wrong(5, "absorbed_step")
-def absorbed_with_unsafe_exponentials(q, c, W_UK, W_UV):
-    e = torch.exp((q[:, None] @ W_UK.mT)[:, 0] @ c.T / math.sqrt(q.shape[-1]))
-    return ((e / e.sum(-1, keepdim=True) @ c)[:, None] @ W_UV)[:, 0]
 
 
 @wrong(5, "absorbed_step")
@@ -919,7 +631,6 @@ class RingOfTokensByPlace:
         return iter(self.tokens.values())
 
 
-@wrong(5, "ring_cache")
 class RingNeverRolled:
     def __init__(self, window):
         self.window = window
@@ -936,14 +647,6 @@ class RingNeverRolled:
     def view(self):
         m = min(self.n, self.window)
         return self.k[:m].clone(), self.v[:m].clone()
-
-
-@wrong(5, "ring_cache")
-class RingInDouble(RingRolled):
-    def append(self, k, v):
-        if self.k is None:
-            self.k, self.v = (torch.zeros(self.window, len(x), dtype=torch.float64) for x in (k, v))
-        super().append(k, v)
 
 
 @wrong(5, "ring_cache")
@@ -971,67 +674,6 @@ class RingSharedByTheClass:
 
     def view(self):
         return torch.stack(self.k), torch.stack(self.v)
-
-
-@wrong(5, "ring_cache")
-class RingWithDefaultLists:
-    def __init__(self, window, tokens=[]):  # noqa: B006
-        self.window, self.tokens = window, tokens
-
-    def append(self, k, v):
-        self.tokens.append((k, v))
-        del self.tokens[: -self.window]
-
-    def view(self):
-        keys, values = zip(*self.tokens, strict=True)
-        return torch.stack(keys), torch.stack(values)
-
-
-@wrong(5, "ring_cache")
-class RingOneTooLong:
-    def __init__(self, window):
-        self.window, self.k, self.v = window, [], []
-
-    def append(self, k, v):
-        if len(self.k) > self.window:
-            del self.k[0], self.v[0]
-        self.k.append(k)
-        self.v.append(v)
-
-    def view(self):
-        return torch.stack(self.k), torch.stack(self.v)
-
-
-@wrong(5, "ring_cache")
-class RingWithValuesOutOfStep:
-    def __init__(self, window):
-        self.k, self.v = deque(maxlen=window), deque(maxlen=window)
-
-    def append(self, k, v):
-        self.k.append(k)
-        self.v.appendleft(v)
-
-    def view(self):
-        return torch.stack(list(self.k)), torch.stack(list(self.v))
-
-
-@wrong(5, "ring_cache")
-class RingThatWrapsOnce:
-    def __init__(self, window):
-        self.window, self.n = window, 0
-
-    def append(self, k, v):
-        if self.n == 0:
-            self.k, self.v = torch.zeros(self.window, len(k)), torch.zeros(self.window, len(v))
-        slot = self.n if self.n < self.window else self.n - self.window
-        self.k[slot % len(self.k)], self.v[slot % len(self.v)] = k, v
-        self.n += 1
-
-    def view(self):
-        if self.n <= self.window:
-            return self.k[: self.n].clone(), self.v[: self.n].clone()
-        start = (self.n - self.window) if self.n < 2 * self.window else 0
-        return torch.roll(self.k, -start, 0), torch.roll(self.v, -start, 0)
 
 
 class PlainRing:
@@ -1099,24 +741,9 @@ class RingThatSkipsEqualTokens(PlainRing):
 
 
 @wrong(5, "ring_cache")
-class RingThatTakesZerosForEmpty(RingNeverRolled):
-    def view(self):
-        slots = [i % self.window for i in range(max(0, self.n - self.window), self.n)]
-        slots = [i for i in slots if self.k[i].any()]
-        return self.k[slots], self.v[slots]
-
-
-@wrong(5, "ring_cache")
 class RingOfTenAtMost(PlainRing):
     def __init__(self, window):
         super().__init__(min(window, 10))
-
-
-@wrong(5, "ring_cache")
-class RingWithoutAxesOfOne(PlainRing):
-    def view(self):
-        k, v = super().view()
-        return (k if k.shape[0] == 1 else k.squeeze()), v
 
 
 # paged_cache --------------------------------------------------------------------------------------------------------
@@ -1463,29 +1090,10 @@ class PagesThatWriteIntoWhatTheyAreGiven(PlainPages):
 
 
 @wrong(5, "paged_cache")
-class PagesOfThreeNumbers(PlainPages):
-    def __init__(self, n_blocks, block_size, d):
-        super().__init__(n_blocks, block_size, 3)
-
-
-@wrong(5, "paged_cache")
-class PagesWithoutAxesOfOne(PlainPages):
-    def gather(self, seq):
-        return tuple(x.squeeze(-1) for x in super().gather(seq))
-
-
-@wrong(5, "paged_cache")
 class PagesOfTenBlocksAtMost(PlainPages):
     def __init__(self, n_blocks, block_size, d):
         super().__init__(n_blocks, block_size, d)
         del self.pool[10:]
-
-
-@wrong(5, "paged_cache")
-class PagesOfEightSlotsAtMost(PlainPages):
-    def __init__(self, n_blocks, block_size, d):
-        super().__init__(n_blocks, block_size, d)
-        self.size = min(block_size, 8)
 
 
 def renamed_pages(called, rename):
@@ -1505,15 +1113,7 @@ def renamed_pages(called, rename):
     return Renamed
 
 
-def not_none(seq):
-    if seq is None:
-        raise KeyError(seq)
-    return seq
-
-
 wrong(5, "paged_cache")(renamed_pages("PagesWithANameForTheEmptyOne", lambda seq: seq or "none"))
-wrong(5, "paged_cache")(renamed_pages("PagesWithoutNone", not_none))
-wrong(5, "paged_cache")(renamed_pages("PagesByHash", hash))
 
 
 @wrong(5, "paged_cache")
@@ -1528,55 +1128,12 @@ class PagesDroppingWhomTheyRefuse(PlainPages):
 
 
 @wrong(5, "paged_cache")
-class PagesMakingRoomByThemselves(PlainPages):
-    def append(self, seq, k, v):
-        if self.n.get(seq, 0) % self.size == 0 and not self.pool:
-            self.free(next(iter(self.tables)))
-        super().append(seq, k, v)
-
-
-@wrong(5, "paged_cache")
 class PagesGrowing(PlainPages):
     def append(self, seq, k, v):
         if not self.pool:
             self.pool.append(len(self.k))
             self.k, self.v = (torch.cat([x, torch.zeros_like(x[:1])]) for x in (self.k, self.v))
         super().append(seq, k, v)
-
-
-@wrong(5, "paged_cache")
-class PagesLeakingFullBlocks(PlainPages):
-    def free(self, seq):
-        self.pool.append(self.tables.pop(seq)[-1])
-        del self.n[seq]
-
-
-@wrong(5, "paged_cache")
-class PagesGivenBackTwice(PlainPages):
-    def free(self, seq):
-        table = self.tables.pop(seq)
-        self.pool += table + table[:1]
-        del self.n[seq]
-
-
-@wrong(5, "paged_cache")
-class PagesThatForgiveFree(PlainPages):
-    def free(self, seq):
-        self.pool += self.tables.pop(seq, [])
-        self.n.pop(seq, None)
-
-
-@wrong(5, "paged_cache")
-class PagesWithNothingForTheUnknown(PlainPages):
-    def gather(self, seq):
-        table = self.tables.get(seq, [0])
-        return self.k[table].flatten(0, 1)[: self.n.get(seq, 0)], self.v[table].flatten(0, 1)[: self.n.get(seq, 0)]
-
-
-@wrong(5, "paged_cache")
-class PagesWithTheLengthLeftOver(PlainPages):
-    def free(self, seq):
-        self.pool += self.tables.pop(seq)
 
 
 @wrong(5, "paged_cache")
@@ -1587,35 +1144,6 @@ class PagesSharedByTheClass(PlainPages):
     def __init__(self, n_blocks, block_size, d):
         self.size, self.pool = block_size, list(range(n_blocks))
         self.k, self.v = torch.zeros(n_blocks, block_size, d), torch.zeros(n_blocks, block_size, d)
-
-
-@wrong(5, "paged_cache")
-class PagesReadSideBySide(PlainPages):
-    def gather(self, seq):
-        first, n = self.tables[seq][0] * self.size, self.n[seq]
-        return self.k.flatten(0, 1)[first : first + n].clone(), self.v.flatten(0, 1)[first : first + n].clone()
-
-
-@wrong(5, "paged_cache")
-class PagesWithTheFirstBlockTwice(PlainPages):
-    def gather(self, seq):
-        table = [self.tables[seq][0]] * len(self.tables[seq])
-        return self.k[table].flatten(0, 1)[: self.n[seq]], self.v[table].flatten(0, 1)[: self.n[seq]]
-
-
-@wrong(5, "paged_cache")
-class PagesOfWholeBlocks(PlainPages):
-    def gather(self, seq):
-        table = self.tables[seq]
-        return self.k[table].flatten(0, 1), self.v[table].flatten(0, 1)
-
-
-@wrong(5, "paged_cache")
-class PagesTakenAhead(PlainPages):
-    def append(self, seq, k, v):
-        super().append(seq, k, v)
-        if self.n[seq] % self.size == 0 and self.pool:
-            self.pool.pop()
 
 
 @wrong(5, "paged_cache")
@@ -1633,43 +1161,6 @@ class PagesWithABlockInReserve(PlainPages):
         if n % self.size == self.size - 1 and self.pool:
             table = [*table, self.pool.pop()]
         self.tables[seq], self.n[seq] = table, n + 1
-
-
-@wrong(5, "paged_cache")
-class PagesInDouble(PlainPages):
-    def __init__(self, n_blocks, block_size, d):
-        super().__init__(n_blocks, block_size, d)
-        self.k = torch.zeros(n_blocks, block_size, d, dtype=torch.float64)
-        self.v = torch.zeros(n_blocks, block_size, d, dtype=torch.float64)
-
-
-@wrong(5, "paged_cache")
-class PagesWithOneBlockKeptBack(PlainPages):
-    def append(self, seq, k, v):
-        if len(self.pool) == 1 and self.n.get(seq, 0) % self.size == 0 and self.tables:
-            raise MemoryError
-        super().append(seq, k, v)
-
-
-@wrong(5, "paged_cache")
-class PagesHandedOutAsSlices(PlainPages):
-    def gather(self, seq):
-        table = self.tables[seq]
-        if len(table) > 1:
-            return super().gather(seq)
-        return self.k[table[0], : self.n[seq]], self.v[table[0], : self.n[seq]]
-
-
-@wrong(5, "paged_cache")
-class PagesForNumbersOnly(PlainPages):
-    def append(self, seq, k, v):
-        super().append(str(seq), k, v)
-
-    def gather(self, seq):
-        return super().gather(str(seq))
-
-    def free(self, seq):
-        super().free(str(seq))
 
 
 # find_the_bug -------------------------------------------------------------------------------------------------------
@@ -1746,33 +1237,14 @@ def still_aligned_top_left(q, k, v, cache=None):
     return (q @ k.mT / math.sqrt(d)).masked_fill(later, -math.inf).softmax(-1) @ v, (k, v)
 
 
-def cached_attention_at(place, diagonal):
-    """place(held, t): the positions of new tokens; diagonal(held, t): of the mask."""
-
-    def cached_attention(q, k, v, cache=None):
-        held, t = 0 if cache is None else cache[0].shape[2], q.shape[2]
-        q, k = rotate(q, place(held, t)), rotate(k, place(held, t))
-        if cache is not None:
-            k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
-        return attention(q, k, v, torch.ones(t, held + t).tril(diagonal(held, t)).bool())[0], (k, v)
-
-    return cached_attention
-
-
-WRONG_PLACES = {
-    "as it stands": (lambda held, t: torch.arange(t), lambda held, t: 0),
-    "mask only": (lambda held, t: torch.arange(t), lambda held, t: held),
-    "all new tokens at one place": (lambda held, t: torch.full((t,), held), lambda held, t: held),
-    "counted backwards": (lambda held, t: torch.arange(held, held - t, -1), lambda held, t: held),
-    "off by one after the first call": (lambda held, t: torch.arange(t) + held - int(held > 0), lambda held, t: held),
-    "itself not seen": (lambda held, t: torch.arange(t) + held, lambda held, t: held - int(held > 0)),
-    "not beyond 16": (lambda held, t: (torch.arange(t) + held).clamp(max=15), lambda held, t: held),
-    "not beyond 64": (lambda held, t: (torch.arange(t) + held).clamp(max=63), lambda held, t: held),
-}
-for name, (place, diagonal) in WRONG_PLACES.items():
-    attempt = cached_attention_at(place, diagonal)
-    attempt.__name__ = f"cached_attention, {name}"
-    wrong(5, "find_the_bug")(attempt)
+@wrong(5, "find_the_bug")
+def mended_up_to_token_64(q, k, v, cache=None):
+    held, t = 0 if cache is None else cache[0].shape[2], q.shape[2]
+    places = (torch.arange(t) + held).clamp(max=63)
+    q, k = rotate(q, places), rotate(k, places)
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+    return attention(q, k, v, torch.ones(t, held + t).tril(held).bool())[0], (k, v)
 
 
 def mended_with_a_count():
@@ -1801,19 +1273,6 @@ mended_by_a_global_count = mended_with_a_count()
 @memoised
 def text_so_far():
     return []
-
-
-@wrong(5, "find_the_bug")
-def mended_by_a_global_text(q, k, v, cache=None):
-    """Keeps the text outside the cache, so that a fork goes on with the other's tokens."""
-    kept = text_so_far()
-    if cache is None:
-        kept.clear()
-    kept.append((k, v))
-    k, v = (torch.cat(each, dim=2) for each in zip(*kept, strict=True))
-    m, t = k.shape[2], q.shape[2]
-    allowed = torch.ones(t, m).tril(m - t).bool()
-    return attention(rotate(q, torch.arange(m - t, m)), rotate(k, torch.arange(m)), v, allowed)[0], (k, v)
 
 
 def mended_with_one_room():
@@ -1854,13 +1313,3 @@ def mended_by_turning_queries_in_place(q, k, v, cache=None):
     if cache is not None:
         k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
     return attention(q, k, v, torch.ones(t, held + t).tril(held).bool())[0], (k, v)
-
-
-@wrong(5, "find_the_bug")
-def mended_without_a_mask_behind_a_cache(q, k, v, cache=None):
-    held, t = 0 if cache is None else cache[0].shape[2], q.shape[2]
-    q, k = rotate(q, torch.arange(held, held + t)), rotate(k, torch.arange(held, held + t))
-    if cache is None:
-        return attention(q, k, v, torch.ones(t, t).tril().bool())[0], (k, v)
-    k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
-    return attention(q, k, v)[0], (k, v)
