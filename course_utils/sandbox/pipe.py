@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from course_utils.errors import KernelLost
+from course_utils.time_limits import REPLY_SECONDS
 
 ASKED, TOLD = "asked", "told"  # names of the pipes: the kernel writes to the first and reads from the second
 LONGEST_LINE = 2**18  # bytes of a question
 MOMENT = 0.003  # seconds to wait for the next question before looking at anything else
 TURN = 0.1  # seconds of answering before looking at something else anyway
-PATIENCE = 5.0  # seconds in which a kernel must take an answer
 NO_TALK = "The cell asked in a way that a check does not"
 
 
@@ -71,7 +71,7 @@ class Talk:
                 self._tell(self.answer(line.decode("utf-8", "replace")).encode() + b"\n")
 
     def _tell(self, text: bytes) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + REPLY_SECONDS
         while text:
             try:
                 text = text[os.write(self.told, text) :]

@@ -24,8 +24,7 @@ from traitlets import Float, Int, Unicode
 
 from course_utils.sandbox.confinement import LIBRARY, kernel_environment, remove, shared_kernels
 from course_utils.sandbox.limits import Limits, Start
-
-PATIENCE = 30.0
+from course_utils.time_limits import END_SECONDS, FORK_SECONDS
 
 
 class ConfinedProvisioner(LocalProvisioner):
@@ -74,7 +73,7 @@ class ConfinedProvisioner(LocalProvisioner):
         self.status, self.heard, self.spent, self.asked, self.answered, self.started = None, b"", None, 0, 0, False
         connection = self.connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.settimeout(60)
+            connection.settimeout(FORK_SECONDS)
             connection.connect(str(Path(self.server) / "server.sock"))
             connection.sendall(json.dumps(request).encode() + b"\n")
             self._hear(connection)
@@ -122,8 +121,8 @@ class ConfinedProvisioner(LocalProvisioner):
                 self.connection.sendall(json.dumps({"processor": processor}).encode() + b"\n")
 
     async def wait(self) -> int | None:
-        """Wait until the kernel and all that it started have ended, at most PATIENCE seconds, and return its status."""
-        end = time.monotonic() + PATIENCE
+        """Wait until the kernel and all that it started have ended, at most END_SECONDS, and return its status."""
+        end = time.monotonic() + END_SECONDS
         while (status := await self.poll()) is None and time.monotonic() < end:
             await asyncio.sleep(0.005)
         self._hang_up()

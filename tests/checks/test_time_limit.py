@@ -26,7 +26,7 @@ def softmax_row(row):
 """
 SETUP = (
     "from course_utils.checks import checks_for\nfrom course_utils.checks.judge import time_limit\n"
-    "time_limit.SECONDS = 0.5\ncheck = checks_for(day=1)"
+    "time_limit.ANSWER_SECONDS = 0.5\ncheck = checks_for(day=1)"
 )
 ENDLESS = {
     "a loop": """
@@ -104,7 +104,7 @@ def answer(body):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(time_limit, "SECONDS", 0.2)
+    monkeypatch.setattr(time_limit, "ANSWER_SECONDS", 0.2)
     monkeypatch.setattr(time_limit, "WALL", 3000)  # a busy machine may give it little of the processor
 
 
@@ -149,7 +149,7 @@ def test_all_is_afterwards_as_it_was(body, impatient, monkeypatch, capsys):
 
 
 def test_waiting_is_no_work_and_that_of_other_threads_does_not_count(impatient):
-    beside = threading.Thread(target=_work, args=(3 * time_limit.SECONDS,))
+    beside = threading.Thread(target=_work, args=(3 * time_limit.ANSWER_SECONDS,))
     with Patience() as bearing:
         beside.start()
         gather(1, "softmax_row", {"softmax_row": lambda row: beside.join()})
@@ -173,7 +173,7 @@ def test_an_interrupt_of_the_learners_goes_through():
 
 def test_only_an_answer_is_stopped_and_not_the_check_around_it(impatient):
     with Patience() as bearing:
-        _work(2 * time_limit.SECONDS)
+        _work(2 * time_limit.ANSWER_SECONDS)
     assert bearing.said == ""
 
 

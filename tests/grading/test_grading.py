@@ -292,7 +292,7 @@ HOSTILE = {
 
 
 def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel, "LONGEST_END", 0.3)  # spent on each flood, and decides over messages only
+    monkeypatch.setattr(kernel, "LOST_SECONDS", 0.3)  # spent on each flood, and decides over messages only
     heard = []
     graded = grade_notebook(
         submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), settings=QUICK, on_result=heard.append

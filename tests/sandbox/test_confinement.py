@@ -16,6 +16,7 @@ import pytest
 from jupyter_client.manager import KernelManager
 from needs import BUBBLEWRAP, LANDLOCK, LINUX
 
+from course_utils import time_limits
 from course_utils.authoring.answer_key import COURSE, reference_answers
 from course_utils.authoring.strip_answers import release_exercise
 from course_utils.errors import CourseError, KernelLost, NotConfined
@@ -23,6 +24,7 @@ from course_utils.grading.grade import grade_notebook
 from course_utils.grading.results import Settings
 from course_utils.sandbox import confinement
 from course_utils.sandbox.confinement import KernelServer, answers, open_kernels, readable
+from course_utils.sandbox.inside import forkserver
 from course_utils.sandbox.kernel import PROVISIONER, CourseKernelspecs, GradingKernel
 from course_utils.sandbox.limits import Limits, Start
 from course_utils.sandbox.pipe import Talk
@@ -69,6 +71,10 @@ def started(server, **limits):
         yield kernel
     finally:
         kernel.stop()
+
+
+def test_the_server_and_the_course_agree_how_long_a_request_may_take():
+    assert forkserver.REQUEST_SECONDS == time_limits.REQUEST_SECONDS
 
 
 def until(condition):

@@ -32,7 +32,7 @@ def test_questions_are_answered_in_order_however_they_are_cut(talking):
 
 
 def test_an_answer_larger_than_a_pipe_holds_arrives(tmp_path, monkeypatch):
-    monkeypatch.setattr(pipe, "PATIENCE", 600.0)
+    monkeypatch.setattr(pipe, "REPLY_SECONDS", 600.0)
     one, said = Talk(tmp_path, lambda question: "x" * 500_000), []
 
     def ask():
@@ -82,7 +82,7 @@ def test_what_lies_in_the_place_of_a_pipe_is_not_opened(tmp_path, monkeypatch):
 
 
 def test_who_does_not_listen_is_not_waited_for_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(pipe, "PATIENCE", 0.0)
+    monkeypatch.setattr(pipe, "REPLY_SECONDS", 0.0)
     one = Talk(tmp_path, lambda question: "x" * 500_000)
     with open(tmp_path / ASKED, "wb") as asked:
         asked.write(b"y\n")

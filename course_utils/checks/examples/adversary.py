@@ -27,13 +27,11 @@ from course_utils.checks.kernel.evidence import say_error
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.numbers import BadResult
 from course_utils.checks.kernel.promises import Broken, Call, Machine, say_call
+from course_utils.time_limits import FEWER_CALLS_SECONDS, SHORTEST_CALLS_SECONDS, STUCK
 
-SECONDS = 2.0
 LEVELS = ((6, 100), (12, 200), (24, 400))  # most calls in a sequence, number of sequences tried
 AGAIN = 200  # sequences tried that are shorter than the best found
-AFTER = 0.5  # further seconds for leaving out calls that are not needed
 PAIRS = 14  # most calls in a sequence for leaving out pairs of calls, too
-PATIENCE = 1.5  # the limit for an answer that never returns, in multiples of `seconds`
 LONGEST_RESULT = 60  # characters of a call's result that a player shows
 RAISED = "no other errors"  # the promise broken by an error that the statement does not allow
 RESULT = "results as the statement says"  # the promise broken by a result that cannot be read
@@ -66,7 +64,7 @@ class Trace:
 
 
 def find_trace(
-    ladder: Ladder, namespace: Mapping[str, Any], seconds: float = SECONDS, rungs: Iterable[Rung] = ()
+    ladder: Ladder, namespace: Mapping[str, Any], seconds: float = SHORTEST_CALLS_SECONDS, rungs: Iterable[Rung] = ()
 ) -> Trace | None:
     """Return the shortest sequence of calls found on which the answer in `namespace` breaks a promise, or None.
 
@@ -82,7 +80,7 @@ def find_trace(
     importlib.import_module("hypothesis")  # here, because the first import takes a while
     search = _Search(machine, make, time.process_time() + seconds, [rung.args for rung in rungs])
     silence = io.StringIO()
-    with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
+    with redirect_stdout(silence), redirect_stderr(silence), Patience(STUCK * seconds) as patience:
         search.run()
     if search.best is None:
         return None
@@ -194,7 +192,7 @@ class _Search:
                     self._look(longest, tries)
             while self.best is not None and len(self.best[1]) > 1 and self._look(len(self.best[1]) - 1, AGAIN):
                 pass
-        self.ends = max(self.ends, time.process_time()) + AFTER
+        self.ends = max(self.ends, time.process_time()) + FEWER_CALLS_SECONDS
         with suppress(_Over):
             self._simplify()
 

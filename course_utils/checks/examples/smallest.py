@@ -26,10 +26,9 @@ from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.small import FEW, Small, draw_args
 from course_utils.loader import has_answers
+from course_utils.time_limits import SMALLEST_INPUT_SECONDS, STUCK
 
-SECONDS = 1.0
 LEVELS = ((2, 50, False), (3, 60, False), (4, 100, False), (8, 60, True))  # longest axis, inputs tried per rung, cut
-PATIENCE = 1.5  # the limit for an answer that never returns, in multiples of `seconds`
 TEMPLATES = 4  # number of failing rungs, the smallest ones, that serve as models for inputs
 PLAIN = Tolerance(1e-2, 1e-2)  # differences that a pencil calculation shows
 
@@ -69,7 +68,10 @@ class Example:
 
 
 def find_smallest(
-    judge: JudgedExercise, namespace: Mapping[str, Any], held: Mapping[str, bool], seconds: float = SECONDS
+    judge: JudgedExercise,
+    namespace: Mapping[str, Any],
+    held: Mapping[str, bool],
+    seconds: float = SMALLEST_INPUT_SECONDS,
 ) -> Example | None:
     """Return the smallest input found on which the answer in `namespace` is wrong, or None.
 
@@ -90,7 +92,7 @@ def find_smallest(
     importlib.import_module("hypothesis")  # here, because the first import takes a while
     search = _Search(judge, namespace, time.process_time() + seconds)
     silence = io.StringIO()
-    with redirect_stdout(silence), redirect_stderr(silence), Patience(PATIENCE * seconds) as patience:
+    with redirect_stdout(silence), redirect_stderr(silence), Patience(STUCK * seconds) as patience:
         try:
             if has_answers():
                 search.run(failed)

@@ -21,7 +21,7 @@ from course_utils.checks.judge.rungs import calls_of, implementations
 from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, Outcome
 from course_utils.errors import KernelLost
-from course_utils.time_limits import DUEL_SECONDS, TRIAL_SECONDS
+from course_utils.time_limits import ASKING_ON, DUEL_SECONDS, TRIAL_SECONDS
 
 LARGEST_QUESTION = 200_000  # characters
 # Least and most repeats of two grossly wrong implementations. The first one outnumbers all implementations that are
@@ -68,8 +68,8 @@ class Arena:
             KernelLost: If the kernel goes on asking when all seconds are used up.
         """
         began = time.process_time()
-        if self.spent > 2 * self.seconds:
-            raise KernelLost("timeout", f"The test's calls took this process more than {2 * self.seconds:g} s")
+        if self.spent > ASKING_ON * self.seconds:
+            raise KernelLost("timeout", f"The test's calls took this process more than {ASKING_ON * self.seconds:g} s")
         try:
             return self._answer(text)
         finally:

@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any
 
 from course_utils.checks.kernel.remote import Local, Prepared, reply_of, serve
+from course_utils.time_limits import CALLS_AHEAD_SECONDS
 
 MOST_KEPT = 2**26  # bytes of calls that are kept for later trials
 EACH_KEPT = 500  # bytes of a call beside its arrays
 MOST_AHEAD = 256  # calls
 LONGEST_REPLY = 2**18  # characters after which no more replies are added
-LONGEST_WORK = 0.05  # seconds after which no more calls are made ahead
 
 
 @dataclass
@@ -120,7 +120,7 @@ class Trial:
 
     def _replies_ahead(self) -> list[str]:
         """Make the calls that are expected next, and return for each the mark and the reply, as text."""
-        found, long, end, call = list[str](), 0, time.process_time() + LONGEST_WORK, self.path[-1].likely
+        found, long, end, call = list[str](), 0, time.process_time() + CALLS_AHEAD_SECONDS, self.path[-1].likely
         while call and len(found) < self.many and long < LONGEST_REPLY and time.process_time() < end:
             self.ahead.append(call)
             reply = reply_of(partial(self.line.run, call.prepared))

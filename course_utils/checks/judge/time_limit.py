@@ -13,10 +13,8 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from course_utils.checks.kernel import evidence
-from course_utils.time_limits import ANSWER_SECONDS, WALL
+from course_utils.time_limits import ANSWER_SECONDS, STOP_AGAIN_SECONDS, WALL
 
-SECONDS = ANSWER_SECONDS  # of processor time, not of the clock, so that a busy machine fails no honest answer
-AGAIN = 0.1  # seconds until an answer that caught the stop is stopped again
 MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)
 _TRYING = {evidence._outcome.__code__}  # code of the functions that run an answer
@@ -29,18 +27,18 @@ class TookTooLong(BaseException):
 class Patience(AbstractContextManager):
     """Context manager that stops student code after a CPU-time or output limit.
 
-    The limits are seconds of this thread's processor time, WALL times as many by the clock, and MOST_PRINTED characters
-    of output. The exception that stops an answer ends the block and goes no further. Only code that `gather` runs on a
-    rung, or that runs in a function marked `tries_answers`, is stopped. A single library call that never returns is not
-    stopped, as with Jupyter's own interrupt. The time limits work in the main thread only, and not on Windows, because
-    their signals do not work elsewhere.
+    The limits are seconds of this thread's processor time, so that a busy machine fails no honest answer, WALL times as
+    many by the clock, and MOST_PRINTED characters of output. The exception that stops an answer ends the block and goes
+    no further. Only code that `gather` runs on a rung, or that runs in a function marked `tries_answers`, is stopped. A
+    single library call that never returns is not stopped, as with Jupyter's own interrupt. The time limits work in the
+    main thread only, and not on Windows, because their signals do not work elsewhere.
 
     Attributes:
         said: the message for the learner once an answer was stopped, else "".
     """
 
     def __init__(self, seconds: float | None = None) -> None:
-        self.seconds, self.printed, self.said = SECONDS if seconds is None else seconds, 0, ""
+        self.seconds, self.printed, self.said = ANSWER_SECONDS if seconds is None else seconds, 0, ""
         self.timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Patience:
@@ -50,9 +48,9 @@ class Patience(AbstractContextManager):
             self.began = time.thread_time()
             self.handler = signal.signal(signal.SIGPROF, self._on_tick)
             # This timer counts all threads of the process: it is never late, and early where torch uses many.
-            self.timer = signal.setitimer(signal.ITIMER_PROF, self.seconds, AGAIN)
+            self.timer = signal.setitimer(signal.ITIMER_PROF, self.seconds, STOP_AGAIN_SECONDS)
             self.alarm_handler = signal.signal(signal.SIGALRM, self._on_alarm)
-            self.alarm = signal.setitimer(signal.ITIMER_REAL, WALL * self.seconds, AGAIN)
+            self.alarm = signal.setitimer(signal.ITIMER_REAL, WALL * self.seconds, STOP_AGAIN_SECONDS)
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> bool:

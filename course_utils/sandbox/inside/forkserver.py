@@ -33,6 +33,7 @@ from .seccomp import filter_known
 from .start import COMPLAINTS, become_kernel, try_level
 from .system import set_dumpable
 
+REQUEST_SECONDS = 10.0  # for a process to send its request, as in `course_utils/time_limits.py`
 KERNEL_MODULES = (  # modules that a kernel loads at its start and at its first cell
     "ipykernel.kernelapp",
     "ipykernel.ipkernel",
@@ -125,7 +126,7 @@ class Server:
 
     def accept(self) -> None:
         connection, _ = self.listener.accept()
-        connection.settimeout(10)
+        connection.settimeout(REQUEST_SECONDS)
         try:
             line = b""
             while not line.endswith(b"\n"):
