@@ -72,7 +72,7 @@ class Graded:
         answers: The student's code by grade_id, for the feedback page.
         lms_id: Moodle's or Canvas's number, for the gradebook.
         back: Where feedback goes back to, as in `intake.collect.Submission`; not in grades.json.
-        late: Whether the platform marked the submission as late.
+        late: Whether the submission was late, see `intake.late`.
         how_late: What the gradebook says about it; not in grades.json.
         shared: As in `intake.collect.Submission`; not in grades.json.
         alike: What two submissions share whose longer answers are all equal; "" where it would say nothing, and not in

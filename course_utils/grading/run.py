@@ -14,8 +14,9 @@ from course_utils.authoring.answer_key import COURSE
 from course_utils.errors import CourseError, TooFewPoints, Unreadable, one_line
 from course_utils.grading.classroom import ClassResult
 from course_utils.grading.intake.collect import Found, collect
+from course_utils.grading.intake.late import with_lateness
 from course_utils.grading.progress_bar import MOST_TABLES, watch_class
-from course_utils.grading.reports.gradebook import Filled, with_lateness
+from course_utils.grading.reports.gradebook import Filled
 from course_utils.grading.reports.progress import is_alone, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
 from course_utils.grading.results import Graded, Settings
@@ -113,7 +114,7 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
     try:
         filled = write_gradebook(gradebook, graded, out, official=official) if gradebook else None
     finally:  # grading may have taken an hour: whatever is wrong with the gradebook, its reports are written
-        graded = with_lateness(graded, filled) if filled else graded
+        graded = with_lateness(graded, filled.late) if filled else graded
         notes, linked = result.notes, bool(own)
         old = write_reports(graded, out, notes=notes, filled=filled, official=official, alone=alone, linked=linked)
         print(f"reports are in {out}")

@@ -19,6 +19,7 @@ from course_utils.authoring.answer_key import COURSE
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
+from course_utils.grading.intake.late import with_lateness
 from course_utils.grading.reports.feedback import LONGEST_CODE, feedback_page, feedback_zips, write_feedback
 from course_utils.grading.reports.gradebook import (
     canvas_csv,
@@ -27,7 +28,6 @@ from course_utils.grading.reports.gradebook import (
     moodle_worksheet,
     people,
     totals_csv,
-    with_lateness,
 )
 from course_utils.grading.reports.report import (
     LARGEST_SUMMARY,
@@ -546,9 +546,10 @@ def test_a_moodle_worksheet_tells_who_was_late_and_how_late(tmp_path):
     text = WORKSHEET.replace("Status,", "Status,Last modified (submission),").replace("Submitted,", "Submitted,9 May,")
     text = text.replace("Submitted,9 May,55", "Submitted for grading - 21 hours 10 mins late,10 May,55")
     class_ = [graded("ada", lms_id="77"), unreadable("grace", lms_id="78"), replace(unreadable("eve"), day=None)]
-    told = with_lateness(class_, fill(tmp_path, class_, text))
+    told = with_lateness(class_, fill(tmp_path, class_, text).late)
     assert section(as_markdown(told), "Late") == ["| 1 | grace | 21 hours 10 mins late, 10 May |"]
-    assert with_lateness(class_, fill(tmp_path, class_, WORKSHEET.replace("Submitted", "Overdue by 2 days"))) == class_
+    overdue = fill(tmp_path, class_, WORKSHEET.replace("Submitted", "Overdue by 2 days"))
+    assert with_lateness(class_, overdue.late) == class_
 
 
 def test_names_and_messages_stay_text_in_the_summary():

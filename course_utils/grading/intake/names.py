@@ -10,6 +10,7 @@ from functools import cache
 
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.course import EXERCISES, SOLUTIONS, WORK_FOLDER, around_day, day_of, notebook_paths
+from course_utils.grading.intake.late import CANVAS_MARK
 
 
 def safe_name(student: str) -> str:
@@ -27,7 +28,8 @@ _MOODLE = re.compile(r"(?P<name>[^_]*)_(?:(?P<id>\d{1,20})_)?assignsubmission_[a
 
 
 _CANVAS = re.compile(
-    r"(?:(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d{1,20})|(?P<LATE>LATE_)?(?P<anonymous>anon_[A-Za-z0-9]+))"
+    rf"(?:(?P<name>.+?)(?P<late>_{CANVAS_MARK})?_(?P<id>\d{{1,20}})"
+    rf"|(?P<late_anonymous>{CANVAS_MARK}_)?(?P<anonymous>anon_[A-Za-z0-9]+))"
     r"_(?P<file>\d{1,20})_(?P<rest>.+)",
     re.DOTALL,
 )
@@ -44,7 +46,7 @@ class Named:
         order: Canvas's file number, which orders resubmissions.
         local: Whether `lms_id` identifies the student in this assignment only.
         back: Name of the folder (Moodle) or file (Canvas) in which the platform takes feedback back; empty if in none.
-        late: Whether Canvas marked the submission as late; Moodle's names do not say.
+        late: Whether the name says that the submission was late, see `intake.late`.
     """
 
     student: str | None
@@ -67,7 +69,7 @@ def read_name(name: str, folder: bool = False) -> Named:
         clear = not re.match(r"\d+_", found["rest"])  # or else a name that ends in a number could pass for another's id
         lms_id = found["id"] if found["id"] and clear else ""
         back = name if lms_id or found["anonymous"] else ""
-        late = bool(found["late"] or found["LATE"])
+        late = bool(found["late"] or found["late_anonymous"])
         return Named(found["anonymous"] or found["name"], found["rest"], lms_id, int(found["file"]), False, back, late)
     return Named(without_day(name.rpartition(".")[0]) or None, name)
 

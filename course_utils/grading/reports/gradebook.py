@@ -31,6 +31,7 @@ from pathlib import Path
 
 from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.errors import CourseError, one_line
+from course_utils.grading.intake.late import how_late
 from course_utils.grading.reports.tasks import day_title, tasks
 from course_utils.grading.results import Graded, ungraded
 
@@ -82,7 +83,7 @@ class Filled:
             there is none.
         names: By student, what stands there.
         nowhere: The names of those in it who are absent and handed in nothing at all.
-        late: By day and student, what it says about work that was late.
+        late: By day and student, how late work was that came late, see `intake.late`.
     """
 
     text: str
@@ -211,12 +212,6 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official 
     rows = [row + [""] * (width - len(row)) for row in rows]
     filled = fill(exported, rows, graded, official)
     return replace(filled, text=mark + write_csv(rows, delimiter))
-
-
-def with_lateness(graded: Sequence[Graded], filled: Filled) -> list[Graded]:
-    """Return the submissions with what a gradebook says about lateness."""
-    told = [filled.late.get((each.day or 0, each.student), "") for each in graded]
-    return [replace(each, late=True, how_late=how) if how else each for each, how in zip(graded, told, strict=True)]
 
 
 def people(graded: Iterable[Graded]) -> list[Person]:
@@ -361,7 +356,7 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     here, name = {id(row) for _, row in found}, place.get("full name", place["identifier"])
     away = tuple(row[name] for row in students if id(row) not in here)
     absent = ((day, each) for day in days for each in away)
-    late = {(day, who.student): how for who, row in found for day in who.days if (how := _how_late(place, row))}
+    late = {(day, who.student): how for who, row in found for day in who.days if (how := how_late(place, row))}
     told = tuple(unmatched), tuple(sorted(notes)), tuple(absent), late
     return Filled("", len(filled), *told, *_identities(header, place, found), away)
 
@@ -375,17 +370,6 @@ def _identities(
         if found and all(row[column].strip() for _, row in found):
             return header[column], {person.student: row[column].strip() for person, row in found}
     return "", {}
-
-
-def _how_late(place: Mapping[str, int], row: list[str]) -> str:
-    """Return what a Moodle worksheet says in Status about late work, and when it was handed in; empty if it does not.
-
-    Args:
-        place: Index of each column, by its name in lower case.
-    """
-    cells = {name: one_line(row[number]) for name, number in place.items()}
-    said = re.search(r"[^-]*\blate\b", cells.get("status", ""))
-    return ", ".join(filter(None, (said[0].strip(), cells.get("last modified (submission)")))) if said else ""
 
 
 def _match(

@@ -22,6 +22,7 @@ from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import JOINT
 from course_utils.errors import CourseError, one_line
 from course_utils.files import write_all, write_whole
+from course_utils.grading.intake import late
 from course_utils.grading.intake.answers import LONG
 from course_utils.grading.reports.feedback import feedback_place, feedback_zips
 from course_utils.grading.reports.gradebook import (
@@ -381,9 +382,8 @@ def _absent(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) -> tuple
 
 def _late(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     """Return head and rows of a table of what the platform marked as late."""
-    late = [each for each in graded if each.late]
-    rows = [f"| {'?' if e.day is None else e.day} | {_cell(e.student)} | {_cell(e.how_late)} |" for e in late]
-    return ["## Late", "", "| day | student | how late |", "|---|---|---|"], rows
+    rows = [f"| {' | '.join(map(_cell, row))} |" for row in late.late_rows(graded)]
+    return [f"## {late.TITLE}", "", f"| {' | '.join(late.COLUMNS)} |", "|---|---|---|"], rows
 
 
 def _alike(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
