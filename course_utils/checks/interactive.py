@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -112,17 +112,22 @@ def checks_for(day: int) -> Callable[..., None]:
         if failed is not None or evidence is None:
             done.discard(grade_id)
             raise failed or NotYet(said)
-        from IPython.display import display
-
-        data = {MIME: as_line(evidence), "text/plain": str(said), "text/html": said.as_html()}
-        display(data, raw=True, metadata={"course": {"hidden": hidden}})
-        if not hidden:
-            from course_utils.views.passed import passed
-
-            done.add(grade_id)
-            display(passed(day, grade_id, done), raw=True, metadata={"course": {"hidden": True}})
+        done.add(grade_id)
+        _show_passed(said, evidence, done)
 
     return check
+
+
+def _show_passed(said: Said, evidence: Evidence, done: Collection[str]) -> None:
+    """Show the card of an answer that passes, with its evidence, and what has been done in this session."""
+    from IPython.display import display
+
+    from course_utils.views.passed import passed
+
+    data = {MIME: as_line(evidence), "text/plain": str(said), "text/html": said.as_html()}
+    display(data, raw=True, metadata={"course": {"hidden": said.hidden}})
+    if not said.hidden:
+        display(passed(said.day, said.exercise, done), raw=True, metadata={"course": {"hidden": True}})
 
 
 def _how_far(duel: bool) -> str:
@@ -203,15 +208,15 @@ def _examine(
         return evidence, verdict
     if (again.status, again.message, again.rungs) == (verdict.status, verdict.message, verdict.rungs):
         return second, again
-    return second, replace(
-        again, message=f"{again.message} {_why_lent(day, grade_id, namespace, hidden, seed)}".strip()
-    )
-
-
-def _why_lent(day: int, grade_id: str, namespace: MutableMapping[str, Any], hidden: bool, seed: str) -> str:
-    """Return a sentence that says in place of which earlier answers an exercise was tried with right ones."""
     uses = all_exercises(day)[grade_id].uses
     failing = [used for used in uses if _examine(day, used, namespace, hidden, seed)[1].status != "passed"]
+    if not failing and again.status != "passed":
+        return evidence, verdict
+    return second, replace(again, message=f"{again.message} {_why_lent(day, failing, uses)}".strip())
+
+
+def _why_lent(day: int, failing: Sequence[str], uses: Sequence[str]) -> str:
+    """Return a sentence that says in place of which earlier answers an exercise was tried with right ones."""
     names = [*_right_answers(day, failing or uses)]
     tried = f"Tried with our {' and '.join(names)}, since"
     if not failing:

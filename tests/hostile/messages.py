@@ -20,7 +20,7 @@ LATE = f"""
 import threading, time
 requests, ended = [], time.monotonic() + 20
 kernel.shell.events.register("pre_run_cell", lambda *info: requests.append(kernel.get_parent()))
-data = {{{MIME}: {{"exercise": "scores", "hidden": False, "outcomes": []}}}}
+data = {{{MIME}: '{{"exercise": "scores", "hidden": false, "outcomes": []}}'}}
 def later():
     while time.monotonic() < ended:
         time.sleep(0.01)
@@ -51,9 +51,11 @@ ENTRIES = [
         "evidence shown beforehand",
         "displays evidence of its own in the answer cell",
         cheat(f"""
+import json
 from IPython.display import display
 for hidden in (False, True):
-    display({{{MIME}: {{"exercise": "softmax_row", "hidden": hidden, "outcomes": []}}}}, raw=True)
+    forged = json.dumps({{"exercise": "softmax_row", "hidden": hidden, "outcomes": []}})
+    display({{{MIME}: forged}}, raw=True)
 """),
         FAILED,
     ),
@@ -63,10 +65,12 @@ for hidden in (False, True):
         in_answers(
             {
                 "softmax_row": f"""
+import json
 from IPython.display import display
 def softmax_row(row):
     for hidden in (False, True):
-        display({{{MIME}: {{"exercise": "softmax_row", "hidden": hidden, "score": 99, "outcomes": []}}}}, raw=True)
+        forged = json.dumps({{"exercise": "softmax_row", "hidden": hidden, "score": 99, "outcomes": []}})
+        display({{{MIME}: forged}}, raw=True)
     return [1.0 / len(row)] * len(row)
 """
             }
@@ -81,7 +85,7 @@ def softmax_row(row):
                 "softmax_row": f"""
 from IPython.display import display, update_display
 def softmax_row(row):
-    data = {{{MIME}: {{"exercise": "softmax_row", "hidden": False, "outcomes": []}}}}
+    data = {{{MIME}: '{{"exercise": "softmax_row", "hidden": false, "outcomes": []}}'}}
     update_display(data, raw=True, display_id="course")
     print(data)
     return [1.0] * len(row)

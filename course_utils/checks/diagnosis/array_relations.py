@@ -71,7 +71,7 @@ def _copied(pairs: Sequence[Pair]) -> Relation | None:
             return Relation(f"{called} as it came", f"This is {called}, as it was passed in.")
     for name in pairs[0].others:
         if _all_same(pairs, partial(_other, name=name)) and telling(pairs):
-            return Relation(f"{name} in its place", f"What stands here is {name}. Mind the order of what you return.")
+            return Relation(f"{name} in its place", f"This is what {name} should be.")
     return None
 
 

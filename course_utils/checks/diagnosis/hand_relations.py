@@ -44,10 +44,10 @@ def _of_entry(mine: np.ndarray, right: np.ndarray, others: Mapping[str, np.ndarr
         return _of_shape(mine, right)
     if not np.isfinite(mine).all():
         return "no finite number", "holds what is no finite number."
-    for decimals in (0, 1, 2):
+    for decimals in (1, 2):
         for name, cut in (("rounded", np.round), ("cut off", lambda x, n: np.trunc(x * 10**n) / 10**n)):
             if np.allclose(mine, cut(right, decimals), rtol=0, atol=1e-9):
-                to = "whole numbers" if not decimals else f"{decimals} decimal{'s' * (decimals > 1)}"
+                to = f"{decimals} decimal{'s' * (decimals > 1)}"
                 return f"{name} to {to}", f"is {name} to {to}, which is too few."
     for other, values in others.items():
         if mine.shape == values.shape and _near(mine, values) and not _near(right, values):

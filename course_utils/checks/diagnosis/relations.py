@@ -276,7 +276,7 @@ def _type_of(rung: Step) -> str:
 CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
     ("with three axes or more", "with two axes or fewer", lambda r: _axes(r) > 2),
     ("with four axes or more", "with three axes or fewer", lambda r: _axes(r) > 3),
-    ("with more than one row", "with one row", lambda r: any(isinstance(a, np.ndarray) and a.ndim > 1 for a in r.args)),
+    ("with two axes or more", "with one axis", lambda r: any(isinstance(a, np.ndarray) and a.ndim > 1 for a in r.args)),
     ("where all sizes are equal", "where sizes differ", _equal_sizes),
     ("where the matrices have equally many rows", "where they do not", _square),
     ("for large numbers", "for small ones", lambda r: _largest(r) > LARGE),

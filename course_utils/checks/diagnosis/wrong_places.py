@@ -157,7 +157,7 @@ def shaped(pairs: Sequence[Pair]) -> Relation | None:
         return None
     for name in unlike[0].others:
         if all(name in pair.others and pair.given.shape == pair.others[name].shape for pair in unlike):
-            said = f"It has the shape of {name}. Mind the order of what you return."
+            said = f"It has the shape that {name} should have."
             return Relation(f"the shape of {name}", said, len(unlike))
     for name, message, test in SHAPES:
         if all(test(pair.given.shape, pair.right.shape) for pair in unlike):

@@ -21,6 +21,7 @@ INDENT = "    "
 ROUGH = 1e-2
 STAGE = "They part at "
 SOFTMAX = f"{STAGE}the softmax: each row of weights should sum to 1 over the keys."
+UNKNOWN = f"{STAGE}the scores or in the softmax: weights come out as NaN."
 MASK = f"{STAGE}the mask: a blocked key gets weight."
 SCALE = STAGE + "the scale: your weights are those of the right scores times {factor:.3g}."
 SCORES = f"{STAGE}the scores or in the softmax: each row of weights sums to 1, but they are not the right ones."
@@ -121,13 +122,26 @@ def _first_step(example: Example) -> str:
     if _close(mine, theirs):
         return "" if _close(blend, output) else BLEND
     sees = theirs.sum(axis=-1) > 0.5  # a row without keys has only zero weights
-    if not np.isfinite(mine[sees]).all() or not _close(mine[sees].sum(axis=-1), np.ones(int(sees.sum()))):
+    if not np.isfinite(mine[sees]).all():
+        return UNKNOWN
+    if not _close(mine[sees].sum(axis=-1), np.ones(int(sees.sum()))):
         return SOFTMAX
-    masked = any(isinstance(x, np.ndarray) and x.dtype == bool for x in example.rung.args) or _is_causal(theirs)
-    if masked and (mine[theirs == 0] > 0).any():
+    if (mine[_blocked(example, theirs)] > 0).any():
         return MASK
     factor = _factor(mine, theirs)
     return SCORES if factor is None else SCALE.format(factor=factor)
+
+
+def _blocked(example: Example, weights: np.ndarray) -> np.ndarray:
+    """Return which keys a mask among the arguments blocks, or a causal mask; none where there is no mask."""
+    blocked = np.zeros(weights.shape, dtype=bool)
+    for mask in example.rung.args:
+        if isinstance(mask, np.ndarray) and mask.dtype == bool:
+            try:
+                blocked |= ~np.broadcast_to(mask, weights.shape)
+            except ValueError:  # a mask of another form
+                blocked |= weights == 0
+    return blocked | (weights == 0) if _is_causal(weights) else blocked
 
 
 def _is_causal(weights: np.ndarray) -> bool:

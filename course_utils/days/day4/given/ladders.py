@@ -617,6 +617,10 @@ def shared_gradients(function: Callable, q: Array, k: Array, v: Array, wanted: A
 # Looking into heads --------------------------------------------------------------------------------------------------
 
 
+def of_two_or_more(weights: np.ndarray, period: int) -> bool:
+    return period >= 2
+
+
 def induction_score(rng: np.random.Generator) -> list[Rung]:
     def head(period, key, rows=None):
         """Return weights by which query i sees only key(i), or key 0 if that is negative or i is not in `rows`."""
@@ -1138,7 +1142,11 @@ LADDERS = {
         small=SMALL_GROUPS,
     ),
     "induction_score": Ladder(
-        ("induction_score",), ("score",), induction_score, tensors=True, small=(Small((shares("2*p 2*p"), "=p")),)
+        ("induction_score",),
+        ("score",),
+        induction_score,
+        tensors=True,
+        small=(Small((shares("2*p 2*p"), "=p"), fits=of_two_or_more),),
     ),
     "head_ablation": Ladder(("most_important_head",), ("head",), head_ablation, tensors=True, small=SMALL_TABLES),
     "find_the_bug": Ladder(
