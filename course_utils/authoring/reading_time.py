@@ -11,32 +11,17 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
+from course_utils import views
+from course_utils.views.shared.base import CourseWidget
+
 STOP = "**A place to stop.**"
 MOST = 45  # minutes between two places to stop
-PLAYS = (
-    "AttentionHeatmap",
-    "AttentionStepper",
-    "DecodeStepper",
-    "HeadAblation",
-    "HeadExplorer",
-    "HeadGallery",
-    "MaskPainter",
-    "MemoryCalculator",
-    "OnlineSoftmaxStepper",
-    "PageTable",
-    "QueryPlane",
-    "SaturationExplorer",
-    "ServingTimeline",
-    "SpeculativeStepper",
-    "TemperatureExplorer",
-    "TileWalker",
-    "TracePlayer",
-)
 WORDS, LINES = 130, 10  # of prose and of shown code that one reads per minute
 _CELL = re.compile(r"^```\{code-cell\}.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADER = re.compile(r"\A```[^\n]*\n(?:---\n.*?^---\n|(?::[^\n]*\n)+)?", re.MULTILINE | re.DOTALL)
 _HIDDEN = "source_hidden: true"
-_CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+|guesses)(?:\.\w+)?\(")
+_CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+)(?:\.\w+)?\(")
+_GUESSES = re.compile(r"\bguesses(?:\.\w+)?\(")
 _PENCIL = re.compile(r"\bby pencil\b", re.IGNORECASE)
 _TOLD = re.compile(r"^\*\*(?:Time\*\*|A place to stop\.).*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)  # asks for nothing
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -76,7 +61,7 @@ def words_before_play(lesson: str) -> int:
     starts = [0, *accumulate((end for _, end in ends), max)]
     for (start, end), before in zip(ends, starts, strict=False):
         read += _words(body[before:start])
-        if set(_CALLED.findall(body[start:end])) & set(PLAYS):
+        if any(widget.plays for widget in _widgets(body[start:end])):
             return read
     return read
 
@@ -88,11 +73,15 @@ def _minutes(text: str) -> float:
 def _read(text: str) -> float:
     """Return the minutes of a text, as if none of it was in a fold."""
     cells, prose = _CELL.findall(text), _CELL.sub("", text)
-    called = [name for cell in cells for name in _CALLED.findall(cell)]
-    plays = sum(name in PLAYS for name in called)
+    guesses = sum(len(_GUESSES.findall(cell)) for cell in cells)
     pencil = len(_PENCIL.findall(_TOLD.sub("", prose)))
-    work = 3 * (pencil + plays + called.count("Practice")) + called.count("guesses") + 8 * called.count("Quiz")
+    work = 3 * pencil + guesses + sum(widget.minutes for cell in cells for widget in _widgets(cell))
     return _words(prose) / WORDS + sum(map(_lines, cells)) / LINES + work
+
+
+def _widgets(code: str) -> list[type[CourseWidget]]:
+    """Return the widgets that code makes."""
+    return [getattr(views, name) for name in _CALLED.findall(code) if name in views.__all__]
 
 
 def _lines(cell: str) -> int:

@@ -8,53 +8,26 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from PIL import Image
 
+from course_utils import views
 from course_utils.course import DAYS
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page, Play, link_text
 from course_utils.site.picture_cards import LISTED, card, grid, reduced, small_picture
+from course_utils.views.shared.base import InGallery
 
 MOST = 6  # places that are named for one widget
-LIVE = {  # by class, in the order of the page: what a reader does with it, and the question of its lesson
-    "QueryPlane": (
-        "Drag a query",
-        "When does the output sit on one value, and when in the middle of all three?",
-    ),
-    "TemperatureExplorer": ("Turn the temperature", "How cold must it be before honey has .99 of the weight?"),
-    "AttentionStepper": ("Play attention", "Which numbers made one weight, all the way back to $X$?"),
-    "SaturationExplorer": (
-        "Make vectors longer",
-        "From which $d_k$ on does one key take nearly everything, and what changes that?",
-    ),
-    "MaskPainter": ("Paint a mask", "The goal is that no output sees a later token. How many squares can stay open?"),
-    "HeadExplorer": (
-        "See where a real model looks",
-        "Where does *it* look when the animal was too tired, and where when the street was too wide?",
-    ),
-    "HeadGallery": ("Look at all heads", "Which head always looks at the letter just before?"),
-    "HeadAblation": ("Switch heads off", "Does a head cost the same whichever others are on?"),
-    "DecodeStepper": (
-        "Write token by token",
-        "Which rows of $Q$, $K$ and $V$ does a pass compute, and which does it only read?",
-    ),
-    "MemoryCalculator": ("Fill a card", "At which batch does the cache outgrow the weights?"),
-    "OnlineSoftmaxStepper": ("Softmax in one pass", "Does the order of the keys matter?"),
-    "TileWalker": ("Walk through tiles", "How much of the square exists at any moment?"),
-    "ServingTimeline": ("Serve many requests", "In which steps does the server have room while somebody waits?"),
-    "PageTable": ("Share blocks of a cache", "When is a block copied, and when does it become free?"),
-    "SpeculativeStepper": (
-        "Let a drafter guess",
-        "What comes in the place of a draft that is refused, and what becomes of the drafts behind it?",
-    ),
-}
-OTHERS = {  # by class: what a reader does with it, and a sentence on that
-    "AttentionHeatmap": ("Read the weights", "Go along the rows, and see how each query shares its weights."),
-    "TracePlayer": ("Play what breaks a promise", "Step through the calls after which an object breaks a promise."),
-    "Guess": ("Guess first", "Guess a number, a choice or a curve before its cell tells you."),
-    "Guesses": ("Your guesses", "See how near the guesses of a day came, and on which side you err."),
-    "Practice": ("Work with a pencil", "Solve a problem in steps, and see at which step you first went wrong."),
-    "Quiz": ("Questions from memory", "Answer the questions of a day; each choice says why it is right or wrong."),
-    "ProgressMap": ("The map of the days", "See all days, with links to their lessons and exercises."),
-}
+
+
+def entry_of(play: Play) -> InGallery:
+    """Return what the page says about a widget.
+
+    Raises:
+        CourseError: the class of the widget does not say it.
+    """
+    entry: InGallery | None = getattr(views, play.widget).in_gallery
+    if entry is None:
+        raise CourseError(f"{play.page}: the class {play.widget} has no `in_gallery`, its words for that page")
+    return entry
 
 
 def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
@@ -64,28 +37,26 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
         small: the result of `small_pictures`.
 
     Raises:
-        CourseError: neither `LIVE` nor `OTHERS` names a widget.
+        CourseError: as `entry_of` does.
     """
     by_kind: dict[str, list[Play]] = {}
     for play in plays:
-        if play.widget and play.widget not in LIVE | OTHERS:
-            raise CourseError(
-                f"{play.page}: course_utils/site/widget_gallery.py has no words for the widget {play.widget}"
-            )
         by_kind.setdefault(play.widget, []).append(play)
+    kinds = {kind: entry_of(found[0]) for kind, found in by_kind.items() if kind}
+    kinds = dict(sorted(kinds.items(), key=lambda kind: kind[1].place))
     parts = [
         "# Widgets and figures",
         "What moves here needs nothing installed. In JupyterLab some widgets also take functions of your own.",
         "## Widgets",
     ]
-    for kind, (name, _) in LIVE.items():
-        if kind in by_kind:
+    for kind, entry in kinds.items():
+        if entry.question:
             where = f"{{.course-caption}}\nIn {_listed(by_kind[kind])}. In a notebook it is called `{kind}`."
-            parts += [f"### {name}", lively(by_kind[kind][0], "plays"), where]
-    others = [(*words, by_kind[kind]) for kind, words in OTHERS.items() if kind in by_kind]
+            parts += [f"### {entry.title}", lively(by_kind[kind][0], "plays"), where]
     told = [
-        card(f"**[{name}]({_place(of_kind[0])})**", told, picture=_picture(of_kind[0], small))
-        for name, told, of_kind in others
+        card(f"**[{entry.title}]({_place(by_kind[kind][0])})**", entry.told, picture=_picture(by_kind[kind][0], small))
+        for kind, entry in kinds.items()
+        if not entry.question
     ]
     parts += ["## More widgets", grid(told, "course-listed")] if told else []
     for day in DAYS:
@@ -97,16 +68,16 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
 
 def lively(play: Play, page: str) -> str:
     """Return the Markdown of a widget that lives on the page of this name, below the question that it answers."""
-    question = LIVE.get(play.widget, ("", ""))[1]
+    question = entry_of(play).question
     return "\n\n".join([*([f"{{.course-asked}}\n{question}"] if question else []), play.html(page)])
 
 
 def small_pictures(pages: Iterable[Page]) -> dict[str, bytes]:
     """Return the small pictures that `plays_page` shows, by their path in the static folder."""
-    pictures, seen = {}, set(LIVE)
+    pictures, seen = {}, set[str]()
     for page in pages:
         for play in page.plays:
-            if play.widget not in seen:
+            if not play.widget or (play.widget not in seen and not entry_of(play).question):
                 pictures[_small(play)] = reduced(page.pictures[play.file], LISTED)
                 seen |= {play.widget} - {""}
     return pictures

@@ -1,36 +1,15 @@
 """Every widget for a page without a kernel, and what a mouse and a keyboard do with each there."""
 
 import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 
+from course_utils import views
 from course_utils.course import ROOT
 from course_utils.models.decoder import Decoder
-from course_utils.views import (
-    AttentionHeatmap,
-    AttentionStepper,
-    DecodeStepper,
-    DuelBoard,
-    Guess,
-    Guesses,
-    HeadAblation,
-    HeadExplorer,
-    HeadGallery,
-    MaskPainter,
-    MemoryCalculator,
-    OnlineSoftmaxStepper,
-    PageTable,
-    Practice,
-    ProgressMap,
-    QueryPlane,
-    Quiz,
-    SaturationExplorer,
-    ServingTimeline,
-    SpeculativeStepper,
-    TemperatureExplorer,
-    TileWalker,
-    TracePlayer,
-)
+from course_utils.views.shared.base import CourseWidget
 
 PLANE = {"query": [1, 1], "keys": [[1, 0], [0, 1], [1, 1]], "values": [[1, 0], [0, 1], [0, 0]]}
 TILES = [
@@ -73,33 +52,31 @@ class Reader:
         return [*text], torch.full((1, 2, n, n), 1 / n)
 
 
-MAKERS = {
-    "ablation": lambda: HeadAblation(small_model(), [1, 2, 3, 4, 5]),
-    "calculator": lambda: MemoryCalculator(context=2048, batch=8, card="24 GiB"),
-    "choice": lambda: Guess.choice(2, "c", "Which is first?", choices=["a", "b", "c"], truth="b"),
-    "curve": lambda: Guess.curve(2, "k", "How does it grow?", **CURVE),
-    "decoding": lambda: DecodeStepper(["the", "cat"], ["sat", "down"]),
-    "duel board": lambda: DuelBoard(TILES),
-    "explorer": HeadExplorer,
-    "gallery": lambda: HeadGallery(torch.full((1, 2, 2, 2), 0.5), ["a", "b"], read=Reader(), readable="letters"),
-    "guess": lambda: Guess.number(2, "n", "How large?", truth=0.8, low=0, high=1),
-    "guesses": lambda: Guesses(2),
-    "heatmap": lambda: AttentionHeatmap([[0.75, 0.25], [0.5, 0.5]], ["a", "b"]),
-    "map": ProgressMap,
-    "online softmax": lambda: OnlineSoftmaxStepper([2.0, -1, 3.5, 0.5], [[1, 0], [0, 1], [1, 1], [0, 0]]),
-    "page table": PageTable,
-    "painter": lambda: MaskPainter(["the", "cat", "sat"]),
-    "practice": lambda: Practice("softmax"),
-    "query plane": lambda: QueryPlane(**PLANE),
-    "quiz": lambda: Quiz([QUESTION]),
-    "saturation": lambda: SaturationExplorer(seed=5),
-    "speculative": lambda: SpeculativeStepper(*ROUND),
-    "stepper": lambda: AttentionStepper.from_qkv([[1, 0]], [[1, 0], [0, 1]], [[1], [2]], ["a"], ["k", "l"]),
-    "temperature": lambda: TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
-    "timeline": ServingTimeline,
-    "trace": lambda: TracePlayer(TRACE),
-    "walker": lambda: TileWalker(8, d=3),
-}
+class Moved(NamedTuple):
+    """How a widget is made, and what moves it.
+
+    Attributes:
+        make: returns a new widget.
+        mouse: moves it on a page, and says what has to change there.
+        keys: what has the focus, the key, and what changes; None if nothing has to.
+    """
+
+    make: Callable[[], CourseWidget]
+    mouse: Callable[[Any], None]
+    keys: tuple[tuple[str, str, str | None], ...]
+
+
+ALONE: dict[str, Moved] = {}  # by the name of the class, and the kind of a guess
+
+
+def moved(name, make, *keys):
+    """Let all tests of every widget try this one, which the function below moves by mouse."""
+
+    def take(mouse):
+        ALONE[name] = Moved(make, mouse, keys)
+        return mouse
+
+    return take
 
 
 def text(page, selector):
@@ -122,10 +99,13 @@ def select(page, label, choice):
     page.get_by_role("combobox", name=re.compile(f"^{label}")).select_option(choice)
 
 
-# ---- by mouse
-
-
-def mouse_ablation(page):
+@moved(
+    "HeadAblation",
+    lambda: views.HeadAblation(small_model(), [1, 2, 3, 4, 5]),
+    ("[role=switch]", "Space", ".course-ablation-told"),
+    ("[role=listbox]", "End", ".course-ablation-reading"),
+)
+def ablation(page):
     said, mean = ".course-ablation-told", ".course-ablation-value"
     changes(page, lambda: page.get_by_role("switch", name="layer 0, head 1").click(), said, mean)
     button(page, "keep as A").click()
@@ -136,7 +116,13 @@ def mouse_ablation(page):
     changes(page, lambda: button(page, "forget A").click(), ".course-ablation-against")
 
 
-def mouse_calculator(page):
+@moved(
+    "MemoryCalculator",
+    lambda: views.MemoryCalculator(context=2048, batch=8, card="24 GiB"),
+    ("select >> nth=0", "ArrowDown", ".course-calculator-how"),
+    ("input[type=range]", "ArrowLeft", ".course-calculator-how"),
+)
+def calculator(page):
     how, fit = ".course-calculator-how", ".course-calculator-fit"
     changes(page, lambda: select(page, "model", "Mistral 7B"), how, fit)
     changes(page, lambda: select(page, "numbers in the cache", "4"), how)
@@ -151,7 +137,13 @@ def mouse_calculator(page):
     assert page.locator(".course-calculator-problem").is_hidden()
 
 
-def mouse_choice(page):
+@moved(
+    "Guess, a choice",
+    lambda: views.Guess.choice(2, "c", "Which is first?", choices=["a", "b", "c"], truth="b"),
+    ("input[type=radio]", "Space", None),
+    (".course-guess-take", "Enter", ".course-guess-told"),
+)
+def choice(page):
     page.get_by_text("b", exact=True).click()
     button(page, "Guess").click()
     assert text(page, ".course-guess-told") == "Your guess is right."
@@ -159,7 +151,12 @@ def mouse_choice(page):
     assert button(page, "Guess", exact=True).is_visible()
 
 
-def mouse_curve(page):
+@moved(
+    "Guess, a curve",
+    lambda: views.Guess.curve(2, "k", "How does it grow?", **CURVE),
+    ("[role=slider]", "ArrowUp", ".course-guess-hint"),
+)
+def curve(page):
     box = page.locator("svg.course-guess-plot").bounding_box()
     page.mouse.move(box["x"] + 40, box["y"] + 150)
     page.mouse.down()
@@ -171,7 +168,14 @@ def mouse_curve(page):
     assert page.get_by_role("row").count() == 4
 
 
-def mouse_decoding(page):
+@moved(
+    "DecodeStepper",
+    lambda: views.DecodeStepper(["the", "cat"], ["sat", "down"]),
+    (".course-decoding-words input", "x", None),
+    (".course-decoding-words input", "Enter", ".course-decoding-grid"),
+    (".course-player input", "ArrowRight", ".course-player-place"),
+)
+def decoding(page):
     changes(page, lambda: button(page, "step", exact=True).click(), ".course-decoding-told [role=status]")
     page.get_by_label("then it writes").fill("one two three")
     button(page, "use these words").click()
@@ -181,12 +185,23 @@ def mouse_decoding(page):
     assert "at most 16 fit" in text(page, ".course-decoding-problem")
 
 
-def mouse_duel_board(page):
+@moved("DuelBoard", lambda: views.DuelBoard(TILES), (".course-duel-tile", "Enter", ".course-duel-detail"))
+def duel_board(page):
     changes(page, lambda: button(page, "wrong implementation 1").click(), ".course-duel-detail")
     changes(page, lambda: button(page, "A hint").click(), ".course-duel-detail")
 
 
-def mouse_explorer(page):
+@moved(
+    "HeadExplorer",
+    views.HeadExplorer,
+    (".course-explorer-offered button >> nth=1", "Enter", ".course-explorer-words"),
+    (".course-explorer-word[tabindex='0']", "ArrowLeft", ".course-explorer-told"),
+    ("td[tabindex='0']", "ArrowUp", ".course-explorer-line"),
+    (".course-explorer-line[tabindex='0']", "ArrowDown", ".course-explorer-told"),
+    (".course-explorer-head[tabindex='0']", "ArrowUp", ".course-explorer-told"),
+    ("select", "ArrowDown", ".course-explorer-line"),
+)
+def explorer(page):
     said, first = ".course-explorer-told", ".course-explorer-line"
     changes(
         page,
@@ -205,7 +220,13 @@ def mouse_explorer(page):
     assert page.get_by_text("A sentence of your own needs Python and the model").is_visible()
 
 
-def mouse_gallery(page):
+@moved(
+    "HeadGallery",
+    lambda: views.HeadGallery(torch.full((1, 2, 2, 2), 0.5), ["a", "b"], read=Reader(), readable="letters"),
+    (".course-gallery-strip button", "ArrowRight", ".course-gallery-reading"),
+    (":text('xxxx')", "Enter", ".course-gallery-strip"),
+)
+def gallery(page):
     button(page, "layer 0, head 1").click()
     button(page, "query 1: b").click()
     assert text(page, ".course-gallery-state") == "query 1 “b”, pinned"
@@ -216,29 +237,48 @@ def mouse_gallery(page):
     assert page.get_by_text("A text of your own needs Python: run this lesson in JupyterLab.").is_visible()
 
 
-def mouse_guess(page):
+@moved(
+    "Guess, a number",
+    lambda: views.Guess.number(2, "n", "How large?", truth=0.8, low=0, high=1),
+    ("input[type=range]", "ArrowRight", None),
+    (".course-guess-take", "Enter", ".course-guess-told"),
+)
+def guess(page):
     page.get_by_role("slider").click(position={"x": 8, "y": 8})
     button(page, "Guess").click()
     assert text(page, ".course-guess-told") == "Computed: 0.8. Your guess is too low by 80% of the range."
     assert text(page, ".course-guess-kept") == "Kept in this browser; it is sent nowhere."
 
 
-def mouse_guesses(page):
+@moved("Guesses", lambda: views.Guesses(2))
+def guesses(page):
     assert re.match(r"No guess yet\.|\d guess", text(page, ".course-guesses-told"))
 
 
-def mouse_heatmap(page):
+@moved(
+    "AttentionHeatmap",
+    lambda: views.AttentionHeatmap([[0.75, 0.25], [0.5, 0.5]], ["a", "b"]),
+    ("[tabindex='0'][role=gridcell]", "ArrowDown", ".course-heatmap-state"),
+)
+def heatmap(page):
     changes(page, lambda: page.get_by_role("gridcell").first.click(), ".course-heatmap-state")
 
 
-def mouse_map(page):
+@moved("ProgressMap", views.ProgressMap)
+def progress_map(page):
     assert page.get_by_role("button").count() == 0
     assert page.get_by_role("link", name="lesson of Day 1").get_attribute("href").endswith(".html")
     assert page.get_by_role("listitem").count() == 9
     assert str(ROOT) not in page.content()
 
 
-def mouse_online_softmax(page):
+@moved(
+    "OnlineSoftmaxStepper",
+    lambda: views.OnlineSoftmaxStepper([2.0, -1, 3.5, 0.5], [[1, 0], [0, 1], [1, 1], [0, 0]]),
+    (".course-online-name", "ArrowRight", ".course-online-name"),
+    (".course-player input", "ArrowRight", ".course-player-place"),
+)
+def online_softmax(page):
     handle, to = (button(page, re.compile(f"^key {key}, ")).bounding_box() for key in (0, 2))
     page.mouse.move(handle["x"] + 5, handle["y"] + 5)
     page.mouse.down()
@@ -249,7 +289,15 @@ def mouse_online_softmax(page):
     assert text(page, "tr[data-state=now] th") == "key 1"
 
 
-def mouse_page_table(page):
+@moved(
+    "PageTable",
+    views.PageTable,
+    ("tbody button >> nth=0", "Enter", ".course-pages-told"),
+    ("tbody button >> nth=1", "Space", ".course-pages-told"),
+    ("tbody button >> nth=2", "Enter", "[data-sum=alone]"),
+    (".course-pages-lot button >> nth=1", "Enter", "[data-sum=alone]"),
+)
+def page_table(page):
     said, used = ".course-pages-told", "[data-sum=used]"
     changes(page, lambda: button(page, "fork a").click(), said, "[data-sum=alone]")
     changes(page, lambda: button(page, "append a token to b").click(), said, used)
@@ -261,7 +309,13 @@ def mouse_page_table(page):
     button(page, "fork a").click()
 
 
-def mouse_painter(page):
+@moved(
+    "MaskPainter",
+    lambda: views.MaskPainter(["the", "cat", "sat"]),
+    ("[role=checkbox]", "Space", "td[data-mark]"),
+    ("input[type=radio] >> nth=1", "ArrowRight", ".course-painter-verdict [role=status]"),
+)
+def painter(page):
     verdict, weight = ".course-painter-verdict [role=status]", "td[data-mark]"
     page.get_by_role("checkbox", name="the may attend to sat").click()
     assert text(page, verdict).startswith("looks ahead: the output of “the” changes when “sat” changes")
@@ -272,7 +326,14 @@ def mouse_painter(page):
     assert "torch.ones(3, 3" in page.get_by_role("textbox").input_value()
 
 
-def mouse_practice(page):
+@moved(
+    "Practice",
+    lambda: views.Practice("softmax"),
+    ("input[type=text]", "1", None),
+    ("input[type=text]", "Enter", ".course-practice-said"),
+    ("input[type=number]", "ArrowUp", ".course-practice-told"),
+)
+def practice(page):
     assert "This page has 10 problems" in text(page, ".course-practice-few")
     button(page, "Check").click()
     assert text(page, ".course-practice-summary").startswith("All fields are empty.")
@@ -288,18 +349,26 @@ def mouse_practice(page):
     assert page.get_by_label("softmax, number").input_value() == "2"
 
 
-def mouse_query_plane(page):
+@moved("QueryPlane", lambda: views.QueryPlane(**PLANE), ("g[role=slider]", "ArrowLeft", ".course-plane-said"))
+def query_plane(page):
     changes(page, lambda: button(page, "key 2").click(), ".course-plane-said", ".course-plane-number")
     changes(page, lambda: button(page, "twice as long").click(), ".course-plane-said")
 
 
-def mouse_quiz(page):
+@moved("Quiz", lambda: views.Quiz([QUESTION]), ("input[type=radio]", "Space", ".course-quiz-told"))
+def quiz(page):
     changes(page, lambda: page.get_by_text("no", exact=True).click(), ".course-quiz-told")
     assert text(page, ".course-quiz-told") == "Not so. It is not."
     changes(page, lambda: button(page, "Start again").click(), ".course-quiz-score", ".course-quiz-told")
 
 
-def mouse_saturation(page):
+@moved(
+    "SaturationExplorer",
+    lambda: views.SaturationExplorer(seed=5),
+    ("input[type=range]", "ArrowLeft", ".course-bars-told"),
+    (".course-saturation-lot button", "Enter", ".course-saturation-seed"),
+)
+def saturation(page):
     said = ".course-bars-told"
     changes(page, lambda: page.get_by_label("divide the scores by √d_k").click(), said)
     for _ in range(9):  # eight draws come with the page, in a circle
@@ -308,7 +377,14 @@ def mouse_saturation(page):
     assert page.locator("[data-row=trace]").first.is_visible()
 
 
-def mouse_speculative(page):
+@moved(
+    "SpeculativeStepper",
+    lambda: views.SpeculativeStepper(*ROUND),
+    (".course-player input", "ArrowRight", ".course-spec-told [role=status]"),
+    (".course-bars-slider input", "ArrowRight", ".course-spec-alpha b"),
+    (".course-spec-lot button", "Enter", ".course-spec-seed"),
+)
+def speculative(page):
     said, chips = ".course-spec-told [role=status]", ".course-spec-chips"
     changes(page, lambda: button(page, "step", exact=True).click(), said, chips, ".course-spec-head")
     changes(
@@ -324,18 +400,37 @@ def mouse_speculative(page):
     assert text(page, ".course-spec-got b") == "2"
 
 
-def mouse_stepper(page):
+@moved(
+    "AttentionStepper",
+    lambda: views.AttentionStepper.from_qkv([[1, 0]], [[1, 0], [0, 1]], [[1], [2]], ["a"], ["k", "l"]),
+    (".course-player input", "ArrowLeft", "[role=status]"),
+    ("[role=tab][aria-selected=true]", "ArrowLeft", "[role=status]"),
+)
+def stepper(page):
     page.get_by_role("tab", name="scores").click()
     changes(page, lambda: page.locator(".course-stepper-current td[role=gridcell]").first.click(), "[role=status]")
     button(page, re.compile("plus 0.5")).click()
     assert button(page, "all as given").get_attribute("aria-disabled") == "false"
 
 
-def mouse_temperature(page):
+@moved(
+    "TemperatureExplorer",
+    lambda: views.TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
+    ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
+)
+def temperature(page):
     changes(page, lambda: button(page, "√4").click(), ".course-temperature-number >> nth=1")
 
 
-def mouse_timeline(page):
+@moved(
+    "ServingTimeline",
+    views.ServingTimeline,
+    ("select >> nth=1", "ArrowDown", ".course-player-place"),
+    (".course-player input", "End", "[data-sum=first]"),
+    ("td[tabindex='0']", "ArrowRight", ".course-timeline-told [role=status]"),
+    ("td[tabindex='0']", "ArrowDown", ".course-timeline-told [role=status]"),
+)
+def timeline(page):
     said, place = ".course-timeline-told [role=status]", ".course-player-place"
     changes(page, lambda: button(page, "step", exact=True).click(), said, "[data-sum=steps]", "[data-sum=budget]")
     changes(page, lambda: page.locator("td[data-row='4'][data-column='0']").hover(), said)
@@ -348,125 +443,28 @@ def mouse_timeline(page):
     page.get_by_role("slider").fill("5")
 
 
-def mouse_trace(page):
+@moved(
+    "TracePlayer",
+    lambda: views.TracePlayer(TRACE),
+    (".course-trace-call", "ArrowRight", ".course-trace-told [role=status]"),
+    (".course-trace-call >> nth=3", "Enter", ".course-trace-told [role=status]"),
+    (".course-player input", "Home", ".course-trace-caption"),
+)
+def trace(page):
     said = ".course-trace-told [role=status]"
     changes(page, lambda: button(page, "step", exact=True).click(), said, ".course-trace-caption")
     changes(page, lambda: button(page, "cache.admit('b', (1,))").click(), said, ".course-player-place")
     assert text(page, said).startswith("✗ Broken promise: “a block has one owner”.")
 
 
-def mouse_walker(page):
+@moved(
+    "TileWalker",
+    lambda: views.TileWalker(8, d=3),
+    ("input[type=checkbox]", "Space", ".course-player-place"),
+    ("input[type=range]", "ArrowRight", ".course-tiles-told [role=status]"),
+)
+def walker(page):
     changes(page, lambda: page.get_by_label("causal").click(), ".course-player-place")
     changes(page, lambda: select(page, "keys in a block", "1"), ".course-player-place")
     assert text(page, ".course-tiles-waits") == ""
     changes(page, lambda: page.locator(".course-tiles-tile").nth(3).click(), ".course-tiles-told [role=status]")
-
-
-# ---- by keyboard: what has the focus, the keys, and what changes
-
-KEYS = {
-    "ablation": [
-        ("[role=switch]", "Space", ".course-ablation-told"),
-        ("[role=listbox]", "End", ".course-ablation-reading"),
-    ],
-    "calculator": [
-        ("select >> nth=0", "ArrowDown", ".course-calculator-how"),
-        ("input[type=range]", "ArrowLeft", ".course-calculator-how"),
-    ],
-    "choice": [
-        ("input[type=radio]", "Space", None),
-        (".course-guess-take", "Enter", ".course-guess-told"),
-    ],
-    "curve": [
-        ("[role=slider]", "ArrowUp", ".course-guess-hint"),
-    ],
-    "decoding": [
-        (".course-decoding-words input", "x", None),
-        (".course-decoding-words input", "Enter", ".course-decoding-grid"),
-        (".course-player input", "ArrowRight", ".course-player-place"),
-    ],
-    "duel board": [
-        (".course-duel-tile", "Enter", ".course-duel-detail"),
-    ],
-    "explorer": [
-        (".course-explorer-offered button >> nth=1", "Enter", ".course-explorer-words"),
-        (".course-explorer-word[tabindex='0']", "ArrowLeft", ".course-explorer-told"),
-        ("td[tabindex='0']", "ArrowUp", ".course-explorer-line"),
-        (".course-explorer-line[tabindex='0']", "ArrowDown", ".course-explorer-told"),
-        (".course-explorer-head[tabindex='0']", "ArrowUp", ".course-explorer-told"),
-        ("select", "ArrowDown", ".course-explorer-line"),
-    ],
-    "gallery": [
-        (".course-gallery-strip button", "ArrowRight", ".course-gallery-reading"),
-        (":text('xxxx')", "Enter", ".course-gallery-strip"),
-    ],
-    "guess": [
-        ("input[type=range]", "ArrowRight", None),
-        (".course-guess-take", "Enter", ".course-guess-told"),
-    ],
-    "heatmap": [
-        ("[tabindex='0'][role=gridcell]", "ArrowDown", ".course-heatmap-state"),
-    ],
-    "map": [],
-    "guesses": [],
-    "online softmax": [
-        (".course-online-name", "ArrowRight", ".course-online-name"),
-        (".course-player input", "ArrowRight", ".course-player-place"),
-    ],
-    "page table": [
-        ("tbody button >> nth=0", "Enter", ".course-pages-told"),
-        ("tbody button >> nth=1", "Space", ".course-pages-told"),
-        ("tbody button >> nth=2", "Enter", "[data-sum=alone]"),
-        (".course-pages-lot button >> nth=1", "Enter", "[data-sum=alone]"),
-    ],
-    "painter": [
-        ("[role=checkbox]", "Space", "td[data-mark]"),
-        ("input[type=radio] >> nth=1", "ArrowRight", ".course-painter-verdict [role=status]"),
-    ],
-    "practice": [
-        ("input[type=text]", "1", None),
-        ("input[type=text]", "Enter", ".course-practice-said"),
-        ("input[type=number]", "ArrowUp", ".course-practice-told"),
-    ],
-    "query plane": [
-        ("g[role=slider]", "ArrowLeft", ".course-plane-said"),
-    ],
-    "quiz": [
-        ("input[type=radio]", "Space", ".course-quiz-told"),
-    ],
-    "saturation": [
-        ("input[type=range]", "ArrowLeft", ".course-bars-told"),
-        (".course-saturation-lot button", "Enter", ".course-saturation-seed"),
-    ],
-    "speculative": [
-        (".course-player input", "ArrowRight", ".course-spec-told [role=status]"),
-        (".course-bars-slider input", "ArrowRight", ".course-spec-alpha b"),
-        (".course-spec-lot button", "Enter", ".course-spec-seed"),
-    ],
-    "stepper": [
-        (".course-player input", "ArrowLeft", "[role=status]"),
-        ("[role=tab][aria-selected=true]", "ArrowLeft", "[role=status]"),
-    ],
-    "temperature": [
-        ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
-    ],
-    "timeline": [
-        ("select >> nth=1", "ArrowDown", ".course-player-place"),
-        (".course-player input", "End", "[data-sum=first]"),
-        ("td[tabindex='0']", "ArrowRight", ".course-timeline-told [role=status]"),
-        ("td[tabindex='0']", "ArrowDown", ".course-timeline-told [role=status]"),
-    ],
-    "trace": [
-        (".course-trace-call", "ArrowRight", ".course-trace-told [role=status]"),
-        (".course-trace-call >> nth=3", "Enter", ".course-trace-told [role=status]"),
-        (".course-player input", "Home", ".course-trace-caption"),
-    ],
-    "walker": [
-        ("input[type=checkbox]", "Space", ".course-player-place"),
-        ("input[type=range]", "ArrowRight", ".course-tiles-told [role=status]"),
-    ],
-}
-
-
-def mouse(name):
-    return globals()[f"mouse_{name.replace(' ', '_')}"]

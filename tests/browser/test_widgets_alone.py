@@ -8,18 +8,18 @@ from axe_playwright_python.sync_playwright import Axe
 from course_utils.attention import arrays
 from course_utils.views import AttentionStepper, Guess, MaskPainter, ProgressMap
 
-from .alone_pages import KEYS, MAKERS, button, changes, mouse, text
+from .alone_pages import ALONE, button, changes, text
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", ALONE)
 def test_a_mouse_moves_it(alone, name):
-    mouse(name)(alone(MAKERS[name]()))
+    ALONE[name].mouse(alone(ALONE[name].make()))
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", ALONE)
 def test_a_keyboard_moves_it(alone, name):
-    page = alone(MAKERS[name]())
-    for selector, key, changed in KEYS[name]:
+    page = alone(ALONE[name].make())
+    for selector, key, changed in ALONE[name].keys:
         page.locator(f"#widget {selector}").first.focus()
         if changed is None:
             page.keyboard.press(key)
@@ -28,23 +28,23 @@ def test_a_keyboard_moves_it(alone, name):
 
 
 def test_guesses_stay_in_the_browser_and_the_first_counts(alone, tmp_path):
-    page = alone(MAKERS["guess"]())
+    page = alone(ALONE["Guess, a number"].make())
     for guess in ("0.3", "0.7"):
         page.get_by_role("textbox").fill(guess)
         button(page, "Guess", exact=True).click()
         assert "Computed: 0.8." in text(page, ".course-guess-told")
         button(page, "Guess again").click()
-    page = alone(MAKERS["guess"](), keep=True)
+    page = alone(ALONE["Guess, a number"].make(), keep=True)
     assert "Your first guess counts. It was too low by 50% of the range." in text(page, ".course-guess-told")
     assert re.fullmatch(r"Guessed on \d{4}-\d\d-\d\d, kept in this browser\.", text(page, ".course-guess-kept"))
-    page = alone(MAKERS["guesses"](), keep=True)
+    page = alone(ALONE["Guesses"].make(), keep=True)
     assert "1 guess. Of 1 number or curve: 0 too high, 1 too low, 0 neither." in text(page, ".course-guesses-told")
     assert "0.3; computed 0.8: too low by 50% of the range" in page.get_by_role("listitem").inner_text()
     page.evaluate(
         "localStorage.clear(), window.dispatchEvent(new CustomEvent('course-guesses'))"
     )  # as a guess beside it
     assert text(page, ".course-guesses-told") == "No guess yet." and page.get_by_role("listitem").count() == 0
-    page = alone(MAKERS["guess"]())
+    page = alone(ALONE["Guess, a number"].make())
     page.get_by_role("textbox").fill("0.3")
     button(page, "Guess", exact=True).click()
     page = alone(ProgressMap(), keep=True)
@@ -62,7 +62,7 @@ def test_a_page_holds_nobodys_guesses(alone, tmp_path):
 
 
 def test_where_the_browser_keeps_nothing_a_guess_lasts_as_long_as_the_page(alone):
-    page = alone(MAKERS["guess"]())
+    page = alone(ALONE["Guess, a number"].make())
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full'); }; }")
     page.get_by_role("textbox").fill("0.3")
     button(page, "Guess", exact=True).click()
@@ -101,12 +101,12 @@ def gathered(chromium, tmp_path_factory):
     context, parts = chromium.new_context(offline=True), []
     context.set_default_timeout(5000)
     page, file = context.new_page(), tmp_path_factory.mktemp("gathered") / "page.html"
-    for name, make in MAKERS.items():
-        widget = make()
+    for name, one in ALONE.items():
+        widget = one.make()
         file.write_text(static_page(widget, name), encoding="utf-8")
         page.goto(file.as_uri())
         page.locator("#widget > :not(img)").first.wait_for()
-        mouse(name)(page)
+        one.mouse(page)
         shown = page.locator("#widget").evaluate("""(root) => {
           for (const node of root.querySelectorAll("input, textarea")) {
             node.setAttribute(node.tagName === "INPUT" ? "value" : "data-value", node.value);
@@ -115,7 +115,7 @@ def gathered(chromium, tmp_path_factory):
           return root.innerHTML;
         }""")
         parts.append(f"<style>{widget._css}</style><section>{shown}</section>")
-    frame = static_page(MAKERS["quiz"](), "All of them")
+    frame = static_page(ALONE["Quiz"].make(), "All of them")
     file.write_text(re.sub(r'<div id="widget">.*</script>', lambda _: "".join(parts) + "</main>", frame, flags=re.S))
     page.goto(file.as_uri())
     yield page

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anywidget
 import traitlets
@@ -36,11 +37,37 @@ def ramp_trait() -> traitlets.Dict:
     return traitlets.Dict({"colours": palette.ramp_bytes(), "light_ink_from": palette.light_ink_from()}).tag(sync=True)
 
 
+@dataclass(frozen=True)
+class InGallery:
+    """What the site's page of widgets says about one; formulas as in a lesson.
+
+    Attributes:
+        place: its place there. A widget with a question has the number of its day before that within the day.
+        title: what a reader does with it, in a few words.
+        question: that of its lesson, if the widget lives on the page and is large.
+        told: a sentence on what one does with it, if it is a small picture there.
+    """
+
+    place: int
+    title: str
+    question: str = ""
+    told: str = ""
+
+
 class CourseWidget(anywidget.AnyWidget):
     """An anywidget with deterministic text and a picture of itself.
 
     A subclass defines `as_text()`, `alt()` and `figure()`; its JavaScript sets `_palette` as CSS variables on its root.
+
+    Attributes:
+        in_gallery: its words for the site's page of widgets, which a widget of a lesson has to have.
+        plays: whether a reader plays with it, rather than writes down an answer or reads.
+        minutes: how long it takes a reader of a lesson, by the rule of `authoring/reading_time.py`.
     """
+
+    in_gallery: ClassVar[InGallery | None] = None
+    plays: ClassVar[bool] = True
+    minutes: ClassVar[int] = 3
 
     _palette = traitlets.Dict(palette.css_variables()).tag(sync=True)
 

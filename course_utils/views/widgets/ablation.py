@@ -13,7 +13,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.coerce import as_head, as_labels
 from course_utils.views.shared.heads import table_of_heads
 from course_utils.views.shared.numbers import short
@@ -47,6 +47,8 @@ class HeadAblation(CourseWidget):
     of each head and each two, and of all off.
     Raises ValueError when tokens, labels or from_token do not fit, or when the model has no heads to switch.
     """
+
+    in_gallery = InGallery(43, "Switch heads off", question="Does a head cost the same whichever others are on?")
 
     _esm = script("heads.js", "ablation_alone.js", "ablation.js")
     _css = style("heads.css", "ablation.css")

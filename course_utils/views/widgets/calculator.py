@@ -14,7 +14,7 @@ from course_utils.costs.configurations import MODELS, Configuration, model
 from course_utils.costs.memory import in_binary_units
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,6 +52,8 @@ class MemoryCalculator(CourseWidget):
     1%), and nothing is kept for activations. A page without a kernel counts the same itself.
     Raises ValueError or TypeError for what there is not.
     """
+
+    in_gallery = InGallery(52, "Fill a card", question="At which batch does the cache outgrow the weights?")
 
     _esm = script("bars.js", "numbers.js", "units.js", "calculator_alone.js", "calculator.js")
     _css = style("bars.css", "calculator.css")

@@ -11,7 +11,7 @@ from course_utils.costs.memory import in_binary_units, kv_cache_bytes
 from course_utils.costs.sizes import whole
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.coerce import as_labels
 
 if TYPE_CHECKING:
@@ -51,6 +51,12 @@ class DecodeStepper(CourseWidget):
     words, as the two fields on the page do; without a kernel the page counts itself.
     Raises ValueError or TypeError for labels or sizes that do not fit.
     """
+
+    in_gallery = InGallery(
+        51,
+        "Write token by token",
+        question="Which rows of $Q$, $K$ and $V$ does a pass compute, and which does it only read?",
+    )
 
     _esm = script("player.js", "numbers.js", "units.js", "decoding_alone.js", "decoding.js")
     _css = style("player.css", "decoding.css")

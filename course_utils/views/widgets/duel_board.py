@@ -25,6 +25,8 @@ class DuelBoard(CourseWidget):
     Raises ValueError when a tile lacks one of these or there is none.
     """
 
+    plays, minutes = False, 0  # a check shows it, and no lesson
+
     _esm = script("duel_board.js")
     _css = style("duel_board.css")
 

@@ -10,7 +10,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_head, as_labels, as_numbers
 from course_utils.views.shared.heads import head_name, table_of_heads
 from course_utils.views.shared.numbers import short
@@ -43,6 +43,8 @@ class HeadGallery(CourseWidget):
         the last layer; `.row` the pinned row or None. Both can be set.
     Raises ValueError when weights, tokens and scores do not fit, or when weights are not weights.
     """
+
+    in_gallery = InGallery(42, "Look at all heads", question="Which head always looks at the letter just before?")
 
     _esm = script("heads.js", "gallery.js")
     _css = style("heads.css", "gallery.css")

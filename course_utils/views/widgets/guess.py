@@ -16,7 +16,7 @@ from course_utils.guesses.nearness import as_places, ticks
 from course_utils.views import palette
 from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.coerce import Numbers, as_array
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ class Guess(CourseWidget):
     one number, the position of a choice, or a number for each place. `.verdict` says how near the latest came.
     A page without a kernel does the same, and keeps guesses in the browser: see `shared/guessing.js`.
     """
+
+    in_gallery = InGallery(3, "Guess first", told="Guess a number, a choice or a curve before its cell tells you.")
+    plays, minutes = False, 0
 
     _esm = script("guessing.js", "guess.js")
     _css = style("guess.css")

@@ -12,7 +12,7 @@ from course_utils.errors import CourseError
 from course_utils.guesses import Kept, brief, read, summed_up
 from course_utils.guesses.store import hear
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +28,9 @@ class Guesses(CourseWidget):
     with this widget holds nobody's guesses. A page without a kernel shows those that the browser keeps.
     Raises ValueError for a day that there is not.
     """
+
+    in_gallery = InGallery(4, "Your guesses", told="See how near the guesses of a day came, and on which side you err.")
+    plays, minutes = False, 0
 
     _esm = script("guessing.js", "guesses.js")
     _css = style("guesses.css")

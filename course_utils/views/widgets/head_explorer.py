@@ -9,7 +9,7 @@ import traitlets
 
 from course_utils.models import real, real_sentences
 from course_utils.models.real_sentences import LEVELS
-from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_head, as_labels
 from course_utils.views.shared.heads import head_name
 from course_utils.views.shared.numbers import short
@@ -45,6 +45,12 @@ class HeadExplorer(CourseWidget):
     `.look(text)` takes another sentence; `.tokens`, `.weights` and `.ranked()` tell what is shown. Weights are rounded
     to 1/255. Raises ValueError for what cannot be shown, `store.NoModel` where the model is needed and not here.
     """
+
+    in_gallery = InGallery(
+        41,
+        "See where a real model looks",
+        question="Where does *it* look when the animal was too tired, and where when the street was too wide?",
+    )
 
     _esm = script("numbers.js", "heads.js", "head_explorer_alone.js", "head_explorer.js")
     _css = style("heads.css", "head_explorer.css")

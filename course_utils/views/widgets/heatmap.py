@@ -9,7 +9,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
 from course_utils.views.shared.numbers import rounded
 
@@ -34,6 +34,8 @@ class AttentionHeatmap(CourseWidget):
     `.row` is the pinned row, None when there is none; it can be set.
     Raises ValueError when weights, queries, keys and mask do not fit, or when weights are not weights.
     """
+
+    in_gallery = InGallery(1, "Read the weights", told="Go along the rows, and see how each query shares its weights.")
 
     _esm = script("heatmap.js")
     _css = style("heatmap.css")

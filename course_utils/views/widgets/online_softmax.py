@@ -15,7 +15,7 @@ from course_utils.attention.tiled import Partial, finish, nothing, online_attent
 from course_utils.views import palette
 from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.call_student_code import sent
 from course_utils.views.shared.coerce import as_labels, as_matrix, as_row, detached
 from course_utils.views.shared.numbers import bracketed, three_decimals
@@ -38,6 +38,8 @@ class OnlineSoftmaxStepper(CourseWidget):
     Raises ValueError or TypeError for what cannot be shown.
     Source: Milakov and Gimelshein 2018, algorithm 3.
     """
+
+    in_gallery = InGallery(61, "Softmax in one pass", question="Does the order of the keys matter?")
 
     _esm = script("player.js", "numbers.js", "running.js", "online_softmax_alone.js", "online_softmax.js")
     _css = style("player.css", "online_softmax.css")

@@ -12,7 +12,7 @@ from course_utils.attention.blocks import BlockPool, CacheFull
 from course_utils.attention.shapes import whole
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +35,10 @@ class PageTable(CourseWidget):
     possible, and changes nothing.
     Source: Kwon et al. 2023 (PagedAttention), sections 4.2 to 4.4.
     """
+
+    in_gallery = InGallery(
+        72, "Share blocks of a cache", question="When is a block copied, and when does it become free?"
+    )
 
     _esm = script("page_table.js")
     _css = style("page_table.css")

@@ -12,7 +12,7 @@ import traitlets
 from course_utils.attention import tensors
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask
 from course_utils.views.shared.numbers import SINGLE, short
 from course_utils.views.widgets.painter_families import (
@@ -60,6 +60,10 @@ class MaskPainter(CourseWidget):
     and puts them together, since a query's output depends on its own row of the mask. Where that fails, it says so.
     Raises ValueError when labels, mask, family or settings do not fit.
     """
+
+    in_gallery = InGallery(
+        31, "Paint a mask", question="The goal is that no output sees a later token. How many squares can stay open?"
+    )
 
     _esm = script("numbers.js", "painter_alone.js", "painter.js")
     _css = style("painter.css")

@@ -15,7 +15,7 @@ from course_utils.practice.problem import said_shape
 from course_utils.practice.session import DRAWN_FROM, HOW, SIGNS, written
 from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +36,11 @@ class Practice(CourseWidget):
     follows from another wrong value it cannot judge, and says so.
     Raises practice.kinds.UnknownKind for a kind or a number that there is not, ValueError for entries that do not fit.
     """
+
+    in_gallery = InGallery(
+        5, "Work with a pencil", told="Solve a problem in steps, and see at which step you first went wrong."
+    )
+    plays, minutes = False, 3
 
     _esm = script("practice_alone.js", "practice.js")
     _css = style("practice.css")

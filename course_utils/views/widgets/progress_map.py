@@ -16,7 +16,7 @@ from course_utils.course import WORK_FOLDER, duration
 from course_utils.errors import CourseError
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +34,9 @@ class ProgressMap(CourseWidget):
     each day. Text and picture show the course alone, so that a notebook with this widget holds nobody's grades. So does
     a page without a kernel, with links to the days' pages and the guesses that the browser keeps.
     """
+
+    in_gallery = InGallery(7, "The map of the days", told="See all days, with links to their lessons and exercises.")
+    plays, minutes = False, 0
 
     _esm = script("guessing.js", "progress_map.js")
     _css = style("progress_map.css")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.call_student_code import call_attention, kind_of, name_of, sent
 from course_utils.views.shared.coerce import as_labels, as_matrix, as_row
 from course_utils.views.shared.numbers import short
@@ -35,6 +35,10 @@ class QueryPlane(CourseWidget):
     `.verdict` says whether your function agrees; `.problem` says what was wrong with it, or is empty.
     Raises ValueError for shapes, labels or numbers that cannot be shown.
     """
+
+    in_gallery = InGallery(
+        11, "Drag a query", question="When does the output sit on one value, and when in the middle of all three?"
+    )
 
     _esm = script("bars.js", "query_plane.js")
     _css = style("bars.css", "query_plane.css")

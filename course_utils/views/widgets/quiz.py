@@ -10,7 +10,7 @@ import traitlets
 from course_utils import loader
 from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,6 +24,11 @@ class Quiz(CourseWidget):
     it can be set. `.score` counts the right ones.
     Raises ValueError when a question has fewer than two choices, no right one, or a choice without text or why.
     """
+
+    in_gallery = InGallery(
+        6, "Questions from memory", told="Answer the questions of a day; each choice says why it is right or wrong."
+    )
+    plays, minutes = False, 8
 
     _esm = script("quiz.js")
     _css = style("quiz.css")

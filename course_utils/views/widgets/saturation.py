@@ -18,7 +18,7 @@ from course_utils.attention.tensors import softmax
 from course_utils.views import palette
 from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,6 +74,12 @@ class SaturationExplorer(CourseWidget):
     A longer query starts with the numbers of the shorter one, and more keys start with the fewer ones.
     Raises ValueError or TypeError for a setting that is not there.
     """
+
+    in_gallery = InGallery(
+        21,
+        "Make vectors longer",
+        question="From which $d_k$ on does one key take nearly everything, and what changes that?",
+    )
 
     _esm = script("bars.js", "saturation.js")
     _css = style("bars.css", "saturation.css")

@@ -17,7 +17,7 @@ import traitlets
 from course_utils.attention.shapes import whole
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.coerce import Numbers, as_labels, as_row
 from course_utils.views.shared.numbers import short
 
@@ -60,6 +60,12 @@ class SpeculativeStepper(CourseWidget):
     read and set. `.round`, `.alpha`, `.expected` (tokens a round) and `.remainder` follow from them.
     Raises ValueError or TypeError for what does not fit.
     """
+
+    in_gallery = InGallery(
+        73,
+        "Let a drafter guess",
+        question="What comes in the place of a draft that is refused, and what becomes of the drafts behind it?",
+    )
 
     _esm = script("bars.js", "player.js", "numbers.js", "speculative_round.js", "speculative.js")
     _css = style("bars.css", "player.css", "speculative.css")

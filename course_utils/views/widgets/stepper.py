@@ -10,7 +10,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, ramp_trait, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.call_student_code import kind_of, name_of, sent
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
 from course_utils.views.widgets.stepper_story import tell_story
@@ -38,6 +38,8 @@ class AttentionStepper(CourseWidget):
     takes them back. `.problem` says what was wrong with your function, or is empty.
     Raises ValueError when shapes, labels or the mask do not fit.
     """
+
+    in_gallery = InGallery(13, "Play attention", question="Which numbers made one weight, all the way back to $X$?")
 
     _esm = script("numbers.js", "player.js", "stepper_story.js", "stepper_motion.js", "stepper.js")
     _css = style("player.css", "stepper.css")

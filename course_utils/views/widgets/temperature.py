@@ -14,7 +14,7 @@ from course_utils.attention.shapes import whole
 from course_utils.attention.tensors import softmax
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.coerce import as_labels, as_row
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ class TemperatureExplorer(CourseWidget):
     Raises ValueError for scores, labels, a temperature or a d_k that cannot be shown, TypeError for a d_k that is not
     whole.
     """
+
+    in_gallery = InGallery(
+        12, "Turn the temperature", question="How cold must it be before honey has .99 of the weight?"
+    )
 
     _esm = script("bars.js", "temperature.js")
     _css = style("bars.css", "temperature.css")

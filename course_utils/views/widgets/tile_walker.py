@@ -13,7 +13,7 @@ from course_utils.attention.shapes import check_causal, check_shapes, whole
 from course_utils.attention.traffic import naive_traffic
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.coerce import as_matrix
 from course_utils.views.widgets.tile_walk import PARTS, Walk
 
@@ -38,6 +38,8 @@ class TileWalker(CourseWidget):
     Raises ValueError or TypeError for what cannot be shown.
     Source: Dao 2023, algorithm 1.
     """
+
+    in_gallery = InGallery(62, "Walk through tiles", question="How much of the square exists at any moment?")
 
     _esm = script("player.js", "numbers.js", "running.js", "tile_walk_alone.js", "tile_walker.js")
     _css = style("player.css", "tile_walker.css")

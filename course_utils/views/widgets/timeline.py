@@ -13,7 +13,7 @@ from course_utils.attention.shapes import whole
 from course_utils.serving.traffic import Request
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.widgets.timeline_run import SETS, Arrivals, LibraryScheduler, measures, told, walked
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ class ServingTimeline(CourseWidget):
     A page without a kernel schedules by itself, but not as somebody's own class does.
     Raises ValueError or TypeError for what cannot be shown.
     """
+
+    in_gallery = InGallery(
+        71, "Serve many requests", question="In which steps does the server have room while somebody waits?"
+    )
 
     _esm = script("player.js", "numbers.js", "timeline_alone.js", "timeline.js")
     _css = style("player.css", "timeline.css")

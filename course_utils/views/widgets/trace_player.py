@@ -11,7 +11,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, script, style
+from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +33,10 @@ class TracePlayer(CourseWidget):
     `.step` counts the calls made, from 0, and can be read and set; `.last` is the step of the broken promise.
     Raises ValueError where one of these is missing or is something else.
     """
+
+    in_gallery = InGallery(
+        2, "Play what breaks a promise", told="Step through the calls after which an object breaks a promise."
+    )
 
     _esm = script("player.js", "trace_player.js")
     _css = style("player.css", "trace_player.css")
