@@ -1,8 +1,8 @@
 """What hostile submissions do to nbgrader, to otter and to our grader: the test corpus through all three, as a page.
 
 Each entry of tests/hostile is handed in beside a blameless solution, alone with a grader in a throwaway sandbox. What
-was found is kept in hostile.json as it comes, so that a run that was stopped goes on; docs/peers.md shows the entries
-that have met every grader, and the times that speed.py left in speed.json.
+was found is kept in hostile.json as it comes, so that a run that was stopped goes on; docs/peers.md counts the entries
+that have met every grader, and has the times that speed.py left in speed.json.
 usage: python benchmarks/peers/hostile.py [--venv DIR] [--jobs N] [--seconds S] [--names TEXT …] [--again] [--out DIR]
 """
 
@@ -16,7 +16,6 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -29,7 +28,7 @@ from hostile.entries import Entry
 
 from course_utils.authoring.answer_key import COURSE, reference_answers
 from peers.graders import DAY, GRADERS, NOTEBOOK, Grader, Otter, Ours, make_graders
-from peers.outcome import NOT_APPLICABLE, Row, judge, page
+from peers.outcome import NOT_APPLICABLE, judge, page
 from peers.sandbox import run_confined
 from peers.students import filled
 from peers.venvs import ROOT
@@ -38,40 +37,55 @@ PAGE = ROOT / "docs" / "peers.md"
 HOSTILE, BLAMELESS = "ada", "zoe"
 FEEDBACK = "out/feedback"
 LARGEST = 50 * 2**20  # of a file that is converted for otter
-KINDS = {  # by the module of the corpus
-    "files": "files, notebooks and archives",
-    "runaways": "what runs away",
-    "patches": "patched tools and lying objects",
-    "messages": "forged messages",
-    "thieves": "reading, writing and calling out",
-}
 INTRO = """\
 # The same hostile work under three graders
 
-`python benchmarks/peers/hostile.py` wrote this page on {date}. It shows {count} in `tests/hostile/`,
-each handed in beside a blameless one and graded with Python {python} by {versions}.
+`python benchmarks/peers/hostile.py` counted what {count} submissions of `tests/hostile/` did on {date}, under
+Python {python}, to {versions}.
+They are odd files and archives, cells that run away, patched tools, forged messages, and searches for the answers. What
+came into the corpus later is not counted.
 
-Each grader met each submission alone, in a throwaway sandbox without network, with a private `/tmp`, 6 GiB of address
-space a process and 200 processes in all, and was stopped after {seconds} s. The limits help the peers, which set none
-themselves.
+## How they were compared
+
+Each grader met each submission alone, beside a blameless one, in a throwaway sandbox without network, with a private
+`/tmp`, 6 GiB of address space a process and 200 processes in all. It was stopped after {seconds} s. The limits help the
+peers, which set none themselves.
 
 - nbgrader has `solutions/` as its source, unchanged. Its check cells are ours, and run in the student's kernel
   together with the answers that they compare with.
 - otter has a test file for each exercise, with the same inputs, and `np.allclose` against stored numbers. Each
   submission's check cells call `grader.check`. An exercise that builds on one that failed is lent a right answer, as
-  ours does. The blameless submission is graded after the hostile one, by a command of its own, where the hostile one
-  tries to leave something. `otter grade`, which starts a Docker container a submission, was not tried.
-- What a submission deserves follows our rule: the answer cells count, and nothing else that came with them. The peers
-  run the whole notebook, so a student's own cell can cost points there that it does not cost here.
-- The corpus was written against our grader. An attack on a peer would be written otherwise, so a peer that was not
-  moved by one of these need not be safe from its kind.
+  ours does. `otter grade`, which starts a Docker container for each submission, was not tried.
 - Archives, what calls a server, and submissions to other days than the first were not given to the peers: neither of
-  the two commands unpacks an archive, the sandbox has no network, and they were set up for day 1. File names are what
-  each grader asks for.
+  the two commands unpacks an archive, the sandbox has no network, and they were set up for day 1.
 
-Each cell says what went wrong: points too many or too few against what the submission deserves, of 25; a grader that
-hung, was killed or gave no grade; another student's grade that changed, or a batch that ended before it; a process or
-a file left behind.
+A submission deserves the points of its answer cells, and nothing else that came with it counts. The table counts the
+submissions with which something went wrong: points too many or too few; a grader that hung, was killed or gave no
+grade; a batch that ended before the blameless submission, or changed its grade; a process or a file left behind. One
+submission may count in several rows.
+"""
+MEANING = """\
+The corpus was written against our grader: that nothing went wrong there says that the known holes are closed. An attack
+on a peer would be written otherwise, so a peer that one of these did not move need not be safe from its kind. The peers
+also run the whole notebook, where a student's own cell can cost points that it does not cost here.
+
+Three differences of design explain much of the table:
+
+- The peers check an answer in the process that it runs in. There it can patch what compares it, or end the kernel and
+  with it the grade of the whole notebook. Ours judges what answers returned in another process.
+- The peers run where the official answers lie, so a search of the disk finds them. Our kernels have none.
+- The peers put no limit on output, processes or files. A flood, a fork bomb or a loop that swallows interrupts holds
+  `otter run` until somebody stops it, and what was started or written stays.
+"""
+AGAIN = """\
+## Run it again
+
+    python benchmarks/peers/speed.py
+    python benchmarks/peers/hostile.py
+
+Both install nbgrader and otter-grader into environments of their own, in `build/peers/`. The second takes an hour or
+more and goes on where it was stopped; `build/peers/hostile.json` then says of each submission what each grader made of
+it, and this page is written anew. `--names TEXT` tries only some submissions, `--only ours` only one grader.
 """
 
 
@@ -179,13 +193,6 @@ def full_marks() -> float:
     return sum(question.points for question in COURSE.questions(DAY))
 
 
-def shown(count: int) -> str:
-    """How much of the corpus is on the page."""
-    if count == len(CORPUS):
-        return f"all {count} submissions"
-    return f"those {count} of the {len(CORPUS)} submissions that all three have met so far"
-
-
 def by_title(found: dict[str, list[str]]) -> dict[str, list[str]]:
     """What was found for an entry, by the names that a reader knows the graders by."""
     return {grader.name: found[name] for name, grader in GRADERS.items()}
@@ -193,20 +200,15 @@ def by_title(found: dict[str, list[str]]) -> dict[str, list[str]]:
 
 def write_page(found: dict, seconds: float, speed: dict | None) -> None:
     """Write docs/peers.md, of the entries that have met every grader, and of the last run of speed.py."""
-    rows = [
-        Row(KINDS[kind], entry.name, entry.tries, entry.score, by_title(found[entry.name]))
-        for kind in KINDS
-        for entry in import_module(f"hostile.{kind}").ENTRIES
-        if found.get(entry.name, {}).keys() == GRADERS.keys()
-    ]
+    met = [by_title(each) for each in found.values() if each.keys() == GRADERS.keys()]
     intro = INTRO.format(
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
-        count=shown(len(rows)),
+        count=len(met),
         versions=", ".join(f"{made.name} ({made.version})" for made in GRADERS.values()),
         python=platform.python_version(),
         seconds=f"{seconds:g}",
     )
-    PAGE.write_text(page(rows, intro, speed), encoding="utf-8")
+    PAGE.write_text(page(met, intro, MEANING, AGAIN, speed), encoding="utf-8")
     print(f"written to {PAGE.relative_to(ROOT)}")
 
 

@@ -1,9 +1,8 @@
-"""What became of a hostile submission under a grader, in words, and the page that shows all of them."""
+"""What became of a hostile submission under a grader, in words, and the page that counts it for all of them."""
 
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from peers.sandbox import Run
 
@@ -11,15 +10,7 @@ AS_DESERVED = "as deserved"
 NOT_APPLICABLE = "does not apply"
 
 
-@dataclass(frozen=True)
-class Row:
-    """An entry of the corpus, and what each grader made of it: by the grader's name, a list of what went wrong."""
-
-    kind: str
-    name: str
-    tries: str
-    deserved: float
-    found: Mapping[str, list[str]]
+Met = Mapping[str, list[str]]  # what each grader made of a submission: by its name, a list of what went wrong
 
 
 def judge(run: Run, score: float | None, deserved: float, neighbour: float | None, full: float, marker: str) -> list:
@@ -48,31 +39,28 @@ def judge(run: Run, score: float | None, deserved: float, neighbour: float | Non
     return found
 
 
-def totals(rows: Iterable[Row]) -> dict[str, Counter]:
+def totals(found: Iterable[Met]) -> dict[str, Counter]:
     """How often each thing went wrong, by grader; points and seconds left out."""
     counted: dict[str, Counter] = {}
-    for row in rows:
-        for grader, found in row.found.items():
-            counted.setdefault(grader, Counter()).update({_plain(each) for each in found} or {AS_DESERVED})
+    for met in found:
+        for grader, wrong in met.items():
+            counted.setdefault(grader, Counter()).update({_plain(each) for each in wrong} or {AS_DESERVED})
     return counted
 
 
-def page(rows: list[Row], intro: str, speed: dict | None = None) -> str:
-    """The page in Markdown: the introduction, the totals, what `speed.json` holds, a table for each kind of attack."""
-    graders = list(rows[0].found)
-    counted = totals(rows)
+def page(found: list[Met], intro: str, meaning: str, again: str, speed: dict | None = None) -> str:
+    """The page in Markdown: the introduction, the totals and what they mean, what `speed.json` holds, how to go on."""
+    graders, counted = list(found[0]), totals(found)
     wrong = sorted({each for counter in counted.values() for each in counter} - {AS_DESERVED, NOT_APPLICABLE})
     lines = [intro.rstrip(), "", "## Totals", "", *_head(["", *graders])]
     for each in (AS_DESERVED, *wrong, NOT_APPLICABLE):
         if any(counter[each] for counter in counted.values()):
             lines.append(_line([each, *(str(counted[grader][each]) for grader in graders)]))
-    lines += _time(speed) if speed else []
-    for kind in dict.fromkeys(row.kind for row in rows):
-        lines += ["", f"## {kind[:1].upper()}{kind[1:]}", "", *_head(["submission", "deserves", *graders])]
-        for row in rows:
-            if row.kind == kind:
-                cells = [", ".join(row.found[grader]) or AS_DESERVED for grader in graders]
-                lines.append(_line([f"{row.name}: {row.tries}", f"{row.deserved:g}", *cells]))
+    lines.append("")
+    for grader in graders:
+        applies = len(found) - counted[grader][NOT_APPLICABLE]
+        lines.append(f"- {grader} treated {counted[grader][AS_DESERVED]} of {applies} submissions as they deserve.")
+    lines += ["", meaning.rstrip(), *(_time(speed) if speed else []), "", again.rstrip()]
     return "\n".join(lines) + "\n"
 
 
