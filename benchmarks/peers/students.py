@@ -28,7 +28,7 @@ def twenty() -> dict[str, bytes]:
     """The file of each student, by name: nine all right, six with slips, three half done, one unfilled, one broken."""
     reference, right, wrong = reference_answers(COURSE.notebook(DAY)), _variants("RIGHT"), _variants("WRONG")
     answers = [reference, *(reference | _pick(right, style) for style in range(8))]
-    answers += [reference | dict(list(_pick(wrong, slip).items())[slip % 3 :: 3]) for slip in range(6)]
+    answers += [reference | dict(list(_pick(wrong, slip).items())[slip::6]) for slip in range(6)]
     answers += [dict(list(reference.items())[:done]) for done in (3, 5, 8)]
     answers += [{}, reference | {"scores": UNBALANCED}]
     return {f"student{number:02}": filled(each) for number, each in enumerate(answers, start=1)}
