@@ -165,23 +165,26 @@ class JudgedExercise:
         Numbers worked to two decimals are recognised, and entries that are not filled in yet keep none from it.
         """
         filled = [i for i, outcome in enumerate(gave) if not _is_unwritten(outcome.error)]
-        left = [i for i in filled if not held[i]]
+        left = [i for i in filled if not held[i]]  # the wrong entries that no mistake explains so far
         plain = [self.tolerance(each.rung) for each in right]
         tolerances = [replace(tolerance, atol=max(tolerance.atol, PENCIL)) for tolerance in plain]
         slips: list[Mistake] = []
         for mistake, known in self.mistakes():
             theirs = known.outcomes
             own = [i for i in filled if not theirs[i].error]
-            wrong, fine = [i for i in own if not held[i]], [i for i in own if held[i]]
+            wrong = [i for i in own if not held[i]]
+            fine = [i for i in own if held[i]]
             if not wrong or not set(wrong) <= set(left):
                 continue
-            mine, others = [gave[i] for i in wrong], [theirs[i] for i in wrong]
+            mine = [gave[i] for i in wrong]
+            others = [theirs[i] for i in wrong]
             nearer = gap(mine, others) < gap(mine, [right[i] for i in wrong]) / 2
             fits = all(holds(theirs[i], right[i], tolerances[i]) for i in fine)
             if nearer and fits and explains(mine, others, [tolerances[i] for i in wrong]):
                 slips.append(mistake)
                 left = [i for i in left if i not in wrong]
-        messages, names = [slip.message for slip in slips], [slip.name for slip in slips]
+        messages = [slip.message for slip in slips]
+        names = [slip.name for slip in slips]
         if left or not slips:
             entries = [each.rung for each in right]
             numbers, wanted = ([each.array(each.rung) for each in outcomes] for outcomes in (gave, right))
@@ -273,8 +276,10 @@ class JudgedExercise:
         rungs = [outcome.rung for outcome in expected.outcomes]
         if [outcome.rung for outcome in outcomes] != rungs:
             return None  # forged rungs: spend no work on them
-        counted, tolerances = range(len(held)) if counted is None else counted, [self.tolerance(rung) for rung in rungs]
-        wrong, fine = [i for i in counted if not held[i]], [i for i in counted if held[i]]
+        counted = range(len(held)) if counted is None else counted
+        tolerances = [self.tolerance(rung) for rung in rungs]
+        wrong = [i for i in counted if not held[i]]
+        fine = [i for i in counted if held[i]]
         given = [outcomes[i] for i in wrong]
         if overflowed and not any(map(is_finite, given)):
             return None
