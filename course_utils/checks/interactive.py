@@ -143,7 +143,8 @@ def stage_first(said: Said) -> Said:
     stage = next((line for line in lines if line.startswith(STAGE)), "")
     if not stage or known.intersection((said.verdict.misconception or "").split(JOINT)):
         return said
-    message = f"On the smallest input below, t{stage[1:]} {said.verdict.message}"
+    where = f"On the smallest input below, your numbers and the right ones {stage.removeprefix('They ')}"
+    message = f"{where} {said.verdict.message}"
     verdict = replace(said.verdict, message=message)
     return replace(said, verdict=verdict, example="\n".join(line for line in lines if line != stage))
 

@@ -160,7 +160,8 @@ def test_where_no_known_slip_is_named_the_stage_comes_first():
     verdict = Verdict("failed", 0.0, "It is wrong.", "right only on “one key”")
     said = Said(1, "attention_batched", verdict, example=f"The smallest input:\n\n    f(1)\n\n{SOFTMAX}")
     first = interactive.stage_first(said)
-    message = f"On the smallest input below, t{SOFTMAX[1:]} It is wrong."
+    stage = SOFTMAX.removeprefix("They ")
+    message = f"On the smallest input below, your numbers and the right ones {stage} It is wrong."
     assert first.verdict.message == message and SOFTMAX not in first.example
     named = replace(said, verdict=replace(verdict, misconception="softmax over queries; softmax without max-shift"))
     assert interactive.stage_first(named) == named

@@ -250,9 +250,14 @@ def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
     if len(factors) < len(pairs) or not telling(pairs):
         return None
-    if made := expression(pairs, factors):
-        return Relation(f"times {made}", f"Every number is {made} times the right one.")
-    if 2 * sum(telling([pair]) for pair in pairs) < len(pairs):
+    made = expression(pairs, factors)
+    return Relation(f"times {made}", f"Every number is {made} times the right one.") if made else None
+
+
+def _by_another_factor_each(pairs: Sequence[Pair]) -> Relation | None:
+    """Recognise numbers that are off by a factor which differs from rung to rung."""
+    factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
+    if len(factors) < len(pairs) or 2 * sum(telling([pair]) for pair in pairs) < len(pairs):
         return None
     worst = max(factors, key=lambda factor: abs(math.log(abs(factor))))
     said = "Every number is the right one times a factor, which differs from step to step: it is"
@@ -429,5 +434,6 @@ LOOKS: tuple[Callable[[Sequence[Pair]], Relation | None], ...] = (
     _by_a_term,
     where_wrong,
     _rows,
+    _by_another_factor_each,
     shaped,
 )
