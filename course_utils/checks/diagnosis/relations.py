@@ -79,7 +79,9 @@ def relate(
                 continue
             for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, scattered):
                 if (found := look(pairs)) and not (found.name == ALWAYS_THE_SAME and any(held)):
-                    return _of_part(_said_where(found, held, found.seen or len(pairs), all_steps), part, ladder)
+                    relation = _said_where(found, held, found.seen or len(pairs), all_steps)
+                    of_scores = found.message.startswith("The scores")  # which are no part of a result
+                    return relation if of_scores else _of_part(relation, part, ladder)
         if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
             pairs = parts[ladder.returns[0]]
             return _said_where(found, held, len(pairs), wrong_steps[ladder.returns[0]])
