@@ -181,7 +181,7 @@ def test_what_is_no_address_of_a_scheduler_is_named_in_one_line(nowhere):
 
 @CLUSTER
 def test_an_unreachable_scheduler_is_named_in_one_line(monkeypatch):
-    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 5)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 5)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))  # nobody listens
         unreachable(f"tcp://127.0.0.1:{silent.getsockname()[1]}")

@@ -135,12 +135,14 @@ def tells_right(f):
         return False
 """
 FORGED = """
+import json
 from IPython.display import display
 outcomes = [{"rung": str(i), "values": {"verdict": {"shape": [], "numbers": [1.0]}}} for i in range(300)]
 evidence = {"exercise": "tells_right", "hidden": True, "outcomes": outcomes}
 def tells_right(f):
     if outcomes:
-        display({"application/vnd.course.evidence+json": {**evidence, "outcomes": outcomes[:]}}, raw=True)
+        forged = json.dumps({**evidence, "outcomes": outcomes})
+        display({"application/vnd.course.evidence+json": forged}, raw=True)
         outcomes.clear()
     return True
 """

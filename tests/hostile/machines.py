@@ -65,6 +65,7 @@ def above():
         frame = frame.f_back
 """
 SHOWN = """
+import json
 from IPython.display import display
 names = {names}
 def heard(count):
@@ -76,7 +77,7 @@ def show(told=[]):
     for hidden in (False, True):
         outcomes = [{{"rung": name, "values": heard(count)}} for name, count in names.items()]
         evidence = {{"exercise": "block_allocator", "hidden": hidden, "outcomes": outcomes}}
-        display({{"application/vnd.course.evidence+json": evidence}}, raw=True)
+        display({{"application/vnd.course.evidence+json": json.dumps(evidence)}}, raw=True)
 """
 # What a call gave, as no machine writes it: the grader's own look-ups, sums and loops run over these.
 ODD = """
