@@ -112,7 +112,8 @@ def checks_for(day: int) -> Callable[..., None]:
         if failed is not None or evidence is None:
             done.discard(grade_id)
             raise failed or NotYet(said)
-        done.add(grade_id)
+        if not hidden:
+            done.add(grade_id)
         _show_passed(said, evidence, done)
 
     return check
@@ -201,15 +202,14 @@ def _examine(
     day: int, grade_id: str, namespace: MutableMapping[str, Any], hidden: bool, seed: str
 ) -> tuple[Evidence | None, Verdict]:
     evidence, verdict = _try(day, grade_id, namespace, hidden, seed)
-    lent = _right_answers(day, all_exercises(day)[grade_id].uses)
-    if verdict.status == "passed" or not lent:
+    uses = all_exercises(day)[grade_id].uses
+    if verdict.status == "passed" or not uses:
         return evidence, verdict
-    second, again = _beside(lent, namespace, lambda: _try(day, grade_id, namespace, hidden, seed))
+    second, again = _beside(_right_answers(day, uses), namespace, lambda: _try(day, grade_id, namespace, hidden, seed))
     if again.share < verdict.share:
         return evidence, verdict
     if (again.status, again.message, again.rungs) == (verdict.status, verdict.message, verdict.rungs):
         return second, again
-    uses = all_exercises(day)[grade_id].uses
     failing = [used for used in uses if _examine(day, used, namespace, hidden, seed)[1].status != "passed"]
     if not failing and again.status != "passed":
         return evidence, verdict

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from course_utils.checks.diagnosis.expressions import Powers, expression, product_of
+from course_utils.checks.diagnosis.expressions import Powers, as_product, expression, product_of
 from course_utils.checks.diagnosis.relation import Pair, Relation, argument, same, telling
 from course_utils.checks.diagnosis.wrong_places import same_everywhere, shaped, where_wrong
 
@@ -247,21 +247,25 @@ def _sorted_as(pair: Pair) -> np.ndarray | None:
 
 def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise numbers that are all off by one factor: a constant, or one made of sizes and arguments."""
-    factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
-    if len(factors) < len(pairs) or not telling(pairs):
-        return None
-    made = expression(pairs, factors)
+    factors = _ratios(pairs)
+    made = expression(pairs, factors) if factors and telling(pairs) else ""
     return Relation(f"times {made}", f"Every number is {made} times the right one.") if made else None
 
 
 def _by_another_factor_each(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise numbers that are off by a factor which differs from rung to rung."""
-    factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
-    if len(factors) < len(pairs) or 2 * sum(telling([pair]) for pair in pairs) < len(pairs):
+    factors = _ratios(pairs)
+    if not factors or 2 * sum(telling([pair]) for pair in pairs) < len(pairs):
         return None
     worst = max(factors, key=lambda factor: abs(math.log(abs(factor))))
     said = "Every number is the right one times a factor, which differs from step to step: it is"
     return Relation("a factor", f"{said} {worst:.4g} on “{pairs[factors.index(worst)].rung.name}”.")
+
+
+def _ratios(pairs: Sequence[Pair]) -> list[float]:
+    """Return the factor of each pair; none where one of them has no factor."""
+    factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
+    return factors if len(factors) == len(pairs) else []
 
 
 def _ratio(pair: Pair) -> float | None:
@@ -368,19 +372,22 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
 
 def scores_times(pairs: Sequence[Pair], factors: Sequence[float]) -> Relation | None:
     """Say what scores were divided by where they are the right ones times these factors; None without a formula."""
-    made = expression(pairs, factors)
-    if not made:
-        return None
     product = product_of(pairs, factors)
-    if product and math.isclose(product[0], 1, rel_tol=1e-5) and (said := _as_divisor(product[1])):
-        return Relation(*said)
+    if not product:
+        return None
+    constant, powers = product
+    if math.isclose(constant, 1, rel_tol=1e-5) and (said := _as_divisor(powers)):
+        return Relation(*said, of_part=False)
+    made = as_product(constant, powers)
     return Relation(f"scores times {made}", f"These are the numbers for scores {made} times the right ones.")
 
 
 def _as_divisor(powers: Powers) -> tuple[str, str] | None:
     """Return name and message for scores off by powers of sizes, one of them d_k; None for other powers."""
+    if not any(D_K.fullmatch(name) for name, _ in powers):
+        return None
     (own, power), *others = sorted(powers, key=lambda each: not D_K.fullmatch(each[0]))
-    if not D_K.fullmatch(own) or any(".shape" not in name for name, _ in others):
+    if any(".shape" not in name for name, _ in others):
         return None
     if not others and power == 0.5:
         return "no scaling", f"The scores are not divided by √d_k, which is √{own} here."

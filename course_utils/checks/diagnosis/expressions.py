@@ -20,8 +20,6 @@ Powers = tuple[tuple[str, float], ...]  # of sizes and arguments, by name
 
 def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
     """Return a constant, or a constant times powers of sizes and arguments, that gives all the values; else ""."""
-    if _near_all(values, [values[0]] * len(values)):
-        return _number(values[0])
     made = product_of(pairs, values)
     return as_product(*made) if made else ""
 
@@ -29,8 +27,11 @@ def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
 def product_of(pairs: Sequence[Pair], values: Sequence[float]) -> tuple[float, Powers] | None:
     """Return a constant and powers of sizes and arguments whose product gives all the values; None where none does.
 
-    Rungs with fewer or more arguments than is usual, such as one with a list of inputs, are left out.
+    Where all values are the same there are no powers. Rungs with fewer or more arguments than is usual, such as one
+    with a list of inputs, are left out.
     """
+    if _near_all(values, [values[0]] * len(values)):
+        return values[0], ()
     counts = [len(pair.rung.args) for pair in pairs]
     usual = max(counts, key=counts.count)
     chosen = [i for i, count in enumerate(counts) if count == usual]

@@ -18,11 +18,13 @@ class Relation:
         name: the name that a class report lists.
         message: a sentence or two for the learner.
         seen: the number of pairs on which it was seen; None for all.
+        of_part: whether it is about the part of the result that is compared, such as the weights.
     """
 
     name: str
     message: str
     seen: int | None = None
+    of_part: bool = True
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Outcome
+from course_utils.views.drawing import listed
 
 MOST_NAMED = 3  # most rungs that are listed by name
 MOST_PARTS = 4  # most parts of a result that are examined separately
@@ -79,9 +80,7 @@ def relate(
                 continue
             for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, scattered):
                 if (found := look(pairs)) and not (found.name == ALWAYS_THE_SAME and any(held)):
-                    relation = _said_where(found, held, found.seen or len(pairs), all_steps)
-                    of_scores = found.message.startswith("The scores")  # which are no part of a result
-                    return relation if of_scores else _of_part(relation, part, ladder)
+                    return _of_part(_said_where(found, held, found.seen or len(pairs), all_steps), part, ladder)
         if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
             pairs = parts[ladder.returns[0]]
             return _said_where(found, held, len(pairs), wrong_steps[ladder.returns[0]])
@@ -172,8 +171,8 @@ def _said_where(found: Relation, held: Sequence[bool], seen: int, wrong: int) ->
 
 
 def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
-    """Add the name of the part or function to a relation, if the answer has several."""
-    if len(ladder.returns) < 2 and len(ladder.names) < 2:
+    """Add the name of the part or function to a relation about it, if the answer has several."""
+    if not found.of_part or (len(ladder.returns) < 2 and len(ladder.names) < 2):
         return found
     said = f"{part}: {found.message[0].lower()}{found.message[1:]}"
     return replace(found, name=f"{part}: {found.name}", message=said)
@@ -199,11 +198,10 @@ def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -
         return None
     cases = [(where, else_, {i for i in valued if _holds(test, rungs[i])}) for where, else_, test in ladder.cases]
     kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
+    others_hold = all(ok or i in failing for i, ok in enumerate(held))
     for where, elsewhere, found in kinds:
         if found == failing:
-            right = (
-                f", and right on those {elsewhere}" if all(held[i] or i in failing for i in range(len(held))) else ""
-            )
+            right = f", and right on those {elsewhere}" if others_hold else ""
             return Relation(f"wrong {where}", f"Wrong on all steps {where}{right}.")
         if found and failing == valued - found:
             return Relation(f"right only {where}", f"Right only on the steps {where}.")
@@ -420,14 +418,9 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
     failing = [rung.name for rung, ok in zip(rungs, held, strict=True) if not ok]
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
-    names = _listed(f"“{name}”" for name in failing)
+    names = listed(f"“{name}”" for name in failing)
     said = "All other steps hold." if len(failing) == 1 else f"Only {names} fail; all other steps hold."
     return Relation(f"wrong only on {names}", said)
-
-
-def _listed(names: Iterable[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
@@ -445,7 +438,7 @@ def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | No
     fine = [rung.name for rung, ok in valued if ok]
     if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued) or len(valued) < 4:
         return None
-    names = _listed(f"“{name}”" for name in fine)
+    names = listed(f"“{name}”" for name in fine)
     return Relation(f"right only on {names}", f"Right only on {names}.")
 
 

@@ -52,11 +52,6 @@ class Statement:
     decorators: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
 
-    @property
-    def continues(self) -> frozenset[str]:
-        """The names that it defines anew from what they were, as `x = traced(x)`."""
-        return self.binds & self.reads
-
 
 @dataclass(frozen=True)
 class Found:
@@ -349,7 +344,7 @@ class _Search:
         spots = [(place, i) for i, each in enumerate(self.cells[place]) if name in each.binds]
         for spot in spots:
             self.take(spot, self.brought)
-        if name in self.at(spots[0]).continues:
+        if name in self.at(spots[0]).reads:  # it is defined anew from what it was, as in `x = traced(x)`
             self.continue_from({name}, place)
 
     def continue_from(self, names: Iterable[str], place: int) -> None:
